@@ -1,0 +1,250 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// tcm_launch [--set NAME=VALUE]... [--fd N | --then WORD...] -- PROGRAM [ARGUMENT...]
+//
+// Runs PROGRAM as its only child and tells, as one JSON line, what that cost. The line goes to
+// file descriptor N, or to the standard input of the follow-up command whose words the --then
+// options give one by one. Then it ends as PROGRAM did: same exit status, or same signal.
+//
+// Why a C program and not a few lines in the tool: Linux starts ru_maxrss of a process at the
+// resident size of the one that forked it, and a Go program has many megabytes, this one a few
+// hundred kilobytes. And only a signal handler that sees si_code can pass on what was sent to this
+// process alone and leave what a terminal sent to the whole process group.
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kMaxWords = 64, kExitNotFound = 127, kExitCannotStart = 126, kExitUsage = 125 };
+
+struct options {
+  char* settings[kMaxWords];
+  int setting_count;
+  char* follow_up[kMaxWords + 1];
+  int follow_up_count;
+  int result_fd;
+  char** program;
+};
+
+struct outcome {
+  long long wall_ns;
+  struct rusage usage;
+  int status;
+  int start_error;
+};
+
+static volatile sig_atomic_t g_child;
+
+_Noreturn static void Usage(void) {
+  fputs(
+      "usage: tcm_launch [--set NAME=VALUE]... [--fd N | --then WORD...] -- PROGRAM "
+      "[ARGUMENT...]\n",
+      stderr);
+  exit(kExitUsage);
+}
+
+static void Append(char** words, int* count, char* word) {
+  if (*count == kMaxWords) Usage();
+  words[(*count)++] = word;
+}
+
+static struct options ParseOptions(int argc, char** argv) {
+  struct options options = {.result_fd = -1};
+  int i = 1;
+  for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
+    if (strcmp(argv[i], "--set") == 0 && strchr(argv[i + 1], '=') != NULL) {
+      Append(options.settings, &options.setting_count, argv[i + 1]);
+    } else if (strcmp(argv[i], "--then") == 0) {
+      Append(options.follow_up, &options.follow_up_count, argv[i + 1]);
+    } else if (strcmp(argv[i], "--fd") == 0) {
+      options.result_fd = atoi(argv[i + 1]);
+    } else {
+      Usage();
+    }
+  }
+  if (i + 1 >= argc) Usage();
+  options.program = &argv[i + 1];
+  return options;
+}
+
+// What a terminal sends reaches PROGRAM as well, which is in the same process group; what a
+// process sent with kill() or sigqueue() came here only.
+static void PassOn(int signal_number, siginfo_t* info, void* context) {
+  (void)context;
+  const int saved_errno = errno;
+  if (info->si_code <= 0 && info->si_pid != (pid_t)g_child) {
+    if (info->si_code == SI_QUEUE) {
+      sigqueue((pid_t)g_child, signal_number, info->si_value);
+    } else {
+      kill((pid_t)g_child, signal_number);
+    }
+  }
+  errno = saved_errno;
+}
+
+static bool IsPassedOn(int signal_number) {
+  switch (signal_number) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGCONT:
+    case SIGCHLD:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// A signal that is ignored stays ignored, here and in PROGRAM (nohup relies on that); a handler
+// becomes the default action when PROGRAM starts.
+static void InstallHandlers(void) {
+  struct sigaction action = {.sa_sigaction = PassOn, .sa_flags = SA_SIGINFO | SA_RESTART};
+  sigfillset(&action.sa_mask);
+  for (int signal_number = 1; signal_number <= SIGRTMAX; ++signal_number) {
+    struct sigaction old;
+    if (!IsPassedOn(signal_number) || sigaction(signal_number, NULL, &old) != 0) continue;
+    if (old.sa_handler != SIG_IGN) sigaction(signal_number, &action, NULL);
+  }
+}
+
+_Noreturn static void BecomeProgram(const struct options* options, const sigset_t* mask,
+                                    pid_t parent, int error_fd) {
+  // Who kills this process means PROGRAM.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kExitCannotStart);
+  for (int i = 0; i < options->setting_count; ++i) putenv(options->settings[i]);
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  execvp(options->program[0], options->program);
+  const int error = errno;
+  if (write(error_fd, &error, sizeof error) != (ssize_t)sizeof error) _exit(kExitUsage);
+  _exit(error == ENOENT ? kExitNotFound : kExitCannotStart);
+}
+
+static long long NowNs(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+// Waits without reaping first, so that no handler can signal a process that took over the number.
+static void Reap(pid_t child, const sigset_t* all, struct outcome* outcome, long long start) {
+  siginfo_t info;
+  while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  outcome->wall_ns = NowNs() - start;
+  sigprocmask(SIG_BLOCK, all, NULL);
+  while (wait4(child, &outcome->status, 0, &outcome->usage) < 0 && errno == EINTR) {
+  }
+}
+
+static struct outcome Run(const struct options* options) {
+  struct outcome outcome = {0};
+  int error_pipe[2];
+  if (pipe2(error_pipe, O_CLOEXEC) != 0) {
+    perror("tcm_launch: pipe");
+    exit(kExitUsage);
+  }
+  sigset_t all;
+  sigset_t mask;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &mask);
+  InstallHandlers();
+  const pid_t self = getpid();
+  const long long start = NowNs();
+  const pid_t child = fork();
+  if (child < 0) {
+    perror("tcm_launch: fork");
+    exit(kExitUsage);
+  }
+  if (child == 0) BecomeProgram(options, &mask, self, error_pipe[1]);
+  g_child = child;
+  close(error_pipe[1]);
+  sigprocmask(SIG_SETMASK, &mask, NULL);
+  ssize_t got;
+  while ((got = read(error_pipe[0], &outcome.start_error, sizeof outcome.start_error)) < 0 &&
+         errno == EINTR) {
+  }
+  close(error_pipe[0]);
+  Reap(child, &all, &outcome, start);
+  return outcome;
+}
+
+static long long Microseconds(struct timeval time) {
+  return time.tv_sec * 1000000LL + time.tv_usec;
+}
+
+static void WriteResult(int fd, const struct outcome* outcome) {
+  const struct rusage* usage = &outcome->usage;
+  const int status = outcome->status;
+  dprintf(fd,
+          "{\"wall_ns\":%lld,\"user_us\":%lld,\"system_us\":%lld,\"max_rss_kib\":%ld,"
+          "\"minor_faults\":%ld,\"major_faults\":%ld,\"exit\":%d,\"signal\":%d,"
+          "\"start_errno\":%d}\n",
+          outcome->wall_ns, Microseconds(usage->ru_utime), Microseconds(usage->ru_stime),
+          usage->ru_maxrss, usage->ru_minflt, usage->ru_majflt,
+          WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+          outcome->start_error);
+}
+
+static void FollowUp(const struct options* options, const struct outcome* outcome) {
+  int input[2];
+  if (pipe2(input, O_CLOEXEC) != 0) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(input[0], STDIN_FILENO);
+    execv(options->follow_up[0], options->follow_up);
+    perror("tcm_launch: cannot report");
+    _exit(kExitCannotStart);
+  }
+  close(input[0]);
+  if (child > 0) WriteResult(input[1], outcome);
+  close(input[1]);
+  if (child > 0) waitpid(child, NULL, 0);
+}
+
+_Noreturn static void EndAs(int status) {
+  if (!WIFSIGNALED(status)) exit(WEXITSTATUS(status));
+  // PROGRAM dumped its core if it was to; this process must not put its own in that place.
+  const struct rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  const int signal_number = WTERMSIG(status);
+  signal(signal_number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal_number);
+  kill(getpid(), signal_number);
+  sigprocmask(SIG_UNBLOCK, &only, NULL);
+  exit(128 + signal_number);
+}
+
+int main(int argc, char** argv) {
+  const struct options options = ParseOptions(argc, argv);
+  // PROGRAM must not inherit the descriptor.
+  if (options.result_fd >= 0) fcntl(options.result_fd, F_SETFD, FD_CLOEXEC);
+  const struct outcome outcome = Run(&options);
+  if (outcome.start_error != 0) {
+    fprintf(stderr, "tcm: cannot start %s: %s\n", options.program[0],
+            strerror(outcome.start_error));
+  }
+  if (options.follow_up_count > 0) FollowUp(&options, &outcome);
+  if (options.result_fd >= 0) WriteResult(options.result_fd, &outcome);
+  EndAs(outcome.status);
+}

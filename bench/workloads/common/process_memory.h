@@ -1,0 +1,19 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#ifndef TCMALLOC_BENCH_WORKLOADS_COMMON_PROCESS_MEMORY_H_
+#define TCMALLOC_BENCH_WORKLOADS_COMMON_PROCESS_MEMORY_H_
+
+#include <cstdint>
+
+namespace tcmalloc::bench {
+
+// What is resident now. From /proc/self/smaps_rollup, which counts page by page; from statm, which
+// may be off by some dozens of pages for each CPU, where the kernel has no smaps_rollup. Neither
+// function allocates.
+uint64_t ResidentBytes();
+
+// The most that ever was resident: VmHWM of /proc/self/status.
+uint64_t PeakResidentBytes();
+
+}  // namespace tcmalloc::bench
+
+#endif  // TCMALLOC_BENCH_WORKLOADS_COMMON_PROCESS_MEMORY_H_

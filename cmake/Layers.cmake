@@ -1,0 +1,98 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#
+# tcm_layer(NAME <folder or folder/part> [SOURCES ...] [DEPENDS <lower layers> ...]
+#           [EXCEPTIONS])
+#
+# Makes the target tcm_<name, / written _>: an OBJECT library, or an INTERFACE library when the
+# layer is headers only. A dependency must stand below the layer in src/LAYERS, or be another part
+# of the same folder that was declared before it. EXCEPTIONS compiles with exceptions and run-time
+# type information, for the one layer whose interface throws (operator new).
+
+set(layers_file "${PROJECT_SOURCE_DIR}/src/LAYERS")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${layers_file}")
+file(STRINGS "${layers_file}" TCM_LAYERS REGEX "^[a-z]")
+
+function(tcm_layer_target name result)
+  string(REPLACE "/" "_" flat "${name}")
+  set(${result} "tcm_${flat}" PARENT_SCOPE)
+endfunction()
+
+# The line of src/LAYERS, counted from the top, that the layer's folder stands on.
+function(tcm_layer_rank name result)
+  string(REGEX REPLACE "/.*" "" folder "${name}")
+  list(FIND TCM_LAYERS "${folder}" rank)
+  if(rank LESS 0)
+    message(FATAL_ERROR "layer '${name}': the folder '${folder}' is not in src/LAYERS")
+  endif()
+  set(${result} ${rank} PARENT_SCOPE)
+endfunction()
+
+function(tcm_check_layer_order name dependency)
+  tcm_layer_rank("${name}" rank)
+  tcm_layer_rank("${dependency}" dependency_rank)
+  if(dependency_rank LESS rank)
+    message(FATAL_ERROR "layer '${name}' may not depend on '${dependency}', which stands above it")
+  endif()
+  tcm_layer_target("${dependency}" target)
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "layer '${name}' depends on '${dependency}', which is not declared yet")
+  endif()
+endfunction()
+
+function(tcm_layer)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "EXCEPTIONS" "NAME" "SOURCES;DEPENDS")
+  if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tcm_layer: bad arguments: NAME '${arg_NAME}' ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  tcm_layer_rank("${arg_NAME}" rank)
+  tcm_layer_target("${arg_NAME}" target)
+
+  if(arg_SOURCES)
+    add_library(${target} OBJECT ${arg_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE tcm_layer_flags)
+    if(NOT arg_EXCEPTIONS)
+      target_compile_options(${target} PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")
+    endif()
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+
+  set(closure ${arg_NAME})
+  foreach(dependency IN LISTS arg_DEPENDS)
+    tcm_check_layer_order("${arg_NAME}" "${dependency}")
+    tcm_layer_target("${dependency}" dependency_target)
+    target_link_libraries(${target} ${scope} ${dependency_target})
+    get_target_property(below ${dependency_target} TCM_CLOSURE)
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  set_target_properties(${target} PROPERTIES TCM_CLOSURE "${closure}")
+endfunction()
+
+# Object files of the named layers and of everything below them. CMake itself hands on only the
+# objects of a directly linked OBJECT library.
+function(tcm_layer_objects result)
+  set(closure)
+  foreach(name IN LISTS ARGN)
+    tcm_layer_target("${name}" target)
+    if(NOT TARGET ${target})
+      message(FATAL_ERROR "there is no layer '${name}'")
+    endif()
+    get_target_property(below ${target} TCM_CLOSURE)
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+
+  set(objects)
+  foreach(name IN LISTS closure)
+    tcm_layer_target("${name}" target)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY")
+      list(APPEND objects $<TARGET_OBJECTS:${target}>)
+    endif()
+  endforeach()
+  set(${result} ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,34 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#
+# tcm_shared_library(NAME <name> SOVERSION <n> VERSION <x.y.z> [SOURCES ...] LAYERS ...)
+# tcm_static_library(NAME <name> [SOURCES ...] LAYERS ...)
+#
+# Make the targets <name> (lib<name>.so.<n>) and <name>_static (lib<name>.a) from the objects of
+# the named layers and of all layers below them.
+
+# What people run, without the tests: ./run builds it.
+add_custom_target(product)
+
+function(tcm_shared_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOVERSION;VERSION" "SOURCES;LAYERS")
+  tcm_layer_objects(objects ${arg_LAYERS})
+  add_library(${arg_NAME} SHARED ${arg_SOURCES} ${objects})
+  set_target_properties(${arg_NAME} PROPERTIES SOVERSION ${arg_SOVERSION} VERSION ${arg_VERSION})
+  target_link_libraries(${arg_NAME} PRIVATE tcm_layer_flags)
+  # nodelete: memory from here outlives any dlclose.
+  # as-needed: a C program must not pay for the C++ library where only weak references name it.
+  target_link_options(${arg_NAME} PRIVATE
+    -static-libgcc LINKER:--as-needed LINKER:--no-undefined
+    LINKER:-z,nodelete LINKER:-z,relro LINKER:-z,now)
+  add_dependencies(product ${arg_NAME})
+endfunction()
+
+function(tcm_static_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LAYERS")
+  tcm_layer_objects(objects ${arg_LAYERS})
+  add_library(${arg_NAME}_static STATIC ${arg_SOURCES} ${objects})
+  set_target_properties(${arg_NAME}_static PROPERTIES OUTPUT_NAME ${arg_NAME})
+  target_link_libraries(${arg_NAME}_static PRIVATE tcm_layer_flags)
+  target_link_libraries(${arg_NAME}_static INTERFACE Threads::Threads)
+  add_dependencies(product ${arg_NAME}_static)
+endfunction()

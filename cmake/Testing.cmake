@@ -1,0 +1,110 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#
+# tcm_unit_test(NAME <name> SOURCES ... LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...]
+#               [LABELS unit|model|stress|...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
+#               [SERIAL])
+#   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
+#   `unit` when left out. SERIAL: nothing else runs beside it.
+#
+# tcm_program_test(NAME <name> LABELS <kind> ... (SOURCES ... | COMMAND <program> ...)
+#                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
+#                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
+#                  [SERIAL])
+#   A program of its own that passes by exiting with 0 and is skipped when it exits with 77.
+#   Built from SOURCES it runs with LD_PRELOAD on the library (tcmalloc_minimal when left out);
+#   NO_PRELOAD is for a program that links an allocator itself (LIBRARIES). A COMMAND, usually a
+#   script, runs without preload and finds what was built in TCM_TEST_LIBRARY_DIR and
+#   TCM_TEST_BIN_DIR. Nothing is declared where the libraries are not built.
+#
+# tcm_fuzz_test(NAME <name> SOURCES ... LAYERS ...)
+#   A libFuzzer program; declared only where TCMALLOC_FUZZ is on. As a test it runs for some
+#   seconds.
+
+set(TCM_SKIPPED_EXIT_STATUS 77)
+
+# Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
+function(tcm_set_test_properties)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  set_tests_properties(${arg_NAME} PROPERTIES
+    LABELS "${arg_LABELS}"
+    TIMEOUT ${arg_TIMEOUT}
+    RUN_SERIAL ${arg_SERIAL}
+    SKIP_RETURN_CODE ${TCM_SKIPPED_EXIT_STATUS}
+    ENVIRONMENT "${ARGN}")
+endfunction()
+
+set(test_program_options NAME TIMEOUT PRELOAD)
+set(test_program_lists
+  SOURCES LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
+
+macro(tcm_parse_test_arguments function flags)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;${flags}" "${test_program_options}"
+                        "${test_program_lists}")
+  if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}: bad arguments: NAME '${arg_NAME}' ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+endmacro()
+
+function(tcm_unit_test)
+  tcm_parse_test_arguments(tcm_unit_test "")
+  if(NOT GTest_FOUND)
+    return()
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
+              LIBRARIES GTest::gtest_main ${arg_LIBRARIES}
+              COMPILE_OPTIONS ${arg_COMPILE_OPTIONS} FOLDER tests)
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS})
+  tcm_set_test_properties(${arg_ENVIRONMENT})
+endfunction()
+
+function(tcm_program_test)
+  tcm_parse_test_arguments(tcm_program_test NO_PRELOAD)
+  if(NOT arg_LABELS)
+    message(FATAL_ERROR "tcm_program_test ${arg_NAME}: LABELS is missing")
+  endif()
+  if(NOT arg_PRELOAD)
+    set(arg_PRELOAD tcmalloc_minimal)
+  endif()
+  if(NOT TARGET ${arg_PRELOAD})
+    message(STATUS "test ${arg_NAME} left out: ${arg_PRELOAD} is not built here")
+    return()
+  endif()
+
+  set(environment
+    "TCM_TEST_LIBRARY_DIR=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}"
+    "TCM_TEST_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    ${arg_ENVIRONMENT})
+  if(arg_SOURCES)
+    # Otherwise the compiler removes pairs of malloc and free that the test is about.
+    tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
+                COMPILE_OPTIONS -fno-builtin ${arg_COMPILE_OPTIONS} FOLDER tests)
+    target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    set(arg_COMMAND ${arg_NAME})
+    if(NOT arg_NO_PRELOAD)
+      add_dependencies(${arg_NAME} ${arg_PRELOAD})
+      list(APPEND environment "LD_PRELOAD=$<TARGET_FILE:${arg_PRELOAD}>")
+    endif()
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} ${arg_ARGS})
+  tcm_set_test_properties(${environment})
+endfunction()
+
+function(tcm_fuzz_test)
+  tcm_parse_test_arguments(tcm_fuzz_test "")
+  if(NOT TCMALLOC_FUZZ)
+    return()
+  endif()
+  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
+              LIBRARIES ${arg_LIBRARIES} COMPILE_OPTIONS ${arg_COMPILE_OPTIONS} FOLDER tests)
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} -max_total_time=10 -rss_limit_mb=4096)
+  set(arg_LABELS fuzz)
+  tcm_set_test_properties(${arg_ENVIRONMENT})
+endfunction()

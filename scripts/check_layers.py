@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Checks that each folder of src/ includes only folders below it in src/LAYERS.
+
+Also: files of one folder include each other without a cycle, each include names a file of src/ or
+include/ by its full path, and the tcm_layer() declarations of CMake name what is included, no less
+and no more.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import repository
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+LAYER_CALL = re.compile(r"^\s*tcm_layer\s*\(([^)]*)\)", re.MULTILINE)
+KEYWORDS = {"NAME", "SOURCES", "DEPENDS", "EXCEPTIONS"}
+SOURCE_SUFFIXES = {".h", ".cc", ".c", ".inc", ".S"}
+
+
+def read_order(root: Path) -> dict[str, int]:
+    """The rank of each layer: 0 is the bottom."""
+    lines = (root / "src/LAYERS").read_text().splitlines()
+    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return {name: rank for rank, name in enumerate(reversed(names))}
+
+
+def read_includes(root: Path) -> dict[str, list[str]]:
+    """Source file, relative to src/, to what it includes in quotes."""
+    sources = {}
+    for path in repository.files(root):
+        if path.parts[0] == "src" and path.suffix in SOURCE_SUFFIXES:
+            text = (root / path).read_text()
+            sources["/".join(path.parts[1:])] = INCLUDE.findall(text)
+    return sources
+
+
+def read_declarations(root: Path) -> dict[str, set[str]]:
+    """Layer name to its DEPENDS, from every CMakeLists.txt below src/."""
+    declarations = {}
+    for path in repository.files(root):
+        if path.parts[0] != "src" or path.name != "CMakeLists.txt":
+            continue
+        text = re.sub(r"#.*", "", (root / path).read_text())
+        for call in LAYER_CALL.findall(text):
+            arguments = {keyword: [] for keyword in KEYWORDS}
+            keyword = None
+            for word in call.split():
+                if word in KEYWORDS:
+                    keyword = word
+                elif keyword:
+                    arguments[keyword].append(word)
+            for name in arguments["NAME"]:
+                declarations[name] = set(arguments["DEPENDS"])
+    return declarations
+
+
+def folder_of(path: str) -> str:
+    return path.split("/", 1)[0]
+
+
+def check_order(sources, order, public_headers) -> list[str]:
+    complaints = []
+    for source, includes in sources.items():
+        folder = folder_of(source)
+        if folder not in order:
+            complaints.append(f"src/{source}: the folder {folder} is not in src/LAYERS")
+            continue
+        for include in includes:
+            if include in public_headers:
+                continue
+            if include not in sources:
+                complaints.append(f'src/{source}: "{include}" is no file of src/ or include/')
+            elif order.get(folder_of(include), -1) > order[folder]:
+                complaints.append(f'src/{source}: "{include}" stands above {folder}')
+    return complaints
+
+
+def check_cycles(sources) -> list[str]:
+    """Finds a cycle by depth-first search; one suffices, the next shows after it is mended."""
+    finished = set()
+    path: list[str] = []
+
+    def visit(source) -> list[str]:
+        if source in path:
+            cycle = path[path.index(source) :] + [source]
+            return ["cycle of includes: " + " -> ".join(cycle)]
+        if source in finished or source not in sources:
+            return []
+        path.append(source)
+        for include in sources[source]:
+            complaints = visit(include)
+            if complaints:
+                return complaints
+        path.pop()
+        finished.add(source)
+        return []
+
+    for source in sorted(sources):
+        complaints = visit(source)
+        if complaints:
+            return complaints
+    return []
+
+
+def layer_of(path: str, declarations) -> str | None:
+    """The declared layer that a file belongs to: the one with the longest matching name."""
+    matches = [name for name in declarations if path.startswith(name + "/")]
+    return max(matches, key=len, default=None)
+
+
+def closure(name: str, declarations) -> set[str]:
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for dependency in declarations.get(waiting.pop(), ()):
+            if dependency not in reached:
+                reached.add(dependency)
+                waiting.append(dependency)
+    return reached
+
+
+def check_declarations(sources, declarations) -> list[str]:
+    used: dict[str, set[str]] = {name: set() for name in declarations}
+    complaints = []
+    for source, includes in sources.items():
+        layer = layer_of(source, declarations)
+        if layer is None:
+            continue
+        for include in includes:
+            target = layer_of(include, declarations)
+            if target is None or target == layer:
+                continue
+            used[layer].add(target)
+            if target not in closure(layer, declarations):
+                complaints.append(f'src/{source}: "{include}", but {layer} does not DEPEND on {target}')
+    for layer, dependencies in declarations.items():
+        for dependency in sorted(dependencies - used[layer]):
+            complaints.append(f"layer {layer}: DEPENDS on {dependency}, which no file of it includes")
+    return complaints
+
+
+def check_test_folders(root: Path, order) -> list[str]:
+    """Unit tests use the same folder names as src/."""
+    folders = {p.parts[2] for p in repository.files(root) if p.parts[:2] == ("tests", "unit") and len(p.parts) > 3}
+    return [f"tests/unit/{folder}: no such layer in src/LAYERS" for folder in sorted(folders - set(order))]
+
+
+def check(root: Path) -> list[str]:
+    order = read_order(root)
+    sources = read_includes(root)
+    declarations = read_declarations(root)
+    public_headers = {
+        "/".join(path.parts[1:]) for path in repository.files(root) if path.parts[0] == "include"
+    }
+    return (
+        check_order(sources, order, public_headers)
+        + check_cycles(sources)
+        + check_declarations(sources, declarations)
+        + check_test_folders(root, order)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(repository.run_check(check, __doc__))

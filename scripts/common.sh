@@ -1,0 +1,109 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#
+# Shared by ./run, ./test and the scripts beside it. Expects `root`, the project's folder.
+# Changes no directory and exports nothing: ./run starts the user's program after this.
+
+readonly GO_MINIMUM_MINOR=24
+readonly GO_VENV="$root/build/go-venv"
+
+say() { printf '%s\n' "$*" >&2; }
+
+go_is_recent() {
+  local version
+  version=$("$1" version 2>/dev/null) || return 1
+  [[ $version =~ go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINIMUM_MINOR))
+}
+
+# Prints the Go command to use; fails where there is none.
+find_go() {
+  local candidate
+  for candidate in "$(type -P go)" "$GO_VENV/bin/go" /usr/local/go/bin/go; do
+    if [[ -n $candidate && -x $candidate ]] && go_is_recent "$candidate"; then
+      printf '%s\n' "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Reads ninja's output and shows its progress on stderr: one moving line on a terminal, every
+# quarter elsewhere. What is no progress line (a warning, an error) passes through. Silent when
+# nothing is built.
+show_progress() {
+  local terminal=0
+  [[ -t 2 ]] && terminal=1
+  awk -v terminal="$terminal" -v label="$1" '
+    /^\[[0-9]+\/[0-9]+\] Re-(checking|running)/ || /^ninja: (no work|Entering)/ || /^-- / { next }
+    /^\[[0-9]+\/[0-9]+\] / {
+      split(substr($1, 2, length($1) - 2), part, "/")
+      if (terminal) {
+        printf "\r\033[K%s: %d of %d", label, part[1], part[2]
+        moving = 1
+      } else {
+        quarter = int(4 * part[1] / part[2])
+        if (!started || quarter > shown) {
+          printf "%s: %d of %d\n", label, part[1], part[2]
+          shown = quarter
+        }
+      }
+      started = 1
+      fflush()
+      next
+    }
+    { if (moving) printf "\r\033[K"; moving = 0; print; fflush() }
+    END { if (moving) printf "\r\033[K" }
+  ' >&2
+}
+
+# configure PRESET: runs CMake, whose output shows only when it fails.
+configure() {
+  local directory="$root/build/$1" log
+  mkdir -p "$root/build"
+  log=$(mktemp) || return 1
+  if ! (cd "$root" && cmake --preset "$1") >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log" "$directory/build.ninja"
+    return 1
+  fi
+  rm -f "$log"
+  touch "$directory/build.ninja"
+}
+
+# Whether CMake must run by hand: ninja repeats it for every other file that CMake has read.
+is_unconfigured() { [[ ! $root/build/$1/build.ninja -nt $root/CMakePresets.json ]]; }
+
+# build PRESET TARGET: ninja takes no lock of its own, so two commands at once would collide.
+build() {
+  local preset=$1 target=$2
+  if is_unconfigured "$preset"; then
+    configure "$preset" || return 1
+  fi
+  (
+    set -o pipefail
+    exec {lock}>"$root/build/$preset/.lock"
+    flock "$lock"
+    ninja -C "$root/build/$preset" "$target" 2>&1 </dev/null | show_progress "building $preset"
+  )
+}
+
+# Builds the tool where a file of it is newer than the program.
+build_tool() {
+  local program="$root/build/release/bin/tcm" go
+  [[ -f $root/tool/go.mod ]] || return 0
+  if [[ -x $program && -z $(find "$root/tool" -newer "$program" -print -quit) ]]; then
+    return 0
+  fi
+  if ! go=$(find_go); then
+    say "no Go of at least 1.$GO_MINIMUM_MINOR: run scripts/setup.sh build"
+    return 1
+  fi
+  say "building the tool tcm"
+  mkdir -p "$root/build/release/bin"
+  (
+    cd "$root/tool" || exit 1
+    exec {lock}>"$root/build/.tool.lock"
+    flock "$lock"
+    GOFLAGS=-trimpath "$go" build -buildvcs=false -o "$program" ./cmd/tcm </dev/null >&2
+  ) || return 1
+  touch "$program"
+}

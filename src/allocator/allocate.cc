@@ -1,0 +1,79 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "allocator/allocate.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/slow_path.h"
+
+namespace tcmalloc {
+namespace {
+
+// What every object is aligned to; objects of less than this to their own size.
+constexpr size_t kMinAlignment = 16;
+
+// An object straight from the lists that all threads share, for a thread without a cache.
+void* AllocateUncached(uint8_t c) {
+  const Chain chain = heap.transfer(c).Fetch(1);
+  if (chain.empty()) return nullptr;
+  void* object = ObjectAt(chain.head);
+  const ObjectReference rest = heap.codec().Next(object);
+  if (chain.count > 1) heap.transfer(c).Insert({rest, chain.count - 1});
+  LinkWord(object) = 0;
+  return object;
+}
+
+void* AllocateSmall(uint8_t c, size_t size) {
+  if (!current_cache->closed()) {
+    if (void* object = current_cache->TryAllocate(c, size)) return object;
+  }
+  SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    return heap.emergency().Allocate(size, kMinAlignment);
+  }
+  Cache* cache = slow_path.cache();
+  return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
+}
+
+// A span of its own. Null also if the rounded size does not fit the address space.
+Span* AllocateSpan(size_t size, size_t alignment) {
+  if (size > PTRDIFF_MAX - kPageSize) return nullptr;
+  const Length length = std::max(Length::FromBytesCeil(size), Length(1));
+  return alignment <= kPageSize ? heap.page_heap().New(length)
+                                : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
+}
+
+// `zeroed` tells whether the bytes are known to be zero; null if nobody asks.
+void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
+  Span* span = AllocateSpan(size, alignment);
+  if (span == nullptr) return nullptr;
+  if (zeroed != nullptr) *zeroed = span->zeroed;
+  return span->start();
+}
+
+}  // namespace
+
+void* AllocateSlow(size_t size) {
+  if (TCMALLOC_LIKELY(size <= kMaxSmallSize)) return AllocateSmall(SizeClassFor(size), size);
+  return AllocateLarge(size, kPageSize, nullptr);
+}
+
+void* AllocateAligned(size_t size, size_t alignment) {
+  if (alignment <= sizeof(void*)) return Allocate(size);
+  const uint8_t c = SizeClassForAligned(size, alignment);
+  if (TCMALLOC_LIKELY(c != 0)) return AllocateSmall(c, kSizeClasses[c].size);
+  return AllocateLarge(size, alignment, nullptr);
+}
+
+void* AllocateZeroed(size_t size) {
+  bool zeroed = false;
+  void* object = size <= kMaxSmallSize ? Allocate(size) : AllocateLarge(size, kPageSize, &zeroed);
+  if (object != nullptr && !zeroed) std::memset(object, 0, size);
+  return object;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,41 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Allocation. Nothing here sets errno or calls a new handler: a null result means that no memory
+// could be had, and the entry points say so in the way of their interface.
+
+#ifndef TCMALLOC_ALLOCATOR_ALLOCATE_H_
+#define TCMALLOC_ALLOCATOR_ALLOCATE_H_
+
+#include <cstddef>
+
+#include "base/attributes.h"
+#include "heap/current_thread.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// All sizes, all states of the thread.
+void* AllocateSlow(size_t size);
+
+// At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
+// no lock and makes no call.
+TCMALLOC_ALWAYS_INLINE void* TryAllocateFast(size_t size) {
+  Cache* cache = current_cache;
+  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return nullptr;
+  return cache->TryAllocate(kClassBySize[size], size);
+}
+
+TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) {
+  void* object = TryAllocateFast(size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSlow(size);
+}
+
+// As Allocate, aligned to `alignment`, a power of two.
+void* AllocateAligned(size_t size, size_t alignment);
+
+// As Allocate, with all bytes zero.
+void* AllocateZeroed(size_t size);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_ALLOCATOR_ALLOCATE_H_

@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "allocator/deallocate.h"
+
+#include <cstdint>
+
+#include "base/message.h"
+#include "central/corruption.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+namespace {
+
+[[noreturn]] TCMALLOC_COLD void CrashOnMisaligned(const void* block) {
+  Message message;
+  message << "misaligned free of " << block << ": no block begins there";
+  Crash(message);
+}
+
+[[noreturn]] TCMALLOC_COLD void CrashOnInterior(const void* block, const void* start,
+                                                size_t bytes) {
+  Message message;
+  message << "invalid free of " << block << ": it points into the block at " << start << " ("
+          << bytes << " bytes)";
+  Crash(message);
+}
+
+// `block` lies in no span in use.
+[[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block) {
+  const Span* span = heap.page_map().Get(PageId::Containing(block));
+  if (span != nullptr && !span->in_use() && span->start() == block) {
+    CrashOnDoubleFree(block, span->bytes());
+  }
+  Message message;
+  message << "invalid free of " << block
+          << ": not allocated by this allocator, or freed already";
+  Crash(message);
+}
+
+// The span in use in which `block` begins a block.
+Span* CheckedSpanOf(const void* block) {
+  if (!IsAligned(reinterpret_cast<uintptr_t>(block), sizeof(void*))) CrashOnMisaligned(block);
+  Span* span = heap.page_map().FindInUse(block);
+  if (span == nullptr) CrashOnUnknown(block);
+  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
+  if (span->state == Span::State::kLarge) {
+    if (offset != 0) CrashOnInterior(block, span->start(), span->bytes());
+  } else if (!IsObjectStart(offset, span->size_class)) {
+    const size_t size = kSizeClasses[span->size_class].size;
+    CrashOnInterior(block, span->start() + ObjectIndex(offset, span->size_class) * size, size);
+  }
+  return span;
+}
+
+bool TransferHolds(uint8_t c, const void* object) {
+  bool found = false;
+  heap.transfer(c).ForEachChain([&](Chain chain) {
+    for (; chain.count > 0 && !found; --chain.count) {
+      found = ObjectAt(chain.head) == object;
+      if (heap.page_map().Get(PageId::Containing(ObjectAt(chain.head))) == nullptr) return;
+      chain.head = heap.codec().Next(ObjectAt(chain.head));
+    }
+  });
+  return found;
+}
+
+// The first word of `object` is a valid link, as that of a free object is. By chance the
+// application's data is one too, about once in 2^27 random words, so the lists decide. Only the
+// caches of other threads cannot be searched.
+TCMALLOC_COLD void CheckDoubleFree(const Cache* cache, Span* span, const void* object) {
+  const uint8_t c = span->size_class;
+  if ((cache != nullptr && cache->Holds(object, c)) || TransferHolds(c, object) ||
+      heap.central(c).IsOnFreeList(span, object)) {
+    CrashOnDoubleFree(object, kSizeClasses[c].size);
+  }
+}
+
+void FreeSmall(Cache* cache, Span* span, void* object) {
+  const uint8_t c = span->size_class;
+  const ObjectReference next = heap.codec().Next(object);
+  if (TCMALLOC_UNLIKELY(heap.codec().InWindow(next) || next == heap.codec().end)) {
+    CheckDoubleFree(cache, span, object);
+  }
+  if (cache != nullptr) {
+    cache->FreeSlow(object, c);
+  } else {
+    heap.codec().Link(object, heap.codec().end);
+    heap.transfer(c).Insert({ReferenceTo(object), 1});
+  }
+}
+
+// Only writes to the block itself and to the arena's counter.
+void FreeReentrant(void* block) {
+  if (heap.emergency().Owns(block)) {
+    heap.emergency().Free(block);
+  } else {
+    CheckedSpanOf(block);
+    heap.deferred().Push(block);
+  }
+}
+
+}  // namespace
+
+void FreeInside(const SlowPath& slow_path, void* block) {
+  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) {
+    heap.emergency().Free(block);
+    return;
+  }
+  Span* span = CheckedSpanOf(block);
+  if (span->state == Span::State::kLarge) {
+    heap.page_heap().Delete(span);
+  } else {
+    FreeSmall(slow_path.cache(), span, block);
+  }
+}
+
+void DeallocateSlow(void* block) {
+  current_cache->UndoTryFree(block);
+  if (block == nullptr) return;
+  SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    FreeReentrant(block);
+  } else {
+    FreeInside(slow_path, block);
+  }
+}
+
+void DeallocateSized(void* block, size_t size) {
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize) && block != nullptr) {
+    const size_t bytes = UsableSize(block);
+    if (size > bytes) {
+      Message message;
+      message << "sized delete of " << block << " with " << size << " bytes, but the block has "
+              << bytes;
+      Crash(message);
+    }
+  }
+  Deallocate(block);
+}
+
+size_t UsableSize(const void* block) {
+  if (block == nullptr) return 0;
+  if (heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
+  const Span* span = CheckedSpanOf(block);
+  return span->state == Span::State::kLarge ? span->bytes()
+                                            : kSizeClasses[span->size_class].size;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,36 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Deallocation, and what is known of a block.
+
+#ifndef TCMALLOC_ALLOCATOR_DEALLOCATE_H_
+#define TCMALLOC_ALLOCATOR_DEALLOCATE_H_
+
+#include <cstddef>
+
+#include "allocator/slow_path.h"
+#include "base/attributes.h"
+#include "heap/current_thread.h"
+
+namespace tcmalloc {
+
+// All blocks, null included. Aborts, with one line that names the address, on anything else.
+void DeallocateSlow(void* block);
+
+// Keeps errno. The fast path of a small object takes no lock and makes no call.
+TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
+  if (TCMALLOC_UNLIKELY(!current_cache->TryFree(block))) DeallocateSlow(block);
+}
+
+// As Deallocate, for a caller that says how many bytes it asked for. A large block of another size
+// aborts; the size of a small one is not trusted, so a wrong one does no harm.
+void DeallocateSized(void* block, size_t size);
+
+// Frees a block that is not null from inside a slow path.
+void FreeInside(const SlowPath& slow_path, void* block);
+
+// Bytes that the owner of `block` may use; 0 for null. Aborts if it is no block of ours.
+size_t UsableSize(const void* block);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_ALLOCATOR_DEALLOCATE_H_

@@ -1,0 +1,19 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Changing the size of a block.
+
+#ifndef TCMALLOC_ALLOCATOR_REALLOCATE_H_
+#define TCMALLOC_ALLOCATOR_REALLOCATE_H_
+
+#include <cstddef>
+
+namespace tcmalloc {
+
+// A block of at least `size` bytes with the contents of `block`, which is then freed unless it is
+// the result. Null leaves `block` as it was. Requires block != nullptr and size > 0; aborts if
+// `block` is none of ours.
+void* Reallocate(void* block, size_t size);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_ALLOCATOR_REALLOCATE_H_

@@ -1,0 +1,27 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Compiler attributes used on hot and cold paths.
+
+#ifndef TCMALLOC_BASE_ATTRIBUTES_H_
+#define TCMALLOC_BASE_ATTRIBUTES_H_
+
+#define TCMALLOC_ALWAYS_INLINE inline __attribute__((always_inline))
+#define TCMALLOC_NOINLINE __attribute__((noinline))
+#define TCMALLOC_COLD __attribute__((cold, noinline))
+#define TCMALLOC_EXPORT __attribute__((visibility("default")))
+#define TCMALLOC_LIKELY(x) __builtin_expect(static_cast<bool>(x), 1)
+#define TCMALLOC_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
+
+namespace tcmalloc {
+
+// Makes the compiler compute `pointer` once and forget how, where it would otherwise compute it
+// again for each use.
+template <typename T>
+TCMALLOC_ALWAYS_INLINE T* OpaqueToOptimizer(T* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_BASE_ATTRIBUTES_H_

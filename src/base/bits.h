@@ -1,0 +1,47 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Arithmetic on sizes and addresses. Everything that could overflow says so.
+
+#ifndef TCMALLOC_BASE_BITS_H_
+#define TCMALLOC_BASE_BITS_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc {
+
+constexpr bool IsPowerOfTwo(uint64_t n) { return std::has_single_bit(n); }
+
+// Floor of the base-2 logarithm. Requires n > 0.
+constexpr int Log2Floor(uint64_t n) { return static_cast<int>(std::bit_width(n)) - 1; }
+
+// Ceiling of the base-2 logarithm. Requires n > 0.
+constexpr int Log2Ceil(uint64_t n) { return n == 1 ? 0 : Log2Floor(n - 1) + 1; }
+
+// Requires `alignment` to be a power of two.
+constexpr uintptr_t AlignDown(uintptr_t n, size_t alignment) { return n & ~(alignment - 1); }
+
+// Requires `alignment` to be a power of two and the result to be representable.
+constexpr uintptr_t AlignUp(uintptr_t n, size_t alignment) {
+  return (n + alignment - 1) & ~(alignment - 1);
+}
+
+constexpr bool IsAligned(uintptr_t n, size_t alignment) { return (n & (alignment - 1)) == 0; }
+
+// Rounds `n` up to a multiple of the power of two `alignment`. Returns false, and leaves
+// `*result` alone, where the result would not fit.
+[[nodiscard]] constexpr bool CheckedAlignUp(size_t n, size_t alignment, size_t* result) {
+  size_t sum = 0;
+  if (__builtin_add_overflow(n, alignment - 1, &sum)) return false;
+  *result = sum & ~(alignment - 1);
+  return true;
+}
+
+[[nodiscard]] constexpr bool CheckedMultiply(size_t a, size_t b, size_t* result) {
+  return !__builtin_mul_overflow(a, b, result);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_BASE_BITS_H_

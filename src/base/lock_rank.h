@@ -1,0 +1,27 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The one lock order of the allocator. A thread may take a lock only if its rank is greater than
+// the rank of every lock that it holds; fork takes all of them in this order.
+
+#ifndef TCMALLOC_BASE_LOCK_RANK_H_
+#define TCMALLOC_BASE_LOCK_RANK_H_
+
+#include <cstdint>
+
+namespace tcmalloc {
+
+enum class LockRank : uint8_t {
+  kInitialization,
+  kThreadCaches,   // the list of thread caches
+  kCacheBudget,
+  kTransferCache,  // one per size class
+  kCentralList,    // one per size class
+  kChainArrays,
+  kPageHeap,
+  kMetadata,       // the arena and pools of allocator metadata
+  kSystem,         // sbrk and the list of mapped regions
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_BASE_LOCK_RANK_H_

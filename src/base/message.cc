@@ -1,0 +1,95 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "base/message.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kMaxDigits = 20;
+
+// Writes the digits of `value` before `end` and returns where they begin.
+char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
+  do {
+    *--end = "0123456789abcdef"[value % base];
+    value /= base;
+  } while (value != 0);
+  return end;
+}
+
+void WriteTagged(const Message& message) {
+  Message line;
+  line << "tcmalloc: " << message.view();
+  line.WriteLine(STDERR_FILENO);
+}
+
+}  // namespace
+
+Message& Message::operator<<(std::string_view text) {
+  size_t count = text.size() < kCapacity - size_ ? text.size() : kCapacity - size_;
+  std::memcpy(buffer_ + size_, text.data(), count);
+  size_ += count;
+  return *this;
+}
+
+Message& Message::operator<<(uint64_t decimal) {
+  char digits[kMaxDigits];
+  char* end = digits + kMaxDigits;
+  char* begin = DigitsBefore(end, decimal, 10);
+  return *this << std::string_view(begin, static_cast<size_t>(end - begin));
+}
+
+Message& Message::operator<<(int64_t decimal) {
+  if (decimal >= 0) return *this << static_cast<uint64_t>(decimal);
+  return *this << "-" << (uint64_t{0} - static_cast<uint64_t>(decimal));
+}
+
+Message& Message::operator<<(const volatile void* address) {
+  char digits[kMaxDigits];
+  char* end = digits + kMaxDigits;
+  char* begin = DigitsBefore(end, reinterpret_cast<uintptr_t>(address), 16);
+  return *this << "0x" << std::string_view(begin, static_cast<size_t>(end - begin));
+}
+
+Message& Message::AppendFixed(double value) {
+  if (value < 0) {
+    *this << "-";
+    value = -value;
+  }
+  auto whole = static_cast<uint64_t>(value);
+  auto thousandths = static_cast<uint64_t>((value - static_cast<double>(whole)) * 1000);
+  *this << whole << "." << thousandths / 100 << thousandths / 10 % 10 << thousandths % 10;
+  return *this;
+}
+
+void Message::WriteLine(int fd) const {
+  char line[kCapacity + 1];
+  std::memcpy(line, buffer_, size_);
+  line[size_] = '\n';
+  WriteAll(fd, {line, size_ + 1});
+}
+
+void WriteAll(int fd, std::string_view text) {
+  const int saved_errno = errno;
+  while (!text.empty()) {
+    ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  errno = saved_errno;
+}
+
+void Crash(const Message& message) {
+  WriteTagged(message);
+  std::abort();
+}
+
+void Warn(const Message& message) { WriteTagged(message); }
+
+}  // namespace tcmalloc

@@ -1,0 +1,76 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "base/spin_lock.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace tcmalloc {
+namespace {
+
+// Long enough for the short critical sections of the allocator, short against a context switch.
+constexpr int kSpins = 200;
+
+// Bit r is set while this thread holds a lock of rank r. Ranks with one lock per size class are
+// only ever held one at a time, except by fork, which takes them in order of class.
+thread_local uint32_t held_ranks = 0;
+constinit std::atomic<uint64_t> acquisitions{0};
+constinit std::atomic<uint64_t> contentions{0};
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+// Keeps errno, which the caller of malloc must not see change.
+void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
+  const int saved_errno = errno;
+  ::syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+LockCounts CurrentLockCounts() {
+  return {acquisitions.load(std::memory_order_relaxed), contentions.load(std::memory_order_relaxed)};
+}
+
+void SpinLock::LockSlow() {
+  if constexpr (kDebugChecks) contentions.fetch_add(1, std::memory_order_relaxed);
+  for (int i = 0; i < kSpins; ++i) {
+    Pause();
+    uint32_t expected = kFree;
+    if (word_.load(std::memory_order_relaxed) == kFree &&
+        word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
+                                    std::memory_order_relaxed)) {
+      return;
+    }
+  }
+  // From here on the word says kContended while we hold it: a spurious wake-up costs less than a
+  // lost one. Acquire pairs with the release in Unlock.
+  while (word_.exchange(kContended, std::memory_order_acquire) != kFree) {
+    Futex(&word_, FUTEX_WAIT, kContended);
+  }
+}
+
+void SpinLock::Wake() { Futex(&word_, FUTEX_WAKE, 1); }
+
+void SpinLock::NoteAcquisition() {
+  acquisitions.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(rank_);
+  // No lock of a higher rank may be held when one of a lower rank is taken.
+  TCMALLOC_CHECK((held_ranks & ~(bit | (bit - 1))) == 0);
+  held_ranks |= bit;
+}
+
+void SpinLock::NoteRelease() { held_ranks &= ~(uint32_t{1} << static_cast<uint32_t>(rank_)); }
+
+void ResetHeldLocksAfterFork() { held_ranks = 0; }
+
+}  // namespace tcmalloc

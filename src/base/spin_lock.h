@@ -1,0 +1,98 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A small lock that spins briefly and then sleeps on a futex.
+
+#ifndef TCMALLOC_BASE_SPIN_LOCK_H_
+#define TCMALLOC_BASE_SPIN_LOCK_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/check.h"
+#include "base/lock_rank.h"
+#include "base/thread_annotations.h"
+
+namespace tcmalloc {
+
+// Number of lock acquisitions of this process and how many of them found the lock taken. Counted
+// only where kDebugChecks is set, so that release builds share no counter.
+struct LockCounts {
+  uint64_t acquisitions = 0;
+  uint64_t contentions = 0;
+};
+LockCounts CurrentLockCounts();
+
+// Not recursive. constinit, trivially destructible, four bytes plus its rank.
+//
+// The word is kFree, kHeld, or kContended; a thread that sleeps has set kContended first, so that
+// an unlock which sees kHeld need not enter the kernel.
+class TCMALLOC_CAPABILITY("mutex") SpinLock {
+ public:
+  constexpr explicit SpinLock(LockRank rank) : rank_(rank) {}
+  SpinLock(const SpinLock&) = delete;
+  SpinLock& operator=(const SpinLock&) = delete;
+
+  TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
+    if constexpr (kDebugChecks) NoteAcquisition();
+    uint32_t expected = kFree;
+    // Acquire pairs with the release in Unlock: what the last holder wrote is visible.
+    if (TCMALLOC_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                                         std::memory_order_relaxed))) {
+      LockSlow();
+    }
+  }
+
+  [[nodiscard]] bool TryLock() TCMALLOC_TRY_ACQUIRE(true) {
+    uint32_t expected = kFree;
+    const bool taken = word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                                     std::memory_order_relaxed);
+    if constexpr (kDebugChecks) {
+      if (taken) NoteAcquisition();
+    }
+    return taken;
+  }
+
+  TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
+    if constexpr (kDebugChecks) NoteRelease();
+    // Release pairs with the acquire in Lock.
+    if (TCMALLOC_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) Wake();
+  }
+
+  // For assertions only: true also where another thread holds the lock.
+  bool IsHeld() const { return word_.load(std::memory_order_relaxed) != kFree; }
+
+  // After fork the child is alone and holds the lock by its parent's hand; sleepers are gone.
+  void ResetAfterFork() { word_.store(kFree, std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kFree = 0;
+  static constexpr uint32_t kHeld = 1;
+  static constexpr uint32_t kContended = 2;
+
+  TCMALLOC_COLD void LockSlow();
+  TCMALLOC_COLD void Wake();
+  void NoteAcquisition();
+  void NoteRelease();
+
+  std::atomic<uint32_t> word_{kFree};
+  LockRank rank_;
+};
+
+class TCMALLOC_SCOPED_CAPABILITY SpinLockHolder {
+ public:
+  explicit SpinLockHolder(SpinLock& lock) TCMALLOC_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
+  ~SpinLockHolder() TCMALLOC_RELEASE() { lock_.Unlock(); }
+  SpinLockHolder(const SpinLockHolder&) = delete;
+  SpinLockHolder& operator=(const SpinLockHolder&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
+// Forgets which locks this thread is known to hold; the fork child calls it.
+void ResetHeldLocksAfterFork();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_BASE_SPIN_LOCK_H_

@@ -1,0 +1,71 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_thread/cache_budget.h"
+
+namespace tcmalloc {
+namespace {
+
+void Add(BudgetShare& share, int64_t bytes) {
+  share.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void CacheBudget::SetTotal(size_t bytes) {
+  SpinLockHolder holder(lock_);
+  const auto total = static_cast<int64_t>(bytes);
+  unclaimed_ += total - total_;
+  total_ = total;
+}
+
+size_t CacheBudget::total() {
+  SpinLockHolder holder(lock_);
+  return static_cast<size_t>(total_);
+}
+
+void CacheBudget::Join(BudgetShare& share) {
+  SpinLockHolder holder(lock_);
+  share.bytes.store(kFirstShare, std::memory_order_relaxed);
+  unclaimed_ -= kFirstShare;
+  shares_.PushBack(&share);
+}
+
+void CacheBudget::Leave(BudgetShare& share) {
+  SpinLockHolder holder(lock_);
+  unclaimed_ += share.limit();
+  if (next_victim_ == &share) next_victim_ = shares_.next(&share);
+  shares_.Remove(&share);
+}
+
+void CacheBudget::Grow(BudgetShare& share) {
+  SpinLockHolder holder(lock_);
+  if (unclaimed_ > 0) {
+    unclaimed_ -= kStep;
+    Add(share, kStep);
+  } else {
+    Steal(share);
+  }
+}
+
+void CacheBudget::Steal(BudgetShare& share) {
+  for (int i = 0; i < kMaxVictims; ++i) {
+    BudgetShare* victim = next_victim_ != nullptr ? next_victim_ : shares_.front();
+    next_victim_ = shares_.next(victim);
+    if (victim == &share || victim->limit() - kStep < kFirstShare) continue;
+    Add(*victim, -kStep);
+    Add(share, kStep);
+    return;
+  }
+}
+
+void CacheBudget::CheckInvariants() {
+  SpinLockHolder holder(lock_);
+  int64_t sum = 0;
+  for (BudgetShare* share = shares_.front(); share != nullptr; share = shares_.next(share)) {
+    TCMALLOC_CHECK_LE(kFirstShare, share->limit());
+    sum += share->limit();
+  }
+  TCMALLOC_CHECK_EQ(unclaimed_, total_ - sum);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,64 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How the threads share the bytes that they may cache.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_CACHE_BUDGET_H_
+#define TCMALLOC_CACHE_PER_THREAD_CACHE_BUDGET_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "base/spin_lock.h"
+
+namespace tcmalloc {
+
+// One cache's part. The budget changes it while its owner reads it; nothing else is published
+// through it, so relaxed accesses suffice.
+struct BudgetShare : ListNode {
+  std::atomic<int64_t> bytes{0};
+
+  int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
+};
+
+// Invariant: unclaimed == total - the sum of all shares. It is negative while more caches exist
+// than the total has first shares for.
+//
+// A share starts small and grows each time its cache overflows: from what is unclaimed, else by
+// taking from the shares of others in turn. Active threads thus end up with large caches and idle
+// ones with small caches. Thread safe.
+class CacheBudget {
+ public:
+  // What a share starts with and never falls below by theft, and what it grows by.
+  static constexpr int64_t kFirstShare = 64 << 10;
+  static constexpr int64_t kStep = 64 << 10;
+
+  constexpr CacheBudget() = default;
+
+  void SetTotal(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+  size_t total() TCMALLOC_EXCLUDES(lock_);
+
+  void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  void Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+
+  void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  // How many others are asked before a share stays as it is.
+  static constexpr int kMaxVictims = 10;
+
+  void Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kCacheBudget};
+  int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  int64_t unclaimed_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);
+  BudgetShare* next_victim_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_CACHE_BUDGET_H_

@@ -1,0 +1,70 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A clock that ticks in allocated bytes.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
+#define TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/random.h"
+
+namespace tcmalloc {
+
+// Counts the bytes that a thread allocates, by one subtraction per allocation. About every
+// kMeanInterval bytes it expires: that allocation is a sample. From the samples the number of
+// allocations is estimated; sampling for profiles draws on the same event.
+//
+// The intervals are random so that no pattern of sizes can stay in step with them.
+class EventClock {
+ public:
+  static constexpr int64_t kMeanInterval = 128 << 10;
+
+  constexpr EventClock() = default;
+
+  void Initialize(uint64_t seed) {
+    random_ = seed;
+    NextInterval();
+  }
+
+  // Whether the interval has run out. Then the caller takes the slow path, which calls
+  // AdvanceSlow for the same allocation.
+  TCMALLOC_ALWAYS_INLINE bool Advance(size_t size) {
+    remaining_ -= static_cast<int64_t>(size);
+    return remaining_ < 0;
+  }
+
+  // Advances by an allocation of `size` bytes, counted already if the interval has run out.
+  void AdvanceSlow(size_t size) {
+    if (remaining_ >= 0 && !Advance(size)) return;
+    const auto passed = static_cast<uint64_t>(interval_ - remaining_);
+    counted_bytes_ += passed;
+    counted_allocations_ += passed / (size == 0 ? 1 : size);
+    NextInterval();
+  }
+
+  // Totals since the thread began. The number of allocations is an estimate.
+  uint64_t allocated_bytes() const {
+    return counted_bytes_ + static_cast<uint64_t>(interval_ - remaining_);
+  }
+  uint64_t allocations() const { return counted_allocations_; }
+
+ private:
+  void NextInterval() {
+    random_ = NextRandom(random_);
+    interval_ = kMeanInterval / 2 + static_cast<int64_t>(random_ % kMeanInterval);
+    remaining_ = interval_;
+  }
+
+  int64_t remaining_ = 0;
+  int64_t interval_ = 0;
+  uint64_t counted_bytes_ = 0;
+  uint64_t counted_allocations_ = 0;
+  uint64_t random_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_

@@ -1,0 +1,432 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The free objects that one thread has at hand.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/intrusive_list.h"
+#include "cache/per_thread/cache_budget.h"
+#include "cache/per_thread/event_clock.h"
+#include "central/corruption.h"
+#include "pages/free_link.h"
+#include "pages/page_map.h"
+#include "size_class/size_classes.h"
+#include "transfer/batch_source.h"
+#include "transfer/chain_stack.h"
+
+namespace tcmalloc {
+
+// What all thread caches of a process share.
+template <BatchSource Source>
+struct ThreadCacheContext {
+  Source* sources = nullptr;  // one per size class
+  const LinkCodec* codec = nullptr;
+  const PageMap* page_map = nullptr;
+  ChainArrays* arrays = nullptr;
+  CacheBudget* budget = nullptr;
+};
+
+// What the fast paths of malloc and free touch. The heads come first: gcc spends an instruction more
+// on each access to an array that does not begin where its object does.
+struct FastLists {
+  ObjectReference heads_[kSizeClassCount] = {};
+
+  // One cache line with what is the same for all classes.
+  alignas(64) size_t size_limit_ = 0;
+  // LinkCodec::limit, for the addresses that free takes and for the links of objects. One value
+  // twice, for a comparison with memory is one instruction less than a load and two comparisons.
+  int64_t address_limit_ = INT64_MIN;
+  int64_t link_limit_ = INT64_MIN;
+  uint64_t codec_inverse_ = 1;
+  uint64_t codec_key_ = 1;
+  uintptr_t classes_ = 0;  // of the page map's window, moved so that references index it
+  EventClock clock_;
+
+  int16_t room_[kSizeClassCount] = {};
+};
+
+// Per size class a cache has one current list, from which malloc takes and to which free adds, and
+// a stack of full chains of one batch each. Invariants, for each class c with state s:
+//
+//     length of the current list == s.capacity - room_[c]
+//     cached_bytes_ == sum over c of (objects in s.full) * size of c
+//
+// Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
+// then on every allocation miss permits one more full chain. When free fills the current list it
+// becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
+// withdraws the permission. When the full chains outgrow the cache's share of the budget, half of
+// what each class did not use since the last collection goes back, and the share tries to grow.
+//
+// Class 0 stands for "no small object": its room is always 0, so that free's test for room also
+// finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
+// path: its limits admit no size and no address. The slow path closes the cache while it changes
+// it, so that malloc in a signal handler that interrupts it notices.
+//
+// Owned by one thread; others may call only what says so.
+template <BatchSource Source>
+class ThreadCache : private FastLists, public ListNode {
+ public:
+  using Context = ThreadCacheContext<Source>;
+
+  constexpr ThreadCache() = default;
+  ThreadCache(const ThreadCache&) = delete;
+  ThreadCache& operator=(const ThreadCache&) = delete;
+
+  // Joins the budget and opens the cache.
+  void Initialize(const Context& context) {
+    context_ = &context;
+    codec_inverse_ = context.codec->inverse;
+    codec_key_ = context.codec->key;
+    link_limit_ = context.codec->limit;
+    // free looks up bits kPageShift - 3 and up of a reference, whose bit 63 is set.
+    classes_ = reinterpret_cast<uintptr_t>(context.page_map->window()) -
+               (uintptr_t{1} << (66 - kPageShift));
+    std::fill_n(heads_, kSizeClassCount, context.codec->end);
+    context.budget->Join(share_);
+    clock_.Initialize(reinterpret_cast<uintptr_t>(this));
+    Open();
+  }
+
+  // Returns everything and leaves the budget. The cache stays closed.
+  void Retire();
+
+  bool closed() const { return size_limit_ == 0; }
+  void Close() {
+    size_limit_ = 0;
+    address_limit_ = INT64_MIN;
+    // The compiler must not move changes of the lists before this, as seen by a signal handler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  void Open() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    address_limit_ = context_->codec->limit;
+    size_limit_ = kClassBySize.size();
+  }
+
+  // Sizes below this may be looked up in kClassBySize and allocated by TryAllocate.
+  size_t size_limit() const { return size_limit_; }
+
+  // The fast path of malloc: an object of class `c` for `size` bytes, or null. An empty list
+  // and a list whose next object was overwritten both look like a link that is not valid.
+  TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
+    void* object = OpaqueToOptimizer(ObjectAt(heads_[c]));
+    const ObjectReference next_object = LinkWord(object) * codec_inverse_;
+    if (TCMALLOC_UNLIKELY(!IsBelow(next_object, link_limit_))) return nullptr;
+    if (TCMALLOC_UNLIKELY(clock_.Advance(size))) return nullptr;
+    // An object in use must not look like a free one.
+    LinkWord(object) = 0;
+    heads_[c] = next_object;
+    ++room_[c];
+    return object;
+  }
+
+  // The fast path of free. False leaves the object in use; FreeSlow then tells why.
+  TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
+    const ObjectReference reference = ReferenceTo(object);
+    if (TCMALLOC_UNLIKELY(!IsBelow(reference, address_limit_))) return false;
+    const uint8_t c = ClassInWindow(reference);
+    if (TCMALLOC_UNLIKELY(--room_[c] < 0)) return false;
+    if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * codec_inverse_, link_limit_))) {
+      return false;
+    }
+    LinkWord(object) = heads_[c] * codec_key_;
+    heads_[c] = reference;
+    return true;
+  }
+
+  // Takes back what a TryFree that returned false did.
+  void UndoTryFree(const void* object) {
+    const ObjectReference reference = ReferenceTo(object);
+    if (IsBelow(reference, address_limit_)) ++room_[ClassInWindow(reference)];
+  }
+
+  // Any case of allocation, on a closed cache. Null if no memory can be had.
+  void* AllocateSlow(uint8_t c, size_t size);
+  // Takes the object in, whether there is room or not, on a closed cache.
+  void FreeSlow(void* object, uint8_t c);
+
+  // Whether a list of this cache holds `object`, which looks like a free one.
+  bool Holds(const void* object, uint8_t c) const;
+
+  // Returns half of what was not used since the last call.
+  void Collect();
+  // Returns everything, on a closed cache.
+  void Flush();
+
+  // Objects of class `c`. May be called by other threads; then it is an estimate.
+  size_t CountObjects(uint8_t c) const {
+    const ClassState& state = states_[c];
+    return static_cast<size_t>(state.capacity - room_[c]) + FullObjects(c);
+  }
+  const EventClock& clock() const { return clock_; }
+  BudgetShare& share() { return share_; }
+
+  void CheckInvariants() const;
+
+ private:
+  static constexpr uint16_t kMaxListLength = 8192;  // objects
+  static constexpr uint8_t kMaxOverages = 3;
+
+  struct ClassState {
+    ChainStack full;
+    ObjectReference head_at_collection = 0;
+    uint16_t capacity = 0;    // of the current list; at most one batch
+    uint16_t max_chains = 1;  // that may be kept in full
+    uint16_t low_water = 0;   // fewest chains in full since the last collection
+    uint8_t overages = 0;
+  };
+
+  static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
+  Source& source(uint8_t c) { return context_->sources[c]; }
+  uint32_t Batch(uint8_t c) const { return context_->sources[c].batch(); }
+  size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * Batch(c); }
+  uint16_t MaxChains(uint8_t c) const {
+    return static_cast<uint16_t>(std::max<uint32_t>(kMaxListLength / Batch(c), 1));
+  }
+
+  TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
+    return *reinterpret_cast<const uint8_t*>(classes_ + (reference >> (kPageShift - 3)));
+  }
+
+  bool Refill(uint8_t c);
+  uint32_t FetchCount(uint8_t c);
+  void* PopUnchecked(uint8_t c);
+  void MakeRoom(uint8_t c);
+  void KeepOrReturn(uint8_t c, Chain chain);
+  Chain TakeCurrent(uint8_t c);
+  void CollectClass(uint8_t c);
+  void FlushClass(uint8_t c);
+  template <typename F>
+  void ForEachUsedClass(F f) const;
+
+  ClassState states_[kSizeClassCount] = {};
+  uint64_t used_classes_[(kSizeClassCount + 63) / 64] = {};  // that ever had an object
+  const Context* context_ = nullptr;
+  int64_t cached_bytes_ = 0;
+  BudgetShare share_;
+};
+
+template <BatchSource Source>
+template <typename F>
+void ThreadCache<Source>::ForEachUsedClass(F f) const {
+  for (size_t word = 0; word < std::size(used_classes_); ++word) {
+    for (uint64_t bits = used_classes_[word]; bits != 0; bits &= bits - 1) {
+      f(static_cast<uint8_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+    }
+  }
+}
+
+// How many objects to ask the source for; grows with every miss.
+template <BatchSource Source>
+uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t batch = Batch(c);
+  if (state.capacity < batch) {
+    const uint32_t grown = std::clamp<uint32_t>(state.capacity * 2U, 1, batch);
+    room_[c] = static_cast<int16_t>(room_[c] + static_cast<int>(grown) - state.capacity);
+    state.capacity = static_cast<uint16_t>(grown);
+    return grown;
+  }
+  if (state.max_chains < MaxChains(c)) ++state.max_chains;
+  return batch;
+}
+
+// Fills the current list, which is empty. False if no memory can be had.
+template <BatchSource Source>
+bool ThreadCache<Source>::Refill(uint8_t c) {
+  ClassState& state = states_[c];
+  Chain chain;
+  if (!state.full.empty()) {
+    chain = state.full.Pop();
+    cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
+    state.low_water = std::min(state.low_water, static_cast<uint16_t>(state.full.size()));
+  } else {
+    used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+    chain = source(c).Fetch(FetchCount(c));
+    if (chain.empty()) return false;
+    state.low_water = 0;
+  }
+  state.capacity = std::max(state.capacity, static_cast<uint16_t>(chain.count));
+  room_[c] = static_cast<int16_t>(state.capacity - chain.count);
+  heads_[c] = chain.head;
+  return true;
+}
+
+// Takes the first object of a list whose link the fast path did not accept: the last one where
+// the end lies outside the address window, one whose successor does, or one that was overwritten.
+template <BatchSource Source>
+void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
+  const LinkCodec& codec = *context_->codec;
+  void* object = ObjectAt(heads_[c]);
+  const ObjectReference next = codec.Next(object);
+  if (!codec.InWindow(next) && next != codec.end) {
+    const Span* span = context_->page_map->FindInUse(ObjectAt(next));
+    if (next != ReferenceTo(ObjectAt(next)) || span == nullptr || span->size_class != c) {
+      CrashOnCorruptedList(object, c);
+    }
+  }
+  heads_[c] = next;
+  ++room_[c];
+  LinkWord(object) = 0;
+  return object;
+}
+
+template <BatchSource Source>
+void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
+  if (heads_[c] == context_->codec->end && !Refill(c)) return nullptr;
+  clock_.AdvanceSlow(size);
+  return PopUnchecked(c);
+}
+
+// The current list as a chain; the list is empty afterwards.
+template <BatchSource Source>
+Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
+  const Chain chain{heads_[c], static_cast<uint32_t>(states_[c].capacity - room_[c])};
+  heads_[c] = context_->codec->end;
+  room_[c] = static_cast<int16_t>(states_[c].capacity);
+  return chain;
+}
+
+// Requires that the current list has no room.
+template <BatchSource Source>
+void ThreadCache<Source>::MakeRoom(uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t batch = Batch(c);
+  if (state.capacity < batch) {
+    used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+    const uint32_t grown = std::clamp<uint32_t>(state.capacity * 2U, 1, batch);
+    room_[c] = static_cast<int16_t>(grown - state.capacity);
+    state.capacity = static_cast<uint16_t>(grown);
+    return;
+  }
+  KeepOrReturn(c, TakeCurrent(c));
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
+  ClassState& state = states_[c];
+  if (state.full.size() >= state.max_chains || !state.full.Push(chain, *context_->arrays)) {
+    source(c).Insert(chain);
+    if (++state.overages > kMaxOverages) {
+      state.overages = 0;
+      if (state.max_chains > 1) --state.max_chains;
+    }
+    return;
+  }
+  cached_bytes_ += int64_t{chain.count} * SizeOf(c);
+  if (cached_bytes_ > share_.limit()) {
+    Collect();
+    context_->budget->Grow(share_);
+  }
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::FreeSlow(void* object, uint8_t c) {
+  if (room_[c] == 0) MakeRoom(c);
+  --room_[c];
+  context_->codec->Link(object, heads_[c]);
+  heads_[c] = ReferenceTo(object);
+}
+
+template <BatchSource Source>
+bool ThreadCache<Source>::Holds(const void* object, uint8_t c) const {
+  const ObjectReference wanted = ReferenceTo(object);
+  const auto contains = [&](Chain chain) {
+    for (; chain.count > 0; --chain.count) {
+      if (chain.head == wanted) return true;
+      if (!context_->codec->InWindow(chain.head)) return false;
+      chain.head = context_->codec->Next(ObjectAt(chain.head));
+    }
+    return false;
+  };
+  const ClassState& state = states_[c];
+  if (contains({heads_[c], static_cast<uint32_t>(state.capacity - room_[c])})) return true;
+  for (uint32_t i = 0; i < state.full.size(); ++i) {
+    if (contains(state.full.at(i))) return true;
+  }
+  return false;
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::CollectClass(uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t unused = state.low_water;
+  for (uint32_t i = 0; i < (unused + 1) / 2; ++i) {
+    const Chain chain = state.full.RemoveOldest();
+    cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
+    source(c).Insert(chain);
+  }
+  if (unused != 0 && state.max_chains > 1) --state.max_chains;
+  state.low_water = static_cast<uint16_t>(state.full.size());
+  // A list whose head did not change since the last collection was most likely not used.
+  if (heads_[c] == state.head_at_collection && heads_[c] != context_->codec->end) {
+    source(c).Insert(TakeCurrent(c));
+    state.capacity = 0;
+    room_[c] = 0;
+  }
+  state.head_at_collection = heads_[c];
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::Collect() {
+  ForEachUsedClass([this](uint8_t c) { CollectClass(c); });
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::FlushClass(uint8_t c) {
+  ClassState& state = states_[c];
+  while (!state.full.empty()) source(c).Insert(state.full.Pop());
+  state.full.Clear(*context_->arrays);
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) source(c).Insert(chain);
+  state = {};
+  room_[c] = 0;
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::Flush() {
+  ForEachUsedClass([this](uint8_t c) { FlushClass(c); });
+  cached_bytes_ = 0;
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::Retire() {
+  Close();
+  Flush();
+  context_->budget->Leave(share_);
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::CheckInvariants() const {
+  TCMALLOC_CHECK_EQ(room_[0], 0);
+  int64_t bytes = 0;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const ClassState& state = states_[c];
+    TCMALLOC_CHECK_LE(0, room_[c]);
+    TCMALLOC_CHECK_LE(room_[c], state.capacity);
+    TCMALLOC_CHECK_LE(state.capacity, Batch(c));
+    TCMALLOC_CHECK_LE(state.full.size(), MaxChains(c));
+    ObjectReference reference = heads_[c];
+    for (int length = state.capacity - room_[c]; length > 0; --length) {
+      reference = context_->codec->Next(ObjectAt(reference));
+    }
+    TCMALLOC_CHECK_EQ(reference, context_->codec->end);
+    for (uint32_t j = 0; j < state.full.size(); ++j) {
+      TCMALLOC_CHECK_EQ(state.full.at(j).count, Batch(c));
+      bytes += int64_t{state.full.at(j).count} * SizeOf(c);
+    }
+  }
+  TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_

@@ -1,0 +1,344 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The central free list of one size class: its spans, and the objects in them that nobody has.
+
+#ifndef TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
+#define TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "base/spin_lock.h"
+#include "central/corruption.h"
+#include "central/object_run.h"
+#include "page_heap/span_source.h"
+#include "pages/free_link.h"
+#include "pages/page_map.h"
+#include "pages/span.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+struct CentralStats {
+  size_t spans = 0;
+  size_t span_bytes = 0;
+  size_t allocated_objects = 0;  // given out, to caches or to the application
+  size_t free_objects = 0;       // carved, on the spans' lists
+  size_t uncarved_objects = 0;
+};
+
+// Thread safe. Spans with an object to give stand in one of kRanks lists by how full they are;
+// objects are taken from the fullest, so that the others can drain and go back to the page heap.
+// Full spans are in no list.
+//
+// Objects leave a span in one of two ways: those that were freed, from the span's own list, and
+// then those that were never used, in address order and a page of the system's at a time, so that
+// memory is touched no sooner than it is needed.
+template <SpanSource PageHeap>
+class CentralFreeList {
+ public:
+  constexpr CentralFreeList() = default;
+
+  void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
+                  const LinkCodec& codec) {
+    size_class_ = size_class;
+    page_heap_ = &page_heap;
+    page_map_ = &page_map;
+    codec_ = &codec;
+  }
+
+  // Between 1 and `wanted` objects; an empty chain if no memory can be had. Requires wanted > 0.
+  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+
+  // Takes back every object of `chain`. Crashes, naming the object, if one of them is not a free
+  // object of this size class.
+  void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
+
+  // Whether `object`, which lies in `span`, is on the span's list. For the report of a double free.
+  bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
+
+  CentralStats stats() TCMALLOC_EXCLUDES(lock_);
+  void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  static constexpr uint8_t kRanks = 8;
+  // Fresh memory is carved up to the next boundary of this, the smallest page of any kernel.
+  static constexpr uintptr_t kTouchBytes = 4096;
+  // How many objects are looked up before the lock is taken to insert them.
+  static constexpr uint32_t kInsertBlock = 64;
+
+  struct Located {
+    void* object;
+    Span* span;
+  };
+
+  const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
+  static uint8_t RankOf(const Span* span) {
+    return static_cast<uint8_t>(uint64_t{span->allocated} * kRanks / (span->capacity + 1));
+  }
+
+  Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
+  Span* FullestSpan() TCMALLOC_REQUIRES(lock_);
+  void Link(Span* span) TCMALLOC_REQUIRES(lock_);
+  void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
+  void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
+  void TakeFreed(Span* span, uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
+  ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
+  ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
+  Located Locate(ObjectReference reference, Span* hint) const;
+  void PutBack(const Located& located, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kCentralList};
+  uint8_t size_class_ = 0;
+  uint32_t listed_ranks_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bit r: lists_[r] is not empty
+  PageHeap* page_heap_ = nullptr;
+  PageMap* page_map_ = nullptr;
+  const LinkCodec* codec_ = nullptr;
+  IntrusiveList<Span> lists_[kRanks] TCMALLOC_GUARDED_BY(lock_);
+  CentralStats stats_ TCMALLOC_GUARDED_BY(lock_);
+};
+
+template <SpanSource PageHeap>
+Span* CentralFreeList<PageHeap>::NewSpan() {
+  Span* span = page_heap_->New(Length(info().pages));
+  if (span == nullptr) return nullptr;
+  span->state = Span::State::kSmall;
+  span->size_class = size_class_;
+  span->free_list = codec_->end;
+  span->allocated = 0;
+  span->carved = 0;
+  span->capacity = info().objects;
+  page_map_->RegisterSmall(span);
+  return span;
+}
+
+template <SpanSource PageHeap>
+Span* CentralFreeList<PageHeap>::FullestSpan() {
+  if (listed_ranks_ == 0) return nullptr;
+  return lists_[Log2Floor(listed_ranks_)].front();
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Link(Span* span) {
+  span->rank = RankOf(span);
+  lists_[span->rank].PushFront(span);
+  listed_ranks_ |= uint32_t{1} << span->rank;
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Unlink(Span* span) {
+  lists_[span->rank].Remove(span);
+  if (lists_[span->rank].empty()) listed_ranks_ &= ~(uint32_t{1} << span->rank);
+}
+
+// Puts `span`, which is linked unless it was full, where its count of objects says.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Relink(Span* span) {
+  const bool full = span->allocated == span->capacity;
+  if (span->linked()) {
+    if (!full && RankOf(span) == span->rank) return;
+    Unlink(span);
+  }
+  if (!full) Link(span);
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Chain* chain) {
+  const uint32_t available = span->carved - span->allocated;
+  if (chain->empty() && available <= wanted) {
+    // The span's whole list is a chain as it stands: no object is touched.
+    *chain = {span->free_list, available};
+    span->free_list = codec_->end;
+  } else {
+    uint32_t count = std::min(available, wanted);
+    chain->count += count;
+    ObjectReference first = span->free_list;
+    ObjectReference rest = chain->head;
+    for (; count > 0; --count) {
+      void* object = ObjectAt(first);
+      const ObjectReference next = codec_->Next(object);
+      codec_->Link(object, rest);
+      rest = first;
+      if (next != codec_->end && page_map_->Get(PageId::Containing(ObjectAt(next))) != span) {
+        CrashOnCorruptedList(object, size_class_);
+      }
+      first = next;
+    }
+    chain->head = rest;
+    span->free_list = first;
+  }
+}
+
+template <SpanSource PageHeap>
+ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
+  const uint32_t size = info().size;
+  char* start = span->start() + size_t{span->carved} * size;
+  uint32_t count = std::min(wanted, span->capacity - span->carved);
+  if (span->zeroed) {
+    const uintptr_t from = reinterpret_cast<uintptr_t>(start);
+    const uintptr_t room = AlignUp(from + 1, kTouchBytes) - from;
+    count = std::min<uint32_t>(count, static_cast<uint32_t>((room + size - 1) / size));
+  }
+  span->carved += count;
+  return {start, count, size};
+}
+
+// Takes objects from listed spans: freed ones into `chain`, or else a run of fresh ones.
+template <SpanSource PageHeap>
+ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
+  // A chain of at least this many is worth the visit.
+  const uint32_t enough = (wanted + 1) / 2;
+  ObjectRun run;
+  while (chain->count < enough) {
+    Span* span = FullestSpan();
+    if (span == nullptr) break;
+    const uint32_t before = chain->count;
+    if (span->carved > span->allocated) {
+      TakeFreed(span, wanted - before, chain);
+      span->allocated += chain->count - before;
+      stats_.free_objects -= chain->count - before;
+    } else if (chain->empty()) {
+      run = TakeFresh(span, wanted);
+      span->allocated += run.count;
+      stats_.uncarved_objects -= run.count;
+    } else {
+      break;
+    }
+    Relink(span);
+    if (run.count != 0) break;
+  }
+  stats_.allocated_objects += chain->count + run.count;
+  return run;
+}
+
+template <SpanSource PageHeap>
+Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
+  Chain chain{codec_->end, 0};
+  ObjectRun run;
+  for (bool with_new_span = false;; with_new_span = true) {
+    Span* span = nullptr;
+    if (with_new_span) {
+      span = NewSpan();
+      if (span == nullptr) return {};
+    }
+    SpinLockHolder holder(lock_);
+    if (span != nullptr) {
+      Link(span);
+      ++stats_.spans;
+      stats_.span_bytes += span->bytes();
+      stats_.uncarved_objects += span->capacity;
+    }
+    run = Take(wanted, &chain);
+    if (chain.count + run.count > 0) break;
+  }
+  return run.count > 0 ? LinkRun(run, *codec_) : chain;
+}
+
+// The span of a free object of this class; `hint` is a span that it may lie in.
+template <SpanSource PageHeap>
+typename CentralFreeList<PageHeap>::Located CentralFreeList<PageHeap>::Locate(
+    ObjectReference reference, Span* hint) const {
+  void* object = ObjectAt(reference);
+  Span* span = hint;
+  if (span == nullptr || !span->Contains(PageId::Containing(object))) {
+    span = page_map_->FindInUse(object);
+  }
+  if (span == nullptr || span->size_class != size_class_ ||
+      span->state != Span::State::kSmall ||
+      !IsObjectStart(static_cast<size_t>(static_cast<char*>(object) - span->start()),
+                     size_class_)) {
+    CrashOnCorruptedList(object, size_class_);
+  }
+  return {object, span};
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::PutBack(const Located& located, IntrusiveList<Span>* drained) {
+  Span* span = located.span;
+  if (span->allocated == 0) CrashOnDoubleFree(located.object, info().size);
+  codec_->Link(located.object, span->free_list);
+  span->free_list = ReferenceTo(located.object);
+  --span->allocated;
+  ++stats_.free_objects;
+  --stats_.allocated_objects;
+  if (span->allocated != 0) {
+    Relink(span);
+    return;
+  }
+  if (span->linked()) Unlink(span);
+  stats_.free_objects -= span->carved;
+  stats_.uncarved_objects -= span->capacity - span->carved;
+  --stats_.spans;
+  stats_.span_bytes -= span->bytes();
+  drained->PushFront(span);
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Insert(Chain chain) {
+  ObjectReference next = chain.head;
+  IntrusiveList<Span> drained;
+  while (chain.count > 0) {
+    Located block[kInsertBlock];
+    const uint32_t count = std::min(chain.count, kInsertBlock);
+    Span* hint = nullptr;
+    for (uint32_t i = 0; i < count; ++i) {
+      block[i] = Locate(next, hint);
+      hint = block[i].span;
+      next = codec_->Next(block[i].object);
+    }
+    chain.count -= count;
+    SpinLockHolder holder(lock_);
+    for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
+  }
+  while (Span* span = drained.PopFront()) {
+    page_map_->UnregisterSmall(span);
+    page_heap_->Delete(span);
+  }
+}
+
+template <SpanSource PageHeap>
+bool CentralFreeList<PageHeap>::IsOnFreeList(const Span* span, const void* object) {
+  SpinLockHolder holder(lock_);
+  ObjectReference reference = span->free_list;
+  for (uint32_t i = span->carved - span->allocated; i > 0; --i) {
+    if (ObjectAt(reference) == object) return true;
+    reference = codec_->Next(ObjectAt(reference));
+    if (page_map_->Get(PageId::Containing(ObjectAt(reference))) != span) return false;
+  }
+  return false;
+}
+
+template <SpanSource PageHeap>
+CentralStats CentralFreeList<PageHeap>::stats() {
+  SpinLockHolder holder(lock_);
+  return stats_;
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::CheckInvariants() {
+  SpinLockHolder holder(lock_);
+  for (uint8_t rank = 0; rank < kRanks; ++rank) {
+    TCMALLOC_CHECK_EQ(lists_[rank].empty(), (listed_ranks_ >> rank & 1) == 0);
+    for (Span* span = lists_[rank].front(); span != nullptr; span = lists_[rank].next(span)) {
+      TCMALLOC_CHECK_EQ(span->size_class, size_class_);
+      TCMALLOC_CHECK_EQ(RankOf(span), rank);
+      TCMALLOC_CHECK_LE(span->allocated, span->carved);
+      TCMALLOC_CHECK_LE(span->carved, span->capacity);
+      ObjectReference reference = span->free_list;
+      for (uint32_t i = span->carved - span->allocated; i > 0; --i) {
+        void* object = ObjectAt(reference);
+        TCMALLOC_CHECK(span->Contains(PageId::Containing(object)));
+        reference = codec_->Next(object);
+      }
+      TCMALLOC_CHECK_EQ(reference, codec_->end);
+    }
+  }
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_

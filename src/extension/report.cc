@@ -1,0 +1,205 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "extension/statistics.h"
+#include "heap/heap.h"
+#include "pages/page_types.h"
+#include "size_class/size_classes.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr char kRule[] = "------------------------------------------------";
+
+// One figure in all formats.
+struct Field {
+  char sign;              // of the text's sum: ' ', '+' or '='
+  const char* text;       // label of the text
+  const char* name;       // in XML and JSON
+  uint64_t (*value)(const Statistics&);
+};
+
+constexpr std::array kByteFields = {
+    Field{' ', "Bytes in use by application", "in_use", [](const Statistics& s) { return s.in_use; }},
+    Field{'+', "Bytes in page heap freelist", "page_heap_free",
+          [](const Statistics& s) { return s.page_heap_free; }},
+    Field{'+', "Bytes in central cache freelist", "central_free",
+          [](const Statistics& s) { return s.central_free; }},
+    Field{'+', "Bytes in transfer cache freelist", "transfer_free",
+          [](const Statistics& s) { return s.transfer_free; }},
+    Field{'+', "Bytes in thread cache freelists", "thread_free",
+          [](const Statistics& s) { return s.thread_free; }},
+    Field{'+', "Bytes in malloc metadata", "metadata",
+          [](const Statistics& s) { return s.metadata; }},
+    Field{'=', "Actual memory used (physical + swap)", "physical",
+          [](const Statistics& s) { return s.physical(); }},
+    Field{'+', "Bytes released to OS (aka unmapped)", "page_heap_returned",
+          [](const Statistics& s) { return s.page_heap_returned; }},
+    Field{'=', "Virtual address space used", "virtual",
+          [](const Statistics& s) { return s.mapped + s.metadata; }},
+};
+
+constexpr std::array kCountFields = {
+    Field{' ', "Spans in use", "spans", [](const Statistics& s) { return s.spans; }},
+    Field{' ', "Thread heaps in use", "thread_caches",
+          [](const Statistics& s) { return s.thread_caches; }},
+    Field{' ', "Tcmalloc page size", "page_size",
+          [](const Statistics&) { return uint64_t{kPageSize}; }},
+};
+
+constexpr std::array kTotalFields = {
+    Field{' ', "", "allocated_bytes", [](const Statistics& s) { return s.allocated; }},
+    Field{' ', "", "allocations", [](const Statistics& s) { return s.allocations; }},
+    Field{' ', "", "live_bytes", [](const Statistics& s) { return s.in_use; }},
+    Field{' ', "", "mapped_bytes", [](const Statistics& s) { return s.mapped; }},
+    Field{' ', "", "peak_mapped_bytes", [](const Statistics& s) { return s.peak_mapped; }},
+};
+
+size_t DigitCount(uint64_t value) {
+  size_t digits = 1;
+  for (; value >= 10; value /= 10) ++digits;
+  return digits;
+}
+
+// Right-aligned in a column.
+void AppendPadded(Message& line, uint64_t value, size_t width) {
+  for (size_t digits = DigitCount(value); digits < width; ++digits) line << " ";
+  line << value;
+}
+
+void AppendMebibytes(Message& line, uint64_t bytes) {
+  const uint64_t tenths = bytes * 10 / (uint64_t{1} << 20);
+  AppendPadded(line, tenths / 10, 6);
+  line << "." << tenths % 10;
+}
+
+void WriteByteLine(TextSink& sink, const Field& field, const Statistics& statistics) {
+  if (field.sign == '=') sink.WriteLine(Message() << "MALLOC:   ------------");
+  const uint64_t bytes = field.value(statistics);
+  Message line;
+  line << "MALLOC: " << std::string_view(&field.sign, 1) << " ";
+  AppendPadded(line, bytes, 12);
+  line << " (";
+  AppendMebibytes(line, bytes);
+  sink.WriteLine(line << " MiB) " << field.text);
+}
+
+void WriteCountLine(TextSink& sink, const Field& field, const Statistics& statistics) {
+  Message line;
+  line << "MALLOC:   ";
+  AppendPadded(line, field.value(statistics), 12);
+  sink.WriteLine(line << "              " << field.text);
+}
+
+template <typename F>
+void ForEachUsedSizeClass(F f) {
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const SizeClassStatistics statistics = CurrentSizeClassStatistics(c);
+    if (statistics.spans > 0) f(c, statistics);
+  }
+}
+
+void WriteClassLines(TextSink& sink) {
+  sink.WriteLine(Message() << "Total size of freelists for per-thread caches,");
+  sink.WriteLine(Message() << "transfer cache, and central cache, by size class");
+  sink.WriteLine(Message() << kRule);
+  uint64_t cumulative = 0;
+  ForEachUsedSizeClass([&](uint8_t c, const SizeClassStatistics& statistics) {
+    const uint64_t objects =
+        statistics.central_free + statistics.transfer_free + statistics.thread_free;
+    const SizeClassInfo& info = kSizeClasses[c];
+    const uint64_t overhead =
+        statistics.spans * (info.span_bytes() - uint64_t{info.objects} * info.size);
+    cumulative += objects * info.size;
+    Message line;
+    line << "class ";
+    AppendPadded(line, c, 3);
+    line << " [ ";
+    AppendPadded(line, info.size, 8);
+    line << " bytes ] : ";
+    AppendPadded(line, objects, 8);
+    line << " objs; ";
+    AppendMebibytes(line, objects * info.size);
+    line << " MiB; ";
+    AppendMebibytes(line, cumulative);
+    line << " cum MiB; ";
+    AppendMebibytes(line, overhead);
+    sink.WriteLine(line << " overhead MiB");
+  });
+}
+
+void WriteXmlField(TextSink& sink, const char* type, const Field& field,
+                   const Statistics& statistics) {
+  sink.WriteLine(Message() << "  <" << type << " name=\"" << field.name << "\" value=\""
+                           << field.value(statistics) << "\"/>");
+}
+
+void PrintAtExit(int level) {
+  FileSink sink(STDERR_FILENO);
+  WriteTextReport(sink, level);
+}
+
+void AppendJsonLine(const char* path) {
+  const int fd =
+      system_calls.open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0);
+  if (fd < 0) return;
+  FileSink sink(fd);
+  WriteJsonLine(sink);
+  system_calls.close(fd);
+}
+
+}  // namespace
+
+void WriteTextReport(TextSink& sink, int level) {
+  const Statistics statistics = CurrentStatistics();
+  sink.WriteLine(Message() << kRule);
+  for (const Field& field : kByteFields) WriteByteLine(sink, field, statistics);
+  sink.WriteLine(Message() << "MALLOC:");
+  for (const Field& field : kCountFields) WriteCountLine(sink, field, statistics);
+  sink.WriteLine(Message() << kRule);
+  if (level >= 2) WriteClassLines(sink);
+}
+
+void WriteXmlReport(TextSink& sink) {
+  const Statistics statistics = CurrentStatistics();
+  sink.WriteLine(Message() << "<malloc version=\"1\">");
+  for (const Field& field : kByteFields) WriteXmlField(sink, "bytes", field, statistics);
+  for (const Field& field : kCountFields) WriteXmlField(sink, "count", field, statistics);
+  sink.WriteLine(Message() << "  <sizes>");
+  ForEachUsedSizeClass([&](uint8_t, const SizeClassStatistics& of) {
+    sink.WriteLine(Message() << "    <size bytes=\"" << of.object_bytes << "\" spans=\"" << of.spans
+                             << "\" in_use=\"" << of.in_use << "\" central_free=\""
+                             << of.central_free << "\" transfer_free=\"" << of.transfer_free
+                             << "\" thread_free=\"" << of.thread_free << "\"/>");
+  });
+  sink.WriteLine(Message() << "  </sizes>");
+  sink.WriteLine(Message() << "</malloc>");
+}
+
+void WriteJsonLine(TextSink& sink) {
+  const Statistics statistics = CurrentStatistics();
+  Message line;
+  line << "{\"pid\":" << int64_t{::getpid()};
+  for (const Field& field : kTotalFields) {
+    line << ",\"" << field.name << "\":" << field.value(statistics);
+  }
+  sink.WriteLine(line << "}");
+}
+
+void WriteExitReports() {
+  if (!heap.initialized()) return;
+  const Options& options = heap.options();
+  if (options.malloc_stats > 0) PrintAtExit(static_cast<int>(options.malloc_stats));
+  if (!options.exit_report.empty()) AppendJsonLine(options.exit_report.text);
+}
+
+}  // namespace tcmalloc

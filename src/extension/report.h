@@ -1,0 +1,27 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Statistics as text, XML and JSON.
+
+#ifndef TCMALLOC_EXTENSION_REPORT_H_
+#define TCMALLOC_EXTENSION_REPORT_H_
+
+#include "extension/text_sink.h"
+
+namespace tcmalloc {
+
+// The lines beginning with "MALLOC:" that gperftools prints and that programs scrape. Level 2 adds
+// a line for each size class in use.
+void WriteTextReport(TextSink& sink, int level);
+
+// The document that malloc_info promises: glibc's root element, with our totals and size classes.
+void WriteXmlReport(TextSink& sink);
+
+// One line, for tcm run.
+void WriteJsonLine(TextSink& sink);
+
+// What the environment asked to be printed when the process ends. Called once, at exit.
+void WriteExitReports();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_EXTENSION_REPORT_H_

@@ -1,0 +1,57 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/statistics.h"
+
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+// Numbers of other threads change while they are added up.
+uint64_t Difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+}  // namespace
+
+SizeClassStatistics CurrentSizeClassStatistics(uint8_t size_class) {
+  SizeClassStatistics result;
+  result.object_bytes = kSizeClasses[size_class].size;
+  const CentralStats central = heap.central(size_class).stats();
+  result.spans = central.spans;
+  result.central_free = central.free_objects + central.uncarved_objects;
+  result.transfer_free = heap.transfer(size_class).stats().objects;
+  heap.caches().ForEach(
+      [&](const Cache& cache) { result.thread_free += cache.CountObjects(size_class); });
+  result.in_use =
+      Difference(central.allocated_objects, result.transfer_free + result.thread_free);
+  return result;
+}
+
+Statistics CurrentStatistics() {
+  heap.EnsureInitialized();
+  Statistics result;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const size_t size = kSizeClasses[c].size;
+    const CentralStats central = heap.central(c).stats();
+    result.central_free += central.span_bytes - central.allocated_objects * size;
+    result.transfer_free += heap.transfer(c).stats().objects * size;
+  }
+  const ThreadCachesStats caches = heap.caches().stats();
+  result.thread_caches = caches.caches;
+  result.thread_free = caches.cached_bytes;
+  result.allocated = caches.allocated_bytes;
+  result.allocations = caches.allocations;
+
+  const PageHeapStats pages = heap.page_heap().stats();
+  result.mapped = pages.system.bytes();
+  result.peak_mapped = heap.memory().stats().peak_bytes;
+  result.page_heap_free = (pages.free + pages.in_transit).bytes();
+  result.page_heap_returned = pages.returned.bytes();
+  result.spans = pages.spans;
+  result.metadata = heap.arena().stats().used_bytes;
+  result.in_use = Difference(pages.in_use().bytes(), result.central_free + result.transfer_free +
+                                                         result.thread_free);
+  return result;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,40 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the running thread owns, and how it enters the slow path.
+
+#ifndef TCMALLOC_HEAP_CURRENT_THREAD_H_
+#define TCMALLOC_HEAP_CURRENT_THREAD_H_
+
+#include <cstdint>
+
+#include "heap/heap.h"
+
+namespace tcmalloc {
+
+// With the few bytes of current_thread.cc and of base/spin_lock.cc this is all thread-local storage
+// of the library: one with more could not be relied upon to load by dlopen.
+//
+// Never null: a thread without a cache has one that is closed for good and belongs to nobody.
+extern constinit thread_local Cache* current_cache
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// How a thread came into the slow path.
+enum class Entry : uint8_t {
+  kCached,     // with a cache of its own, closed now
+  kUncached,   // without a cache: it could not be made, or the thread's destructors have run
+  kReentrant,  // from a signal handler, fork handler or library call that interrupted the slow
+               // path; no lock may be taken
+};
+
+// Marks the running thread as inside the slow path, and makes its cache if it has none yet.
+Entry EnterSlowPath();
+// Undoes EnterSlowPath, which returned `entry`.
+void LeaveSlowPath(Entry entry);
+
+// Arranges that threads give up their caches when they end. Called once, with the heap's
+// initialization lock held. Allocates nothing.
+void WatchThreadEnds();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_CURRENT_THREAD_H_

@@ -1,0 +1,84 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/fork.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+
+#include "heap/current_thread.h"
+#include "heap/heap.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kLocks = 2 * (kSizeClassCount - 1) + 7;
+
+// What happened before a fork, for the handlers after it. Guarded by the locks themselves.
+struct ForkState {
+  Entry entry = Entry::kUncached;
+  bool taken[kLocks] = {};
+};
+constinit ForkState state;
+constinit std::atomic<bool> registered{false};
+
+// A fork from a signal handler may have interrupted its own thread inside a slow path, which then
+// goes on in both processes and itself frees what it holds. Such a lock shows by staying taken.
+bool TryLockForAWhile(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (lock.TryLock()) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+void Prepare() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  const Entry entry = EnterSlowPath();
+  size_t i = 0;
+  heap.ForEachLock([&](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    if (entry == Entry::kReentrant) {
+      state.taken[i] = TryLockForAWhile(lock);
+    } else {
+      lock.Lock();
+      state.taken[i] = true;
+    }
+    ++i;
+  });
+  state.entry = entry;
+}
+
+template <typename F>
+void ForEachTakenLock(const ForkState& before, F f) {
+  size_t i = 0;
+  heap.ForEachLock([&](SpinLock& lock) {
+    if (before.taken[i++]) f(lock);
+  });
+}
+
+void InParent() {
+  // The locks guard the state, so it is copied before the first of them is freed.
+  const ForkState before = state;
+  ForEachTakenLock(before, [](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    lock.Unlock();
+  });
+  LeaveSlowPath(before.entry);
+}
+
+void InChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  heap.page_heap().RecoverAfterFork();
+  ForEachTakenLock(state, [](SpinLock& lock) { lock.ResetAfterFork(); });
+  if (state.entry != Entry::kReentrant) ResetHeldLocksAfterFork();
+  LeaveSlowPath(state.entry);
+}
+
+}  // namespace
+
+void RegisterForkHandlers() {
+  if (registered.load(std::memory_order_relaxed) || registered.exchange(true)) return;
+  if (system_calls.pthread_atfork(Prepare, InParent, InChild) != 0) registered.store(false);
+}
+
+}  // namespace tcmalloc

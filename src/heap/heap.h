@@ -1,0 +1,108 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The composition root: the one global, which holds every component and wires them together.
+
+#ifndef TCMALLOC_HEAP_HEAP_H_
+#define TCMALLOC_HEAP_HEAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "cache/per_thread/cache_budget.h"
+#include "cache/per_thread/thread_cache.h"
+#include "cache/per_thread/thread_caches.h"
+#include "central/central_free_list.h"
+#include "heap/deferred_frees.h"
+#include "heap/emergency_arena.h"
+#include "options/options.h"
+#include "page_heap/classic/page_heap.h"
+#include "pages/free_link.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+#include "size_class/size_classes.h"
+#include "system/memory.h"
+#include "transfer/chain_stack.h"
+#include "transfer/transfer_cache.h"
+
+namespace tcmalloc {
+
+using PageHeap = ClassicPageHeap<SystemMemory>;
+using Central = CentralFreeList<PageHeap>;
+using Transfer = TransferCache<Central>;
+using Cache = ThreadCache<Transfer>;
+
+// constinit and trivially destructible: usable before the first constructor and after the last
+// destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
+// order.
+class Heap {
+ public:
+  constexpr Heap() = default;
+
+  // Makes the heap usable; only the first call does anything. Allocates nothing.
+  void EnsureInitialized() TCMALLOC_EXCLUDES(initialization_lock_) {
+    // Acquire pairs with the release at the end of Initialize.
+    if (TCMALLOC_UNLIKELY(!initialized_.load(std::memory_order_acquire))) Initialize();
+  }
+  bool initialized() const { return initialized_.load(std::memory_order_acquire); }
+
+  const Options& options() const { return options_; }
+  const LinkCodec& codec() const { return codec_; }
+  SystemMemory& memory() { return memory_; }
+  MetadataArena& arena() { return arena_; }
+  PageMap& page_map() { return page_map_; }
+  PageHeap& page_heap() { return page_heap_; }
+  Central& central(uint8_t c) { return centrals_[c]; }
+  Transfer& transfer(uint8_t c) { return transfers_[c]; }
+  CacheBudget& budget() { return budget_; }
+  ThreadCaches<Transfer>& caches() { return caches_; }
+  const Cache::Context& context() const { return context_; }
+  EmergencyArena& emergency() { return emergency_; }
+  DeferredFrees& deferred() { return deferred_; }
+
+  // Calls f(lock) for every lock in rank order.
+  template <typename F>
+  void ForEachLock(F f) {
+    f(initialization_lock_);
+    f(caches_.lock());
+    f(budget_.lock());
+    for (size_t c = 1; c < kSizeClassCount; ++c) f(transfers_[c].lock());
+    for (size_t c = 1; c < kSizeClassCount; ++c) f(centrals_[c].lock());
+    f(arrays_.lock());
+    f(page_heap_.lock());
+    f(arena_.lock());
+    f(memory_.lock());
+  }
+
+ private:
+  TCMALLOC_COLD void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
+  void ChooseWindow();
+  void ConfigureFromOptions();
+  void InitializeSizeClasses();
+
+  SpinLock initialization_lock_{LockRank::kInitialization};
+  std::atomic<bool> initialized_{false};
+
+  SystemMemory memory_;
+  MetadataArena arena_{AllocateMetadata};
+  PageMap page_map_{arena_};
+  PageHeap page_heap_{memory_, page_map_, arena_};
+  LinkCodec codec_;
+  ChainArrays arrays_{arena_};
+  Central centrals_[kSizeClassCount];
+  Transfer transfers_[kSizeClassCount];
+  CacheBudget budget_;
+  Cache::Context context_;
+  ThreadCaches<Transfer> caches_{arena_};
+  EmergencyArena emergency_;
+  DeferredFrees deferred_;
+  Options options_;
+};
+
+extern constinit Heap heap;
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_HEAP_H_

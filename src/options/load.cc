@@ -1,0 +1,170 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "options/load.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "base/message.h"
+#include "options/option_table.h"
+#include "options/parse.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr std::string_view kPrefix = "TCMALLOC_";
+constexpr size_t kLongestQuote = 64;
+constexpr size_t kLargestTypo = 2;
+
+// The beginning of a text that may hold anything, on one line.
+void AppendQuoted(Message& message, std::string_view text) {
+  message << "\"";
+  for (const char c : std::string_view(text.data(), std::min(text.size(), kLongestQuote))) {
+    const bool printable = c >= ' ' && c <= '~';
+    message << std::string_view(printable ? &c : "?", 1);
+  }
+  message << (text.size() > kLongestQuote ? "...\"" : "\"");
+}
+
+void AppendNumber(Message& message, uint64_t number) { message << number; }
+
+void AppendNumber(Message& message, double number) {
+  const auto whole = static_cast<int64_t>(number);
+  if (number == static_cast<double>(whole)) {
+    message << whole;
+  } else {
+    message.AppendFixed(number);
+  }
+}
+
+// Sets one option from the text of its variable.
+class Loader {
+ public:
+  Loader(const OptionRow& row, std::string_view value, Options* options)
+      : row_(row), value_(value), options_(options) {}
+
+  void Load() {
+    if (const auto* type = std::get_if<SwitchType>(&row_.type)) LoadSwitch(*type);
+    if (const auto* type = std::get_if<CountType>(&row_.type)) LoadNumber(*type, ParseCount(value_));
+    if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
+    if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
+  }
+
+ private:
+  void LoadSwitch(const SwitchType& type) {
+    bool& field = options_->*type.field;
+    if (const std::optional<bool> parsed = ParseSwitch(value_)) {
+      field = *parsed;
+      return;
+    }
+    Message message = Complaint();
+    message << "true or false; using " << field;
+    Warn(message);
+  }
+
+  template <typename Type, typename Number>
+  void LoadNumber(const Type& type, std::optional<Number> parsed) {
+    if (value_.empty()) return;
+    Number& field = options_->*type.field;
+    if (parsed.has_value()) field = std::clamp(*parsed, type.min, type.max);
+    if (parsed == field) return;
+    Message message = Complaint();
+    message << "a number from ";
+    AppendNumber(message, type.min);
+    message << " to ";
+    AppendNumber(message, type.max);
+    message << "; using ";
+    AppendNumber(message, field);
+    Warn(message);
+  }
+
+  void LoadPath(const PathType& type) {
+    char* text = (options_->*type.field).text;
+    const size_t capacity = sizeof((options_->*type.field).text);
+    if (value_.size() < capacity) {
+      std::memcpy(text, value_.data(), value_.size());
+      text[value_.size()] = '\0';
+      return;
+    }
+    Message message = Complaint();
+    message << "a path of less than " << uint64_t{capacity} << " bytes; using none";
+    Warn(message);
+  }
+
+  Message Complaint() const {
+    Message message;
+    message << row_.variable << "=";
+    AppendQuoted(message, value_);
+    message << ": expected ";
+    return message;
+  }
+
+  const OptionRow& row_;
+  std::string_view value_;
+  Options* options_;
+};
+
+// The least number of letters to put in, leave out, or replace to make `b` of `a`. Requires both
+// to have at most kLongestVariable letters.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  // distances[j]: from what was seen of `a` to the first j letters of `b`.
+  size_t distances[kLongestVariable + 1];
+  for (size_t j = 0; j <= b.size(); ++j) distances[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = distances[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = distances[j + 1];
+      distances[j + 1] = std::min({replaced, diagonal + 1, distances[j] + 1});
+    }
+  }
+  return distances[b.size()];
+}
+
+void WarnIfTypo(std::string_view name) {
+  const std::string_view nearest = NearestVariable(name);
+  if (nearest.empty()) return;
+  Message message;
+  message << "unknown variable " << name << "; did you mean " << nearest << "?";
+  Warn(message);
+}
+
+}  // namespace
+
+std::string_view NearestVariable(std::string_view name) {
+  if (name.size() < kPrefix.size() || name.size() > kLongestVariable) return {};
+  if (std::memcmp(name.data(), kPrefix.data(), kPrefix.size()) != 0) return {};
+  std::string_view nearest;
+  size_t nearest_distance = kLargestTypo + 1;
+  for (const OptionRow& row : OptionTable()) {
+    const size_t distance = EditDistance(name, row.variable);
+    if (distance == 0) return {};
+    if (distance >= nearest_distance) continue;
+    nearest = row.variable;
+    nearest_distance = distance;
+  }
+  return nearest;
+}
+
+void LoadOptions(Environment& environment, Options* options) {
+  const std::span<const OptionRow> table = OptionTable();
+  bool seen[kMostOptions] = {};
+  EnvironmentVariable variable;
+  while (environment.Next(&variable)) {
+    const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
+      return candidate.variable == variable.name;
+    });
+    if (row == table.end()) {
+      WarnIfTypo(variable.name);
+      continue;
+    }
+    bool& seen_before = seen[row - table.begin()];
+    if (!seen_before) Loader(*row, variable.value, options).Load();
+    seen_before = true;
+  }
+}
+
+}  // namespace tcmalloc

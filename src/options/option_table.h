@@ -1,0 +1,53 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The one list of all options.
+
+#ifndef TCMALLOC_OPTIONS_OPTION_TABLE_H_
+#define TCMALLOC_OPTIONS_OPTION_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "options/options.h"
+
+namespace tcmalloc {
+
+// Types of options: which field of Options a variable sets, and the values that it may have.
+struct SwitchType {
+  bool Options::* field;
+};
+struct CountType {
+  uint64_t Options::* field;
+  uint64_t min;
+  uint64_t max;
+};
+struct RealType {
+  double Options::* field;
+  double min;
+  double max;
+};
+struct PathType {
+  PathOption Options::* field;
+};
+using OptionType = std::variant<SwitchType, CountType, RealType, PathType>;
+
+struct OptionRow {
+  std::string_view variable;
+  OptionType type;
+  std::string_view unit;     // empty if there is none
+  std::string_view meaning;  // sentences, without markup
+};
+
+// Bounds that the table keeps, for whoever needs a fixed buffer.
+inline constexpr size_t kMostOptions = 64;
+inline constexpr size_t kLongestVariable = 64;
+
+// In the order in which the documentation shows them. docs/tuning.md is generated from it.
+std::span<const OptionRow> OptionTable();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_OPTIONS_OPTION_TABLE_H_

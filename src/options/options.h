@@ -1,0 +1,37 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the environment can set.
+
+#ifndef TCMALLOC_OPTIONS_OPTIONS_H_
+#define TCMALLOC_OPTIONS_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc {
+
+// A path with its terminating zero byte. It is a copy, since programs that change their title
+// write over the environment they were started with.
+struct PathOption {
+  char text[4096] = {};
+
+  bool empty() const { return text[0] == '\0'; }
+};
+
+// Defaults are those of a process without any variable. option_table.h says what each one means.
+struct Options {
+  double release_rate = 1.0;
+  uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;
+  uint64_t transfer_num_obj = 0;
+  uint64_t heap_limit_mb = 0;
+  bool aggressive_decommit = false;
+  bool skip_sbrk = false;
+  bool skip_mmap = false;
+  bool disable_memory_release = false;
+  uint64_t malloc_stats = 0;
+  PathOption exit_report;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_OPTIONS_OPTIONS_H_

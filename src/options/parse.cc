@@ -1,0 +1,121 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "options/parse.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace tcmalloc {
+namespace {
+
+// No double has a larger exponent, even with thousands of digits before or behind the point.
+constexpr int kLargestExponent = 100'000;
+
+std::string_view TrimBlanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  text.remove_suffix(text.size() - 1 - text.find_last_not_of(kBlanks));
+  text.remove_prefix(first);
+  return text;
+}
+
+bool StartsWithDigit(std::string_view text) {
+  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+unsigned TakeDigit(std::string_view* text) {
+  const char digit = text->front();
+  text->remove_prefix(1);
+  return static_cast<unsigned>(digit - '0');
+}
+
+// Takes a sign off the front; true if it is a minus.
+bool TakeSign(std::string_view* text) {
+  const bool minus = text->starts_with('-');
+  if (minus || text->starts_with('+')) text->remove_prefix(1);
+  return minus;
+}
+
+// A number as digits x 10^exponent.
+struct Decimal {
+  double digits = 0;
+  int exponent = 0;
+  bool any = false;  // whether there was a digit
+};
+
+Decimal TakeMantissa(std::string_view* text) {
+  Decimal number;
+  for (bool fraction = false;; fraction = true) {
+    while (StartsWithDigit(*text)) {
+      number.any = true;
+      const unsigned digit = TakeDigit(text);
+      // Digits beyond what a double can tell apart only move the point.
+      const bool counts = number.digits < 1e17;
+      if (counts) number.digits = number.digits * 10 + digit;
+      if (counts == fraction) number.exponent += fraction ? -1 : 1;
+    }
+    if (fraction || !text->starts_with('.')) return number;
+    text->remove_prefix(1);
+  }
+}
+
+// Takes "e-12" off the front; no value if it starts so and is none.
+std::optional<int> TakeExponent(std::string_view* text) {
+  if (!text->starts_with('e') && !text->starts_with('E')) return 0;
+  text->remove_prefix(1);
+  const bool minus = TakeSign(text);
+  if (!StartsWithDigit(*text)) return std::nullopt;
+  int exponent = 0;
+  while (StartsWithDigit(*text)) {
+    exponent = std::min(exponent * 10 + static_cast<int>(TakeDigit(text)), kLargestExponent);
+  }
+  return minus ? -exponent : exponent;
+}
+
+double Scale(Decimal number) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  double value = number.digits;
+  for (; number.exponent > 0 && value != 0 && value < kLargest / 10; --number.exponent) value *= 10;
+  if (number.exponent > 0 && value != 0) return kLargest;
+  for (; number.exponent < 0 && value != 0; ++number.exponent) value /= 10;
+  return value;
+}
+
+}  // namespace
+
+std::optional<bool> ParseSwitch(std::string_view text) {
+  if (text.empty()) return true;
+  if (std::string_view("tTyY1").find(text.front()) != std::string_view::npos) return true;
+  if (std::string_view("fFnN0").find(text.front()) != std::string_view::npos) return false;
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ParseCount(std::string_view text) {
+  text = TrimBlanks(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (!StartsWithDigit(text)) return std::nullopt;
+  uint64_t value = 0;
+  bool fits = true;
+  while (StartsWithDigit(text)) {
+    const unsigned digit = TakeDigit(&text);
+    fits = fits && !__builtin_mul_overflow(value, uint64_t{10}, &value) &&
+           !__builtin_add_overflow(value, digit, &value);
+  }
+  if (!text.empty()) return std::nullopt;
+  return fits ? value : UINT64_MAX;
+}
+
+std::optional<double> ParseReal(std::string_view text) {
+  text = TrimBlanks(text);
+  const bool minus = TakeSign(&text);
+  Decimal number = TakeMantissa(&text);
+  if (!number.any) return std::nullopt;
+  const std::optional<int> exponent = TakeExponent(&text);
+  if (!exponent.has_value() || !text.empty()) return std::nullopt;
+  number.exponent += *exponent;
+  return minus ? -Scale(number) : Scale(number);
+}
+
+}  // namespace tcmalloc

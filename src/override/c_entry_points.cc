@@ -1,0 +1,234 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// malloc and its kin under their tc_ names, and the aliases that make them the process's own.
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "allocator/reallocate.h"
+#include "base/bits.h"
+#include "extension/release.h"
+#include "extension/report.h"
+#include "extension/statistics.h"
+#include "override/aliases.h"
+#include "override/out_of_memory.h"
+#include "system/auxv.h"
+
+namespace tcmalloc {
+
+constinit std::atomic<NewModeRetry> new_mode_retry{nullptr};
+
+void* FailAllocation(size_t size, size_t alignment) {
+  if (NewModeRetry retry = new_mode_retry.load(std::memory_order_acquire)) {
+    if (void* block = retry(size, alignment)) return block;
+  }
+  errno = ENOMEM;
+  return nullptr;
+}
+
+namespace {
+
+constexpr size_t kNoAlignment = 1;
+// MALLOCX_LG_ALIGN: the low bits of nallocx's flags are the logarithm of the alignment.
+constexpr int kLog2AlignmentMask = 0x3f;
+
+TCMALLOC_NOINLINE void* MallocSlow(size_t size) {
+  void* block = AllocateSlow(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, kNoAlignment);
+}
+
+// Requires a valid alignment.
+void* AllocateAlignedOrFail(size_t size, size_t alignment) {
+  void* block = AllocateAligned(size, alignment);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
+}
+
+size_t AllocatedSizeFor(size_t size, size_t alignment) {
+  if (const uint8_t c = SizeClassForAligned(size, alignment)) return kSizeClasses[c].size;
+  size_t rounded = 0;
+  return CheckedAlignUp(std::max(size, size_t{1}), kPageSize, &rounded) ? rounded : 0;
+}
+
+class StreamSink final : public TextSink {
+ public:
+  explicit StreamSink(FILE* stream) : stream_(stream) {}
+  void Write(std::string_view text) override { fwrite(text.data(), 1, text.size(), stream_); }
+
+ private:
+  FILE* stream_;
+};
+
+template <typename Info>
+Info MakeMallinfo() {
+  using Field = decltype(Info::arena);
+  const Statistics statistics = CurrentStatistics();
+  // The older structure has fields of 32 bits, in which large numbers wrap.
+  const auto field = [](uint64_t value) { return static_cast<Field>(value); };
+  Info info = {};
+  info.arena = field(statistics.mapped);
+  info.fsmblks = field(statistics.thread_free + statistics.central_free + statistics.transfer_free);
+  info.fordblks = field(statistics.page_heap_free + statistics.page_heap_returned);
+  info.uordblks = field(statistics.in_use);
+  info.keepcost = field(statistics.page_heap_free);
+  return info;
+}
+
+}  // namespace
+}  // namespace tcmalloc
+
+using tcmalloc::AllocateAlignedOrFail;
+
+extern "C" {
+
+TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
+  void* block = tcmalloc::TryAllocateFast(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : tcmalloc::MallocSlow(size);
+}
+
+TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {
+  void* block = tcmalloc::Allocate(size);
+  if (block == nullptr) errno = ENOMEM;
+  return block;
+}
+
+TCMALLOC_EXPORT void tc_free(void* block) noexcept { tcmalloc::Deallocate(block); }
+
+TCMALLOC_EXPORT void tc_free_sized(void* block, size_t size) noexcept {
+  tcmalloc::DeallocateSized(block, size);
+}
+
+TCMALLOC_EXPORT void tc_free_aligned_sized(void* block, size_t, size_t size) noexcept {
+  tcmalloc::DeallocateSized(block, size);
+}
+
+TCMALLOC_EXPORT void sdallocx(void* block, size_t size, int) noexcept {
+  tcmalloc::DeallocateSized(block, size);
+}
+
+TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
+  size_t bytes = 0;
+  if (!tcmalloc::CheckedMultiply(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* block = tcmalloc::AllocateZeroed(bytes);
+  if (TCMALLOC_LIKELY(block != nullptr)) return block;
+  block = tcmalloc::FailAllocation(bytes, tcmalloc::kNoAlignment);
+  return block != nullptr ? std::memset(block, 0, bytes) : nullptr;
+}
+
+TCMALLOC_EXPORT void* tc_realloc(void* block, size_t size) noexcept {
+  if (block == nullptr) return tc_malloc(size);
+  if (size == 0) {
+    tcmalloc::Deallocate(block);
+    return nullptr;
+  }
+  void* moved = tcmalloc::Reallocate(block, size);
+  if (TCMALLOC_LIKELY(moved != nullptr)) return moved;
+  moved = tcmalloc::FailAllocation(size, tcmalloc::kNoAlignment);
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, block, std::min(size, tcmalloc::UsableSize(block)));
+  tcmalloc::Deallocate(block);
+  return moved;
+}
+
+TCMALLOC_EXPORT void* tc_reallocarray(void* block, size_t count, size_t size) noexcept {
+  size_t bytes = 0;
+  if (!tcmalloc::CheckedMultiply(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return tc_realloc(block, bytes);
+}
+
+// EINVAL for an alignment that is no power of two, where glibc would round it up.
+TCMALLOC_EXPORT void* tc_memalign(size_t alignment, size_t size) noexcept {
+  if (!tcmalloc::IsPowerOfTwo(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return AllocateAlignedOrFail(size, alignment);
+}
+
+TCMALLOC_EXPORT int tc_posix_memalign(void** result, size_t alignment, size_t size) noexcept {
+  if (!tcmalloc::IsPowerOfTwo(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int saved_errno = errno;
+  void* block = AllocateAlignedOrFail(size, alignment);
+  errno = saved_errno;
+  if (block == nullptr) return ENOMEM;
+  *result = block;
+  return 0;
+}
+
+TCMALLOC_EXPORT void* tc_valloc(size_t size) noexcept {
+  return AllocateAlignedOrFail(size, tcmalloc::KernelPageSize());
+}
+
+TCMALLOC_EXPORT void* tc_pvalloc(size_t size) noexcept {
+  const size_t page = tcmalloc::KernelPageSize();
+  size_t rounded = 0;
+  if (!tcmalloc::CheckedAlignUp(size == 0 ? 1 : size, page, &rounded)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return AllocateAlignedOrFail(rounded, page);
+}
+
+TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept { return tcmalloc::UsableSize(block); }
+
+TCMALLOC_EXPORT size_t tc_nallocx(size_t size, int flags) noexcept {
+  return tcmalloc::AllocatedSizeFor(size, size_t{1} << (flags & tcmalloc::kLog2AlignmentMask));
+}
+
+TCMALLOC_EXPORT void tc_malloc_stats(void) noexcept {
+  tcmalloc::FileSink sink(STDERR_FILENO);
+  tcmalloc::WriteTextReport(sink, 1);
+}
+
+// Accepts every parameter: those of glibc's arenas have nothing to act on here.
+TCMALLOC_EXPORT int tc_mallopt(int, int) noexcept { return 1; }
+
+TCMALLOC_EXPORT struct mallinfo tc_mallinfo(void) noexcept {
+  return tcmalloc::MakeMallinfo<struct mallinfo>();
+}
+
+TCMALLOC_EXPORT struct mallinfo2 tc_mallinfo2(void) noexcept {
+  return tcmalloc::MakeMallinfo<struct mallinfo2>();
+}
+
+// Whether any memory went back. What the caller would like to keep at the top of the heap does not
+// apply.
+TCMALLOC_EXPORT int malloc_trim(size_t) noexcept { return tcmalloc::ReleaseFreeMemory() > 0; }
+
+TCMALLOC_EXPORT int malloc_info(int options, FILE* stream) noexcept {
+  if (options != 0) return EINVAL;
+  tcmalloc::StreamSink sink(stream);
+  tcmalloc::WriteXmlReport(sink);
+  return 0;
+}
+
+TCMALLOC_EXPORT const char* tc_version(int* major, int* minor, const char** patch) noexcept {
+  if (major != nullptr) *major = 2;
+  if (minor != nullptr) *minor = 18;
+  if (patch != nullptr) *patch = ".1";
+  return "gperftools 2.18.1";
+}
+
+// The types differ from name to name only in what C allows to differ.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#define TCMALLOC_DEFINE_ALIAS(name, target) \
+  TCMALLOC_EXPORT extern decltype(target) name __attribute__((alias(#target)));
+TCMALLOC_FOR_EACH_ALIAS(TCMALLOC_DEFINE_ALIAS)
+#pragma GCC diagnostic pop
+
+}  // extern "C"

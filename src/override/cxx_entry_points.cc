@@ -1,0 +1,141 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// operator new and operator delete in all replaceable forms, and their tc_ names.
+
+#include <new>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "override/cxx_runtime.h"
+#include "override/out_of_memory.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kNoAlignment = 1;
+
+void* AllocateAny(size_t size, size_t alignment) {
+  return alignment <= kNoAlignment ? Allocate(size) : AllocateAligned(size, alignment);
+}
+
+// The loop that the standard prescribes: the handler makes room, throws, or does not return.
+TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment) {
+  while (true) {
+    std::new_handler handler = CurrentNewHandler();
+    if (handler == nullptr) ThrowBadAlloc();
+    handler();
+    if (void* block = AllocateAny(size, alignment)) return block;
+  }
+}
+
+TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment) {
+  while (true) {
+    std::new_handler handler = CurrentNewHandler();
+    if (handler == nullptr || !CallNewHandlerNoThrow(handler)) return nullptr;
+    if (void* block = AllocateAny(size, alignment)) return block;
+  }
+}
+
+TCMALLOC_NOINLINE void* NewSlow(size_t size) {
+  void* block = AllocateSlow(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
+}
+
+TCMALLOC_ALWAYS_INLINE void* New(size_t size) {
+  void* block = TryAllocateFast(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : NewSlow(size);
+}
+
+void* NewNoThrow(size_t size) noexcept {
+  void* block = Allocate(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrNull(size, kNoAlignment);
+}
+
+void* NewAligned(size_t size, std::align_val_t alignment) {
+  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : RetryOrThrow(size, static_cast<size_t>(alignment));
+}
+
+void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
+  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : RetryOrNull(size, static_cast<size_t>(alignment));
+}
+
+}  // namespace
+}  // namespace tcmalloc
+
+// Each function has a C++ name and the tc_ name that gperftools gave it. The table gives, for every
+// function: both names, result, parameters with names, and body.
+#define TCMALLOC_DEFINE_OPERATOR(cxx_name, c_name, result, parameters, specifier, body) \
+  extern "C" TCMALLOC_EXPORT result c_name parameters specifier body                    \
+  TCMALLOC_EXPORT result cxx_name parameters specifier body
+
+// clang-format off
+#define TCMALLOC_FOR_EACH_OPERATOR(DEFINE)                                                      \
+  DEFINE(operator new, tc_new, void*, (size_t size), ,                                          \
+         { return tcmalloc::New(size); })                                                       \
+  DEFINE(operator new[], tc_newarray, void*, (size_t size), ,                                   \
+         { return tcmalloc::New(size); })                                                       \
+  DEFINE(operator new, tc_new_nothrow, void*, (size_t size, const std::nothrow_t&), noexcept,   \
+         { return tcmalloc::NewNoThrow(size); })                                                \
+  DEFINE(operator new[], tc_newarray_nothrow, void*, (size_t size, const std::nothrow_t&),      \
+         noexcept, { return tcmalloc::NewNoThrow(size); })                                      \
+  DEFINE(operator new, tc_new_aligned, void*, (size_t size, std::align_val_t alignment), ,      \
+         { return tcmalloc::NewAligned(size, alignment); })                                     \
+  DEFINE(operator new[], tc_newarray_aligned, void*,                                            \
+         (size_t size, std::align_val_t alignment), ,                                           \
+         { return tcmalloc::NewAligned(size, alignment); })                                     \
+  DEFINE(operator new, tc_new_aligned_nothrow, void*,                                           \
+         (size_t size, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
+         { return tcmalloc::NewAlignedNoThrow(size, alignment); })                              \
+  DEFINE(operator new[], tc_newarray_aligned_nothrow, void*,                                    \
+         (size_t size, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
+         { return tcmalloc::NewAlignedNoThrow(size, alignment); })                              \
+  DEFINE(operator delete, tc_delete, void, (void* block), noexcept,                             \
+         { tcmalloc::Deallocate(block); })                                                      \
+  DEFINE(operator delete[], tc_deletearray, void, (void* block), noexcept,                      \
+         { tcmalloc::Deallocate(block); })                                                      \
+  DEFINE(operator delete, tc_delete_nothrow, void, (void* block, const std::nothrow_t&),        \
+         noexcept, { tcmalloc::Deallocate(block); })                                            \
+  DEFINE(operator delete[], tc_deletearray_nothrow, void, (void* block, const std::nothrow_t&), \
+         noexcept, { tcmalloc::Deallocate(block); })                                            \
+  DEFINE(operator delete, tc_delete_sized, void, (void* block, size_t size), noexcept,          \
+         { tcmalloc::DeallocateSized(block, size); })                                           \
+  DEFINE(operator delete[], tc_deletearray_sized, void, (void* block, size_t size), noexcept,   \
+         { tcmalloc::DeallocateSized(block, size); })                                           \
+  DEFINE(operator delete, tc_delete_aligned, void, (void* block, std::align_val_t), noexcept,   \
+         { tcmalloc::Deallocate(block); })                                                      \
+  DEFINE(operator delete[], tc_deletearray_aligned, void, (void* block, std::align_val_t),      \
+         noexcept, { tcmalloc::Deallocate(block); })                                            \
+  DEFINE(operator delete, tc_delete_aligned_nothrow, void,                                      \
+         (void* block, std::align_val_t, const std::nothrow_t&), noexcept,                      \
+         { tcmalloc::Deallocate(block); })                                                      \
+  DEFINE(operator delete[], tc_deletearray_aligned_nothrow, void,                               \
+         (void* block, std::align_val_t, const std::nothrow_t&), noexcept,                      \
+         { tcmalloc::Deallocate(block); })                                                      \
+  DEFINE(operator delete, tc_delete_sized_aligned, void,                                        \
+         (void* block, size_t size, std::align_val_t), noexcept,                                \
+         { tcmalloc::DeallocateSized(block, size); })                                           \
+  DEFINE(operator delete[], tc_deletearray_sized_aligned, void,                                 \
+         (void* block, size_t size, std::align_val_t), noexcept,                                \
+         { tcmalloc::DeallocateSized(block, size); })
+// clang-format on
+
+TCMALLOC_FOR_EACH_OPERATOR(TCMALLOC_DEFINE_OPERATOR)
+
+extern "C" {
+
+// Whether malloc and its kin call the new handler too (1) or not (0). Returns the previous mode.
+TCMALLOC_EXPORT int tc_set_new_mode(int mode) noexcept {
+  using tcmalloc::NewModeRetry;
+  const NewModeRetry retry = mode != 0 ? tcmalloc::RetryOrNull : nullptr;
+  return tcmalloc::new_mode_retry.exchange(retry, std::memory_order_acq_rel) != nullptr;
+}
+
+TCMALLOC_EXPORT int tc_query_new_mode() noexcept {
+  return tcmalloc::new_mode_retry.load(std::memory_order_acquire) != nullptr;
+}
+
+}  // extern "C"

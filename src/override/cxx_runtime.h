@@ -1,0 +1,26 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What operator new needs of the C++ library.
+
+#ifndef TCMALLOC_OVERRIDE_CXX_RUNTIME_H_
+#define TCMALLOC_OVERRIDE_CXX_RUNTIME_H_
+
+#include <new>
+
+namespace tcmalloc {
+
+// Two implementations; each library takes one. cxx_runtime_weak.cc uses the C++ library only if
+// the process has one, so that a C program which runs on the shared library need not load it.
+// cxx_runtime_strong.cc links it, for the static library.
+
+[[noreturn]] void ThrowBadAlloc();
+
+// Null if there is none.
+std::new_handler CurrentNewHandler();
+
+// Calls the handler; false if it threw.
+bool CallNewHandlerNoThrow(std::new_handler handler);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_OVERRIDE_CXX_RUNTIME_H_

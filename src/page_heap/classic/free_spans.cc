@@ -1,0 +1,75 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/classic/free_spans.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace tcmalloc {
+
+void FreeSpans::Insert(Span* span) {
+  const uintptr_t length = span->length.pages();
+  total_ += span->length;
+  if (length < kLists) {
+    lists_[length].PushFront(span);
+    Mark(length);
+  } else {
+    long_.Insert(span);
+    ++long_count_;
+  }
+}
+
+void FreeSpans::Remove(Span* span) {
+  const uintptr_t length = span->length.pages();
+  total_ -= span->length;
+  if (length < kLists) {
+    lists_[length].Remove(span);
+    if (lists_[length].empty()) Unmark(length);
+  } else {
+    long_.Remove(span);
+    --long_count_;
+  }
+}
+
+Span* FreeSpans::BestFit(Length n) const {
+  if (n.pages() < kLists) {
+    size_t word = n.pages() / kWordBits;
+    uint64_t bits = nonempty_[word] & (~uint64_t{0} << (n.pages() % kWordBits));
+    while (bits == 0 && ++word < kWords) bits = nonempty_[word];
+    if (bits != 0) {
+      return lists_[word * kWordBits + static_cast<size_t>(std::countr_zero(bits))].front();
+    }
+  }
+  return long_.BestFit(n);
+}
+
+Span* FreeSpans::Longest() const {
+  if (!long_.empty()) return long_.Longest();
+  for (size_t word = kWords; word-- > 0;) {
+    if (nonempty_[word] == 0) continue;
+    return lists_[word * kWordBits + static_cast<size_t>(std::bit_width(nonempty_[word])) - 1]
+        .back();
+  }
+  return nullptr;
+}
+
+size_t FreeSpans::CheckInvariants(Span::State state) const {
+  size_t count = 0;
+  Length listed;
+  for (size_t length = 0; length < kLists; ++length) {
+    const IntrusiveList<Span>& list = lists_[length];
+    TCMALLOC_CHECK_EQ(IsMarked(length), !list.empty());
+    for (const Span* span = list.front(); span != nullptr; span = list.next(span)) {
+      TCMALLOC_CHECK_EQ(span->length, Length(length));
+      TCMALLOC_CHECK(span->state == state);
+      listed += span->length;
+      ++count;
+    }
+  }
+  TCMALLOC_CHECK_EQ(long_.CheckInvariants(), long_count_);
+  TCMALLOC_CHECK_LE(listed, total_);
+  return count + long_count_;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,66 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The spans of one state that nobody uses.
+
+#ifndef TCMALLOC_PAGE_HEAP_CLASSIC_FREE_SPANS_H_
+#define TCMALLOC_PAGE_HEAP_CLASSIC_FREE_SPANS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "page_heap/classic/span_tree.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// A list for each length below kLists pages, with a bit for each list that is not empty, and a
+// tree of the longer spans. A list gives back what came last, which is most likely still in the
+// processor's caches. Not thread safe.
+class FreeSpans {
+ public:
+  static constexpr size_t kLists = 128;
+
+  constexpr FreeSpans() = default;
+  FreeSpans(const FreeSpans&) = delete;
+  FreeSpans& operator=(const FreeSpans&) = delete;
+
+  void Insert(Span* span);
+  void Remove(Span* span);
+
+  // A shortest span of at least `n` pages, or null.
+  Span* BestFit(Length n) const;
+  // A longest span, or null.
+  Span* Longest() const;
+
+  Length total() const { return total_; }
+
+  // Crashes if a list, the bits, the tree or the total are wrong, or if a span is not in `state`.
+  // Returns the number of spans.
+  size_t CheckInvariants(Span::State state) const;
+
+ private:
+  static constexpr size_t kWordBits = 64;
+  static constexpr size_t kWords = kLists / kWordBits;
+
+  void Mark(uintptr_t length) {
+    nonempty_[length / kWordBits] |= uint64_t{1} << (length % kWordBits);
+  }
+  void Unmark(uintptr_t length) {
+    nonempty_[length / kWordBits] &= ~(uint64_t{1} << (length % kWordBits));
+  }
+  bool IsMarked(uintptr_t length) const {
+    return (nonempty_[length / kWordBits] >> (length % kWordBits) & 1) != 0;
+  }
+
+  IntrusiveList<Span> lists_[kLists];  // by length; the first one stays empty
+  uint64_t nonempty_[kWords] = {};
+  SpanTree long_;
+  size_t long_count_ = 0;
+  Length total_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_CLASSIC_FREE_SPANS_H_

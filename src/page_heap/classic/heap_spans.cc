@@ -1,0 +1,295 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/classic/heap_spans.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr Length kOnePage(1);
+
+PageId AlignedStart(const Span* span, Length alignment) {
+  return PageId(AlignUp(span->first.index(), alignment.pages()));
+}
+
+bool Fits(const Span* span, Length n, Length alignment) {
+  return AlignedStart(span, alignment) + n <= span->end();
+}
+
+// So many pages have room for n aligned ones wherever they begin.
+Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
+
+}  // namespace
+
+Span* HeapSpans::Find(Span::State state, Length n, Length alignment) const {
+  const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
+  Span* span = spans.BestFit(n);
+  if (span == nullptr || Fits(span, n, alignment)) return span;
+  return spans.BestFit(LengthForAny(n, alignment));
+}
+
+Span* HeapSpans::Take(Span* span, Length n, Length alignment) {
+  list(span->state).Remove(span);
+  const Length head_length = AlignedStart(span, alignment) - span->first;
+  if (head_length > Length(0)) {
+    Span* head = SplitHead(span, head_length);
+    if (head == nullptr) {
+      Settle(span);
+      return nullptr;
+    }
+    list(head->state).Insert(head);
+  }
+  if (span->length > n) {
+    Span* rest = span;
+    span = SplitHead(rest, n);
+    if (span == nullptr) {
+      Settle(rest);
+      return nullptr;
+    }
+    list(rest->state).Insert(rest);
+  }
+  span->state = Span::State::kLarge;
+  return span;
+}
+
+Span* HeapSpans::Free(Span* span) {
+  span->state = Span::State::kFree;
+  span->size_class = 0;
+  span->zeroed = false;
+  Settle(span);
+  return span;
+}
+
+Span* HeapSpans::AddFresh(PageId first, Length length, bool zeroed) {
+  Span* span = pool_.New();
+  if (span == nullptr) return nullptr;
+  if (!regions_.Add(first, length)) {
+    pool_.Delete(span);
+    return nullptr;
+  }
+  span->first = first;
+  span->length = length;
+  span->zeroed = zeroed;
+  span->state = Span::State::kReturned;
+  map_.SetEnds(span);
+  Settle(span);
+  return span;
+}
+
+bool HeapSpans::Extend(Span* span, Length n) {
+  Length reach = span->length;
+  while (reach < n) {
+    const Span* right = map_.Get(span->first + reach);
+    if (right == nullptr || !IsFreeOrReturned(right)) return false;
+    reach += right->length;
+  }
+  while (span->length < n) {
+    Span* right = map_.Get(span->end());
+    list(right->state).Remove(right);
+    const Length missing = n - span->length;
+    if (right->length > missing) {
+      right->first = right->first + missing;
+      right->length -= missing;
+      span->length = n;
+      map_.SetEnds(right);
+      list(right->state).Insert(right);
+    } else {
+      span->length += right->length;
+      Retire(right);
+    }
+  }
+  span->zeroed = false;
+  map_.SetEnds(span);
+  return true;
+}
+
+Span* HeapSpans::SplitTail(Span* span, Length n) {
+  Span* tail = pool_.New();
+  if (tail == nullptr) return nullptr;
+  tail->first = span->first + n;
+  tail->length = span->length - n;
+  tail->state = span->state;
+  tail->zeroed = span->zeroed;
+  span->length = n;
+  map_.SetEnds(span);
+  map_.SetEnds(tail);
+  return tail;
+}
+
+Span* HeapSpans::SplitHead(Span* span, Length n) {
+  Span* head = pool_.New();
+  if (head == nullptr) return nullptr;
+  head->first = span->first;
+  head->length = n;
+  head->state = span->state;
+  head->zeroed = span->zeroed;
+  span->first = head->end();
+  span->length -= n;
+  map_.SetEnds(head);
+  map_.Set(span->first, span);
+  return head;
+}
+
+void HeapSpans::Retire(Span* record) {
+  record->state = Span::State::kUnused;
+  pool_.Delete(record);
+}
+
+void HeapSpans::AbsorbLeft(Span* span, Span* left) {
+  list(left->state).Remove(left);
+  span->first = left->first;
+  span->length += left->length;
+  span->zeroed &= left->zeroed;
+  map_.Set(span->first, span);
+  Retire(left);
+}
+
+void HeapSpans::AbsorbRight(Span* span, Span* right) {
+  list(right->state).Remove(right);
+  span->length += right->length;
+  span->zeroed &= right->zeroed;
+  map_.Set(span->end() - kOnePage, span);
+  Retire(right);
+}
+
+void HeapSpans::Settle(Span* span) {
+  Span* left = map_.Get(span->first - kOnePage);
+  if (left != nullptr && left->state == span->state) AbsorbLeft(span, left);
+  Span* right = map_.Get(span->end());
+  if (right != nullptr && right->state == span->state) AbsorbRight(span, right);
+  list(span->state).Insert(span);
+}
+
+Span* HeapSpans::FirstOfRun(Length n) const {
+  const Span* first = nullptr;
+  PageId end;
+  bool found = false;
+  ForEach([&](const Span& span) {
+    if (found || !IsFreeOrReturned(&span)) return;
+    if (first == nullptr || span.first != end) first = &span;
+    end = span.end();
+    found = end - first->first >= n;
+  });
+  return found ? map_.Get(first->first) : nullptr;
+}
+
+Span* HeapSpans::MergeRun(Length n, Length alignment) {
+  const Length needed = LengthForAny(n, alignment);
+  Span* span = FirstOfRun(needed);
+  if (span == nullptr) return nullptr;
+  list(span->state).Remove(span);
+  while (span->length < needed) AbsorbRight(span, map_.Get(span->end()));
+  span->zeroed = false;
+  span->state = Span::State::kFree;
+  Settle(span);
+  return span;
+}
+
+Span* HeapSpans::BeginRelease(Length most) {
+  Span* span = free_.Longest();
+  if (span == nullptr) return nullptr;
+  if (span->length > most) {
+    free_.Remove(span);
+    Span* tail = SplitTail(span, span->length - most);
+    free_.Insert(span);
+    if (tail != nullptr) {
+      free_.Insert(tail);
+      span = tail;
+    }
+  }
+  BeginRelease(span);
+  return span;
+}
+
+void HeapSpans::BeginRelease(Span* free) {
+  free_.Remove(free);
+  free->state = Span::State::kInTransit;
+  releasing_.PushFront(free);
+  in_transit_ += free->length;
+}
+
+void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
+  releasing_.Remove(span);
+  in_transit_ -= span->length;
+  span->state = released ? Span::State::kReturned : Span::State::kFree;
+  span->zeroed = released && zeroed;
+  Settle(span);
+}
+
+void HeapSpans::AbandonReleases() {
+  while (Span* span = releasing_.front()) EndRelease(span, false, false);
+}
+
+PageHeapStats HeapSpans::stats() const {
+  PageHeapStats stats;
+  stats.system = regions_.total();
+  stats.free = free_.total();
+  stats.returned = returned_.total();
+  stats.in_transit = in_transit_;
+  stats.spans = pool_.live();
+  return stats;
+}
+
+namespace {
+
+// What a walk over all spans finds.
+struct Census {
+  Length total;
+  Length free;
+  Length returned;
+  Length in_transit;
+  size_t spans = 0;
+  size_t free_spans = 0;
+  size_t returned_spans = 0;
+
+  void Count(const Span& span) {
+    total += span.length;
+    ++spans;
+    switch (span.state) {
+      case Span::State::kFree:
+        free += span.length;
+        ++free_spans;
+        break;
+      case Span::State::kReturned:
+        returned += span.length;
+        ++returned_spans;
+        break;
+      case Span::State::kInTransit:
+        in_transit += span.length;
+        break;
+      case Span::State::kUnused:
+        TCMALLOC_CHECK(span.state != Span::State::kUnused);
+        break;
+      case Span::State::kLarge:
+      case Span::State::kSmall:
+        break;
+    }
+  }
+};
+
+}  // namespace
+
+void HeapSpans::CheckInvariants() const {
+  Census census;
+  ForEach([&](const Span& span) {
+    TCMALLOC_CHECK(span.length > Length(0));
+    TCMALLOC_CHECK(map_.Get(span.first) == &span);
+    TCMALLOC_CHECK(map_.Get(span.end() - kOnePage) == &span);
+    const Span* right = map_.Get(span.end());
+    TCMALLOC_CHECK(right == nullptr || right->first == span.end());
+    TCMALLOC_CHECK(right == nullptr || !IsFreeOrReturned(&span) || right->state != span.state);
+    TCMALLOC_CHECK(span.state != Span::State::kFree || !span.zeroed);
+    census.Count(span);
+  });
+  TCMALLOC_CHECK_EQ(census.total, regions_.total());
+  TCMALLOC_CHECK_EQ(census.free, free_.total());
+  TCMALLOC_CHECK_EQ(census.returned, returned_.total());
+  TCMALLOC_CHECK_EQ(census.in_transit, in_transit_);
+  TCMALLOC_CHECK_EQ(census.spans, pool_.live());
+  TCMALLOC_CHECK_EQ(census.free_spans, free_.CheckInvariants(Span::State::kFree));
+  TCMALLOC_CHECK_EQ(census.returned_spans, returned_.CheckInvariants(Span::State::kReturned));
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,363 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The page heap of the original TCMalloc: free lists by length and an ordered set, best fit.
+
+#ifndef TCMALLOC_PAGE_HEAP_CLASSIC_PAGE_HEAP_H_
+#define TCMALLOC_PAGE_HEAP_CLASSIC_PAGE_HEAP_H_
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include "base/attributes.h"
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "page_heap/classic/heap_spans.h"
+#include "page_heap/classic/release_pacer.h"
+#include "page_heap/stats.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+#include "system/auxv.h"
+
+namespace tcmalloc {
+
+// A SpanSource over `System`, which offers Allocate, Release and Unmap as SystemMemory does.
+//
+// A request is served, in this order, by the shortest free span that is long enough, the shortest
+// returned one, new memory from the system, and a run of neighbouring free and returned spans.
+// Free before returned, whatever the lengths: what is resident costs neither page faults nor more
+// resident memory. Fresh memory counts as returned, for it is not resident either; growing in
+// large steps therefore costs address space only.
+//
+// Every public member is thread safe and takes the lock itself. The lock is held while the system
+// is asked for memory, so that threads in need do not all grow the heap at once, and let go while
+// memory is given back, which takes long.
+template <typename System>
+class ClassicPageHeap {
+ public:
+  constexpr ClassicPageHeap(System& system, PageMap& map, MetadataArena& arena)
+      : system_(system), map_(map), spans_(map, arena) {}
+  ClassicPageHeap(const ClassicPageHeap&) = delete;
+  ClassicPageHeap& operator=(const ClassicPageHeap&) = delete;
+
+  // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
+  Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return Allocate(n, Length(1));
+  }
+
+  // The same at an address that is a multiple of `alignment`, a power of two.
+  Span* NewAligned(Length n, Length alignment) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return Allocate(n, alignment);
+  }
+
+  // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
+  void Delete(Span* span) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    DeleteLocked(span);
+  }
+
+  // Makes a kLarge span n pages long where it is. False, with nothing changed, if the pages behind
+  // it are in use or the limit forbids it.
+  bool TryExtend(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+
+  // Takes back what lies behind the first n > 0 pages of a kLarge span. The span may stay as it is
+  // if no memory for a record can be had.
+  void Truncate(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+
+  // Gives at least n pages of free memory back to the system, the longest spans first, or all if
+  // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
+  Length ReleaseAtLeast(Length n) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return ReleaseLocked(n);
+  }
+
+  // See ReleasePacer. A release that is due happens in Delete.
+  void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    pacer_.set_rate(rate);
+  }
+  double release_rate() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return pacer_.rate();
+  }
+
+  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
+  // request would exceed it, free memory is released, and if that does not suffice it fails.
+  void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    limit_ = limit;
+  }
+  Length limit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return limit_;
+  }
+
+  // Whether Delete gives every free span back to the system at once.
+  void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    aggressive_decommit_ = on;
+  }
+  bool aggressive_decommit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return aggressive_decommit_;
+  }
+
+  // The heap grows by at least so much at once, and once an eighth of its size is over
+  // kDefaultGrowth by that (up to kMaxGrowth), to save system calls.
+  void set_growth(Length least) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    least_growth_ = least;
+  }
+
+  PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    PageHeapStats stats = spans_.stats();
+    stats.growths = events_.growths;
+    stats.growth_failures = events_.growth_failures;
+    stats.releases = events_.releases;
+    stats.release_failures = events_.release_failures;
+    stats.released = events_.released;
+    return stats;
+  }
+
+  // Calls visit(const Span&) for every span, whatever its state, under the lock.
+  template <typename Visitor>
+  void ForEachSpan(Visitor&& visit) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    spans_.ForEach(visit);
+  }
+
+  // Crashes if the heap's structures contradict each other. Visits every span.
+  void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    spans_.CheckInvariants();
+  }
+
+  // For fork, which holds it from before the fork until after it.
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+  // In the child, which alone survives of the threads that were releasing memory.
+  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) { spans_.AbandonReleases(); }
+
+ private:
+  static constexpr Length kDefaultGrowth = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
+  // Memory on its way to the system is lost to requests for the time of one call; this much
+  // takes about a millisecond, and more would hardly save time.
+  static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
+  // Beyond any address space, and small enough that no sum here overflows.
+  static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
+  // Enough for another thread's release to end. Bounded, for that thread may be this one, in a
+  // signal handler.
+  static constexpr int kMaxYields = 1000;
+  static constexpr size_t kSpansPerCall = 256;
+
+  TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
+    TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
+    CheckOften();
+    Span* span = spans_.Find(Span::State::kFree, n, alignment);
+    if (TCMALLOC_LIKELY(span != nullptr)) return spans_.Take(span, n, alignment);
+    return AllocateSlow(n, alignment);
+  }
+
+  TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  Span* FindAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // Releases so much that n more committed pages stay within the limit. May let go of the lock;
+  // if true is returned, the limit holds now.
+  bool MakeRoom(Length n) TCMALLOC_REQUIRES(lock_);
+  bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
+    return limit_ == Length(0) || spans_.committed() + n <= limit_;
+  }
+  // Lets other threads end their releases. False if there were none, or if they do not end.
+  bool YieldToReleases(int* yields) TCMALLOC_REQUIRES(lock_);
+
+  Span* Grow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  Span* Adopt(void* start, size_t bytes, bool zeroed) TCMALLOC_REQUIRES(lock_);
+
+  void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
+  // Both let go of the lock for system calls.
+  Length ReleaseLocked(Length n) TCMALLOC_REQUIRES(lock_);
+  bool ReleaseSpan(Span* span) TCMALLOC_REQUIRES(lock_);
+
+  // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
+  // average, which bounds what the checks cost in a large heap.
+  void CheckOften() TCMALLOC_REQUIRES(lock_) {
+    if constexpr (kParanoidChecks) {
+      check_credit_ += kSpansPerCall;
+      if (check_credit_ < spans_.count()) return;
+      check_credit_ = 0;
+      spans_.CheckInvariants();
+    }
+  }
+
+  struct Events {
+    uint64_t growths = 0;
+    uint64_t growth_failures = 0;
+    uint64_t releases = 0;
+    uint64_t release_failures = 0;
+    Length released;
+  };
+
+  System& system_;
+  PageMap& map_;
+  SpinLock lock_{LockRank::kPageHeap};
+  HeapSpans spans_ TCMALLOC_GUARDED_BY(lock_);
+  ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
+  Length limit_ TCMALLOC_GUARDED_BY(lock_);
+  Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kDefaultGrowth;
+  bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
+  Events events_ TCMALLOC_GUARDED_BY(lock_);
+  size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+};
+
+template <typename System>
+Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
+  if (n > kMaxRequest || alignment > kMaxRequest) return nullptr;
+  int yields = 0;
+  do {
+    if (!MakeRoom(n)) continue;
+    if (Span* span = FindAnywhere(n, alignment)) return spans_.Take(span, n, alignment);
+  } while (YieldToReleases(&yields));
+  return nullptr;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
+  // MakeRoom may have let go of the lock: look again.
+  Span* span = spans_.Find(Span::State::kFree, n, alignment);
+  if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, alignment);
+  if (span == nullptr) span = Grow(n, alignment);
+  if (span == nullptr) span = spans_.MergeRun(n, alignment);
+  return span;
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::MakeRoom(Length n) {
+  if (AllowedByLimit(n)) return true;
+  ReleaseLocked(spans_.committed() + n - limit_);
+  return AllowedByLimit(n);
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::YieldToReleases(int* yields) {
+  if (spans_.in_transit() == Length(0)) return false;
+  while (spans_.in_transit() > Length(0) && *yields < kMaxYields) {
+    ++*yields;
+    lock_.Unlock();
+    ::sched_yield();
+    lock_.Lock();
+  }
+  return spans_.in_transit() == Length(0);
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::Grow(Length n, Length alignment) {
+  const int saved_errno = errno;
+  const Length eighth(spans_.total().pages() / 8);
+  Length wanted = std::max(n, least_growth_);
+  if (eighth > kDefaultGrowth) wanted = std::max(wanted, std::min(eighth, kMaxGrowth));
+  auto block = system_.Allocate(wanted.bytes(), alignment.bytes());
+  if (block.start == nullptr && wanted > n) {
+    block = system_.Allocate(n.bytes(), alignment.bytes());
+  }
+  Span* span = nullptr;
+  if (block.start != nullptr) span = Adopt(block.start, block.bytes, block.zeroed);
+  if (span == nullptr) {
+    ++events_.growth_failures;
+    return nullptr;
+  }
+  ++events_.growths;
+  errno = saved_errno;
+  return span;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::Adopt(void* start, size_t bytes, bool zeroed) {
+  const PageId first = PageId::Containing(start);
+  const Length length(bytes >> kPageShift);
+  if (map_.Ensure(first, length)) {
+    if (Span* span = spans_.AddFresh(first, length, zeroed)) return span;
+  }
+  // A refusal costs address space, and nothing can be done about it.
+  static_cast<void>(system_.Unmap(start, bytes));
+  return nullptr;
+}
+
+template <typename System>
+void ClassicPageHeap<System>::DeleteLocked(Span* span) {
+  CheckOften();
+  TCMALLOC_CHECK(span->in_use());
+  const Length n = span->length;
+  span = spans_.Free(span);
+  if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
+    spans_.BeginRelease(span);
+    ReleaseSpan(span);
+  } else if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
+    pacer_.NoteReleased(ReleaseLocked(Length(1)));
+  }
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
+  SpinLockHolder holder(lock_);
+  TCMALLOC_DCHECK(span->state == Span::State::kLarge);
+  if (n <= span->length) return true;
+  return AllowedByLimit(n - span->length) && spans_.Extend(span, n);
+}
+
+template <typename System>
+void ClassicPageHeap<System>::Truncate(Span* span, Length n) {
+  SpinLockHolder holder(lock_);
+  TCMALLOC_DCHECK(span->state == Span::State::kLarge && n > Length(0));
+  if (n >= span->length) return;
+  if (Span* tail = spans_.SplitTail(span, n)) DeleteLocked(tail);
+}
+
+template <typename System>
+Length ClassicPageHeap<System>::ReleaseLocked(Length n) {
+  // Other threads may free memory as fast as this one releases it.
+  n = std::min(n, spans_.free());
+  Length released;
+  while (released < n) {
+    Span* span = spans_.BeginRelease(kMaxRelease);
+    if (span == nullptr) break;
+    const Length length = span->length;
+    if (!ReleaseSpan(span)) break;
+    released += length;
+  }
+  return released;
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::ReleaseSpan(Span* span) {
+  const Length length = span->length;
+  lock_.Unlock();
+  const int saved_errno = errno;
+  const bool released = system_.Release(span->start(), span->bytes());
+  errno = saved_errno;
+  // The system takes whole pages of the kernel, which may be larger than ours: what it left at the
+  // ends still has its contents.
+  const size_t unit = KernelPageSize();
+  const bool zeroed =
+      IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
+  lock_.Lock();
+  spans_.EndRelease(span, released, zeroed);
+  if (released) {
+    ++events_.releases;
+    events_.released += length;
+  } else {
+    ++events_.release_failures;
+  }
+  return released;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_CLASSIC_PAGE_HEAP_H_

@@ -1,0 +1,44 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Ordered set of spans.
+
+#ifndef TCMALLOC_PAGE_HEAP_CLASSIC_SPAN_TREE_H_
+#define TCMALLOC_PAGE_HEAP_CLASSIC_SPAN_TREE_H_
+
+#include <cstddef>
+
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// Spans by length, then by address. A treap: a search tree that is a heap by a hash of the span's
+// address, which makes its expected depth logarithmic whatever the order of insertions. It lives
+// in the spans' own links (`prev_node` is the left subtree, `next_node` the right one), so that it
+// allocates nothing and a step costs one cache line. A span may not change while it is in the tree.
+// Not thread safe.
+class SpanTree {
+ public:
+  constexpr SpanTree() = default;
+  SpanTree(const SpanTree&) = delete;
+  SpanTree& operator=(const SpanTree&) = delete;
+
+  bool empty() const { return root_ == nullptr; }
+
+  void Insert(Span* span);
+  void Remove(Span* span);
+
+  // The shortest span of at least `n` pages, of those the one with the lowest address; or null.
+  Span* BestFit(Length n) const;
+  // The longest span, of those the one with the highest address; or null.
+  Span* Longest() const;
+
+  // Crashes if order or heap property are broken. Returns the number of spans.
+  size_t CheckInvariants() const;
+
+ private:
+  ListNode* root_ = nullptr;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_CLASSIC_SPAN_TREE_H_

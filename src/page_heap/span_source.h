@@ -1,0 +1,27 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the layers above need of a page heap.
+
+#ifndef TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_
+#define TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_
+
+#include <concepts>
+
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// Thread safe. Spans come in state kLarge, with the page map's entries of their first and last page
+// set; null means that no memory can be had. `zeroed` tells whether the span's bytes read as zero.
+// Delete takes a span in use, whoever allocated it.
+template <typename T>
+concept SpanSource = requires(T source, Span* span, Length length, Length alignment) {
+  { source.New(length) } -> std::same_as<Span*>;
+  { source.NewAligned(length, alignment) } -> std::same_as<Span*>;
+  { source.Delete(span) } -> std::same_as<void>;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_

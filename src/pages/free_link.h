@@ -1,0 +1,92 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How free objects are linked: each free object's first word holds an encoded reference to the
+// next one.
+//
+// A reference is the address of an object, aligned to 8, in a form that one comparison can
+// validate:
+//
+//     reference = rotate_right(address + 4, 3)
+//
+//     bit 63   62 61   60 ............................ 0
+//          1    0  0   address / 8                           of an aligned address
+//          ?    ?  ?   with any other top bits               of a misaligned one
+//
+// As a signed number it is INT64_MIN + address / 8, so `reference < limit`, signed, with
+// limit = INT64_MIN + window_limit / 8 says at once that the address is aligned and lies below
+// window_limit. Null, small integers and all misaligned addresses fail it.
+//
+// A link is the reference times a secret odd number modulo 2^64, and is decoded by multiplying
+// with the inverse. Whatever is written over a part of it changes the top bits of the product:
+// of all 2^64 words a fraction of window_limit / 2^67, about 2^-27, decodes to a reference that
+// is valid. A word of zero never does. So a free object that was written to is noticed when it is
+// about to be handed out, before its link is followed; and a live object whose first word is a
+// valid link is almost certainly a free one that is being freed again.
+
+#ifndef TCMALLOC_PAGES_FREE_LINK_H_
+#define TCMALLOC_PAGES_FREE_LINK_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+
+namespace tcmalloc {
+
+// See the head of this file. A plain integer, for it is compared, stored and multiplied.
+using ObjectReference = uint64_t;
+
+TCMALLOC_ALWAYS_INLINE ObjectReference ReferenceTo(const void* object) {
+  return std::rotr(reinterpret_cast<uint64_t>(object) + 4, 3);
+}
+
+TCMALLOC_ALWAYS_INLINE void* ObjectAt(ObjectReference reference) {
+  return reinterpret_cast<void*>(reference << 3);
+}
+
+TCMALLOC_ALWAYS_INLINE bool IsBelow(ObjectReference reference, int64_t limit) {
+  return static_cast<int64_t>(reference) < limit;
+}
+
+// The word of a free object that links it to the next.
+TCMALLOC_ALWAYS_INLINE uint64_t& LinkWord(void* object) { return *static_cast<uint64_t*>(object); }
+
+// The process's secret and what belongs to it. Set once, before the first object is freed.
+struct LinkCodec {
+  uint64_t key = 1;      // odd
+  uint64_t inverse = 1;  // key * inverse == 1 modulo 2^64
+  // References below this, signed, are to aligned addresses in the address window.
+  int64_t limit = INT64_MIN;
+  // Ends every list. It refers to a readable word that holds zero and so is itself no valid link.
+  ObjectReference end = 0;
+
+  uint64_t Encode(ObjectReference reference) const { return reference * key; }
+  ObjectReference Decode(uint64_t link) const { return link * inverse; }
+  bool InWindow(ObjectReference reference) const { return IsBelow(reference, limit); }
+
+  ObjectReference Next(void* object) const { return Decode(LinkWord(object)); }
+  void Link(void* object, ObjectReference next) const { LinkWord(object) = Encode(next); }
+
+  // Derives the secret from `random` bits. `window_limit` is a multiple of 8; `end_word` points to
+  // the word that `end` refers to.
+  void Initialize(uint64_t random, uintptr_t window_limit, const void* end_word) {
+    key = random | 1;
+    inverse = key;  // correct modulo 8; every step doubles the number of correct bits
+    for (int bits = 3; bits < 64; bits *= 2) inverse *= 2 - key * inverse;
+    limit = static_cast<int64_t>((uint64_t{1} << 63) + window_limit / 8);
+    end = ReferenceTo(end_word);
+  }
+};
+
+// A list of `count` free objects of one size class, whose last one links to LinkCodec::end.
+struct Chain {
+  ObjectReference head = 0;
+  uint32_t count = 0;
+
+  bool empty() const { return count == 0; }
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGES_FREE_LINK_H_

@@ -1,0 +1,90 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory for the allocator's own records.
+
+#ifndef TCMALLOC_PAGES_METADATA_ARENA_H_
+#define TCMALLOC_PAGES_METADATA_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/bits.h"
+#include "base/spin_lock.h"
+
+namespace tcmalloc {
+
+// What the arena draws from: zeroed memory of at least `bytes` bytes, aligned to the kernel's
+// page, or null. system/memory.h provides one; tests provide fakes.
+using MetadataSource = void* (*)(size_t bytes);
+
+struct MetadataStats {
+  size_t mapped_bytes = 0;  // drawn from the source
+  size_t used_bytes = 0;    // handed out
+};
+
+// Hands out memory that is never given back, in address order, so that only what is used is ever
+// touched. Thread safe.
+class MetadataArena {
+ public:
+  constexpr explicit MetadataArena(MetadataSource source) : source_(source) {}
+
+  // Zeroed memory, or null if the source has none. `alignment` is a power of two of at most 4096.
+  void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+
+  MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  // Large against what one growth of the heap needs, small against what a program weighs.
+  static constexpr size_t kChunkBytes = size_t{256} << 10;
+
+  SpinLock lock_{LockRank::kMetadata};
+  MetadataSource source_;
+  uintptr_t next_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  uintptr_t end_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  MetadataStats stats_ TCMALLOC_GUARDED_BY(lock_);
+};
+
+// Recycles records of one type. The pool itself has no lock: its owner's lock guards it. A record
+// that was given back keeps its bytes past the first word.
+template <typename T>
+class MetadataPool {
+ public:
+  constexpr explicit MetadataPool(MetadataArena& arena) : arena_(arena) {}
+
+  // A default-constructed T, or null if no memory can be had.
+  T* New() {
+    void* memory = free_;
+    if (memory != nullptr) {
+      free_ = free_->next;
+    } else {
+      memory = arena_.Allocate(sizeof(T), alignof(T));
+      if (memory == nullptr) return nullptr;
+    }
+    ++live_;
+    return new (memory) T();
+  }
+
+  void Delete(T* record) {
+    record->~T();
+    free_ = new (record) Free{free_};
+    --live_;
+  }
+
+  size_t live() const { return live_; }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  static_assert(sizeof(T) >= sizeof(Free));
+
+  MetadataArena& arena_;
+  Free* free_ = nullptr;
+  size_t live_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGES_METADATA_ARENA_H_

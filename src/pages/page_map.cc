@@ -1,0 +1,45 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "pages/page_map.h"
+
+#include <cstring>
+
+namespace tcmalloc {
+
+template <typename Node>
+Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
+  Node* node = slot.load(std::memory_order_relaxed);
+  if (node != nullptr) return node;
+  // The arena's zero bytes are a node without entries.
+  node = static_cast<Node*>(arena_.Allocate(sizeof(Node), alignof(Node)));
+  if (node != nullptr) slot.store(node, std::memory_order_release);
+  return node;
+}
+
+bool PageMap::Ensure(PageId first, Length n) {
+  const PageId end = first + n;
+  if ((end - Length(1)).index() >> kPageBits != 0) return false;
+  for (uintptr_t index = first.index(); index < end.index();
+       index = (index | (kLeafEntries - 1)) + 1) {
+    Middle* middle = EnsureNode(root_[index >> (kMiddleBits + kLeafBits)]);
+    if (middle == nullptr) return false;
+    if (EnsureNode(middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)]) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void PageMap::SetClasses(const Span* span, uint8_t size_class) {
+  if (span->end().address() > window_limit_) return;
+  std::memset(window_ + span->first.index(), size_class, span->length.pages());
+}
+
+void PageMap::RegisterSmall(Span* span) {
+  for (PageId page = span->first; page < span->end(); ++page) Set(page, span);
+  SetClasses(span, span->size_class);
+}
+
+void PageMap::UnregisterSmall(const Span* span) { SetClasses(span, 0); }
+
+}  // namespace tcmalloc

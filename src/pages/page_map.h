@@ -1,0 +1,121 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// From addresses to spans and size classes.
+
+#ifndef TCMALLOC_PAGES_PAGE_MAP_H_
+#define TCMALLOC_PAGES_PAGE_MAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/bits.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// Two maps in one.
+//
+// The class window is a flat table with one byte per page for the addresses below
+// window_limit(): the size class of small objects there, 0 for every other page. It is the one load
+// of free's fast path. The heap asks the system for addresses inside the window; pages outside
+// of it work too, by the slow path.
+//
+// The span map is a radix tree of three levels over the pages of all kAddressBits addresses.
+//
+// Readers take no lock, and any 64-bit value may be looked up. Writers hold the page heap's
+// lock, or own the span. An entry is written before the address it describes is handed out, and
+// whoever hands an address to another thread synchronises with it, so relaxed loads of entries
+// suffice; nodes are published with release and read with acquire, since a reader with a wild
+// pointer is synchronised with nobody.
+class PageMap {
+ public:
+  constexpr explicit PageMap(MetadataArena& arena) : arena_(arena) {}
+  PageMap(const PageMap&) = delete;
+  PageMap& operator=(const PageMap&) = delete;
+
+  // Makes `table`, with one zero byte for each page below `limit`, the class window. Called once,
+  // before any page is registered.
+  void SetWindow(uint8_t* table, uintptr_t limit) {
+    window_ = table;
+    window_limit_ = limit;
+  }
+  uint8_t* window() const { return window_; }
+  uintptr_t window_limit() const { return window_limit_; }
+
+  // Makes room for the entries of [first, first + n). False if no memory can be had, or if the
+  // pages are beyond kAddressBits.
+  [[nodiscard]] bool Ensure(PageId first, Length n);
+
+  // The entry of `page`, or null if it never had one. The entry may be stale: see FindInUse.
+  Span* Get(PageId page) const {
+    const uintptr_t index = page.index();
+    if (index >> kPageBits != 0) return nullptr;
+    const Middle* middle = root_[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
+    if (middle == nullptr) return nullptr;
+    const Leaf* leaf =
+        middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(std::memory_order_acquire);
+    if (leaf == nullptr) return nullptr;
+    return leaf->spans[index & (kLeafEntries - 1)].load(std::memory_order_relaxed);
+  }
+
+  // The span in use that holds `address`, or null.
+  Span* FindInUse(const void* address) const {
+    const PageId page = PageId::Containing(address);
+    Span* span = Get(page);
+    return span != nullptr && span->in_use() && span->Contains(page) ? span : nullptr;
+  }
+
+  // Requires Ensure to have succeeded for `page`.
+  void Set(PageId page, Span* span) {
+    const uintptr_t index = page.index();
+    Leaf* leaf = root_[index >> (kMiddleBits + kLeafBits)]
+                     .load(std::memory_order_relaxed)
+                     ->leaves[index >> kLeafBits & (kMiddleEntries - 1)]
+                     .load(std::memory_order_relaxed);
+    leaf->spans[index & (kLeafEntries - 1)].store(span, std::memory_order_relaxed);
+  }
+
+  // Enters first and last page of a span, as coalescing needs.
+  void SetEnds(Span* span) {
+    Set(span->first, span);
+    if (span->length > Length(1)) Set(span->end() - Length(1), span);
+  }
+
+  // Enters every page of a span of small objects, in both maps.
+  void RegisterSmall(Span* span);
+  // Takes its size class out of the class window again.
+  void UnregisterSmall(const Span* span);
+
+ private:
+  static constexpr int kPageBits = kAddressBits - kPageShift;
+  static constexpr int kLeafBits = 12;
+  static constexpr int kMiddleBits = 12;
+  static constexpr int kRootBits = kPageBits - kMiddleBits - kLeafBits;
+  static constexpr size_t kLeafEntries = size_t{1} << kLeafBits;
+  static constexpr size_t kMiddleEntries = size_t{1} << kMiddleBits;
+  static_assert(kRootBits > 0);
+
+  struct Leaf {
+    std::atomic<Span*> spans[kLeafEntries];
+  };
+  struct Middle {
+    std::atomic<Leaf*> leaves[kMiddleEntries];
+  };
+
+  void SetClasses(const Span* span, uint8_t size_class);
+  template <typename Node>
+  Node* EnsureNode(std::atomic<Node*>& slot);
+
+  MetadataArena& arena_;
+  uint8_t* window_ = nullptr;
+  uintptr_t window_limit_ = 0;
+  std::atomic<Middle*> root_[size_t{1} << kRootBits] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGES_PAGE_MAP_H_

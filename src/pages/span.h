@@ -1,0 +1,58 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A run of pages.
+
+#ifndef TCMALLOC_PAGES_SPAN_H_
+#define TCMALLOC_PAGES_SPAN_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// One contiguous run of pages, free or in use. Spans come from a pool that never gives memory
+// back, so that a stale page map entry still points at a Span, whose state tells that it is stale.
+//
+// Owner, by state:
+//   kUnused    the pool
+//   kFree      the page heap; the memory is or may be resident
+//   kReturned  the page heap; the memory was given back to the system and reads as zero
+//   kInTransit the page heap, which is making a system call on it outside its lock
+//   kLarge     the application: one object
+//   kSmall     a central free list: objects of one size class
+//
+// Of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
+// carved - allocated objects are on free_list; those past `carved` were never touched.
+// allocated counts every object that the span has given out, whether the application or a cache
+// has it now.
+struct Span : ListNode {
+  enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall };
+
+  PageId first;
+  Length length;
+  uintptr_t free_list = 0;  // kSmall: head, in the form of pages/free_link.h
+  uint32_t allocated = 0;   // kSmall
+  uint32_t carved = 0;      // kSmall
+  uint32_t capacity = 0;    // kSmall
+  uint8_t size_class = 0;   // kSmall
+  State state = State::kUnused;
+  bool zeroed = false;  // every byte is known to read as zero
+  uint8_t rank = 0;     // kSmall: which list of its central free list holds it
+
+  PageId end() const { return first + length; }
+  char* start() const { return first.start(); }
+  size_t bytes() const { return length.bytes(); }
+  bool in_use() const { return state == State::kLarge || state == State::kSmall; }
+  bool Contains(PageId page) const { return first <= page && page < end(); }
+};
+
+// The metadata budget: with spans of four pages and more for the smallest objects, a cache line
+// per span stays far below one percent.
+static_assert(sizeof(Span) <= 64);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGES_SPAN_H_

@@ -1,0 +1,218 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The sizes that small objects come in, computed and checked at compile time for the configured
+// page size.
+//
+// Sizes. 8, then multiples of 16 up to 128, then eight equal steps per doubling up to
+// kMaxSmallSize. A request over 112 bytes leaves at most 12.5 % of its object unused; below that
+// the 16-byte alignment of objects decides.
+//
+// Spans. A class takes the smallest span, so that spans drain, which
+//   - keeps the span's record and its page map entries within 0.35 % for objects of at most 1 KiB,
+//   - has at least 32 KiB, holds eight objects if that fits 64 KiB, and four if that fits 128 KiB,
+//     so that central free lists seldom visit the page heap,
+//   - leaves a tail of at most 0.5 % up to 1 KiB and 1.5 % up to 4 KiB, and
+//   - wastes at most 12.5 % of its memory when every object is asked for by the smallest size that
+//     rounds up to it.
+// Where no span of at most kMaxSpanPages satisfies all of it, the one with the smallest tail wins.
+
+#ifndef TCMALLOC_SIZE_CLASS_SIZE_CLASSES_H_
+#define TCMALLOC_SIZE_CLASS_SIZE_CLASSES_H_
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/bits.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// Objects of more bytes get spans of their own.
+inline constexpr size_t kMaxSmallSize = size_t{256} << 10;
+
+// The most objects that move between a thread and the central lists at once.
+inline constexpr size_t kDefaultMaxBatch = 64;
+
+// A size class is a plain uint8_t, here and in the page map: the fast paths index arrays with it.
+// Class 0 means none.
+struct SizeClassInfo {
+  uint64_t reciprocal = 0;  // ceil(2^kReciprocalShift / size)
+  uint32_t size = 0;        // bytes of one object
+  uint16_t objects = 0;     // in a span
+  uint8_t pages = 0;        // of a span
+  uint8_t batch = 0;        // objects that move at once
+
+  constexpr size_t span_bytes() const { return Length(pages).bytes(); }
+};
+
+namespace size_class_internal {
+
+inline constexpr size_t kFineStep = 16;
+inline constexpr size_t kLastFineSize = 128;
+inline constexpr size_t kStepsPerDoubling = 8;
+
+inline constexpr size_t kMaxSpanPages = std::max<size_t>(16, kMaxSmallSize >> kPageShift);
+inline constexpr size_t kSpanRecordBytes = 64;
+// A pointer in the span map and a byte in the class window.
+inline constexpr size_t kMapBytesPerPage = 9;
+
+// Memory moved by one batch of objects too large for a full one.
+inline constexpr size_t kBatchBytes = size_t{32} << 10;
+
+// With offsets below 2^22 and sizes of at most 2^18, offset * (reciprocal * size - 2^40) is below
+// 2^40, which is what makes the quotient exact; and offset * reciprocal fits 64 bits.
+inline constexpr int kReciprocalShift = 40;
+static_assert(kMaxSmallSize <= size_t{1} << 18);
+static_assert(kMaxSpanPages << kPageShift <= size_t{1} << 22);
+
+consteval size_t NextSize(size_t size) {
+  if (size < kFineStep) return kFineStep;
+  if (size < kLastFineSize) return size + kFineStep;
+  return size + std::bit_floor(size) / kStepsPerDoubling;
+}
+
+consteval size_t CountClasses() {
+  size_t count = 1;
+  for (size_t size = sizeof(void*); size <= kMaxSmallSize; size = NextSize(size)) ++count;
+  return count;
+}
+
+consteval size_t Tail(size_t size, size_t pages) { return (pages << kPageShift) % size; }
+
+consteval bool SpanIsLargeEnough(size_t size, size_t pages) {
+  const size_t span = pages << kPageShift;
+  const size_t metadata = kSpanRecordBytes + kMapBytesPerPage * pages;
+  if (size <= 1024 && metadata * 10000 > span * 35) return false;
+  const size_t four = size <= size_t{32} << 10 ? 4 * size : size;
+  const size_t eight = std::min(8 * size, size_t{64} << 10);
+  return span >= std::max({size_t{32} << 10, size, four, eight});
+}
+
+// `previous` is the next smaller class's size.
+consteval bool SpanIsTight(size_t size, size_t previous, size_t pages) {
+  const size_t span = pages << kPageShift;
+  const size_t tail = Tail(size, pages);
+  if (size <= 1024 && tail * 1000 > span * 5) return false;
+  if (size <= 4096 && tail * 1000 > span * 15) return false;
+  const size_t least_used = (span / size) * (previous + 1);
+  return size < kLastFineSize || (span - least_used) * 8 <= span;
+}
+
+consteval size_t SpanPages(size_t size, size_t previous) {
+  size_t best = 0;
+  for (size_t pages = 1; pages <= kMaxSpanPages; ++pages) {
+    if (!SpanIsLargeEnough(size, pages)) continue;
+    if (SpanIsTight(size, previous, pages)) return pages;
+    if (best == 0 || Tail(size, pages) * best < Tail(size, best) * pages) best = pages;
+  }
+  return best;
+}
+
+consteval SizeClassInfo MakeClass(size_t size, size_t previous) {
+  SizeClassInfo info;
+  const size_t pages = SpanPages(size, previous);
+  info.reciprocal = ((uint64_t{1} << kReciprocalShift) + size - 1) / size;
+  info.size = static_cast<uint32_t>(size);
+  info.objects = static_cast<uint16_t>((pages << kPageShift) / size);
+  info.pages = static_cast<uint8_t>(pages);
+  info.batch = static_cast<uint8_t>(std::clamp<size_t>(kBatchBytes / size, 2, kDefaultMaxBatch));
+  return info;
+}
+
+consteval auto MakeClasses() {
+  std::array<SizeClassInfo, CountClasses()> classes;
+  size_t previous = 0;
+  for (size_t i = 1, size = sizeof(void*); i < classes.size(); ++i) {
+    classes[i] = MakeClass(size, previous);
+    previous = size;
+    size = NextSize(size);
+  }
+  return classes;
+}
+
+}  // namespace size_class_internal
+
+// Class 0 included.
+inline constexpr size_t kSizeClassCount = size_class_internal::CountClasses();
+static_assert(60 <= kSizeClassCount && kSizeClassCount <= 130);
+
+inline constexpr std::array<SizeClassInfo, kSizeClassCount> kSizeClasses =
+    size_class_internal::MakeClasses();
+static_assert(sizeof(SizeClassInfo) == 16);
+static_assert(kSizeClasses.back().size == kMaxSmallSize);
+
+namespace size_class_internal {
+
+inline constexpr size_t kDirectLimit = 1024;
+inline constexpr size_t kMediumShift = 7;
+inline constexpr size_t kMediumRound = (size_t{1} << kMediumShift) - 1;
+inline constexpr size_t kMediumEntries = (kMaxSmallSize >> kMediumShift) + 1;
+// From kDirectLimit on every class is a multiple of the medium table's unit.
+static_assert(kDirectLimit / kStepsPerDoubling == size_t{1} << kMediumShift);
+
+// Entry i is the smallest class that holds i << shift bytes.
+template <size_t entries>
+consteval std::array<uint8_t, entries> MakeTable(size_t shift) {
+  std::array<uint8_t, entries> table{};
+  uint8_t size_class = 1;
+  for (size_t i = 0; i < entries; ++i) {
+    while (kSizeClasses[size_class].size < i << shift) ++size_class;
+    table[i] = size_class;
+  }
+  return table;
+}
+
+}  // namespace size_class_internal
+
+// Size class by size, up to 1024 bytes.
+inline constexpr std::array<uint8_t, size_class_internal::kDirectLimit + 1> kClassBySize =
+    size_class_internal::MakeTable<size_class_internal::kDirectLimit + 1>(0);
+
+// Size class by MediumIndex(size), up to kMaxSmallSize.
+inline constexpr std::array<uint8_t, size_class_internal::kMediumEntries> kClassByMediumIndex =
+    size_class_internal::MakeTable<size_class_internal::kMediumEntries>(
+        size_class_internal::kMediumShift);
+
+constexpr size_t MediumIndex(size_t size) {
+  return (size + size_class_internal::kMediumRound) >> size_class_internal::kMediumShift;
+}
+
+// The smallest class whose objects hold `size` bytes; never 0. Objects of 16 bytes and more are
+// aligned to 16. Requires size <= kMaxSmallSize.
+TCMALLOC_ALWAYS_INLINE constexpr uint8_t SizeClassFor(size_t size) {
+  if (TCMALLOC_LIKELY(size <= size_class_internal::kDirectLimit)) return kClassBySize[size];
+  return kClassByMediumIndex[MediumIndex(size)];
+}
+
+// The smallest class that holds `size` bytes and whose objects are all aligned to `alignment`, a
+// power of two; 0 if there is none. Spans are aligned to pages only, hence the limit.
+constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
+  if (alignment > kPageSize || size > kMaxSmallSize) return 0;
+  const size_t rounded = AlignUp(size == 0 ? 1 : size, alignment);
+  if (rounded > kMaxSmallSize) return 0;
+  uint8_t size_class = SizeClassFor(rounded);
+  // Ends at the next power of two at the latest.
+  while (!IsAligned(kSizeClasses[size_class].size, alignment)) ++size_class;
+  return size_class;
+}
+
+// Which object of its span holds the byte at `offset`. Requires a nonzero class and an offset
+// inside the span; an offset in the tail gives info.objects.
+constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
+  return (offset * kSizeClasses[size_class].reciprocal) >> size_class_internal::kReciprocalShift;
+}
+
+// Whether an object begins at `offset`. Same requirements.
+constexpr bool IsObjectStart(size_t offset, uint8_t size_class) {
+  const SizeClassInfo& info = kSizeClasses[size_class];
+  const size_t index = ObjectIndex(offset, size_class);
+  return index < info.objects && index * info.size == offset;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SIZE_CLASS_SIZE_CLASSES_H_

@@ -1,0 +1,26 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Time that only goes forward.
+
+#ifndef TCMALLOC_SYSTEM_CLOCK_H_
+#define TCMALLOC_SYSTEM_CLOCK_H_
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+
+// Nanoseconds since some moment before the process started; 0 where the clock cannot be read.
+// Costs a system call.
+inline int64_t MonotonicNanoseconds() {
+  timespec now = {};
+  if (system_calls.clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_CLOCK_H_

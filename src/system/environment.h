@@ -1,0 +1,42 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The variables that the process was started with.
+
+#ifndef TCMALLOC_SYSTEM_ENVIRONMENT_H_
+#define TCMALLOC_SYSTEM_ENVIRONMENT_H_
+
+#include <string_view>
+
+#include "system/line_reader.h"
+
+namespace tcmalloc {
+
+struct EnvironmentVariable {
+  std::string_view name;
+  std::string_view value;
+};
+
+// Lists the environment without getenv, whose lock and whose state are libc's: an allocation can
+// come before libc has found the environment, which is then read from /proc/self/environ. Not
+// thread safe. May change errno.
+class Environment {
+ public:
+  // The environment of this process; empty where it is a secure one. At most one object made in
+  // this way may exist at a time: they share a buffer.
+  Environment();
+  // A block of "NAME=value" that ends with a null pointer.
+  explicit Environment(const char* const* block) : block_(block) {}
+
+  // The next variable, valid until the next call. What has no name is left out.
+  [[nodiscard]] bool Next(EnvironmentVariable* variable);
+
+ private:
+  bool NextEntry(std::string_view* entry);
+
+  const char* const* block_;
+  LineReader file_{nullptr, 0, '\0'};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_ENVIRONMENT_H_

@@ -1,0 +1,50 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reads a file of the kernel piece by piece, without allocating.
+
+#ifndef TCMALLOC_SYSTEM_LINE_READER_H_
+#define TCMALLOC_SYSTEM_LINE_READER_H_
+
+#include <cstddef>
+#include <string_view>
+
+namespace tcmalloc {
+
+// Splits a file at a delimiter, in a buffer of the caller's. Interrupted and short reads are
+// continued. A line that does not fit into the buffer with its delimiter is cut and the rest of it
+// skipped, so that the lines after it are still found. Not thread safe. May change errno.
+class LineReader {
+ public:
+  constexpr LineReader(char* buffer, size_t capacity, char delimiter)
+      : buffer_(buffer), capacity_(capacity), delimiter_(delimiter) {}
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+  ~LineReader() { Close(); }
+
+  [[nodiscard]] bool Open(const char* path);
+  void Close();
+
+  // The next line without its delimiter, valid until the next call. False at the end of the file
+  // and after an error.
+  [[nodiscard]] bool Next(std::string_view* line);
+  // Whether the line that Next returned last was cut.
+  bool truncated() const { return truncated_; }
+
+ private:
+  bool Fill();
+  bool FindDelimiter(size_t* length);
+  bool SkipRestOfLine();
+
+  char* buffer_;
+  size_t capacity_;
+  char delimiter_;
+  bool truncated_ = false;
+  int fd_ = -1;
+  // What was read and not yet returned is [begin_, end_) of the buffer.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_LINE_READER_H_

@@ -1,0 +1,223 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "system/memory.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/bits.h"
+#include "system/auxv.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// From Linux 5.17 on; older headers do not have them.
+constexpr int kPrSetVma = 0x53564d41;
+constexpr unsigned long kPrSetVmaAnonName = 0;
+
+constexpr size_t kLargestBlock = size_t{1} << 48;
+// Below it are the program itself, its break, and what a truncated pointer points at.
+constexpr uintptr_t kLowestHint = uintptr_t{1} << 32;
+// A larger block would eat the window; it holds no small objects anyway.
+constexpr uintptr_t kHintedShare = 8;
+constexpr int kHintAttempts = 6;
+constexpr uintptr_t kFirstStride = uintptr_t{64} << 20;
+constexpr uintptr_t kStrideGrowth = 4;
+
+constexpr uintptr_t kSbrkFailure = UINTPTR_MAX;
+
+constinit std::atomic<bool> names_supported{true};
+
+void* MapPages(uintptr_t address, size_t bytes, int extra_flags) {
+  void* start = system_calls.mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
+  return start == MAP_FAILED ? nullptr : start;
+}
+
+uintptr_t ToAddress(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+}  // namespace
+
+void NameRegion(void* start, size_t bytes, const char* name) {
+  if (!names_supported.load(std::memory_order_relaxed)) return;
+  const int result =
+      system_calls.prctl(kPrSetVma, kPrSetVmaAnonName, ToAddress(start), bytes, ToAddress(name));
+  if (result != 0 && errno == EINVAL) names_supported.store(false, std::memory_order_relaxed);
+}
+
+void* AllocateMetadata(size_t bytes) {
+  size_t rounded = 0;
+  if (!CheckedAlignUp(bytes, KernelPageSize(), &rounded)) return nullptr;
+  void* start = MapPages(0, rounded, 0);
+  if (start != nullptr) NameRegion(start, rounded, kMetadataName);
+  return start;
+}
+
+void SystemMemory::Configure(const Config& config) {
+  SpinLockHolder holder(lock_);
+  config_ = config;
+  next_hint_ = config.hint_start;
+  hint_end_ = config.window_limit;
+  disable_release_.store(config.disable_release, std::memory_order_relaxed);
+}
+
+MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {
+  alignment = std::max(alignment, KernelPageSize());
+  MemoryBlock block = {.zeroed = true};
+  SpinLockHolder holder(lock_);
+  if (CheckedAlignUp(std::max(bytes, size_t{1}), alignment, &block.bytes) &&
+      block.bytes <= kLargestBlock) {
+    if (!config_.skip_mmap) block.start = Mmap(block.bytes, alignment);
+    if (block.start == nullptr && !config_.skip_sbrk) block.start = Sbrk(block.bytes, alignment);
+  }
+  if (block.start == nullptr) {
+    ++stats_.failures;
+    errno = ENOMEM;
+    return {};
+  }
+  NameRegion(block.start, block.bytes, kHeapName);
+  NoteAllocation(block);
+  return block;
+}
+
+void SystemMemory::NoteAllocation(const MemoryBlock& block) {
+  ++stats_.allocations;
+  if (ToAddress(block.start) + block.bytes > config_.window_limit) ++stats_.outside_window;
+  stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.mmap_bytes + stats_.sbrk_bytes);
+}
+
+void* SystemMemory::Mmap(size_t bytes, size_t alignment) {
+  void* start = nullptr;
+  const bool hinted = next_hint_ != 0 && bytes <= config_.window_limit / kHintedShare;
+  errno = 0;
+  if (hinted) start = MmapAtHint(bytes, alignment);
+  const bool refused = start == nullptr && errno == ENOMEM;
+  if (start == nullptr) start = MmapAnywhere(bytes, alignment);
+  if (start == nullptr) return nullptr;
+  // There is memory, but not at the hint: this machine's addresses may end below it.
+  if (refused) NextHintRange();
+  stats_.mmap_bytes += bytes;
+  return start;
+}
+
+// Strides over addresses that are taken. They grow, so that a few attempts get past anything.
+void* SystemMemory::MmapAtHint(size_t bytes, size_t alignment) {
+  uintptr_t stride = kFirstStride;
+  for (int attempt = 0; attempt < kHintAttempts && next_hint_ != 0; ++attempt) {
+    const uintptr_t hint = AlignUp(next_hint_, alignment);
+    if (hint + bytes > hint_end_) {
+      NextHintRange();
+      continue;
+    }
+    void* start = MapPages(hint, bytes, MAP_FIXED_NOREPLACE);
+    if (ToAddress(start) == hint) {
+      next_hint_ = hint + bytes;
+      return start;
+    }
+    if (start != nullptr) {
+      // Kernels before 4.17 do not know the flag and map elsewhere.
+      if (IsAligned(ToAddress(start), alignment)) return start;
+      Trim(ToAddress(start), bytes);
+    } else if (errno != EEXIST) {
+      return nullptr;
+    }
+    next_hint_ = hint + stride;
+    stride *= kStrideGrowth;
+  }
+  return nullptr;
+}
+
+// The addresses above hint_start come first, then those below it.
+void SystemMemory::NextHintRange() {
+  const bool first = hint_end_ == config_.window_limit && config_.hint_start > kLowestHint;
+  next_hint_ = first ? kLowestHint : 0;
+  hint_end_ = config_.hint_start;
+}
+
+void* SystemMemory::MmapAnywhere(size_t bytes, size_t alignment) {
+  void* start = MapPages(0, bytes, 0);
+  if (start == nullptr || IsAligned(ToAddress(start), alignment)) return start;
+  Trim(ToAddress(start), bytes);
+  return MmapTrimmed(bytes, alignment);
+}
+
+void* SystemMemory::MmapTrimmed(size_t bytes, size_t alignment) {
+  const size_t mapped = bytes + alignment - KernelPageSize();
+  const uintptr_t start = ToAddress(MapPages(0, mapped, 0));
+  if (start == 0) return nullptr;
+  const uintptr_t aligned = AlignUp(start, alignment);
+  Trim(start, aligned - start);
+  Trim(aligned + bytes, start + mapped - (aligned + bytes));
+  return reinterpret_cast<void*>(aligned);
+}
+
+// Unmaps what was mapped for alignment only. The kernel may refuse where that needs one mapping
+// more than the process may have; the bytes then stay mapped, unused.
+void SystemMemory::Trim(uintptr_t start, size_t bytes) {
+  if (bytes == 0) return;
+  if (system_calls.munmap(reinterpret_cast<void*>(start), bytes) != 0) stats_.mmap_bytes += bytes;
+}
+
+// Whole pages above the break, wherever the program left it, are new and read as zero.
+void* SystemMemory::Sbrk(size_t bytes, size_t alignment) {
+  const uintptr_t current = ToAddress(system_calls.sbrk(0));
+  if (current == kSbrkFailure) return nullptr;
+  const size_t wanted = AlignUp(current, alignment) - current + bytes;
+  const uintptr_t start = GrowBreak(wanted);
+  if (start == kSbrkFailure) return nullptr;
+  // Somebody else may have moved the break in between.
+  const uintptr_t aligned = AlignUp(start, alignment);
+  const uintptr_t taken_end = start + wanted;
+  if (aligned + bytes > taken_end && GrowBreak(aligned + bytes - taken_end) != taken_end) {
+    return nullptr;
+  }
+  return reinterpret_cast<void*>(aligned);
+}
+
+uintptr_t SystemMemory::GrowBreak(size_t bytes) {
+  const uintptr_t start = ToAddress(system_calls.sbrk(static_cast<intptr_t>(bytes)));
+  if (start == kSbrkFailure) return start;
+  stats_.sbrk_bytes += bytes;
+  sbrk_start_ = std::min(sbrk_start_, start);
+  sbrk_end_ = std::max(sbrk_end_, start + bytes);
+  return start;
+}
+
+bool SystemMemory::Release(void* start, size_t bytes) {
+  const size_t page = KernelPageSize();
+  const uintptr_t begin = AlignUp(ToAddress(start), page);
+  const uintptr_t end = AlignDown(ToAddress(start) + bytes, page);
+  if (begin >= end || disable_release_.load(std::memory_order_relaxed)) return false;
+  if (system_calls.madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) {
+    release_failures_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  releases_.fetch_add(1, std::memory_order_relaxed);
+  released_bytes_.fetch_add(end - begin, std::memory_order_relaxed);
+  return true;
+}
+
+bool SystemMemory::Unmap(void* start, size_t bytes) {
+  const uintptr_t begin = ToAddress(start);
+  SpinLockHolder holder(lock_);
+  if (begin >= sbrk_start_ && begin < sbrk_end_) return false;
+  if (system_calls.munmap(start, bytes) != 0) return false;
+  stats_.mmap_bytes -= bytes;
+  if (begin + bytes == next_hint_) next_hint_ = begin;
+  return true;
+}
+
+SystemMemoryStats SystemMemory::stats() {
+  SpinLockHolder holder(lock_);
+  SystemMemoryStats stats = stats_;
+  stats.releases = releases_.load(std::memory_order_relaxed);
+  stats.release_failures = release_failures_.load(std::memory_order_relaxed);
+  stats.released_bytes = released_bytes_.load(std::memory_order_relaxed);
+  return stats;
+}
+
+}  // namespace tcmalloc

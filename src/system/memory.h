@@ -1,0 +1,116 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory from the operating system.
+
+#ifndef TCMALLOC_SYSTEM_MEMORY_H_
+#define TCMALLOC_SYSTEM_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+
+namespace tcmalloc {
+
+// Names that /proc/PID/smaps shows for the allocator's mappings.
+inline constexpr char kHeapName[] = "tcmalloc heap";
+inline constexpr char kMetadataName[] = "tcmalloc metadata";
+
+struct MemoryBlock {
+  void* start = nullptr;  // null on failure
+  size_t bytes = 0;
+  bool zeroed = false;
+};
+
+struct SystemMemoryStats {
+  uint64_t mmap_bytes = 0;      // mapped now
+  uint64_t sbrk_bytes = 0;      // taken from the program break
+  uint64_t peak_bytes = 0;      // the most that both together ever were
+  uint64_t allocations = 0;     // calls of Allocate that succeeded
+  uint64_t failures = 0;        // calls of Allocate that failed
+  uint64_t outside_window = 0;  // allocations that are not wholly below the window's limit
+  uint64_t releases = 0;        // calls of Release that succeeded
+  uint64_t release_failures = 0;
+  uint64_t released_bytes = 0;  // given back by all releases together
+};
+
+// What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
+// No function of it aborts or allocates; each may change errno.
+//
+// Blocks are asked for side by side, upwards from hint_start, so that the heap is contiguous and
+// below window_limit. Neither is promised: a block may lie anywhere.
+class SystemMemory {
+ public:
+  struct Config {
+    bool skip_mmap = false;
+    bool skip_sbrk = false;
+    bool disable_release = false;
+    uintptr_t window_limit = 0;  // exclusive end of the addresses to ask for
+    uintptr_t hint_start = 0;    // first address to ask for; 0 leaves every choice to the kernel
+  };
+
+  constexpr SystemMemory() = default;
+  SystemMemory(const SystemMemory&) = delete;
+  SystemMemory& operator=(const SystemMemory&) = delete;
+
+  // Call before the first allocation.
+  void Configure(const Config& config) TCMALLOC_EXCLUDES(lock_);
+
+  // At least `bytes` bytes that read as zero and may be written, a multiple of `alignment` (a
+  // power of two) and of the kernel's page in address and size. Takes them from mmap, or from sbrk
+  // where mmap fails. Sets errno to ENOMEM on failure.
+  MemoryBlock Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+
+  // Gives the physical memory of the whole kernel pages inside [start, start + bytes) back; they
+  // read as zero afterwards. False, with nothing changed, if there is no whole page, if release
+  // is disabled, or if the kernel refuses. Takes no lock.
+  bool Release(void* start, size_t bytes);
+
+  // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
+  // refuses, or for memory from sbrk, which others may have built upon.
+  bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
+
+  SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  void* Mmap(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* MmapAtHint(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* MmapAnywhere(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* MmapTrimmed(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void Trim(uintptr_t start, size_t bytes) TCMALLOC_REQUIRES(lock_);
+  void NextHintRange() TCMALLOC_REQUIRES(lock_);
+  void* Sbrk(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  uintptr_t GrowBreak(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  void NoteAllocation(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kSystem};
+  Config config_ TCMALLOC_GUARDED_BY(lock_);
+  // Hints go up from next_hint_ to hint_end_; next_hint_ is 0 once there are no more.
+  uintptr_t next_hint_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  uintptr_t hint_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  // Everything that came from sbrk lies in [sbrk_start_, sbrk_end_).
+  uintptr_t sbrk_start_ TCMALLOC_GUARDED_BY(lock_) = UINTPTR_MAX;
+  uintptr_t sbrk_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  SystemMemoryStats stats_ TCMALLOC_GUARDED_BY(lock_);
+
+  // Release is called without any lock.
+  std::atomic<bool> disable_release_{false};
+  std::atomic<uint64_t> releases_{0};
+  std::atomic<uint64_t> release_failures_{0};
+  std::atomic<uint64_t> released_bytes_{0};
+};
+
+// Zeroed memory for the allocator's own records, aligned to the kernel's page, or null. It is
+// never given back.
+void* AllocateMetadata(size_t bytes);
+
+// Makes `name`, which must be a constant, visible in /proc/PID/smaps where the kernel can. Only a
+// convenience: a failure is ignored, and a kernel that cannot is asked only once.
+void NameRegion(void* start, size_t bytes, const char* name);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_MEMORY_H_

@@ -1,0 +1,94 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "system/topology.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bits.h"
+#include "system/line_reader.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// The most that a kernel can be configured for is 8192.
+constexpr int kMostCpus = 1 << 16;
+constexpr int kMaskBits = 8192;
+
+struct CpuMask {
+  uint64_t words[kMaskBits / 64] = {};
+  size_t size = 0;
+};
+
+// Empty where the kernel does not tell.
+CpuMask AffinityMask() {
+  CpuMask mask;
+  const int bytes = system_calls.sched_getaffinity(0, sizeof(mask.words), mask.words);
+  if (bytes > 0) mask.size = std::min(static_cast<size_t>(bytes), sizeof(mask.words)) / 8;
+  return mask;
+}
+
+int EndOfMask(const CpuMask& mask) {
+  for (size_t i = mask.size; i > 0; --i) {
+    if (mask.words[i - 1] != 0)
+      return static_cast<int>(i - 1) * 64 + Log2Floor(mask.words[i - 1]) + 1;
+  }
+  return 0;
+}
+
+// Takes a number off the front of the list; -1 if there is none.
+int TakeNumber(std::string_view* list) {
+  int number = -1;
+  while (!list->empty() && list->front() >= '0' && list->front() <= '9') {
+    number = std::max(number, 0) * 10 + (list->front() - '0');
+    if (number >= kMostCpus) return -1;
+    list->remove_prefix(1);
+  }
+  return number;
+}
+
+// Takes "a" or "a-b" off the front of the list and returns the end of that range; 0 if there is
+// none.
+int TakeRange(std::string_view* list) {
+  const int first = TakeNumber(list);
+  if (first < 0 || !list->starts_with('-')) return first + 1;
+  list->remove_prefix(1);
+  const int last = TakeNumber(list);
+  return last < first ? 0 : last + 1;
+}
+
+}  // namespace
+
+int EndOfCpuList(std::string_view list) {
+  int end = 0;
+  while (true) {
+    const int range_end = TakeRange(&list);
+    if (range_end == 0) return 0;
+    end = std::max(end, range_end);
+    if (list.empty()) return end;
+    if (!list.starts_with(',')) return 0;
+    list.remove_prefix(1);
+  }
+}
+
+int UsableCpus() {
+  const CpuMask mask = AffinityMask();
+  int count = 0;
+  for (size_t i = 0; i < mask.size; ++i) count += std::popcount(mask.words[i]);
+  return std::max(count, 1);
+}
+
+int PossibleCpus() {
+  char buffer[256];
+  LineReader file(buffer, sizeof(buffer), '\n');
+  std::string_view line;
+  if (file.Open("/sys/devices/system/cpu/possible") && file.Next(&line) && !file.truncated()) {
+    if (const int end = EndOfCpuList(line); end > 0) return end;
+  }
+  return std::max(EndOfMask(AffinityMask()), 1);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,25 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How many CPUs there are.
+
+#ifndef TCMALLOC_SYSTEM_TOPOLOGY_H_
+#define TCMALLOC_SYSTEM_TOPOLOGY_H_
+
+#include <string_view>
+
+namespace tcmalloc {
+
+// CPUs that this process may run on now; at least 1. May change errno.
+int UsableCpus();
+
+// One more than the largest number that a CPU can ever have in this system, plugged in or not; at
+// least 1. CPU numbers may have gaps, so this is no count. May change errno.
+int PossibleCpus();
+
+// One more than the largest number in a list like "0-3,8,10-11"; 0 if `list` is not such a list or
+// holds numbers that no system has.
+int EndOfCpuList(std::string_view list);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_TOPOLOGY_H_

@@ -1,0 +1,137 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A stack of chains, kept outside of the objects so that whole chains move untouched.
+
+#ifndef TCMALLOC_TRANSFER_CHAIN_STACK_H_
+#define TCMALLOC_TRANSFER_CHAIN_STACK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/spin_lock.h"
+#include "pages/free_link.h"
+#include "pages/metadata_arena.h"
+
+namespace tcmalloc {
+
+// A chain in one word. A reference uses bit 63 and, below kAddressBits, bits 0 to 44; the count
+// takes the bits between.
+class PackedChain {
+ public:
+  constexpr PackedChain() = default;
+  explicit PackedChain(Chain chain) : word_(chain.head | uint64_t{chain.count} << kCountShift) {
+    TCMALLOC_DCHECK_LE(chain.count, kMaxCount);
+  }
+
+  Chain Unpack() const {
+    return {word_ & ~(uint64_t{kMaxCount} << kCountShift),
+            static_cast<uint32_t>(word_ >> kCountShift) & kMaxCount};
+  }
+
+ private:
+  static constexpr int kCountShift = 45;
+  static constexpr uint32_t kMaxCount = (1U << 16) - 1;
+
+  uint64_t word_ = 0;
+};
+
+// Arrays of PackedChain by powers of two, recycled. Thread safe.
+class ChainArrays {
+ public:
+  constexpr explicit ChainArrays(MetadataArena& arena) : arena_(arena) {}
+
+  // An array of 1 << log2 slots, or null.
+  PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
+    {
+      SpinLockHolder holder(lock_);
+      if (Free* array = free_[log2]) {
+        free_[log2] = array->next;
+        return reinterpret_cast<PackedChain*>(array);
+      }
+    }
+    return static_cast<PackedChain*>(
+        arena_.Allocate(sizeof(PackedChain) << log2, alignof(PackedChain)));
+  }
+
+  void Deallocate(PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    free_[log2] = new (array) Free{free_[log2]};
+  }
+
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+  static constexpr int kMaxLog2 = 20;
+
+ private:
+  struct Free {
+    Free* next;
+  };
+
+  SpinLock lock_{LockRank::kChainArrays};
+  MetadataArena& arena_;
+  Free* free_[kMaxLog2 + 1] TCMALLOC_GUARDED_BY(lock_) = {};
+};
+
+// Last in, first out, except for RemoveOldest. Grows on demand and keeps its array; Clear gives it
+// back. Not thread safe.
+class ChainStack {
+ public:
+  constexpr ChainStack() = default;
+
+  uint32_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // False if there was no memory to grow.
+  [[nodiscard]] bool Push(Chain chain, ChainArrays& arrays) {
+    if (TCMALLOC_UNLIKELY(size_ == capacity()) && !Grow(arrays)) return false;
+    slots_[size_++] = PackedChain(chain);
+    return true;
+  }
+
+  // Requires !empty().
+  Chain Pop() { return slots_[--size_].Unpack(); }
+  Chain RemoveOldest() {
+    const Chain oldest = slots_[0].Unpack();
+    std::memmove(slots_, slots_ + 1, --size_ * sizeof(*slots_));
+    return oldest;
+  }
+
+  Chain at(uint32_t i) const { return slots_[i].Unpack(); }
+
+  // Requires empty().
+  void Clear(ChainArrays& arrays) {
+    TCMALLOC_DCHECK(empty());
+    if (slots_ != nullptr) arrays.Deallocate(slots_, log2_);
+    slots_ = nullptr;
+    log2_ = 0;
+  }
+
+ private:
+  static constexpr int kFirstLog2 = 2;
+
+  uint32_t capacity() const { return slots_ == nullptr ? 0 : uint32_t{1} << log2_; }
+
+  TCMALLOC_COLD bool Grow(ChainArrays& arrays) {
+    const int log2 = slots_ == nullptr ? kFirstLog2 : log2_ + 1;
+    if (log2 > ChainArrays::kMaxLog2) return false;
+    PackedChain* slots = arrays.Allocate(log2);
+    if (slots == nullptr) return false;
+    if (slots_ != nullptr) {
+      std::memcpy(slots, slots_, size_ * sizeof(*slots));
+      arrays.Deallocate(slots_, log2_);
+    }
+    slots_ = slots;
+    log2_ = log2;
+    return true;
+  }
+
+  PackedChain* slots_ = nullptr;
+  uint32_t size_ = 0;
+  int log2_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_TRANSFER_CHAIN_STACK_H_

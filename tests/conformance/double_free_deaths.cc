@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "conformance/deaths.h"
+#include "conformance/malloc_api.h"
+#include "conformance/witness.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Size = std::size_t;
+
+constexpr Size kOthers = 120;
+
+// Frees a block twice, in one of the ways in which programs do.
+struct Scenario {
+  const char* name;
+  void (*run)(Size size);
+};
+
+void* MakeAnnounced(Size size) {
+  void* const block = Api().malloc(size);
+  std::memset(block, 0x11, size);
+  Announce(block);
+  return block;
+}
+
+void FreeInThread(void* block) {
+  std::thread([block] { Api().free(block); }).join();
+}
+
+void FreeOthers(Size size, Size count) {
+  void* others[kOthers];
+  for (Size i = 0; i < count; ++i) others[i] = Api().malloc(size);
+  for (Size i = 0; i < count; ++i) Api().free(others[i]);
+}
+
+constexpr Scenario kScenarios[] = {
+    {"at once",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       Api().free(block);
+     }},
+    {"with another between",
+     [](Size size) {
+       void* const other = Api().malloc(size);
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       Api().free(other);
+       Api().free(block);
+     }},
+    {"with many between",
+     [](Size size) {
+       void* others[kOthers];
+       for (void*& other : others) other = Api().malloc(size);
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       for (void* other : others) Api().free(other);
+       Api().free(block);
+     }},
+    {"with other sizes between",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       FreeOthers(size * 2, kOthers);
+       Api().free(block);
+     }},
+    {"second in another thread",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       FreeInThread(block);
+     }},
+    {"both in other threads",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       FreeInThread(block);
+       FreeInThread(block);
+     }},
+    {"through realloc",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       Api().free(block);
+       Api().free(Api().realloc(block, size * 2));
+     }},
+    {"through realloc to 0",
+     [](Size size) {
+       void* const block = MakeAnnounced(size);
+       if (Api().realloc(block, 0) == nullptr) Api().free(block);
+     }},
+    {"delete",
+     [](Size size) {
+       void* const block = Api().new_plain(size);
+       Announce(block);
+       Api().delete_plain(block);
+       Api().delete_plain(block);
+     }},
+    {"sized delete",
+     [](Size size) {
+       void* const block = Api().new_plain(size);
+       Announce(block);
+       Api().delete_sized(block, size);
+       Api().delete_sized(block, size);
+     }},
+};
+
+constexpr Size kSmallSizes[] = {8, 16, 32, 100, 1000, 8000, 30000};
+constexpr Size kLargeSizes[] = {64 << 10, 256 << 10, 300000, 4 << 20};
+
+// At the second free, or at the latest before the block would be given out twice.
+void AddSmall(Suite& suite) {
+  for (const Scenario& scenario : kScenarios) {
+    for (const Size size : kSmallSizes) {
+      suite.Add(std::string("double/") + scenario.name + "/" + std::to_string(size) + " bytes",
+                [scenario, size](Case& result) {
+                  ExpectAbort(result, Fault::kDouble, [&] {
+                    scenario.run(size);
+                    constexpr Size kHeld = 20000;
+                    LiveBlocks live(kHeld);
+                    AllocateAndCheck(live, size < 2000 ? kHeld : kHeld / 10, size);
+                  });
+                });
+    }
+  }
+}
+
+void AddLarge(Suite& suite) {
+  for (const Scenario& scenario : kScenarios) {
+    for (const Size size : kLargeSizes) {
+      suite.Add(std::string("double/") + scenario.name + "/" + std::to_string(size) + " bytes",
+                [scenario, size](Case& result) {
+                  ExpectAbort(result, Fault::kDouble, [&] { scenario.run(size); });
+                });
+    }
+  }
+}
+
+}  // namespace
+
+void AddDoubleFreeDeaths(Suite& suite) {
+  AddSmall(suite);
+  AddLarge(suite);
+}
+
+}  // namespace tcmalloc::testing

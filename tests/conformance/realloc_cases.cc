@@ -1,0 +1,181 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "conformance/cases.h"
+#include "conformance/malloc_api.h"
+#include "conformance/resident.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Size = std::size_t;
+
+constexpr Size kSizes[] = {1,    7,    8,     15,    16,    33,     100,    1024,   4096,
+                           5000, 8192, 32768, 40000, 65537, 262144, 262145, 300000, 4 << 20};
+
+struct Resizer {
+  std::string name;
+  std::function<void*(void* block, Size size)> call;
+};
+
+std::vector<Resizer> Resizers() {
+  std::vector<Resizer> list;
+  for (const char* name : {"realloc", "tc_realloc", "__libc_realloc"}) {
+    if (void* (*f)(void*, Size) = Symbol(name)) list.push_back({name, f});
+  }
+  if (Api().reallocarray != nullptr) {
+    list.push_back(
+        {"reallocarray(p,1,n)", [](void* p, Size n) { return Api().reallocarray(p, 1, n); }});
+    list.push_back(
+        {"reallocarray(p,n,1)", [](void* p, Size n) { return Api().reallocarray(p, n, 1); }});
+  }
+  return list;
+}
+
+char MarkAt(Size offset) { return static_cast<char>(offset * 31 + offset / 251); }
+
+void Fill(void* block, Size size) {
+  for (Size i = 0; i < size; ++i) static_cast<char*>(block)[i] = MarkAt(i);
+}
+
+bool Kept(const void* block, Size size) {
+  for (Size i = 0; i < size; ++i) {
+    if (static_cast<const char*>(block)[i] != MarkAt(i)) return false;
+  }
+  return true;
+}
+
+void AddFailure(Suite& suite, const Resizer& resizer) {
+  for (const Size size : kSizes) {
+    suite.Add("realloc/" + resizer.name + "/failure keeps " + std::to_string(size) + " bytes",
+              [resizer, size](Case& result) {
+                void* const block = Api().malloc(size);
+                Fill(block, size);
+                for (const Size absurd : {Size{SIZE_MAX}, Size{SIZE_MAX} - 4095,
+                                          Size{PTRDIFF_MAX} + 1, Size{1} << 62}) {
+                  errno = 0;
+                  result.Equal<const void*>("block", nullptr, resizer.call(block, absurd));
+                  result.Equal("errno", ENOMEM, errno);
+                }
+                result.True("contents kept", Kept(block, size));
+                Api().free(block);
+              });
+  }
+}
+
+void AddContents(Suite& suite, const Resizer& resizer) {
+  for (const Size from : kSizes) {
+    suite.Add("realloc/" + resizer.name + "/contents from " + std::to_string(from) + " bytes",
+              [resizer, from](Case& result) {
+                for (const Size to : kSizes) {
+                  void* const block = Api().malloc(from);
+                  Fill(block, from);
+                  void* const resized = resizer.call(block, to);
+                  if (!result.True("a block", resized != nullptr)) return;
+                  result.True("contents to " + std::to_string(to),
+                              Kept(resized, std::min(from, to)));
+                  Fill(resized, to);
+                  Api().free(resized);
+                }
+              });
+  }
+}
+
+void AddToZero(Suite& suite, const Resizer& resizer) {
+  suite.Add("realloc/" + resizer.name + "/to 0 frees and returns NULL", [resizer](Case& result) {
+    // 16 times the bound below, were the blocks not freed.
+    constexpr Size kSize = 64 * 1024;
+    constexpr Size kBound = Size{32} << 20;
+    const Size before = ResidentBytes();
+    for (Size done = 0; done < 16 * kBound; done += kSize) {
+      void* const block = Api().malloc(kSize);
+      std::memset(block, 1, kSize);
+      if (!result.Equal<const void*>("result", nullptr, resizer.call(block, 0))) return;
+    }
+    const Size grown = ResidentBytes() - std::min(before, ResidentBytes());
+    result.Check(grown < kBound, "resident growth", "below " + std::to_string(kBound), grown);
+  });
+  suite.Add("realloc/" + resizer.name + "/NULL to 0 gives a block", [resizer](Case& result) {
+    void* const block = resizer.call(nullptr, 0);
+    result.True("a block", block != nullptr);
+    Api().free(block);
+  });
+}
+
+void AddAligned(Suite& suite, const Resizer& resizer) {
+  suite.Add("realloc/" + resizer.name + "/of aligned blocks", [resizer](Case& result) {
+    for (Size alignment = 8; alignment <= 65536; alignment *= 2) {
+      for (const Size from : kSizes) {
+        void* const block = Api().memalign(alignment, from);
+        Fill(block, from);
+        void* const resized = resizer.call(block, from * 2 + 1);
+        result.True("contents at alignment " + std::to_string(alignment), Kept(resized, from));
+        Api().free(resized);
+      }
+    }
+  });
+}
+
+// Step by step, as a growing and shrinking string does.
+void AddSteps(Suite& suite, const Resizer& resizer) {
+  suite.Add("realloc/" + resizer.name + "/every size up and down", [resizer](Case& result) {
+    constexpr Size kLargest = 3000;
+    void* block = Api().malloc(1);
+    Fill(block, 1);
+    for (Size size = 2; size <= kLargest; ++size) {
+      block = resizer.call(block, size);
+      if (!result.True("contents growing to " + std::to_string(size), Kept(block, size - 1))) break;
+      Fill(block, size);
+    }
+    for (Size size = kLargest; size >= 1; --size) {
+      block = resizer.call(block, size);
+      if (!result.True("contents shrinking to " + std::to_string(size), Kept(block, size))) break;
+    }
+    Api().free(block);
+  });
+}
+
+void AddReallocarrayOverflow(Suite& suite) {
+  suite.Add("realloc/reallocarray/overflow keeps the block", [](Case& result) {
+    void* const block = Api().malloc(1000);
+    Fill(block, 1000);
+    for (const Size count : {Size{SIZE_MAX}, Size{1} << 63, SIZE_MAX / 8 + 1}) {
+      errno = 0;
+      result.Equal<const void*>("block", nullptr, Api().reallocarray(block, count, 8));
+      result.Equal("errno", ENOMEM, errno);
+    }
+    result.True("contents kept", Kept(block, 1000));
+    Api().free(block);
+  });
+  for (const bool count_is_zero : {true, false}) {
+    suite.Add(std::string("realloc/reallocarray/a zero ") + (count_is_zero ? "count" : "size") +
+                  " frees and returns NULL",
+              [count_is_zero](Case& result) {
+                void* const block = Api().malloc(100);
+                result.Equal<const void*>(
+                    "result", nullptr,
+                    Api().reallocarray(block, count_is_zero ? 0 : 10, count_is_zero ? 10 : 0));
+              });
+  }
+}
+
+}  // namespace
+
+void AddReallocCases(Suite& suite) {
+  for (const Resizer& resizer : Resizers()) {
+    AddFailure(suite, resizer);
+    AddContents(suite, resizer);
+    AddToZero(suite, resizer);
+    AddAligned(suite, resizer);
+    AddSteps(suite, resizer);
+  }
+  AddReallocarrayOverflow(suite);
+}
+
+}  // namespace tcmalloc::testing

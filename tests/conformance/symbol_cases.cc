@@ -1,0 +1,127 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include <string>
+
+#include "conformance/cases.h"
+#include "conformance/malloc_api.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr const char* kLibcNames[] = {
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "posix_memalign",
+    "cfree",
+    "malloc_usable_size",
+    "malloc_size",
+    "malloc_trim",
+    "malloc_info",
+    "malloc_stats",
+    "mallopt",
+    "mallinfo",
+    "mallinfo2",
+    "free_sized",
+    "free_aligned_sized",
+    "nallocx",
+    "sdallocx",
+    "__libc_malloc",
+    "__libc_free",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_cfree",
+    "__libc_valloc",
+    "__libc_memalign",
+    "__libc_pvalloc",
+    "__posix_memalign",
+};
+
+constexpr const char* kTcNames[] = {
+    "tc_version",
+    "tc_malloc",
+    "tc_malloc_skip_new_handler",
+    "tc_free",
+    "tc_free_sized",
+    "tc_free_aligned_sized",
+    "tc_realloc",
+    "tc_calloc",
+    "tc_cfree",
+    "tc_memalign",
+    "tc_posix_memalign",
+    "tc_valloc",
+    "tc_pvalloc",
+    "tc_malloc_stats",
+    "tc_mallopt",
+    "tc_mallinfo",
+    "tc_mallinfo2",
+    "tc_malloc_size",
+    "tc_set_new_mode",
+    "tc_query_new_mode",
+    "tc_nallocx",
+    "tc_new",
+    "tc_new_nothrow",
+    "tc_new_aligned",
+    "tc_new_aligned_nothrow",
+    "tc_newarray",
+    "tc_newarray_nothrow",
+    "tc_newarray_aligned",
+    "tc_newarray_aligned_nothrow",
+    "tc_delete",
+    "tc_delete_sized",
+    "tc_delete_nothrow",
+    "tc_delete_aligned",
+    "tc_delete_sized_aligned",
+    "tc_delete_aligned_nothrow",
+    "tc_deletearray",
+    "tc_deletearray_sized",
+    "tc_deletearray_nothrow",
+    "tc_deletearray_aligned",
+    "tc_deletearray_sized_aligned",
+    "tc_deletearray_aligned_nothrow",
+};
+
+constexpr const char* kOperators[] = {
+    "_Znwm",
+    "_Znam",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnamRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnamSt11align_val_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",
+    "_ZnamSt11align_val_tRKSt9nothrow_t",
+    "_ZdlPv",
+    "_ZdaPv",
+    "_ZdlPvm",
+    "_ZdaPvm",
+    "_ZdlPvRKSt9nothrow_t",
+    "_ZdaPvRKSt9nothrow_t",
+    "_ZdlPvSt11align_val_t",
+    "_ZdaPvSt11align_val_t",
+    "_ZdlPvmSt11align_val_t",
+    "_ZdaPvmSt11align_val_t",
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+};
+
+void AddSymbol(Suite& suite, const char* name) {
+  suite.Add(std::string("symbol/") + name, [name](Case& result) {
+    result.Equal<std::string>("defining object", Symbol("malloc").object(), Symbol(name).object());
+  });
+}
+
+}  // namespace
+
+void AddSymbolCases(Suite& suite) {
+  for (const char* name : kLibcNames) AddSymbol(suite, name);
+  for (const char* name : kTcNames) AddSymbol(suite, name);
+  for (const char* name : kOperators) AddSymbol(suite, name);
+}
+
+}  // namespace tcmalloc::testing

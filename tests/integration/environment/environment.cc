@@ -1,0 +1,223 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the environment does to a process: each option has its effect, a value that makes no sense
+// is reported once and changes nothing, and a process with raised privileges looks at none of it.
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "conformance/suite.h"
+#include "integration/environment/privileged.h"
+#include "integration/environment/probe_run.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr std::size_t kLeastCases = 50;
+constexpr long kAllMiB = 200;
+
+ProbeRun Run(const Strings& environment, const Strings& observations) {
+  return RunProbe(ProbePath(), environment, observations);
+}
+
+void ExpectQuietSuccess(Case& result, const ProbeRun& run) {
+  result.Equal("status", 0, run.status);
+  result.Equal<std::string>("stderr", "", run.errors);
+}
+
+// Values that a program may have and that change nothing that a program sees.
+void AddValid(Suite& suite) {
+  const Strings settings = {
+      "TCMALLOC_RELEASE_RATE=0",
+      "TCMALLOC_RELEASE_RATE=0.5",
+      "TCMALLOC_RELEASE_RATE=10",
+      "TCMALLOC_RELEASE_RATE=",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=524288",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1073741824",
+      "TCMALLOC_TRANSFER_NUM_OBJ=1",
+      "TCMALLOC_TRANSFER_NUM_OBJ=2",
+      "TCMALLOC_TRANSFER_NUM_OBJ=512",
+      "TCMALLOC_HEAP_LIMIT_MB=0",
+      "TCMALLOC_HEAP_LIMIT_MB=1000000",
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=1",
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=false",
+      "TCMALLOC_SKIP_SBRK=1",
+      "TCMALLOC_SKIP_SBRK=no",
+      "TCMALLOC_SKIP_MMAP=1",
+      "TCMALLOC_SKIP_MMAP=0",
+      "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
+      "TCMALLOC_DISABLE_MEMORY_RELEASE=n",
+      "MALLOCSTATS=0",
+      "MALLOCSTATS=",
+      "TCMALLOC_SOMETHING_ELSE_ENTIRELY=1",
+  };
+  for (const std::string& setting : settings) {
+    suite.Add("valid/" + setting, [setting](Case& result) {
+      const ProbeRun run = Run({setting}, {"use", "obtainable"});
+      ExpectQuietSuccess(result, run);
+      result.Equal("program ran", 1L, run.Value("used"));
+      result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
+    });
+  }
+}
+
+// One line for the whole process tree, that names the variable; the program runs as if it was not
+// set, or with the nearest value.
+void AddMalformed(Suite& suite) {
+  const Strings settings = {
+      "TCMALLOC_RELEASE_RATE=fast",
+      "TCMALLOC_RELEASE_RATE=-1",
+      "TCMALLOC_RELEASE_RATE=11",
+      "TCMALLOC_RELEASE_RATE=1.0x",
+      "TCMALLOC_RELEASE_RATE=nan",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=lots",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=99999999999999999999999",
+      "TCMALLOC_TRANSFER_NUM_OBJ=many",
+      "TCMALLOC_TRANSFER_NUM_OBJ=0x20",
+      "TCMALLOC_TRANSFER_NUM_OBJ=-5",
+      "TCMALLOC_HEAP_LIMIT_MB=64MB",
+      "TCMALLOC_HEAP_LIMIT_MB=-1",
+      "TCMALLOC_SKIP_SBRK=maybe",
+      "TCMALLOC_SKIP_MMAP=2",
+      "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=\x01\x02",
+      "MALLOCSTATS=loud",
+  };
+  for (const std::string& setting : settings) {
+    suite.Add("malformed/" + setting, [setting](Case& result) {
+      const ProbeRun run = Run({setting}, {"use", "obtainable"});
+      result.Equal("status", 0, run.status);
+      result.Equal("program ran", 1L, run.Value("used"));
+      result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
+      const Strings lines = run.ErrorLines();
+      if (!result.Equal<std::size_t>("lines on stderr", 1, lines.size())) return;
+      const std::string variable = setting.substr(0, setting.find('='));
+      result.Check(
+          lines[0].starts_with("tcmalloc: ") && lines[0].find(variable) != std::string::npos,
+          "message", "tcmalloc: ... " + variable, lines[0]);
+    });
+  }
+  suite.Add("malformed/a value of 100,000 letters", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=" + std::string(100'000, 'x')}, {"use"});
+    result.Equal("status", 0, run.status);
+    result.Equal<std::size_t>("lines on stderr", 1, run.ErrorLines().size());
+    result.Check(run.errors.size() < 1000, "length of the message", "short", run.errors.size());
+  });
+  suite.Add("malformed/a misspelt name", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_RELEASE_RAET=1"}, {"use"});
+    result.Equal("status", 0, run.status);
+    result.Check(run.errors.find("TCMALLOC_RELEASE_RATE") != std::string::npos, "message",
+                 "the right name", run.errors);
+  });
+  suite.Add("malformed/odd environments", [](Case& result) {
+    for (const Strings& environment :
+         {Strings{}, Strings{""}, Strings{"="}, Strings{"=x"}, Strings{"TCMALLOC_"},
+          Strings{"TCMALLOC_RELEASE_RATE"}, Strings{"TCMALLOC_=1"}, Strings(1000, "A=B")}) {
+      const ProbeRun run = Run(environment, {"use"});
+      result.Equal("status", 0, run.status);
+    }
+  });
+}
+
+void AddEffects(Suite& suite) {
+  suite.Add("effect/TCMALLOC_HEAP_LIMIT_MB", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"obtainable", "use"});
+    const long obtained = run.Value("obtainable_mib");
+    result.Check(obtained >= 32 && obtained < 64, "MiB obtainable", "32 to 63", obtained);
+    result.Equal<long>("errno", ENOMEM, run.Value("errno"));
+    result.Equal("program ran", 1L, run.Value("used"));
+  });
+  suite.Add("effect/the first of two counts", [](Case& result) {
+    const ProbeRun run =
+        Run({"TCMALLOC_HEAP_LIMIT_MB=64", "TCMALLOC_HEAP_LIMIT_MB=1000"}, {"obtainable"});
+    result.Check(run.Value("obtainable_mib") < 64, "MiB obtainable", "below 64",
+                 run.Value("obtainable_mib"));
+  });
+  suite.Add("effect/TCMALLOC_AGGRESSIVE_DECOMMIT", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_AGGRESSIVE_DECOMMIT=1"}, {"resident"});
+    result.Check(run.Value("resident_after_free_mib") < 16, "MiB resident after free", "below 16",
+                 run.Value("resident_after_free_mib"));
+  });
+  suite.Add("effect/TCMALLOC_RELEASE_RATE=0 keeps memory until asked", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_RELEASE_RATE=0"}, {"resident"});
+    result.Check(run.Value("resident_after_free_mib") > 112, "MiB resident after free", "above 112",
+                 run.Value("resident_after_free_mib"));
+    result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
+                 "below 16", run.Value("resident_after_trim_mib"));
+  });
+  suite.Add("effect/TCMALLOC_DISABLE_MEMORY_RELEASE", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_DISABLE_MEMORY_RELEASE=1"}, {"resident"});
+    result.Check(run.Value("resident_after_trim_mib") > 112, "MiB resident after malloc_trim",
+                 "above 112", run.Value("resident_after_trim_mib"));
+  });
+  suite.Add("effect/TCMALLOC_SKIP_MMAP", [](Case& result) {
+    result.Equal("in the segment of sbrk", 1L,
+                 Run({"TCMALLOC_SKIP_MMAP=1"}, {"segment"}).Value("sbrk"));
+  });
+  suite.Add("effect/TCMALLOC_SKIP_SBRK", [](Case& result) {
+    result.Equal("in the segment of sbrk", 0L,
+                 Run({"TCMALLOC_SKIP_SBRK=1"}, {"segment"}).Value("sbrk"));
+  });
+  suite.Add("effect/MALLOCSTATS", [](Case& result) {
+    const ProbeRun brief = Run({"MALLOCSTATS=1"}, {"secure"});
+    result.Equal("status", 0, brief.status);
+    result.Check(brief.ErrorLines().size() >= 5, "statistics", "some lines", brief.errors);
+    const ProbeRun full = Run({"MALLOCSTATS=2"}, {"secure"});
+    result.Check(full.ErrorLines().size() > brief.ErrorLines().size(), "statistics",
+                 "more lines than with 1", full.errors);
+  });
+}
+
+// Each hostile variable would show, were it looked at.
+void AddPrivileged(Suite& suite) {
+  suite.Add("privileged/the environment is ignored", [](Case& result) {
+    const PrivilegedCopy copy(ProbePath());
+    if (!copy.problem().empty()) return result.Skip(copy.problem());
+    if (RunProbe(copy.path(), {}, {"secure"}).Value("secure") != 1) {
+      return result.Skip("the system does not raise privileges (nosuid or no_new_privs)");
+    }
+    const std::string report = copy.directory() + "/report";
+    const Strings hostile = {
+        "TCMALLOC_HEAP_LIMIT_MB=64",         "TCMALLOC_RELEASE_RATE=bogus",
+        "TCMALLOC_DISABLE_MEMORY_RELEASE=1", "TCMALLOC_SKIP_MMAP=1",
+        "TCMALLOC_TRANSFER_NUM_OBJ=x",       "TCMALLOC_RELEASE_RAET=1",
+        "TCMALLOC_EXIT_REPORT=" + report,    "MALLOCSTATS=2",
+    };
+    const ProbeRun run =
+        RunProbe(copy.path(), hostile, {"secure", "use", "obtainable", "resident", "segment"});
+    ExpectQuietSuccess(result, run);
+    result.Equal("privileged", 1L, run.Value("secure"));
+    result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
+    result.Equal("in the segment of sbrk", 0L, run.Value("sbrk"));
+    result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
+                 "below 16", run.Value("resident_after_trim_mib"));
+    struct stat information;
+    result.True("no report file", stat(report.c_str(), &information) != 0);
+  });
+  // The same variables do something in a process without privileges.
+  suite.Add("privileged/but not by an ordinary process", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"secure", "obtainable"});
+    result.Equal("privileged", 0L, run.Value("secure"));
+    result.Check(run.Value("obtainable_mib") < 64, "MiB obtainable", "below 64",
+                 run.Value("obtainable_mib"));
+  });
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
+
+int main(int argc, char** argv) {
+  using namespace tcmalloc::testing;
+  Suite suite;
+  AddValid(suite);
+  AddMalformed(suite);
+  AddEffects(suite);
+  AddPrivileged(suite);
+  return suite.Main(argc, argv, kLeastCases);
+}

@@ -1,0 +1,123 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Shows from outside which options an allocator follows: prints one "name=value" line for each
+// observation named on the command line.
+
+#include <malloc.h>
+#include <sys/auxv.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "conformance/resident.h"
+
+namespace {
+
+using tcmalloc::testing::ResidentBytes;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+void Print(const char* name, std::size_t value) { std::printf("%s=%zu\n", name, value); }
+
+// AT_SECURE: the kernel raised this process's privileges.
+void Secure() { Print("secure", getauxval(AT_SECURE) != 0 ? 1 : 0); }
+
+// Whether 200 MiB can be had, in blocks of 1 MiB.
+void Obtainable() {
+  constexpr std::size_t kBlocks = 200;
+  void* blocks[kBlocks] = {};
+  std::size_t obtained = 0;
+  while (obtained < kBlocks && (blocks[obtained] = std::malloc(kMiB)) != nullptr) ++obtained;
+  if (obtained < kBlocks) Print("errno", static_cast<std::size_t>(errno));
+  for (std::size_t i = 0; i < obtained; ++i) std::free(blocks[i]);
+  Print("obtainable_mib", obtained);
+}
+
+// Resident mebibytes of 128 MiB that were used and freed, before and after malloc_trim.
+void Resident() {
+  constexpr std::size_t kBlocks = 128;
+  const std::size_t before = ResidentBytes();
+  void* blocks[kBlocks];
+  for (void*& block : blocks) {
+    block = std::malloc(kMiB);
+    std::memset(block, 1, kMiB);
+  }
+  for (void* block : blocks) std::free(block);
+  const auto grown = [before] {
+    const std::size_t now = ResidentBytes();
+    return now > before ? (now - before) / kMiB : 0;
+  };
+  Print("resident_after_free_mib", grown());
+  malloc_trim(0);
+  Print("resident_after_trim_mib", grown());
+}
+
+// Whether blocks lie in the segment that sbrk moves.
+void Segment() {
+  void* const block = std::malloc(4 * kMiB);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+  const auto data = reinterpret_cast<std::uintptr_t>(&kMiB);
+  Print("sbrk", address < end && address > data ? 1 : 0);
+  std::free(block);
+}
+
+void Churn() {
+  constexpr std::size_t kBlocks = 2000;
+  static thread_local void* blocks[kBlocks];
+  for (int round = 0; round < 20; ++round) {
+    for (std::size_t i = 0; i < kBlocks; ++i) {
+      std::free(blocks[i]);
+      const std::size_t size = 1 + i * i % 5000;
+      blocks[i] = std::malloc(size);
+      std::memset(blocks[i], 1, size);
+    }
+  }
+  for (void*& block : blocks) {
+    std::free(block);
+    block = nullptr;
+  }
+}
+
+// Ordinary use, in two threads and in a forked child.
+void Use() {
+  std::thread other(Churn);
+  Churn();
+  other.join();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    Churn();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  Print("used", status == 0 ? 1 : 0);
+}
+
+struct Observation {
+  std::string_view name;
+  void (*print)();
+};
+
+constexpr Observation kObservations[] = {
+    {"secure", Secure}, {"obtainable", Obtainable}, {"resident", Resident}, {"segment", Segment},
+    {"use", Use},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    for (const Observation& observation : kObservations) {
+      if (observation.name == argv[i]) observation.print();
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,29 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#ifndef TCMALLOC_TESTS_INTEGRATION_LIMITS_PROBES_H_
+#define TCMALLOC_TESTS_INTEGRATION_LIMITS_PROBES_H_
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace tcmalloc::testing {
+
+// What runs in a process that started under a limit. Each says what went wrong on stderr and exits
+// with 1; returns where all went well. `limit` is the limit in bytes, 0 where that says nothing.
+struct Probe {
+  const char* name;
+  void (*run)(std::size_t limit);
+};
+
+std::span<const Probe> Probes();
+
+// Every thread that could be started can allocate.
+void ProbeThreads(std::size_t stack_bytes);
+
+// Prints and exits with 1 unless `ok`.
+void Require(bool ok, const char* what, std::size_t figure = 0, std::size_t wanted = 0);
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_INTEGRATION_LIMITS_PROBES_H_

@@ -1,0 +1,245 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "options/load.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "options/option_table.h"
+#include "system/environment.h"
+
+namespace tcmalloc {
+namespace {
+
+struct Loaded {
+  Options options;
+  std::string messages;
+};
+
+Loaded Load(const std::vector<std::string>& variables) {
+  std::vector<const char*> block;
+  for (const std::string& variable : variables) block.push_back(variable.c_str());
+  block.push_back(nullptr);
+  Environment environment(block.data());
+  Loaded loaded;
+  ::testing::internal::CaptureStderr();
+  LoadOptions(environment, &loaded.options);
+  loaded.messages = ::testing::internal::GetCapturedStderr();
+  return loaded;
+}
+
+TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
+  const auto [options, messages] = Load({});
+  EXPECT_EQ(options.release_rate, 1.0);
+  EXPECT_EQ(options.max_total_thread_cache_bytes, 33554432u);
+  EXPECT_EQ(options.transfer_num_obj, 0u);
+  EXPECT_EQ(options.heap_limit_mb, 0u);
+  EXPECT_FALSE(options.aggressive_decommit);
+  EXPECT_FALSE(options.skip_sbrk);
+  EXPECT_FALSE(options.skip_mmap);
+  EXPECT_FALSE(options.disable_memory_release);
+  EXPECT_EQ(options.malloc_stats, 0u);
+  EXPECT_TRUE(options.exit_report.empty());
+  EXPECT_EQ(messages, "");
+}
+
+TEST(OptionsTest, EveryVariableSetsItsOption) {
+  const auto [options, messages] = Load({
+      "TCMALLOC_RELEASE_RATE=2.5",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1048576",
+      "TCMALLOC_TRANSFER_NUM_OBJ=64",
+      "TCMALLOC_HEAP_LIMIT_MB=100",
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=t",
+      "TCMALLOC_SKIP_SBRK=1",
+      "TCMALLOC_SKIP_MMAP=yes",
+      "TCMALLOC_DISABLE_MEMORY_RELEASE=",
+      "MALLOCSTATS=2",
+      "TCMALLOC_EXIT_REPORT=/some/file",
+  });
+  EXPECT_EQ(options.release_rate, 2.5);
+  EXPECT_EQ(options.max_total_thread_cache_bytes, 1048576u);
+  EXPECT_EQ(options.transfer_num_obj, 64u);
+  EXPECT_EQ(options.heap_limit_mb, 100u);
+  EXPECT_TRUE(options.aggressive_decommit);
+  EXPECT_TRUE(options.skip_sbrk);
+  EXPECT_TRUE(options.skip_mmap);
+  EXPECT_TRUE(options.disable_memory_release);
+  EXPECT_EQ(options.malloc_stats, 2u);
+  EXPECT_STREQ(options.exit_report.text, "/some/file");
+  EXPECT_EQ(messages, "");
+}
+
+TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {
+  Loaded loaded = Load({"TCMALLOC_RELEASE_RATE=11.25"});
+  EXPECT_EQ(loaded.options.release_rate, 10.0);
+  EXPECT_EQ(
+      loaded.messages,
+      "tcmalloc: TCMALLOC_RELEASE_RATE=\"11.25\": expected a number from 0 to 10; using 10\n");
+  loaded = Load({"TCMALLOC_RELEASE_RATE=-1"});
+  EXPECT_EQ(loaded.options.release_rate, 0.0);
+  loaded = Load({"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1"});
+  EXPECT_EQ(loaded.options.max_total_thread_cache_bytes, 512u << 10);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=\"1\": expected a number from 524288 "
+            "to 1073741824; using 524288\n");
+  loaded = Load({"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=99999999999999999999999"});
+  EXPECT_EQ(loaded.options.max_total_thread_cache_bytes, 1u << 30);
+}
+
+TEST(OptionsTest, ValueThatIsNotUnderstoodIsReportedAndIgnored) {
+  Loaded loaded = Load({"TCMALLOC_RELEASE_RATE=fast"});
+  EXPECT_EQ(loaded.options.release_rate, 1.0);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: TCMALLOC_RELEASE_RATE=\"fast\": expected a number from 0 to 10; using 1\n");
+  loaded = Load({"TCMALLOC_SKIP_MMAP=maybe"});
+  EXPECT_FALSE(loaded.options.skip_mmap);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: TCMALLOC_SKIP_MMAP=\"maybe\": expected true or false; using false\n");
+  loaded = Load({"TCMALLOC_HEAP_LIMIT_MB=-5"});
+  EXPECT_EQ(loaded.options.heap_limit_mb, 0u);
+  EXPECT_NE(loaded.messages, "");
+}
+
+TEST(OptionsTest, ReportsAreOneShortPrintableLine) {
+  const auto [options, messages] =
+      Load({"TCMALLOC_RELEASE_RATE=a\nb\x1b[31m" + std::string(1000, 'x')});
+  EXPECT_EQ(std::count(messages.begin(), messages.end(), '\n'), 1);
+  EXPECT_LT(messages.size(), 200u);
+  EXPECT_NE(messages.find("\"a?b?[31mxxx"), std::string::npos);
+  EXPECT_NE(messages.find("xxx...\""), std::string::npos);
+}
+
+TEST(OptionsTest, EmptyNumberOrPathIsAsGoodAsNone) {
+  const auto [options, messages] =
+      Load({"TCMALLOC_RELEASE_RATE=", "TCMALLOC_HEAP_LIMIT_MB=", "TCMALLOC_EXIT_REPORT="});
+  EXPECT_EQ(options.release_rate, 1.0);
+  EXPECT_EQ(options.heap_limit_mb, 0u);
+  EXPECT_TRUE(options.exit_report.empty());
+  EXPECT_EQ(messages, "");
+}
+
+TEST(OptionsTest, PathsMustFit) {
+  const std::string longest(4095, 'p');
+  Loaded loaded = Load({"TCMALLOC_EXIT_REPORT=" + longest});
+  EXPECT_EQ(loaded.options.exit_report.text, longest);
+  EXPECT_EQ(loaded.messages, "");
+  loaded = Load({"TCMALLOC_EXIT_REPORT=" + longest + "p"});
+  EXPECT_TRUE(loaded.options.exit_report.empty());
+  EXPECT_NE(loaded.messages.find("expected a path of less than 4096 bytes; using none\n"),
+            std::string::npos);
+}
+
+TEST(OptionsTest, TheFirstOfTwoCounts) {
+  const auto [options, messages] = Load({"MALLOCSTATS=1", "MALLOCSTATS=2", "MALLOCSTATS=x"});
+  EXPECT_EQ(options.malloc_stats, 1u);
+  EXPECT_EQ(messages, "");
+}
+
+TEST(OptionsTest, LikelyTyposAreReported) {
+  EXPECT_EQ(Load({"TCMALLOC_RELEASE_RAT=1"}).messages,
+            "tcmalloc: unknown variable TCMALLOC_RELEASE_RAT; did you mean "
+            "TCMALLOC_RELEASE_RATE?\n");
+  EXPECT_EQ(NearestVariable("TCMALLOC_RELAESE_RATE"), "TCMALLOC_RELEASE_RATE");
+  EXPECT_EQ(NearestVariable("TCMALLOC_SKIP_MAP"), "TCMALLOC_SKIP_MMAP");
+  EXPECT_EQ(NearestVariable("TCMALLOC_HEAP_LIMIT_MBS"), "TCMALLOC_HEAP_LIMIT_MB");
+  EXPECT_EQ(NearestVariable("TCMALLOC_HEAP_LIMIT"), "");
+  EXPECT_EQ(NearestVariable("TCMALLOC_"), "");
+  EXPECT_EQ(NearestVariable("TCMALLOC_" + std::string(1000, 'X')), "");
+  EXPECT_EQ(NearestVariable("MALLOCSTAT"), "");
+  for (const OptionRow& row : OptionTable()) EXPECT_EQ(NearestVariable(row.variable), "");
+}
+
+// Variables of other libraries of this family, which a user may well have set.
+TEST(OptionsTest, KnownNamesAreNoTypos) {
+  for (const char* name : {
+           "TCMALLOC_SAMPLE_PARAMETER",
+           "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
+           "TCMALLOC_OVERRIDE_PAGESIZE",
+           "TCMALLOC_DEVMEM_START",
+           "TCMALLOC_DEVMEM_LIMIT",
+           "TCMALLOC_DEVMEM_DEVICE",
+           "TCMALLOC_MEMFS_MALLOC_PATH",
+           "TCMALLOC_MEMFS_LIMIT_MB",
+           "TCMALLOC_MEMFS_ABORT_ON_FAIL",
+           "TCMALLOC_MEMFS_IGNORE_MMAP_FAIL",
+           "TCMALLOC_MEMFS_MAP_PRIVATE",
+           "TCMALLOC_MEMFS_DISABLE_FALLBACK",
+           "TCMALLOC_ENABLE_SIZED_DELETE",
+           "TCMALLOC_STACKTRACE_METHOD",
+           "TCMALLOC_STACKTRACE_METHOD_VERBOSE",
+           "TCMALLOC_TRACE",
+           "TCMALLOC_TRACE_FILE",
+           "TCMALLOC_PAGE_FENCE",
+           "TCMALLOC_PAGE_FENCE_NEVER_RECLAIM",
+           "TCMALLOC_PAGE_FENCE_READABLE",
+           "TCMALLOC_RECLAIM_MEMORY",
+           "TCMALLOC_MAX_FREE_QUEUE_SIZE",
+           "TCMALLOC_SYMBOLIZE_STACKTRACE",
+           "TCMALLOC_DISABLE_REPLACEMENT",
+           "TCMALLOC_TEST_FAULT",
+       }) {
+    EXPECT_EQ(NearestVariable(name), "") << name;
+  }
+}
+
+TEST(OptionTableTest, RowsAreCompleteAndDefaultsInRange) {
+  const Options defaults;
+  std::set<std::string_view> names;
+  for (const OptionRow& row : OptionTable()) {
+    EXPECT_TRUE(names.insert(row.variable).second) << row.variable;
+    EXPECT_TRUE(row.meaning.ends_with('.')) << row.variable;
+    if (const auto* type = std::get_if<CountType>(&row.type)) {
+      EXPECT_GE(defaults.*type->field, type->min) << row.variable;
+      EXPECT_LE(defaults.*type->field, type->max) << row.variable;
+    }
+    if (const auto* type = std::get_if<RealType>(&row.type)) {
+      EXPECT_GE(defaults.*type->field, type->min) << row.variable;
+      EXPECT_LE(defaults.*type->field, type->max) << row.variable;
+    }
+  }
+}
+
+// Two rows that name one field would pass every other test.
+TEST(OptionTableTest, EachRowHasItsOwnField) {
+  std::set<const void*> fields;
+  const Options options;
+  for (const OptionRow& row : OptionTable()) {
+    const void* field =
+        std::visit([&](auto type) -> const void* { return &(options.*type.field); }, row.type);
+    EXPECT_TRUE(fields.insert(field).second) << row.variable;
+  }
+}
+
+// Whatever the environment: no crash, every option in its range, one line for each report.
+TEST(OptionsTest, AnyEnvironmentIsSafe) {
+  std::minstd_rand random(9);
+  const std::string values[] = {
+      "",     "1",  "0", "-1", "9999999999999999999999", "1e5", "t", "x", std::string(5000, '7'),
+      "\n\n", "2.5"};
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> variables;
+    for (const OptionRow& row : OptionTable()) {
+      std::string text(row.variable);
+      text += "=" + values[random() % std::size(values)];
+      for (size_t i = random() % 3; i > 0; --i) {
+        text[random() % text.size()] = static_cast<char>(1 + random() % 255);
+      }
+      variables.push_back(std::move(text));
+    }
+    const auto [options, messages] = Load(variables);
+    EXPECT_LE(options.malloc_stats, 2u);
+    EXPECT_GE(options.release_rate, 0.0);
+    EXPECT_LE(options.release_rate, 10.0);
+    EXPECT_GE(options.max_total_thread_cache_bytes, 512u << 10);
+    EXPECT_LT(std::char_traits<char>::length(options.exit_report.text), 4096u);
+    EXPECT_LE(std::count(messages.begin(), messages.end(), '\n'), 10);
+  }
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,230 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Giving memory back to the system.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "page_heap/classic/page_heap.h"
+#include "test_heap.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using State = Span::State;
+
+class PageHeapReleaseTest : public ::testing::Test {
+ protected:
+  ~PageHeapReleaseTest() override { heap_->CheckInvariants(); }
+
+  Span* New(uintptr_t pages) {
+    Span* span = heap_->New(Length(pages));
+    EXPECT_NE(span, nullptr);
+    return span;
+  }
+
+  // Leaves free spans of these lengths, apart from each other.
+  void MakeFree(const std::vector<uintptr_t>& lengths) {
+    std::vector<Span*> spans;
+    for (uintptr_t length : lengths) {
+      spans.push_back(New(length));
+      New(1);
+    }
+    for (Span* span : spans) heap_->Delete(span);
+  }
+
+  std::vector<uintptr_t> ReleasedLengths() const {
+    std::vector<uintptr_t> lengths;
+    for (const auto& block : heap_.system.released()) lengths.push_back(block.bytes >> kPageShift);
+    return lengths;
+  }
+
+  TestHeap heap_;
+};
+
+using Lengths = std::vector<uintptr_t>;
+
+TEST_F(PageHeapReleaseTest, LongestFirstUntilEnough) {
+  MakeFree({5, 300, 20, 150});
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(301)), Length(450));
+  EXPECT_EQ(ReleasedLengths(), (Lengths{300, 150}));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(20));
+  const PageHeapStats stats = heap_->stats();
+  EXPECT_EQ(stats.free, Length(5));
+  EXPECT_EQ(stats.returned, Length(470));
+  EXPECT_EQ(stats.releases, 3u);
+  EXPECT_EQ(stats.released, Length(470));
+}
+
+TEST_F(PageHeapReleaseTest, AllIfThereIsLess) {
+  MakeFree({5, 7});
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(12));
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(0)), Length(0));
+}
+
+TEST_F(PageHeapReleaseTest, UntouchedMemoryIsNotReleased) {
+  heap_->set_growth(Length(1000));
+  New(1);
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
+  EXPECT_TRUE(heap_.system.released().empty());
+}
+
+TEST_F(PageHeapReleaseTest, ReturnedNeighboursCoalesce) {
+  std::vector<Span*> spans = {New(4), New(5), New(6), New(1)};
+  for (size_t i : {0u, 2u, 1u}) {
+    heap_->Delete(spans[i]);
+    heap_->ReleaseAtLeast(Length(1));
+  }
+  EXPECT_EQ(heap_->stats().spans, 2u);
+  EXPECT_EQ(heap_->stats().returned, Length(15));
+}
+
+TEST_F(PageHeapReleaseTest, VeryLongSpansGoInPieces) {
+  const Length length = Length::FromBytesCeil(size_t{40} << 20);
+  const Length piece = Length::FromBytesCeil(size_t{16} << 20);
+  MakeFree({length.pages()});
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), piece);
+  // The end goes first, for requests are served from the beginning.
+  const std::vector<Span> spans = heap_.SpansByAddress();
+  EXPECT_EQ(spans[0].state, State::kFree);
+  EXPECT_EQ(spans[0].length, length - piece);
+  EXPECT_EQ(spans[1].state, State::kReturned);
+  heap_->CheckInvariants();
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), length - piece);
+  EXPECT_EQ(heap_.SpansByAddress()[0].length, length);
+}
+
+TEST_F(PageHeapReleaseTest, RefusedMemoryStaysFree) {
+  MakeFree({50, 10});
+  heap_.system.fail_release = [] { return true; };
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
+  EXPECT_EQ(heap_->stats().free, Length(60));
+  EXPECT_EQ(heap_->stats().release_failures, 1u);
+  EXPECT_EQ(heap_->stats().in_transit, Length(0));
+  EXPECT_FALSE(New(50)->zeroed);
+}
+
+TEST_F(PageHeapReleaseTest, FailureKeepsErrno) {
+  MakeFree({50});
+  heap_.system.fail_release = [] {
+    errno = ENOMEM;
+    return true;
+  };
+  errno = EDOM;
+  heap_->ReleaseAtLeast(Length(1));
+  EXPECT_EQ(errno, EDOM);
+  heap_->set_aggressive_decommit(true);
+  Span* span = New(2);
+  heap_->Delete(span);
+  EXPECT_EQ(errno, EDOM);
+}
+
+TEST_F(PageHeapReleaseTest, TheHeapIsUsableDuringARelease) {
+  MakeFree({50, 20});
+  int calls = 0;
+  heap_.system.on_release = [&](const FakeSystemMemory::Block& block) {
+    if (++calls != 1) return;
+    EXPECT_EQ(heap_->stats().in_transit, Length(50));
+    heap_->CheckInvariants();
+    // Neither served from what is on its way, nor merged with it.
+    Span* span = heap_->New(Length(20));
+    EXPECT_FALSE(heap_.system.begin() == span->start());
+    EXPECT_NE(span->start(), block.start);
+    heap_->Delete(heap_->New(Length(30)));
+    heap_->CheckInvariants();
+  };
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(50)), Length(50));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(heap_->stats().in_transit, Length(0));
+}
+
+TEST_F(PageHeapReleaseTest, NeighboursOfAReleaseCoalesceAfterIt) {
+  std::vector<Span*> row = {New(10), New(50), New(10), New(1)};
+  heap_->Delete(row[0]);
+  heap_->ReleaseAtLeast(Length(10));
+  heap_->Delete(row[1]);
+  heap_.system.on_release = [&](const FakeSystemMemory::Block&) { heap_->Delete(row[2]); };
+  heap_->ReleaseAtLeast(Length(50));
+  EXPECT_EQ(heap_->stats().returned, Length(60));
+  EXPECT_EQ(heap_->stats().free, Length(10));
+  EXPECT_EQ(heap_->stats().spans, 3u);
+}
+
+TEST_F(PageHeapReleaseTest, RateDecidesHowMuchDeleteReleases) {
+  for (double rate : {1.0, 10.0}) {
+    TestHeap heap;
+    heap->set_release_rate(rate);
+    EXPECT_EQ(heap->release_rate(), rate);
+    // Many free spans of one page, so that a release is of one page.
+    std::vector<Span*> spans;
+    for (int i = 0; i < 40000; ++i) spans.push_back(heap->New(Length(1)));
+    uint64_t freed = 0;
+    for (size_t i = 0; i < spans.size(); i += 2, ++freed) heap->Delete(spans[i]);
+    const auto released = static_cast<double>(heap->stats().released.pages());
+    EXPECT_NEAR(released, static_cast<double>(freed) * rate / 1000, 1);
+    heap->CheckInvariants();
+  }
+}
+
+TEST_F(PageHeapReleaseTest, RateZeroReleasesNothing) {
+  for (int i = 0; i < 1000; ++i) heap_->Delete(New(1000));
+  EXPECT_TRUE(heap_.system.released().empty());
+}
+
+TEST_F(PageHeapReleaseTest, TruncateCountsAsFreeing) {
+  heap_->set_release_rate(1);
+  Span* span = New(5000);
+  heap_->Truncate(span, Length(1));
+  EXPECT_EQ(ReleasedLengths(), (Lengths{2048}));
+}
+
+TEST_F(PageHeapReleaseTest, AggressiveDecommitReleasesAtOnce) {
+  std::vector<Span*> row = {New(4), New(5), New(6), New(1)};
+  heap_->set_aggressive_decommit(true);
+  EXPECT_TRUE(heap_->aggressive_decommit());
+  for (size_t i : {0u, 2u, 1u}) heap_->Delete(row[i]);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  EXPECT_EQ(heap_->stats().returned, Length(15));
+  EXPECT_EQ(heap_->stats().spans, 2u);
+  EXPECT_EQ(ReleasedLengths(), (Lengths{4, 6, 5}));
+}
+
+TEST_F(PageHeapReleaseTest, AggressiveDecommitTakesFreeNeighboursAlong) {
+  std::vector<Span*> row = {New(4), New(5), New(1)};
+  heap_->Delete(row[0]);
+  heap_->set_aggressive_decommit(true);
+  heap_->Delete(row[1]);
+  EXPECT_EQ(ReleasedLengths(), (Lengths{9}));
+}
+
+TEST_F(PageHeapReleaseTest, AReleaseCutOffByForkIsTakenBack) {
+  MakeFree({50, 20});
+  heap_.system.on_release = [&](const FakeSystemMemory::Block&) {
+    heap_.system.on_release = nullptr;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      // What the thread that forks finds in the child, where this release never ends.
+      heap_->lock().Lock();
+      heap_->RecoverAfterFork();
+      heap_->lock().Unlock();
+      heap_->CheckInvariants();
+      const PageHeapStats stats = heap_->stats();
+      const bool good = stats.in_transit == Length(0) && stats.free == Length(70) &&
+                        heap_->New(Length(50)) != nullptr;
+      ::_exit(good ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  };
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(50)), Length(50));
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

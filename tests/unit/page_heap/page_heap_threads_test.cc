@@ -1,0 +1,143 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Several threads at once, for the thread sanitizer and for the invariants.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "page_heap/classic/page_heap.h"
+#include "test_heap.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr int kSteps = 4000;
+
+// Spans that any thread may delete, each stamped with its own address.
+class SharedSpans {
+ public:
+  void Put(Span* span) {
+    *reinterpret_cast<Span**>(span->start()) = span;
+    *(reinterpret_cast<Span**>(span->start() + span->bytes()) - 1) = span;
+    std::lock_guard<std::mutex> guard(mutex_);
+    spans_.push_back(span);
+  }
+
+  // Null if there is none.
+  Span* Take(uint64_t random) {
+    Span* span = nullptr;
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      if (spans_.empty()) return nullptr;
+      std::swap(spans_[random % spans_.size()], spans_.back());
+      span = spans_.back();
+      spans_.pop_back();
+    }
+    EXPECT_EQ(*reinterpret_cast<Span**>(span->start()), span);
+    EXPECT_EQ(*(reinterpret_cast<Span**>(span->start() + span->bytes()) - 1), span);
+    return span;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Span*> spans_;
+};
+
+void Churn(TestHeap* heap, SharedSpans* spans, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (int step = 0; step < kSteps; ++step) {
+    const Length n(1 + random() % (random() % 8 == 0 ? 300 : 10));
+    switch (random() % 8) {
+      case 0:
+      case 1:
+      case 2:
+        if (Span* span = (*heap)->New(n)) spans->Put(span);
+        break;
+      case 3:
+        if (Span* span = (*heap)->NewAligned(n, Length(uintptr_t{1} << random() % 5))) {
+          spans->Put(span);
+        }
+        break;
+      case 4:
+        if (Span* span = spans->Take(random())) {
+          (*heap)->TryExtend(span, span->length + n);
+          spans->Put(span);
+        }
+        break;
+      case 5:
+        if (Span* span = spans->Take(random())) {
+          (*heap)->Truncate(span, Length(1 + random() % span->length.pages()));
+          spans->Put(span);
+        }
+        break;
+      default:
+        if (Span* span = spans->Take(random())) (*heap)->Delete(span);
+        break;
+    }
+    if (random() % 64 == 0) (*heap)->ReleaseAtLeast(n);
+  }
+}
+
+void RunThreads(TestHeap* heap) {
+  SharedSpans spans;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back(Churn, heap, &spans, static_cast<uint64_t>(i) + 1);
+  }
+  std::atomic<bool> done{false};
+  // Readers of the map and of statistics take part without owning anything.
+  std::thread reader([&] {
+    while (!done) {
+      const PageHeapStats stats = (*heap)->stats();
+      EXPECT_EQ(stats.system, stats.in_use() + stats.free + stats.returned + stats.in_transit);
+      (*heap)->CheckInvariants();
+      std::this_thread::yield();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  reader.join();
+  while (Span* span = spans.Take(0)) (*heap)->Delete(span);
+  (*heap)->CheckInvariants();
+  EXPECT_EQ((*heap)->stats().in_use(), Length(0));
+  EXPECT_EQ((*heap)->stats().in_transit, Length(0));
+}
+
+TEST(PageHeapThreads, Churn) {
+  TestHeap heap;
+  RunThreads(&heap);
+}
+
+TEST(PageHeapThreads, ChurnWithReleaseInDelete) {
+  TestHeap heap;
+  heap->set_release_rate(100);
+  RunThreads(&heap);
+  EXPECT_GT(heap->stats().releases, 0u);
+}
+
+TEST(PageHeapThreads, ChurnWithAggressiveDecommit) {
+  TestHeap heap;
+  heap->set_aggressive_decommit(true);
+  RunThreads(&heap);
+}
+
+TEST(PageHeapThreads, ChurnAtTheLimit) {
+  TestHeap heap;
+  heap->set_limit(Length(2000));
+  RunThreads(&heap);
+}
+
+TEST(PageHeapThreads, ChurnWithoutAddressSpaceLeft) {
+  TestHeap heap(size_t{8} << 20);
+  RunThreads(&heap);
+  EXPECT_GT(heap->stats().growth_failures, 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,61 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A page heap with everything that it stands on, for tests.
+
+#ifndef TCMALLOC_TESTS_UNIT_PAGE_HEAP_TEST_HEAP_H_
+#define TCMALLOC_TESTS_UNIT_PAGE_HEAP_TEST_HEAP_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "fakes/fake_metadata.h"
+#include "fakes/fake_system_memory.h"
+#include "page_heap/classic/page_heap.h"
+#include "page_heap/span_source.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+
+namespace tcmalloc::testing {
+
+// Releases nothing by itself and, while it is small, grows by what is asked for only.
+struct TestHeap {
+  using Heap = ClassicPageHeap<FakeSystemMemory>;
+  static_assert(SpanSource<Heap>);
+
+  explicit TestHeap(size_t reserved_bytes = size_t{1} << 30) : system(reserved_bytes) {
+    heap->set_release_rate(0);
+    heap->set_growth(Length(1));
+  }
+
+  Heap* operator->() { return heap.get(); }
+
+  std::vector<Span> SpansByAddress() {
+    std::vector<Span> spans;
+    heap->ForEachSpan([&](const Span& span) { spans.push_back(span); });
+    std::sort(spans.begin(), spans.end(),
+              [](const Span& a, const Span& b) { return a.first < b.first; });
+    return spans;
+  }
+
+  FakeMetadata metadata;
+  FakeSystemMemory system;
+  MetadataArena arena{FakeMetadata::Source};
+  // Both are large for a stack.
+  std::unique_ptr<PageMap> map = std::make_unique<PageMap>(arena);
+  std::unique_ptr<Heap> heap = std::make_unique<Heap>(system, *map, arena);
+};
+
+inline void Fill(const Span* span, char byte) {
+  std::fill(span->start(), span->start() + span->bytes(), byte);
+}
+
+inline bool ReadsAsZero(const Span* span) {
+  return std::all_of(span->start(), span->start() + span->bytes(),
+                     [](char byte) { return byte == 0; });
+}
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_UNIT_PAGE_HEAP_TEST_HEAP_H_

@@ -1,0 +1,125 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The small headers: clock, random numbers, auxiliary vector, table of calls.
+
+#include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <set>
+
+#include "system/auxv.h"
+#include "system/clock.h"
+#include "system/random.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  ~ProcessTest() override { system_calls = saved_; }
+
+ private:
+  SystemCalls saved_ = system_calls;
+};
+
+TEST_F(ProcessTest, ClockGoesForward) {
+  const int64_t first = MonotonicNanoseconds();
+  EXPECT_GT(first, 0);
+  EXPECT_GE(MonotonicNanoseconds(), first);
+  system_calls.clock_gettime = [](clockid_t clock, timespec* time) {
+    EXPECT_EQ(clock, CLOCK_MONOTONIC);
+    *time = {.tv_sec = 5'000'000'000, .tv_nsec = 7};
+    return 0;
+  };
+  EXPECT_EQ(MonotonicNanoseconds(), 5'000'000'000'000'000'007);
+  system_calls.clock_gettime = [](clockid_t, timespec*) { return -1; };
+  EXPECT_EQ(MonotonicNanoseconds(), 0);
+}
+
+TEST_F(ProcessTest, PageSizeIsTheKernels) {
+  EXPECT_EQ(KernelPageSize(), static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
+  system_calls.getauxval = [](unsigned long) -> unsigned long { return 0; };
+  EXPECT_EQ(KernelPageSize(), 4096u);
+  EXPECT_FALSE(IsSecureProcess());
+}
+
+TEST_F(ProcessTest, MixBitsSpreadsSingleBits) {
+  for (uint64_t i = 0; i < 64; ++i) {
+    const int changed = std::popcount(MixBits(12345) ^ MixBits(12345 ^ uint64_t{1} << i));
+    EXPECT_GT(changed, 12);
+    EXPECT_LT(changed, 52);
+  }
+}
+
+TEST_F(ProcessTest, SeedsDifferBySaltAndStayTheSameInAProcess) {
+  std::set<uint64_t> seeds;
+  for (uint64_t salt = 0; salt < 1000; ++salt) seeds.insert(RandomSeed(salt));
+  EXPECT_EQ(seeds.size(), 1000u);
+  EXPECT_EQ(RandomSeed(1), RandomSeed(1));
+}
+
+TEST_F(ProcessTest, SeedsDifferByProcess) {
+  static unsigned char bytes[16] = {1, 2, 3};
+  system_calls.getauxval = [](unsigned long type) {
+    return type == AT_RANDOM ? reinterpret_cast<unsigned long>(bytes) : 0;
+  };
+  std::set<uint64_t> seeds;
+  for (unsigned char& byte : bytes) {
+    seeds.insert(RandomSeed(1));
+    ++byte;
+  }
+  EXPECT_EQ(seeds.size(), sizeof(bytes));
+}
+
+TEST_F(ProcessTest, SeedWithoutTheKernelsBytesComesFromTheClock) {
+  static int64_t nanoseconds;
+  system_calls.getauxval = [](unsigned long) -> unsigned long { return 0; };
+  system_calls.clock_gettime = [](clockid_t, timespec* time) {
+    *time = {.tv_sec = 0, .tv_nsec = ++nanoseconds};
+    return 0;
+  };
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < 100; ++i) seeds.insert(RandomSeed(1));
+  EXPECT_EQ(seeds.size(), 100u);
+}
+
+TEST_F(ProcessTest, RealCallsFailAsLibcsDo) {
+  errno = 0;
+  EXPECT_EQ(real_system_calls.mmap(nullptr, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            MAP_FAILED);
+  EXPECT_EQ(errno, EINVAL);
+  errno = 0;
+  EXPECT_EQ(real_system_calls.munmap(reinterpret_cast<void*>(1), 1), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(real_system_calls.close(-1), -1);
+  EXPECT_EQ(errno, EBADF);
+  EXPECT_EQ(real_system_calls.open("/does/not/exist", 0, 0), -1);
+  EXPECT_EQ(errno, ENOENT);
+}
+
+TEST_F(ProcessTest, RealCallsDoWhatTheirNamesSay) {
+  const size_t page = KernelPageSize();
+  void* start = real_system_calls.mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(start, MAP_FAILED);
+  auto* bytes = static_cast<char*>(start);
+  bytes[0] = 1;
+  EXPECT_EQ(real_system_calls.madvise(start, page, MADV_DONTNEED), 0);
+  EXPECT_EQ(bytes[0], 0);
+  EXPECT_EQ(real_system_calls.mprotect(start, 2 * page, PROT_READ), 0);
+  start = real_system_calls.mremap(start, 2 * page, 64 * page, MREMAP_MAYMOVE, nullptr);
+  ASSERT_NE(start, MAP_FAILED);
+  EXPECT_EQ(real_system_calls.munmap(start, 64 * page), 0);
+  rlimit limit = {};
+  EXPECT_EQ(real_system_calls.getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_GT(limit.rlim_cur, 0u);
+  EXPECT_EQ(real_system_calls.sbrk(0), ::sbrk(0));
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,115 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "system/topology.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fakes/fake_file.h"
+#include "fakes/fault_injection.h"
+
+namespace tcmalloc {
+namespace {
+
+using ::tcmalloc::testing::FakeFile;
+using ::tcmalloc::testing::FaultMode;
+using ::tcmalloc::testing::InjectFaults;
+using ::tcmalloc::testing::ScopedFaultInjection;
+using ::tcmalloc::testing::SystemCall;
+
+TEST(CpuListTest, EndIsOneMoreThanTheLargest) {
+  EXPECT_EQ(EndOfCpuList("0"), 1);
+  EXPECT_EQ(EndOfCpuList("0-3"), 4);
+  EXPECT_EQ(EndOfCpuList("0-3,8-11"), 12);
+  EXPECT_EQ(EndOfCpuList("8-11,0-3"), 12);
+  EXPECT_EQ(EndOfCpuList("1,63,7"), 64);
+  EXPECT_EQ(EndOfCpuList("0-8191"), 8192);
+}
+
+TEST(CpuListTest, AnythingElseIsNoList) {
+  for (const char* list : {"", ",", "-", "0-", "-3", "3-0", "0,", ",0", "0,,1", "a", "0-3 ", " 0",
+                           "0-3,a", "0x1", "0-3-5", "65536", "0-99999999999999999999"}) {
+    EXPECT_EQ(EndOfCpuList(list), 0) << list;
+  }
+}
+
+TEST(CpuListTest, AnyTextIsSafe) {
+  constexpr char kLetters[] = "0123456789-,, \n";
+  std::minstd_rand random(3);
+  for (int round = 0; round < 100'000; ++round) {
+    std::vector<char> text(random() % 20);
+    for (char& c : text) c = kLetters[random() % (sizeof(kLetters) - 1)];
+    const int end = EndOfCpuList({text.data(), text.size()});
+    ASSERT_GE(end, 0);
+    ASSERT_LE(end, 1 << 16);
+  }
+}
+
+TEST(UsableCpusTest, FollowsTheAffinityMask) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+  EXPECT_EQ(UsableCpus(), CPU_COUNT(&all));
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_EQ(UsableCpus(), 1);
+  }
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+TEST(UsableCpusTest, IsOneWhereTheKernelDoesNotTell) {
+  ScopedFaultInjection injection;
+  InjectFaults(SystemCall::kSchedGetaffinity, {.mode = FaultMode::kFrom, .error = EINVAL});
+  EXPECT_EQ(UsableCpus(), 1);
+}
+
+TEST(PossibleCpusTest, CoversTheConfiguredOnes) {
+  EXPECT_GE(PossibleCpus(), ::sysconf(_SC_NPROCESSORS_CONF));
+  EXPECT_GE(PossibleCpus(), UsableCpus());
+}
+
+TEST(PossibleCpusTest, ReadsTheList) {
+  FakeFile file("0-3,96-127\n");
+  EXPECT_EQ(PossibleCpus(), 128);
+  EXPECT_EQ(file.path(), "/sys/devices/system/cpu/possible");
+  EXPECT_EQ(file.open_files(), 0);
+}
+
+// CPUs 1 and 70.
+int SparseAffinity(pid_t, size_t bytes, void* mask) {
+  std::memset(mask, 0, bytes);
+  static_cast<unsigned char*>(mask)[0] = 1 << 1;
+  static_cast<unsigned char*>(mask)[70 / 8] = 1 << (70 % 8);
+  return 128;
+}
+
+TEST(PossibleCpusTest, FallsBackToTheAffinityMask) {
+  for (const char* contents : {"", "garbage\n", "0-\n"}) {
+    FakeFile file(contents);
+    system_calls.sched_getaffinity = SparseAffinity;
+    EXPECT_EQ(PossibleCpus(), 71) << contents;
+    EXPECT_EQ(UsableCpus(), 2);
+  }
+  FakeFile file("0-3," + std::string(1000, '1') + "\n");
+  EXPECT_GE(PossibleCpus(), 1);
+}
+
+TEST(PossibleCpusTest, IsOneWhereNothingIsKnown) {
+  ScopedFaultInjection injection;
+  InjectFaults(SystemCall::kSchedGetaffinity, {.mode = FaultMode::kFrom, .error = EPERM});
+  InjectFaults(SystemCall::kOpen, {.mode = FaultMode::kFrom, .error = EACCES});
+  EXPECT_EQ(PossibleCpus(), 1);
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,300 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tcm/internal/bench"
+	"tcm/internal/launch"
+	"tcm/internal/peers"
+	"tcm/internal/project"
+)
+
+// quietWatch is how long the machine is watched before the first run.
+const quietWatch = 2 * time.Second
+
+type benchFlags struct {
+	workloads, allocators []string
+	runs, repeats         int
+	timeout               time.Duration
+	baseline              string
+	library               string
+	out, json             string
+	from                  []string
+	list, details         bool
+	programs              string
+}
+
+func newBench() *cobra.Command {
+	var flags benchFlags
+	command := &cobra.Command{
+		Use:   "bench",
+		Short: "Run workloads under several allocators in turn and compare them",
+		Long: "Runs each chosen workload under each chosen allocator, interleaved and several times, and reports\n" +
+			"medians of time, CPU time, peak resident memory and page faults, their ratios and geometric means\n" +
+			"as a table, as JSON and as charts. Says when the machine was not quiet.",
+		Example: "  tcm bench --list\n  tcm bench --workloads 'quick,t-test1' --allocators 'ours,glibc,*mimalloc*' --runs 3\n" +
+			"  tcm bench --from a/results.json,b/results.json --out joined",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runBench(command, &flags) },
+	}
+	set := command.Flags()
+	set.StringSliceVar(&flags.workloads, "workloads", nil, "names, families, tags or patterns of them; \"all\" (default: the tag default)")
+	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built)")
+	set.IntVar(&flags.runs, "runs", 5, "rounds")
+	set.IntVar(&flags.repeats, "repeats", 2, "how often a disturbed run is repeated at most")
+	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "limit for one run")
+	set.StringVar(&flags.baseline, "baseline", bench.Glibc, "the allocator that ratios refer to")
+	set.StringVar(&flags.library, "library", "", "our allocator (default: "+project.LibraryName+" beside tcm)")
+	set.StringVar(&flags.out, "out", "", "folder for results.json, tables and charts (default: a new one in build/bench)")
+	set.StringVar(&flags.json, "json", "", "write the results as JSON to this file as well; - is standard output, instead of the table")
+	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these results.json, joined")
+	set.BoolVar(&flags.list, "list", false, "show workloads and allocators, run nothing")
+	set.BoolVar(&flags.details, "details", false, "print every figure, not only ratios")
+	set.StringVar(&flags.programs, "programs", "", "folder of the workloads' programs (default: build/release/bin/workloads)")
+	return command
+}
+
+func runBench(command *cobra.Command, flags *benchFlags) error {
+	if flags.runs < 1 || flags.repeats < 0 || flags.timeout <= 0 {
+		return errors.New("--runs must be at least 1, --repeats at least 0 and --timeout above 0")
+	}
+	if len(flags.from) > 0 {
+		results, err := bench.LoadResults(flags.from)
+		if err != nil {
+			return err
+		}
+		return report(command, flags, flags.out, results)
+	}
+	checkout, err := project.Find(rootFlag(command))
+	if err != nil {
+		return err
+	}
+	plan, err := newPlan(command, flags, checkout)
+	if err != nil || plan == nil {
+		return err
+	}
+	out, err := outFolder(flags.out, checkout)
+	if err != nil {
+		return err
+	}
+	plan.Checkpoint = func(results *bench.Results) error {
+		return writeResults(filepath.Join(out, "results.json"), results)
+	}
+	quiet, err := bench.ObserveQuiet(quietWatch)
+	if err != nil {
+		return err
+	}
+	if !quiet.IsQuiet {
+		fmt.Fprintf(command.ErrOrStderr(), "the machine is not quiet: others use %.2f CPUs, the load is %.2f\n",
+			quiet.Others, quiet.LoadAverage)
+	}
+	results, runErr := plan.Run(command.Context(), quiet)
+	if len(results.Workloads) == 0 {
+		return runErr
+	}
+	return errors.Join(runErr, report(command, flags, out, results))
+}
+
+// newPlan returns nothing where only a list was asked for.
+func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkout) (*bench.Plan, error) {
+	workloads, err := bench.LoadWorkloads(checkout.Workloads())
+	if err != nil {
+		return nil, err
+	}
+	allocators, err := allAllocators(flags.library, rootFlag(command), checkout)
+	if err != nil {
+		return nil, err
+	}
+	if flags.list {
+		return nil, printLists(command.OutOrStdout(), flags.json == "-", workloads, allocators)
+	}
+	plan := &bench.Plan{
+		Programs: flags.programs,
+		Settings: bench.Settings{
+			Runs: flags.runs, Repeats: flags.repeats, TimeoutSeconds: flags.timeout.Seconds(),
+			Baseline: flags.baseline, NoiseLimit: bench.NoiseLimit,
+		},
+		Progress: command.ErrOrStderr(),
+		Live:     isTerminal(os.Stderr),
+	}
+	if plan.Programs == "" {
+		plan.Programs = checkout.WorkloadPrograms()
+	}
+	if plan.Workloads, err = bench.SelectWorkloads(workloads, flags.workloads); err != nil {
+		return nil, err
+	}
+	if plan.Allocators, err = bench.SelectAllocators(allocators, flags.allocators); err != nil {
+		return nil, err
+	}
+	if err := checkBaseline(plan); err != nil {
+		return nil, err
+	}
+	warnOfMissing(command.ErrOrStderr(), flags, allocators)
+	if err := plan.CheckPrograms(); err != nil {
+		return nil, err
+	}
+	plan.Launcher, err = launch.Find(rootFlag(command))
+	return plan, err
+}
+
+func checkBaseline(plan *bench.Plan) error {
+	for _, allocator := range plan.Allocators {
+		if allocator.Name == plan.Settings.Baseline {
+			return nil
+		}
+	}
+	return fmt.Errorf("the baseline %q is not among the chosen allocators", plan.Settings.Baseline)
+}
+
+// warnOfMissing says which allocators a comparison with all goes without.
+func warnOfMissing(output io.Writer, flags *benchFlags, allocators []bench.Allocator) {
+	if len(flags.allocators) > 0 {
+		return
+	}
+	for _, allocator := range allocators {
+		if allocator.Missing != "" {
+			fmt.Fprintf(output, "without %s: %s\n", allocator.Name, allocator.Missing)
+		}
+	}
+}
+
+func allAllocators(library, root string, checkout project.Checkout) ([]bench.Allocator, error) {
+	ours := bench.Allocator{Name: bench.Ours}
+	path, err := project.Library(library, root)
+	switch {
+	case err == nil:
+		ours.Libraries = []string{path}
+	case library != "":
+		return nil, err
+	default:
+		ours.Missing = err.Error()
+	}
+	allocators := []bench.Allocator{{Name: bench.Glibc}, ours}
+	set, err := peers.Load(checkout)
+	if err != nil {
+		return nil, err
+	}
+	for _, peer := range set.Peers {
+		allocator := bench.Allocator{
+			Name: peer.Name, Version: peer.Version, Libraries: set.Paths(peer), Variables: peer.Environment,
+		}
+		if !set.IsBuilt(peer) {
+			allocator.Missing = "not built; run tcm peers"
+		}
+		allocators = append(allocators, allocator)
+	}
+	return allocators, nil
+}
+
+func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, allocators []bench.Allocator) error {
+	if asJSON {
+		return writeJSON(output, map[string]any{"workloads": workloads, "allocators": allocators})
+	}
+	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "workload\tfamily\tthreads\ttags\tdescription")
+	for _, workload := range workloads {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", workload.Name, workload.Family, workload.Threads,
+			strings.Join(workload.Tags, " "), workload.Description)
+	}
+	fmt.Fprintln(table, "\t\t\t\t\nallocator\tversion\t\t\tstate")
+	for _, allocator := range allocators {
+		state := "usable"
+		if allocator.Missing != "" {
+			state = allocator.Missing
+		}
+		fmt.Fprintf(table, "%s\t%s\t\t\t%s\n", allocator.Name, allocator.Version, state)
+	}
+	return table.Flush()
+}
+
+func outFolder(asked string, checkout project.Checkout) (string, error) {
+	if asked == "" {
+		asked = checkout.Path("build", "bench", time.Now().Format("20060102-150405"))
+	}
+	return asked, os.MkdirAll(asked, 0o755)
+}
+
+// report prints the table and, where there is a folder, fills it.
+func report(command *cobra.Command, flags *benchFlags, out string, results *bench.Results) error {
+	output := command.OutOrStdout()
+	if flags.json == "-" {
+		if err := writeJSON(output, results); err != nil {
+			return err
+		}
+	} else {
+		if err := results.WriteTable(output); err != nil {
+			return err
+		}
+		if flags.details {
+			if err := results.WriteDetails(output); err != nil {
+				return err
+			}
+		}
+	}
+	if flags.json != "" && flags.json != "-" {
+		if err := writeResults(flags.json, results); err != nil {
+			return err
+		}
+	}
+	if out == "" {
+		return nil
+	}
+	return fillFolder(command.ErrOrStderr(), out, results)
+}
+
+func fillFolder(messages io.Writer, out string, results *bench.Results) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	if err := writeResults(filepath.Join(out, "results.json"), results); err != nil {
+		return err
+	}
+	table, err := os.Create(filepath.Join(out, "table.txt"))
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	if err := errors.Join(results.WriteTable(table), results.WriteDetails(table)); err != nil {
+		return err
+	}
+	charts, err := results.WriteCharts(out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(messages, "written: %s: results.json, table.txt", out)
+	for _, path := range charts {
+		fmt.Fprintf(messages, ", %s", filepath.Base(path))
+	}
+	fmt.Fprintln(messages)
+	return table.Close()
+}
+
+// writeResults replaces the file as a whole, so that an interruption leaves the previous one.
+func writeResults(path string, results *bench.Results) error {
+	partial := path + ".partial"
+	file, err := os.Create(partial)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(partial)
+	if err := errors.Join(writeJSON(file, results), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
+}
+
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,59 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Command tcm runs programs under TCMalloc and compares it with other allocators.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"tcm/internal/runner"
+)
+
+// exitUsage is the exit status for a command that could not begin; env and nohup use it so.
+const exitUsage = 125
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintln(os.Stderr, "tcm:", err)
+	var notStarted *runner.StartError
+	if errors.As(err, &notStarted) {
+		os.Exit(notStarted.Status)
+	}
+	os.Exit(exitUsage)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "tcm",
+		Short:         "Run programs under TCMalloc, and compare it with other allocators",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
+	root.AddCommand(newRun(), newRunReport(), newBench(), newPeers(), newVersion())
+	return root
+}
+
+func rootFlag(command *cobra.Command) string {
+	root, err := command.Flags().GetString("root")
+	if err != nil {
+		panic(err)
+	}
+	return root
+}

@@ -1,0 +1,245 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tcm/internal/launch"
+	"tcm/internal/text"
+)
+
+// Plan is what to run, and how.
+type Plan struct {
+	Workloads  []Workload
+	Allocators []Allocator
+	Settings   Settings
+	// Programs is the folder of the workloads' programs.
+	Programs string
+	Launcher string
+	// Progress gets one line for each workload.
+	Progress io.Writer
+	// Live says that Progress is a terminal, on which a line may be rewritten.
+	Live bool
+	// Checkpoint is called after each workload with what is known so far.
+	Checkpoint func(*Results) error
+}
+
+// CheckPrograms makes sure that every workload's program is there.
+func (p *Plan) CheckPrograms() error {
+	missing := map[string]bool{}
+	var names []string
+	for _, workload := range p.Workloads {
+		info, err := os.Stat(filepath.Join(p.Programs, workload.Program))
+		if (err != nil || !info.Mode().IsRegular()) && !missing[workload.Program] {
+			missing[workload.Program] = true
+			names = append(names, workload.Program)
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%s: not built: %s; build the release preset", p.Programs, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Run runs the plan. When the context is done it returns what it has, marked as incomplete,
+// together with the context's error.
+func (p *Plan) Run(ctx context.Context, quiet Quiet) (*Results, error) {
+	results := &Results{
+		Started:    time.Now().UTC().Truncate(time.Second),
+		Machine:    ThisMachine(),
+		QuietFirst: quiet,
+		Settings:   p.Settings,
+		Allocators: p.Allocators,
+	}
+	begin := time.Now()
+	progress := newProgress(p, begin)
+	for _, workload := range p.Workloads {
+		result, err := p.runWorkload(ctx, workload, progress)
+		if err == nil {
+			results.Workloads = append(results.Workloads, result)
+		}
+		results.Seconds = time.Since(begin).Seconds()
+		results.Complete = len(results.Workloads) == len(p.Workloads)
+		results.Evaluate()
+		if err != nil {
+			return results, err
+		}
+		progress.workloadDone(&results.Workloads[len(results.Workloads)-1])
+		if err := p.Checkpoint(results); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// runWorkload runs every allocator once per round, each round beginning with another one, so that
+// neither drift of the machine nor a neighbour's leftovers favour anyone.
+func (p *Plan) runWorkload(ctx context.Context, workload Workload, progress *progress) (WorkloadResult, error) {
+	result := WorkloadResult{Workload: workload, Cells: make([]Cell, len(p.Allocators))}
+	for i, allocator := range p.Allocators {
+		result.Cells[i].Allocator = allocator.Name
+	}
+	failed := make([]bool, len(p.Allocators))
+	for round := 0; round < p.Settings.Runs; round++ {
+		for turn := range p.Allocators {
+			index := (round + turn) % len(p.Allocators)
+			progress.step(workload.Name, round, p.Allocators[index].Name)
+			if failed[index] {
+				continue
+			}
+			sample, err := p.measure(ctx, workload, p.Allocators[index])
+			if err != nil {
+				return result, err
+			}
+			sample.Round = round
+			failed[index] = sample.Failure != ""
+			result.Cells[index].Samples = append(result.Cells[index].Samples, sample)
+		}
+	}
+	return result, nil
+}
+
+// measure runs a workload until the machine was quiet meanwhile, but not more often than the
+// settings allow, and returns the least disturbed run.
+func (p *Plan) measure(ctx context.Context, workload Workload, allocator Allocator) (Sample, error) {
+	var kept Sample
+	for attempt := 0; attempt <= p.Settings.Repeats; attempt++ {
+		sample, err := p.runOnce(ctx, workload, allocator)
+		if err != nil {
+			return Sample{}, err
+		}
+		if sample.Failure != "" {
+			return sample, nil
+		}
+		if attempt == 0 || sample.Noise.worst() < kept.Noise.worst() {
+			kept = sample
+		}
+		kept.Repeats = attempt
+		if kept.Noise.IsQuiet() {
+			break
+		}
+	}
+	return kept, nil
+}
+
+// runOnce returns an error only where measuring is impossible or was called off; a workload that
+// fails is a result.
+func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocator) (Sample, error) {
+	before, err := ReadBusy()
+	if err != nil {
+		return Sample{}, err
+	}
+	var output, complaints lastBytes
+	result, err := launch.Run(ctx, p.Launcher, launch.Command{
+		Program:   append([]string{filepath.Join(p.Programs, workload.Program)}, workload.Args...),
+		Variables: allocator.environment(),
+		Output:    &output,
+		Errors:    &complaints,
+		Timeout:   p.timeout(workload),
+	})
+	if errors.Is(err, launch.ErrTimeout) {
+		return Sample{Failure: fmt.Sprintf("timeout after %s", text.Seconds(p.timeout(workload).Seconds()))}, nil
+	}
+	if err != nil {
+		return Sample{}, err
+	}
+	after, err := ReadBusy()
+	if err != nil {
+		return Sample{}, err
+	}
+	if failure := result.Failure(); failure != "" {
+		if line := lastLine(complaints.data); line != "" {
+			failure += ": " + line
+		}
+		return Sample{Failure: failure}, nil
+	}
+	sample, err := newSample(result, output.data)
+	if err != nil {
+		return Sample{Failure: err.Error()}, nil
+	}
+	sample.Noise = noiseBetween(before, after, result.User()+result.System(), result.Wall())
+	return sample, nil
+}
+
+func (p *Plan) timeout(workload Workload) time.Duration {
+	seconds := p.Settings.TimeoutSeconds
+	if workload.TimeoutSeconds > 0 {
+		seconds = workload.TimeoutSeconds
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+func (a Allocator) environment() map[string]string {
+	variables := map[string]string{}
+	for name, value := range a.Variables {
+		variables[name] = value
+	}
+	if len(a.Libraries) > 0 {
+		variables["LD_PRELOAD"] = launch.Preload(a.Libraries)
+	}
+	return variables
+}
+
+// newSample joins what the launcher measured with what the workload says of itself: a JSON object
+// on the last line of its output, of which seconds, cpu_seconds and ops have a meaning here.
+func newSample(result launch.Result, output []byte) (Sample, error) {
+	line := lastLine(output)
+	var said map[string]any
+	if err := json.Unmarshal([]byte(line), &said); err != nil {
+		return Sample{}, fmt.Errorf("no JSON object in the last line of output: %q", line)
+	}
+	sample := Sample{
+		Seconds:      result.Wall().Seconds(),
+		CPUSeconds:   (result.User() + result.System()).Seconds(),
+		WallSeconds:  result.Wall().Seconds(),
+		PeakResident: float64(result.MaxRSS()),
+		Faults:       float64(result.MinorFaults + result.MajorFaults),
+	}
+	for name, value := range said {
+		number, isNumber := value.(float64)
+		switch {
+		case !isNumber:
+			continue
+		case name == "seconds":
+			sample.Seconds = number
+		case name == "cpu_seconds":
+			sample.CPUSeconds = number
+		case name == "ops":
+			sample.Ops = number
+		default:
+			if sample.Extra == nil {
+				sample.Extra = map[string]float64{}
+			}
+			sample.Extra[name] = number
+		}
+	}
+	return sample, nil
+}
+
+// lastBytes keeps the end of what is written to it; the last line of a workload is what counts.
+type lastBytes struct{ data []byte }
+
+const lastBytesSize = 64 << 10
+
+func (l *lastBytes) Write(data []byte) (int, error) {
+	l.data = append(l.data, data...)
+	if len(l.data) > 2*lastBytesSize {
+		l.data = append([]byte{}, l.data[len(l.data)-lastBytesSize:]...)
+	}
+	return len(data), nil
+}
+
+func lastLine(data []byte) string {
+	data = bytes.TrimSpace(data)
+	return string(data[bytes.LastIndexByte(data, '\n')+1:])
+}

@@ -1,0 +1,339 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"time"
+)
+
+// Sample is one run of one workload under one allocator.
+type Sample struct {
+	Round int `json:"round"`
+	// Seconds is the measured part where the workload reports one, else the wall time.
+	Seconds float64 `json:"seconds"`
+	// CPUSeconds is the CPU time of the measured part, or of the whole program.
+	CPUSeconds  float64 `json:"cpu_seconds"`
+	WallSeconds float64 `json:"wall_seconds"`
+	// Ops is what the workload counts as operations, 0 where it counts none.
+	Ops          float64 `json:"ops,omitempty"`
+	PeakResident float64 `json:"peak_resident_bytes"`
+	Faults       float64 `json:"page_faults"`
+	Noise        Noise   `json:"noise"`
+	// Repeats counts the noisier runs that this one replaced.
+	Repeats int `json:"repeats,omitempty"`
+	// Failure says how the run failed; then the figures mean nothing.
+	Failure string `json:"failure,omitempty"`
+	// Extra holds further numbers that the workload reported.
+	Extra map[string]float64 `json:"extra,omitempty"`
+}
+
+// Figures are the medians over the runs of a cell.
+type Figures struct {
+	Seconds      float64 `json:"seconds"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+	Ops          float64 `json:"ops,omitempty"`
+	PeakResident float64 `json:"peak_resident_bytes"`
+	Faults       float64 `json:"page_faults"`
+	// Spread of Seconds: (slowest - fastest) / median.
+	Spread float64            `json:"spread"`
+	Extra  map[string]float64 `json:"extra,omitempty"`
+}
+
+// Ratios of figures to those of another allocator.
+type Ratios struct {
+	Time   float64 `json:"time,omitempty"`
+	CPU    float64 `json:"cpu,omitempty"`
+	Memory float64 `json:"memory,omitempty"`
+	Faults float64 `json:"faults,omitempty"`
+}
+
+// Cell is one workload under one allocator.
+type Cell struct {
+	Allocator string   `json:"allocator"`
+	Samples   []Sample `json:"samples"`
+	// Median is missing where a run failed.
+	Median *Figures `json:"median,omitempty"`
+	// ToBaseline and ToBest are missing where this cell or the other has no figures.
+	ToBaseline *Ratios `json:"to_baseline,omitempty"`
+	ToBest     *Ratios `json:"to_best_peer,omitempty"`
+	// Failure is that of the first run that failed.
+	Failure string `json:"failure,omitempty"`
+	// Noisy says that some run stayed above the noise limit although it was repeated.
+	Noisy bool `json:"noisy,omitempty"`
+}
+
+// WorkloadResult is one workload under all allocators.
+type WorkloadResult struct {
+	Workload
+	Cells []Cell `json:"cells"`
+	// BestTime and BestMemory name the best allocator other than ours.
+	BestTime   string `json:"best_peer_time,omitempty"`
+	BestMemory string `json:"best_peer_memory,omitempty"`
+}
+
+// Summary is one allocator over all workloads.
+type Summary struct {
+	Allocator string `json:"allocator"`
+	// The geometric means of ratios to the baseline, over Workloads workloads for CPU, memory and
+	// faults and over TimeWorkloads for time: those where both did not fail.
+	Ratios
+	// TimeByFamily weighs every family of workloads alike.
+	TimeByFamily  float64 `json:"time_by_family,omitempty"`
+	TimeWorkloads int     `json:"time_workloads"`
+	Workloads     int     `json:"workloads"`
+	Failures      int     `json:"failures"`
+}
+
+// Settings are what a benchmark was asked to do.
+type Settings struct {
+	Runs           int     `json:"runs"`
+	Repeats        int     `json:"repeats"`
+	TimeoutSeconds float64 `json:"timeout_seconds"`
+	Baseline       string  `json:"baseline"`
+	NoiseLimit     float64 `json:"noise_limit_cpus"`
+}
+
+// Results is everything a benchmark found.
+type Results struct {
+	Started    time.Time        `json:"started"`
+	Seconds    float64          `json:"seconds"`
+	Complete   bool             `json:"complete"`
+	Machine    Machine          `json:"machine"`
+	QuietFirst Quiet            `json:"quiet_before"`
+	Settings   Settings         `json:"settings"`
+	Allocators []Allocator      `json:"allocators"`
+	Summaries  []Summary        `json:"summary"`
+	Workloads  []WorkloadResult `json:"workloads"`
+}
+
+// LoadResults reads results.json of one or more benchmarks and joins them: the later ones add
+// workloads and replace those of the same name.
+func LoadResults(files []string) (*Results, error) {
+	var joined *Results
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		results := &Results{}
+		if err := json.Unmarshal(data, results); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if joined == nil {
+			joined = results
+		} else {
+			joined.join(results)
+		}
+	}
+	joined.Evaluate()
+	return joined, nil
+}
+
+func (r *Results) join(other *Results) {
+	r.Seconds += other.Seconds
+	r.Complete = r.Complete && other.Complete
+	known := map[string]bool{}
+	for _, allocator := range r.Allocators {
+		known[allocator.Name] = true
+	}
+	for _, allocator := range other.Allocators {
+		if !known[allocator.Name] {
+			r.Allocators = append(r.Allocators, allocator)
+		}
+	}
+	for _, added := range other.Workloads {
+		replaced := false
+		for i := range r.Workloads {
+			if r.Workloads[i].Name == added.Name {
+				r.Workloads[i] = added
+				replaced = true
+			}
+		}
+		if !replaced {
+			r.Workloads = append(r.Workloads, added)
+		}
+	}
+}
+
+// Evaluate computes medians, ratios and means from the samples.
+func (r *Results) Evaluate() {
+	for i := range r.Workloads {
+		r.Workloads[i].evaluate(r.Settings.Baseline)
+	}
+	r.Summaries = nil
+	for _, allocator := range r.Allocators {
+		r.Summaries = append(r.Summaries, r.summarize(allocator.Name))
+	}
+}
+
+// Cell returns the workload's cell of an allocator, or nil.
+func (w *WorkloadResult) Cell(allocator string) *Cell {
+	for i := range w.Cells {
+		if w.Cells[i].Allocator == allocator {
+			return &w.Cells[i]
+		}
+	}
+	return nil
+}
+
+func (w *WorkloadResult) evaluate(baseline string) {
+	for i := range w.Cells {
+		w.Cells[i].evaluate()
+	}
+	best := w.best()
+	for i := range w.Cells {
+		cell := &w.Cells[i]
+		cell.ToBaseline, cell.ToBest = nil, nil
+		if cell.Median == nil {
+			continue
+		}
+		if base := w.Cell(baseline); base != nil && base.Median != nil {
+			cell.ToBaseline = ratios(cell.Median, base.Median)
+		}
+		if best != nil {
+			cell.ToBest = ratios(cell.Median, best)
+		}
+	}
+}
+
+// best returns the best figure of each kind among all allocators but ours.
+func (w *WorkloadResult) best() *Figures {
+	var best *Figures
+	w.BestTime, w.BestMemory = "", ""
+	for _, cell := range w.Cells {
+		figures := cell.Median
+		if cell.Allocator == Ours || figures == nil {
+			continue
+		}
+		if best == nil {
+			first := *figures
+			best = &first
+			w.BestTime, w.BestMemory = cell.Allocator, cell.Allocator
+			continue
+		}
+		if figures.Seconds < best.Seconds {
+			w.BestTime = cell.Allocator
+		}
+		if figures.PeakResident < best.PeakResident {
+			w.BestMemory = cell.Allocator
+		}
+		best.Seconds = math.Min(best.Seconds, figures.Seconds)
+		best.CPUSeconds = math.Min(best.CPUSeconds, figures.CPUSeconds)
+		best.PeakResident = math.Min(best.PeakResident, figures.PeakResident)
+		best.Faults = math.Min(best.Faults, figures.Faults)
+	}
+	return best
+}
+
+func (c *Cell) evaluate() {
+	c.Median, c.Failure, c.Noisy = nil, "", false
+	for _, sample := range c.Samples {
+		if sample.Failure != "" {
+			c.Failure = sample.Failure
+			return
+		}
+		c.Noisy = c.Noisy || !sample.Noise.IsQuiet()
+	}
+	if len(c.Samples) == 0 {
+		return
+	}
+	seconds := c.column(func(s Sample) float64 { return s.Seconds })
+	c.Median = &Figures{
+		Seconds:      Median(seconds),
+		CPUSeconds:   Median(c.column(func(s Sample) float64 { return s.CPUSeconds })),
+		Ops:          Median(c.column(func(s Sample) float64 { return s.Ops })),
+		PeakResident: Median(c.column(func(s Sample) float64 { return s.PeakResident })),
+		Faults:       Median(c.column(func(s Sample) float64 { return s.Faults })),
+		Spread:       Spread(seconds),
+	}
+	for name := range c.Samples[0].Extra {
+		if c.Median.Extra == nil {
+			c.Median.Extra = map[string]float64{}
+		}
+		c.Median.Extra[name] = Median(c.column(func(s Sample) float64 { return s.Extra[name] }))
+	}
+}
+
+func (c *Cell) column(of func(Sample) float64) []float64 {
+	values := make([]float64, len(c.Samples))
+	for i, sample := range c.Samples {
+		values[i] = of(sample)
+	}
+	return values
+}
+
+func ratios(own, other *Figures) *Ratios {
+	return &Ratios{
+		Time:   ratio(own.Seconds, other.Seconds),
+		CPU:    ratio(own.CPUSeconds, other.CPUSeconds),
+		Memory: ratio(own.PeakResident, other.PeakResident),
+		Faults: ratio(own.Faults, other.Faults),
+	}
+}
+
+// ratio is 0, which stands for "none", where one side is nothing.
+func ratio(own, other float64) float64 {
+	if own <= 0 || other <= 0 {
+		return 0
+	}
+	return own / other
+}
+
+func (r *Results) summarize(allocator string) Summary {
+	summary := Summary{Allocator: allocator}
+	var time, cpu, memory, faults []float64
+	var families []string
+	timeOf := map[string][]float64{}
+	for i := range r.Workloads {
+		workload := &r.Workloads[i]
+		cell := workload.Cell(allocator)
+		if cell == nil {
+			continue
+		}
+		if cell.Failure != "" {
+			summary.Failures++
+		}
+		if cell.ToBaseline == nil {
+			continue
+		}
+		summary.Workloads++
+		memory = appendPositive(memory, cell.ToBaseline.Memory)
+		faults = appendPositive(faults, cell.ToBaseline.Faults)
+		if workload.HasTag(TagMemory) {
+			continue
+		}
+		time = appendPositive(time, cell.ToBaseline.Time)
+		cpu = appendPositive(cpu, cell.ToBaseline.CPU)
+		if _, known := timeOf[workload.Family]; !known {
+			families = append(families, workload.Family)
+		}
+		timeOf[workload.Family] = appendPositive(timeOf[workload.Family], cell.ToBaseline.Time)
+	}
+	summary.TimeWorkloads = len(time)
+	summary.Ratios = Ratios{Time: mean(time), CPU: mean(cpu), Memory: mean(memory), Faults: mean(faults)}
+	var byFamily []float64
+	for _, family := range families {
+		byFamily = appendPositive(byFamily, mean(timeOf[family]))
+	}
+	summary.TimeByFamily = mean(byFamily)
+	return summary
+}
+
+func appendPositive(values []float64, value float64) []float64 {
+	if value > 0 {
+		return append(values, value)
+	}
+	return values
+}
+
+// mean is the geometric mean, or 0, which JSON can write, of nothing.
+func mean(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return GeometricMean(values)
+}

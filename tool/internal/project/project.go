@@ -1,0 +1,119 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Package project knows where things lie in a checkout and beside an installed tcm.
+package project
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// LibraryName is the file that tcm preloads unless told otherwise.
+const LibraryName = "libtcmalloc_minimal.so.4"
+
+// marker is a file that only the root of a checkout has.
+const marker = "bench/peers/peers.json"
+
+// ErrNoCheckout says that neither the program nor the working directory is inside a checkout.
+var ErrNoCheckout = errors.New("no checkout of TCMalloc found above tcm or above the working directory; name it with --root")
+
+// Checkout is the root folder of the project.
+type Checkout string
+
+// Find returns root if it is given and one, else the checkout around the running program, else
+// the one around the working directory.
+func Find(root string) (Checkout, error) {
+	if root != "" {
+		absolute, err := filepath.Abs(root)
+		if err != nil {
+			return "", err
+		}
+		if !isFile(filepath.Join(absolute, marker)) {
+			return "", fmt.Errorf("%s is no checkout of TCMalloc: it has no %s", root, marker)
+		}
+		return Checkout(absolute), nil
+	}
+	var starts []string
+	if program, err := Program(); err == nil {
+		starts = append(starts, filepath.Dir(program))
+	}
+	if directory, err := os.Getwd(); err == nil {
+		starts = append(starts, directory)
+	}
+	for _, start := range starts {
+		if found, ok := above(start); ok {
+			return found, nil
+		}
+	}
+	return "", ErrNoCheckout
+}
+
+func above(directory string) (Checkout, bool) {
+	for {
+		if isFile(filepath.Join(directory, marker)) {
+			return Checkout(directory), true
+		}
+		parent := filepath.Dir(directory)
+		if parent == directory {
+			return "", false
+		}
+		directory = parent
+	}
+}
+
+// Program returns the path of the running tcm, links resolved.
+func Program() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// Path joins names below the root.
+func (c Checkout) Path(names ...string) string {
+	return filepath.Join(append([]string{string(c)}, names...)...)
+}
+
+// Workloads is the list of the benchmark's programs.
+func (c Checkout) Workloads() string { return c.Path("bench", "workloads", "workloads.json") }
+
+// WorkloadPrograms is the folder of the benchmark's built programs.
+func (c Checkout) WorkloadPrograms() string { return c.Path("build", "release", "bin", "workloads") }
+
+// PeerSources is the folder that says how to obtain the other allocators.
+func (c Checkout) PeerSources() string { return c.Path("bench", "peers") }
+
+// PeerBuild is the folder of what was made from PeerSources.
+func (c Checkout) PeerBuild() string { return c.Path("build", "peers") }
+
+// Library finds the allocator: the file that was asked for, else the one beside tcm, else the one
+// of the checkout's release build.
+func Library(asked, root string) (string, error) {
+	if asked != "" {
+		if !isFile(asked) {
+			return "", fmt.Errorf("there is no library %s", asked)
+		}
+		return filepath.Abs(asked)
+	}
+	var tried []string
+	if program, err := Program(); err == nil {
+		tried = append(tried, filepath.Join(filepath.Dir(program), "..", "lib", LibraryName))
+	}
+	if checkout, err := Find(root); err == nil {
+		tried = append(tried, checkout.Path("build", "release", "lib", LibraryName))
+	}
+	for _, path := range tried {
+		if isFile(path) {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build it, or name a library with --library", LibraryName)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

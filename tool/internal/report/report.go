@@ -1,0 +1,127 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Package report turns what the launcher measured and what the allocator wrote at exit into the
+// short report at the end of tcm run.
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"tcm/internal/launch"
+	"tcm/internal/text"
+)
+
+// Variable names the file to which each process with the allocator appends one line as it exits.
+const Variable = "TCMALLOC_EXIT_REPORT"
+
+// Allocator holds the figures of the allocator, summed over the processes that wrote some.
+type Allocator struct {
+	Processes       int   `json:"processes"`
+	AllocatedBytes  int64 `json:"allocated_bytes"`
+	Allocations     int64 `json:"allocations"`
+	LiveBytes       int64 `json:"live_bytes"`
+	MappedBytes     int64 `json:"mapped_bytes"`
+	PeakMappedBytes int64 `json:"peak_mapped_bytes"`
+}
+
+// line is what one process writes.
+type line struct {
+	Pid             *int64 `json:"pid"`
+	AllocatedBytes  int64  `json:"allocated_bytes"`
+	Allocations     int64  `json:"allocations"`
+	LiveBytes       int64  `json:"live_bytes"`
+	MappedBytes     int64  `json:"mapped_bytes"`
+	PeakMappedBytes int64  `json:"peak_mapped_bytes"`
+}
+
+// maxLine is far above the length of any line that the library writes.
+const maxLine = 64 << 10
+
+// ParseAllocator sums the lines of the processes. A line that is cut off or is something else is
+// left out: a process may have been killed while it wrote.
+func ParseAllocator(input io.Reader) (Allocator, error) {
+	var sum Allocator
+	scanner := bufio.NewScanner(input)
+	scanner.Buffer(nil, maxLine)
+	for scanner.Scan() {
+		var one line
+		if json.Unmarshal(bytes.TrimSpace(scanner.Bytes()), &one) != nil || one.Pid == nil {
+			continue
+		}
+		sum.Processes++
+		sum.AllocatedBytes += one.AllocatedBytes
+		sum.Allocations += one.Allocations
+		sum.LiveBytes += one.LiveBytes
+		sum.MappedBytes += one.MappedBytes
+		sum.PeakMappedBytes += one.PeakMappedBytes
+	}
+	return sum, scanner.Err()
+}
+
+// Report is what tcm run tells.
+type Report struct {
+	Program       string  `json:"program"`
+	WallSeconds   float64 `json:"wall_seconds"`
+	UserSeconds   float64 `json:"user_seconds"`
+	SystemSeconds float64 `json:"system_seconds"`
+	PeakResident  int64   `json:"peak_resident_bytes"`
+	MinorFaults   int64   `json:"minor_faults"`
+	MajorFaults   int64   `json:"major_faults"`
+	Exit          int     `json:"exit"`
+	Signal        int     `json:"signal"`
+	// Allocator is missing where no process left figures.
+	Allocator *Allocator `json:"allocator,omitempty"`
+}
+
+// New combines both sources.
+func New(program string, result launch.Result, allocator Allocator) Report {
+	report := Report{
+		Program:       program,
+		WallSeconds:   result.Wall().Seconds(),
+		UserSeconds:   result.User().Seconds(),
+		SystemSeconds: result.System().Seconds(),
+		PeakResident:  result.MaxRSS(),
+		MinorFaults:   result.MinorFaults,
+		MajorFaults:   result.MajorFaults,
+		Exit:          result.Exit,
+		Signal:        result.Signal,
+	}
+	if allocator.Processes > 0 {
+		report.Allocator = &allocator
+	}
+	return report
+}
+
+// Text is the report for people, with a line break at its end.
+func (r Report) Text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "tcm: %s: %s wall, %s user + %s system, %s peak resident",
+		r.Program, text.Seconds(r.WallSeconds), text.Seconds(r.UserSeconds),
+		text.Seconds(r.SystemSeconds), text.Bytes(r.PeakResident))
+	if r.Signal != 0 {
+		fmt.Fprintf(&out, ", ended by %s", launch.SignalName(r.Signal))
+	}
+	out.WriteString("\n")
+	if r.Allocator == nil {
+		out.WriteString("tcm: no figures from the allocator: the program is linked statically or runs with more rights, or ended by _exit or a signal\n")
+	} else {
+		r.Allocator.text(&out)
+	}
+	out.WriteString("tcm: more: tcm run --json; compare allocators: tcm bench\n")
+	return out.String()
+}
+
+func (a Allocator) text(out *strings.Builder) {
+	fmt.Fprintf(out, "tcm: %s allocations of %s in all, %s live at exit, %s mapped at peak",
+		text.Count(a.Allocations), text.Bytes(a.AllocatedBytes), text.Bytes(a.LiveBytes),
+		text.Bytes(a.PeakMappedBytes))
+	if a.Processes > 1 {
+		fmt.Fprintf(out, " (sums over %d processes)", a.Processes)
+	}
+	out.WriteString("\n")
+}

@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Package runner is tcm run: it becomes the launcher, which runs the program with the allocator
+// preloaded and afterwards calls tcm back for the report.
+//
+// tcm replaces itself by the launcher, instead of staying above it, so that the process that the
+// caller started sees the signals of the terminal and of other processes as they are, and ends as
+// the program did.
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"tcm/internal/launch"
+	"tcm/internal/project"
+	"tcm/internal/report"
+)
+
+// ReportCommand is the hidden command of tcm that the launcher calls when the program has ended.
+const ReportCommand = "run-report"
+
+// figuresFile is what the allocator appends to, inside the private folder.
+const figuresFile = "figures"
+
+// Options of Run.
+type Options struct {
+	// Library is preloaded.
+	Library string
+	// Root of the checkout, if it was named.
+	Root string
+	// Quiet leaves the report out.
+	Quiet bool
+	// JSON makes the report one line of JSON.
+	JSON bool
+	// Program and its arguments.
+	Program []string
+}
+
+// StartError says that a program cannot be started; Status is the exit status that shells use.
+type StartError struct {
+	Program string
+	Status  int
+	Err     error
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("cannot start %s: %v", e.Program, e.Err) }
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+func startError(program string, err error) *StartError {
+	const cannotStart, notFound = 126, 127
+	status := cannotStart
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		status = notFound
+	}
+	return &StartError{Program: program, Status: status, Err: err}
+}
+
+// Run does not return unless it fails before the program is started.
+func Run(options Options) error {
+	if _, err := exec.LookPath(options.Program[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		var reason *exec.Error
+		if errors.As(err, &reason) {
+			err = reason.Err
+		}
+		return startError(options.Program[0], err)
+	}
+	launcher, err := launch.Find(options.Root)
+	if err != nil {
+		return err
+	}
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
+	var then []string
+	if !options.Quiet {
+		folder, err := privateFolder()
+		if err != nil {
+			return err
+		}
+		variables[report.Variable] = filepath.Join(folder, figuresFile)
+		then, err = followUp(options, folder)
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+	}
+	words := launch.Words(launcher, then, variables, options.Program)
+	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
+}
+
+// privateFolder makes a folder that only this user can look into, with the empty file of figures.
+func privateFolder() (string, error) {
+	folder, err := os.MkdirTemp("", "tcm-run-")
+	if err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, figuresFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.RemoveAll(folder)
+		return "", err
+	}
+	return folder, file.Close()
+}
+
+func followUp(options Options, folder string) ([]string, error) {
+	self, err := project.Program()
+	if err != nil {
+		return nil, err
+	}
+	words := []string{self, ReportCommand, "--folder", folder, "--program", filepath.Base(options.Program[0])}
+	if options.JSON {
+		words = append(words, "--json")
+	}
+	var then []string
+	for _, word := range words {
+		then = append(then, "--then", word)
+	}
+	return then, nil
+}
+
+// Collect reads what the launcher measured and what the allocator left, and removes the folder.
+// started is false where the program could not be started, of which the launcher has told.
+func Collect(result io.Reader, folder, program string) (made report.Report, started bool, err error) {
+	defer os.RemoveAll(folder)
+	line, err := io.ReadAll(result)
+	if err != nil {
+		return report.Report{}, false, err
+	}
+	measured, err := launch.Parse(line)
+	if err != nil {
+		return report.Report{}, false, err
+	}
+	file, err := os.Open(filepath.Join(folder, figuresFile))
+	if err != nil {
+		return report.Report{}, false, err
+	}
+	defer file.Close()
+	allocator, err := report.ParseAllocator(file)
+	if err != nil {
+		return report.Report{}, false, err
+	}
+	return report.New(program, measured, allocator), measured.StartErrno == 0, nil
+}
