@@ -14,9 +14,9 @@ import shutil
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent
-TEXT_LINES = 60000
+TEXT_LINES = 30000
 TABLE_ROWS = 60000
-TEMPLATE_TYPES = 120
+TEMPLATE_TYPES = 12
 
 
 def make_words(count, rng):

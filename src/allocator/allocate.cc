@@ -25,16 +25,27 @@ void* AllocateUncached(uint8_t c) {
   return object;
 }
 
+// Calls allocate() again after a failure, when every free object that this thread can reach has gone
+// back to its span, and every empty span to the page heap.
+template <typename F>
+auto WithLastResort(Cache* cache, F allocate) {
+  auto result = allocate();
+  if (TCMALLOC_LIKELY(result != nullptr)) return result;
+  if (cache != nullptr) cache->Flush();
+  heap.DrainTransferCaches();
+  return allocate();
+}
+
 void* AllocateSmall(uint8_t c, size_t size) {
   if (!current_cache->closed()) {
     if (void* object = current_cache->TryAllocate(c, size)) return object;
   }
   SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    return heap.emergency().Allocate(size, kMinAlignment);
-  }
+  if (slow_path.reentrant()) return heap.emergency().Allocate(size, kMinAlignment);
   Cache* cache = slow_path.cache();
-  return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
+  return WithLastResort(cache, [&] {
+    return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
+  });
 }
 
 // A span of its own. Null also if the rounded size does not fit the address space.
@@ -49,7 +60,8 @@ Span* AllocateSpan(size_t size, size_t alignment) {
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  Span* span = AllocateSpan(size, alignment);
+  Span* span =
+      WithLastResort(slow_path.cache(), [&] { return AllocateSpan(size, alignment); });
   if (span == nullptr) return nullptr;
   if (zeroed != nullptr) *zeroed = span->zeroed;
   return span->start();

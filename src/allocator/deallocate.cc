@@ -64,12 +64,17 @@ bool TransferHolds(uint8_t c, const void* object) {
   return found;
 }
 
+bool AnyCacheHolds(uint8_t c, const void* object) {
+  bool found = false;
+  heap.caches().ForEach([&](const Cache& cache) { found = found || cache.Holds(object, c); });
+  return found;
+}
+
 // The first word of `object` is a valid link, as that of a free object is. By chance the
-// application's data is one too, about once in 2^27 random words, so the lists decide. Only the
-// caches of other threads cannot be searched.
-TCMALLOC_COLD void CheckDoubleFree(const Cache* cache, Span* span, const void* object) {
+// application's data is one too, about once in 2^27 random words, so the lists decide.
+TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if ((cache != nullptr && cache->Holds(object, c)) || TransferHolds(c, object) ||
+  if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
       heap.central(c).IsOnFreeList(span, object)) {
     CrashOnDoubleFree(object, kSizeClasses[c].size);
   }
@@ -79,7 +84,7 @@ void FreeSmall(Cache* cache, Span* span, void* object) {
   const uint8_t c = span->size_class;
   const ObjectReference next = heap.codec().Next(object);
   if (TCMALLOC_UNLIKELY(heap.codec().InWindow(next) || next == heap.codec().end)) {
-    CheckDoubleFree(cache, span, object);
+    CheckDoubleFree(span, object);
   }
   if (cache != nullptr) {
     cache->FreeSlow(object, c);

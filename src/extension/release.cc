@@ -11,7 +11,7 @@ size_t ReleaseFreeMemory() {
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
   if (slow_path.cache() != nullptr) slow_path.cache()->Flush();
-  for (size_t c = 1; c < kSizeClassCount; ++c) heap.transfer(static_cast<uint8_t>(c)).Drain();
+  heap.DrainTransferCaches();
   return heap.page_heap().ReleaseAtLeast(Length::Max()).bytes();
 }
 

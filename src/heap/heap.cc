@@ -18,7 +18,6 @@ namespace {
 
 // The most bytes of one size class that wait in its transfer cache.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
-constexpr size_t kMaxTransferChains = 64;
 
 // What LinkCodec::end refers to where no memory in the window can be had for it.
 constinit const uint64_t zero_word = 0;
@@ -67,8 +66,12 @@ void Heap::InitializeSizeClasses() {
     const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
     transfers_[c].Initialize(
         centrals_[c], arrays_, batch,
-        static_cast<uint32_t>(std::clamp<size_t>(chains, 1, kMaxTransferChains)));
+        static_cast<uint32_t>(std::max(chains, size_t{1})));
   }
+}
+
+void Heap::DrainTransferCaches() {
+  for (size_t c = 1; c < kSizeClassCount; ++c) transfers_[c].Drain();
 }
 
 void Heap::Initialize() {

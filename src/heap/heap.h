@@ -62,6 +62,9 @@ class Heap {
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
 
+  // Returns the objects of all transfer caches to their spans.
+  void DrainTransferCaches();
+
   // Calls f(lock) for every lock in rank order.
   template <typename F>
   void ForEachLock(F f) {

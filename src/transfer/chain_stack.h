@@ -74,7 +74,7 @@ class ChainArrays {
   Free* free_[kMaxLog2 + 1] TCMALLOC_GUARDED_BY(lock_) = {};
 };
 
-// Last in, first out, except for RemoveOldest. Grows on demand and keeps its array; Clear gives it
+// Last in, first out, except for DropOldest. Grows on demand and keeps its array; Clear gives it
 // back. Not thread safe.
 class ChainStack {
  public:
@@ -92,12 +92,12 @@ class ChainStack {
 
   // Requires !empty().
   Chain Pop() { return slots_[--size_].Unpack(); }
-  Chain RemoveOldest() {
-    const Chain oldest = slots_[0].Unpack();
-    std::memmove(slots_, slots_ + 1, --size_ * sizeof(*slots_));
-    return oldest;
+  // The oldest are at the bottom, from index 0 on. Requires count <= size().
+  void DropOldest(uint32_t count) {
+    if (count == 0) return;
+    size_ -= count;
+    std::memmove(slots_, slots_ + count, size_ * sizeof(*slots_));
   }
-
   Chain at(uint32_t i) const { return slots_[i].Unpack(); }
 
   // Requires empty().

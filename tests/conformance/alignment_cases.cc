@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,8 @@ void AddInvalid(Suite& suite) {
 
 void AddPosixMemalign(Suite& suite) {
   std::vector<std::size_t> invalid(std::begin(kNotPowersOfTwo), std::end(kNotPowersOfTwo));
-  for (const std::size_t too_small : {1, 2, 4}) invalid.push_back(too_small);
+  for (const std::size_t too_small : std::initializer_list<std::size_t>{1, 2, 4})
+    invalid.push_back(too_small);
   for (const char* name : {"posix_memalign", "tc_posix_memalign", "__posix_memalign"}) {
     int (*f)(void**, std::size_t, std::size_t) = Symbol(name);
     if (f == nullptr) continue;
@@ -104,7 +106,7 @@ void AddSmallAlignments(Suite& suite) {
     void* (*f)(std::size_t, std::size_t) = Symbol(name);
     if (f == nullptr) continue;
     suite.Add("alignment/" + std::string(name) + "/1, 2 and 4 are valid", [f](Case& result) {
-      for (const std::size_t alignment : {1, 2, 4}) {
+      for (const std::size_t alignment : std::initializer_list<std::size_t>{1, 2, 4}) {
         void* const block = f(alignment, 13);
         result.True("a block", block != nullptr);
         result.True("aligned to 8", IsAligned(block, 8));
@@ -125,7 +127,7 @@ std::vector<std::size_t> GridSizes() {
   std::vector<std::size_t> sizes;
   for (std::size_t size = 0; size <= 4200; ++size) sizes.push_back(size);
   for (std::size_t power = 8192; power <= 4 * kMiB; power *= 2) {
-    for (const std::size_t off : {1, 8, 16, 64}) {
+    for (const std::size_t off : std::initializer_list<std::size_t>{1, 8, 16, 64}) {
       sizes.push_back(power - off);
       sizes.push_back(power + off);
     }

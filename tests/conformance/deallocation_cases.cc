@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "conformance/cases.h"
@@ -37,7 +38,8 @@ void AddNull(Suite& suite) {
   for (const Breaker& breaker : Breakers()) {
     suite.Add("free/" + breaker.name + "/NULL is nothing", [&breaker](Case& result) {
       errno = 4242;
-      for (const Size size : {0, 1, 1000, 1 << 20}) breaker.call(nullptr, size, 64);
+      for (const Size size : std::initializer_list<Size>{0, 1, 1000, 1 << 20})
+        breaker.call(nullptr, size, 64);
       result.Equal("errno", 4242, errno);
     });
   }

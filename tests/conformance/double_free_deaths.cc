@@ -1,5 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -28,9 +29,30 @@ void* MakeAnnounced(Size size) {
   return block;
 }
 
-void FreeInThread(void* block) {
-  std::thread([block] { Api().free(block); }).join();
-}
+// Another thread, started beforehand: what starting it allocates must not take the freed block.
+class OtherThread {
+ public:
+  OtherThread() : thread_([this] { Run(); }) { ready_.wait(false); }
+
+  void Free(void* block) {
+    block_.store(block);
+    block_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    Api().free(Api().malloc(64));
+    ready_.store(true);
+    ready_.notify_one();
+    block_.wait(nullptr);
+    Api().free(block_.load());
+  }
+
+  std::atomic<bool> ready_{false};
+  std::atomic<void*> block_{nullptr};
+  std::thread thread_;
+};
 
 void FreeOthers(Size size, Size count) {
   void* others[kOthers];
@@ -71,15 +93,18 @@ constexpr Scenario kScenarios[] = {
      }},
     {"second in another thread",
      [](Size size) {
+       OtherThread other;
        void* const block = MakeAnnounced(size);
        Api().free(block);
-       FreeInThread(block);
+       other.Free(block);
      }},
     {"both in other threads",
      [](Size size) {
+       OtherThread first;
+       OtherThread second;
        void* const block = MakeAnnounced(size);
-       FreeInThread(block);
-       FreeInThread(block);
+       first.Free(block);
+       second.Free(block);
      }},
     {"through realloc",
      [](Size size) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <random>
 #include <string>
 
@@ -84,7 +85,7 @@ void AddPatterns(Suite& suite) {
       {"last freed", Depth::kTop}, {"middle", Depth::kMiddle}, {"first freed", Depth::kBottom}};
   for (const Overwrite& overwrite : kOverwrites) {
     for (const Position& position : kPositions) {
-      for (const Size size : {16, 32, 64, 256, 1000, 4096}) {
+      for (const Size size : std::initializer_list<Size>{16, 32, 64, 256, 1000, 4096}) {
         suite.Add(std::string("overwrite/") + overwrite.name + "/" + position.name + " of " +
                       std::to_string(size) + " bytes",
                   [overwrite, position, size](Case& result) {

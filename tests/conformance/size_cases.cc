@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -173,7 +174,8 @@ void AddZeroSizes(Suite& suite) {
 // calloc must clear memory that was used before, at every size class and for large blocks.
 void AddZeroing(Suite& suite) {
   for (const std::size_t size :
-       {1, 8, 16, 24, 100, 512, 1000, 4096, 8192, 20000, 65536, 262144, 262145, 1 << 20, 5 << 20}) {
+       std::initializer_list<std::size_t>{1, 8, 16, 24, 100, 512, 1000, 4096, 8192, 20000, 65536,
+                                          262144, 262145, 1 << 20, 5 << 20}) {
     suite.Add("calloc/clears " + std::to_string(size) + " reused bytes", [size](Case& result) {
       for (int round = 0; round < 20; ++round) {
         void* const dirty = Api().malloc(size);

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,9 @@ void AddUsableSizeCases(Suite& suite) {
   suite.Add("usable/writable in full, every size to 4200", [](Case& result) {
     for (Size size = 0; size <= 4200 && !result.failed(); ++size) CheckWritable(result, size);
   });
-  for (const Size size : {8191, 8193, 20000, 32768, 65537, 131072, 262143, 262144, 262145, 300001,
-                          1 << 20, (1 << 20) + 1}) {
+  for (const Size size :
+       std::initializer_list<Size>{8191, 8193, 20000, 32768, 65537, 131072, 262143, 262144, 262145,
+                                   300001, 1 << 20, (1 << 20) + 1}) {
     suite.Add("usable/writable in full, " + std::to_string(size),
               [size](Case& result) { CheckWritable(result, size); });
   }

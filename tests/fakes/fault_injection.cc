@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "base/message.h"
+#include "base/random.h"
 #include "options/parse.h"
 #include "system/environment.h"
-#include "system/random.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -47,7 +47,7 @@ class PlannedFaults {
       case FaultMode::kEvery:
         return number % k == 0;
       case FaultMode::kRandom:
-        return MixBits(number) % k == 0;
+        return NextRandom(number) % k == 0;
     }
     return false;
   }

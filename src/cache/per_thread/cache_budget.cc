@@ -37,25 +37,24 @@ void CacheBudget::Leave(BudgetShare& share) {
   shares_.Remove(&share);
 }
 
-void CacheBudget::Grow(BudgetShare& share) {
+bool CacheBudget::Grow(BudgetShare& share) {
   SpinLockHolder holder(lock_);
-  if (unclaimed_ > 0) {
-    unclaimed_ -= kStep;
-    Add(share, kStep);
-  } else {
-    Steal(share);
-  }
+  if (unclaimed_ <= 0) return Steal(share);
+  unclaimed_ -= kStep;
+  Add(share, kStep);
+  return true;
 }
 
-void CacheBudget::Steal(BudgetShare& share) {
+bool CacheBudget::Steal(BudgetShare& share) {
   for (int i = 0; i < kMaxVictims; ++i) {
     BudgetShare* victim = next_victim_ != nullptr ? next_victim_ : shares_.front();
     next_victim_ = shares_.next(victim);
     if (victim == &share || victim->limit() - kStep < kFirstShare) continue;
     Add(*victim, -kStep);
     Add(share, kStep);
-    return;
+    return true;
   }
+  return false;
 }
 
 void CacheBudget::CheckInvariants() {

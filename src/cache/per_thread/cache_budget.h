@@ -41,7 +41,8 @@ class CacheBudget {
 
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
-  void Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  // False if there was nothing to be had.
+  bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
@@ -50,7 +51,7 @@ class CacheBudget {
   // How many others are asked before a share stays as it is.
   static constexpr int kMaxVictims = 10;
 
-  void Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
+  bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;

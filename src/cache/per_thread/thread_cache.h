@@ -61,8 +61,12 @@ struct FastLists {
 // Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
 // then on every allocation miss permits one more full chain. When free fills the current list it
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
-// withdraws the permission. When the full chains outgrow the cache's share of the budget, half of
-// what each class did not use since the last collection goes back, and the share tries to grow.
+// withdraws the permission.
+//
+// When the full chains outgrow the cache's share of the budget, the share tries to grow, and half
+// of what each class did not use since the last collection goes back. What lies unused says
+// nothing about a thread that only freed since then, so a collection waits until the thread has
+// allocated as much as it holds, unless the share cannot grow.
 //
 // Class 0 stands for "no small object": its room is always 0, so that free's test for room also
 // finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
@@ -152,7 +156,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes the object in, whether there is room or not, on a closed cache.
   void FreeSlow(void* object, uint8_t c);
 
-  // Whether a list of this cache holds `object`, which looks like a free one.
+  // Whether a list of this cache holds `object`, which looks like a free one. May be called by other
+  // threads; then it may miss an object that moves meanwhile, but finds none that is in use.
   bool Holds(const void* object, uint8_t c) const;
 
   // Returns half of what was not used since the last call.
@@ -171,7 +176,7 @@ class ThreadCache : private FastLists, public ListNode {
   void CheckInvariants() const;
 
  private:
-  static constexpr uint16_t kMaxListLength = 8192;  // objects
+  static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
 
   struct ClassState {
@@ -187,9 +192,6 @@ class ThreadCache : private FastLists, public ListNode {
   Source& source(uint8_t c) { return context_->sources[c]; }
   uint32_t Batch(uint8_t c) const { return context_->sources[c].batch(); }
   size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * Batch(c); }
-  uint16_t MaxChains(uint8_t c) const {
-    return static_cast<uint16_t>(std::max<uint32_t>(kMaxListLength / Batch(c), 1));
-  }
 
   TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
     return *reinterpret_cast<const uint8_t*>(classes_ + (reference >> (kPageShift - 3)));
@@ -200,7 +202,9 @@ class ThreadCache : private FastLists, public ListNode {
   void* PopUnchecked(uint8_t c);
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
+  void Overflow();
   Chain TakeCurrent(uint8_t c);
+  bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   void CollectClass(uint8_t c);
   void FlushClass(uint8_t c);
   template <typename F>
@@ -210,6 +214,7 @@ class ThreadCache : private FastLists, public ListNode {
   uint64_t used_classes_[(kSizeClassCount + 63) / 64] = {};  // that ever had an object
   const Context* context_ = nullptr;
   int64_t cached_bytes_ = 0;
+  uint64_t allocated_at_collection_ = 0;  // bytes, by clock_
   BudgetShare share_;
 };
 
@@ -234,7 +239,7 @@ uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
     state.capacity = static_cast<uint16_t>(grown);
     return grown;
   }
-  if (state.max_chains < MaxChains(c)) ++state.max_chains;
+  if (state.max_chains < kMaxChains) ++state.max_chains;
   return batch;
 }
 
@@ -321,10 +326,17 @@ void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
     return;
   }
   cached_bytes_ += int64_t{chain.count} * SizeOf(c);
-  if (cached_bytes_ > share_.limit()) {
-    Collect();
-    context_->budget->Grow(share_);
-  }
+  if (cached_bytes_ > share_.limit()) Overflow();
+}
+
+// The full chains exceed the share.
+template <BatchSource Source>
+void ThreadCache<Source>::Overflow() {
+  const auto idle_limit = static_cast<uint64_t>(cached_bytes_);
+  const bool had_its_chance = clock_.allocated_bytes() - allocated_at_collection_ >= idle_limit;
+  if (had_its_chance) Collect();
+  if (cached_bytes_ <= share_.limit() || context_->budget->Grow(share_) || had_its_chance) return;
+  Collect();
 }
 
 template <BatchSource Source>
@@ -337,19 +349,25 @@ void ThreadCache<Source>::FreeSlow(void* object, uint8_t c) {
 
 template <BatchSource Source>
 bool ThreadCache<Source>::Holds(const void* object, uint8_t c) const {
-  const ObjectReference wanted = ReferenceTo(object);
-  const auto contains = [&](Chain chain) {
-    for (; chain.count > 0; --chain.count) {
-      if (chain.head == wanted) return true;
-      if (!context_->codec->InWindow(chain.head)) return false;
-      chain.head = context_->codec->Next(ObjectAt(chain.head));
-    }
-    return false;
-  };
   const ClassState& state = states_[c];
-  if (contains({heads_[c], static_cast<uint32_t>(state.capacity - room_[c])})) return true;
+  const Chain current{heads_[c], static_cast<uint32_t>(state.capacity - room_[c])};
+  if (ChainHolds(current, object, c)) return true;
   for (uint32_t i = 0; i < state.full.size(); ++i) {
-    if (contains(state.full.at(i))) return true;
+    if (ChainHolds(state.full.at(i), object, c)) return true;
+  }
+  return false;
+}
+
+// Follows no link that does not lead to an object of class `c`, for the owner may change the list
+// meanwhile.
+template <BatchSource Source>
+bool ThreadCache<Source>::ChainHolds(Chain chain, const void* object, uint8_t c) const {
+  for (; chain.count > 0; --chain.count) {
+    void* element = ObjectAt(chain.head);
+    if (element == object) return true;
+    const Span* span = context_->page_map->FindInUse(element);
+    if (span == nullptr || span->size_class != c) return false;
+    chain.head = context_->codec->Next(element);
   }
   return false;
 }
@@ -358,11 +376,13 @@ template <BatchSource Source>
 void ThreadCache<Source>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = state.low_water;
-  for (uint32_t i = 0; i < (unused + 1) / 2; ++i) {
-    const Chain chain = state.full.RemoveOldest();
+  const uint32_t returned = (unused + 1) / 2;
+  for (uint32_t i = 0; i < returned; ++i) {
+    const Chain chain = state.full.at(i);
     cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
     source(c).Insert(chain);
   }
+  state.full.DropOldest(returned);
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   state.low_water = static_cast<uint16_t>(state.full.size());
   // A list whose head did not change since the last collection was most likely not used.
@@ -377,6 +397,7 @@ void ThreadCache<Source>::CollectClass(uint8_t c) {
 template <BatchSource Source>
 void ThreadCache<Source>::Collect() {
   ForEachUsedClass([this](uint8_t c) { CollectClass(c); });
+  allocated_at_collection_ = clock_.allocated_bytes();
 }
 
 template <BatchSource Source>
@@ -413,7 +434,7 @@ void ThreadCache<Source>::CheckInvariants() const {
     TCMALLOC_CHECK_LE(0, room_[c]);
     TCMALLOC_CHECK_LE(room_[c], state.capacity);
     TCMALLOC_CHECK_LE(state.capacity, Batch(c));
-    TCMALLOC_CHECK_LE(state.full.size(), MaxChains(c));
+    TCMALLOC_CHECK_LE(state.low_water, state.full.size());
     ObjectReference reference = heads_[c];
     for (int length = state.capacity - room_[c]; length > 0; --length) {
       reference = context_->codec->Next(ObjectAt(reference));

@@ -8,42 +8,6 @@
 
 namespace tcmalloc {
 
-void FreeSpans::Insert(Span* span) {
-  const uintptr_t length = span->length.pages();
-  total_ += span->length;
-  if (length < kLists) {
-    lists_[length].PushFront(span);
-    Mark(length);
-  } else {
-    long_.Insert(span);
-    ++long_count_;
-  }
-}
-
-void FreeSpans::Remove(Span* span) {
-  const uintptr_t length = span->length.pages();
-  total_ -= span->length;
-  if (length < kLists) {
-    lists_[length].Remove(span);
-    if (lists_[length].empty()) Unmark(length);
-  } else {
-    long_.Remove(span);
-    --long_count_;
-  }
-}
-
-Span* FreeSpans::BestFit(Length n) const {
-  if (n.pages() < kLists) {
-    size_t word = n.pages() / kWordBits;
-    uint64_t bits = nonempty_[word] & (~uint64_t{0} << (n.pages() % kWordBits));
-    while (bits == 0 && ++word < kWords) bits = nonempty_[word];
-    if (bits != 0) {
-      return lists_[word * kWordBits + static_cast<size_t>(std::countr_zero(bits))].front();
-    }
-  }
-  return long_.BestFit(n);
-}
-
 Span* FreeSpans::Longest() const {
   if (!long_.empty()) return long_.Longest();
   for (size_t word = kWords; word-- > 0;) {

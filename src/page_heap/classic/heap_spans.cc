@@ -26,15 +26,15 @@ Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePag
 Span* HeapSpans::Find(Span::State state, Length n, Length alignment) const {
   const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
   Span* span = spans.BestFit(n);
-  if (span == nullptr || Fits(span, n, alignment)) return span;
+  if (span == nullptr || alignment == kOnePage || Fits(span, n, alignment)) return span;
   return spans.BestFit(LengthForAny(n, alignment));
 }
 
 Span* HeapSpans::Take(Span* span, Length n, Length alignment) {
   list(span->state).Remove(span);
-  const Length head_length = AlignedStart(span, alignment) - span->first;
-  if (head_length > Length(0)) {
-    Span* head = SplitHead(span, head_length);
+  const PageId start = AlignedStart(span, alignment);
+  if (start != span->first) {
+    Span* head = SplitHead(span, start - span->first);
     if (head == nullptr) {
       Settle(span);
       return nullptr;

@@ -86,7 +86,7 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_SKIP_SBRK=maybe",
       "TCMALLOC_SKIP_MMAP=2",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
-      "TCMALLOC_AGGRESSIVE_DECOMMIT=\x01\x02",
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=\tperhaps",
       "MALLOCSTATS=loud",
   };
   for (const std::string& setting : settings) {

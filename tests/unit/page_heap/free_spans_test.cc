@@ -38,7 +38,7 @@ TEST_F(FreeSpansTest, EmptyHasNothing) {
 TEST_F(FreeSpansTest, BestFitForEveryLength) {
   // Lengths on both sides of each border: words of bits, and lists against tree.
   std::deque<Span*> spans;
-  for (uintptr_t length : {1, 3, 62, 63, 64, 65, 126, 127, 128, 129, 500}) {
+  for (uintptr_t length : {1u, 3u, 62u, 63u, 64u, 65u, 126u, 127u, 128u, 129u, 500u}) {
     spans.push_back(Insert(length));
   }
   size_t expected = 0;
@@ -50,7 +50,7 @@ TEST_F(FreeSpansTest, BestFitForEveryLength) {
 }
 
 TEST_F(FreeSpansTest, EmptiedListsAreNotFound) {
-  for (uintptr_t length : {1, 63, 64, 127, 128}) {
+  for (uintptr_t length : {1u, 63u, 64u, 127u, 128u}) {
     Span* span = Insert(length);
     Span* twin = Insert(length);
     free_.Remove(span);

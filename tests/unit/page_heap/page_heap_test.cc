@@ -188,7 +188,7 @@ TEST_F(PageHeapTest, RecordsAreRecycled) {
 TEST_F(PageHeapTest, AlignedSpansAreAligned) {
   heap_->set_growth(Length(64));
   for (uintptr_t alignment = 1; alignment <= 4096; alignment *= 2) {
-    for (uintptr_t n : {1, 3, 200}) {
+    for (uintptr_t n : {1u, 3u, 200u}) {
       New(1);
       Span* span = heap_->NewAligned(Length(n), Length(alignment));
       ASSERT_NE(span, nullptr);

@@ -30,7 +30,7 @@ TEST(ReleasePacer, StartsAtTheDefaultRate) {
 
 TEST(ReleasePacer, ReleasesRatePagesPerThousandFreed) {
   for (double rate : {0.5, 1.0, 3.0, 10.0}) {
-    for (uint64_t chunk : {1, 7, 100}) {
+    for (uint64_t chunk : {1u, 7u, 100u}) {
       ReleasePacer pacer;
       pacer.set_rate(rate);
       const auto released = static_cast<double>(Released(&pacer, 1'000'000, chunk));

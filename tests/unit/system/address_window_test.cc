@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/bits.h"
-#include "system/random.h"
+#include "base/random.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -114,7 +114,7 @@ TEST_F(AddressWindowTest, UnreadableLimitIsNone) {
 TEST(HintStartTest, StaysInItsBounds) {
   for (uintptr_t limit = kGiB / 2; limit <= 64 * kLargestWindow; limit *= 2) {
     for (uint64_t i = 0; i < 2000; ++i) {
-      const uintptr_t hint = ChooseHintStart(limit, MixBits(i));
+      const uintptr_t hint = ChooseHintStart(limit, NextRandom(i));
       if (limit < 8 * kGiB) {
         ASSERT_EQ(hint, 0u);
         continue;
@@ -132,7 +132,7 @@ TEST(HintStartTest, StaysInItsBounds) {
 
 TEST(HintStartTest, IsRandomAndReachesItsBounds) {
   std::set<uintptr_t> hints;
-  for (uint64_t i = 0; i < 1000; ++i) hints.insert(ChooseHintStart(kLargestWindow, MixBits(i)));
+  for (uint64_t i = 0; i < 1000; ++i) hints.insert(ChooseHintStart(kLargestWindow, NextRandom(i)));
   EXPECT_GT(hints.size(), 950u);
   EXPECT_LT(*hints.begin(), 140 * kGiB);
   EXPECT_GT(*hints.rbegin(), 500 * kGiB);

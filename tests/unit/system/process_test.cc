@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <set>
 
@@ -46,14 +45,6 @@ TEST_F(ProcessTest, PageSizeIsTheKernels) {
   system_calls.getauxval = [](unsigned long) -> unsigned long { return 0; };
   EXPECT_EQ(KernelPageSize(), 4096u);
   EXPECT_FALSE(IsSecureProcess());
-}
-
-TEST_F(ProcessTest, MixBitsSpreadsSingleBits) {
-  for (uint64_t i = 0; i < 64; ++i) {
-    const int changed = std::popcount(MixBits(12345) ^ MixBits(12345 ^ uint64_t{1} << i));
-    EXPECT_GT(changed, 12);
-    EXPECT_LT(changed, 52);
-  }
 }
 
 TEST_F(ProcessTest, SeedsDifferBySaltAndStayTheSameInAProcess) {

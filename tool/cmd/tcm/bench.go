@@ -32,7 +32,7 @@ type benchFlags struct {
 	out, json             string
 	from                  []string
 	list, details         bool
-	programs              string
+	build                 string
 }
 
 func newBench() *cobra.Command {
@@ -61,7 +61,7 @@ func newBench() *cobra.Command {
 	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these results.json, joined")
 	set.BoolVar(&flags.list, "list", false, "show workloads and allocators, run nothing")
 	set.BoolVar(&flags.details, "details", false, "print every figure, not only ratios")
-	set.StringVar(&flags.programs, "programs", "", "folder of the workloads' programs (default: build/release/bin/workloads)")
+	set.StringVar(&flags.build, "build", "", "the build that has the workloads (default: build/release)")
 	return command
 }
 
@@ -74,7 +74,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 		if err != nil {
 			return err
 		}
-		return report(command, flags, flags.out, results)
+		return reportBench(command, flags, flags.out, results)
 	}
 	checkout, err := project.Find(rootFlag(command))
 	if err != nil {
@@ -103,7 +103,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if len(results.Workloads) == 0 {
 		return runErr
 	}
-	return errors.Join(runErr, report(command, flags, out, results))
+	return errors.Join(runErr, reportBench(command, flags, out, results))
 }
 
 // newPlan returns nothing where only a list was asked for.
@@ -120,7 +120,7 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return nil, printLists(command.OutOrStdout(), flags.json == "-", workloads, allocators)
 	}
 	plan := &bench.Plan{
-		Programs: flags.programs,
+		Build: bench.Build(flags.build),
 		Settings: bench.Settings{
 			Runs: flags.runs, Repeats: flags.repeats, TimeoutSeconds: flags.timeout.Seconds(),
 			Baseline: flags.baseline, NoiseLimit: bench.NoiseLimit,
@@ -128,8 +128,8 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		Progress: command.ErrOrStderr(),
 		Live:     isTerminal(os.Stderr),
 	}
-	if plan.Programs == "" {
-		plan.Programs = checkout.WorkloadPrograms()
+	if plan.Build == "" {
+		plan.Build = bench.Build(checkout.ReleaseBuild())
 	}
 	if plan.Workloads, err = bench.SelectWorkloads(workloads, flags.workloads); err != nil {
 		return nil, err
@@ -141,8 +141,12 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return nil, err
 	}
 	warnOfMissing(command.ErrOrStderr(), flags, allocators)
-	if err := plan.CheckPrograms(); err != nil {
+	absent, err := plan.CheckPrograms()
+	if err != nil {
 		return nil, err
+	}
+	if len(absent) > 0 {
+		fmt.Fprintf(command.ErrOrStderr(), "without %s: not installed\n", strings.Join(absent, ", "))
 	}
 	plan.Launcher, err = launch.Find(rootFlag(command))
 	return plan, err
@@ -225,8 +229,8 @@ func outFolder(asked string, checkout project.Checkout) (string, error) {
 	return asked, os.MkdirAll(asked, 0o755)
 }
 
-// report prints the table and, where there is a folder, fills it.
-func report(command *cobra.Command, flags *benchFlags, out string, results *bench.Results) error {
+// reportBench prints the table and, where there is a folder, fills it.
+func reportBench(command *cobra.Command, flags *benchFlags, out string, results *bench.Results) error {
 	output := command.OutOrStdout()
 	if flags.json == "-" {
 		if err := writeJSON(output, results); err != nil {

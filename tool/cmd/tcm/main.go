@@ -19,15 +19,24 @@ import (
 // exitUsage is the exit status for a command that could not begin; env and nohup use it so.
 const exitUsage = 125
 
+// exitInterrupted is the exit status for a command that was called off.
+const exitInterrupted = 130
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	watched := []os.Signal{syscall.SIGTERM}
+	// To watch a signal ends that it is ignored, and tcm run hands that state on to the program.
+	if !signal.Ignored(os.Interrupt) {
+		watched = append(watched, os.Interrupt)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), watched...)
 	defer stop()
 	err := newRoot().ExecuteContext(ctx)
 	if err == nil {
 		return
 	}
 	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
+		fmt.Fprintln(os.Stderr, "tcm: interrupted")
+		os.Exit(exitInterrupted)
 	}
 	fmt.Fprintln(os.Stderr, "tcm:", err)
 	var notStarted *runner.StartError
@@ -46,7 +55,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newBench(), newPeers(), newVersion())
+	root.AddCommand(newRun(), newRunReport(), newDemo(), newBench(), newPeers(), newVersion())
 	return root
 }
 

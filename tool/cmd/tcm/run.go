@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,8 +22,10 @@ func newRun() *cobra.Command {
 		Long: "Runs PROGRAM with TCMalloc preloaded. Its standard streams, exit status and signals are its own;\n" +
 			"a short report goes to standard error at the end.",
 		Example: "  tcm run sqlite3 data.db 'select count(*) from t'\n  tcm run --json -- python3 script.py",
-		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, program []string) error {
+			if len(program) == 0 {
+				return errors.New("no program to run; usage: tcm " + command.Use)
+			}
 			path, err := project.Library(library, rootFlag(command))
 			if err != nil {
 				return err

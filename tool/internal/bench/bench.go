@@ -9,8 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +22,8 @@ type Plan struct {
 	Workloads  []Workload
 	Allocators []Allocator
 	Settings   Settings
-	// Programs is the folder of the workloads' programs.
-	Programs string
-	Launcher string
+	Build      Build
+	Launcher   string
 	// Progress gets one line for each workload.
 	Progress io.Writer
 	// Live says that Progress is a terminal, on which a line may be rewritten.
@@ -34,21 +32,30 @@ type Plan struct {
 	Checkpoint func(*Results) error
 }
 
-// CheckPrograms makes sure that every workload's program is there.
-func (p *Plan) CheckPrograms() error {
-	missing := map[string]bool{}
-	var names []string
+// CheckPrograms leaves optional workloads out whose programs are not installed, and returns their
+// names; any other missing program is an error.
+func (p *Plan) CheckPrograms() ([]string, error) {
+	var present []Workload
+	var absent, unbuilt []string
 	for _, workload := range p.Workloads {
-		info, err := os.Stat(filepath.Join(p.Programs, workload.Program))
-		if (err != nil || !info.Mode().IsRegular()) && !missing[workload.Program] {
-			missing[workload.Program] = true
-			names = append(names, workload.Program)
+		missing := p.Build.Missing(workload)
+		switch {
+		case missing == "":
+			present = append(present, workload)
+		case workload.Optional:
+			absent = append(absent, workload.Name)
+		case !slices.Contains(unbuilt, missing):
+			unbuilt = append(unbuilt, missing)
 		}
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("%s: not built: %s; build the release preset", p.Programs, strings.Join(names, ", "))
+	if len(unbuilt) > 0 {
+		return nil, fmt.Errorf("not there: %s; build the release preset", strings.Join(unbuilt, ", "))
 	}
-	return nil
+	if len(present) == 0 {
+		return nil, fmt.Errorf("none of the chosen workloads has its program here: %s", strings.Join(absent, ", "))
+	}
+	p.Workloads = present
+	return absent, nil
 }
 
 // Run runs the plan. When the context is done it returns what it has, marked as incomplete,
@@ -141,7 +148,7 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 	}
 	var output, complaints lastBytes
 	result, err := launch.Run(ctx, p.Launcher, launch.Command{
-		Program:   append([]string{filepath.Join(p.Programs, workload.Program)}, workload.Args...),
+		Program:   p.Build.Words(workload),
 		Variables: allocator.environment(),
 		Output:    &output,
 		Errors:    &complaints,
@@ -163,9 +170,11 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 		}
 		return Sample{Failure: failure}, nil
 	}
-	sample, err := newSample(result, output.data)
-	if err != nil {
-		return Sample{Failure: err.Error()}, nil
+	sample := newSample(result)
+	if workload.Program != "" {
+		if err := sample.add(output.data); err != nil {
+			return Sample{Failure: err.Error()}, nil
+		}
 	}
 	sample.Noise = noiseBetween(before, after, result.User()+result.System(), result.Wall())
 	return sample, nil
@@ -190,20 +199,24 @@ func (a Allocator) environment() map[string]string {
 	return variables
 }
 
-// newSample joins what the launcher measured with what the workload says of itself: a JSON object
-// on the last line of its output, of which seconds, cpu_seconds and ops have a meaning here.
-func newSample(result launch.Result, output []byte) (Sample, error) {
-	line := lastLine(output)
-	var said map[string]any
-	if err := json.Unmarshal([]byte(line), &said); err != nil {
-		return Sample{}, fmt.Errorf("no JSON object in the last line of output: %q", line)
-	}
-	sample := Sample{
+// newSample has what the launcher measured.
+func newSample(result launch.Result) Sample {
+	return Sample{
 		Seconds:      result.Wall().Seconds(),
 		CPUSeconds:   (result.User() + result.System()).Seconds(),
 		WallSeconds:  result.Wall().Seconds(),
 		PeakResident: float64(result.MaxRSS()),
 		Faults:       float64(result.MinorFaults + result.MajorFaults),
+	}
+}
+
+// add adds what a workload says of itself: a JSON object on the last line of its output, of which
+// seconds, cpu_seconds and ops have a meaning here.
+func (s *Sample) add(output []byte) error {
+	line := lastLine(output)
+	var said map[string]any
+	if err := json.Unmarshal([]byte(line), &said); err != nil {
+		return fmt.Errorf("no JSON object in the last line of output: %q", line)
 	}
 	for name, value := range said {
 		number, isNumber := value.(float64)
@@ -211,19 +224,19 @@ func newSample(result launch.Result, output []byte) (Sample, error) {
 		case !isNumber:
 			continue
 		case name == "seconds":
-			sample.Seconds = number
+			s.Seconds = number
 		case name == "cpu_seconds":
-			sample.CPUSeconds = number
+			s.CPUSeconds = number
 		case name == "ops":
-			sample.Ops = number
+			s.Ops = number
 		default:
-			if sample.Extra == nil {
-				sample.Extra = map[string]float64{}
+			if s.Extra == nil {
+				s.Extra = map[string]float64{}
 			}
-			sample.Extra[name] = number
+			s.Extra[name] = number
 		}
 	}
-	return sample, nil
+	return nil
 }
 
 // lastBytes keeps the end of what is written to it; the last line of a workload is what counts.

@@ -20,6 +20,9 @@ const tTest1 = "t-test1"
 // ratios, its geometric mean.
 const manyInFamily = 12
 
+// worthALine is the number of points from which on a line says something.
+const worthALine = 3
+
 // WriteCharts writes all charts that the results allow into a folder and returns their paths.
 func (r *Results) WriteCharts(folder string) ([]string, error) {
 	charts := []struct {
@@ -92,7 +95,10 @@ func (r *Results) summaryChart() []byte {
 			}
 			made.Bars = append(made.Bars, bar)
 		}
-		sort.SliceStable(made.Bars, func(i, j int) bool { return made.Bars[i].Value < made.Bars[j].Value })
+		// Written so that NaN, which is less than nothing, goes to the end.
+		sort.SliceStable(made.Bars, func(i, j int) bool {
+			return made.Bars[i].Value < made.Bars[j].Value || !math.IsNaN(made.Bars[i].Value) && math.IsNaN(made.Bars[j].Value)
+		})
 		return made
 	}
 	return chart.Bars{
@@ -212,7 +218,7 @@ func (r *Results) tTest1Grid() (points map[gridPoint]*WorkloadResult, threads []
 // for each number of threads.
 func (r *Results) bySizeChart() []byte {
 	points, threads, sizes := r.tTest1Grid()
-	if len(sizes) < 2 {
+	if len(sizes) < worthALine {
 		return nil
 	}
 	made := chart.Lines{
@@ -243,7 +249,7 @@ func (r *Results) bySizeChart() []byte {
 // one panel for each maximum size.
 func (r *Results) byThreadsChart() []byte {
 	points, threads, sizes := r.tTest1Grid()
-	if len(threads) < 2 {
+	if len(threads) < worthALine {
 		return nil
 	}
 	made := chart.Lines{
@@ -256,7 +262,7 @@ func (r *Results) byThreadsChart() []byte {
 		made.X = append(made.X, float64(count))
 	}
 	for _, size := range sizes {
-		panel := chart.Panel{Title: "sizes to " + text.Bytes(int64(size))}
+		panel := chart.Panel{Title: "sizes to " + chart.SizeLabel(size) + " bytes"}
 		for i, allocator := range r.Allocators {
 			line := chart.Line{Series: i}
 			for _, count := range threads {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -15,10 +16,16 @@ import (
 
 // Workload is one entry of the list of workloads: a program with its arguments.
 type Workload struct {
-	Name        string   `json:"name"`
-	Family      string   `json:"family"`
-	Program     string   `json:"program"`
-	Args        []string `json:"args"`
+	Name   string `json:"name"`
+	Family string `json:"family"`
+	// Program is one of the benchmark's own; its last line of output is a JSON object.
+	Program string `json:"program,omitempty"`
+	// Command is a real program with arguments, where there is no Program; it is measured from
+	// outside only.
+	Command []string `json:"command,omitempty"`
+	Args    []string `json:"args"`
+	// Optional workloads are left out where their program is not installed.
+	Optional    bool     `json:"optional,omitempty"`
 	Threads     int      `json:"threads"`
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
@@ -60,6 +67,48 @@ func (w Workload) Argument(name string) (int64, bool) {
 	return 0, false
 }
 
+// Build is the folder of a build of the project, which has the programs of workloads and their
+// data.
+type Build string
+
+// dataWord stands for the folder of data in the words of a workload.
+const dataWord = "{data}"
+
+// Words returns the command line of a workload.
+func (b Build) Words(workload Workload) []string {
+	words := append(append([]string{}, workload.Command...), workload.Args...)
+	if workload.Program != "" {
+		words = append([]string{b.program(workload.Program)}, words...)
+	}
+	for i, word := range words {
+		words[i] = strings.ReplaceAll(word, dataWord, filepath.Join(string(b), "bench-data"))
+	}
+	return words
+}
+
+func (b Build) program(name string) string {
+	return filepath.Join(string(b), "bin", "workloads", name)
+}
+
+// Missing returns the program that a workload needs and that is not there, or nothing.
+func (b Build) Missing(workload Workload) string {
+	name := realProgram(b.Words(workload))
+	if _, err := exec.LookPath(name); err != nil {
+		return name
+	}
+	return ""
+}
+
+// realProgram skips env and its settings.
+func realProgram(words []string) string {
+	for i, word := range words {
+		if word != "env" && !strings.Contains(word, "=") {
+			return words[i]
+		}
+	}
+	return words[0]
+}
+
 // LoadWorkloads reads the list of workloads.
 func LoadWorkloads(file string) ([]Workload, error) {
 	data, err := os.ReadFile(file)
@@ -85,7 +134,9 @@ func parseWorkloads(data []byte) ([]Workload, error) {
 			return nil, fmt.Errorf("%q is no name for a workload", workload.Name)
 		case seen[workload.Name]:
 			return nil, fmt.Errorf("workload %q is named twice", workload.Name)
-		case workload.Program == "" || filepath.Base(workload.Program) != workload.Program:
+		case (workload.Program == "") == (len(workload.Command) == 0):
+			return nil, fmt.Errorf("workload %q needs either a program or a command", workload.Name)
+		case workload.Program != "" && filepath.Base(workload.Program) != workload.Program:
 			return nil, fmt.Errorf("workload %q: %q is no name of a program", workload.Name, workload.Program)
 		}
 		seen[workload.Name] = true

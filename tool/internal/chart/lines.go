@@ -108,7 +108,7 @@ func (l Lines) drawX(c *canvas, horizontal scale, bottom float64) {
 
 func (l Lines) xLabel(value float64) string {
 	if l.Bytes {
-		return sizeLabel(value)
+		return SizeLabel(value)
 	}
 	return fmt.Sprintf("%g", value)
 }

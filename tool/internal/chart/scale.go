@@ -78,8 +78,8 @@ func ratioTicks(low, high float64) []tickMark {
 	return ticks
 }
 
-// sizeLabel writes a number of bytes in the shortest binary unit.
-func sizeLabel(bytes float64) string {
+// SizeLabel writes a number of bytes in the binary unit that makes it short: 4K is 4096.
+func SizeLabel(bytes float64) string {
 	units := []string{"", "K", "M", "G"}
 	unit := 0
 	for ; bytes >= 1024 && unit+1 < len(units); unit++ {

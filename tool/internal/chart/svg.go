@@ -55,14 +55,18 @@ const (
 // colors are told apart by most eyes; the first is for the strong series.
 var colors = []string{
 	"#d00000", "#0072b2", "#e69f00", "#009e73", "#8a4fbf", "#56b4e9", "#a0522d", "#cc79a7",
-	"#5c7c00", "#1f4e79", "#f4743b",
+	"#5c7c00", "#1f4e79", "#f4743b", "#17a2a2",
 }
 
 // Style returns the look of the series with this number; 0 is the one that the chart is about.
 func Style(name string, number int) Series {
+	color := colors[0]
+	if number > 0 {
+		color = colors[1+(number-1)%(len(colors)-1)]
+	}
 	return Series{
 		Name:   name,
-		Color:  colors[number%len(colors)],
+		Color:  color,
 		Mark:   Mark(number % int(markCount)),
 		Strong: number == 0,
 	}

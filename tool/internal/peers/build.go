@@ -188,7 +188,9 @@ func (s *Set) openLog(peer Peer) (*os.File, error) {
 // inputs is a digest of everything in the checkout that a peer is built from.
 func (s *Set) inputs(peer Peer) (string, error) {
 	digest := sha256.New()
-	if err := json.NewEncoder(digest).Encode(peer); err != nil {
+	described := peer
+	described.Title, described.Version, described.How = "", "", ""
+	if err := json.NewEncoder(digest).Encode(described); err != nil {
 		return "", err
 	}
 	files := append([]string{"probe.cc"}, peer.Sources...)

@@ -80,8 +80,8 @@ func (c Checkout) Path(names ...string) string {
 // Workloads is the list of the benchmark's programs.
 func (c Checkout) Workloads() string { return c.Path("bench", "workloads", "workloads.json") }
 
-// WorkloadPrograms is the folder of the benchmark's built programs.
-func (c Checkout) WorkloadPrograms() string { return c.Path("build", "release", "bin", "workloads") }
+// ReleaseBuild is the folder of the build that is measured.
+func (c Checkout) ReleaseBuild() string { return c.Path("build", "release") }
 
 // PeerSources is the folder that says how to obtain the other allocators.
 func (c Checkout) PeerSources() string { return c.Path("bench", "peers") }

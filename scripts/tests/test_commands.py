@@ -1,0 +1,84 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""What ./run, ./test and the shell checks say to bad input."""
+
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+from tree import TreeTest
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+LICENCE = "// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0\n"
+
+
+def run(*command) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+class RunTest(TreeTest):
+    def assert_refused(self, arguments: list[str], status: int, message: str):
+        result = run(PROJECT / "run", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertIn(message, result.stderr)
+
+    def test_refuses_a_command_that_is_not_found(self):
+        self.assert_refused(["no-such-command"], 127, "no-such-command: command not found")
+
+    def test_refuses_a_path_that_does_not_exist(self):
+        self.assert_refused([str(self.root / "gone")], 127, "gone: no such file")
+
+    def test_refuses_what_cannot_be_executed(self):
+        plain_file = self.write("plain", "text\n")
+        self.assert_refused([str(plain_file)], 126, "plain: not executable")
+        self.assert_refused([str(self.root)], 126, "is a directory")
+
+    def test_refuses_an_unknown_option(self):
+        self.assert_refused(["--no-such-option"], 2, "unknown option --no-such-option")
+        self.assert_refused(["--"], 2, "no program after --")
+
+    def test_has_a_usage_text(self):
+        result = run(PROJECT / "run", "--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("usage: ./run PROGRAM", result.stdout)
+
+
+class TestCommandTest(unittest.TestCase):
+    def test_lists_its_steps(self):
+        result = run(PROJECT / "test", "--list")
+        self.assertEqual(result.returncode, 0)
+        for step in ("layers", "release", "paranoid", "clang", "asan", "ubsan", "tsan", "tool"):
+            self.assertRegex(result.stdout, rf"(?m)^{step} ")
+
+    def test_refuses_what_it_does_not_know(self):
+        for arguments in (["--no-such-option"], ["--preset", "no-such-preset"], ["--preset"]):
+            with self.subTest(arguments):
+                self.assertEqual(run(PROJECT / "test", *arguments).returncode, 2)
+
+
+@unittest.skipUnless(shutil.which("clang-format-19"), "clang-format-19 is missing")
+class CheckFormatTest(TreeTest):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(PROJECT / "scripts", self.root / "scripts")
+        shutil.copy(PROJECT / ".clang-format", self.root)
+        shutil.rmtree(self.root / "scripts/tests")
+
+    def check(self, *arguments) -> int:
+        return run(self.root / "scripts/check_format.sh", *arguments).returncode
+
+    def test_finds_and_mends_a_badly_formatted_file(self):
+        source = self.write("src/base/x.cc", LICENCE + "int  f( ) ;\n")
+        self.assertEqual(self.check(), 1)
+        self.assertEqual(self.check("--fix"), 0)
+        self.assertEqual(source.read_text(), LICENCE + "int f();\n")
+        self.assertEqual(self.check(), 0)
+
+    @unittest.skipUnless(shutil.which("go"), "Go is missing")
+    def test_finds_a_badly_formatted_go_file(self):
+        self.write("tool/x.go", LICENCE + "package x\nvar  y int\n")
+        self.assertEqual(self.check(), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Measures the instructions of a pair of malloc and free with callgrind and bounds them.
+
+The probe runs N and 2N pairs, so that start-up cancels out, with the library and with functions
+that only return, so that the loop cancels out.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PAIRS = 50_000
+SIZES = (16, 100)
+# The two return instructions of the stubs.
+STUB_INSTRUCTIONS = 2
+SKIPPED = 77
+
+
+def count_instructions(probe, pairs, size, library):
+    variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    variables["LD_PRELOAD"] = str(library)
+    with tempfile.NamedTemporaryFile(prefix="tcm_callgrind_") as profile:
+        subprocess.run(
+            ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={profile.name}",
+             str(probe), str(pairs), str(size)],
+            check=True, env=variables, timeout=300)
+        summary = re.search(r"^(?:summary|totals): (\d+)", pathlib.Path(profile.name).read_text(),
+                            re.MULTILINE)
+    return int(summary.group(1))
+
+
+def instructions_per_round(probe, size, library):
+    once = count_instructions(probe, PAIRS, size, library)
+    twice = count_instructions(probe, 2 * PAIRS, size, library)
+    return (twice - once) / PAIRS
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--probe", type=pathlib.Path, required=True)
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--limit", type=float, default=40, help="instructions per pair")
+    arguments = parser.parse_args()
+    if not shutil.which("valgrind"):
+        print("skipped: valgrind is not installed")
+        return SKIPPED
+    loop = instructions_per_round(arguments.probe, "stub", arguments.library)
+    failed = False
+    for size in SIZES:
+        pair = instructions_per_round(arguments.probe, size, arguments.library)
+        pair += STUB_INSTRUCTIONS - loop
+        print(f"malloc({size}) and free: {pair:.2f} instructions, allowed are {arguments.limit:g}")
+        # What the few pairs that miss add is well under half an instruction per pair.
+        failed |= round(pair) > arguments.limit
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

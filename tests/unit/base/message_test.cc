@@ -1,0 +1,169 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "base/message.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "base/check.h"
+
+namespace tcmalloc {
+namespace {
+
+template <typename T>
+std::string Text(const T& value) {
+  Message message;
+  message << value;
+  return std::string(message.view());
+}
+
+std::string Fixed(double value) {
+  Message message;
+  message.AppendFixed(value);
+  return std::string(message.view());
+}
+
+TEST(MessageTest, Numbers) {
+  EXPECT_EQ(Text(uint64_t{0}), "0");
+  EXPECT_EQ(Text(std::numeric_limits<uint64_t>::max()), "18446744073709551615");
+  EXPECT_EQ(Text(std::numeric_limits<int64_t>::max()), "9223372036854775807");
+  EXPECT_EQ(Text(std::numeric_limits<int64_t>::min()), "-9223372036854775808");
+  EXPECT_EQ(Text(-1), "-1");
+  EXPECT_EQ(Text(4000000000u), "4000000000");
+}
+
+TEST(MessageTest, OtherValues) {
+  EXPECT_EQ(Text("text"), "text");
+  EXPECT_EQ(Text(std::string_view("a\0b", 3)), std::string("a\0b", 3));
+  EXPECT_EQ(Text(true), "true");
+  EXPECT_EQ(Text(false), "false");
+  EXPECT_EQ(Text(reinterpret_cast<void*>(0)), "0x0");
+  EXPECT_EQ(Text(reinterpret_cast<void*>(0x7f00deadbeef)), "0x7f00deadbeef");
+  EXPECT_EQ(Text(reinterpret_cast<void*>(UINTPTR_MAX)), "0xffffffffffffffff");
+}
+
+TEST(MessageTest, FixedHasThreeDecimals) {
+  EXPECT_EQ(Fixed(0), "0.000");
+  EXPECT_EQ(Fixed(1.5), "1.500");
+  EXPECT_EQ(Fixed(1.0625), "1.062");
+  EXPECT_EQ(Fixed(0.0078125), "0.007");
+  EXPECT_EQ(Fixed(-2.25), "-2.250");
+  EXPECT_EQ(Fixed(123456789.875), "123456789.875");
+}
+
+TEST(MessageTest, CutsWhatDoesNotFit) {
+  Message message;
+  message << std::string(Message::kCapacity - 3, 'x') << 123456 << "more" << uint64_t{7};
+  EXPECT_EQ(message.view(), std::string(Message::kCapacity - 3, 'x') + "123");
+  message << "";
+  EXPECT_EQ(message.view().size(), Message::kCapacity);
+}
+
+class PipeTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::pipe(ends_), 0); }
+  ~PipeTest() override {
+    ::close(ends_[0]);
+    CloseWriter();
+  }
+  void CloseWriter() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+  std::string ReadAll() {
+    std::string text;
+    char buffer[4096];
+    ssize_t count = 0;
+    while ((count = ::read(ends_[0], buffer, sizeof(buffer))) > 0) {
+      text.append(buffer, static_cast<size_t>(count));
+    }
+    return text;
+  }
+
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(PipeTest, WriteLineAddsOneNewline) {
+  Message message;
+  message << "a line";
+  message.WriteLine(ends_[1]);
+  Message full;
+  full << std::string(2 * Message::kCapacity, 'x');
+  full.WriteLine(ends_[1]);
+  CloseWriter();
+  EXPECT_EQ(ReadAll(), "a line\n" + std::string(Message::kCapacity, 'x') + "\n");
+}
+
+TEST_F(PipeTest, WriteAllContinuesShortWrites) {
+  // A pipe holds less than this, so the writes come in pieces.
+  const std::string text(1 << 20, 'y');
+  std::string received;
+  std::thread reader([&] { received = ReadAll(); });
+  WriteAll(ends_[1], text);
+  CloseWriter();
+  reader.join();
+  EXPECT_EQ(received, text);
+}
+
+TEST_F(PipeTest, FailedWriteKeepsErrno) {
+  errno = ENOENT;
+  WriteAll(-1, "nobody");
+  EXPECT_EQ(errno, ENOENT);
+  const int read_only = ends_[0];
+  WriteAll(read_only, "nobody");
+  EXPECT_EQ(errno, ENOENT);
+}
+
+TEST(WarnTest, GoesToStderrInOneLine) {
+  Message message;
+  message << "something " << 5;
+  ::testing::internal::CaptureStderr();
+  Warn(message);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "tcmalloc: something 5\n");
+}
+
+TEST(CheckDeathTest, CrashAborts) {
+  Message message;
+  message << "the end";
+  EXPECT_EXIT(Crash(message), ::testing::KilledBySignal(SIGABRT), "^tcmalloc: the end\n$");
+}
+
+TEST(CheckDeathTest, FailedChecksPrintConditionAndValues) {
+  const int two = 2;
+  TCMALLOC_CHECK(two == 2);
+  TCMALLOC_CHECK_EQ(two, 2);
+  TCMALLOC_CHECK_LE(two, 2);
+  EXPECT_DEATH(TCMALLOC_CHECK(two == 3), "message_test.cc:[0-9]+: check failed: two == 3");
+  EXPECT_DEATH(TCMALLOC_CHECK_EQ(two, 3), "check failed: two == 3 \\(2 vs 3\\)");
+  EXPECT_DEATH(TCMALLOC_CHECK_LE(two, 1), "check failed: two <= 1 \\(2 vs 1\\)");
+}
+
+TEST(CheckDeathTest, DebugChecksFollowTheLevel) {
+  const int two = 2;
+  if (kDebugChecks) {
+    EXPECT_DEATH(TCMALLOC_DCHECK(two == 3), "check failed");
+    EXPECT_DEATH(TCMALLOC_DCHECK_EQ(two, 3), "2 vs 3");
+    EXPECT_DEATH(TCMALLOC_DCHECK_LE(two, 1), "2 vs 1");
+  } else {
+    TCMALLOC_DCHECK(two == 3);
+    TCMALLOC_DCHECK_EQ(two, 3);
+    TCMALLOC_DCHECK_LE(two, 1);
+  }
+}
+
+TEST(CheckTest, EvaluatesItsOperandsOnce) {
+  int calls = 0;
+  const auto next = [&] { return ++calls; };
+  TCMALLOC_CHECK_EQ(next(), 1);
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace tcmalloc

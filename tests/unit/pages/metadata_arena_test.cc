@@ -1,0 +1,146 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "pages/metadata_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_metadata.h"
+#include "pages/span.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+class MetadataArenaTest : public ::testing::Test {
+ protected:
+  FakeMetadata metadata_;
+  MetadataArena arena_{FakeMetadata::Source};
+};
+
+TEST_F(MetadataArenaTest, MemoryIsZeroAlignedAndDisjoint) {
+  std::mt19937_64 random(1);
+  std::map<uintptr_t, size_t> blocks;  // begin to bytes
+  size_t used = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const size_t bytes = 1 + random() % (random() % 50 == 0 ? 400'000 : 500);
+    const size_t alignment = size_t{1} << random() % 13;
+    char* memory = static_cast<char*>(arena_.Allocate(bytes, alignment));
+    ASSERT_NE(memory, nullptr);
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    ASSERT_EQ(begin % alignment, 0u);
+    ASSERT_TRUE(std::all_of(memory, memory + bytes, [](char byte) { return byte == 0; }));
+    std::memset(memory, 0x5a, bytes);
+    const auto after = blocks.lower_bound(begin);
+    if (after != blocks.end()) {
+      ASSERT_LE(begin + bytes, after->first);
+    }
+    if (after != blocks.begin()) {
+      const auto before = std::prev(after);
+      ASSERT_LE(before->first + before->second, begin);
+    }
+    blocks[begin] = bytes;
+    used += bytes;
+  }
+  EXPECT_EQ(arena_.stats().used_bytes, used);
+  EXPECT_GE(arena_.stats().mapped_bytes, used);
+}
+
+TEST_F(MetadataArenaTest, SmallRecordsShareAChunk) {
+  for (int i = 0; i < 1000; ++i) ASSERT_NE(arena_.Allocate(64, 8), nullptr);
+  EXPECT_EQ(metadata_.calls(), 1u);
+}
+
+TEST_F(MetadataArenaTest, RecordsComeInAddressOrder) {
+  char* previous = static_cast<char*>(arena_.Allocate(64, 64));
+  for (int i = 0; i < 100; ++i) {
+    char* next = static_cast<char*>(arena_.Allocate(64, 64));
+    EXPECT_EQ(next, previous + 64);
+    previous = next;
+  }
+}
+
+TEST_F(MetadataArenaTest, NullWhenTheSourceHasNoneAndGoodAgainAfterwards) {
+  metadata_.exhausted = true;
+  EXPECT_EQ(arena_.Allocate(64, 8), nullptr);
+  EXPECT_EQ(arena_.stats().mapped_bytes, 0u);
+  metadata_.exhausted = false;
+  EXPECT_NE(arena_.Allocate(64, 8), nullptr);
+  metadata_.exhausted = true;
+  EXPECT_NE(arena_.Allocate(64, 8), nullptr) << "there was room in the chunk";
+  EXPECT_EQ(arena_.Allocate(size_t{1} << 20, 8), nullptr);
+  EXPECT_NE(arena_.Allocate(64, 8), nullptr) << "there still is";
+}
+
+TEST_F(MetadataArenaTest, ThreadsGetDifferentMemory) {
+  constexpr int kThreads = 4;
+  constexpr int kRecords = 2000;
+  std::vector<std::vector<void*>> records(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& mine : records) {
+    threads.emplace_back([this, &mine] {
+      for (int i = 0; i < kRecords; ++i) mine.push_back(arena_.Allocate(48, 8));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<void*> all;
+  for (const auto& mine : records) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), size_t{kThreads} * kRecords);
+  EXPECT_FALSE(all.contains(nullptr));
+}
+
+class MetadataPoolTest : public MetadataArenaTest {
+ protected:
+  MetadataPool<Span> pool_{arena_};
+};
+
+TEST_F(MetadataPoolTest, RecordsAreFreshWhenTheyAreNew) {
+  Span* span = pool_.New();
+  span->length = Length(7);
+  span->state = Span::State::kLarge;
+  pool_.Delete(span);
+  Span* again = pool_.New();
+  EXPECT_EQ(again, span);
+  EXPECT_EQ(again->length, Length(0));
+  EXPECT_EQ(again->state, Span::State::kUnused);
+  EXPECT_FALSE(again->linked());
+}
+
+TEST_F(MetadataPoolTest, RecordsAreReusedBeforeTheArenaIsAsked) {
+  std::vector<Span*> spans;
+  for (int i = 0; i < 100; ++i) spans.push_back(pool_.New());
+  EXPECT_EQ(pool_.live(), 100u);
+  const size_t used = arena_.stats().used_bytes;
+  for (Span* span : spans) pool_.Delete(span);
+  EXPECT_EQ(pool_.live(), 0u);
+  std::set<Span*> again;
+  for (int i = 0; i < 100; ++i) again.insert(pool_.New());
+  EXPECT_EQ(again, std::set<Span*>(spans.begin(), spans.end()));
+  EXPECT_EQ(arena_.stats().used_bytes, used);
+}
+
+// Stale entries of the page map point at records that were given back, and must see their state.
+TEST_F(MetadataPoolTest, ARecordThatWasGivenBackKeepsItsState) {
+  Span* span = pool_.New();
+  const Span::State volatile& state = span->state;
+  span->state = Span::State::kLarge;
+  EXPECT_TRUE(state == Span::State::kLarge);
+  span->state = Span::State::kUnused;
+  pool_.Delete(span);
+  EXPECT_TRUE(state == Span::State::kUnused);
+}
+
+TEST_F(MetadataPoolTest, NullWithoutMemory) {
+  metadata_.exhausted = true;
+  EXPECT_EQ(pool_.New(), nullptr);
+  EXPECT_EQ(pool_.live(), 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

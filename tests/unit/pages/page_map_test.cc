@@ -1,0 +1,212 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "pages/page_map.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_metadata.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uintptr_t kPages = uintptr_t{1} << (kAddressBits - kPageShift);
+
+class PageMapTest : public ::testing::Test {
+ protected:
+  Span* NewSpan(uintptr_t first, uintptr_t length, Span::State state = Span::State::kLarge) {
+    Span& span = spans_.emplace_back();
+    span.first = PageId(first);
+    span.length = Length(length);
+    span.state = state;
+    return &span;
+  }
+
+  FakeMetadata metadata_;
+  MetadataArena arena_{FakeMetadata::Source};
+  std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>(arena_);
+
+ private:
+  std::deque<Span> spans_;
+};
+
+TEST_F(PageMapTest, NothingIsThereAtFirst) {
+  for (uintptr_t page : {uintptr_t{0}, uintptr_t{1}, kPages - 1, kPages, UINTPTR_MAX}) {
+    EXPECT_EQ(map_->Get(PageId(page)), nullptr);
+  }
+  EXPECT_EQ(metadata_.calls(), 0u);
+}
+
+TEST_F(PageMapTest, Any64BitValueMayBeLookedUp) {
+  Span* span = NewSpan(5000, 10);
+  ASSERT_TRUE(map_->Ensure(span->first, span->length));
+  map_->SetEnds(span);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1'000'000; ++i) {
+    const uint64_t value = random() >> random() % 64;
+    const Span* found = map_->FindInUse(reinterpret_cast<void*>(value));
+    ASSERT_EQ(found, PageId(value >> kPageShift) == span->first ||
+                             PageId(value >> kPageShift) == span->end() - Length(1)
+                         ? span
+                         : nullptr);
+  }
+}
+
+TEST_F(PageMapTest, SetEndsEntersFirstAndLastPage) {
+  Span* span = NewSpan(5000, 10);
+  ASSERT_TRUE(map_->Ensure(span->first, span->length));
+  map_->SetEnds(span);
+  EXPECT_EQ(map_->Get(PageId(4999)), nullptr);
+  EXPECT_EQ(map_->Get(PageId(5000)), span);
+  EXPECT_EQ(map_->Get(PageId(5001)), nullptr);
+  EXPECT_EQ(map_->Get(PageId(5009)), span);
+  EXPECT_EQ(map_->Get(PageId(5010)), nullptr);
+}
+
+TEST_F(PageMapTest, EnsureReachesOverNodesAndToTheEdges) {
+  // Leaves hold 2^12 pages and middle nodes 2^24.
+  const std::vector<std::pair<uintptr_t, uintptr_t>> ranges = {
+      {0, 1}, {4095, 2}, {(1 << 24) - 1, 2}, {(3 << 12) + 5, 3 << 12}, {kPages - 1, 1}};
+  for (const auto& [first, length] : ranges) {
+    ASSERT_TRUE(map_->Ensure(PageId(first), Length(length)));
+    for (uintptr_t page = first; page < first + length; ++page) {
+      Span* span = NewSpan(page, 1);
+      map_->Set(PageId(page), span);
+      ASSERT_EQ(map_->Get(PageId(page)), span);
+    }
+  }
+}
+
+TEST_F(PageMapTest, NoRoomBeyondTheAddressSpace) {
+  EXPECT_FALSE(map_->Ensure(PageId(kPages), Length(1)));
+  EXPECT_FALSE(map_->Ensure(PageId(kPages - 1), Length(2)));
+}
+
+TEST_F(PageMapTest, EnsureFailsWithoutMemoryAndCanBeRepeated) {
+  metadata_.exhausted = true;
+  EXPECT_FALSE(map_->Ensure(PageId(5000), Length(10)));
+  metadata_.exhausted = false;
+  EXPECT_TRUE(map_->Ensure(PageId(5000), Length(10)));
+}
+
+TEST_F(PageMapTest, FindInUseRejectsStaleEntries) {
+  Span* span = NewSpan(5000, 10);
+  ASSERT_TRUE(map_->Ensure(span->first, span->length));
+  map_->RegisterSmall(span);
+  EXPECT_EQ(map_->FindInUse(PageId(5009).start() + 17), span);
+  span->length = Length(9);
+  EXPECT_EQ(map_->FindInUse(PageId(5009).start()), nullptr);
+  span->length = Length(10);
+  for (Span::State state : {Span::State::kUnused, Span::State::kFree, Span::State::kReturned,
+                            Span::State::kInTransit}) {
+    span->state = state;
+    EXPECT_EQ(map_->FindInUse(PageId(5005).start()), nullptr);
+  }
+}
+
+class PageMapWindowTest : public PageMapTest {
+ protected:
+  static constexpr uintptr_t kWindowPages = 10'000;
+
+  PageMapWindowTest() { map_->SetWindow(table_.data(), kWindowPages << kPageShift); }
+
+  Span* NewSmall(uintptr_t first, uintptr_t length, uint8_t size_class) {
+    Span* span = NewSpan(first, length, Span::State::kSmall);
+    span->size_class = size_class;
+    EXPECT_TRUE(map_->Ensure(span->first, span->length));
+    map_->RegisterSmall(span);
+    return span;
+  }
+
+  std::vector<uint8_t> table_ = std::vector<uint8_t>(kWindowPages);
+};
+
+TEST_F(PageMapWindowTest, EveryPageOfASmallSpanIsEntered) {
+  Span* span = NewSmall(5000, 4, 9);
+  for (uintptr_t page = 4999; page <= 5004; ++page) {
+    const bool inside = span->Contains(PageId(page));
+    EXPECT_EQ(map_->window()[page], inside ? 9 : 0);
+    EXPECT_EQ(map_->Get(PageId(page)), inside ? span : nullptr);
+  }
+}
+
+TEST_F(PageMapWindowTest, UnregisteredSpanHasNoClass) {
+  Span* span = NewSmall(5000, 4, 9);
+  NewSmall(5004, 1, 3);
+  map_->UnregisterSmall(span);
+  for (uintptr_t page = 5000; page < 5004; ++page) EXPECT_EQ(map_->window()[page], 0);
+  EXPECT_EQ(map_->window()[5004], 3);
+}
+
+TEST_F(PageMapWindowTest, SpansAtAndBeyondTheLimit) {
+  NewSmall(kWindowPages - 2, 2, 9);
+  EXPECT_EQ(map_->window()[kWindowPages - 1], 9);
+  // Not in the window, and found all the same.
+  Span* beyond = NewSmall(kWindowPages, 4, 9);
+  EXPECT_EQ(map_->Get(PageId(kWindowPages + 3)), beyond);
+  map_->UnregisterSmall(beyond);
+}
+
+// Random registration against a plain map, with stale entries wherever a span has gone.
+TEST_F(PageMapWindowTest, AgreesWithAModel) {
+  std::mt19937_64 random(1);
+  std::map<uintptr_t, Span*> spans;  // by first page
+  std::vector<Span*> owner(kWindowPages, nullptr);
+  for (int step = 0; step < 20000; ++step) {
+    const uintptr_t first = random() % (kWindowPages - 40);
+    const uintptr_t length = 1 + random() % 40;
+    if (random() % 2 == 0) {
+      bool taken = false;
+      for (uintptr_t page = first; page < first + length; ++page) taken |= owner[page] != nullptr;
+      if (taken) continue;
+      Span* span = NewSmall(first, length, static_cast<uint8_t>(1 + random() % 200));
+      std::fill_n(owner.begin() + static_cast<long>(first), length, span);
+      spans[first] = span;
+    } else if (auto it = spans.lower_bound(first); it != spans.end()) {
+      Span* span = it->second;
+      map_->UnregisterSmall(span);
+      span->state = Span::State::kUnused;
+      std::fill_n(owner.begin() + static_cast<long>(it->first), span->length.pages(), nullptr);
+      spans.erase(it);
+    }
+    const uintptr_t page = random() % kWindowPages;
+    ASSERT_EQ(map_->FindInUse(PageId(page).start()), owner[page]);
+    ASSERT_EQ(map_->window()[page], owner[page] != nullptr ? owner[page]->size_class : 0);
+  }
+}
+
+TEST_F(PageMapTest, ReadersNeedNoLock) {
+  constexpr uintptr_t kFirst = uintptr_t{1} << 24;
+  constexpr uintptr_t kCount = 20'000;
+  std::atomic<uintptr_t> published{kFirst};
+  Span* span = NewSpan(kFirst, kCount);
+  std::thread reader([&] {
+    std::mt19937_64 random(1);
+    uintptr_t end = kFirst;
+    while (end < kFirst + kCount) {
+      end = published.load(std::memory_order_acquire);
+      if (end > kFirst) {
+        ASSERT_EQ(map_->Get(PageId(kFirst + random() % (end - kFirst))), span);
+      }
+      // Nodes may appear at any time under a wild pointer.
+      const Span* wild = map_->Get(PageId(kFirst + random() % kCount));
+      ASSERT_TRUE(wild == nullptr || wild == span);
+    }
+  });
+  for (uintptr_t page = kFirst; page < kFirst + kCount; ++page) {
+    ASSERT_TRUE(map_->Ensure(PageId(page), Length(1)));
+    map_->Set(PageId(page), span);
+    published.store(page + 1, std::memory_order_release);
+  }
+  reader.join();
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

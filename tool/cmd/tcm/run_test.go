@@ -1,0 +1,214 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tcm/internal/report"
+)
+
+// testTimeout ends what hangs.
+const testTimeout = time.Minute
+
+// installed is a folder with tcm, its launcher, and a library that does nothing.
+type installed struct {
+	tcm, library, temporary string
+}
+
+func build(t *testing.T, name string, words ...string) {
+	t.Helper()
+	if output, err := exec.Command(name, words...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, words, err, output)
+	}
+}
+
+func install(t *testing.T) installed {
+	t.Helper()
+	folder := t.TempDir()
+	made := installed{
+		tcm:       filepath.Join(folder, "bin", "tcm"),
+		library:   filepath.Join(folder, "lib", "libtcmalloc_minimal.so.4"),
+		temporary: filepath.Join(folder, "tmp"),
+	}
+	for _, name := range []string{"bin", "lib", "tmp"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := filepath.Join(folder, "empty.c")
+	if err := os.WriteFile(source, []byte("int nothing;\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "go", "build", "-buildvcs=false", "-o", made.tcm, ".")
+	build(t, "cc", "-shared", "-fPIC", "-o", made.library, source)
+	build(t, "cc", "-O1", "-static", "-o", filepath.Join(folder, "bin", "tcm_launch"), "../../../bench/peers/launch.c")
+	return made
+}
+
+// ended is how a command ended and what it said.
+type ended struct {
+	status         syscall.WaitStatus
+	output, errors string
+}
+
+func (i installed) command(t *testing.T, words ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, i.tcm, words...)
+	command.Env = append(os.Environ(), "TMPDIR="+i.temporary)
+	command.Stdin = strings.NewReader("from input\n")
+	return command
+}
+
+func (i installed) run(t *testing.T, words ...string) ended {
+	t.Helper()
+	command := i.command(t, words...)
+	var output, complaints bytes.Buffer
+	command.Stdout, command.Stderr = &output, &complaints
+	err := command.Run()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(i.temporary)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%q leaves %v behind (%v)", words, left, err)
+	}
+	return ended{command.ProcessState.Sys().(syscall.WaitStatus), output.String(), complaints.String()}
+}
+
+// figures is a program's stand-in for what the allocator writes at exit.
+const figures = `echo '{"pid":1,"allocations":12345,"allocated_bytes":2097152,"peak_mapped_bytes":4194304}' >> "$TCMALLOC_EXIT_REPORT"`
+
+func TestRun(t *testing.T) {
+	tcm := install(t)
+
+	t.Run("streams and status", func(t *testing.T) {
+		got := tcm.run(t, "run", "--", "sh", "-c", `cat; echo err >&2; exit 5`)
+		if got.status.ExitStatus() != 5 || got.output != "from input\n" || !strings.HasPrefix(got.errors, "err\ntcm: sh: ") {
+			t.Errorf("%+v", got)
+		}
+		if !strings.Contains(got.errors, "no figures from the allocator") {
+			t.Errorf("an empty file is not told: %s", got.errors)
+		}
+	})
+	t.Run("figures", func(t *testing.T) {
+		got := tcm.run(t, "run", "sh", "-c", figures+"; "+figures)
+		if !strings.Contains(got.errors, "24,690 allocations of 4.00 MiB in all") {
+			t.Errorf("%s", got.errors)
+		}
+	})
+	t.Run("JSON", func(t *testing.T) {
+		got := tcm.run(t, "run", "--json", "sh", "-c", figures)
+		var made report.Report
+		if err := json.Unmarshal([]byte(got.errors), &made); err != nil {
+			t.Fatalf("%v: %s", err, got.errors)
+		}
+		if made.Allocator == nil || made.Allocator.Allocations != 12345 || made.PeakResident <= 0 || made.Program != "sh" {
+			t.Errorf("%+v", made)
+		}
+	})
+	t.Run("quiet", func(t *testing.T) {
+		got := tcm.run(t, "run", "-q", "sh", "-c", "exit 4")
+		if got.errors != "" || got.status.ExitStatus() != 4 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("preload", func(t *testing.T) {
+		t.Setenv("LD_PRELOAD", "libm.so.6")
+		got := tcm.run(t, "run", "-q", "sh", "-c", `echo "$LD_PRELOAD"`)
+		if got.output != tcm.library+":libm.so.6\n" {
+			t.Errorf("%q, want %q first", got.output, tcm.library)
+		}
+	})
+	t.Run("death by signal", func(t *testing.T) {
+		got := tcm.run(t, "run", "sh", "-c", "kill -TERM $$")
+		if !got.status.Signaled() || got.status.Signal() != syscall.SIGTERM || !strings.Contains(got.errors, "ended by signal 15") {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("not found", func(t *testing.T) {
+		if got := tcm.run(t, "run", "nonesuch-program"); got.status.ExitStatus() != 127 || !strings.Contains(got.errors, "nonesuch-program") {
+			t.Errorf("%+v", got)
+		}
+		if got := tcm.run(t, "run", "/etc/passwd"); got.status.ExitStatus() != 126 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("cannot execute", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(path, []byte("no program"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := tcm.run(t, "run", path); got.status.ExitStatus() != 126 && got.status.ExitStatus() != 127 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("bad use", func(t *testing.T) {
+		for _, words := range [][]string{{"run"}, {"run", "--nonsense", "ls"}, {"run", "--library", "/nonexistent.so", "ls"}, {"nonsense"}} {
+			if got := tcm.run(t, words...); got.status.ExitStatus() != exitUsage || got.errors == "" {
+				t.Errorf("%q: %+v", words, got)
+			}
+		}
+	})
+	t.Run("signals reach the program", func(t *testing.T) {
+		command := tcm.command(t, "run", "-q", "sh", "-c", `trap 'echo got it; exit 9' USR2; echo ready; while :; do sleep 0.01; done`)
+		output, err := command.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := make([]byte, 64)
+		if count, err := output.Read(said); err != nil || string(said[:count]) != "ready\n" {
+			t.Fatalf("%q, %v", said[:count], err)
+		}
+		if err := command.Process.Signal(syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		if count, err := output.Read(said); err != nil || string(said[:count]) != "got it\n" {
+			t.Errorf("%q, %v", said[:count], err)
+		}
+		err = command.Wait()
+		if command.ProcessState.ExitCode() != 9 {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("ignored signals stay ignored", func(t *testing.T) {
+		for _, name := range []string{"HUP", "INT"} {
+			script := fmt.Sprintf(`trap '' %s; %s run -q sh -c 'kill -%s $$; echo alive'`, name, tcm.tcm, name)
+			output, err := exec.Command("sh", "-c", script).CombinedOutput()
+			if err != nil || string(output) != "alive\n" {
+				t.Errorf("%s: %q, %v", name, output, err)
+			}
+		}
+	})
+}
+
+func TestVersion(t *testing.T) {
+	var output bytes.Buffer
+	root := newRoot()
+	root.SetArgs([]string{"version", "--json"})
+	root.SetOut(&output)
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	var said map[string]string
+	if err := json.Unmarshal(output.Bytes(), &said); err != nil || said["version"] != version {
+		t.Errorf("%s, %v", output.String(), err)
+	}
+}

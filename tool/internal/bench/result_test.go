@@ -1,0 +1,176 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tcm/internal/launch"
+)
+
+func samples(seconds, resident float64) []Sample {
+	var made []Sample
+	for _, factor := range []float64{1, 1.1, 0.9} {
+		made = append(made, Sample{Seconds: seconds * factor, CPUSeconds: seconds, Ops: 1e6, PeakResident: resident, Faults: 100})
+	}
+	return made
+}
+
+// someResults has two timed workloads of one family, one of another and one about memory.
+func someResults() *Results {
+	workload := func(name, family string, tags []string, cells ...Cell) WorkloadResult {
+		return WorkloadResult{Workload: Workload{Name: name, Family: family, Program: "p", Threads: 1, Tags: tags}, Cells: cells}
+	}
+	cell := func(allocator string, seconds, resident float64) Cell {
+		return Cell{Allocator: allocator, Samples: samples(seconds, resident)}
+	}
+	crash := Cell{Allocator: "peer", Samples: []Sample{{Failure: "crash: signal 11 (segmentation fault)"}}}
+	results := &Results{
+		Complete: true,
+		Settings: Settings{Runs: 3, Baseline: Glibc, NoiseLimit: NoiseLimit},
+		Allocators: []Allocator{
+			{Name: Glibc}, {Name: Ours}, {Name: "peer"},
+		},
+		Workloads: []WorkloadResult{
+			workload("a1", "a", nil, cell(Glibc, 4, 100), cell(Ours, 1, 200), cell("peer", 2, 50)),
+			workload("a2", "a", nil, cell(Glibc, 1, 100), cell(Ours, 1, 100), cell("peer", 1, 100)),
+			workload("b", "b", nil, cell(Glibc, 1, 100), cell(Ours, 4, 100), crash),
+			workload("m", "m", []string{TagMemory}, cell(Glibc, 1, 100), cell(Ours, 1000, 400), cell("peer", 1, 200)),
+		},
+	}
+	results.Evaluate()
+	return results
+}
+
+func TestEvaluate(t *testing.T) {
+	results := someResults()
+	ours := results.Workloads[0].Cell(Ours)
+	if ours.ToBaseline.Time != 0.25 || ours.ToBaseline.Memory != 2 {
+		t.Errorf("to the baseline: %+v", *ours.ToBaseline)
+	}
+	if ours.ToBest.Time != 0.5 || ours.ToBest.Memory != 4 {
+		t.Errorf("to the best: %+v", *ours.ToBest)
+	}
+	if results.Workloads[0].BestTime != "peer" || results.Workloads[2].BestTime != Glibc {
+		t.Errorf("best: %q, %q", results.Workloads[0].BestTime, results.Workloads[2].BestTime)
+	}
+	summary := results.Summaries[1]
+	// Ratios of time are 1/4, 1 and 4; the workload about memory does not count.
+	if !near(summary.Time, 1) || summary.TimeWorkloads != 3 {
+		t.Errorf("time %v over %d", summary.Time, summary.TimeWorkloads)
+	}
+	// The family a has 1/2 and the family b has 4.
+	if !near(summary.TimeByFamily*summary.TimeByFamily, 2) {
+		t.Errorf("time by family %v", summary.TimeByFamily)
+	}
+	// Ratios of memory are 2, 1, 1 and 4.
+	if !near(summary.Memory*summary.Memory*summary.Memory*summary.Memory, 8) || summary.Workloads != 4 {
+		t.Errorf("memory %v over %d", summary.Memory, summary.Workloads)
+	}
+}
+
+func TestFailuresAreShown(t *testing.T) {
+	results := someResults()
+	summary := results.Summaries[2]
+	if summary.Failures != 1 || summary.Workloads != 3 || summary.TimeWorkloads != 2 {
+		t.Errorf("%+v", summary)
+	}
+	var table bytes.Buffer
+	if err := results.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"FAILED", "b under peer: crash: signal 11", "2 of 3"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table does not say %q:\n%s", want, table.String())
+		}
+	}
+}
+
+func TestResultsSurviveJSON(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name string, results *Results) string {
+		data, err := json.Marshal(results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first, second := someResults(), someResults()
+	first.Workloads = first.Workloads[:3]
+	second.Workloads = second.Workloads[2:]
+	joined, err := LoadResults([]string{write("1", first), write("2", second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] {
+		t.Errorf("%d workloads, %+v", len(joined.Workloads), joined.Summaries)
+	}
+}
+
+func TestChartsAreWellFormed(t *testing.T) {
+	results := someResults()
+	for _, threads := range []int{1, 2, 4} {
+		for _, size := range []string{"64", "1024", "4096"} {
+			result := results.Workloads[0]
+			result.Name = "t<" + size
+			result.Family = tTest1
+			result.Threads = threads
+			result.Args = []string{"--max-size=" + size}
+			results.Workloads = append(results.Workloads, result)
+		}
+	}
+	results.Evaluate()
+	paths, err := results.WriteCharts(t.TempDir())
+	if err != nil || len(paths) != 5 {
+		t.Fatalf("%q, %v", paths, err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte("NaN")) || bytes.Contains(data, []byte("Inf")) {
+			t.Errorf("%s has a number that is none", path)
+		}
+		decoder := xml.NewDecoder(bytes.NewReader(data))
+		for {
+			if _, err := decoder.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+	}
+}
+
+func TestNewSample(t *testing.T) {
+	result := launch.Result{WallNs: 3e9, UserUs: 1e6, SystemUs: 5e5, MaxRSSKiB: 10, MinorFaults: 7, MajorFaults: 1}
+	sample := newSample(result)
+	if err := sample.add([]byte("talk\n{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if sample.Seconds != 2 || sample.WallSeconds != 3 || sample.CPUSeconds != 1.5 || sample.Ops != 5 ||
+		sample.PeakResident != 10240 || sample.Faults != 8 || len(sample.Extra) != 1 || sample.Extra["bytes"] != 9 {
+		t.Errorf("%+v", sample)
+	}
+	sample = newSample(result)
+	if err := sample.add([]byte("{}")); err != nil || sample.Seconds != 3 {
+		t.Errorf("without seconds: %+v, %v", sample, err)
+	}
+	for _, output := range []string{"", "{}\nbye", "12"} {
+		if err := sample.add([]byte(output)); err == nil {
+			t.Errorf("%q is taken", output)
+		}
+	}
+}
