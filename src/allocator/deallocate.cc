@@ -130,15 +130,13 @@ void DeallocateSlow(void* block) {
   }
 }
 
-void DeallocateSized(void* block, size_t size) {
-  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize) && block != nullptr) {
-    const size_t bytes = UsableSize(block);
-    if (size > bytes) {
-      Message message;
-      message << "sized delete of " << block << " with " << size << " bytes, but the block has "
-              << bytes;
-      Crash(message);
-    }
+void DeallocateLargeSized(void* block, size_t size) {
+  const size_t bytes = UsableSize(block);
+  if (block != nullptr && size > bytes) {
+    Message message;
+    message << "sized delete of " << block << " with " << size << " bytes, but the block has "
+            << bytes;
+    Crash(message);
   }
   Deallocate(block);
 }

@@ -10,6 +10,7 @@
 #include "allocator/slow_path.h"
 #include "base/attributes.h"
 #include "heap/current_thread.h"
+#include "size_class/size_classes.h"
 
 namespace tcmalloc {
 
@@ -21,9 +22,18 @@ TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
   if (TCMALLOC_UNLIKELY(!current_cache->TryFree(block))) DeallocateSlow(block);
 }
 
-// As Deallocate, for a caller that says how many bytes it asked for. A large block of another size
-// aborts; the size of a small one is not trusted, so a wrong one does no harm.
-void DeallocateSized(void* block, size_t size);
+// Aborts if the block is too small to have been asked for with `size` bytes.
+void DeallocateLargeSized(void* block, size_t size);
+
+// As Deallocate, for a caller that says how many bytes it asked for. Only a size that small blocks
+// cannot have is checked; that of a small block is not trusted, so a wrong one does no harm.
+TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) {
+    DeallocateLargeSized(block, size);
+  } else {
+    Deallocate(block);
+  }
+}
 
 // Frees a block that is not null from inside a slow path.
 void FreeInside(const SlowPath& slow_path, void* block);

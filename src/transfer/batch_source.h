@@ -12,7 +12,7 @@
 
 namespace tcmalloc {
 
-// The transfer cache is one over the central free list, which is one itself. Thread safe.
+// The transfer cache is one, over the central free list, which is one itself. Thread safe.
 //   Fetch(n)   between 1 and n objects, or an empty chain if no memory can be had
 //   Insert(c)  takes the objects of a chain
 template <typename T>

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Whole batches of one size class on their way from one thread to another.
+// Chains of one size class on their way from one thread to another.
 
 #ifndef TCMALLOC_TRANSFER_TRANSFER_CACHE_H_
 #define TCMALLOC_TRANSFER_TRANSFER_CACHE_H_
@@ -24,8 +24,8 @@ struct TransferStats {
   size_t overflows = 0;  // inserts passed on
 };
 
-// A bounded stack of full batches in front of a central free list. A batch is moved as a whole:
-// one lock, and no object is touched. Chains shorter than a batch pass through.
+// A bounded stack of chains in front of a central free list. A chain is moved as a whole: one lock,
+// and no object is touched. Chains far shorter than a batch pass through.
 //
 // The bound follows use. It starts small; an insert that finds the stack full after fetches found
 // it empty shows that batches swing between threads by more than the bound, and doubles it, up to
@@ -40,19 +40,21 @@ class TransferCache {
     central_ = &central;
     arrays_ = &arrays;
     batch_ = batch;
+    shortest_ = (batch + 3) / 4;
     max_chains_ = max_chains;
     limit_ = std::min(kFirstLimit, max_chains);
   }
 
   uint32_t batch() const { return batch_; }
 
+  // A chain from here is handed on whole, though it may hold more than was wanted: its objects are
+  // free already, and to split it would mean to touch them.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
-    // A thread that asks for less has only begun to use the class; a batch would be too much.
-    if (wanted * 2 >= batch_) {
+    {
       SpinLockHolder holder(lock_);
       if (!stack_.empty()) {
         ++hits_;
-        return stack_.Pop();
+        return Pop();
       }
       ++misses_;
       ++misses_since_overflow_;
@@ -61,24 +63,23 @@ class TransferCache {
   }
 
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_) {
-    if (chain.count == batch_ && Keep(chain)) return;
+    if (chain.count >= shortest_ && Keep(chain)) return;
     central_->Insert(chain);
   }
 
-  // Hands everything to the central free list. Returns the number of objects.
-  size_t Drain() TCMALLOC_EXCLUDES(lock_) {
-    size_t objects = 0;
-    while (true) {
-      Chain chain;
-      {
-        SpinLockHolder holder(lock_);
-        if (stack_.empty()) return objects;
-        chain = stack_.Pop();
-      }
-      objects += chain.count;
-      central_->Insert(chain);
+  // Hands half of the chains that were not needed since the last call to the central free list.
+  void ReturnUnused() TCMALLOC_EXCLUDES(lock_) {
+    uint32_t count = 0;
+    {
+      SpinLockHolder holder(lock_);
+      count = (low_water_ + 1) / 2;
+      low_water_ = stack_.size() - std::min(count, stack_.size());
     }
+    Return(count);
   }
+
+  // Hands everything to the central free list.
+  void Drain() TCMALLOC_EXCLUDES(lock_) { Return(UINT32_MAX); }
 
   // Calls f(chain) for each chain, under the lock.
   template <typename F>
@@ -89,20 +90,38 @@ class TransferCache {
 
   TransferStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return {stack_.size(), size_t{stack_.size()} * batch_, limit_, hits_, misses_, overflows_};
+    return {stack_.size(), objects_, limit_, hits_, misses_, overflows_};
   }
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     TCMALLOC_CHECK_LE(stack_.size(), limit_);
     TCMALLOC_CHECK_LE(limit_, max_chains_);
-    for (uint32_t i = 0; i < stack_.size(); ++i) TCMALLOC_CHECK_EQ(stack_.at(i).count, batch_);
+    size_t objects = 0;
+    for (uint32_t i = 0; i < stack_.size(); ++i) {
+      TCMALLOC_CHECK_LE(shortest_, stack_.at(i).count);
+      objects += stack_.at(i).count;
+    }
+    TCMALLOC_CHECK_EQ(objects, objects_);
   }
 
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   static constexpr uint32_t kFirstLimit = 4;
+
+  // Hands `count` chains, or all if there are fewer, to the central free list.
+  void Return(uint32_t count) TCMALLOC_EXCLUDES(lock_) {
+    for (; count > 0; --count) {
+      Chain chain;
+      {
+        SpinLockHolder holder(lock_);
+        if (stack_.empty()) return;
+        chain = Pop();
+      }
+      central_->Insert(chain);
+    }
+  }
 
   bool Keep(Chain chain) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -111,17 +130,29 @@ class TransferCache {
       if (misses_since_overflow_ > 0) limit_ = std::min(limit_ * 2, max_chains_);
       misses_since_overflow_ = 0;
     }
-    return stack_.size() < limit_ && stack_.Push(chain, *arrays_);
+    if (stack_.size() >= limit_ || !stack_.Push(chain, *arrays_)) return false;
+    objects_ += chain.count;
+    return true;
+  }
+
+  Chain Pop() TCMALLOC_REQUIRES(lock_) {
+    const Chain chain = stack_.Pop();
+    objects_ -= chain.count;
+    low_water_ = std::min(low_water_, stack_.size());
+    return chain;
   }
 
   SpinLock lock_{LockRank::kTransferCache};
   uint32_t batch_ = 0;
+  uint32_t shortest_ = 0;  // chain that is kept
   uint32_t max_chains_ = 0;
   Central* central_ = nullptr;
   ChainArrays* arrays_ = nullptr;
   uint32_t limit_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uint32_t misses_since_overflow_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  uint32_t low_water_ TCMALLOC_GUARDED_BY(lock_) = 0;  // fewest chains since ReturnUnused
   ChainStack stack_ TCMALLOC_GUARDED_BY(lock_);
+  size_t objects_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t hits_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t misses_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t overflows_ TCMALLOC_GUARDED_BY(lock_) = 0;

@@ -4,7 +4,7 @@
 
 Disassembles the library and walks each entry point from its first instruction to a return, taking
 the not-taken side of every conditional branch. A side is given up, and the branch taken, where it
-leaves the entry points, calls, uses an atomic instruction or enters the kernel, or returns without
+leaves the function, calls, uses an atomic instruction or enters the kernel, or returns without
 having stored anything, as free(nullptr) does. The number of instructions must be that of
 golden/COMPILER.json.
 """
@@ -99,49 +99,45 @@ def disassemble(library):
     return by_address, following
 
 
-def entry_addresses(library):
-    """Address and size of every exported function by its name."""
-    listing = subprocess.run(["nm", "-D", "-S", "--defined-only", str(library)], check=True,
+def functions_of(library):
+    """Address and size of every function by its name."""
+    listing = subprocess.run(["nm", "-S", "--defined-only", str(library)], check=True,
                              capture_output=True, text=True).stdout
     functions = {}
     for line in listing.splitlines():
         fields = line.split()
         if len(fields) == 4 and fields[2] in "TtWwi":
-            functions[fields[3].split("@")[0]] = (int(fields[0], 16), int(fields[1], 16))
+            functions[fields[3]] = (int(fields[0], 16), int(fields[1], 16))
     return functions
 
 
 class Walk:
     """The search for the straight line of one function."""
 
-    def __init__(self, code, start, entry_points):
+    def __init__(self, code, start, sizes):
         self.by_address, self.following = code
-        self.start = start
-        self.entry_points = entry_points
-        # Why the preferred side was given up, for the report of a failure.
+        self.start = self.forwarded(start, sizes)
+        self.end = self.start + sizes[self.start]
+        # Why a side was given up, for the report of a failure.
         self.obstacles = []
 
+    def forwarded(self, start, sizes):
+        """Where the work is done of a function that is nothing but a jump to another one."""
+        first = self.by_address[start]
+        return first.target if first.is_jump and first.target in sizes else start
+
     def run(self):
-        return self.continue_from(self.start, self.start, [])
+        return self.continue_from(self.start, [])
 
     def give_up(self, reason):
         self.obstacles.append(reason)
         return None
 
-    def function_reached(self, function, address):
-        """The start of the function that `address` belongs to: `function`, where it has not left
-        that one, or another entry point where it is the start of one; otherwise None."""
-        if address in self.entry_points:
-            return address
-        inside = address and function <= address < function + self.entry_points[function]
-        return function if inside else None
-
-    def continue_from(self, function, address, path):
-        """Returns the path extended from `address` in `function` to a return, or None."""
+    def continue_from(self, address, path):
+        """Returns the path extended from `address` to a return, or None."""
         path = list(path)
         while True:
-            function = self.function_reached(function, address)
-            if function is None:
+            if address is None or not self.start <= address < self.end:
                 return self.give_up(f"leaves the function for {address or 0:x}")
             instruction = self.by_address[address]
             path.append(instruction)
@@ -154,7 +150,7 @@ class Walk:
                     return path
                 return self.give_up(f"nothing stored before {instruction}")
             if instruction.is_branch:
-                fallen_through = self.continue_from(function, self.following[address], path)
+                fallen_through = self.continue_from(self.following[address], path)
                 if fallen_through is not None:
                     return fallen_through
                 address = instruction.target
@@ -167,8 +163,8 @@ class Walk:
 def walk_all(library, show):
     """Instruction counts by entry point, and the problems found."""
     code = disassemble(library)
-    functions = entry_addresses(library)
-    sizes = dict(functions[symbol] for symbol in ENTRY_POINTS.values() if symbol in functions)
+    functions = functions_of(library)
+    sizes = dict(functions.values())
     counts, problems = {}, []
     for name, symbol in ENTRY_POINTS.items():
         if symbol not in functions:
@@ -180,8 +176,8 @@ def walk_all(library, show):
             problems.append(f"{name}: no straight line to a return:\n  " +
                             "\n  ".join(walk.obstacles))
             continue
-        counts[name] = len(path)
-        print(f"{name:<24}{len(path):>4} instructions")
+        counts[name] = len(path) + (walk.start != functions[symbol][0])
+        print(f"{name:<24}{counts[name]:>4} instructions")
         if show:
             print("".join(f"    {step}\n" for step in path), end="")
     return counts, problems

@@ -63,10 +63,11 @@ struct FastLists {
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
 // withdraws the permission.
 //
-// When the full chains outgrow the cache's share of the budget, the share tries to grow, and half
-// of what each class did not use since the last collection goes back. What lies unused says
-// nothing about a thread that only freed since then, so a collection waits until the thread has
-// allocated as much as it holds, unless the share cannot grow.
+// A collection returns half of what each class did not use since the last one. What lies unused
+// says nothing about a thread that only freed meanwhile, so a collection waits until the thread has
+// allocated as much as it holds. It then comes with the next miss, before other memory is asked
+// for, or when the full chains outgrow the cache's share of the budget. Then the share tries to
+// grow as well; if it cannot, the collection does not wait.
 //
 // Class 0 stands for "no small object": its room is always 0, so that free's test for room also
 // finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
@@ -178,6 +179,8 @@ class ThreadCache : private FastLists, public ListNode {
  private:
   static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
+  // A thread that needs memory of one class looks for idle memory of others this often.
+  static constexpr int64_t kCollectionBytes = 1 << 20;
 
   struct ClassState {
     ChainStack full;
@@ -186,6 +189,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t max_chains = 1;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
+    bool popped = false;  // whether any of them was needed since then
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
@@ -197,6 +201,9 @@ class ThreadCache : private FastLists, public ListNode {
     return *reinterpret_cast<const uint8_t*>(classes_ + (reference >> (kPageShift - 3)));
   }
 
+  int64_t AllocatedSinceCollection() const {
+    return static_cast<int64_t>(clock_.allocated_bytes() - allocated_at_collection_);
+  }
   bool Refill(uint8_t c);
   uint32_t FetchCount(uint8_t c);
   void* PopUnchecked(uint8_t c);
@@ -251,9 +258,11 @@ bool ThreadCache<Source>::Refill(uint8_t c) {
   if (!state.full.empty()) {
     chain = state.full.Pop();
     cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
+    state.popped = true;
     state.low_water = std::min(state.low_water, static_cast<uint16_t>(state.full.size()));
   } else {
     used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+    if (AllocatedSinceCollection() >= kCollectionBytes) Collect();
     chain = source(c).Fetch(FetchCount(c));
     if (chain.empty()) return false;
     state.low_water = 0;
@@ -332,8 +341,7 @@ void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
 // The full chains exceed the share.
 template <BatchSource Source>
 void ThreadCache<Source>::Overflow() {
-  const auto idle_limit = static_cast<uint64_t>(cached_bytes_);
-  const bool had_its_chance = clock_.allocated_bytes() - allocated_at_collection_ >= idle_limit;
+  const bool had_its_chance = AllocatedSinceCollection() >= kCollectionBytes;
   if (had_its_chance) Collect();
   if (cached_bytes_ <= share_.limit() || context_->budget->Grow(share_) || had_its_chance) return;
   Collect();
@@ -376,7 +384,8 @@ template <BatchSource Source>
 void ThreadCache<Source>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = state.low_water;
-  const uint32_t returned = (unused + 1) / 2;
+  const uint32_t returned = state.popped ? (unused + 1) / 2 : unused;
+  state.popped = false;
   for (uint32_t i = 0; i < returned; ++i) {
     const Chain chain = state.full.at(i);
     cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
@@ -396,7 +405,10 @@ void ThreadCache<Source>::CollectClass(uint8_t c) {
 
 template <BatchSource Source>
 void ThreadCache<Source>::Collect() {
-  ForEachUsedClass([this](uint8_t c) { CollectClass(c); });
+  ForEachUsedClass([this](uint8_t c) {
+    CollectClass(c);
+    source(c).ReturnUnused();
+  });
   allocated_at_collection_ = clock_.allocated_bytes();
 }
 

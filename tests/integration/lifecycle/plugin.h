@@ -2,8 +2,8 @@
 //
 // The functions of a small library that a test loads and unloads. Each is looked up by its name.
 
-#ifndef TCMALLOC_INTEGRATION_LIFECYCLE_PLUGIN_H_
-#define TCMALLOC_INTEGRATION_LIFECYCLE_PLUGIN_H_
+#ifndef TCMALLOC_TESTS_INTEGRATION_LIFECYCLE_PLUGIN_H_
+#define TCMALLOC_TESTS_INTEGRATION_LIFECYCLE_PLUGIN_H_
 
 extern "C" {
 
@@ -18,4 +18,4 @@ bool PluginFreeBlock(char* block, char tag);
 void PluginTouchThreadLocal();
 }
 
-#endif  // TCMALLOC_INTEGRATION_LIFECYCLE_PLUGIN_H_
+#endif  // TCMALLOC_TESTS_INTEGRATION_LIFECYCLE_PLUGIN_H_

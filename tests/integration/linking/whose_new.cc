@@ -18,8 +18,7 @@
 #include <thread>
 #include <vector>
 
-extern "C" const char* tc_version(int* major, int* minor, const char** patch)
-    __attribute__((weak));
+extern "C" const char* tc_version(int* major, int* minor, const char** patch) __attribute__((weak));
 
 namespace {
 

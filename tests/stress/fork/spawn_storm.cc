@@ -53,8 +53,8 @@ void ByPosixSpawn() {
   char* const arguments[] = {name, option, command, nullptr};
   posix_spawn_file_actions_t actions;
   PROGRAM_CHECK(posix_spawn_file_actions_init(&actions) == 0);
-  PROGRAM_CHECK(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
-                                                 0) == 0);
+  PROGRAM_CHECK(
+      posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0);
   pid_t pid = 0;
   PROGRAM_CHECK(posix_spawnp(&pid, "sh", &actions, nullptr, arguments, environ) == 0);
   PROGRAM_CHECK(posix_spawn_file_actions_destroy(&actions) == 0);

@@ -2,8 +2,8 @@
 //
 // Threads that allocate while other code forks, and the checks on a forked child.
 
-#ifndef TCMALLOC_STRESS_FORK_STORM_H_
-#define TCMALLOC_STRESS_FORK_STORM_H_
+#ifndef TCMALLOC_TESTS_STRESS_FORK_STORM_H_
+#define TCMALLOC_TESTS_STRESS_FORK_STORM_H_
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -115,4 +115,4 @@ void UseHeapInChild(Inherited& inherited, uint64_t seed) {
 
 }  // namespace tcmalloc::testing
 
-#endif  // TCMALLOC_STRESS_FORK_STORM_H_
+#endif  // TCMALLOC_TESTS_STRESS_FORK_STORM_H_

@@ -2,8 +2,8 @@
 //
 // Signals interrupt threads anywhere in malloc and free: from a timer every 50 microseconds and
 // from a thread that sends them one by one. The handler does nothing, allocates and
-// frees, or asks the code that it interrupts to allocate. Blocks carry patterns; a deadlock shows as no progress.
-// Usage: signal_storm [handler [signals]], all handlers by default.
+// frees, or asks the code that it interrupts to allocate. Blocks carry patterns; a deadlock shows
+// as no progress. Usage: signal_storm [handler [signals]], all handlers by default.
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +30,8 @@ namespace {
 
 constexpr int kWorkers = 3;
 constexpr int kSignal = SIGUSR1;
+// A handler that interrupts the slow path gets its memory from a small reserve.
+constexpr size_t kMaxHandlerSize = 4096;
 
 const char* only_handler = nullptr;
 // Signals handled per kind of handler; 100 thousand over the three.
@@ -49,11 +52,11 @@ void CountSignal() {
 
 void HandleNothing(int /*signal*/) { CountSignal(); }
 
-// A small size from the cache mostly, now and then one that needs every layer. The block is freed
-// before the interrupted code goes on: keeping it would take more than malloc promises to handlers.
+// The block is freed before the interrupted code goes on: keeping it would take more than malloc
+// promises to handlers.
 void HandleByAllocating(int /*signal*/) {
   const int saved_errno = errno;
-  Random random(++handler_seed);
+  Random random(++handler_seed, kMaxHandlerSize);
   Block block;
   block.Allocate(random);
   block.Free();

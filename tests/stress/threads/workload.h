@@ -5,8 +5,8 @@
 //
 // The programs know nothing about the allocator they run on; it comes by LD_PRELOAD or by linking.
 
-#ifndef TCMALLOC_STRESS_THREADS_WORKLOAD_H_
-#define TCMALLOC_STRESS_THREADS_WORKLOAD_H_
+#ifndef TCMALLOC_TESTS_STRESS_THREADS_WORKLOAD_H_
+#define TCMALLOC_TESTS_STRESS_THREADS_WORKLOAD_H_
 
 #include <fcntl.h>
 #include <signal.h>
@@ -207,8 +207,8 @@ class Progress {
 // machine only makes it slower.
 inline int RunSupervised(const char* name, int (*body)(Progress&)) {
   constexpr time_t kStallSeconds = 30;
-  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   PROGRAM_CHECK(shared != MAP_FAILED);
   auto* progress = new (shared) Progress;
 
@@ -263,4 +263,4 @@ inline size_t ResidentBytes() {
 
 }  // namespace tcmalloc::testing
 
-#endif  // TCMALLOC_STRESS_THREADS_WORKLOAD_H_
+#endif  // TCMALLOC_TESTS_STRESS_THREADS_WORKLOAD_H_

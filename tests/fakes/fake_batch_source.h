@@ -1,0 +1,104 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A source of objects for tests that count every object and every call.
+
+#ifndef TCMALLOC_TESTS_FAKES_FAKE_BATCH_SOURCE_H_
+#define TCMALLOC_TESTS_FAKES_FAKE_BATCH_SOURCE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "fakes/object_space.h"
+#include "pages/free_link.h"
+#include "pages/span.h"
+#include "size_class/size_classes.h"
+#include "transfer/batch_source.h"
+
+namespace tcmalloc::testing {
+
+// Objects of one size class, cut from spans that it never gives back. A test fails if an object is
+// inserted that is not out. Thread safe, except that settings are made while nobody else calls.
+class FakeBatchSource {
+ public:
+  FakeBatchSource() = default;
+
+  void Initialize(ObjectSpace& space, uint8_t size_class) {
+    space_ = &space;
+    size_class_ = size_class;
+    batch_ = kSizeClasses[size_class].batch;
+  }
+  // Instead of the class's own.
+  void set_batch(uint32_t batch) { batch_ = batch; }
+
+  std::function<bool()> fail;        // called for each Fetch
+  uint32_t most_at_once = UINT32_MAX;  // objects that a Fetch returns
+
+  uint32_t batch() const { return batch_; }
+
+  Chain Fetch(uint32_t wanted) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    fetches_.push_back(wanted);
+    if (fail && fail()) return {};
+    const size_t count = std::min(wanted, most_at_once);
+    while (here_.size() < count) {
+      if (!CutSpan()) return {};
+    }
+    const auto first = here_.end() - static_cast<long>(count);
+    const std::vector<void*> objects(first, here_.end());
+    here_.erase(first, here_.end());
+    out_.insert(objects.begin(), objects.end());
+    return space_->MakeChain(objects);
+  }
+
+  void Insert(Chain chain) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    inserts_.push_back(chain.count);
+    for (void* object : space_->Objects(chain)) {
+      EXPECT_EQ(out_.erase(object), 1u) << "inserted twice, or never fetched";
+      here_.push_back(object);
+    }
+  }
+
+  // Objects that were fetched and did not come back.
+  size_t objects_out() const { return out_.size(); }
+  // What was asked for, and the lengths of what came back, in order of the calls.
+  const std::vector<uint32_t>& fetches() const { return fetches_; }
+  const std::vector<uint32_t>& inserts() const { return inserts_; }
+  void ForgetCalls() {
+    fetches_.clear();
+    inserts_.clear();
+  }
+
+ private:
+  bool CutSpan() {
+    const SizeClassInfo& info = kSizeClasses[size_class_];
+    Span* span = space_->spans.New(Length(info.pages));
+    if (span == nullptr) return false;
+    span->state = Span::State::kSmall;
+    span->size_class = size_class_;
+    space_->map->RegisterSmall(span);
+    for (size_t i = info.objects; i > 0; --i) here_.push_back(span->start() + (i - 1) * info.size);
+    return true;
+  }
+
+  ObjectSpace* space_ = nullptr;
+  uint8_t size_class_ = 0;
+  uint32_t batch_ = 0;
+  std::mutex mutex_;
+  std::vector<void*> here_;
+  std::unordered_set<void*> out_;
+  std::vector<uint32_t> fetches_;
+  std::vector<uint32_t> inserts_;
+};
+static_assert(BatchSource<FakeBatchSource>);
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_FAKES_FAKE_BATCH_SOURCE_H_

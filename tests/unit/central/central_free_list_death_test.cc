@@ -1,0 +1,112 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A heap that the program corrupted is noticed, and the message names an object.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "central/central_free_list.h"
+#include "test_central.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+std::string Naming(const std::string& what, const void* object) {
+  std::ostringstream message;
+  message << "tcmalloc: " << what << object << " ";
+  return message.str();
+}
+std::string Corrupted(const void* object) {
+  return Naming("corrupted free list: object at ", object);
+}
+
+class CentralFreeListDeathTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSize = 512;
+
+  TestCentral central_{SizeClassFor(kSize)};
+};
+
+TEST_F(CentralFreeListDeathTest, OverwrittenLinkInAChain) {
+  const Objects objects = central_.FetchAll(4);
+  const Chain chain = central_.space.MakeChain(objects);
+  LinkWord(objects[1]) = 0x4141414141414141;
+  EXPECT_DEATH(central_->Insert(chain), "corrupted free list: object at 0x");
+}
+
+TEST_F(CentralFreeListDeathTest, ZeroedLinkInAChain) {
+  const Objects objects = central_.FetchAll(4);
+  const Chain chain = central_.space.MakeChain(objects);
+  LinkWord(objects[1]) = 0;
+  EXPECT_DEATH(central_->Insert(chain), "corrupted free list: object at ");
+}
+
+TEST_F(CentralFreeListDeathTest, OverwrittenLinkOnASpansList) {
+  const Objects objects = central_.FetchAll(central_.info().objects);
+  central_.Insert({objects[1], objects[2], objects[3], objects[4]});
+  LinkWord(objects[3]) = 0x4141414141414141;
+  EXPECT_DEATH(central_.Fetch(3), Corrupted(objects[3]));
+}
+
+TEST_F(CentralFreeListDeathTest, ChainLongerThanItsList) {
+  const Objects objects = central_.FetchAll(4);
+  Chain chain = central_.space.MakeChain(objects);
+  ++chain.count;
+  EXPECT_DEATH(central_->Insert(chain), "corrupted free list: object at ");
+}
+
+TEST_F(CentralFreeListDeathTest, ObjectInsertedTwice) {
+  const Objects objects = central_.Fetch(1);
+  central_.Insert(objects);
+  EXPECT_DEATH(central_.Insert(objects), Corrupted(objects.front()));
+}
+
+TEST_F(CentralFreeListDeathTest, ObjectTwiceInOneChain) {
+  const Objects objects = central_.Fetch(1);
+  central_.space.codec.Link(objects.front(), ReferenceTo(objects.front()));
+  EXPECT_DEATH(central_->Insert({ReferenceTo(objects.front()), 2}),
+               Naming("double free of ", objects.front()));
+}
+
+TEST_F(CentralFreeListDeathTest, InteriorPointer) {
+  const Objects objects = central_.FetchAll(2);
+  void* interior = static_cast<char*>(objects[1]) + 8;
+  EXPECT_DEATH(central_.Insert({interior}), Corrupted(interior));
+}
+
+TEST_F(CentralFreeListDeathTest, TailOfASpan) {
+  const uint8_t with_tail = SizeClassFor(1280);
+  TestCentral central(with_tail);
+  const Span* span = central.SpanOf(central.Fetch(1).front());
+  const size_t used = size_t{central.info().objects} * central.info().size;
+  if (used == span->bytes()) GTEST_SKIP() << "the class has no tail at this page size";
+  void* tail = span->start() + used;
+  EXPECT_DEATH(central.Insert({tail}), Corrupted(tail));
+}
+
+TEST_F(CentralFreeListDeathTest, ObjectOfAnotherClass) {
+  CentralFreeList<FakeSpanSource> other;
+  other.Initialize(SizeClassFor(2 * kSize), central_.space.spans, *central_.space.map,
+                   central_.space.codec);
+  const Objects objects = central_.Fetch(1);
+  EXPECT_DEATH(other.Insert(central_.space.MakeChain(objects)), Corrupted(objects.front()));
+}
+
+TEST_F(CentralFreeListDeathTest, LargeSpan) {
+  Span* span = central_.space.spans.New(Length(1));
+  EXPECT_DEATH(central_.Insert({span->start()}), Corrupted(span->start()));
+}
+
+TEST_F(CentralFreeListDeathTest, ForeignMemory) {
+  alignas(16) uint64_t foreign[4] = {};
+  EXPECT_DEATH(central_.Insert({foreign}), Corrupted(foreign));
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

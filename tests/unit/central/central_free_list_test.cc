@@ -1,0 +1,214 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "central/central_free_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "test_central.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+Objects Part(const Objects& objects, size_t from, size_t to) {
+  return {objects.begin() + static_cast<long>(from), objects.begin() + static_cast<long>(to)};
+}
+
+// One class of each kind: smallest, small, crossing pages, few in a span, largest.
+class CentralFreeListTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  TestCentral central_{SizeClassFor(GetParam())};
+};
+
+TEST_P(CentralFreeListTest, NothingIsTakenBeforeItIsNeeded) {
+  EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);
+  central_->CheckInvariants();
+}
+
+TEST_P(CentralFreeListTest, ObjectsAreDistinctAndOfTheirClass) {
+  std::set<void*> seen;
+  while (seen.size() < 3 * size_t{central_.info().objects}) {
+    const Objects objects = central_.Fetch(central_.info().batch);
+    ASSERT_FALSE(objects.empty());
+    ASSERT_LE(objects.size(), central_.info().batch);
+    for (void* object : objects) {
+      ASSERT_TRUE(seen.insert(object).second);
+      const Span* span = central_.SpanOf(object);
+      ASSERT_NE(span, nullptr);
+      ASSERT_EQ(span->state, Span::State::kSmall);
+      ASSERT_EQ(span->size_class, central_.size_class);
+      ASSERT_TRUE(IsObjectStart(static_cast<size_t>(static_cast<char*>(object) - span->start()),
+                                central_.size_class));
+      ASSERT_EQ(central_.space.map->window()[PageId::Containing(object).index()],
+                central_.size_class);
+    }
+    central_->CheckInvariants();
+  }
+  EXPECT_EQ(central_->stats().allocated_objects, seen.size());
+}
+
+TEST_P(CentralFreeListTest, NewMemoryComesInAddressOrder) {
+  Objects objects;
+  for (size_t i = 0; i < central_.info().objects; ++i) {
+    const Objects one = central_.Fetch(1);
+    ASSERT_EQ(one.size(), 1u);
+    objects.push_back(one.front());
+  }
+  EXPECT_TRUE(std::is_sorted(objects.begin(), objects.end()));
+  EXPECT_EQ(objects.front(), central_.space.spans.begin());
+  EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
+}
+
+TEST_P(CentralFreeListTest, UntouchedMemoryIsCarvedPageByPage) {
+  constexpr uintptr_t kSmallestPage = 4096;
+  for (size_t taken = 0; taken < central_.info().objects;) {
+    const Objects objects = central_.Fetch(UINT16_MAX);
+    taken += objects.size();
+    ASSERT_FALSE(objects.empty());
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(objects.front()) / kSmallestPage,
+              reinterpret_cast<uintptr_t>(objects.back()) / kSmallestPage);
+  }
+}
+
+TEST_P(CentralFreeListTest, TouchedMemoryIsCarvedAtOnce) {
+  central_.space.spans.fresh_is_zeroed = false;
+  const uint32_t wanted = std::min<uint32_t>(central_.info().batch, central_.info().objects);
+  EXPECT_EQ(central_.Fetch(wanted).size(), wanted);
+}
+
+TEST_P(CentralFreeListTest, StatisticsAddUp) {
+  const size_t per_span = central_.info().objects;
+  const Objects objects = central_.FetchAll(2 * per_span + 1);
+  CentralStats stats = central_->stats();
+  EXPECT_EQ(stats.spans, 3u);
+  EXPECT_EQ(stats.span_bytes, 3 * central_.info().span_bytes());
+  EXPECT_EQ(stats.allocated_objects, objects.size());
+  EXPECT_EQ(stats.free_objects, 0u);
+  EXPECT_EQ(stats.uncarved_objects, 3 * per_span - objects.size());
+  central_.Insert({objects.front()});
+  stats = central_->stats();
+  // A span that has only one object goes back at once.
+  EXPECT_EQ(stats.free_objects, per_span == 1 ? 0u : 1u);
+  EXPECT_EQ(stats.allocated_objects, objects.size() - 1);
+}
+
+TEST_P(CentralFreeListTest, DrainedSpansGoBack) {
+  const size_t per_span = central_.info().objects;
+  const Objects objects = central_.FetchAll(5 * per_span);
+  ASSERT_EQ(central_.space.spans.spans_in_use(), 5u);
+  for (size_t i = 0; i < objects.size(); ++i) {
+    central_.Insert({objects[i]});
+    central_->CheckInvariants();
+    ASSERT_EQ(central_.space.spans.spans_in_use(), 5 - (i + 1) / per_span);
+  }
+  const CentralStats stats = central_->stats();
+  EXPECT_EQ(stats.spans, 0u);
+  EXPECT_EQ(stats.span_bytes, 0u);
+  EXPECT_EQ(stats.allocated_objects, 0u);
+  EXPECT_EQ(stats.free_objects, 0u);
+  EXPECT_EQ(stats.uncarved_objects, 0u);
+}
+
+TEST_P(CentralFreeListTest, OneChainMayDrainSeveralSpans) {
+  central_.Insert(central_.FetchAll(5 * size_t{central_.info().objects}));
+  EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);
+}
+
+TEST_P(CentralFreeListTest, PartlyCarvedSpanGoesBackToo) {
+  central_.Insert(central_.Fetch(1));
+  EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);
+  EXPECT_EQ(central_->stats().uncarved_objects, 0u);
+}
+
+TEST_P(CentralFreeListTest, ReturnedObjectsAreReused) {
+  const size_t per_span = central_.info().objects;
+  if (per_span < 4) GTEST_SKIP() << "a span of so few objects is never partly free for long";
+  const Objects objects = central_.FetchAll(per_span);
+  const Objects returned = Part(objects, 1, per_span - 1);
+  central_.Insert(returned);
+  Objects again = central_.FetchAll(returned.size());
+  EXPECT_EQ(std::set<void*>(again.begin(), again.end()),
+            std::set<void*>(returned.begin(), returned.end()));
+  EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
+}
+
+TEST_P(CentralFreeListTest, ARefusalIsAnEmptyChain) {
+  const size_t per_span = central_.info().objects;
+  bool refuse = true;
+  central_.space.spans.fail = [&] { return refuse; };
+  EXPECT_TRUE(central_->Fetch(1).empty());
+  refuse = false;
+  const Objects objects = central_.FetchAll(per_span);
+  ASSERT_EQ(objects.size(), per_span);
+  refuse = true;
+  EXPECT_TRUE(central_->Fetch(1).empty());
+  central_->CheckInvariants();
+  EXPECT_EQ(central_->stats().allocated_objects, per_span);
+  central_.Insert(objects);
+  EXPECT_EQ(central_->stats().spans, 0u);
+}
+
+TEST_P(CentralFreeListTest, MemoryOutsideTheWindowServesAsWell) {
+  TestCentral outside(central_.size_class, Window::kNone);
+  const Objects objects = outside.FetchAll(3 * size_t{outside.info().objects});
+  outside->CheckInvariants();
+  outside.Insert(objects);
+  EXPECT_EQ(outside.space.spans.spans_in_use(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CentralFreeListTest,
+                         ::testing::Values(8, 64, 1152, 16384, kMaxSmallSize));
+
+class CentralFreeListRankTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSize = 512;
+
+  TestCentral central_{SizeClassFor(kSize)};
+};
+
+TEST_F(CentralFreeListRankTest, TakesFromTheFullestSpan) {
+  const size_t per_span = central_.info().objects;
+  const Objects objects = central_.FetchAll(3 * per_span);
+  // Of three full spans one keeps a quarter of its objects, one three quarters, one half.
+  central_.Insert(Part(objects, 0, per_span * 3 / 4));
+  central_.Insert(Part(objects, per_span, per_span + per_span / 4));
+  central_.Insert(Part(objects, 2 * per_span, 2 * per_span + per_span / 2));
+  for (size_t span : {1, 2, 0}) {
+    const Span* expected = central_.SpanOf(objects[(span + 1) * per_span - 1]);
+    while (expected->allocated < expected->capacity) {
+      const Objects one = central_.Fetch(1);
+      ASSERT_EQ(one.size(), 1u);
+      ASSERT_EQ(central_.SpanOf(one.front()), expected) << "span " << span;
+    }
+  }
+  EXPECT_EQ(central_.space.spans.fresh_spans(), 3u);
+}
+
+TEST_F(CentralFreeListRankTest, FreedObjectsComeBeforeFreshOnes) {
+  central_.space.spans.fresh_is_zeroed = false;
+  const Objects objects = central_.FetchAll(10);
+  central_.Insert(Part(objects, 2, 6));
+  const Objects again = central_.FetchAll(4);
+  const Objects freed = Part(objects, 2, 6);
+  EXPECT_EQ(std::set<void*>(again.begin(), again.end()),
+            std::set<void*>(freed.begin(), freed.end()));
+  EXPECT_GT(central_.FetchAll(1).front(), objects.back());
+}
+
+TEST_F(CentralFreeListRankTest, FindsObjectsOnItsList) {
+  const Objects objects = central_.FetchAll(central_.info().objects);
+  const Span* span = central_.SpanOf(objects.front());
+  central_.Insert(Part(objects, 3, 9));
+  for (size_t i = 0; i < objects.size(); ++i) {
+    EXPECT_EQ(central_->IsOnFreeList(span, objects[i]), 3 <= i && i < 9);
+  }
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
