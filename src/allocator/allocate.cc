@@ -36,12 +36,12 @@ auto WithLastResort(Cache* cache, F allocate) {
   return allocate();
 }
 
-void* AllocateSmall(uint8_t c, size_t size) {
+void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   if (!current_cache->closed()) {
     if (void* object = current_cache->TryAllocate(c, size)) return object;
   }
   SlowPath slow_path;
-  if (slow_path.reentrant()) return heap.emergency().Allocate(size, kMinAlignment);
+  if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
   Cache* cache = slow_path.cache();
   return WithLastResort(cache, [&] {
     return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
@@ -70,14 +70,16 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 }  // namespace
 
 void* AllocateSlow(size_t size) {
-  if (TCMALLOC_LIKELY(size <= kMaxSmallSize)) return AllocateSmall(SizeClassFor(size), size);
+  if (TCMALLOC_LIKELY(size <= kMaxSmallSize)) {
+    return AllocateSmall(SizeClassFor(size), size, kMinAlignment);
+  }
   return AllocateLarge(size, kPageSize, nullptr);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {
   if (alignment <= sizeof(void*)) return Allocate(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
-  if (TCMALLOC_LIKELY(c != 0)) return AllocateSmall(c, kSizeClasses[c].size);
+  if (TCMALLOC_LIKELY(c != 0)) return AllocateSmall(c, kSizeClasses[c].size, alignment);
   return AllocateLarge(size, alignment, nullptr);
 }
 

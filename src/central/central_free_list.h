@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/intrusive_list.h"
 #include "base/spin_lock.h"
 #include "central/corruption.h"
@@ -45,6 +46,8 @@ class CentralFreeList {
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
                   const LinkCodec& codec) {
     size_class_ = size_class;
+    // A span in a list has fewer objects given out than it holds, so this makes ranks below kRanks.
+    rank_shift_ = static_cast<uint8_t>(std::max(Log2Ceil(info().objects) - Log2Ceil(kRanks), 0));
     page_heap_ = &page_heap;
     page_map_ = &page_map;
     codec_ = &codec;
@@ -53,7 +56,7 @@ class CentralFreeList {
   // Between 1 and `wanted` objects; an empty chain if no memory can be had. Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back every object of `chain`. Crashes, naming the object, if one of them is not a free
+  // Takes back every object of `chain`, which may end before its count says. Crashes, naming the object, if one of them is not a free
   // object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
@@ -77,8 +80,8 @@ class CentralFreeList {
   };
 
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
-  static uint8_t RankOf(const Span* span) {
-    return static_cast<uint8_t>(uint64_t{span->allocated} * kRanks / (span->capacity + 1));
+  uint8_t RankOf(const Span* span) const {
+    return static_cast<uint8_t>(span->allocated >> rank_shift_);
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
@@ -94,6 +97,7 @@ class CentralFreeList {
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
+  uint8_t rank_shift_ = 0;
   uint32_t listed_ranks_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bit r: lists_[r] is not empty
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
@@ -263,8 +267,6 @@ void CentralFreeList<PageHeap>::PutBack(const Located& located, IntrusiveList<Sp
   codec_->Link(located.object, span->free_list);
   span->free_list = ReferenceTo(located.object);
   --span->allocated;
-  ++stats_.free_objects;
-  --stats_.allocated_objects;
   if (span->allocated != 0) {
     Relink(span);
     return;
@@ -283,15 +285,17 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
   IntrusiveList<Span> drained;
   while (chain.count > 0) {
     Located block[kInsertBlock];
-    const uint32_t count = std::min(chain.count, kInsertBlock);
+    uint32_t count = 0;
     Span* hint = nullptr;
-    for (uint32_t i = 0; i < count; ++i) {
-      block[i] = Locate(next, hint);
-      hint = block[i].span;
-      next = codec_->Next(block[i].object);
+    for (; count < std::min(chain.count, kInsertBlock) && next != codec_->end; ++count) {
+      block[count] = Locate(next, hint);
+      hint = block[count].span;
+      next = codec_->Next(block[count].object);
     }
-    chain.count -= count;
+    chain.count = next == codec_->end ? 0 : chain.count - count;
     SpinLockHolder holder(lock_);
+    stats_.free_objects += count;
+    stats_.allocated_objects -= count;
     for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
   }
   while (Span* span = drained.PopFront()) {

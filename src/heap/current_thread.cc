@@ -63,6 +63,8 @@ bool StartThread() {
 
 constinit thread_local Cache* current_cache = &no_cache;
 
+void InitializeCurrentThread() { current_cache = &no_cache; }
+
 void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThreadEnd) == 0; }
 
 Entry EnterSlowPath() {

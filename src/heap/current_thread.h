@@ -18,6 +18,9 @@ namespace tcmalloc {
 extern constinit thread_local Cache* current_cache
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+// Gives current_cache its initial value in a thread whose thread-local storage is still zero.
+void InitializeCurrentThread();
+
 // How a thread came into the slow path.
 enum class Entry : uint8_t {
   kCached,     // with a cache of its own, closed now

@@ -224,6 +224,8 @@ TCMALLOC_EXPORT const char* tc_version(int* major, int* minor, const char** patc
 
 // The types differ from name to name only in what C allows to differ.
 #pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
 #pragma GCC diagnostic ignored "-Wattribute-alias"
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #define TCMALLOC_DEFINE_ALIAS(name, target) \

@@ -36,7 +36,9 @@ class TransferCache {
   constexpr TransferCache() = default;
 
   // `batch` objects make a full chain; at most `max_chains` are kept.
-  void Initialize(Central& central, ChainArrays& arrays, uint32_t batch, uint32_t max_chains) {
+  void Initialize(Central& central, ChainArrays& arrays, uint32_t batch, uint32_t max_chains)
+      TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
     central_ = &central;
     arrays_ = &arrays;
     batch_ = batch;

@@ -66,11 +66,18 @@ class FakeBatchSource {
     }
   }
 
+  // This source keeps nothing that somebody could need less of.
+  void ReturnUnused() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    ++collections_;
+  }
+
   // Objects that were fetched and did not come back.
   size_t objects_out() const { return out_.size(); }
   // What was asked for, and the lengths of what came back, in order of the calls.
   const std::vector<uint32_t>& fetches() const { return fetches_; }
   const std::vector<uint32_t>& inserts() const { return inserts_; }
+  size_t collections() const { return collections_; }
   void ForgetCalls() {
     fetches_.clear();
     inserts_.clear();
@@ -96,6 +103,7 @@ class FakeBatchSource {
   std::unordered_set<void*> out_;
   std::vector<uint32_t> fetches_;
   std::vector<uint32_t> inserts_;
+  size_t collections_ = 0;
 };
 static_assert(BatchSource<FakeBatchSource>);
 

@@ -64,7 +64,7 @@ extern "C" void PrintCurrentActions(int) {
 
 struct Config {
   const char* name;
-  size_t reserved_bytes = size_t{1} << 30;
+  size_t reserved_bytes = kPageSize << 17;
   size_t gap = 0;
   Length growth = Length(1);
   Length limit = Length(0);
@@ -79,7 +79,7 @@ class Machine {
     heap_.system.gap = config.gap;
     heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
     heap_.system.fail_release = [this] { return Fails(&release_failures_); };
-    heap_->set_growth(config.growth);
+    heap_->set_growth(config.growth, config.growth);
     heap_->set_limit(config.limit);
     heap_->set_release_rate(config.release_rate);
     heap_->set_aggressive_decommit(config.aggressive_decommit);

@@ -6,6 +6,7 @@
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -63,11 +64,11 @@ struct FastLists {
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
 // withdraws the permission.
 //
-// A collection returns half of what each class did not use since the last one. What lies unused
-// says nothing about a thread that only freed meanwhile, so a collection waits until the thread has
-// allocated as much as it holds. It then comes with the next miss, before other memory is asked
-// for, or when the full chains outgrow the cache's share of the budget. Then the share tries to
-// grow as well; if it cannot, the collection does not wait.
+// A collection returns half of what each class did not need since the last one, or all of it if the
+// class needed nothing. What lies unused says nothing about a thread that only freed meanwhile, so a
+// collection waits until the thread has allocated more than it holds. It then comes with the next
+// miss, before other memory is asked for, or when the full chains outgrow the cache's share of the
+// budget, which also tries to grow. What still does not fit goes back at once, while it is hot.
 //
 // Class 0 stands for "no small object": its room is always 0, so that free's test for room also
 // finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
@@ -125,10 +126,13 @@ class ThreadCache : private FastLists, public ListNode {
     const ObjectReference next_object = LinkWord(object) * codec_inverse_;
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, link_limit_))) return nullptr;
     if (TCMALLOC_UNLIKELY(clock_.Advance(size))) return nullptr;
+    // In an order in which a signal handler that allocates and frees in between does no harm.
+    ++room_[c];
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    heads_[c] = next_object;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     // An object in use must not look like a free one.
     LinkWord(object) = 0;
-    heads_[c] = next_object;
-    ++room_[c];
     return object;
   }
 
@@ -142,6 +146,7 @@ class ThreadCache : private FastLists, public ListNode {
       return false;
     }
     LinkWord(object) = heads_[c] * codec_key_;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     heads_[c] = reference;
     return true;
   }
@@ -179,8 +184,7 @@ class ThreadCache : private FastLists, public ListNode {
  private:
   static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
-  // A thread that needs memory of one class looks for idle memory of others this often.
-  static constexpr int64_t kCollectionBytes = 1 << 20;
+  static constexpr int64_t kMinCollectionInterval = 1 << 20;  // bytes allocated
 
   struct ClassState {
     ChainStack full;
@@ -204,12 +208,14 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(clock_.allocated_bytes() - allocated_at_collection_);
   }
+  int64_t CollectionInterval() const { return std::max(2 * cached_bytes_, kMinCollectionInterval); }
   bool Refill(uint8_t c);
   uint32_t FetchCount(uint8_t c);
   void* PopUnchecked(uint8_t c);
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
-  void Overflow();
+  static void NoteOverage(ClassState& state);
+  bool FitsBudget(int64_t bytes);
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   void CollectClass(uint8_t c);
@@ -262,7 +268,7 @@ bool ThreadCache<Source>::Refill(uint8_t c) {
     state.low_water = std::min(state.low_water, static_cast<uint16_t>(state.full.size()));
   } else {
     used_classes_[c / 64] |= uint64_t{1} << (c % 64);
-    if (AllocatedSinceCollection() >= kCollectionBytes) Collect();
+    if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
     chain = source(c).Fetch(FetchCount(c));
     if (chain.empty()) return false;
     state.low_water = 0;
@@ -299,11 +305,21 @@ void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
   return PopUnchecked(c);
 }
 
-// The current list as a chain; the list is empty afterwards.
+// The current list as a chain; the list is empty afterwards. Its length follows from the room,
+// unless a signal handler interrupted a fast path and used the same class: then the room may be
+// wrong by what the handler did, a list that is shorter than its chain says ends by its end, and
+// one that must be longer is counted.
 template <BatchSource Source>
 Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
-  const Chain chain{heads_[c], static_cast<uint32_t>(states_[c].capacity - room_[c])};
-  heads_[c] = context_->codec->end;
+  Chain chain{heads_[c], static_cast<uint32_t>(std::max(states_[c].capacity - room_[c], 0))};
+  const ObjectReference end = context_->codec->end;
+  if (chain.head == end) chain.count = 0;
+  if (chain.head != end && chain.count == 0) {
+    for (ObjectReference object = chain.head; object != end; ++chain.count) {
+      object = context_->codec->Next(ObjectAt(object));
+    }
+  }
+  heads_[c] = end;
   room_[c] = static_cast<int16_t>(states_[c].capacity);
   return chain;
 }
@@ -320,31 +336,38 @@ void ThreadCache<Source>::MakeRoom(uint8_t c) {
     state.capacity = static_cast<uint16_t>(grown);
     return;
   }
-  KeepOrReturn(c, TakeCurrent(c));
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) KeepOrReturn(c, chain);
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
-  if (state.full.size() >= state.max_chains || !state.full.Push(chain, *context_->arrays)) {
+  const int64_t bytes = int64_t{chain.count} * SizeOf(c);
+  if (state.full.size() >= state.max_chains) {
     source(c).Insert(chain);
-    if (++state.overages > kMaxOverages) {
-      state.overages = 0;
-      if (state.max_chains > 1) --state.max_chains;
-    }
-    return;
+    NoteOverage(state);
+  } else if (FitsBudget(bytes) && state.full.Push(chain, *context_->arrays)) {
+    cached_bytes_ += bytes;
+  } else {
+    source(c).Insert(chain);
   }
-  cached_bytes_ += int64_t{chain.count} * SizeOf(c);
-  if (cached_bytes_ > share_.limit()) Overflow();
 }
 
-// The full chains exceed the share.
 template <BatchSource Source>
-void ThreadCache<Source>::Overflow() {
-  const bool had_its_chance = AllocatedSinceCollection() >= kCollectionBytes;
-  if (had_its_chance) Collect();
-  if (cached_bytes_ <= share_.limit() || context_->budget->Grow(share_) || had_its_chance) return;
-  Collect();
+void ThreadCache<Source>::NoteOverage(ClassState& state) {
+  if (++state.overages <= kMaxOverages) return;
+  state.overages = 0;
+  if (state.max_chains > 1) --state.max_chains;
+}
+
+// Whether the full chains may grow by `bytes`, if need be after a collection or with a larger share.
+template <BatchSource Source>
+bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
+  if (cached_bytes_ + bytes <= share_.limit()) return true;
+  if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
+  if (cached_bytes_ + bytes <= share_.limit()) return true;
+  return context_->budget->Grow(share_) && cached_bytes_ + bytes <= share_.limit();
 }
 
 template <BatchSource Source>

@@ -41,6 +41,9 @@ namespace tcmalloc {
 template <typename System>
 class ClassicPageHeap {
  public:
+  static constexpr Length kMinGrowth = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
+
   constexpr ClassicPageHeap(System& system, PageMap& map, MetadataArena& arena)
       : system_(system), map_(map), spans_(map, arena) {}
   ClassicPageHeap(const ClassicPageHeap&) = delete;
@@ -110,11 +113,12 @@ class ClassicPageHeap {
     return aggressive_decommit_;
   }
 
-  // The heap grows by at least so much at once, and once an eighth of its size is over
-  // kDefaultGrowth by that (up to kMaxGrowth), to save system calls.
-  void set_growth(Length least) TCMALLOC_EXCLUDES(lock_) {
+  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
+  // what a request needs in any case), to save system calls.
+  void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     least_growth_ = least;
+    most_growth_ = most;
   }
 
   PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
@@ -147,8 +151,6 @@ class ClassicPageHeap {
   void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) { spans_.AbandonReleases(); }
 
  private:
-  static constexpr Length kDefaultGrowth = Length::FromBytesCeil(size_t{1} << 20);
-  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
   // Memory on its way to the system is lost to requests for the time of one call; this much
   // takes about a millisecond, and more would hardly save time.
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
@@ -211,7 +213,8 @@ class ClassicPageHeap {
   HeapSpans spans_ TCMALLOC_GUARDED_BY(lock_);
   ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
   Length limit_ TCMALLOC_GUARDED_BY(lock_);
-  Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kDefaultGrowth;
+  Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kMinGrowth;
+  Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
   bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
   Events events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
@@ -261,8 +264,7 @@ template <typename System>
 Span* ClassicPageHeap<System>::Grow(Length n, Length alignment) {
   const int saved_errno = errno;
   const Length eighth(spans_.total().pages() / 8);
-  Length wanted = std::max(n, least_growth_);
-  if (eighth > kDefaultGrowth) wanted = std::max(wanted, std::min(eighth, kMaxGrowth));
+  const Length wanted = std::max({n, least_growth_, std::min(eighth, most_growth_)});
   auto block = system_.Allocate(wanted.bytes(), alignment.bytes());
   if (block.start == nullptr && wanted > n) {
     block = system_.Allocate(n.bytes(), alignment.bytes());

@@ -24,7 +24,7 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr int kChurners = 4;
-constexpr int kRounds = 200;
+constexpr int kRounds = 100;
 
 const char* only_variant = nullptr;
 
@@ -37,7 +37,6 @@ std::atomic<int> handler_forks{0};
 
 [[noreturn]] void ForkAgain(BlockSet<64>& blocks, int round) {
   alarm(kChildAlarmSeconds);
-  Tally grandchildren;
   const Churners churners(1);
   const pid_t pid = fork();
   PROGRAM_CHECK(pid >= 0);

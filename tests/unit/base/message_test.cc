@@ -4,9 +4,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -101,15 +105,32 @@ TEST_F(PipeTest, WriteLineAddsOneNewline) {
   EXPECT_EQ(ReadAll(), "a line\n" + std::string(Message::kCapacity, 'x') + "\n");
 }
 
-TEST_F(PipeTest, WriteAllContinuesShortWrites) {
-  // A pipe holds less than this, so the writes come in pieces.
-  const std::string text(1 << 20, 'y');
-  std::string received;
-  std::thread reader([&] { received = ReadAll(); });
-  WriteAll(ends_[1], text);
-  CloseWriter();
-  reader.join();
-  EXPECT_EQ(received, text);
+std::atomic<int> interruptions{0};
+
+// A signal makes a write to a full pipe return early: with a short count, or with EINTR where
+// nothing of it was written yet.
+TEST_F(PipeTest, WriteAllContinuesInterruptedAndShortWrites) {
+  constexpr int kSignals = 50;
+  struct sigaction action = {};
+  struct sigaction saved = {};
+  action.sa_handler = [](int) { ++interruptions; };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &saved), 0);
+  const int capacity = ::fcntl(ends_[1], F_GETPIPE_SZ);
+  const std::string text(static_cast<size_t>(capacity) * 3, 'y');
+
+  std::thread writer([&] {
+    WriteAll(ends_[1], text);
+    CloseWriter();
+  });
+  int available = 0;
+  while (available < capacity) ASSERT_EQ(::ioctl(ends_[0], FIONREAD, &available), 0);
+  for (int i = 1; i <= kSignals; ++i) {
+    ASSERT_EQ(::pthread_kill(writer.native_handle(), SIGUSR1), 0);
+    while (interruptions < i) std::this_thread::yield();
+  }
+  EXPECT_EQ(ReadAll(), text);
+  writer.join();
+  ASSERT_EQ(::sigaction(SIGUSR1, &saved, nullptr), 0);
 }
 
 TEST_F(PipeTest, FailedWriteKeepsErrno) {

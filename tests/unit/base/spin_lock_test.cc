@@ -3,12 +3,16 @@
 #include "base/spin_lock.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -57,29 +61,75 @@ TEST(SpinLockTest, ExcludesOtherThreads) {
   EXPECT_EQ(counter, int64_t{kThreads} * kRounds);
 }
 
-// The holder waits until the others have had time to give up spinning: they must be woken, all of
-// them, and must not have changed errno.
-TEST(SpinLockTest, WakesEverySleeper) {
-  constexpr int kThreads = 8;
-  SpinLock lock(LockRank::kPageHeap);
-  std::atomic<int> started{0};
-  std::atomic<int> errors{0};
-  std::vector<std::thread> threads;
-  lock.Lock();
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      errno = ENOENT;
-      ++started;
-      SpinLockHolder holder(lock);
-      if (errno != ENOENT) ++errors;
-    });
+bool IsAsleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(") ");
+  return name_end != std::string::npos && text[name_end + 2] == 'S';
+}
+
+std::atomic<int> interruptions{0};
+
+// Threads that wait for one lock, which the test holds.
+class SleepersTest : public ::testing::Test {
+ protected:
+  void Start(int count) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        errno = ENOENT;
+        ids_[started_.fetch_add(1)] = ::gettid();
+        SpinLockHolder holder(lock_);
+        if (errno != ENOENT) ++errors_;
+      });
+    }
   }
-  while (started < kThreads) std::this_thread::yield();
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-  lock.Unlock();
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(errors, 0);
-  EXPECT_FALSE(lock.IsHeld());
+  void AwaitSleep() {
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      while (ids_[i] == 0 || !IsAsleep(ids_[i])) std::this_thread::yield();
+    }
+  }
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+    EXPECT_EQ(errors_, 0);
+    EXPECT_FALSE(lock_.IsHeld());
+  }
+
+  SpinLock lock_{LockRank::kPageHeap};
+  std::vector<std::thread> threads_;
+
+ private:
+  std::atomic<size_t> started_{0};
+  std::atomic<pid_t> ids_[16] = {};
+  std::atomic<int> errors_{0};
+};
+
+TEST_F(SleepersTest, AllAreWoken) {
+  lock_.Lock();
+  Start(8);
+  AwaitSleep();
+  lock_.Unlock();
+  Join();
+}
+
+// A signal ends the wait in the kernel with an error, which the waiting thread must not see.
+TEST_F(SleepersTest, SignalsChangeNothing) {
+  struct sigaction action = {};
+  struct sigaction saved = {};
+  action.sa_handler = [](int) { ++interruptions; };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &saved), 0);
+  lock_.Lock();
+  Start(4);
+  AwaitSleep();
+  for (std::thread& thread : threads_) {
+    const int before = interruptions;
+    ASSERT_EQ(::pthread_kill(thread.native_handle(), SIGUSR1), 0);
+    while (interruptions == before) std::this_thread::yield();
+  }
+  AwaitSleep();
+  lock_.Unlock();
+  Join();
+  ASSERT_EQ(::sigaction(SIGUSR1, &saved, nullptr), 0);
 }
 
 TEST(SpinLockTest, CountsInDebugBuildsOnly) {

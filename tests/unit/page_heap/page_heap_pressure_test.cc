@@ -147,6 +147,23 @@ TEST_F(PageHeapPressureTest, WithoutMetadataNothingIsLost) {
   EXPECT_EQ(heap_->stats().spans, 1u);
 }
 
+TEST_F(PageHeapPressureTest, MetadataThatRunsOutBetweenTwoCutsLosesNothing) {
+  Span* big = New(10000);
+  ASSERT_NE(big, nullptr);
+  heap_->Delete(big);
+  heap_.metadata.exhausted = true;
+  std::vector<Span*> spans;
+  while (Span* span = New(1)) spans.push_back(span);
+  // Merges with what is free behind it, which leaves one record; head and tail need two.
+  heap_->Delete(spans.back());
+  spans.pop_back();
+  const uintptr_t first = spans.back()->end().index();
+  const Length misaligning(2 * (first & -first));
+  EXPECT_EQ(heap_->NewAligned(Length(1), misaligning), nullptr);
+  heap_->CheckInvariants();
+  EXPECT_NE(New(1), nullptr);
+}
+
 TEST_F(PageHeapPressureTest, ABlockWithoutMetadataGoesBackToTheSystem) {
   heap_.metadata.exhausted = true;
   EXPECT_EQ(New(1), nullptr);

@@ -85,10 +85,19 @@ TEST_F(PageHeapTest, GrowsInStepsAndServesFromThem) {
   EXPECT_EQ(heap_->stats().system, Length(200));
 }
 
-TEST_F(PageHeapTest, GrowsByAnEighthOfABigHeap) {
-  New(8000);
+TEST_F(PageHeapTest, GrowsByAnEighthWithinBounds) {
+  heap_->set_growth(Length(10), Length(20));
+  const auto step = [&] { return heap_.system.allocated().back().bytes >> kPageShift; };
+  New(40);
   New(1);
-  EXPECT_EQ(heap_.system.allocated().back().bytes, Length(1000).bytes());
+  EXPECT_EQ(step(), 10u);
+  New(78);
+  New(10);
+  EXPECT_EQ(step(), 16u);
+  New(1000);
+  EXPECT_EQ(step(), 1000u);
+  New(16);
+  EXPECT_EQ(step(), 20u);
 }
 
 TEST_F(PageHeapTest, FreshMemoryCountsAsReturned) {
@@ -320,6 +329,15 @@ TEST_F(PageHeapTest, FreshBlocksThatMergeShareTheFlag) {
   heap_.system.zeroed = true;
   // The rest of the first block and the second one are one span now.
   EXPECT_FALSE(New(150)->zeroed);
+}
+
+TEST_F(PageHeapTest, ReturnedMemoryBesideADirtyBlockSharesTheFlag) {
+  heap_->set_growth(Length(100));
+  heap_.system.zeroed = false;
+  Span* span = New(10);
+  heap_->Delete(span);
+  heap_->ReleaseAtLeast(Length(10));
+  EXPECT_FALSE(New(50)->zeroed);
 }
 
 TEST_F(PageHeapTest, ExtendedSpanIsNotKnownToBeZero) {

@@ -19,14 +19,15 @@
 
 namespace tcmalloc::testing {
 
-// Releases nothing by itself and, while it is small, grows by what is asked for only.
+// Releases nothing by itself and grows by what is asked for only, unless a test says otherwise.
 struct TestHeap {
   using Heap = ClassicPageHeap<FakeSystemMemory>;
   static_assert(SpanSource<Heap>);
 
-  explicit TestHeap(size_t reserved_bytes = size_t{1} << 30) : system(reserved_bytes) {
+  explicit TestHeap(size_t reserved_bytes = kPageSize << 17)
+      : system(reserved_bytes, kPageSize << 8) {
     heap->set_release_rate(0);
-    heap->set_growth(Length(1));
+    heap->set_growth(Length(1), Length(1));
   }
 
   Heap* operator->() { return heap.get(); }

@@ -1,0 +1,37 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// malloc from the resolver of an indirect function (IFUNC) of the program. Resolvers run while the
+// dynamic linker relocates, when thread-local variables still read as zero; current_cache must
+// never be null. So this library has a resolver of its own, which runs before those of whatever
+// depends on it. Only for the shared library: in a static program resolvers run before there is
+// any thread-local storage.
+
+#include "heap/current_thread.h"
+
+namespace tcmalloc {
+namespace {
+
+using Nothing = void (*)();
+
+void DoNothing() {}
+
+}  // namespace
+
+extern "C" {
+
+// Called by the dynamic linker, which afterwards initializes the variable once more.
+__attribute__((visibility("hidden"))) Nothing tcmalloc_resolve_early_start() {
+  InitializeCurrentThread();
+  return DoNothing;
+}
+
+__attribute__((visibility("hidden"), ifunc("tcmalloc_resolve_early_start"))) void
+tcmalloc_early_start();
+
+// The reference that makes the linker emit the relocation.
+__attribute__((visibility("hidden"), used)) Nothing tcmalloc_early_start_reference =
+    tcmalloc_early_start;
+
+}  // extern "C"
+
+}  // namespace tcmalloc

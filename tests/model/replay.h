@@ -1,0 +1,105 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs sequences of actions on a machine that compares a component with a model of it.
+
+#ifndef TCMALLOC_TESTS_MODEL_REPLAY_H_
+#define TCMALLOC_TESTS_MODEL_REPLAY_H_
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+namespace tcmalloc::testing {
+
+// What `op`, `a` and `b` mean is the machine's business.
+struct Action {
+  unsigned op;
+  uint64_t a;
+  uint64_t b;
+};
+using Actions = std::vector<Action>;
+
+// How many sequences each test runs: TCM_MODEL_SEEDS in the environment.
+inline uint64_t ModelSeeds() {
+  const char* seeds = std::getenv("TCM_MODEL_SEEDS");
+  return seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 3;
+}
+
+// Prints what was done so far where a check inside the component ends the process, and where
+// Replay says so: in the form that Replay takes, to be pasted into a test of its own.
+class ActionLog {
+ public:
+  explicit ActionLog(const char* const* names) : names_(names) {
+    current_ = this;
+    std::signal(SIGABRT, [](int) { current_->Print(); });
+  }
+  ~ActionLog() {
+    std::signal(SIGABRT, SIG_DFL);
+    current_ = nullptr;
+  }
+  ActionLog(const ActionLog&) = delete;
+  ActionLog& operator=(const ActionLog&) = delete;
+
+  void Add(const Action& action) { done_.push_back(action); }
+  size_t size() const { return done_.size(); }
+
+  void Print() const {
+    for (const Action& action : done_) {
+      std::fprintf(stderr, "    {%s, %lu, %lu},\n", names_[action.op],
+                   static_cast<unsigned long>(action.a), static_cast<unsigned long>(action.b));
+    }
+  }
+
+ private:
+  static inline ActionLog* current_ = nullptr;
+  const char* const* names_;
+  Actions done_;
+};
+
+// `Machine` has kNames, the names of its ops; Do(action); CheckAll(), which compares everything with
+// the model; and Finish(), which gives everything back and checks that nothing is left. Returns
+// whether all went well.
+template <typename Machine>
+bool Replay(Machine& machine, const Actions& actions) {
+  constexpr size_t kCheckEvery = 16;
+  ActionLog log(Machine::kNames);
+  for (const Action& action : actions) {
+    log.Add(action);
+    machine.Do(action);
+    if (log.size() % kCheckEvery == 0) machine.CheckAll();
+    if (::testing::Test::HasFailure()) break;
+  }
+  if (!::testing::Test::HasFailure()) {
+    machine.CheckAll();
+    machine.Finish();
+  }
+  if (::testing::Test::HasFailure()) log.Print();
+  return !::testing::Test::HasFailure();
+}
+
+// Random actions of random operands. Ops are drawn by weight, in phases that mostly grow and phases
+// that mostly shrink what the machine holds.
+inline Actions RandomActions(uint64_t seed, size_t count, const std::vector<unsigned>& growing,
+                             const std::vector<unsigned>& shrinking) {
+  constexpr size_t kPhase = 400;
+  std::mt19937_64 random(seed);
+  std::discrete_distribution<unsigned> grow(growing.begin(), growing.end());
+  std::discrete_distribution<unsigned> shrink(shrinking.begin(), shrinking.end());
+  Actions actions;
+  for (size_t i = 0; i < count; ++i) {
+    const unsigned op = i / kPhase % 2 == 0 ? grow(random) : shrink(random);
+    const uint64_t a = random();
+    actions.push_back({op, a, random()});
+  }
+  return actions;
+}
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_MODEL_REPLAY_H_

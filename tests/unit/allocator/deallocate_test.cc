@@ -1,0 +1,137 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "allocator/deallocate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "allocator/allocate.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+void* Plus(void* block, size_t bytes) { return static_cast<char*>(block) + bytes; }
+
+TEST(DeallocateTest, NullIsNothing) {
+  Deallocate(nullptr);
+  DeallocateSized(nullptr, 0);
+  DeallocateSized(nullptr, size_t{1} << 30);
+  EXPECT_EQ(UsableSize(nullptr), 0u);
+}
+
+TEST(DeallocateTest, FreedBlocksAreReused) {
+  void* block = Allocate(64);
+  Deallocate(block);
+  EXPECT_EQ(Allocate(64), block);
+  Deallocate(block);
+}
+
+TEST(DeallocateTest, ContentsThatLookLikeALinkDoNoHarm) {
+  void* other = Allocate(64);
+  void* block = Allocate(64);
+  const ObjectReference references[] = {ReferenceTo(other), ReferenceTo(block), heap.codec().end,
+                                        ReferenceTo(nullptr), 0};
+  for (ObjectReference reference : references) {
+    heap.codec().Link(block, reference);
+    Deallocate(block);
+    block = Allocate(64);
+  }
+  Deallocate(block);
+  Deallocate(other);
+}
+
+TEST(DeallocateTest, SizedWithTheSizeAskedFor) {
+  for (size_t size : {size_t{0}, size_t{1}, size_t{100}, kMaxSmallSize, kMaxSmallSize + 1,
+                      size_t{5} << 20}) {
+    DeallocateSized(Allocate(size), size);
+  }
+}
+
+class DeallocateDeathTest : public ::testing::Test {
+ protected:
+  static std::string Naming(const std::string& what, const void* block) {
+    std::ostringstream message;
+    message << "tcmalloc: " << what << block << "[ :]";
+    return message.str();
+  }
+};
+
+TEST_F(DeallocateDeathTest, MisalignedPointers) {
+  for (size_t size : {64, 1 << 20}) {
+    void* block = Allocate(size);
+    for (size_t offset : {1, 4, 7}) {
+      EXPECT_DEATH(Deallocate(Plus(block, offset)),
+                   Naming("misaligned free of ", Plus(block, offset)));
+    }
+    Deallocate(block);
+  }
+}
+
+TEST_F(DeallocateDeathTest, InteriorPointersOfLargeBlocks) {
+  void* block = Allocate(size_t{1} << 20);
+  for (size_t offset : {size_t{8}, size_t{16}, kPageSize, 3 * kPageSize}) {
+    EXPECT_DEATH(Deallocate(Plus(block, offset)), Naming("invalid free of ", Plus(block, offset)));
+  }
+  Deallocate(block);
+}
+
+TEST_F(DeallocateDeathTest, ForeignMemory) {
+  alignas(16) static uint64_t global[2] = {};
+  alignas(16) uint64_t local[2] = {};
+  EXPECT_DEATH(Deallocate(global), Naming("invalid free of ", global));
+  EXPECT_DEATH(Deallocate(local), Naming("invalid free of ", local));
+  EXPECT_DEATH(Deallocate(reinterpret_cast<void*>(16)), "invalid free of 0x10");
+  EXPECT_DEATH(Deallocate(reinterpret_cast<void*>(uintptr_t{1} << 63)), "invalid free of 0x8");
+  EXPECT_DEATH(UsableSize(global), Naming("invalid free of ", global));
+}
+
+TEST_F(DeallocateDeathTest, SmallBlocksTwice) {
+  // The first of a list, one inside, and its last.
+  std::vector<void*> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(Allocate(64));
+  for (void* block : blocks) Deallocate(block);
+  for (void* block : blocks) EXPECT_DEATH(Deallocate(block), Naming("double free of ", block));
+}
+
+TEST_F(DeallocateDeathTest, BlocksTwiceThatHaveLeftTheCache) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2000; ++i) blocks.push_back(Allocate(64));
+  for (void* block : blocks) Deallocate(block);
+  current_cache->Close();
+  current_cache->Flush();
+  current_cache->Open();
+  for (size_t i = 0; i < blocks.size(); i += 99) {
+    EXPECT_DEATH(Deallocate(blocks[i]), "double free of |invalid free of ");
+  }
+}
+
+TEST_F(DeallocateDeathTest, LargeBlocksTwice) {
+  void* block = Allocate(size_t{1} << 20);
+  Deallocate(block);
+  EXPECT_DEATH(Deallocate(block), "double free of |invalid free of ");
+}
+
+TEST_F(DeallocateDeathTest, LargeBlocksWithAWrongSize) {
+  void* block = Allocate(size_t{1} << 20);
+  EXPECT_DEATH(DeallocateSized(block, size_t{2} << 20), Naming("sized delete of ", block));
+  Deallocate(block);
+}
+
+TEST_F(DeallocateDeathTest, WritesAfterFree) {
+  for (uint64_t value : {uint64_t{0}, uint64_t{1}, UINT64_MAX, uint64_t{0x4141414141414141}}) {
+    void* block = Allocate(64);
+    Deallocate(block);
+    const uint64_t link = LinkWord(block);
+    LinkWord(block) = value;
+    EXPECT_DEATH(Allocate(64), Naming("corrupted free list: object at ", block));
+    LinkWord(block) = link;
+  }
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,111 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a signal handler finds that interrupts the allocator. The tests stand in the slow path
+// themselves instead of waiting for a signal to hit it.
+
+#include "allocator/slow_path.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "allocator/reallocate.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+TEST(SlowPathTest, HasTheThreadsCache) {
+  const SlowPath slow_path;
+  EXPECT_FALSE(slow_path.reentrant());
+  EXPECT_EQ(slow_path.cache(), current_cache);
+  EXPECT_TRUE(current_cache->closed());
+  const SlowPath inner;
+  EXPECT_TRUE(inner.reentrant());
+  EXPECT_EQ(inner.cache(), nullptr);
+}
+
+TEST(SlowPathTest, KeepsErrno) {
+  errno = 4711;
+  {
+    const SlowPath slow_path;
+    errno = 1;
+  }
+  EXPECT_EQ(errno, 4711);
+}
+
+TEST(SlowPathTest, InsideItMemoryComesFromTheEmergencyArena) {
+  std::vector<void*> blocks;
+  {
+    const SlowPath slow_path;
+    for (size_t size : {0, 1, 100, 5000}) {
+      void* block = Allocate(size);
+      ASSERT_NE(block, nullptr);
+      EXPECT_TRUE(heap.emergency().Owns(block));
+      EXPECT_GE(UsableSize(block), size);
+      std::memset(block, 0xab, size);
+      blocks.push_back(block);
+    }
+    void* aligned = AllocateAligned(100, 1024);
+    EXPECT_TRUE(heap.emergency().Owns(aligned));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned) % 1024, 0u);
+    blocks.push_back(aligned);
+    EXPECT_EQ(Allocate(size_t{10} << 20), nullptr) << "no lock may be taken, and it does not fit";
+  }
+  // They are freed by anybody at any time.
+  for (void* block : blocks) Deallocate(block);
+}
+
+TEST(SlowPathTest, EmergencyMemoryIsZeroedAndReallocated) {
+  void* block = nullptr;
+  {
+    const SlowPath slow_path;
+    block = Allocate(64);
+    std::memset(block, 0xab, 64);
+    Deallocate(block);
+    block = AllocateZeroed(64);
+    for (size_t i = 0; i < 64; ++i) ASSERT_EQ(static_cast<char*>(block)[i], 0);
+    std::strcpy(static_cast<char*>(block), "contents");
+    block = Reallocate(block, 1000);
+    EXPECT_STREQ(static_cast<char*>(block), "contents");
+  }
+  block = Reallocate(block, 3000);
+  EXPECT_FALSE(heap.emergency().Owns(block));
+  EXPECT_STREQ(static_cast<char*>(block), "contents");
+  Deallocate(block);
+}
+
+TEST(SlowPathTest, BlocksFreedInsideItAreFreedAfterwards) {
+  void* small = Allocate(64);
+  void* large = Allocate(size_t{1} << 20);
+  const Length in_use = heap.page_heap().stats().in_use();
+  {
+    const SlowPath slow_path;
+    Deallocate(small);
+    Deallocate(large);
+    EXPECT_FALSE(heap.deferred().empty());
+    EXPECT_EQ(heap.page_heap().stats().in_use(), in_use);
+  }
+  EXPECT_TRUE(heap.deferred().empty());
+  EXPECT_LT(heap.page_heap().stats().in_use(), in_use);
+  EXPECT_EQ(Allocate(64), small);
+  Deallocate(small);
+}
+
+TEST(SlowPathTest, DeferredBlocksJoinTheCachesLists) {
+  void* a = Allocate(64);
+  void* b = Allocate(64);
+  {
+    const SlowPath slow_path;
+    Deallocate(a);
+    Deallocate(b);
+  }
+  current_cache->CheckInvariants();
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

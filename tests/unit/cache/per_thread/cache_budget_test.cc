@@ -1,0 +1,167 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_thread/cache_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr int64_t kFirst = CacheBudget::kFirstShare;
+constexpr int64_t kStep = CacheBudget::kStep;
+
+class CacheBudgetTest : public ::testing::Test {
+ protected:
+  ~CacheBudgetTest() override { budget_.CheckInvariants(); }
+
+  // Room for the first shares of `shares` caches and for `steps` of growth.
+  void SetTotal(int64_t shares, int64_t steps) {
+    budget_.SetTotal(static_cast<size_t>(shares * kFirst + steps * kStep));
+  }
+  int64_t SumOfShares() const {
+    int64_t sum = 0;
+    for (const BudgetShare& share : shares_) {
+      if (share.linked()) sum += share.limit();
+    }
+    return sum;
+  }
+
+  CacheBudget budget_;
+  std::array<BudgetShare, 20> shares_;
+};
+
+TEST_F(CacheBudgetTest, AShareStartsSmall) {
+  SetTotal(2, 0);
+  budget_.Join(shares_[0]);
+  EXPECT_EQ(shares_[0].limit(), kFirst);
+  EXPECT_EQ(budget_.total(), static_cast<size_t>(2 * kFirst));
+}
+
+TEST_F(CacheBudgetTest, AShareGrowsByWhatIsUnclaimed) {
+  SetTotal(1, 3);
+  budget_.Join(shares_[0]);
+  for (int step = 1; step <= 3; ++step) {
+    EXPECT_TRUE(budget_.Grow(shares_[0]));
+    EXPECT_EQ(shares_[0].limit(), kFirst + step * kStep);
+  }
+  EXPECT_FALSE(budget_.Grow(shares_[0]));
+  EXPECT_EQ(shares_[0].limit(), kFirst + 3 * kStep);
+}
+
+TEST_F(CacheBudgetTest, AShareGrowsByTheft) {
+  SetTotal(3, 4);
+  for (int i = 0; i < 3; ++i) budget_.Join(shares_[static_cast<size_t>(i)]);
+  while (shares_[0].limit() < kFirst + 4 * kStep) ASSERT_TRUE(budget_.Grow(shares_[0]));
+  for (int step = 1; step <= 4; ++step) {
+    ASSERT_TRUE(budget_.Grow(shares_[1]));
+    EXPECT_EQ(shares_[1].limit(), kFirst + step * kStep);
+    EXPECT_EQ(shares_[0].limit(), kFirst + (4 - step) * kStep);
+    budget_.CheckInvariants();
+  }
+  EXPECT_EQ(shares_[2].limit(), kFirst);
+}
+
+TEST_F(CacheBudgetTest, TheftLeavesTheFirstShare) {
+  SetTotal(3, 0);
+  for (int i = 0; i < 3; ++i) budget_.Join(shares_[static_cast<size_t>(i)]);
+  EXPECT_FALSE(budget_.Grow(shares_[1]));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(shares_[static_cast<size_t>(i)].limit(), kFirst);
+}
+
+TEST_F(CacheBudgetTest, MoreCachesThanTheTotalHasSharesFor) {
+  SetTotal(1, 0);
+  for (BudgetShare& share : shares_) budget_.Join(share);
+  budget_.CheckInvariants();
+  for (BudgetShare& share : shares_) {
+    EXPECT_EQ(share.limit(), kFirst);
+    EXPECT_FALSE(budget_.Grow(share));
+  }
+}
+
+TEST_F(CacheBudgetTest, SharesReturn) {
+  SetTotal(2, 2);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  ASSERT_TRUE(budget_.Grow(shares_[0]));
+  ASSERT_TRUE(budget_.Grow(shares_[0]));
+  ASSERT_EQ(shares_[0].limit(), kFirst + 2 * kStep);
+  budget_.Leave(shares_[0]);
+  budget_.CheckInvariants();
+  int64_t grown = 0;
+  while (budget_.Grow(shares_[1])) grown += kStep;
+  EXPECT_GE(grown, kFirst + 2 * kStep);
+  EXPECT_LT(grown, kFirst + 3 * kStep);
+}
+
+TEST_F(CacheBudgetTest, TheTotalMayChange) {
+  SetTotal(2, 0);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  EXPECT_FALSE(budget_.Grow(shares_[0]));
+  SetTotal(2, 1);
+  EXPECT_TRUE(budget_.Grow(shares_[0]));
+  EXPECT_FALSE(budget_.Grow(shares_[0]));
+  SetTotal(1, 0);
+  budget_.CheckInvariants();
+}
+
+// A share that leaves may be the one that is robbed next.
+TEST_F(CacheBudgetTest, RandomComingAndGoing) {
+  SetTotal(10, 10);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    BudgetShare& share = shares_[random() % shares_.size()];
+    if (!share.linked()) {
+      budget_.Join(share);
+    } else if (random() % 8 == 0) {
+      budget_.Leave(share);
+    } else {
+      const int64_t before = share.limit();
+      const bool grown = budget_.Grow(share);
+      ASSERT_EQ(share.limit(), before + (grown ? kStep : 0));
+    }
+    budget_.CheckInvariants();
+  }
+  for (BudgetShare& share : shares_) {
+    if (share.linked()) budget_.Leave(share);
+  }
+}
+
+TEST_F(CacheBudgetTest, GrowthStaysWithinTheTotal) {
+  SetTotal(20, 35);
+  for (BudgetShare& share : shares_) budget_.Join(share);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    budget_.Grow(shares_[random() % shares_.size()]);
+    // One step may be begun while less than one is unclaimed.
+    ASSERT_LT(SumOfShares(), static_cast<int64_t>(budget_.total()) + kStep);
+  }
+}
+
+TEST_F(CacheBudgetTest, Threads) {
+  SetTotal(4, 20);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      for (int round = 0; round < 200; ++round) {
+        budget_.Join(shares_[i]);
+        for (int step = 0; step < 50; ++step) {
+          budget_.Grow(shares_[i]);
+          ASSERT_GE(shares_[i].limit(), kFirst);
+        }
+        budget_.CheckInvariants();
+        budget_.Leave(shares_[i]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,83 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_thread/event_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace tcmalloc::testing {
+namespace {
+
+class EventClockTest : public ::testing::Test {
+ protected:
+  EventClockTest() { clock_.Initialize(1); }
+
+  // One allocation. Returns whether it was a sample.
+  bool Allocate(size_t size) {
+    const bool expired = clock_.Advance(size);
+    if (expired) clock_.AdvanceSlow(size);
+    return expired;
+  }
+
+  EventClock clock_;
+};
+
+TEST_F(EventClockTest, CountsBytesExactly) {
+  std::mt19937_64 random(1);
+  uint64_t bytes = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const size_t size = random() % 1000;
+    bytes += size;
+    if (random() % 2 == 0) {
+      Allocate(size);
+    } else {
+      clock_.AdvanceSlow(size);
+    }
+    ASSERT_EQ(clock_.allocated_bytes(), bytes);
+  }
+}
+
+TEST_F(EventClockTest, ExpiresAboutEveryMeanInterval) {
+  constexpr size_t kSize = 64;
+  constexpr int kExpected = 1000;
+  int samples = 0;
+  for (int64_t i = 0; i < kExpected * EventClock::kMeanInterval / int64_t{kSize}; ++i) {
+    samples += Allocate(kSize) ? 1 : 0;
+  }
+  EXPECT_NEAR(samples, kExpected, kExpected / 10);
+}
+
+TEST_F(EventClockTest, IntervalsDiffer) {
+  std::vector<int> intervals;
+  int length = 0;
+  while (intervals.size() < 10) {
+    ++length;
+    if (!Allocate(16)) continue;
+    intervals.push_back(length);
+    length = 0;
+  }
+  bool differ = false;
+  for (int interval : intervals) differ = differ || interval != intervals.front();
+  EXPECT_TRUE(differ);
+}
+
+TEST_F(EventClockTest, EstimatesAllocationsOfMixedSizes) {
+  std::mt19937_64 random(1);
+  constexpr uint64_t kCount = 2'000'000;
+  for (uint64_t i = 0; i < kCount; ++i) Allocate(16 + random() % 500);
+  EXPECT_NEAR(static_cast<double>(clock_.allocations()), kCount, kCount / 10.0);
+}
+
+TEST_F(EventClockTest, HugeAndEmptyAllocations) {
+  clock_.AdvanceSlow(size_t{1} << 40);
+  EXPECT_EQ(clock_.allocated_bytes(), uint64_t{1} << 40);
+  EXPECT_FALSE(clock_.Advance(0));
+  clock_.AdvanceSlow(0);
+  EXPECT_EQ(clock_.allocated_bytes(), uint64_t{1} << 40);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

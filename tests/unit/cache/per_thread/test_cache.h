@@ -1,0 +1,114 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Thread caches with everything that they stand on, for tests.
+
+#ifndef TCMALLOC_TESTS_UNIT_CACHE_PER_THREAD_TEST_CACHE_H_
+#define TCMALLOC_TESTS_UNIT_CACHE_PER_THREAD_TEST_CACHE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache/per_thread/cache_budget.h"
+#include "cache/per_thread/thread_cache.h"
+#include "fakes/fake_batch_source.h"
+#include "fakes/object_space.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc::testing {
+
+// What caches share: a source of every class, and a budget.
+struct TestSources {
+  using Cache = ThreadCache<FakeBatchSource>;
+
+  static constexpr size_t kAmpleBudget = size_t{1} << 30;
+
+  explicit TestSources(Window window = Window::kAll) : space(window) {
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      sources[c].Initialize(space, static_cast<uint8_t>(c));
+    }
+    budget.SetTotal(kAmpleBudget);
+    context = {sources.get(), &space.codec, space.map.get(), &arrays, &budget};
+  }
+
+  FakeBatchSource& source(uint8_t c) { return sources[c]; }
+  size_t ObjectsOut() const {
+    size_t objects = 0;
+    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources[c].objects_out();
+    return objects;
+  }
+
+  ObjectSpace space;
+  ChainArrays arrays{space.arena};
+  CacheBudget budget;
+  std::unique_ptr<FakeBatchSource[]> sources =
+      std::make_unique<FakeBatchSource[]>(kSizeClassCount);
+  Cache::Context context;
+};
+
+// One cache, used as the allocator uses it: the slow path where the fast one refuses.
+class TestCache {
+ public:
+  using Cache = TestSources::Cache;
+
+  explicit TestCache(TestSources& sources) : sources_(sources) {
+    cache_->Initialize(sources.context);
+  }
+  ~TestCache() {
+    if (!cache_->closed()) cache_->Retire();
+  }
+  TestCache(const TestCache&) = delete;
+  TestCache& operator=(const TestCache&) = delete;
+
+  Cache* operator->() { return cache_.get(); }
+
+  void* Allocate(uint8_t c) {
+    const size_t size = kSizeClasses[c].size;
+    if (void* object = cache_->TryAllocate(c, size)) {
+      ++hits;
+      return object;
+    }
+    cache_->Close();
+    void* object = cache_->AllocateSlow(c, size);
+    cache_->Open();
+    return object;
+  }
+
+  void Free(void* object) {
+    if (cache_->TryFree(object)) {
+      ++hits;
+      return;
+    }
+    cache_->UndoTryFree(object);
+    cache_->Close();
+    cache_->FreeSlow(object, sources_.space.map->FindInUse(object)->size_class);
+    cache_->Open();
+  }
+
+  std::vector<void*> AllocateMany(uint8_t c, size_t count) {
+    std::vector<void*> objects;
+    for (size_t i = 0; i < count; ++i) objects.push_back(Allocate(c));
+    return objects;
+  }
+  void FreeAll(const std::vector<void*>& objects) {
+    for (void* object : objects) Free(object);
+  }
+  void Collect() {
+    cache_->Close();
+    cache_->Collect();
+    cache_->Open();
+  }
+
+  size_t hits = 0;  // of the fast paths
+
+ private:
+  TestSources& sources_;
+  std::unique_ptr<Cache> cache_ = std::make_unique<Cache>();
+};
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_UNIT_CACHE_PER_THREAD_TEST_CACHE_H_

@@ -1,0 +1,177 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a thread cache gives back, and when.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "cache/per_thread/thread_cache.h"
+#include "test_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+constexpr uint8_t kClass = SizeClassFor(64);
+constexpr uint8_t kOtherClass = SizeClassFor(1024);
+
+class ThreadCacheCollectTest : public ::testing::Test {
+ protected:
+  size_t Batch(uint8_t c = kClass) { return sources_.source(c).batch(); }
+  size_t CachedChains(uint8_t c = kClass) { return cache_->CountObjects(c) / Batch(c); }
+  size_t CachedBytes(const TestCache& cache) {
+    size_t bytes = 0;
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      bytes += const_cast<TestCache&>(cache)->CountObjects(static_cast<uint8_t>(c)) *
+               kSizeClasses[c].size;
+    }
+    return bytes;
+  }
+  // Leaves at least `chains` full chains in the cache, by use.
+  void Fill(size_t chains, uint8_t c = kClass) {
+    while (CachedChains(c) < chains) cache_.FreeAll(cache_.AllocateMany(c, (chains + 1) * Batch(c)));
+  }
+  // The longest list that is not one of the full chains, for every class.
+  static size_t BytesInCurrentLists() {
+    size_t bytes = 0;
+    for (const SizeClassInfo& info : kSizeClasses) bytes += size_t{info.batch} * info.size;
+    return bytes;
+  }
+
+  TestSources sources_;
+  TestCache cache_{sources_};
+};
+
+TEST_F(ThreadCacheCollectTest, OverflowReturnsWholeBatches) {
+  TestCache other(sources_);
+  const Objects objects = other.AllocateMany(kClass, 100 * Batch());
+  sources_.source(kClass).ForgetCalls();
+  // A cache that only frees needs few of them.
+  cache_.FreeAll(objects);
+  cache_->CheckInvariants();
+  EXPECT_LT(CachedChains(), 50u);
+  ASSERT_FALSE(sources_.source(kClass).inserts().empty());
+  for (uint32_t count : sources_.source(kClass).inserts()) EXPECT_EQ(count, Batch());
+}
+
+TEST_F(ThreadCacheCollectTest, CollectReturnsHalfOfWhatWasNotUsed) {
+  Fill(20);
+  cache_.FreeAll(cache_.AllocateMany(kClass, cache_->CountObjects(kClass)));
+  cache_.Collect();
+  const size_t before = CachedChains();
+  ASSERT_GE(before, 16u);
+  const size_t used = before / 4;
+  cache_.FreeAll(cache_.AllocateMany(kClass, used * Batch()));
+  sources_.source(kClass).ForgetCalls();
+  cache_.Collect();
+  const std::vector<uint32_t>& inserts = sources_.source(kClass).inserts();
+  const auto whole = std::count(inserts.begin(), inserts.end(), Batch());
+  EXPECT_NEAR(static_cast<double>(whole), static_cast<double>(before - used) / 2, 1);
+  cache_->CheckInvariants();
+}
+
+TEST_F(ThreadCacheCollectTest, CollectReturnsAtLeastHalfOfAnIdleClass) {
+  Fill(20);
+  cache_.Collect();
+  const size_t before = sources_.ObjectsOut();
+  cache_.Collect();
+  EXPECT_LE(sources_.ObjectsOut(), before / 2 + Batch());
+}
+
+TEST_F(ThreadCacheCollectTest, CollectLeavesWhatWasUsed) {
+  Fill(20);
+  cache_.Collect();
+  const size_t before = CachedChains();
+  const Objects all = cache_.AllocateMany(kClass, cache_->CountObjects(kClass));
+  cache_.FreeAll(all);
+  sources_.source(kClass).ForgetCalls();
+  cache_.Collect();
+  EXPECT_GE(CachedChains() + 1, before);
+  EXPECT_TRUE(sources_.source(kClass).inserts().empty());
+}
+
+TEST_F(ThreadCacheCollectTest, AnIdleCacheGivesEverythingBack) {
+  Fill(20);
+  Fill(3, kOtherClass);
+  const Objects kept = cache_.AllocateMany(kClass, 5);
+  for (int i = 0; i < 32; ++i) {
+    cache_.Collect();
+    cache_->CheckInvariants();
+  }
+  EXPECT_EQ(sources_.ObjectsOut(), kept.size());
+  cache_.FreeAll(kept);
+}
+
+TEST_F(ThreadCacheCollectTest, AShortIdleListGoesBackToo) {
+  cache_.FreeAll(cache_.AllocateMany(kClass, 3));
+  cache_.Collect();
+  cache_.Collect();
+  EXPECT_EQ(cache_->CountObjects(kClass), 0u);
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+}
+
+TEST_F(ThreadCacheCollectTest, AClassStartsSlowlyAgainAfterItWentBack) {
+  cache_.FreeAll(cache_.AllocateMany(kClass, Batch()));
+  cache_.Collect();
+  cache_.Collect();
+  ASSERT_EQ(sources_.ObjectsOut(), 0u);
+  sources_.source(kClass).ForgetCalls();
+  cache_.Free(cache_.Allocate(kClass));
+  EXPECT_EQ(sources_.source(kClass).fetches(), std::vector<uint32_t>{1});
+}
+
+TEST_F(ThreadCacheCollectTest, TheBudgetBoundsWhatIsCached) {
+  constexpr size_t kTotal = size_t{4} * CacheBudget::kFirstShare;
+  sources_.budget.SetTotal(kTotal);
+  TestCache other(sources_);
+  for (uint8_t c : {kClass, kOtherClass, SizeClassFor(16), SizeClassFor(8192)}) {
+    for (int round = 0; round < 3; ++round) {
+      const size_t count = 4 * kTotal / kSizeClasses[c].size;
+      const Objects objects = cache_.AllocateMany(c, count);
+      cache_.FreeAll(objects);
+      other.FreeAll(cache_.AllocateMany(c, count));
+      cache_->CheckInvariants();
+      ASSERT_LE(CachedBytes(cache_) + CachedBytes(other), kTotal + 2 * BytesInCurrentLists());
+    }
+  }
+  sources_.budget.CheckInvariants();
+}
+
+TEST_F(ThreadCacheCollectTest, AnActiveCacheGrowsAtTheCostOfAnIdleOne) {
+  constexpr size_t kTotal = size_t{16} * CacheBudget::kFirstShare;
+  sources_.budget.SetTotal(kTotal);
+  TestCache other(sources_);
+  const auto use = [&](TestCache& cache) {
+    for (int round = 0; round < 10; ++round) {
+      cache.FreeAll(cache.AllocateMany(kClass, kTotal / 64));
+    }
+  };
+  use(other);
+  const int64_t idle_before = other->share().limit();
+  EXPECT_GT(idle_before, CacheBudget::kFirstShare);
+  use(cache_);
+  EXPECT_LT(other->share().limit(), idle_before);
+  EXPECT_GT(cache_->share().limit(), CacheBudget::kFirstShare);
+  sources_.budget.CheckInvariants();
+}
+
+TEST_F(ThreadCacheCollectTest, ObjectsFreedByAnotherThreadAreConserved) {
+  TestCache consumer(sources_);
+  for (int round = 0; round < 50; ++round) {
+    consumer.FreeAll(cache_.AllocateMany(kClass, 7 * Batch()));
+    cache_->CheckInvariants();
+    consumer->CheckInvariants();
+    ASSERT_EQ(sources_.ObjectsOut(), cache_->CountObjects(kClass) + consumer->CountObjects(kClass));
+  }
+  cache_->Retire();
+  consumer->Retire();
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,267 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a thread cache takes from its source and gives to its owner.
+
+#include "cache/per_thread/thread_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+constexpr uint8_t kClass = SizeClassFor(64);
+constexpr uint8_t kLargeClass = SizeClassFor(kMaxSmallSize);
+
+class ThreadCacheTest : public ::testing::TestWithParam<Window> {
+ protected:
+  uint32_t Batch() { return sources_.source(kClass).batch(); }
+
+  TestSources sources_{GetParam()};
+  TestCache cache_{sources_};
+};
+
+TEST_P(ThreadCacheTest, ANewCacheHasNothing) {
+  cache_->CheckInvariants();
+  EXPECT_FALSE(cache_->closed());
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    EXPECT_EQ(cache_->CountObjects(static_cast<uint8_t>(c)), 0u);
+  }
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+}
+
+TEST_P(ThreadCacheTest, FetchesGrowFromOneObjectToABatch) {
+  cache_.AllocateMany(kClass, 10 * Batch());
+  const std::vector<uint32_t>& fetches = sources_.source(kClass).fetches();
+  EXPECT_EQ(fetches.front(), 1u);
+  EXPECT_EQ(fetches.back(), Batch());
+  for (size_t i = 1; i < fetches.size(); ++i) {
+    ASSERT_GE(fetches[i], fetches[i - 1]);
+    ASSERT_LE(fetches[i], std::min(2 * fetches[i - 1], Batch()));
+  }
+}
+
+TEST_P(ThreadCacheTest, ObjectsAreDistinctAndOfTheirClass) {
+  std::set<void*> seen;
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    for (void* object : cache_.AllocateMany(static_cast<uint8_t>(c), 20)) {
+      ASSERT_TRUE(seen.insert(object).second);
+      ASSERT_EQ(sources_.space.map->FindInUse(object)->size_class, c);
+    }
+    cache_->CheckInvariants();
+  }
+}
+
+TEST_P(ThreadCacheTest, AnObjectInUseDoesNotLookFree) {
+  for (void* object : cache_.AllocateMany(kClass, 5 * Batch())) {
+    EXPECT_FALSE(sources_.space.codec.InWindow(sources_.space.codec.Next(object)));
+    EXPECT_NE(sources_.space.codec.Next(object), sources_.space.codec.end);
+  }
+}
+
+TEST_P(ThreadCacheTest, TheLastObjectFreedIsTheNextAllocated) {
+  const Objects objects = cache_.AllocateMany(kClass, 4);
+  cache_.FreeAll(objects);
+  for (auto object = objects.rbegin(); object != objects.rend(); ++object) {
+    EXPECT_EQ(cache_.Allocate(kClass), *object);
+  }
+}
+
+TEST_P(ThreadCacheTest, FreedObjectsAreAllocatedAgainWithoutTheSource) {
+  const size_t count = 8 * Batch();
+  for (int round = 0; round < 4; ++round) cache_.FreeAll(cache_.AllocateMany(kClass, count));
+  sources_.source(kClass).ForgetCalls();
+  for (int round = 0; round < 4; ++round) {
+    cache_.FreeAll(cache_.AllocateMany(kClass, count));
+    cache_->CheckInvariants();
+  }
+  EXPECT_TRUE(sources_.source(kClass).fetches().empty());
+  EXPECT_TRUE(sources_.source(kClass).inserts().empty());
+}
+
+TEST_P(ThreadCacheTest, ShortChainsFromTheSourceAreFine) {
+  sources_.source(kClass).most_at_once = 3;
+  const Objects objects = cache_.AllocateMany(kClass, 20 * Batch());
+  EXPECT_EQ(std::set<void*>(objects.begin(), objects.end()).size(), objects.size());
+  cache_->CheckInvariants();
+  cache_.FreeAll(objects);
+  cache_->CheckInvariants();
+}
+
+TEST_P(ThreadCacheTest, WithoutMemoryItSaysSoAndGoesOnLater) {
+  bool fail = true;
+  sources_.source(kClass).fail = [&] { return fail; };
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(cache_.Allocate(kClass), nullptr);
+    cache_->CheckInvariants();
+  }
+  fail = false;
+  const Objects objects = cache_.AllocateMany(kClass, 3 * Batch());
+  EXPECT_EQ(std::count(objects.begin(), objects.end(), nullptr), 0);
+  fail = true;
+  cache_.FreeAll(objects);
+  EXPECT_NE(cache_.Allocate(kClass), nullptr);
+}
+
+TEST_P(ThreadCacheTest, CountsItsObjects) {
+  const Objects objects = cache_.AllocateMany(kClass, 4 * Batch());
+  EXPECT_EQ(cache_->CountObjects(kClass) + objects.size(),
+            sources_.source(kClass).objects_out());
+  cache_.FreeAll(objects);
+  EXPECT_EQ(cache_->CountObjects(kClass), sources_.source(kClass).objects_out());
+}
+
+TEST_P(ThreadCacheTest, HoldsWhatWasFreed) {
+  const Objects objects = cache_.AllocateMany(kClass, 4 * Batch());
+  const Objects freed(objects.begin() + 3, objects.end());
+  cache_.FreeAll(freed);
+  for (void* object : freed) {
+    ASSERT_EQ(cache_->Holds(object, kClass), sources_.source(kClass).inserts().empty());
+  }
+  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(cache_->Holds(objects[i], kClass));
+}
+
+TEST_P(ThreadCacheTest, FlushReturnsEverything) {
+  for (uint8_t c : {uint8_t{1}, kClass, kLargeClass}) {
+    cache_.FreeAll(cache_.AllocateMany(c, 5 * size_t{sources_.source(c).batch()}));
+  }
+  const Objects kept = cache_.AllocateMany(kClass, 7);
+  cache_->Close();
+  cache_->Flush();
+  cache_->CheckInvariants();
+  EXPECT_EQ(sources_.ObjectsOut(), kept.size());
+  // It goes on as new.
+  cache_->Open();
+  cache_.FreeAll(kept);
+  cache_.FreeAll(cache_.AllocateMany(kClass, 3 * Batch()));
+  cache_->CheckInvariants();
+}
+
+TEST_P(ThreadCacheTest, RetireReturnsEverythingAndLeavesTheBudget) {
+  cache_.FreeAll(cache_.AllocateMany(kClass, 10 * Batch()));
+  cache_.FreeAll(cache_.AllocateMany(kLargeClass, 10));
+  cache_->Retire();
+  EXPECT_TRUE(cache_->closed());
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+  EXPECT_FALSE(cache_->share().linked());
+  sources_.budget.CheckInvariants();
+}
+
+TEST_P(ThreadCacheTest, WithoutMemoryForItsStacksItReturnsChains) {
+  const Objects objects = cache_.AllocateMany(kClass, 10 * Batch());
+  sources_.space.metadata.exhausted = true;
+  while (sources_.space.arena.Allocate(8, 8) != nullptr) {
+  }
+  cache_.FreeAll(objects);
+  cache_->CheckInvariants();
+  EXPECT_LE(cache_->CountObjects(kClass), Batch());
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheTest,
+                         ::testing::Values(Window::kAll, Window::kFirstBytes, Window::kNone));
+
+class ThreadCacheFastPathTest : public ::testing::Test {
+ protected:
+  TestSources sources_;
+  TestCache cache_{sources_};
+};
+
+TEST_F(ThreadCacheFastPathTest, ServesNearlyEverythingOnceWarm) {
+  const Objects warm = cache_.AllocateMany(kClass, sources_.source(kClass).batch());
+  cache_.FreeAll(warm);
+  cache_.hits = 0;
+  constexpr size_t kPairs = 10'000;
+  for (size_t i = 0; i < kPairs; ++i) cache_.Free(cache_.Allocate(kClass));
+  // The event clock sends an allocation into the slow path now and then.
+  EXPECT_GT(cache_.hits, 2 * kPairs * 99 / 100);
+}
+
+TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
+  const Objects objects = cache_.AllocateMany(kClass, 4);
+  cache_.Free(objects[0]);
+  cache_->Close();
+  EXPECT_TRUE(cache_->closed());
+  EXPECT_EQ(cache_->size_limit(), 0u);
+  EXPECT_FALSE(cache_->TryFree(objects[1]));
+  cache_->UndoTryFree(objects[1]);
+  cache_->CheckInvariants();
+  cache_->Open();
+  EXPECT_FALSE(cache_->closed());
+  EXPECT_EQ(cache_.Allocate(kClass), objects[0]);
+}
+
+TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
+  const auto cache = std::make_unique<TestSources::Cache>();
+  EXPECT_TRUE(cache->closed());
+  EXPECT_EQ(cache->size_limit(), 0u);
+  void* object = cache_.Allocate(kClass);
+  EXPECT_FALSE(cache->TryFree(object));
+  EXPECT_FALSE(cache->TryFree(nullptr));
+  cache->UndoTryFree(object);
+  cache->UndoTryFree(nullptr);
+}
+
+TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
+  cache_.FreeAll(cache_.AllocateMany(kClass, sources_.source(kClass).batch()));
+  size_t refused = 0;
+  constexpr size_t kPairs = 100'000;
+  for (size_t i = 0; i < kPairs; ++i) {
+    void* object = cache_->TryAllocate(kClass, kSizeClasses[kClass].size);
+    if (object == nullptr) {
+      ++refused;
+      cache_->Close();
+      object = cache_->AllocateSlow(kClass, kSizeClasses[kClass].size);
+      cache_->Open();
+    }
+    ASSERT_NE(object, nullptr);
+    cache_.Free(object);
+  }
+  const auto bytes = static_cast<double>(kPairs * kSizeClasses[kClass].size);
+  EXPECT_NEAR(static_cast<double>(refused), bytes / EventClock::kMeanInterval,
+              bytes / EventClock::kMeanInterval / 2);
+  EXPECT_GE(cache_->clock().allocated_bytes(), kPairs * kSizeClasses[kClass].size);
+}
+
+class ThreadCacheDeathTest : public ThreadCacheFastPathTest {
+ protected:
+  static std::string Corrupted(const void* object) {
+    std::ostringstream message;
+    message << "tcmalloc: corrupted free list: object at " << object << " \\("
+            << kSizeClasses[kClass].size << " bytes\\)";
+    return message.str();
+  }
+};
+
+TEST_F(ThreadCacheDeathTest, AnOverwrittenObjectIsNotHandedOut) {
+  for (uint64_t value : {uint64_t{0}, uint64_t{1}, UINT64_MAX, uint64_t{0x4141414141414141}}) {
+    const Objects objects = cache_.AllocateMany(kClass, 4);
+    cache_.FreeAll(objects);
+    LinkWord(objects[3]) = value;
+    EXPECT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
+    EXPECT_DEATH(cache_.Allocate(kClass), Corrupted(objects[3]));
+    sources_.space.codec.Link(objects[3], ReferenceTo(objects[2]));
+  }
+}
+
+TEST_F(ThreadCacheDeathTest, AnOverwrittenObjectIsNoticedWhenItIsReached) {
+  const Objects objects = cache_.AllocateMany(kClass, 4);
+  cache_.FreeAll(objects);
+  LinkWord(objects[1]) = 0x4141414141414141;
+  EXPECT_EQ(cache_.Allocate(kClass), objects[3]);
+  EXPECT_EQ(cache_.Allocate(kClass), objects[2]);
+  EXPECT_DEATH(cache_.Allocate(kClass), Corrupted(objects[1]));
+  sources_.space.codec.Link(objects[1], ReferenceTo(objects[0]));
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,244 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_thread/thread_caches.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "central/central_free_list.h"
+#include "test_cache.h"
+#include "transfer/transfer_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+class ThreadCachesTest : public ::testing::Test {
+ protected:
+  using Caches = ThreadCaches<FakeBatchSource>;
+
+  TestSources sources_;
+  Caches caches_{sources_.space.arena};
+};
+
+TEST_F(ThreadCachesTest, CreatedCachesAreOpenAndListed) {
+  Caches::Cache* a = caches_.Create(sources_.context);
+  Caches::Cache* b = caches_.Create(sources_.context);
+  ASSERT_NE(a, nullptr);
+  ASSERT_NE(b, nullptr);
+  EXPECT_NE(a, b);
+  EXPECT_FALSE(a->closed());
+  EXPECT_EQ(caches_.stats().caches, 2u);
+  size_t visited = 0;
+  caches_.ForEach([&](const Caches::Cache& cache) {
+    EXPECT_TRUE(&cache == a || &cache == b);
+    ++visited;
+  });
+  EXPECT_EQ(visited, 2u);
+  caches_.Destroy(a);
+  caches_.Destroy(b);
+  EXPECT_EQ(caches_.stats().caches, 0u);
+}
+
+TEST_F(ThreadCachesTest, DestroyReturnsEverything) {
+  const uint8_t c = SizeClassFor(64);
+  Caches::Cache* cache = caches_.Create(sources_.context);
+  std::vector<void*> objects;
+  cache->Close();
+  for (int i = 0; i < 1000; ++i) objects.push_back(cache->AllocateSlow(c, 64));
+  for (void* object : objects) cache->FreeSlow(object, c);
+  EXPECT_EQ(caches_.stats().cached_bytes, sources_.ObjectsOut() * 64);
+  caches_.Destroy(cache);
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+  sources_.budget.CheckInvariants();
+}
+
+TEST_F(ThreadCachesTest, RecordsAreReused) {
+  caches_.Destroy(caches_.Create(sources_.context));
+  const size_t used = sources_.space.arena.stats().used_bytes;
+  for (int i = 0; i < 100; ++i) caches_.Destroy(caches_.Create(sources_.context));
+  EXPECT_EQ(sources_.space.arena.stats().used_bytes, used);
+}
+
+TEST_F(ThreadCachesTest, TotalsOutliveTheCaches) {
+  const uint8_t c = SizeClassFor(64);
+  Caches::Cache* cache = caches_.Create(sources_.context);
+  cache->Close();
+  constexpr uint64_t kCount = 100'000;
+  for (uint64_t i = 0; i < kCount; ++i) cache->FreeSlow(cache->AllocateSlow(c, 64), c);
+  const ThreadCachesStats before = caches_.stats();
+  EXPECT_EQ(before.allocated_bytes, kCount * 64);
+  caches_.Destroy(cache);
+  EXPECT_EQ(caches_.stats().allocated_bytes, before.allocated_bytes);
+  EXPECT_EQ(caches_.stats().allocations, before.allocations);
+}
+
+TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {
+  sources_.space.metadata.exhausted = true;
+  while (sources_.space.arena.Allocate(8, 8) != nullptr) {
+  }
+  EXPECT_EQ(caches_.Create(sources_.context), nullptr);
+  EXPECT_EQ(caches_.stats().caches, 0u);
+}
+
+// The whole way down to spans: caches over transfer caches over central lists.
+struct Stack {
+  using Central = CentralFreeList<FakeSpanSource>;
+  using Transfer = TransferCache<Central>;
+  using Cache = ThreadCache<Transfer>;
+
+  Stack() {
+    for (size_t i = 1; i < kSizeClassCount; ++i) {
+      const auto c = static_cast<uint8_t>(i);
+      centrals[c].Initialize(c, space.spans, *space.map, space.codec);
+      transfers[c].Initialize(centrals[c], arrays, kSizeClasses[c].batch, 16);
+    }
+    budget.SetTotal(size_t{16} << 20);
+    context = {transfers.get(), &space.codec, space.map.get(), &arrays, &budget};
+  }
+
+  void ExpectNothingOut() {
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      transfers[c].CheckInvariants();
+      transfers[c].Drain();
+      centrals[c].CheckInvariants();
+      EXPECT_EQ(centrals[c].stats().allocated_objects, 0u);
+      // Spans that no object was ever taken of may stay.
+      EXPECT_EQ(centrals[c].stats().free_objects, 0u);
+    }
+  }
+
+  ObjectSpace space;
+  ChainArrays arrays{space.arena};
+  CacheBudget budget;
+  std::unique_ptr<Central[]> centrals = std::make_unique<Central[]>(kSizeClassCount);
+  std::unique_ptr<Transfer[]> transfers = std::make_unique<Transfer[]>(kSizeClassCount);
+  Cache::Context context;
+  ThreadCaches<Transfer> caches{space.arena};
+};
+
+class ThreadCachesThreadsTest : public ::testing::Test {
+ protected:
+  static constexpr int kThreads = 4;
+
+  void* Allocate(Stack::Cache* cache, uint8_t c) {
+    const size_t size = kSizeClasses[c].size;
+    if (void* object = cache->TryAllocate(c, size)) return object;
+    cache->Close();
+    void* object = cache->AllocateSlow(c, size);
+    cache->Open();
+    return object;
+  }
+
+  void Free(Stack::Cache* cache, void* object, uint8_t c) {
+    if (cache->TryFree(object)) return;
+    cache->UndoTryFree(object);
+    cache->Close();
+    cache->FreeSlow(object, c);
+    cache->Open();
+  }
+
+  template <typename F>
+  static void RunThreads(F f) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back(f, static_cast<uint64_t>(i) + 1);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  Stack stack_;
+};
+
+struct Block {
+  void* object;
+  uint8_t size_class;
+};
+
+// Each thread frees what its neighbour allocated.
+TEST_F(ThreadCachesThreadsTest, ObjectsMoveBetweenThreads) {
+  constexpr int kRounds = 30;
+  std::vector<std::vector<Block>> handed(kThreads);
+  std::barrier round_ends(kThreads);
+  RunThreads([&](uint64_t thread) {
+    std::mt19937_64 random(thread);
+    Stack::Cache* cache = stack_.caches.Create(stack_.context);
+    const size_t mine = thread - 1;
+    for (int round = 0; round < kRounds; ++round) {
+      for (int i = 0; i < 500; ++i) {
+        const auto c = SizeClassFor(random() % (random() % 8 == 0 ? 32768 : 512));
+        void* object = Allocate(cache, c);
+        ASSERT_NE(object, nullptr);
+        *static_cast<uint64_t*>(object) = thread;
+        handed[mine].push_back({object, c});
+      }
+      round_ends.arrive_and_wait();
+      std::vector<Block>& others = handed[(mine + 1) % kThreads];
+      for (const Block& block : others) {
+        ASSERT_EQ(*static_cast<uint64_t*>(block.object), (mine + 1) % kThreads + 1);
+        Free(cache, block.object, block.size_class);
+      }
+      others.clear();
+      cache->CheckInvariants();
+      round_ends.arrive_and_wait();
+    }
+    stack_.caches.Destroy(cache);
+  });
+  stack_.budget.CheckInvariants();
+  stack_.ExpectNothingOut();
+}
+
+TEST_F(ThreadCachesThreadsTest, CachesComeAndGo) {
+  RunThreads([&](uint64_t thread) {
+    std::mt19937_64 random(thread);
+    for (int round = 0; round < 200; ++round) {
+      Stack::Cache* cache = stack_.caches.Create(stack_.context);
+      std::vector<Block> blocks;
+      for (int i = 0; i < 100; ++i) {
+        const auto c = SizeClassFor(random() % 2048);
+        blocks.push_back({Allocate(cache, c), c});
+      }
+      for (const Block& block : blocks) Free(cache, block.object, block.size_class);
+      stack_.caches.Destroy(cache);
+    }
+  });
+  EXPECT_EQ(stack_.caches.stats().caches, 0u);
+  stack_.ExpectNothingOut();
+}
+
+// Hits take no lock at all. Builds without debug checks do not count.
+TEST_F(ThreadCachesThreadsTest, SteadyStateTakesNoLock) {
+  if constexpr (!kDebugChecks) GTEST_SKIP() << "locks are counted only in builds with checks";
+  constexpr size_t kObjects = 300;
+  constexpr int kRounds = 200;
+  uint64_t before = 0;
+  uint64_t after = 0;
+  std::barrier warm(kThreads, [&]() noexcept { before = CurrentLockCounts().acquisitions; });
+  std::barrier done(kThreads, [&]() noexcept { after = CurrentLockCounts().acquisitions; });
+  RunThreads([&](uint64_t) {
+    Stack::Cache* cache = stack_.caches.Create(stack_.context);
+    std::vector<void*> objects(kObjects);
+    const auto round = [&](uint8_t c) {
+      for (void*& object : objects) object = Allocate(cache, c);
+      for (void* object : objects) Free(cache, object, c);
+    };
+    for (int i = 0; i < 10; ++i) {
+      for (size_t size : {16, 64, 512}) round(SizeClassFor(size));
+    }
+    warm.arrive_and_wait();
+    for (int i = 0; i < kRounds; ++i) {
+      for (size_t size : {16, 64, 512}) round(SizeClassFor(size));
+    }
+    done.arrive_and_wait();
+    stack_.caches.Destroy(cache);
+  });
+  EXPECT_GT(before, 0u);
+  EXPECT_EQ(after - before, 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

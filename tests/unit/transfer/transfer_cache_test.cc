@@ -1,0 +1,199 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "transfer/transfer_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "test_transfer.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Chains = std::vector<Chain>;
+
+constexpr uint32_t kBatch = TestTransfer::kBatch;
+constexpr uint32_t kMaxChains = 64;
+
+class TransferCacheTest : public ::testing::Test {
+ protected:
+  // Full chains that came from the central list.
+  Chains FromCentral(size_t count) {
+    Chains chains;
+    for (size_t i = 0; i < count; ++i) chains.push_back(transfer_.central.Fetch(kBatch));
+    transfer_.central.ForgetCalls();
+    return chains;
+  }
+  void InsertAll(const Chains& chains) {
+    for (Chain chain : chains) {
+      transfer_->Insert(chain);
+      transfer_->CheckInvariants();
+    }
+  }
+  Chains FetchAll(size_t count) {
+    Chains chains;
+    for (size_t i = 0; i < count; ++i) {
+      chains.push_back(transfer_->Fetch(kBatch));
+      EXPECT_EQ(chains.back().count, kBatch);
+    }
+    return chains;
+  }
+
+  TestTransfer transfer_{kMaxChains};
+};
+
+TEST_F(TransferCacheTest, AFullChainMovesUntouched) {
+  const Chain chain = FromCentral(1).front();
+  const std::vector<void*> objects = transfer_.space.Objects(chain);
+  std::vector<uint64_t> links;
+  for (void* object : objects) links.push_back(LinkWord(object));
+  transfer_->Insert(chain);
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+  EXPECT_EQ(transfer_->stats().objects, kBatch);
+
+  const Chain again = transfer_->Fetch(kBatch);
+  EXPECT_EQ(again.head, chain.head);
+  EXPECT_EQ(again.count, chain.count);
+  for (size_t i = 0; i < objects.size(); ++i) EXPECT_EQ(LinkWord(objects[i]), links[i]);
+  EXPECT_TRUE(transfer_.central.fetches().empty());
+  EXPECT_TRUE(transfer_.central.inserts().empty());
+  EXPECT_EQ(transfer_->stats().hits, 1u);
+}
+
+TEST_F(TransferCacheTest, TheLastChainComesFirst) {
+  const Chains chains = FromCentral(2);
+  InsertAll(chains);
+  EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[1].head);
+  EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[0].head);
+}
+
+TEST_F(TransferCacheTest, ShortChainsPassThrough) {
+  transfer_->Insert(transfer_.central.Fetch(1));
+  EXPECT_EQ(transfer_->stats().chains, 0u);
+  EXPECT_EQ(transfer_.central.inserts(), std::vector<uint32_t>{1});
+  EXPECT_EQ(transfer_.central.objects_out(), 0u);
+}
+
+TEST_F(TransferCacheTest, AMissIsPassedOn) {
+  const Chain chain = transfer_->Fetch(kBatch);
+  EXPECT_EQ(chain.count, kBatch);
+  EXPECT_EQ(transfer_.central.fetches(), std::vector<uint32_t>{kBatch});
+  EXPECT_EQ(transfer_->stats().misses, 1u);
+}
+
+TEST_F(TransferCacheTest, AChainIsHandedOnWholeOrNotAtAll) {
+  InsertAll(FromCentral(1));
+  const Chain chain = transfer_->Fetch(1);
+  EXPECT_EQ(chain.count + transfer_->stats().objects, transfer_->stats().chains == 0
+                                                          ? kBatch
+                                                          : kBatch + 1);
+  EXPECT_FALSE(transfer_.space.Objects(chain).empty());
+}
+
+TEST_F(TransferCacheTest, AFailureIsAnEmptyChain) {
+  transfer_.central.fail = [] { return true; };
+  EXPECT_TRUE(transfer_->Fetch(kBatch).empty());
+  EXPECT_TRUE(transfer_->Fetch(1).empty());
+}
+
+TEST_F(TransferCacheTest, InsertsAloneDoNotRaiseTheBound) {
+  const size_t limit = transfer_->stats().limit;
+  ASSERT_LT(limit, kMaxChains);
+  InsertAll(FromCentral(2 * kMaxChains));
+  EXPECT_EQ(transfer_->stats().limit, limit);
+  EXPECT_EQ(transfer_->stats().chains, limit);
+  EXPECT_EQ(transfer_.central.inserts().size(), 2 * kMaxChains - limit);
+}
+
+TEST_F(TransferCacheTest, SwingsRaiseTheBoundUpToItsMaximum) {
+  size_t limit = transfer_->stats().limit;
+  for (int swing = 0; swing < 20; ++swing) {
+    InsertAll(FetchAll(2 * kMaxChains));
+    ASSERT_GE(transfer_->stats().limit, limit);
+    limit = transfer_->stats().limit;
+    ASSERT_LE(limit, kMaxChains);
+  }
+  EXPECT_EQ(limit, kMaxChains);
+  EXPECT_EQ(transfer_->stats().chains, kMaxChains);
+}
+
+TEST_F(TransferCacheTest, SteadyProducerAndConsumerDoNotReachTheCentralList) {
+  constexpr size_t kSwing = kMaxChains / 2;
+  for (int round = 0; round < 100; ++round) {
+    if (round == 20) transfer_.central.ForgetCalls();
+    InsertAll(FetchAll(kSwing));
+  }
+  EXPECT_TRUE(transfer_.central.fetches().empty());
+  EXPECT_TRUE(transfer_.central.inserts().empty());
+}
+
+TEST_F(TransferCacheTest, ABoundOfOneChainHolds) {
+  TestTransfer small(1);
+  for (int i = 0; i < 10; ++i) {
+    const Chain a = small->Fetch(kBatch);
+    const Chain b = small->Fetch(kBatch);
+    small->Insert(a);
+    small->Insert(b);
+    small->CheckInvariants();
+    ASSERT_EQ(small->stats().chains, 1u);
+  }
+}
+
+TEST_F(TransferCacheTest, DrainHandsEverythingOn) {
+  InsertAll(FromCentral(3));
+  transfer_->Drain();
+  EXPECT_EQ(transfer_->stats().chains, 0u);
+  EXPECT_EQ(transfer_->stats().objects, 0u);
+  EXPECT_EQ(transfer_.central.objects_out(), 0u);
+  transfer_->Drain();
+}
+
+TEST_F(TransferCacheTest, UnusedChainsReturnByHalves) {
+  InsertAll(FetchAll(kMaxChains));
+  InsertAll(FetchAll(kMaxChains));
+  transfer_->ReturnUnused();
+  for (size_t before = transfer_->stats().chains; before > 0;) {
+    transfer_->ReturnUnused();
+    transfer_->CheckInvariants();
+    ASSERT_EQ(transfer_->stats().chains, before / 2);
+    before = transfer_->stats().chains;
+  }
+  EXPECT_EQ(transfer_.central.objects_out(), 0u);
+}
+
+TEST_F(TransferCacheTest, UsedChainsStay) {
+  InsertAll(FetchAll(kMaxChains));
+  InsertAll(FetchAll(kMaxChains));
+  const size_t before = transfer_->stats().chains;
+  ASSERT_GT(before, 2u);
+  transfer_->ReturnUnused();
+  transfer_.central.ForgetCalls();
+  InsertAll(FetchAll(transfer_->stats().chains));
+  transfer_->ReturnUnused();
+  EXPECT_TRUE(transfer_.central.inserts().empty());
+}
+
+TEST_F(TransferCacheTest, ChainsCanBeVisited) {
+  const Chains chains = FromCentral(3);
+  InsertAll(chains);
+  Chains visited;
+  transfer_->ForEachChain([&](Chain chain) { visited.push_back(chain); });
+  ASSERT_EQ(visited.size(), chains.size());
+  for (size_t i = 0; i < chains.size(); ++i) EXPECT_EQ(visited[i].head, chains[i].head);
+}
+
+TEST_F(TransferCacheTest, WithoutMemoryForItsStackItPassesOn) {
+  const Chains chains = FromCentral(2);
+  ASSERT_NE(transfer_.space.arena.Allocate(1, 1), nullptr);
+  transfer_.space.metadata.exhausted = true;
+  while (transfer_.space.arena.Allocate(8, 8) != nullptr) {
+  }
+  InsertAll(chains);
+  EXPECT_EQ(transfer_->stats().chains, 0u);
+  EXPECT_EQ(transfer_.central.objects_out(), 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
