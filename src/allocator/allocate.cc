@@ -36,16 +36,23 @@ auto WithLastResort(Cache* cache, F allocate) {
   return allocate();
 }
 
+// For what the fast path did not serve.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
-  if (!current_cache->closed()) {
-    if (void* object = current_cache->TryAllocate(c, size)) return object;
-  }
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
   Cache* cache = slow_path.cache();
   return WithLastResort(cache, [&] {
     return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
   });
+}
+
+// For sizes and alignments that the inlined fast path does not look up.
+void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
+  if (TCMALLOC_LIKELY(!current_cache->closed())) {
+    void* object = current_cache->TryAllocate(c, size);
+    if (TCMALLOC_LIKELY(object != nullptr)) return object;
+  }
+  return AllocateSmall(c, size, alignment);
 }
 
 // A span of its own. Null also if the rounded size does not fit the address space.
@@ -70,16 +77,16 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 }  // namespace
 
 void* AllocateSlow(size_t size) {
-  if (TCMALLOC_LIKELY(size <= kMaxSmallSize)) {
-    return AllocateSmall(SizeClassFor(size), size, kMinAlignment);
-  }
-  return AllocateLarge(size, kPageSize, nullptr);
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
+  const uint8_t c = SizeClassFor(size);
+  return size < kClassBySize.size() ? AllocateSmall(c, size, kMinAlignment)
+                                    : AllocateMedium(c, size, kMinAlignment);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {
   if (alignment <= sizeof(void*)) return Allocate(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
-  if (TCMALLOC_LIKELY(c != 0)) return AllocateSmall(c, kSizeClasses[c].size, alignment);
+  if (TCMALLOC_LIKELY(c != 0)) return AllocateMedium(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
 }
 

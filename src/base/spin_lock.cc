@@ -61,12 +61,15 @@ void SpinLock::LockSlow() {
 
 void SpinLock::Wake() { Futex(&word_, FUTEX_WAKE, 1); }
 
+// No lock of a higher rank may be held when one of a lower rank is taken.
+void SpinLock::CheckRank() const {
+  const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(rank_);
+  TCMALLOC_CHECK((held_ranks & ~(bit | (bit - 1))) == 0);
+}
+
 void SpinLock::NoteAcquisition() {
   acquisitions.fetch_add(1, std::memory_order_relaxed);
-  const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(rank_);
-  // No lock of a higher rank may be held when one of a lower rank is taken.
-  TCMALLOC_CHECK((held_ranks & ~(bit | (bit - 1))) == 0);
-  held_ranks |= bit;
+  held_ranks |= uint32_t{1} << static_cast<uint32_t>(rank_);
 }
 
 void SpinLock::NoteRelease() { held_ranks &= ~(uint32_t{1} << static_cast<uint32_t>(rank_)); }

@@ -34,7 +34,10 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
   SpinLock& operator=(const SpinLock&) = delete;
 
   TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
-    if constexpr (kDebugChecks) NoteAcquisition();
+    if constexpr (kDebugChecks) {
+      CheckRank();
+      NoteAcquisition();
+    }
     uint32_t expected = kFree;
     // Acquire pairs with the release in Unlock: what the last holder wrote is visible.
     if (TCMALLOC_UNLIKELY(!word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
@@ -43,6 +46,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
     }
   }
 
+  // Against the order of ranks too, for it does not wait.
   [[nodiscard]] bool TryLock() TCMALLOC_TRY_ACQUIRE(true) {
     uint32_t expected = kFree;
     const bool taken = word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
@@ -72,6 +76,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
 
   TCMALLOC_COLD void LockSlow();
   TCMALLOC_COLD void Wake();
+  void CheckRank() const;
   void NoteAcquisition();
   void NoteRelease();
 

@@ -48,7 +48,8 @@ class Loader {
 
   void Load() {
     if (const auto* type = std::get_if<SwitchType>(&row_.type)) LoadSwitch(*type);
-    if (const auto* type = std::get_if<CountType>(&row_.type)) LoadNumber(*type, ParseCount(value_));
+    if (const auto* type = std::get_if<CountType>(&row_.type))
+      LoadNumber(*type, ParseCount(value_));
     if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
     if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
   }

@@ -18,6 +18,7 @@
 #include "extension/release.h"
 #include "extension/report.h"
 #include "extension/statistics.h"
+#include "heap/fork.h"
 #include "override/aliases.h"
 #include "override/out_of_memory.h"
 #include "system/auxv.h"
@@ -56,6 +57,11 @@ size_t AllocatedSizeFor(size_t size, size_t alignment) {
   size_t rounded = 0;
   return CheckedAlignUp(std::max(size, size_t{1}), kPageSize, &rounded) ? rounded : 0;
 }
+
+// Beside malloc, so that they are part of every static program that uses it. fork may be called
+// before anything was allocated.
+__attribute__((constructor)) void OnLoad() { RegisterForkHandlers(); }
+__attribute__((destructor)) void OnExit() { WriteExitReports(); }
 
 class StreamSink final : public TextSink {
  public:

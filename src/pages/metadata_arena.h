@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "base/bits.h"
 #include "base/spin_lock.h"
@@ -57,7 +59,7 @@ class MetadataPool {
   T* New() {
     void* memory = free_;
     if (memory != nullptr) {
-      free_ = free_->next;
+      std::memcpy(&free_, free_, sizeof(free_));
     } else {
       memory = arena_.Allocate(sizeof(T), alignof(T));
       if (memory == nullptr) return nullptr;
@@ -67,21 +69,20 @@ class MetadataPool {
   }
 
   void Delete(T* record) {
-    record->~T();
-    free_ = new (record) Free{free_};
+    std::memcpy(static_cast<void*>(record), &free_, sizeof(free_));
+    free_ = record;
     --live_;
   }
 
   size_t live() const { return live_; }
 
  private:
-  struct Free {
-    Free* next;
-  };
-  static_assert(sizeof(T) >= sizeof(Free));
+  // No destructor runs, and the link is copied, not constructed: a compiler may drop stores to an
+  // object whose lifetime ends, and stale readers must see the last state of the record.
+  static_assert(std::is_trivially_destructible_v<T> && sizeof(T) >= sizeof(void*));
 
   MetadataArena& arena_;
-  Free* free_ = nullptr;
+  void* free_ = nullptr;  // each free record begins with the next one's address
   size_t live_ = 0;
 };
 

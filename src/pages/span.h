@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/intrusive_list.h"
+#include "base/relaxed.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -38,14 +39,19 @@ struct Span : ListNode {
   uint32_t carved = 0;      // kSmall
   uint32_t capacity = 0;    // kSmall
   uint8_t size_class = 0;   // kSmall
-  State state = State::kUnused;
+  // Its owner changes it; the page heap also reads that of neighbours, and a lookup of a foreign
+  // pointer that of any span.
+  Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
 
   PageId end() const { return first + length; }
   char* start() const { return first.start(); }
   size_t bytes() const { return length.bytes(); }
-  bool in_use() const { return state == State::kLarge || state == State::kSmall; }
+  bool in_use() const {
+    const State now = state;
+    return now == State::kLarge || now == State::kSmall;
+  }
   bool Contains(PageId page) const { return first <= page && page < end(); }
 };
 

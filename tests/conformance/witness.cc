@@ -39,6 +39,7 @@ constexpr Wording kWordings[] = {
     {Fault::kDouble,
      "(double free of 0x[0-9a-f]+ \\([0-9]+ bytes\\).*|"
      "invalid free of 0x[0-9a-f]+: .*freed already.*|"
+     "invalid free of 0x[0-9a-f]+: it points into the block at.*|"
      "corrupted free list.* 0x[0-9a-f]+ \\([0-9]+ bytes\\).*freed twice.*)"},
     {Fault::kAny,
      "(.*(free|delete) of 0x[0-9a-f]+.*|corrupted free list.* 0x[0-9a-f]+ .*|.*check failed.*)"},
