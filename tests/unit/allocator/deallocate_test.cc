@@ -18,10 +18,12 @@ namespace {
 void* Plus(void* block, size_t bytes) { return static_cast<char*>(block) + bytes; }
 
 TEST(DeallocateTest, NullIsNothing) {
-  Deallocate(nullptr);
-  DeallocateSized(nullptr, 0);
-  DeallocateSized(nullptr, size_t{1} << 30);
-  EXPECT_EQ(UsableSize(nullptr), 0u);
+  // Of a constant the compiler would warn that the fast path reads through it.
+  void* volatile null = nullptr;
+  Deallocate(null);
+  DeallocateSized(null, 0);
+  DeallocateSized(null, size_t{1} << 30);
+  EXPECT_EQ(UsableSize(null), 0u);
 }
 
 TEST(DeallocateTest, FreedBlocksAreReused) {
@@ -59,6 +61,12 @@ class DeallocateDeathTest : public ::testing::Test {
     message << "tcmalloc: " << what << block << "[ :]";
     return message.str();
   }
+  // Where a sanitizer occupies the addresses of the window, links do not tell what is free.
+  static bool LinksAreRecognized() {
+    void* block = Allocate(64);
+    Deallocate(block);
+    return heap.codec().InWindow(ReferenceTo(block));
+  }
 };
 
 TEST_F(DeallocateDeathTest, MisalignedPointers) {
@@ -91,6 +99,7 @@ TEST_F(DeallocateDeathTest, ForeignMemory) {
 }
 
 TEST_F(DeallocateDeathTest, SmallBlocksTwice) {
+  if (!LinksAreRecognized()) GTEST_SKIP() << "the heap is outside of the window";
   // The first of a list, one inside, and its last.
   std::vector<void*> blocks;
   for (int i = 0; i < 5; ++i) blocks.push_back(Allocate(64));
@@ -99,6 +108,7 @@ TEST_F(DeallocateDeathTest, SmallBlocksTwice) {
 }
 
 TEST_F(DeallocateDeathTest, BlocksTwiceThatHaveLeftTheCache) {
+  if (!LinksAreRecognized()) GTEST_SKIP() << "the heap is outside of the window";
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(Allocate(64));
   for (void* block : blocks) Deallocate(block);

@@ -54,13 +54,6 @@ TEST_F(CentralFreeListDeathTest, OverwrittenLinkOnASpansList) {
   EXPECT_DEATH(central_.Fetch(3), Corrupted(objects[3]));
 }
 
-TEST_F(CentralFreeListDeathTest, ChainLongerThanItsList) {
-  const Objects objects = central_.FetchAll(4);
-  Chain chain = central_.space.MakeChain(objects);
-  ++chain.count;
-  EXPECT_DEATH(central_->Insert(chain), "corrupted free list: object at ");
-}
-
 TEST_F(CentralFreeListDeathTest, ObjectInsertedTwice) {
   const Objects objects = central_.Fetch(1);
   central_.Insert(objects);

@@ -120,6 +120,15 @@ TEST_P(CentralFreeListTest, OneChainMayDrainSeveralSpans) {
   EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);
 }
 
+TEST_P(CentralFreeListTest, AChainMayEndBeforeItsCountSays) {
+  const Objects objects = central_.FetchAll(central_.info().objects);
+  Chain chain = central_.space.MakeChain(objects);
+  chain.count += 100;
+  central_->Insert(chain);
+  EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);
+  EXPECT_EQ(central_->stats().allocated_objects, 0u);
+}
+
 TEST_P(CentralFreeListTest, PartlyCarvedSpanGoesBackToo) {
   central_.Insert(central_.Fetch(1));
   EXPECT_EQ(central_.space.spans.spans_in_use(), 0u);

@@ -132,10 +132,12 @@ TEST_P(ThreadCacheTest, HoldsWhatWasFreed) {
 }
 
 TEST_P(ThreadCacheTest, FlushReturnsEverything) {
-  for (uint8_t c : {uint8_t{1}, kClass, kLargeClass}) {
+  // The small class comes last, for large objects exceed the share and make the cache collect.
+  for (uint8_t c : {kLargeClass, uint8_t{1}, kClass}) {
     cache_.FreeAll(cache_.AllocateMany(c, 5 * size_t{sources_.source(c).batch()}));
   }
   const Objects kept = cache_.AllocateMany(kClass, 7);
+  ASSERT_GT(cache_->CountObjects(kClass), 2 * Batch()) << "there are full chains";
   cache_->Close();
   cache_->Flush();
   cache_->CheckInvariants();
@@ -148,8 +150,9 @@ TEST_P(ThreadCacheTest, FlushReturnsEverything) {
 }
 
 TEST_P(ThreadCacheTest, RetireReturnsEverythingAndLeavesTheBudget) {
-  cache_.FreeAll(cache_.AllocateMany(kClass, 10 * Batch()));
   cache_.FreeAll(cache_.AllocateMany(kLargeClass, 10));
+  cache_.FreeAll(cache_.AllocateMany(kClass, 10 * Batch()));
+  ASSERT_GT(cache_->CountObjects(kClass), 2 * Batch()) << "there are full chains";
   cache_->Retire();
   EXPECT_TRUE(cache_->closed());
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
@@ -187,7 +190,7 @@ TEST_F(ThreadCacheFastPathTest, ServesNearlyEverythingOnceWarm) {
 }
 
 TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
-  const Objects objects = cache_.AllocateMany(kClass, 4);
+  const Objects objects = cache_.AllocateMany(kClass, 7);
   cache_.Free(objects[0]);
   cache_->Close();
   EXPECT_TRUE(cache_->closed());
@@ -197,6 +200,9 @@ TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
   cache_->CheckInvariants();
   cache_->Open();
   EXPECT_FALSE(cache_->closed());
+  // Nothing else was in the way.
+  EXPECT_TRUE(cache_->TryFree(objects[1]));
+  EXPECT_EQ(cache_.Allocate(kClass), objects[1]);
   EXPECT_EQ(cache_.Allocate(kClass), objects[0]);
 }
 

@@ -1,0 +1,128 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Lets the k-th system call of each kind fail, for all k up to a bound, in processes of their own:
+// none may crash, hang or lose anything, whatever fails.
+//
+// Usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full]
+// --full: all values of k and all errors for every kind.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stress/faults/plan.h"
+#include "stress/faults/protocol.h"
+#include "stress/faults/workload_process.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+// Enough to see what they have in common.
+constexpr int kMostFailures = 20;
+
+struct Programs {
+  std::string ordinary;
+  std::string early;
+};
+
+WorkloadCommand CommandFor(const Run& run, const Programs& programs) {
+  const Kind& kind = *run.kind;
+  WorkloadCommand command;
+  command.program =
+      kind.program == Program::kAllocatesInResolver ? programs.early : programs.ordinary;
+  if (*kind.variable != '\0') command.environment.emplace_back(kind.variable);
+  if (kind.start == Start::kProcess) {
+    command.environment.push_back("TCMALLOC_TEST_FAULT=" + run.plans);
+  } else {
+    command.arguments.push_back(kPlansArgument + run.plans);
+  }
+  if (kind.quiet_fork) command.arguments.emplace_back(kQuietForkArgument);
+  if (kind.small_steps) command.arguments.emplace_back(kSmallStepsArgument);
+  if (kind.exact_mappings) command.arguments.emplace_back(kMappingsArgument);
+  return command;
+}
+
+// What came out, by kind. Thread safe.
+class Tally {
+ public:
+  void Add(const Run& run, const WorkloadCommand& command, const WorkloadResult& result) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Counts& counts = counts_[run.kind];
+    ++counts.runs;
+    if (result.outcome == Outcome::kFaultsAbsorbed) ++counts.with_faults;
+    if (result.outcome != Outcome::kFailed) return;
+    ++failures_;
+    fprintf(stderr, "%s\n  %s\n", result.reason.c_str(), command.Text().c_str());
+  }
+
+  bool TooManyFailures() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failures_ >= kMostFailures;
+  }
+
+  // Prints the table and returns the exit status of the test. Nothing was tested of a kind of call
+  // that was never made to fail.
+  int Report() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bool complete = true;
+    printf("%-22s%-7s%8s%14s\n", "call", "from", "runs", "with faults");
+    for (const Kind& kind : Kinds()) {
+      const Counts& counts = counts_[&kind];
+      const bool as_declared = (counts.with_faults > 0) == kind.reached;
+      complete &= as_declared;
+      printf("%-22s%-7s%8d%14d  %s%s\n", kind.call, kind.start == Start::kMain ? "main" : "start",
+             counts.runs, counts.with_faults, kind.variable,
+             as_declared ? "" : "  NOT AS THE TABLE SAYS");
+    }
+    printf("%d failures\n", failures_);
+    return failures_ == 0 && complete ? 0 : 1;
+  }
+
+ private:
+  struct Counts {
+    int runs = 0;
+    int with_faults = 0;
+  };
+
+  std::mutex mutex_;
+  std::map<const Kind*, Counts> counts_;
+  int failures_ = 0;
+};
+
+int Sweep(const Programs& programs, Extent extent) {
+  const std::vector<Run> runs = PlanSweep(extent);
+  Tally tally;
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> workers;
+  for (long i = 0; i < std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)); ++i) {
+    workers.emplace_back([&] {
+      for (size_t run = next++; run < runs.size() && !tally.TooManyFailures(); run = next++) {
+        const WorkloadCommand command = CommandFor(runs[run], programs);
+        tally.Add(runs[run], command, RunWorkload(command));
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  return tally.Report();
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
+
+int main(int argc, char** argv) {
+  using tcmalloc::testing::Extent;
+  const bool full = argc == 4 && strcmp(argv[3], "--full") == 0;
+  if (argc != 3 && !full) {
+    fprintf(stderr, "usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full]\n");
+    return 2;
+  }
+  return tcmalloc::testing::Sweep({argv[1], argv[2]}, full ? Extent::kFull : Extent::kUsual);
+}
