@@ -25,8 +25,8 @@ void* AllocateUncached(uint8_t c) {
   return object;
 }
 
-// Calls allocate() again after a failure, when every free object that this thread can reach has gone
-// back to its span, and every empty span to the page heap.
+// Calls allocate() again after a failure, when every free object that this thread can reach has
+// gone back to its span, and every empty span to the page heap.
 template <typename F>
 auto WithLastResort(Cache* cache, F allocate) {
   auto result = allocate();
@@ -41,9 +41,8 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
   Cache* cache = slow_path.cache();
-  return WithLastResort(cache, [&] {
-    return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c);
-  });
+  return WithLastResort(
+      cache, [&] { return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c); });
 }
 
 // For sizes and alignments that the inlined fast path does not look up.
@@ -59,16 +58,16 @@ void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
 Span* AllocateSpan(size_t size, size_t alignment) {
   if (size > PTRDIFF_MAX - kPageSize) return nullptr;
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
-  return alignment <= kPageSize ? heap.page_heap().New(length)
-                                : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
+  return alignment <= kPageSize
+             ? heap.page_heap().New(length)
+             : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
 }
 
 // `zeroed` tells whether the bytes are known to be zero; null if nobody asks.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  Span* span =
-      WithLastResort(slow_path.cache(), [&] { return AllocateSpan(size, alignment); });
+  Span* span = WithLastResort(slow_path.cache(), [&] { return AllocateSpan(size, alignment); });
   if (span == nullptr) return nullptr;
   if (zeroed != nullptr) *zeroed = span->zeroed;
   return span->start();

@@ -32,8 +32,7 @@ namespace {
     CrashOnDoubleFree(block, span->bytes());
   }
   Message message;
-  message << "invalid free of " << block
-          << ": not allocated by this allocator, or freed already";
+  message << "invalid free of " << block << ": not allocated by this allocator, or freed already";
   Crash(message);
 }
 
@@ -145,8 +144,7 @@ size_t UsableSize(const void* block) {
   if (block == nullptr) return 0;
   if (heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
   const Span* span = CheckedSpanOf(block);
-  return span->state == Span::State::kLarge ? span->bytes()
-                                            : kSizeClasses[span->size_class].size;
+  return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
 }
 
 }  // namespace tcmalloc

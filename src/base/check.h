@@ -36,33 +36,33 @@ template <typename A, typename B>
 
 }  // namespace tcmalloc
 
-#define TCMALLOC_CHECK(condition)                                       \
-  (TCMALLOC_LIKELY(condition) ? static_cast<void>(0)                    \
+#define TCMALLOC_CHECK(condition)                    \
+  (TCMALLOC_LIKELY(condition) ? static_cast<void>(0) \
                               : ::tcmalloc::CheckFailed(#condition, __FILE__, __LINE__))
 
-#define TCMALLOC_CHECK_COMPARISON(a, op, b)                                                     \
-  do {                                                                                          \
-    const auto& tcmalloc_check_a = (a);                                                         \
-    const auto& tcmalloc_check_b = (b);                                                         \
-    if (TCMALLOC_UNLIKELY(!(tcmalloc_check_a op tcmalloc_check_b))) {                           \
-      ::tcmalloc::ComparisonFailed(#a " " #op " " #b, tcmalloc_check_a, tcmalloc_check_b,       \
-                                   __FILE__, __LINE__);                                         \
-    }                                                                                           \
+#define TCMALLOC_CHECK_COMPARISON(a, op, b)                                               \
+  do {                                                                                    \
+    const auto& tcmalloc_check_a = (a);                                                   \
+    const auto& tcmalloc_check_b = (b);                                                   \
+    if (TCMALLOC_UNLIKELY(!(tcmalloc_check_a op tcmalloc_check_b))) {                     \
+      ::tcmalloc::ComparisonFailed(#a " " #op " " #b, tcmalloc_check_a, tcmalloc_check_b, \
+                                   __FILE__, __LINE__);                                   \
+    }                                                                                     \
   } while (false)
 
 #define TCMALLOC_CHECK_EQ(a, b) TCMALLOC_CHECK_COMPARISON(a, ==, b)
 #define TCMALLOC_CHECK_LE(a, b) TCMALLOC_CHECK_COMPARISON(a, <=, b)
 
-#define TCMALLOC_DCHECK(condition)                           \
-  do {                                                       \
+#define TCMALLOC_DCHECK(condition)                                     \
+  do {                                                                 \
     if constexpr (::tcmalloc::kDebugChecks) TCMALLOC_CHECK(condition); \
   } while (false)
-#define TCMALLOC_DCHECK_EQ(a, b)                              \
-  do {                                                        \
+#define TCMALLOC_DCHECK_EQ(a, b)                                     \
+  do {                                                               \
     if constexpr (::tcmalloc::kDebugChecks) TCMALLOC_CHECK_EQ(a, b); \
   } while (false)
-#define TCMALLOC_DCHECK_LE(a, b)                              \
-  do {                                                        \
+#define TCMALLOC_DCHECK_LE(a, b)                                     \
+  do {                                                               \
     if constexpr (::tcmalloc::kDebugChecks) TCMALLOC_CHECK_LE(a, b); \
   } while (false)
 

@@ -12,14 +12,14 @@ namespace tcmalloc {
 
 enum class LockRank : uint8_t {
   kInitialization,
-  kThreadCaches,   // the list of thread caches
+  kThreadCaches,  // the list of thread caches
   kCacheBudget,
   kTransferCache,  // one per size class
   kCentralList,    // one per size class
   kChainArrays,
   kPageHeap,
-  kMetadata,       // the arena and pools of allocator metadata
-  kSystem,         // sbrk and the list of mapped regions
+  kMetadata,  // the arena and pools of allocator metadata
+  kSystem,    // sbrk and the list of mapped regions
 };
 
 }  // namespace tcmalloc

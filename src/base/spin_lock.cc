@@ -38,7 +38,8 @@ void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
 }  // namespace
 
 LockCounts CurrentLockCounts() {
-  return {acquisitions.load(std::memory_order_relaxed), contentions.load(std::memory_order_relaxed)};
+  return {acquisitions.load(std::memory_order_relaxed),
+          contentions.load(std::memory_order_relaxed)};
 }
 
 void SpinLock::LockSlow() {

@@ -56,8 +56,8 @@ class CentralFreeList {
   // Between 1 and `wanted` objects; an empty chain if no memory can be had. Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back every object of `chain`, which may end before its count says. Crashes, naming the object, if one of them is not a free
-  // object of this size class.
+  // Takes back every object of `chain`, which may end before its count says. Crashes, naming the
+  // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
   // Whether `object`, which lies in `span`, is on the span's list. For the report of a double free.
@@ -251,8 +251,7 @@ typename CentralFreeList<PageHeap>::Located CentralFreeList<PageHeap>::Locate(
   if (span == nullptr || !span->Contains(PageId::Containing(object))) {
     span = page_map_->FindInUse(object);
   }
-  if (span == nullptr || span->size_class != size_class_ ||
-      span->state != Span::State::kSmall ||
+  if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
       !IsObjectStart(static_cast<size_t>(static_cast<char*>(object) - span->start()),
                      size_class_)) {
     CrashOnCorruptedList(object, size_class_);

@@ -14,8 +14,7 @@ namespace tcmalloc {
 [[noreturn]] TCMALLOC_COLD inline void CrashOnCorruptedList(const void* object,
                                                             uint8_t size_class) {
   Message message;
-  message << "corrupted free list: object at " << object << " ("
-          << kSizeClasses[size_class].size
+  message << "corrupted free list: object at " << object << " (" << kSizeClasses[size_class].size
           << " bytes) was written to after it was freed, or freed twice";
   Crash(message);
 }

@@ -21,14 +21,15 @@ constexpr char kRule[] = "------------------------------------------------";
 
 // One figure in all formats.
 struct Field {
-  char sign;              // of the text's sum: ' ', '+' or '='
-  const char* text;       // label of the text
-  const char* name;       // in XML and JSON
+  char sign;         // of the text's sum: ' ', '+' or '='
+  const char* text;  // label of the text
+  const char* name;  // in XML and JSON
   uint64_t (*value)(const Statistics&);
 };
 
 constexpr std::array kByteFields = {
-    Field{' ', "Bytes in use by application", "in_use", [](const Statistics& s) { return s.in_use; }},
+    Field{' ', "Bytes in use by application", "in_use",
+          [](const Statistics& s) { return s.in_use; }},
     Field{'+', "Bytes in page heap freelist", "page_heap_free",
           [](const Statistics& s) { return s.page_heap_free; }},
     Field{'+', "Bytes in central cache freelist", "central_free",

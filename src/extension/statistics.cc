@@ -21,8 +21,7 @@ SizeClassStatistics CurrentSizeClassStatistics(uint8_t size_class) {
   result.transfer_free = heap.transfer(size_class).stats().objects;
   heap.caches().ForEach(
       [&](const Cache& cache) { result.thread_free += cache.CountObjects(size_class); });
-  result.in_use =
-      Difference(central.allocated_objects, result.transfer_free + result.thread_free);
+  result.in_use = Difference(central.allocated_objects, result.transfer_free + result.thread_free);
   return result;
 }
 
@@ -49,8 +48,8 @@ Statistics CurrentStatistics() {
   result.page_heap_returned = pages.returned.bytes();
   result.spans = pages.spans;
   result.metadata = heap.arena().stats().used_bytes;
-  result.in_use = Difference(pages.in_use().bytes(), result.central_free + result.transfer_free +
-                                                         result.thread_free);
+  result.in_use = Difference(pages.in_use().bytes(),
+                             result.central_free + result.transfer_free + result.thread_free);
   return result;
 }
 

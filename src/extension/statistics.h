@@ -13,7 +13,7 @@ namespace tcmalloc {
 // In bytes unless said otherwise. Exact while no other thread is in the allocator, else each number
 // is right for a moment of its own.
 struct Statistics {
-  uint64_t mapped = 0;              // address space obtained for the heap
+  uint64_t mapped = 0;  // address space obtained for the heap
   uint64_t peak_mapped = 0;
   uint64_t in_use = 0;              // by the application, rounded up to size classes and pages
   uint64_t page_heap_free = 0;      // free spans that may be resident
@@ -22,10 +22,10 @@ struct Statistics {
   uint64_t transfer_free = 0;
   uint64_t thread_free = 0;
   uint64_t metadata = 0;
-  uint64_t spans = 0;               // count
-  uint64_t thread_caches = 0;       // count
-  uint64_t allocated = 0;           // ever
-  uint64_t allocations = 0;         // ever; count, estimated
+  uint64_t spans = 0;          // count
+  uint64_t thread_caches = 0;  // count
+  uint64_t allocated = 0;      // ever
+  uint64_t allocations = 0;    // ever; count, estimated
 
   // What the system gave that is not known to be without physical memory.
   uint64_t physical() const { return mapped - page_heap_returned + metadata; }

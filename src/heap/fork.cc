@@ -61,9 +61,8 @@ void ForEachTakenLock(const ForkState& before, F f) {
 void InParent() {
   // The locks guard the state, so it is copied before the first of them is freed.
   const ForkState before = state;
-  ForEachTakenLock(before, [](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    lock.Unlock();
-  });
+  ForEachTakenLock(before,
+                   [](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock.Unlock(); });
   LeaveSlowPath(before.entry);
 }
 

@@ -64,9 +64,8 @@ void Heap::InitializeSizeClasses() {
     centrals_[c].Initialize(c, page_heap_, page_map_, codec_);
     const uint32_t batch = BatchFor(c, options_.transfer_num_obj);
     const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
-    transfers_[c].Initialize(
-        centrals_[c], arrays_, batch,
-        static_cast<uint32_t>(std::max(chains, size_t{1})));
+    transfers_[c].Initialize(centrals_[c], arrays_, batch,
+                             static_cast<uint32_t>(std::max(chains, size_t{1})));
   }
 }
 

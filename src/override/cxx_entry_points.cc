@@ -68,9 +68,9 @@ void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
 
 // Each function has a C++ name and the tc_ name that gperftools gave it. The table gives, for every
 // function: both names, result, parameters with names, and body.
-#define TCMALLOC_DEFINE_OPERATOR(cxx_name, c_name, result, parameters, specifier, body) \
-  extern "C" TCMALLOC_EXPORT result c_name parameters specifier body                    \
-  TCMALLOC_EXPORT result cxx_name parameters specifier body
+#define TCMALLOC_DEFINE_OPERATOR(cxx_name, c_name, result, parameters, specifier, body)     \
+  extern "C" TCMALLOC_EXPORT result c_name parameters specifier body TCMALLOC_EXPORT result \
+      cxx_name parameters specifier body
 
 // clang-format off
 #define TCMALLOC_FOR_EACH_OPERATOR(DEFINE)                                                      \

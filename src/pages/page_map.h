@@ -54,7 +54,8 @@ class PageMap {
   Span* Get(PageId page) const {
     const uintptr_t index = page.index();
     if (index >> kPageBits != 0) return nullptr;
-    const Middle* middle = root_[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
+    const Middle* middle =
+        root_[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
     if (middle == nullptr) return nullptr;
     const Leaf* leaf =
         middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(std::memory_order_acquire);

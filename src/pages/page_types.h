@@ -76,8 +76,12 @@ class PageId {
     ++index_;
     return *this;
   }
-  friend constexpr PageId operator+(PageId page, Length n) { return PageId(page.index_ + n.pages()); }
-  friend constexpr PageId operator-(PageId page, Length n) { return PageId(page.index_ - n.pages()); }
+  friend constexpr PageId operator+(PageId page, Length n) {
+    return PageId(page.index_ + n.pages());
+  }
+  friend constexpr PageId operator-(PageId page, Length n) {
+    return PageId(page.index_ - n.pages());
+  }
   friend constexpr Length operator-(PageId a, PageId b) { return Length(a.index_ - b.index_); }
   friend constexpr auto operator<=>(const PageId&, const PageId&) = default;
   friend Message& operator<<(Message& message, const PageId& page) {

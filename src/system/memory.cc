@@ -187,6 +187,15 @@ uintptr_t SystemMemory::GrowBreak(size_t bytes) {
   return start;
 }
 
+// Only what still ends at the break can go back.
+bool SystemMemory::ShrinkBreak(uintptr_t start, size_t bytes) {
+  if (ToAddress(system_calls.sbrk(0)) != start + bytes) return false;
+  if (ToAddress(system_calls.sbrk(-static_cast<intptr_t>(bytes))) == kSbrkFailure) return false;
+  stats_.sbrk_bytes -= bytes;
+  sbrk_end_ = start;
+  return true;
+}
+
 bool SystemMemory::Release(void* start, size_t bytes) {
   const size_t page = KernelPageSize();
   const uintptr_t begin = AlignUp(ToAddress(start), page);
@@ -204,7 +213,7 @@ bool SystemMemory::Release(void* start, size_t bytes) {
 bool SystemMemory::Unmap(void* start, size_t bytes) {
   const uintptr_t begin = ToAddress(start);
   SpinLockHolder holder(lock_);
-  if (begin >= sbrk_start_ && begin < sbrk_end_) return false;
+  if (begin >= sbrk_start_ && begin < sbrk_end_) return ShrinkBreak(begin, bytes);
   if (system_calls.munmap(start, bytes) != 0) return false;
   stats_.mmap_bytes -= bytes;
   if (begin + bytes == next_hint_) next_hint_ = begin;

@@ -69,7 +69,7 @@ class SystemMemory {
   bool Release(void* start, size_t bytes);
 
   // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
-  // refuses, or for memory from sbrk, which others may have built upon.
+  // refuses, or for memory from sbrk upon which others have built.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
@@ -84,6 +84,7 @@ class SystemMemory {
   void NextHintRange() TCMALLOC_REQUIRES(lock_);
   void* Sbrk(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   uintptr_t GrowBreak(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  bool ShrinkBreak(uintptr_t start, size_t bytes) TCMALLOC_REQUIRES(lock_);
   void NoteAllocation(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kSystem};

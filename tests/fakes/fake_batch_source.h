@@ -37,7 +37,7 @@ class FakeBatchSource {
   // Instead of the class's own.
   void set_batch(uint32_t batch) { batch_ = batch; }
 
-  std::function<bool()> fail;        // called for each Fetch
+  std::function<bool()> fail;          // called for each Fetch
   uint32_t most_at_once = UINT32_MAX;  // objects that a Fetch returns
 
   uint32_t batch() const { return batch_; }

@@ -33,7 +33,7 @@ class FakeSpanSource {
   FakeSpanSource(PageMap& map, size_t reserved_bytes) : map_(map), memory_(reserved_bytes) {}
 
   // Settings.
-  std::function<bool()> fail;  // called for each New
+  std::function<bool()> fail;   // called for each New
   bool fresh_is_zeroed = true;  // what New says of fresh memory, which is zero in any case
 
   Span* New(Length n) {

@@ -117,7 +117,7 @@ class CentralMachine {
 
   TestCentral central_;
   uint64_t refusals_ = 0;
-  std::vector<void*> objects_;        // in use
+  std::vector<void*> objects_;     // in use
   std::map<Span*, size_t> spans_;  // objects in use of each span
 };
 

@@ -62,9 +62,9 @@ class ActionLog {
   Actions done_;
 };
 
-// `Machine` has kNames, the names of its ops; Do(action); CheckAll(), which compares everything with
-// the model; and Finish(), which gives everything back and checks that nothing is left. Returns
-// whether all went well.
+// `Machine` has kNames, the names of its ops; Do(action); CheckAll(), which compares everything
+// with the model; and Finish(), which gives everything back and checks that nothing is left.
+// Returns whether all went well.
 template <typename Machine>
 bool Replay(Machine& machine, const Actions& actions) {
   constexpr size_t kCheckEvery = 16;

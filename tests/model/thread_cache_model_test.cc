@@ -18,8 +18,17 @@
 namespace tcmalloc::testing {
 namespace {
 
-enum Op : unsigned { kAllocate, kAllocateMany, kFree, kFreeMany, kRefused, kCollect, kFlush,
-                     kRestart, kFail };
+enum Op : unsigned {
+  kAllocate,
+  kAllocateMany,
+  kFree,
+  kFreeMany,
+  kRefused,
+  kCollect,
+  kFlush,
+  kRestart,
+  kFail
+};
 
 class ThreadCacheMachine {
  public:
@@ -125,10 +134,10 @@ class ThreadCacheMachine {
   void Refused(TestCache& cache, uint64_t pick) {
     if (blocks_.empty()) return;
     const char* object = reinterpret_cast<char*>(blocks_[pick % blocks_.size()].object);
-    for (const void* address : {static_cast<const void*>(object + 1 + pick % 7),
-                                static_cast<const void*>(nullptr),
-                                static_cast<const void*>(this),
-                                reinterpret_cast<const void*>(pick | FakeWindow::kEndOfUserSpace)}) {
+    for (const void* address :
+         {static_cast<const void*>(object + 1 + pick % 7), static_cast<const void*>(nullptr),
+          static_cast<const void*>(this),
+          reinterpret_cast<const void*>(pick | FakeWindow::kEndOfUserSpace)}) {
       ASSERT_FALSE(cache->TryFree(const_cast<void*>(address)));
       cache->UndoTryFree(address);
     }
@@ -163,17 +172,18 @@ TEST_P(ThreadCacheModelTest, RandomActions) {
   for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
     SCOPED_TRACE(seed);
     ThreadCacheMachine machine(GetParam().window, GetParam().budget);
-    const Actions actions = RandomActions(seed, 2000, {20, 40, 15, 25, 3, 1, 1, 1, 1},
-                                          {15, 25, 20, 45, 3, 2, 1, 1, 0});
+    const Actions actions =
+        RandomActions(seed, 2000, {20, 40, 15, 25, 3, 1, 1, 1, 1}, {15, 25, 20, 45, 3, 2, 1, 1, 0});
     if (!Replay(machine, actions)) break;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Configs, ThreadCacheModelTest,
-    ::testing::Values(Config{Window::kAll, size_t{256} << 10}, Config{Window::kAll, size_t{8} << 20},
-                      Config{Window::kAll, 0}, Config{Window::kFirstBytes, size_t{1} << 20},
-                      Config{Window::kNone, size_t{1} << 20}));
+INSTANTIATE_TEST_SUITE_P(Configs, ThreadCacheModelTest,
+                         ::testing::Values(Config{Window::kAll, size_t{256} << 10},
+                                           Config{Window::kAll, size_t{8} << 20},
+                                           Config{Window::kAll, 0},
+                                           Config{Window::kFirstBytes, size_t{1} << 20},
+                                           Config{Window::kNone, size_t{1} << 20}));
 
 }  // namespace
 }  // namespace tcmalloc::testing

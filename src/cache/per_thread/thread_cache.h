@@ -34,8 +34,8 @@ struct ThreadCacheContext {
   CacheBudget* budget = nullptr;
 };
 
-// What the fast paths of malloc and free touch. The heads come first: gcc spends an instruction more
-// on each access to an array that does not begin where its object does.
+// What the fast paths of malloc and free touch. The heads come first: gcc spends an instruction
+// more on each access to an array that does not begin where its object does.
 struct FastLists {
   ObjectReference heads_[kSizeClassCount] = {};
 
@@ -65,8 +65,8 @@ struct FastLists {
 // withdraws the permission.
 //
 // A collection returns half of what each class did not need since the last one, or all of it if the
-// class needed nothing. What lies unused says nothing about a thread that only freed meanwhile, so a
-// collection waits until the thread has allocated more than it holds. It then comes with the next
+// class needed nothing. What lies unused says nothing about a thread that only freed meanwhile, so
+// a collection waits until the thread has allocated more than it holds. It then comes with the next
 // miss, before other memory is asked for, or when the full chains outgrow the cache's share of the
 // budget, which also tries to grow. What still does not fit goes back at once, while it is hot.
 //
@@ -162,8 +162,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes the object in, whether there is room or not, on a closed cache.
   void FreeSlow(void* object, uint8_t c);
 
-  // Whether a list of this cache holds `object`, which looks like a free one. May be called by other
-  // threads; then it may miss an object that moves meanwhile, but finds none that is in use.
+  // Whether a list of this cache holds `object`, which looks like a free one. May be called by
+  // other threads; then it may miss an object that moves meanwhile, but finds none that is in use.
   bool Holds(const void* object, uint8_t c) const;
 
   // Returns half of what was not used since the last call.
@@ -361,7 +361,8 @@ void ThreadCache<Source>::NoteOverage(ClassState& state) {
   if (state.max_chains > 1) --state.max_chains;
 }
 
-// Whether the full chains may grow by `bytes`, if need be after a collection or with a larger share.
+// Whether the full chains may grow by `bytes`, if need be after a collection or with a larger
+// share.
 template <BatchSource Source>
 bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
   if (cached_bytes_ + bytes <= share_.limit()) return true;

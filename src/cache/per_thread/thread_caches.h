@@ -60,8 +60,7 @@ class ThreadCaches {
     ForEach([&stats](const Cache& cache) {
       ++stats.caches;
       for (size_t c = 1; c < kSizeClassCount; ++c) {
-        stats.cached_bytes +=
-            cache.CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
+        stats.cached_bytes += cache.CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
       }
       stats.allocated_bytes += cache.clock().allocated_bytes();
       stats.allocations += cache.clock().allocations();

@@ -46,7 +46,7 @@ WorkloadCommand CommandFor(const Run& run, const Programs& programs) {
   }
   if (kind.quiet_fork) command.arguments.emplace_back(kQuietForkArgument);
   if (kind.small_steps) command.arguments.emplace_back(kSmallStepsArgument);
-  if (kind.exact_mappings) command.arguments.emplace_back(kMappingsArgument);
+  if (kind.exact_space) command.arguments.emplace_back(kExactSpaceArgument);
   return command;
 }
 

@@ -14,25 +14,26 @@ using enum Program;
 
 constexpr uint64_t kMostK = 200;
 
-// sbrk is tried where mmap fails, so that mmap has a second setting without it.
+// sbrk is tried where mmap fails, so that mmap has a second setting without it. What alignment
+// skips below the break is lost, so that address space can be exact only there.
 constexpr Kind kKinds[] = {
-    {.call = "mmap", .density = kEveryK, .small_steps = true, .exact_mappings = true},
+    {.call = "mmap", .density = kEveryK, .small_steps = true},
     {.call = "mmap",
      .density = kEveryK,
      .variable = "TCMALLOC_SKIP_SBRK=1",
      .small_steps = true,
-     .exact_mappings = true},
+     .exact_space = true},
     {.call = "mmap",
      .density = kSomeK,
      .start = kMain,
      .variable = "TCMALLOC_SKIP_SBRK=1",
-     .exact_mappings = true},
-    {.call = "madvise", .density = kEveryK, .exact_mappings = true},
+     .exact_space = true},
+    {.call = "madvise", .density = kEveryK, .exact_space = true},
     {.call = "madvise",
      .density = kSomeK,
      .start = kMain,
      .variable = "TCMALLOC_AGGRESSIVE_DECOMMIT=1",
-     .exact_mappings = true},
+     .exact_space = true},
     {.call = "all", .density = kSomeK, .small_steps = true, .quiet_fork = true},
     {.call = "all", .density = kSomeK, .start = kMain, .quiet_fork = true},
     // Memory that lies where the kernel chose has to be cut to its alignment.
@@ -41,31 +42,34 @@ constexpr Kind kKinds[] = {
      .companion = "mmap:k=2:mode=every:errno=EAGAIN",
      .small_steps = true},
     {.call = "sbrk", .density = kSomeK, .variable = "TCMALLOC_SKIP_MMAP=1", .small_steps = true},
-    {.call = "prctl", .density = kSomeK, .small_steps = true},
-    {.call = "open", .density = kSomeK, .program = kAllocatesInResolver},
-    {.call = "read", .density = kSomeK, .program = kAllocatesInResolver},
-    {.call = "close", .density = kSomeK, .program = kAllocatesInResolver},
-    {.call = "getrlimit", .density = kSomeK},
-    {.call = "clock_gettime", .density = kSomeK},
-    {.call = "pthread_key_create", .density = kSomeK},
+    {.call = "prctl", .density = kFewK, .small_steps = true},
+    {.call = "open", .density = kFewK, .program = kAllocatesInResolver},
+    {.call = "read", .density = kFewK, .program = kAllocatesInResolver},
+    {.call = "close", .density = kFewK, .program = kAllocatesInResolver},
+    {.call = "getrlimit", .density = kFewK},
+    {.call = "clock_gettime", .density = kFewK, .reached = false},
+    {.call = "pthread_key_create", .density = kFewK},
     {.call = "pthread_setspecific", .density = kSomeK},
     {.call = "pthread_setspecific", .density = kSomeK, .start = kMain},
-    {.call = "pthread_atfork", .density = kSomeK, .quiet_fork = true},
-    {.call = "mprotect", .density = kSomeK, .reached = false},
-    {.call = "mremap", .density = kSomeK, .reached = false},
-    {.call = "sched_getaffinity", .density = kSomeK, .reached = false},
+    {.call = "pthread_atfork", .density = kFewK, .quiet_fork = true},
+    {.call = "mprotect", .density = kFewK, .reached = false},
+    {.call = "mremap", .density = kFewK, .reached = false},
+    {.call = "sched_getaffinity", .density = kFewK, .reached = false},
 };
 
 // The last one in the full sweep only.
 constexpr const char* kModes[] = {"once", "from", "every", "random"};
 constexpr const char* kErrors[] = {"ENOMEM", "EAGAIN", "EINVAL", "EPERM", "ENOSYS"};
 
-// All up to eight, then fewer and fewer.
-uint64_t NextOfSome(uint64_t k) { return k < 8 ? k + 1 : k + (k + 2) / 3; }
+constexpr uint64_t kFew = 8;
+
+// All of the few, then fewer and fewer.
+uint64_t NextOfSome(uint64_t k) { return k < kFew ? k + 1 : k + (k + 2) / 3; }
 
 std::vector<uint64_t> ValuesOfK(Density density) {
   std::vector<uint64_t> values;
-  for (uint64_t k = 1; k <= kMostK; k = density == kEveryK ? k + 1 : NextOfSome(k)) {
+  const uint64_t most = density == kFewK ? kFew : kMostK;
+  for (uint64_t k = 1; k <= most; k = density == kEveryK ? k + 1 : NextOfSome(k)) {
     values.push_back(k);
   }
   return values;

@@ -15,7 +15,8 @@ namespace tcmalloc::testing {
 enum class Program : uint8_t { kOrdinary, kAllocatesInResolver };
 // When the faults begin: with the first system call, or in main.
 enum class Start : uint8_t { kProcess, kMain };
-enum class Density : uint8_t { kEveryK, kSomeK };
+// kFewK is for calls that a process makes at its start or once.
+enum class Density : uint8_t { kEveryK, kSomeK, kFewK };
 
 // One kind of call, made to fail in one setting.
 struct Kind {
@@ -23,12 +24,12 @@ struct Kind {
   Density density;   // of the sweep that each test run does
   Start start = Start::kProcess;
   Program program = Program::kOrdinary;
-  const char* companion = "";   // a plan that brings the calls about
-  const char* variable = "";    // NAME=value for the environment, to the same end
-  bool small_steps = false;     // many requests reach the system
-  bool quiet_fork = false;      // the fork handlers may be missing
-  bool exact_mappings = false;  // the faults leave names and unmapping alone
-  bool reached = true;          // the allocator makes such calls
+  const char* companion = "";  // a plan that brings the calls about
+  const char* variable = "";   // NAME=value for the environment, to the same end
+  bool small_steps = false;    // many requests reach the system
+  bool quiet_fork = false;     // the fork handlers may be missing
+  bool exact_space = false;    // the faults leave unmapping alone
+  bool reached = true;         // the allocator makes such calls
 };
 
 std::span<const Kind> Kinds();

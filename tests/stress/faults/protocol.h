@@ -12,8 +12,8 @@ namespace tcmalloc::testing {
 inline constexpr char kPlansArgument[] = "--plans=";
 // Forks only while no other thread runs, for the fork handlers may be missing.
 inline constexpr char kQuietForkArgument[] = "--quiet-fork";
-// The mappings of the process must agree with the statistics.
-inline constexpr char kMappingsArgument[] = "--mappings";
+// The address space of the process must agree with the statistics.
+inline constexpr char kExactSpaceArgument[] = "--exact-space";
 
 // The heap grows by no more than each request needs.
 inline constexpr char kSmallStepsArgument[] = "--small-steps";

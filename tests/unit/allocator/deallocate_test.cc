@@ -48,8 +48,8 @@ TEST(DeallocateTest, ContentsThatLookLikeALinkDoNoHarm) {
 }
 
 TEST(DeallocateTest, SizedWithTheSizeAskedFor) {
-  for (size_t size : {size_t{0}, size_t{1}, size_t{100}, kMaxSmallSize, kMaxSmallSize + 1,
-                      size_t{5} << 20}) {
+  for (size_t size :
+       {size_t{0}, size_t{1}, size_t{100}, kMaxSmallSize, kMaxSmallSize + 1, size_t{5} << 20}) {
     DeallocateSized(Allocate(size), size);
   }
 }

@@ -40,9 +40,9 @@ class SharedObjects {
       std::swap(objects_[random % objects_.size()], objects_.back());
       void* object = objects_.back();
       objects_.pop_back();
-      EXPECT_EQ(std::count(static_cast<void**>(object), static_cast<void**>(object) + words_,
-                           object),
-                static_cast<long>(words_));
+      EXPECT_EQ(
+          std::count(static_cast<void**>(object), static_cast<void**>(object) + words_, object),
+          static_cast<long>(words_));
       taken.push_back(object);
     }
     return taken;

@@ -251,9 +251,18 @@ TEST_F(SystemMemoryTest, SomebodyMovesTheBreakMeanwhile) {
   EXPECT_EQ(memory_.Allocate(kMiB, 64 * kKiB).start, nullptr);
 }
 
-TEST_F(SystemMemoryTest, MemoryFromTheBreakStays) {
+TEST_F(SystemMemoryTest, MemoryAtTheBreakGoesBack) {
   Configure({.skip_mmap = true});
   const MemoryBlock block = memory_.Allocate(kMiB, 4 * kKiB);
+  EXPECT_TRUE(memory_.Unmap(block.start, block.bytes));
+  EXPECT_EQ(memory_.stats().sbrk_bytes, 0u);
+  EXPECT_EQ(space_.program_break(), Address(block));
+}
+
+TEST_F(SystemMemoryTest, MemoryBelowTheBreakStays) {
+  Configure({.skip_mmap = true});
+  const MemoryBlock block = memory_.Allocate(kMiB, 4 * kKiB);
+  space_.set_break(space_.program_break() + 0x10);
   EXPECT_FALSE(memory_.Unmap(block.start, block.bytes));
   EXPECT_EQ(memory_.stats().sbrk_bytes, kMiB);
 }

@@ -86,9 +86,8 @@ TEST_F(TransferCacheTest, AMissIsPassedOn) {
 TEST_F(TransferCacheTest, AChainIsHandedOnWholeOrNotAtAll) {
   InsertAll(FromCentral(1));
   const Chain chain = transfer_->Fetch(1);
-  EXPECT_EQ(chain.count + transfer_->stats().objects, transfer_->stats().chains == 0
-                                                          ? kBatch
-                                                          : kBatch + 1);
+  EXPECT_EQ(chain.count + transfer_->stats().objects,
+            transfer_->stats().chains == 0 ? kBatch : kBatch + 1);
   EXPECT_FALSE(transfer_.space.Objects(chain).empty());
 }
 

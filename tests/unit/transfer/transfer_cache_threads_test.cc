@@ -23,8 +23,8 @@ void Churn(TestTransfer* transfer, uint64_t seed) {
   std::vector<Chain> chains;
   for (int step = 0; step < kSteps; ++step) {
     if (random() % 2 == 0 || chains.empty()) {
-      const uint32_t wanted = random() % 4 == 0 ? 1 + static_cast<uint32_t>(random() % 4)
-                                                : TestTransfer::kBatch;
+      const uint32_t wanted =
+          random() % 4 == 0 ? 1 + static_cast<uint32_t>(random() % 4) : TestTransfer::kBatch;
       chains.push_back(transfer->cache.Fetch(wanted));
       // Whoever holds a chain may write to its objects.
       for (void* object : transfer->space.Objects(chains.back())) {

@@ -44,8 +44,7 @@ struct TestSources {
   ObjectSpace space;
   ChainArrays arrays{space.arena};
   CacheBudget budget;
-  std::unique_ptr<FakeBatchSource[]> sources =
-      std::make_unique<FakeBatchSource[]>(kSizeClassCount);
+  std::unique_ptr<FakeBatchSource[]> sources = std::make_unique<FakeBatchSource[]>(kSizeClassCount);
   Cache::Context context;
 };
 

@@ -34,7 +34,8 @@ class ThreadCacheCollectTest : public ::testing::Test {
   }
   // Leaves at least `chains` full chains in the cache, by use.
   void Fill(size_t chains, uint8_t c = kClass) {
-    while (CachedChains(c) < chains) cache_.FreeAll(cache_.AllocateMany(c, (chains + 1) * Batch(c)));
+    while (CachedChains(c) < chains)
+      cache_.FreeAll(cache_.AllocateMany(c, (chains + 1) * Batch(c)));
   }
   // The longest list that is not one of the full chains, for every class.
   static size_t BytesInCurrentLists() {

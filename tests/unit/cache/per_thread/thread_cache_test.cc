@@ -115,8 +115,7 @@ TEST_P(ThreadCacheTest, WithoutMemoryItSaysSoAndGoesOnLater) {
 
 TEST_P(ThreadCacheTest, CountsItsObjects) {
   const Objects objects = cache_.AllocateMany(kClass, 4 * Batch());
-  EXPECT_EQ(cache_->CountObjects(kClass) + objects.size(),
-            sources_.source(kClass).objects_out());
+  EXPECT_EQ(cache_->CountObjects(kClass) + objects.size(), sources_.source(kClass).objects_out());
   cache_.FreeAll(objects);
   EXPECT_EQ(cache_->CountObjects(kClass), sources_.source(kClass).objects_out());
 }
