@@ -79,10 +79,17 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   }
 }
 
+// Whether `next`, decoded from the first word of an object of class `c`, is what a free one has.
+bool LooksLikeLink(ObjectReference next, uint8_t c) {
+  if (heap.codec().InWindow(next) || next == heap.codec().end) return true;
+  const Span* span = heap.page_map().FindInUse(ObjectAt(next));
+  return next == ReferenceTo(ObjectAt(next)) && span != nullptr && span->size_class == c;
+}
+
 void FreeSmall(Cache* cache, Span* span, void* object) {
   const uint8_t c = span->size_class;
   const ObjectReference next = heap.codec().Next(object);
-  if (TCMALLOC_UNLIKELY(heap.codec().InWindow(next) || next == heap.codec().end)) {
+  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, c))) {
     CheckDoubleFree(span, object);
   }
   if (cache != nullptr) {

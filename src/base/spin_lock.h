@@ -67,7 +67,10 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
   bool IsHeld() const { return word_.load(std::memory_order_relaxed) != kFree; }
 
   // After fork the child is alone and holds the lock by its parent's hand; sleepers are gone.
-  void ResetAfterFork() { word_.store(kFree, std::memory_order_relaxed); }
+  void ResetAfterFork() {
+    if constexpr (kDebugChecks) NoteRelease();
+    word_.store(kFree, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr uint32_t kFree = 0;

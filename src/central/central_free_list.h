@@ -85,6 +85,7 @@ class CentralFreeList {
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
+  void DeleteSpan(Span* span) TCMALLOC_EXCLUDES(lock_);
   Span* FullestSpan() TCMALLOC_REQUIRES(lock_);
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -92,7 +93,9 @@ class CentralFreeList {
   void TakeFreed(Span* span, uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
-  Located Locate(ObjectReference reference, Span* hint) const;
+  Located Locate(ObjectReference reference, const Located& before) const;
+  void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
+  void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const Located& located, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCentralList};
@@ -219,42 +222,67 @@ ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
   return run;
 }
 
+// Takes in a span that is new.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Enlist(Span* span) {
+  Link(span);
+  ++stats_.spans;
+  stats_.span_bytes += span->bytes();
+  stats_.uncarved_objects += span->capacity;
+}
+
+// Gives up a span of which nothing is allocated.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::Delist(Span* span) {
+  if (span->linked()) Unlink(span);
+  stats_.free_objects -= span->carved;
+  stats_.uncarved_objects -= span->capacity - span->carved;
+  --stats_.spans;
+  stats_.span_bytes -= span->bytes();
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::DeleteSpan(Span* span) {
+  page_map_->UnregisterSmall(span);
+  page_heap_->Delete(span);
+}
+
 template <SpanSource PageHeap>
 Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
   Chain chain{codec_->end, 0};
   ObjectRun run;
-  for (bool with_new_span = false;; with_new_span = true) {
-    Span* span = nullptr;
-    if (with_new_span) {
-      span = NewSpan();
-      if (span == nullptr) return {};
+  Span* added = nullptr;
+  bool needless = false;
+  while (true) {
+    {
+      SpinLockHolder holder(lock_);
+      if (added != nullptr) Enlist(added);
+      run = Take(wanted, &chain);
+      // Another thread may have brought a span in the meantime, or freed objects.
+      needless = added != nullptr && added->allocated == 0;
+      if (needless) Delist(added);
     }
-    SpinLockHolder holder(lock_);
-    if (span != nullptr) {
-      Link(span);
-      ++stats_.spans;
-      stats_.span_bytes += span->bytes();
-      stats_.uncarved_objects += span->capacity;
-    }
-    run = Take(wanted, &chain);
     if (chain.count + run.count > 0) break;
+    added = NewSpan();
+    if (added == nullptr) return {};
   }
+  if (needless) DeleteSpan(added);
   return run.count > 0 ? LinkRun(run, *codec_) : chain;
 }
 
-// The span of a free object of this class; `hint` is a span that it may lie in.
+// The span of a free object of this class; `before` is the object that links to it, if any.
 template <SpanSource PageHeap>
 typename CentralFreeList<PageHeap>::Located CentralFreeList<PageHeap>::Locate(
-    ObjectReference reference, Span* hint) const {
+    ObjectReference reference, const Located& before) const {
   void* object = ObjectAt(reference);
-  Span* span = hint;
+  Span* span = before.span;
   if (span == nullptr || !span->Contains(PageId::Containing(object))) {
     span = page_map_->FindInUse(object);
   }
   if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
       !IsObjectStart(static_cast<size_t>(static_cast<char*>(object) - span->start()),
                      size_class_)) {
-    CrashOnCorruptedList(object, size_class_);
+    CrashOnCorruptedList(before.object != nullptr ? before.object : object, size_class_);
   }
   return {object, span};
 }
@@ -270,11 +298,7 @@ void CentralFreeList<PageHeap>::PutBack(const Located& located, IntrusiveList<Sp
     Relink(span);
     return;
   }
-  if (span->linked()) Unlink(span);
-  stats_.free_objects -= span->carved;
-  stats_.uncarved_objects -= span->capacity - span->carved;
-  --stats_.spans;
-  stats_.span_bytes -= span->bytes();
+  Delist(span);
   drained->PushFront(span);
 }
 
@@ -285,11 +309,10 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
   while (chain.count > 0) {
     Located block[kInsertBlock];
     uint32_t count = 0;
-    Span* hint = nullptr;
+    Located before{nullptr, nullptr};
     for (; count < std::min(chain.count, kInsertBlock) && next != codec_->end; ++count) {
-      block[count] = Locate(next, hint);
-      hint = block[count].span;
-      next = codec_->Next(block[count].object);
+      before = block[count] = Locate(next, before);
+      next = codec_->Next(before.object);
     }
     chain.count = next == codec_->end ? 0 : chain.count - count;
     SpinLockHolder holder(lock_);
@@ -297,10 +320,7 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
     stats_.allocated_objects -= count;
     for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
   }
-  while (Span* span = drained.PopFront()) {
-    page_map_->UnregisterSmall(span);
-    page_heap_->Delete(span);
-  }
+  while (Span* span = drained.PopFront()) DeleteSpan(span);
 }
 
 template <SpanSource PageHeap>

@@ -14,7 +14,7 @@
 //
 // As a signed number it is INT64_MIN + address / 8, so `reference < limit`, signed, with
 // limit = INT64_MIN + window_limit / 8 says at once that the address is aligned and lies below
-// window_limit. Null, small integers and all misaligned addresses fail it.
+// window_limit. Misaligned addresses and small integers fail it.
 //
 // A link is the reference times a secret odd number modulo 2^64, and is decoded by multiplying
 // with the inverse. Whatever is written over a part of it changes the top bits of the product:
@@ -63,7 +63,11 @@ struct LinkCodec {
 
   uint64_t Encode(ObjectReference reference) const { return reference * key; }
   ObjectReference Decode(uint64_t link) const { return link * inverse; }
-  bool InWindow(ObjectReference reference) const { return IsBelow(reference, limit); }
+  // A reference to null passes the comparison, and a word that holds only its highest bit decodes
+  // to it whatever the key: the slow path tells it apart.
+  bool InWindow(ObjectReference reference) const {
+    return IsBelow(reference, limit) && reference != ReferenceTo(nullptr);
+  }
 
   ObjectReference Next(void* object) const { return Decode(LinkWord(object)); }
   void Link(void* object, ObjectReference next) const { LinkWord(object) = Encode(next); }

@@ -12,13 +12,22 @@
 
 namespace tcmalloc {
 
-// The transfer cache is one, over the central free list, which is one itself. Thread safe.
-//   Fetch(n)   between 1 and n objects, or an empty chain if no memory can be had
+// A central free list. Thread safe.
+//   Fetch(n)   about n objects, or an empty chain if no memory can be had
 //   Insert(c)  takes the objects of a chain
 template <typename T>
-concept BatchSource = requires(T source, Chain chain, uint32_t n) {
+concept ChainSource = requires(T source, Chain chain, uint32_t n) {
   { source.Fetch(n) } -> std::same_as<Chain>;
   source.Insert(chain);
+};
+
+// A transfer cache: one that keeps some of the chains.
+//   batch()         objects in a full chain
+//   ReturnUnused()  passes down some of what was not needed since the last call
+template <typename T>
+concept BatchSource = ChainSource<T> && requires(T source) {
+  { source.batch() } -> std::same_as<uint32_t>;
+  source.ReturnUnused();
 };
 
 }  // namespace tcmalloc

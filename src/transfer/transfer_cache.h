@@ -30,7 +30,7 @@ struct TransferStats {
 // The bound follows use. It starts small; an insert that finds the stack full after fetches found
 // it empty shows that batches swing between threads by more than the bound, and doubles it, up to
 // the bytes that Initialize was given. Thread safe.
-template <BatchSource Central>
+template <ChainSource Central>
 class TransferCache {
  public:
   constexpr TransferCache() = default;

@@ -93,8 +93,9 @@ TEST_F(DeallocateDeathTest, ForeignMemory) {
   alignas(16) uint64_t local[2] = {};
   EXPECT_DEATH(Deallocate(global), Naming("invalid free of ", global));
   EXPECT_DEATH(Deallocate(local), Naming("invalid free of ", local));
-  EXPECT_DEATH(Deallocate(reinterpret_cast<void*>(16)), "invalid free of 0x10");
-  EXPECT_DEATH(Deallocate(reinterpret_cast<void*>(uintptr_t{1} << 63)), "invalid free of 0x8");
+  EXPECT_DEATH(Deallocate(OpaqueToOptimizer(reinterpret_cast<char*>(16))), "invalid free of 0x10");
+  EXPECT_DEATH(Deallocate(OpaqueToOptimizer(reinterpret_cast<char*>(uintptr_t{1} << 63))),
+               "invalid free of 0x8");
   EXPECT_DEATH(UsableSize(global), Naming("invalid free of ", global));
 }
 

@@ -18,7 +18,7 @@ namespace tcmalloc::testing {
 
 struct TestCentral {
   using List = CentralFreeList<FakeSpanSource>;
-  static_assert(BatchSource<List>);
+  static_assert(ChainSource<List>);
 
   explicit TestCentral(uint8_t c, Window window = Window::kAll) : size_class(c), space(window) {
     list.Initialize(c, space.spans, *space.map, space.codec);

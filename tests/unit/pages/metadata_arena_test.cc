@@ -128,7 +128,7 @@ TEST_F(MetadataPoolTest, RecordsAreReusedBeforeTheArenaIsAsked) {
 // Stale entries of the page map point at records that were given back, and must see their state.
 TEST_F(MetadataPoolTest, ARecordThatWasGivenBackKeepsItsState) {
   Span* span = pool_.New();
-  const Span::State volatile& state = span->state;
+  const auto& state = span->state;
   span->state = Span::State::kLarge;
   EXPECT_TRUE(state == Span::State::kLarge);
   span->state = Span::State::kUnused;
