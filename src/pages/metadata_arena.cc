@@ -8,8 +8,13 @@ void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
   SpinLockHolder holder(lock_);
   uintptr_t begin = AlignUp(next_, alignment);
   if (begin + bytes > end_ || next_ == 0) {
-    const size_t chunk = bytes > kChunkBytes ? AlignUp(bytes, kChunkBytes) : kChunkBytes;
+    size_t chunk = bytes > kChunkBytes ? AlignUp(bytes, kChunkBytes) : kChunkBytes;
     void* memory = source_(chunk);
+    if (memory == nullptr) {
+      // Where address space runs out, what is needed may still be had.
+      chunk = AlignUp(bytes, kLeastChunkBytes);
+      memory = source_(chunk);
+    }
     if (memory == nullptr) return nullptr;
     begin = reinterpret_cast<uintptr_t>(memory);
     // A chunk that continues the last one wastes nothing of it.

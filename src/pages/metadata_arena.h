@@ -40,6 +40,7 @@ class MetadataArena {
  private:
   // Large against what one growth of the heap needs, small against what a program weighs.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
+  static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
 
   SpinLock lock_{LockRank::kMetadata};
   MetadataSource source_;
