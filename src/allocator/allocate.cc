@@ -14,17 +14,6 @@ namespace {
 // What every object is aligned to; objects of less than this to their own size.
 constexpr size_t kMinAlignment = 16;
 
-// An object straight from the lists that all threads share, for a thread without a cache.
-void* AllocateUncached(uint8_t c) {
-  const Chain chain = heap.transfer(c).Fetch(1);
-  if (chain.empty()) return nullptr;
-  void* object = ObjectAt(chain.head);
-  const ObjectReference rest = heap.codec().Next(object);
-  if (chain.count > 1) heap.transfer(c).Insert({rest, chain.count - 1});
-  LinkWord(object) = 0;
-  return object;
-}
-
 // Calls allocate() again after a failure, when every free object that this thread can reach has
 // gone back to its span, and every empty span to the page heap.
 template <typename F>
@@ -41,8 +30,11 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
   Cache* cache = slow_path.cache();
-  return WithLastResort(
-      cache, [&] { return cache != nullptr ? cache->AllocateSlow(c, size) : AllocateUncached(c); });
+  return WithLastResort(cache, [&] {
+    // A thread without a cache uses the lists that all threads share.
+    return cache != nullptr ? cache->AllocateSlow(c, size)
+                            : FetchOne(heap.transfer(c), heap.codec());
+  });
 }
 
 // For sizes and alignments that the inlined fast path does not look up.
@@ -50,6 +42,7 @@ void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
   if (TCMALLOC_LIKELY(!current_cache->closed())) {
     void* object = current_cache->TryAllocate(c, size);
     if (TCMALLOC_LIKELY(object != nullptr)) return object;
+    current_cache->UndoTryAllocate(c);
   }
   return AllocateSmall(c, size, alignment);
 }
@@ -78,8 +71,9 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 void* AllocateSlow(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
-  return size < kClassBySize.size() ? AllocateSmall(c, size, kMinAlignment)
-                                    : AllocateMedium(c, size, kMinAlignment);
+  if (size >= kClassBySize.size()) return AllocateMedium(c, size, kMinAlignment);
+  if (!current_cache->closed()) current_cache->UndoTryAllocate(c);
+  return AllocateSmall(c, size, kMinAlignment);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {

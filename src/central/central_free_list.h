@@ -56,7 +56,7 @@ class CentralFreeList {
   // Between 1 and `wanted` objects; an empty chain if no memory can be had. Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back every object of `chain`, which may end before its count says. Crashes, naming the
+  // Takes back every object of `chain` up to its end, whatever its count says. Crashes, naming the
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
@@ -306,15 +306,14 @@ template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Insert(Chain chain) {
   ObjectReference next = chain.head;
   IntrusiveList<Span> drained;
-  while (chain.count > 0) {
+  while (next != codec_->end) {
     Located block[kInsertBlock];
     uint32_t count = 0;
     Located before{nullptr, nullptr};
-    for (; count < std::min(chain.count, kInsertBlock) && next != codec_->end; ++count) {
+    for (; count < kInsertBlock && next != codec_->end; ++count) {
       before = block[count] = Locate(next, before);
       next = codec_->Next(before.object);
     }
-    chain.count = next == codec_->end ? 0 : chain.count - count;
     SpinLockHolder holder(lock_);
     stats_.free_objects += count;
     stats_.allocated_objects -= count;

@@ -30,6 +30,17 @@ concept BatchSource = ChainSource<T> && requires(T source) {
   source.ReturnUnused();
 };
 
+// One object past all caches, with a zero link; null if no memory can be had.
+template <ChainSource Source>
+void* FetchOne(Source& source, const LinkCodec& codec) {
+  const Chain chain = source.Fetch(1);
+  if (chain.empty()) return nullptr;
+  void* object = ObjectAt(chain.head);
+  if (chain.count > 1) source.Insert({codec.Next(object), chain.count - 1});
+  LinkWord(object) = 0;
+  return object;
+}
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_TRANSFER_BATCH_SOURCE_H_

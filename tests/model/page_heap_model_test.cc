@@ -1,322 +1,21 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Random calls of the page heap, compared with a set of page runs. A failure prints the actions
-// that led to it, in the form that Replay takes: paste them into a test of their own.
-// TCM_MODEL_SEEDS in the environment sets how many sequences each configuration runs.
+// Random calls of the page heap, compared with a map of page runs. See replay.h.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
-#include <map>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
-#include <vector>
 
-#include "page_heap/classic/page_heap.h"
-#include "unit/page_heap/test_heap.h"
+#include "model/page_heap_machine.h"
+#include "model/replay.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-using State = Span::State;
-
-enum class Op {
-  kNew,
-  kNewAligned,
-  kDelete,
-  kExtend,
-  kTruncate,
-  kRelease,
-  kFailGrowth,
-  kFailRelease
-};
-
-constexpr const char* kOpNames[] = {"kNew",      "kNewAligned", "kDelete",     "kExtend",
-                                    "kTruncate", "kRelease",    "kFailGrowth", "kFailRelease"};
-
-// `a` is a number of pages, or of calls that fail; `b` picks a span in use or is the logarithm of
-// an alignment.
-struct Action {
-  Op op;
-  uint64_t a;
-  uint64_t b;
-};
-
-using Actions = std::vector<Action>;
-
-void Print(const Actions& actions) {
-  for (const Action& action : actions) {
-    std::fprintf(stderr, "    {Op::%s, %lu, %lu},\n", kOpNames[static_cast<size_t>(action.op)],
-                 static_cast<unsigned long>(action.a), static_cast<unsigned long>(action.b));
-  }
-}
-
-// What was done so far, for a check inside the heap ends the process.
-Actions* current_actions = nullptr;
-
-extern "C" void PrintCurrentActions(int) {
-  if (current_actions != nullptr) Print(*current_actions);
-}
-
-struct Config {
-  const char* name;
-  size_t reserved_bytes = kPageSize << 17;
-  size_t gap = 0;
-  Length growth = Length(1);
-  Length limit = Length(0);
-  double release_rate = 0;
-  bool aggressive_decommit = false;
-  bool failures = false;  // whether growth and release fail now and then
-};
-
-class Machine {
- public:
-  explicit Machine(const Config& config) : config_(config), heap_(config.reserved_bytes) {
-    heap_.system.gap = config.gap;
-    heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
-    heap_.system.fail_release = [this] { return Fails(&release_failures_); };
-    heap_->set_growth(config.growth, config.growth);
-    heap_->set_limit(config.limit);
-    heap_->set_release_rate(config.release_rate);
-    heap_->set_aggressive_decommit(config.aggressive_decommit);
-  }
-
-  void Do(const Action& action) {
-    switch (action.op) {
-      case Op::kNew:
-        return New(Length(action.a), Length(1));
-      case Op::kNewAligned:
-        return New(Length(action.a), Length(uintptr_t{1} << action.b));
-      case Op::kDelete:
-        return WithSpan(action.b, [&](Span* span) { Delete(span); });
-      case Op::kExtend:
-        return WithSpan(action.b, [&](Span* span) { Extend(span, Length(action.a)); });
-      case Op::kTruncate:
-        return WithSpan(action.b, [&](Span* span) { Truncate(span, Length(action.a)); });
-      case Op::kRelease:
-        return Release(Length(action.a));
-      case Op::kFailGrowth:
-        growth_failures_ = action.a;
-        return;
-      case Op::kFailRelease:
-        release_failures_ = action.a;
-        return;
-    }
-  }
-
-  void CheckAll() {
-    heap_->CheckInvariants();
-    Length in_use;
-    for (const auto& [first, run] : runs_) {
-      in_use += run.length;
-      ASSERT_EQ(run.span->first, first);
-      ASSERT_EQ(run.span->length, run.length);
-      ASSERT_EQ(heap_.map->FindInUse(run.span->start()), run.span);
-      CheckStamps(run);
-    }
-    const PageHeapStats stats = heap_->stats();
-    ASSERT_EQ(stats.in_use(), in_use);
-    ASSERT_EQ(stats.in_transit, Length(0));
-    if (config_.aggressive_decommit && !config_.failures) {
-      ASSERT_EQ(stats.free, Length(0));
-    }
-    if (config_.limit > Length(0)) {
-      ASSERT_LE(stats.committed(), config_.limit);
-    }
-  }
-
-  void DeleteAll() {
-    while (!runs_.empty()) Delete(runs_.begin()->second.span);
-    CheckAll();
-    growth_failures_ = release_failures_ = 0;
-    heap_->ReleaseAtLeast(Length::Max());
-    ASSERT_EQ(heap_->stats().returned, heap_->stats().system);
-  }
-
- private:
-  struct Run {
-    Span* span;
-    Length length;
-    char stamp;
-  };
-
-  static bool Fails(uint64_t* failures) {
-    if (*failures == 0) return false;
-    --*failures;
-    return true;
-  }
-
-  template <typename Action>
-  void WithSpan(uint64_t pick, Action action) {
-    if (runs_.empty()) return;
-    action(std::next(runs_.begin(), static_cast<long>(pick % runs_.size()))->second.span);
-  }
-
-  // First page of the shortest span of `state` that holds n pages, by length.
-  Length ShortestFit(const std::vector<Span>& spans, State state, Length n) const {
-    Length best = Length::Max();
-    for (const Span& span : spans) {
-      if (span.state == state && span.length >= n) best = std::min(best, span.length);
-    }
-    return best;
-  }
-
-  // The most pages side by side that nobody uses.
-  Length LongestFreeRun(const std::vector<Span>& spans) const {
-    Length longest;
-    Length run;
-    PageId end;
-    for (const Span& span : spans) {
-      if (span.first != end || span.in_use()) run = Length(0);
-      if (!span.in_use()) run += span.length;
-      end = span.end();
-      longest = std::max(longest, run);
-    }
-    return longest;
-  }
-
-  void New(Length n, Length alignment) {
-    const std::vector<Span> before = heap_.SpansByAddress();
-    const uint64_t refusals = heap_->stats().growth_failures;
-    Span* span = heap_->NewAligned(n, alignment);
-    if (span == nullptr) {
-      CheckFailure(before, n + alignment - Length(1), refusals);
-      return;
-    }
-    ASSERT_EQ(span->state, State::kLarge);
-    ASSERT_EQ(span->length, n);
-    ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
-    CheckIsFree(span->first, span->end());
-    if (alignment == Length(1)) CheckBestFit(before, span);
-    if (span->zeroed) {
-      ASSERT_TRUE(ReadsAsZero(span));
-    }
-    Add(span);
-  }
-
-  void CheckFailure(const std::vector<Span>& before, Length needed, uint64_t refusals) {
-    if (config_.limit > Length(0)) return;
-    ASSERT_GT(heap_->stats().growth_failures, refusals) << "the system was not asked";
-    ASSERT_LT(LongestFreeRun(before), needed) << "there was memory";
-  }
-
-  void CheckBestFit(const std::vector<Span>& before, const Span* span) {
-    for (State state : {State::kFree, State::kReturned}) {
-      const Length best = ShortestFit(before, state, span->length);
-      if (best == Length::Max()) continue;
-      // At the limit, memory is released before returned spans are looked at.
-      if (state == State::kReturned && config_.limit > Length(0)) continue;
-      const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
-        return other.first == span->first;
-      });
-      ASSERT_NE(origin, before.end());
-      ASSERT_EQ(origin->state, state);
-      ASSERT_EQ(origin->length, best);
-      return;
-    }
-  }
-
-  void CheckIsFree(PageId first, PageId end) {
-    const auto after = runs_.lower_bound(first);
-    if (after != runs_.end()) {
-      ASSERT_GE(after->first, end);
-    }
-    if (after == runs_.begin()) return;
-    const auto before = std::prev(after);
-    ASSERT_LE(before->first + before->second.length, first);
-  }
-
-  void Add(Span* span) {
-    const Run run{span, span->length, static_cast<char>(1 + next_stamp_++ % 127)};
-    runs_[span->first] = run;
-    Stamp(run);
-  }
-
-  // One byte in each page shows whether anybody else wrote or released it.
-  static void Stamp(const Run& run) {
-    for (size_t i = 0; i < run.span->bytes(); i += kPageSize) run.span->start()[i] = run.stamp;
-  }
-  static void CheckStamps(const Run& run) {
-    for (size_t i = 0; i < run.span->bytes(); i += kPageSize) {
-      ASSERT_EQ(run.span->start()[i], run.stamp);
-    }
-  }
-
-  void Delete(Span* span) {
-    CheckStamps(runs_[span->first]);
-    runs_.erase(span->first);
-    heap_->Delete(span);
-  }
-
-  void Extend(Span* span, Length n) {
-    Run& run = runs_[span->first];
-    const std::vector<Span> before = heap_.SpansByAddress();
-    Length reach = span->length;
-    for (const Span& other : before) {
-      if (other.first == span->first + reach && !other.in_use()) reach += other.length;
-    }
-    const bool extended = heap_->TryExtend(span, n);
-    if (config_.limit == Length(0)) {
-      ASSERT_EQ(extended, reach >= n);
-    }
-    ASSERT_EQ(span->length, extended ? std::max(n, run.length) : run.length);
-    CheckIsFree(span->first + run.length, span->end());
-    run.length = span->length;
-    Stamp(run);
-  }
-
-  void Truncate(Span* span, Length n) {
-    heap_->Truncate(span, n);
-    Run& run = runs_[span->first];
-    ASSERT_EQ(span->length, std::min(n, run.length));
-    run.length = span->length;
-  }
-
-  void Release(Length n) {
-    const PageHeapStats before = heap_->stats();
-    const Length released = heap_->ReleaseAtLeast(n);
-    const PageHeapStats after = heap_->stats();
-    ASSERT_EQ(after.returned, before.returned + released);
-    ASSERT_EQ(after.free + released, before.free);
-    if (after.release_failures == before.release_failures) {
-      ASSERT_GE(released, std::min(n, before.free));
-    }
-  }
-
-  const Config config_;
-  uint64_t growth_failures_ = 0;
-  uint64_t release_failures_ = 0;
-  TestHeap heap_;
-  std::map<PageId, Run> runs_;
-  unsigned next_stamp_ = 0;
-};
-
-// Runs `actions`; returns whether all went well.
-bool Replay(const Config& config, const Actions& actions) {
-  constexpr size_t kCheckEvery = 64;
-  Actions done;
-  current_actions = &done;
-  Machine machine(config);
-  for (const Action& action : actions) {
-    done.push_back(action);
-    machine.Do(action);
-    if (done.size() % kCheckEvery == 0) machine.CheckAll();
-    if (::testing::Test::HasFailure()) break;
-  }
-  if (!::testing::Test::HasFailure()) {
-    machine.CheckAll();
-    machine.DeleteAll();
-  }
-  current_actions = nullptr;
-  if (::testing::Test::HasFailure()) Print(done);
-  return !::testing::Test::HasFailure();
-}
-
-Actions RandomActions(uint64_t seed, size_t count, bool failures) {
+Actions RandomPageActions(uint64_t seed, size_t count, bool failures) {
   std::mt19937_64 random(seed);
   Actions actions;
   // Phases in which the heap mostly grows, and others in which it mostly shrinks.
@@ -326,54 +25,51 @@ Actions RandomActions(uint64_t seed, size_t count, bool failures) {
     const uint64_t pages = 1 + random() % (random() % 10 == 0 ? 400 : 12);
     const uint64_t pick = random();
     if (choice < grow) {
-      actions.push_back({Op::kNew, pages, 0});
+      actions.push_back({PageHeapMachine::kNew, pages, 0});
     } else if (choice < grow + 5) {
-      actions.push_back({Op::kNewAligned, pages, pick % 8});
+      actions.push_back({PageHeapMachine::kNewAligned, pages, pick % 8});
     } else if (choice < 80) {
-      actions.push_back({Op::kDelete, 0, pick});
+      actions.push_back({PageHeapMachine::kDelete, 0, pick});
     } else if (choice < 88) {
-      actions.push_back({Op::kExtend, pages, pick});
+      actions.push_back({PageHeapMachine::kExtend, pages, pick});
     } else if (choice < 94) {
-      actions.push_back({Op::kTruncate, pages, pick});
+      actions.push_back({PageHeapMachine::kTruncate, pages, pick});
     } else if (choice < 98 || !failures) {
-      actions.push_back({Op::kRelease, pages, 0});
+      actions.push_back({PageHeapMachine::kRelease, pages, 0});
     } else if (choice == 98) {
-      actions.push_back({Op::kFailGrowth, 1 + pick % 30, 0});
+      actions.push_back({PageHeapMachine::kFailGrowth, 1 + pick % 30, 0});
     } else {
-      actions.push_back({Op::kFailRelease, 1 + pick % 5, 0});
+      actions.push_back({PageHeapMachine::kFailRelease, 1 + pick % 5, 0});
     }
   }
   return actions;
 }
 
-uint64_t Seeds() {
-  const char* seeds = std::getenv("TCM_MODEL_SEEDS");
-  return seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 3;
-}
-
-class PageHeapModelTest : public ::testing::TestWithParam<Config> {};
+class PageHeapModelTest : public ::testing::TestWithParam<PageHeapConfig> {};
 
 TEST_P(PageHeapModelTest, RandomActions) {
-  std::signal(SIGABRT, PrintCurrentActions);
-  for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
+  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
     SCOPED_TRACE(seed);
-    if (!Replay(GetParam(), RandomActions(seed, 4000, GetParam().failures))) break;
+    PageHeapMachine machine(GetParam());
+    if (!Replay(machine, RandomPageActions(seed, 4000, GetParam().failures))) break;
   }
-  std::signal(SIGABRT, SIG_DFL);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Configs, PageHeapModelTest,
     ::testing::Values(
-        Config{.name = "plain"}, Config{.name = "growth", .growth = Length(500)},
-        Config{.name = "gaps", .gap = kPageSize, .growth = Length(100)},
-        Config{.name = "failures", .failures = true},
-        Config{.name = "exhausted", .reserved_bytes = size_t{4} << 20, .failures = true},
-        Config{.name = "limit", .growth = Length(100), .limit = Length(1000)},
-        Config{.name = "release", .release_rate = 100, .failures = true},
-        Config{.name = "aggressive", .aggressive_decommit = true},
-        Config{.name = "aggressive_failures", .aggressive_decommit = true, .failures = true}),
-    [](const ::testing::TestParamInfo<Config>& config) { return std::string(config.param.name); });
+        PageHeapConfig{.name = "plain"}, PageHeapConfig{.name = "growth", .growth = Length(500)},
+        PageHeapConfig{.name = "gaps", .gap = kPageSize, .growth = Length(100)},
+        PageHeapConfig{.name = "failures", .failures = true},
+        PageHeapConfig{.name = "exhausted", .reserved_bytes = size_t{4} << 20, .failures = true},
+        PageHeapConfig{.name = "limit", .growth = Length(100), .limit = Length(1000)},
+        PageHeapConfig{.name = "release", .release_rate = 100, .failures = true},
+        PageHeapConfig{.name = "aggressive", .aggressive_decommit = true},
+        PageHeapConfig{
+            .name = "aggressive_failures", .aggressive_decommit = true, .failures = true}),
+    [](const ::testing::TestParamInfo<PageHeapConfig>& config) {
+      return std::string(config.param.name);
+    });
 
 }  // namespace
 }  // namespace tcmalloc::testing

@@ -32,15 +32,18 @@ inline uint64_t ModelSeeds() {
 }
 
 // Prints what was done so far where a check inside the component ends the process, and where
-// Replay says so: in the form that Replay takes, to be pasted into a test of its own.
+// Replay says so: in the form that Replay takes, to be pasted into a test of its own that says
+// `using enum` of the ops.
 class ActionLog {
  public:
   explicit ActionLog(const char* const* names) : names_(names) {
     current_ = this;
-    std::signal(SIGABRT, [](int) { current_->Print(); });
+    struct sigaction print = {};
+    print.sa_handler = [](int) { current_->PrintAndDie(); };
+    sigaction(SIGABRT, &print, &previous_);
   }
   ~ActionLog() {
-    std::signal(SIGABRT, SIG_DFL);
+    sigaction(SIGABRT, &previous_, nullptr);
     current_ = nullptr;
   }
   ActionLog(const ActionLog&) = delete;
@@ -57,7 +60,15 @@ class ActionLog {
   }
 
  private:
+  // What handled the signal before, a fuzzer that saves its input for example, still does.
+  void PrintAndDie() const {
+    Print();
+    sigaction(SIGABRT, &previous_, nullptr);
+    raise(SIGABRT);
+  }
+
   static inline ActionLog* current_ = nullptr;
+  struct sigaction previous_ = {};
   const char* const* names_;
   Actions done_;
 };

@@ -9,21 +9,13 @@
 #include <random>
 
 #include "model/replay.h"
+#include "model/smallest_class.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 constexpr int kSteps = 200'000;
-
-uint8_t SmallestClass(size_t size, size_t alignment) {
-  for (size_t c = 1; c < kSizeClassCount; ++c) {
-    if (kSizeClasses[c].size >= size && kSizeClasses[c].size % alignment == 0) {
-      return static_cast<uint8_t>(c);
-    }
-  }
-  return 0;
-}
 
 // All orders of magnitude alike.
 size_t RandomSize(std::mt19937_64& random) { return random() % (size_t{2} << random() % 19); }

@@ -5,99 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "model/replay.h"
-#include "transfer/transfer_cache.h"
-#include "unit/central/test_central.h"
+#include "model/transfer_machine.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-enum Op : unsigned { kFetch, kFetchFew, kInsert, kInsertFew, kReturnUnused, kDrain, kExhaust };
-
-class TransferMachine {
- public:
-  static constexpr const char* kNames[] = {"kFetch",        "kFetchFew", "kInsert", "kInsertFew",
-                                           "kReturnUnused", "kDrain",    "kExhaust"};
-
-  TransferMachine(size_t size, uint32_t max_chains) : central_(SizeClassFor(size)) {
-    transfer_.Initialize(central_.list, arrays_, central_.info().batch, max_chains);
-  }
-
-  void Do(const Action& action) {
-    const uint64_t batch = central_.info().batch;
-    switch (action.op) {
-      case kFetch:
-        return Fetch(batch);
-      case kFetchFew:
-        return Fetch(1 + action.a % batch);
-      case kInsert:
-        return Insert(batch, action.b);
-      case kInsertFew:
-        return Insert(1 + action.a % batch, action.b);
-      case kReturnUnused:
-        return transfer_.ReturnUnused();
-      case kDrain:
-        return transfer_.Drain();
-      case kExhaust:
-        central_.space.metadata.exhausted = action.a % 2 == 0;
-    }
-  }
-
-  void CheckAll() {
-    transfer_.CheckInvariants();
-    central_->CheckInvariants();
-    const TransferStats stats = transfer_.stats();
-    ASSERT_EQ(central_->stats().allocated_objects, objects_.size() + stats.objects);
-    size_t chains = 0;
-    size_t objects = 0;
-    transfer_.ForEachChain([&](Chain chain) {
-      ++chains;
-      objects += central_.space.Objects(chain).size();
-    });
-    ASSERT_EQ(chains, stats.chains);
-    ASSERT_EQ(objects, stats.objects);
-    for (void* object : objects_) ASSERT_EQ(*static_cast<void**>(object), object);
-  }
-
-  void Finish() {
-    while (!objects_.empty()) Insert(central_.info().batch, 0);
-    transfer_.Drain();
-    CheckAll();
-    ASSERT_EQ(central_.space.spans.spans_in_use(), 0u);
-  }
-
- private:
-  void Fetch(uint64_t wanted) {
-    const Chain chain = transfer_.Fetch(static_cast<uint32_t>(wanted));
-    ASSERT_LE(chain.count, std::max<uint64_t>(wanted, central_.info().batch));
-    if (!central_.space.metadata.exhausted) {
-      ASSERT_FALSE(chain.empty());
-    }
-    for (void* object : central_.space.Objects(chain)) {
-      std::fill_n(static_cast<void**>(object), central_.info().size / sizeof(void*), object);
-      objects_.push_back(object);
-    }
-  }
-
-  void Insert(uint64_t count, uint64_t pick) {
-    std::vector<void*> objects;
-    for (; count > 0 && !objects_.empty(); --count) {
-      std::swap(objects_[pick % objects_.size()], objects_.back());
-      objects.push_back(objects_.back());
-      objects_.pop_back();
-    }
-    if (!objects.empty()) transfer_.Insert(central_.space.MakeChain(objects));
-  }
-
-  TestCentral central_;
-  ChainArrays arrays_{central_.space.arena};
-  TransferCache<TestCentral::List> transfer_;
-  std::vector<void*> objects_;  // in use
-};
 
 class TransferModelTest : public ::testing::TestWithParam<uint32_t> {};
 

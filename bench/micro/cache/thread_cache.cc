@@ -17,6 +17,7 @@ namespace {
 
 void* Allocate(Cache* cache, uint8_t c, size_t size) {
   if (void* object = cache->TryAllocate(c, size)) return object;
+  cache->UndoTryAllocate(c);
   cache->Close();
   void* object = cache->AllocateSlow(c, size);
   cache->Open();

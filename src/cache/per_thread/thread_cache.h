@@ -75,6 +75,12 @@ struct FastLists {
 // path: its limits admit no size and no address. The slow path closes the cache while it changes
 // it, so that malloc in a signal handler that interrupts it notices.
 //
+// A signal handler may interrupt a fast path and use the same cache. Both fast paths change the
+// room before they read the head, so that between their two writes the length above is off by
+// one. The slow path of a handler leaves such a list alone: it does not return it in a collection,
+// and replaces it in no refill. docs/locking.md says what remains. Where rooms have gone wrong by
+// more than that, the end of the list counts, and the next refill sets them right.
+//
 // Owned by one thread; others may call only what says so.
 template <BatchSource Source>
 class ThreadCache : private FastLists, public ListNode {
@@ -119,16 +125,16 @@ class ThreadCache : private FastLists, public ListNode {
   // Sizes below this may be looked up in kClassBySize and allocated by TryAllocate.
   size_t size_limit() const { return size_limit_; }
 
-  // The fast path of malloc: an object of class `c` for `size` bytes, or null. An empty list
-  // and a list whose next object was overwritten both look like a link that is not valid.
+  // The fast path of malloc: an object of class `c` for `size` bytes, or null; then the caller
+  // calls UndoTryAllocate. An empty list and a list whose next object was overwritten both look
+  // like a link that is not valid.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
+    ++room_[c];
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     void* object = OpaqueToOptimizer(ObjectAt(heads_[c]));
     const ObjectReference next_object = LinkWord(object) * codec_inverse_;
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, link_limit_))) return nullptr;
     if (TCMALLOC_UNLIKELY(clock_.Advance(size))) return nullptr;
-    // In an order in which a signal handler that allocates and frees in between does no harm.
-    ++room_[c];
-    std::atomic_signal_fence(std::memory_order_seq_cst);
     heads_[c] = next_object;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // An object in use must not look like a free one.
@@ -136,12 +142,18 @@ class ThreadCache : private FastLists, public ListNode {
     return object;
   }
 
-  // The fast path of free. False leaves the object in use; FreeSlow then tells why.
+  // Takes back what a TryAllocate that returned null did.
+  void UndoTryAllocate(uint8_t c) {
+    if (room_[c] > 0) --room_[c];
+  }
+
+  // The fast path of free. False leaves the object in use; the caller calls UndoTryFree.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, address_limit_))) return false;
     const uint8_t c = ClassInWindow(reference);
     if (TCMALLOC_UNLIKELY(--room_[c] < 0)) return false;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * codec_inverse_, link_limit_))) {
       return false;
     }
@@ -154,7 +166,9 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes back what a TryFree that returned false did.
   void UndoTryFree(const void* object) {
     const ObjectReference reference = ReferenceTo(object);
-    if (IsBelow(reference, address_limit_)) ++room_[ClassInWindow(reference)];
+    if (!IsBelow(reference, address_limit_)) return;
+    const uint8_t c = ClassInWindow(reference);
+    if (room_[c] < states_[c].capacity) ++room_[c];
   }
 
   // Any case of allocation, on a closed cache. Null if no memory can be had.
@@ -210,7 +224,11 @@ class ThreadCache : private FastLists, public ListNode {
   }
   int64_t CollectionInterval() const { return std::max(2 * cached_bytes_, kMinCollectionInterval); }
   bool Refill(uint8_t c);
+  Chain NextChain(uint8_t c);
+  void GrowCapacity(uint8_t c);
   uint32_t FetchCount(uint8_t c);
+  bool IsConsistent(uint8_t c) const;
+  ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
@@ -241,50 +259,61 @@ void ThreadCache<Source>::ForEachUsedClass(F f) const {
   }
 }
 
+// Lets the current list become longer; requires that it is shorter than a batch.
+template <BatchSource Source>
+void ThreadCache<Source>::GrowCapacity(uint8_t c) {
+  ClassState& state = states_[c];
+  const auto grown = static_cast<uint16_t>(std::clamp<uint32_t>(state.capacity * 2U, 1, Batch(c)));
+  room_[c] = static_cast<int16_t>(std::max<int>(room_[c], 0) + grown - state.capacity);
+  state.capacity = grown;
+}
+
 // How many objects to ask the source for; grows with every miss.
 template <BatchSource Source>
 uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t batch = Batch(c);
   if (state.capacity < batch) {
-    const uint32_t grown = std::clamp<uint32_t>(state.capacity * 2U, 1, batch);
-    room_[c] = static_cast<int16_t>(room_[c] + static_cast<int>(grown) - state.capacity);
-    state.capacity = static_cast<uint16_t>(grown);
-    return grown;
+    GrowCapacity(c);
+    return state.capacity;
   }
   if (state.max_chains < kMaxChains) ++state.max_chains;
   return batch;
 }
 
-// Fills the current list, which is empty. False if no memory can be had.
+// What the current list is to be filled with. Empty if no memory can be had.
 template <BatchSource Source>
-bool ThreadCache<Source>::Refill(uint8_t c) {
+Chain ThreadCache<Source>::NextChain(uint8_t c) {
   ClassState& state = states_[c];
-  Chain chain;
   if (!state.full.empty()) {
-    chain = state.full.Pop();
+    const Chain chain = state.full.Pop();
     cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
     state.popped = true;
     state.low_water = std::min(state.low_water, static_cast<uint16_t>(state.full.size()));
-  } else {
-    used_classes_[c / 64] |= uint64_t{1} << (c % 64);
-    if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
-    chain = source(c).Fetch(FetchCount(c));
-    if (chain.empty()) return false;
-    state.low_water = 0;
+    return chain;
   }
+  used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+  if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
+  state.low_water = 0;
+  return source(c).Fetch(FetchCount(c));
+}
+
+// Fills the current list, which is empty. False if no memory can be had.
+template <BatchSource Source>
+bool ThreadCache<Source>::Refill(uint8_t c) {
+  const Chain chain = NextChain(c);
+  if (chain.empty()) return false;
+  ClassState& state = states_[c];
   state.capacity = std::max(state.capacity, static_cast<uint16_t>(chain.count));
   room_[c] = static_cast<int16_t>(state.capacity - chain.count);
   heads_[c] = chain.head;
   return true;
 }
 
-// Takes the first object of a list whose link the fast path did not accept: the last one where
-// the end lies outside the address window, one whose successor does, or one that was overwritten.
+// What follows `object` in a list of class `c`: nothing, or what may well be an object.
 template <BatchSource Source>
-void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
+ObjectReference ThreadCache<Source>::CheckedNext(void* object, uint8_t c) const {
   const LinkCodec& codec = *context_->codec;
-  void* object = ObjectAt(heads_[c]);
   const ObjectReference next = codec.Next(object);
   if (!codec.InWindow(next) && next != codec.end) {
     const Span* span = context_->page_map->FindInUse(ObjectAt(next));
@@ -292,7 +321,15 @@ void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
       CrashOnCorruptedList(object, c);
     }
   }
-  heads_[c] = next;
+  return next;
+}
+
+// Takes the first object of a list whose link the fast path did not accept: the last one where
+// the end lies outside the address window, one whose successor does, or one that was overwritten.
+template <BatchSource Source>
+void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
+  void* object = ObjectAt(heads_[c]);
+  heads_[c] = CheckedNext(object, c);
   ++room_[c];
   LinkWord(object) = 0;
   return object;
@@ -300,25 +337,36 @@ void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
 
 template <BatchSource Source>
 void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
-  if (heads_[c] == context_->codec->end && !Refill(c)) return nullptr;
+  if (heads_[c] == context_->codec->end) {
+    if (TCMALLOC_UNLIKELY(room_[c] != states_[c].capacity)) {
+      room_[c] = static_cast<int16_t>(states_[c].capacity);
+      return FetchOne(source(c), *context_->codec);
+    }
+    if (!Refill(c)) return nullptr;
+  }
   clock_.AdvanceSlow(size);
   return PopUnchecked(c);
 }
 
+// Whether the current list is as long as its room says.
+template <BatchSource Source>
+bool ThreadCache<Source>::IsConsistent(uint8_t c) const {
+  const ObjectReference end = context_->codec->end;
+  ObjectReference reference = heads_[c];
+  int missing = states_[c].capacity - room_[c];
+  for (; missing > 0 && reference != end; --missing) {
+    reference = CheckedNext(ObjectAt(reference), c);
+  }
+  return missing == 0 && reference == end;
+}
+
 // The current list as a chain; the list is empty afterwards. Its length follows from the room,
-// unless a signal handler interrupted a fast path and used the same class: then the room may be
-// wrong by what the handler did, a list that is shorter than its chain says ends by its end, and
-// one that must be longer is counted.
+// unless signal handlers got in between: then its end counts.
 template <BatchSource Source>
 Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
-  Chain chain{heads_[c], static_cast<uint32_t>(std::max(states_[c].capacity - room_[c], 0))};
   const ObjectReference end = context_->codec->end;
+  Chain chain{heads_[c], static_cast<uint32_t>(std::max(states_[c].capacity - room_[c], 1))};
   if (chain.head == end) chain.count = 0;
-  if (chain.head != end && chain.count == 0) {
-    for (ObjectReference object = chain.head; object != end; ++chain.count) {
-      object = context_->codec->Next(ObjectAt(object));
-    }
-  }
   heads_[c] = end;
   room_[c] = static_cast<int16_t>(states_[c].capacity);
   return chain;
@@ -327,13 +375,9 @@ Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
 // Requires that the current list has no room.
 template <BatchSource Source>
 void ThreadCache<Source>::MakeRoom(uint8_t c) {
-  ClassState& state = states_[c];
-  const uint32_t batch = Batch(c);
-  if (state.capacity < batch) {
+  if (states_[c].capacity < Batch(c)) {
     used_classes_[c / 64] |= uint64_t{1} << (c % 64);
-    const uint32_t grown = std::clamp<uint32_t>(state.capacity * 2U, 1, batch);
-    room_[c] = static_cast<int16_t>(grown - state.capacity);
-    state.capacity = static_cast<uint16_t>(grown);
+    GrowCapacity(c);
     return;
   }
   const Chain chain = TakeCurrent(c);
@@ -373,7 +417,7 @@ bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
 
 template <BatchSource Source>
 void ThreadCache<Source>::FreeSlow(void* object, uint8_t c) {
-  if (room_[c] == 0) MakeRoom(c);
+  if (room_[c] <= 0) MakeRoom(c);
   --room_[c];
   context_->codec->Link(object, heads_[c]);
   heads_[c] = ReferenceTo(object);
@@ -419,7 +463,8 @@ void ThreadCache<Source>::CollectClass(uint8_t c) {
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   state.low_water = static_cast<uint16_t>(state.full.size());
   // A list whose head did not change since the last collection was most likely not used.
-  if (heads_[c] == state.head_at_collection && heads_[c] != context_->codec->end) {
+  if (heads_[c] == state.head_at_collection && heads_[c] != context_->codec->end &&
+      IsConsistent(c)) {
     source(c).Insert(TakeCurrent(c));
     state.capacity = 0;
     room_[c] = 0;

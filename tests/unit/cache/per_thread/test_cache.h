@@ -70,6 +70,7 @@ class TestCache {
       ++hits;
       return object;
     }
+    cache_->UndoTryAllocate(c);
     cache_->Close();
     void* object = cache_->AllocateSlow(c, size);
     cache_->Open();

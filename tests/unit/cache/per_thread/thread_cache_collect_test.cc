@@ -116,6 +116,24 @@ TEST_F(ThreadCacheCollectTest, AShortIdleListGoesBackToo) {
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
 }
 
+// As for the slow path of a signal handler that interrupts a fast path between its writes.
+TEST_F(ThreadCacheCollectTest, AListInUseByAFastPathStays) {
+  const Objects objects = cache_.AllocateMany(kClass, 4);
+  cache_.Free(objects[0]);
+  cache_.Free(objects[1]);
+  // Begins, and is refused after it has changed the room.
+  LinkWord(objects[2]) = sources_.space.codec.Encode(ReferenceTo(objects[0]));
+  ASSERT_FALSE(cache_->TryFree(objects[2]));
+  sources_.source(kClass).ForgetCalls();
+  for (int i = 0; i < 3; ++i) cache_.Collect();
+  EXPECT_TRUE(sources_.source(kClass).inserts().empty());
+  cache_->UndoTryFree(objects[2]);
+  LinkWord(objects[2]) = 0;
+  EXPECT_EQ(cache_.Allocate(kClass), objects[1]);
+  EXPECT_EQ(cache_.Allocate(kClass), objects[0]);
+  cache_->CheckInvariants();
+}
+
 TEST_F(ThreadCacheCollectTest, AClassStartsSlowlyAgainAfterItWentBack) {
   cache_.FreeAll(cache_.AllocateMany(kClass, Batch()));
   cache_.Collect();

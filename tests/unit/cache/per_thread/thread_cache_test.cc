@@ -216,6 +216,22 @@ TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
   cache->UndoTryFree(nullptr);
 }
 
+// As for the slow path of a signal handler that interrupts a fast path between its writes.
+TEST_F(ThreadCacheFastPathTest, AnEmptyListInUseByAFastPathIsNotFilled) {
+  cache_.AllocateMany(kClass, 5);
+  cache_.AllocateMany(kClass, cache_->CountObjects(kClass));
+  ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
+  cache_->Close();
+  void* object = cache_->AllocateSlow(kClass, 64);
+  cache_->Open();
+  ASSERT_NE(object, nullptr);
+  EXPECT_EQ(LinkWord(object), 0u);
+  EXPECT_EQ(cache_->CountObjects(kClass), 0u);
+  cache_.Free(object);
+  EXPECT_EQ(cache_.Allocate(kClass), object);
+  cache_->CheckInvariants();
+}
+
 TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
   cache_.FreeAll(cache_.AllocateMany(kClass, sources_.source(kClass).batch()));
   size_t refused = 0;
@@ -224,6 +240,7 @@ TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
     void* object = cache_->TryAllocate(kClass, kSizeClasses[kClass].size);
     if (object == nullptr) {
       ++refused;
+      cache_->UndoTryAllocate(kClass);
       cache_->Close();
       object = cache_->AllocateSlow(kClass, kSizeClasses[kClass].size);
       cache_->Open();
@@ -253,6 +270,7 @@ TEST_F(ThreadCacheDeathTest, AnOverwrittenObjectIsNotHandedOut) {
     cache_.FreeAll(objects);
     LinkWord(objects[3]) = value;
     EXPECT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
+    cache_->UndoTryAllocate(kClass);
     EXPECT_DEATH(cache_.Allocate(kClass), Corrupted(objects[3]));
     sources_.space.codec.Link(objects[3], ReferenceTo(objects[2]));
   }

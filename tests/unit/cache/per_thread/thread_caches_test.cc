@@ -130,6 +130,7 @@ class ThreadCachesThreadsTest : public ::testing::Test {
   void* Allocate(Stack::Cache* cache, uint8_t c) {
     const size_t size = kSizeClasses[c].size;
     if (void* object = cache->TryAllocate(c, size)) return object;
+    cache->UndoTryAllocate(c);
     cache->Close();
     void* object = cache->AllocateSlow(c, size);
     cache->Open();

@@ -1,0 +1,277 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The page heap beside a model of it: a map of page runs. See replay.h.
+
+#ifndef TCMALLOC_TESTS_MODEL_PAGE_HEAP_MACHINE_H_
+#define TCMALLOC_TESTS_MODEL_PAGE_HEAP_MACHINE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "model/replay.h"
+#include "page_heap/classic/page_heap.h"
+#include "unit/page_heap/test_heap.h"
+
+namespace tcmalloc::testing {
+
+struct PageHeapConfig {
+  const char* name;
+  size_t reserved_bytes = kPageSize << 17;
+  size_t gap = 0;
+  Length growth = Length(1);
+  Length limit = Length(0);
+  double release_rate = 0;
+  bool aggressive_decommit = false;
+  bool failures = false;  // whether growth and release fail now and then
+};
+
+class PageHeapMachine {
+ public:
+  // `a` is a number of pages, or of calls that fail; `b` picks a span in use or is the logarithm of
+  // an alignment.
+  enum Op : unsigned {
+    kNew,
+    kNewAligned,
+    kDelete,
+    kExtend,
+    kTruncate,
+    kRelease,
+    kFailGrowth,
+    kFailRelease
+  };
+  static constexpr const char* kNames[] = {"kNew",        "kNewAligned", "kDelete",
+                                           "kExtend",     "kTruncate",   "kRelease",
+                                           "kFailGrowth", "kFailRelease"};
+
+  explicit PageHeapMachine(const PageHeapConfig& config)
+      : config_(config), heap_(config.reserved_bytes) {
+    heap_.system.gap = config.gap;
+    heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
+    heap_.system.fail_release = [this] { return Fails(&release_failures_); };
+    heap_->set_growth(config.growth, config.growth);
+    heap_->set_limit(config.limit);
+    heap_->set_release_rate(config.release_rate);
+    heap_->set_aggressive_decommit(config.aggressive_decommit);
+  }
+
+  void Do(const Action& action) {
+    switch (action.op) {
+      case kNew:
+        return New(Length(action.a), Length(1));
+      case kNewAligned:
+        return New(Length(action.a), Length(uintptr_t{1} << action.b));
+      case kDelete:
+        return WithSpan(action.b, [&](Span* span) { Delete(span); });
+      case kExtend:
+        return WithSpan(action.b, [&](Span* span) { Extend(span, Length(action.a)); });
+      case kTruncate:
+        return WithSpan(action.b, [&](Span* span) { Truncate(span, Length(action.a)); });
+      case kRelease:
+        return Release(Length(action.a));
+      case kFailGrowth:
+        growth_failures_ = action.a;
+        return;
+      case kFailRelease:
+        release_failures_ = action.a;
+        return;
+    }
+  }
+
+  void CheckAll() {
+    heap_->CheckInvariants();
+    Length in_use;
+    for (const auto& [first, run] : runs_) {
+      in_use += run.length;
+      ASSERT_EQ(run.span->first, first);
+      ASSERT_EQ(run.span->length, run.length);
+      ASSERT_EQ(heap_.map->FindInUse(run.span->start()), run.span);
+      CheckStamps(run);
+    }
+    const PageHeapStats stats = heap_->stats();
+    ASSERT_EQ(stats.in_use(), in_use);
+    ASSERT_EQ(stats.in_transit, Length(0));
+    if (config_.aggressive_decommit && !config_.failures) {
+      ASSERT_EQ(stats.free, Length(0));
+    }
+    if (config_.limit > Length(0)) {
+      ASSERT_LE(stats.committed(), config_.limit);
+    }
+  }
+
+  void Finish() {
+    while (!runs_.empty()) Delete(runs_.begin()->second.span);
+    CheckAll();
+    growth_failures_ = release_failures_ = 0;
+    heap_->ReleaseAtLeast(Length::Max());
+    ASSERT_EQ(heap_->stats().returned, heap_->stats().system);
+  }
+
+ private:
+  using State = Span::State;
+
+  struct Run {
+    Span* span;
+    Length length;
+    char stamp;
+  };
+
+  static bool Fails(uint64_t* failures) {
+    if (*failures == 0) return false;
+    --*failures;
+    return true;
+  }
+
+  template <typename Function>
+  void WithSpan(uint64_t pick, Function function) {
+    if (runs_.empty()) return;
+    function(std::next(runs_.begin(), static_cast<long>(pick % runs_.size()))->second.span);
+  }
+
+  // First page of the shortest span of `state` that holds n pages, by length.
+  Length ShortestFit(const std::vector<Span>& spans, State state, Length n) const {
+    Length best = Length::Max();
+    for (const Span& span : spans) {
+      if (span.state == state && span.length >= n) best = std::min(best, span.length);
+    }
+    return best;
+  }
+
+  // The most pages side by side that nobody uses.
+  Length LongestFreeRun(const std::vector<Span>& spans) const {
+    Length longest;
+    Length run;
+    PageId end;
+    for (const Span& span : spans) {
+      if (span.first != end || span.in_use()) run = Length(0);
+      if (!span.in_use()) run += span.length;
+      end = span.end();
+      longest = std::max(longest, run);
+    }
+    return longest;
+  }
+
+  void New(Length n, Length alignment) {
+    const std::vector<Span> before = heap_.SpansByAddress();
+    const uint64_t refusals = heap_->stats().growth_failures;
+    Span* span = heap_->NewAligned(n, alignment);
+    if (span == nullptr) {
+      CheckFailure(before, n + alignment - Length(1), refusals);
+      return;
+    }
+    ASSERT_EQ(span->state, State::kLarge);
+    ASSERT_EQ(span->length, n);
+    ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
+    CheckIsFree(span->first, span->end());
+    if (alignment == Length(1)) CheckBestFit(before, span);
+    if (span->zeroed) {
+      ASSERT_TRUE(ReadsAsZero(span));
+    }
+    Add(span);
+  }
+
+  void CheckFailure(const std::vector<Span>& before, Length needed, uint64_t refusals) {
+    if (config_.limit > Length(0)) return;
+    ASSERT_GT(heap_->stats().growth_failures, refusals) << "the system was not asked";
+    ASSERT_LT(LongestFreeRun(before), needed) << "there was memory";
+  }
+
+  void CheckBestFit(const std::vector<Span>& before, const Span* span) {
+    for (State state : {State::kFree, State::kReturned}) {
+      const Length best = ShortestFit(before, state, span->length);
+      if (best == Length::Max()) continue;
+      // At the limit, memory is released before returned spans are looked at.
+      if (state == State::kReturned && config_.limit > Length(0)) continue;
+      const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
+        return other.first == span->first;
+      });
+      ASSERT_NE(origin, before.end());
+      ASSERT_EQ(origin->state, state);
+      ASSERT_EQ(origin->length, best);
+      return;
+    }
+  }
+
+  void CheckIsFree(PageId first, PageId end) {
+    const auto after = runs_.lower_bound(first);
+    if (after != runs_.end()) {
+      ASSERT_GE(after->first, end);
+    }
+    if (after == runs_.begin()) return;
+    const auto before = std::prev(after);
+    ASSERT_LE(before->first + before->second.length, first);
+  }
+
+  void Add(Span* span) {
+    const Run run{span, span->length, static_cast<char>(1 + next_stamp_++ % 127)};
+    runs_[span->first] = run;
+    Stamp(run);
+  }
+
+  // One byte in each page shows whether anybody else wrote or released it.
+  static void Stamp(const Run& run) {
+    for (size_t i = 0; i < run.span->bytes(); i += kPageSize) run.span->start()[i] = run.stamp;
+  }
+  static void CheckStamps(const Run& run) {
+    for (size_t i = 0; i < run.span->bytes(); i += kPageSize) {
+      ASSERT_EQ(run.span->start()[i], run.stamp);
+    }
+  }
+
+  void Delete(Span* span) {
+    CheckStamps(runs_[span->first]);
+    runs_.erase(span->first);
+    heap_->Delete(span);
+  }
+
+  void Extend(Span* span, Length n) {
+    Run& run = runs_[span->first];
+    const std::vector<Span> before = heap_.SpansByAddress();
+    Length reach = span->length;
+    for (const Span& other : before) {
+      if (other.first == span->first + reach && !other.in_use()) reach += other.length;
+    }
+    const bool extended = heap_->TryExtend(span, n);
+    if (config_.limit == Length(0)) {
+      ASSERT_EQ(extended, reach >= n);
+    }
+    ASSERT_EQ(span->length, extended ? std::max(n, run.length) : run.length);
+    CheckIsFree(span->first + run.length, span->end());
+    run.length = span->length;
+    Stamp(run);
+  }
+
+  void Truncate(Span* span, Length n) {
+    heap_->Truncate(span, n);
+    Run& run = runs_[span->first];
+    ASSERT_EQ(span->length, std::min(n, run.length));
+    run.length = span->length;
+  }
+
+  void Release(Length n) {
+    const PageHeapStats before = heap_->stats();
+    const Length released = heap_->ReleaseAtLeast(n);
+    const PageHeapStats after = heap_->stats();
+    ASSERT_EQ(after.returned, before.returned + released);
+    ASSERT_EQ(after.free + released, before.free);
+    if (after.release_failures == before.release_failures) {
+      ASSERT_GE(released, std::min(n, before.free));
+    }
+  }
+
+  const PageHeapConfig config_;
+  uint64_t growth_failures_ = 0;
+  uint64_t release_failures_ = 0;
+  TestHeap heap_;
+  std::map<PageId, Run> runs_;
+  unsigned next_stamp_ = 0;
+};
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_MODEL_PAGE_HEAP_MACHINE_H_
