@@ -14,12 +14,12 @@
 
 namespace tcmalloc {
 
-// Makes the compiler compute `pointer` once and forget how, where it would otherwise compute it
-// again for each use.
+// Makes the compiler compute `value`, a pointer or an integer, once and forget how, where it would
+// otherwise compute it again for each use.
 template <typename T>
-TCMALLOC_ALWAYS_INLINE T* OpaqueToOptimizer(T* pointer) {
-  asm("" : "+r"(pointer));
-  return pointer;
+TCMALLOC_ALWAYS_INLINE T OpaqueToOptimizer(T value) {
+  asm("" : "+r"(value));
+  return value;
 }
 
 }  // namespace tcmalloc

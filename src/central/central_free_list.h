@@ -71,12 +71,16 @@ class CentralFreeList {
   static constexpr uint8_t kRanks = 8;
   // Fresh memory is carved up to the next boundary of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
-  // How many objects are looked up before the lock is taken to insert them.
-  static constexpr uint32_t kInsertBlock = 64;
+  // How many runs are looked up before the lock is taken to insert them.
+  static constexpr uint32_t kInsertBlock = 32;
 
-  struct Located {
-    void* object;
+  // Neighbours in a chain that lie in one span. They are linked already, so that they enter the
+  // span's list as a whole.
+  struct SpanRun {
     Span* span;
+    ObjectReference first;
+    void* last;
+    uint32_t count;
   };
 
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
@@ -93,10 +97,12 @@ class CentralFreeList {
   void TakeFreed(Span* span, uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
-  Located Locate(ObjectReference reference, const Located& before) const;
+  Span* SpanOf(ObjectReference reference, const void* before) const;
+  bool Begins(ObjectReference reference, const Span* span) const;
+  SpanRun NextRun(ObjectReference first, const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  void PutBack(const Located& located, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
+  void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
@@ -270,30 +276,49 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
   return run.count > 0 ? LinkRun(run, *codec_) : chain;
 }
 
+// Whether an object of this class begins at `reference`, which lies in `span`.
+template <SpanSource PageHeap>
+bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* span) const {
+  const char* object = static_cast<const char*>(ObjectAt(reference));
+  return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
+}
+
 // The span of a free object of this class; `before` is the object that links to it, if any.
 template <SpanSource PageHeap>
-typename CentralFreeList<PageHeap>::Located CentralFreeList<PageHeap>::Locate(
-    ObjectReference reference, const Located& before) const {
+Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* before) const {
   void* object = ObjectAt(reference);
-  Span* span = before.span;
-  if (span == nullptr || !span->Contains(PageId::Containing(object))) {
-    span = page_map_->FindInUse(object);
-  }
+  Span* span = page_map_->FindInUse(object);
   if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
-      !IsObjectStart(static_cast<size_t>(static_cast<char*>(object) - span->start()),
-                     size_class_)) {
-    CrashOnCorruptedList(before.object != nullptr ? before.object : object, size_class_);
+      !Begins(reference, span)) {
+    CrashOnCorruptedList(before != nullptr ? before : object, size_class_);
   }
-  return {object, span};
+  return span;
 }
 
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::PutBack(const Located& located, IntrusiveList<Span>* drained) {
-  Span* span = located.span;
-  if (span->allocated == 0) CrashOnDoubleFree(located.object, info().size);
-  codec_->Link(located.object, span->free_list);
-  span->free_list = ReferenceTo(located.object);
-  --span->allocated;
+typename CentralFreeList<PageHeap>::SpanRun CentralFreeList<PageHeap>::NextRun(
+    ObjectReference first, const void* before) const {
+  SpanRun run{SpanOf(first, before), first, ObjectAt(first), 1};
+  while (true) {
+    const ObjectReference next = codec_->Next(run.last);
+    if (next == codec_->end || !run.span->Contains(PageId::Containing(ObjectAt(next)))) return run;
+    if (!Begins(next, run.span)) CrashOnCorruptedList(run.last, size_class_);
+    // A chain that leads back to itself.
+    if (run.count == run.span->capacity) CrashOnDoubleFree(run.last, info().size);
+    run.last = ObjectAt(next);
+    ++run.count;
+  }
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::PutBack(const SpanRun& run, IntrusiveList<Span>* drained) {
+  Span* span = run.span;
+  if (span->allocated < run.count) CrashOnDoubleFree(run.last, info().size);
+  codec_->Link(run.last, span->free_list);
+  span->free_list = run.first;
+  span->allocated -= run.count;
+  stats_.free_objects += run.count;
+  stats_.allocated_objects -= run.count;
   if (span->allocated != 0) {
     Relink(span);
     return;
@@ -305,18 +330,17 @@ void CentralFreeList<PageHeap>::PutBack(const Located& located, IntrusiveList<Sp
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Insert(Chain chain) {
   ObjectReference next = chain.head;
+  const void* before = nullptr;
   IntrusiveList<Span> drained;
   while (next != codec_->end) {
-    Located block[kInsertBlock];
+    SpanRun block[kInsertBlock];
     uint32_t count = 0;
-    Located before{nullptr, nullptr};
-    for (; count < kInsertBlock && next != codec_->end; ++count) {
-      before = block[count] = Locate(next, before);
-      next = codec_->Next(before.object);
+    while (count < kInsertBlock && next != codec_->end) {
+      const SpanRun& run = block[count++] = NextRun(next, before);
+      before = run.last;
+      next = codec_->Next(run.last);
     }
     SpinLockHolder holder(lock_);
-    stats_.free_objects += count;
-    stats_.allocated_objects -= count;
     for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
   }
   while (Span* span = drained.PopFront()) DeleteSpan(span);

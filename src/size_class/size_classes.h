@@ -35,7 +35,7 @@ namespace tcmalloc {
 inline constexpr size_t kMaxSmallSize = size_t{256} << 10;
 
 // The most objects that move between a thread and the central lists at once.
-inline constexpr size_t kDefaultMaxBatch = 64;
+inline constexpr size_t kDefaultMaxBatch = 255;
 
 // A size class is a plain uint8_t, here and in the page map: the fast paths index arrays with it.
 // Class 0 means none.
@@ -60,8 +60,10 @@ inline constexpr size_t kSpanRecordBytes = 64;
 // A pointer in the span map and a byte in the class window.
 inline constexpr size_t kMapBytesPerPage = 9;
 
-// Memory moved by one batch of objects too large for a full one.
+// Memory moved by one batch of objects too large for a full one, and the fewest objects in a batch
+// of those that do not exceed it.
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
+inline constexpr size_t kMinBatch = 4;
 
 // With offsets below 2^22 and sizes of at most 2^18, offset * (reciprocal * size - 2^40) is below
 // 2^40, which is what makes the quotient exact; and offset * reciprocal fits 64 bits.
@@ -119,7 +121,8 @@ consteval SizeClassInfo MakeClass(size_t size, size_t previous) {
   info.size = static_cast<uint32_t>(size);
   info.objects = static_cast<uint16_t>((pages << kPageShift) / size);
   info.pages = static_cast<uint8_t>(pages);
-  info.batch = static_cast<uint8_t>(std::clamp<size_t>(kBatchBytes / size, 2, kDefaultMaxBatch));
+  info.batch = static_cast<uint8_t>(
+      std::clamp(kBatchBytes / size, size <= kBatchBytes ? kMinBatch : 2, kDefaultMaxBatch));
   return info;
 }
 

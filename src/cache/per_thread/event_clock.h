@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
 #define TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,14 +14,17 @@
 
 namespace tcmalloc {
 
-// Counts the bytes that a thread allocates, by one subtraction per allocation. About every
-// kMeanInterval bytes it expires: that allocation is a sample. From the samples the number of
-// allocations is estimated; sampling for profiles draws on the same event.
+// Counts the bytes that a thread allocates, by one subtraction per allocation. Now and
+// then it expires: that allocation is a sample. From the samples the number of allocations is
+// estimated.
 //
+// The mean interval starts at kFirstMeanInterval and grows with the bytes counted, so that the
+// estimate becomes no worse and threads that allocate large blocks are not stopped by every one.
 // The intervals are random so that no pattern of sizes can stay in step with them.
 class EventClock {
  public:
-  static constexpr int64_t kMeanInterval = 128 << 10;
+  static constexpr uint64_t kFirstMeanInterval = 128 << 10;
+  static constexpr uint64_t kLastMeanInterval = 2 << 20;
 
   constexpr EventClock() = default;
 
@@ -52,9 +56,14 @@ class EventClock {
   uint64_t allocations() const { return counted_allocations_; }
 
  private:
+  // How many mean intervals make up all the bytes that were counted, while the mean grows.
+  static constexpr uint64_t kIntervalsCounted = 1024;
+
   void NextInterval() {
     random_ = NextRandom(random_);
-    interval_ = kMeanInterval / 2 + static_cast<int64_t>(random_ % kMeanInterval);
+    const uint64_t mean =
+        std::clamp(counted_bytes_ / kIntervalsCounted, kFirstMeanInterval, kLastMeanInterval);
+    interval_ = static_cast<int64_t>(mean / 2 + random_ % mean);
     remaining_ = interval_;
   }
 

@@ -44,7 +44,18 @@ TEST_F(EventClockTest, ExpiresAboutEveryMeanInterval) {
   constexpr size_t kSize = 64;
   constexpr int kExpected = 1000;
   int samples = 0;
-  for (int64_t i = 0; i < kExpected * EventClock::kMeanInterval / int64_t{kSize}; ++i) {
+  for (uint64_t i = 0; i < kExpected * EventClock::kFirstMeanInterval / kSize; ++i) {
+    samples += Allocate(kSize) ? 1 : 0;
+  }
+  EXPECT_NEAR(samples, kExpected, kExpected / 10);
+}
+
+TEST_F(EventClockTest, IntervalsGrowUpToALimit) {
+  clock_.AdvanceSlow(size_t{1} << 40);
+  constexpr size_t kSize = 4096;
+  constexpr int kExpected = 1000;
+  int samples = 0;
+  for (uint64_t i = 0; i < kExpected * EventClock::kLastMeanInterval / kSize; ++i) {
     samples += Allocate(kSize) ? 1 : 0;
   }
   EXPECT_NEAR(samples, kExpected, kExpected / 10);

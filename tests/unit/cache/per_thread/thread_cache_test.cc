@@ -249,8 +249,8 @@ TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
     cache_.Free(object);
   }
   const auto bytes = static_cast<double>(kPairs * kSizeClasses[kClass].size);
-  EXPECT_NEAR(static_cast<double>(refused), bytes / EventClock::kMeanInterval,
-              bytes / EventClock::kMeanInterval / 2);
+  EXPECT_NEAR(static_cast<double>(refused), bytes / EventClock::kFirstMeanInterval,
+              bytes / EventClock::kFirstMeanInterval / 2);
   EXPECT_GE(cache_->clock().allocated_bytes(), kPairs * kSizeClasses[kClass].size);
 }
 
