@@ -41,6 +41,10 @@ struct CentralStats {
 template <SpanSource PageHeap>
 class CentralFreeList {
  public:
+  // The most objects that a cache line holds.
+  static constexpr uint32_t kLineBytes = 64;
+  static constexpr uint32_t kLineObjects = kLineBytes / sizeof(void*);
+
   constexpr CentralFreeList() = default;
 
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
@@ -53,7 +57,8 @@ class CentralFreeList {
     codec_ = &codec;
   }
 
-  // Between 1 and `wanted` objects; an empty chain if no memory can be had. Requires wanted > 0.
+  // Between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be had.
+  // Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
 
   // Takes back every object of `chain` up to its end, whatever its count says. Crashes, naming the
@@ -86,6 +91,14 @@ class CentralFreeList {
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
   uint8_t RankOf(const Span* span) const {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
+  }
+
+  // How many objects from the address `from` on are about `wanted` and fill whole cache lines, so
+  // that two threads that fetch in turn write to different lines.
+  static uint32_t WholeLines(uintptr_t from, uint32_t wanted, uint32_t size) {
+    const uintptr_t end = std::max(AlignDown(from + size_t{wanted} * size, kLineBytes),
+                                   AlignUp(from + 1, kLineBytes));
+    return static_cast<uint32_t>((end - from + size - 1) / size);
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
@@ -190,9 +203,9 @@ template <SpanSource PageHeap>
 ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
   const uint32_t size = info().size;
   char* start = span->start() + size_t{span->carved} * size;
-  uint32_t count = std::min(wanted, span->capacity - span->carved);
+  const auto from = reinterpret_cast<uintptr_t>(start);
+  uint32_t count = std::min(WholeLines(from, wanted, size), span->capacity - span->carved);
   if (span->zeroed) {
-    const uintptr_t from = reinterpret_cast<uintptr_t>(start);
     const uintptr_t room = AlignUp(from + 1, kTouchBytes) - from;
     count = std::min<uint32_t>(count, static_cast<uint32_t>((room + size - 1) / size));
   }

@@ -31,7 +31,10 @@ const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
 
 uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
   const uint64_t batch = kSizeClasses[c].batch;
-  return static_cast<uint32_t>(transfer_num_obj == 0 ? batch : std::min(batch, transfer_num_obj));
+  if (transfer_num_obj == 0) return static_cast<uint32_t>(batch);
+  // The central list gives the objects of a cache line at a time.
+  return static_cast<uint32_t>(
+      std::min(batch, std::max(transfer_num_obj, uint64_t{Central::kLineObjects})));
 }
 
 }  // namespace

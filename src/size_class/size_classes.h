@@ -34,8 +34,9 @@ namespace tcmalloc {
 // Objects of more bytes get spans of their own.
 inline constexpr size_t kMaxSmallSize = size_t{256} << 10;
 
-// The most objects that move between a thread and the central lists at once.
-inline constexpr size_t kDefaultMaxBatch = 255;
+// The most objects that move between a thread and the central lists at once. A multiple of eight,
+// so that a batch fills whole cache lines.
+inline constexpr size_t kDefaultMaxBatch = 248;
 
 // A size class is a plain uint8_t, here and in the page map: the fast paths index arrays with it.
 // Class 0 means none.

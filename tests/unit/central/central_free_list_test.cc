@@ -55,14 +55,25 @@ TEST_P(CentralFreeListTest, ObjectsAreDistinctAndOfTheirClass) {
 
 TEST_P(CentralFreeListTest, NewMemoryComesInAddressOrder) {
   Objects objects;
-  for (size_t i = 0; i < central_.info().objects; ++i) {
-    const Objects one = central_.Fetch(1);
-    ASSERT_EQ(one.size(), 1u);
-    objects.push_back(one.front());
+  while (objects.size() < central_.info().objects) {
+    const Objects some = central_.Fetch(1);
+    ASSERT_FALSE(some.empty());
+    objects.insert(objects.end(), some.begin(), some.end());
   }
   EXPECT_TRUE(std::is_sorted(objects.begin(), objects.end()));
   EXPECT_EQ(objects.front(), central_.space.spans.begin());
   EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
+}
+
+TEST_P(CentralFreeListTest, NewChainsShareNoCacheLine) {
+  if (64 % central_.info().size != 0) GTEST_SKIP() << "objects straddle lines";
+  uintptr_t line_before = 0;
+  for (uint32_t wanted : {1u, 1u, 2u, 3u, 5u, 1u, 9u, 100u, 1u}) {
+    const Objects objects = central_.Fetch(wanted);
+    ASSERT_LE(objects.size(), std::max(wanted, 64 / central_.info().size));
+    ASSERT_NE(reinterpret_cast<uintptr_t>(objects.front()) / 64, line_before);
+    line_before = reinterpret_cast<uintptr_t>(objects.back()) / 64;
+  }
 }
 
 TEST_P(CentralFreeListTest, UntouchedMemoryIsCarvedPageByPage) {
