@@ -129,7 +129,9 @@ void WarnIfTypo(std::string_view name) {
   const std::string_view nearest = NearestVariable(name);
   if (nearest.empty()) return;
   Message message;
-  message << "unknown variable " << name << "; did you mean " << nearest << "?";
+  message << "unknown variable ";
+  AppendQuoted(message, name);
+  message << "; did you mean " << nearest << "?";
   Warn(message);
 }
 

@@ -55,6 +55,36 @@ TEST_P(PageHeapModelTest, RandomActions) {
   }
 }
 
+// Growth is refused and the heap is near its limit: a run of free and returned spans may be joined
+// only as far as the limit allows.
+TEST(PageHeapLimitTest, HoldsWhenARunIsMerged) {
+  using Machine = PageHeapMachine;
+  PageHeapMachine machine({.name = "limit",
+                           .reserved_bytes = kPageSize << 9,
+                           .gap = kPageSize,
+                           .growth = Length(100),
+                           .limit = Length(200),
+                           .failures = true});
+  Replay(machine, {{Machine::kNew, 18, 0},
+                   {Machine::kDelete, 20, 5},
+                   {Machine::kNew, 1, 26371},
+                   {Machine::kNewAligned, 8, 5},
+                   {Machine::kNew, 24, 57610},
+                   {Machine::kDelete, 13, 6469},
+                   {Machine::kNewAligned, 10, 5},
+                   {Machine::kNewAligned, 21, 7},
+                   {Machine::kNew, 22, 60311},
+                   {Machine::kFailGrowth, 17, 0},
+                   {Machine::kNew, 49, 0},
+                   {Machine::kNew, 225, 12569},
+                   {Machine::kNewAligned, 24, 5},
+                   {Machine::kFailRelease, 1, 0},
+                   {Machine::kNewAligned, 8, 4},
+                   {Machine::kNew, 8, 0},
+                   {Machine::kDelete, 21, 57610},
+                   {Machine::kNewAligned, 18, 5}});
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Configs, PageHeapModelTest,
     ::testing::Values(

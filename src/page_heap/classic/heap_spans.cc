@@ -162,22 +162,27 @@ void HeapSpans::Settle(Span* span) {
   list(span->state).Insert(span);
 }
 
-Span* HeapSpans::FirstOfRun(Length n) const {
+Span* HeapSpans::FirstOfRun(Length n, Length most_returned) const {
   const Span* first = nullptr;
   PageId end;
+  Length returned;
   bool found = false;
   ForEach([&](const Span& span) {
     if (found || !IsFreeOrReturned(&span)) return;
-    if (first == nullptr || span.first != end) first = &span;
+    if (first == nullptr || span.first != end || returned > most_returned) {
+      first = &span;
+      returned = Length(0);
+    }
     end = span.end();
-    found = end - first->first >= n;
+    if (span.state == Span::State::kReturned) returned += span.length;
+    found = end - first->first >= n && returned <= most_returned;
   });
   return found ? map_.Get(first->first) : nullptr;
 }
 
-Span* HeapSpans::MergeRun(Length n, Length alignment) {
+Span* HeapSpans::MergeRun(Length n, Length alignment, Length most_returned) {
   const Length needed = LengthForAny(n, alignment);
-  Span* span = FirstOfRun(needed);
+  Span* span = FirstOfRun(needed, most_returned);
   if (span == nullptr) return nullptr;
   list(span->state).Remove(span);
   while (span->length < needed) AbsorbRight(span, map_.Get(span->end()));

@@ -40,8 +40,9 @@ class HeapSpans {
   Span* Find(Span::State state, Length n, Length alignment) const;
 
   // Joins neighbouring free and returned spans to one free span with room for n pages, aligned as
-  // above. Null if there is no such place. Visits every span of the heap.
-  Span* MergeRun(Length n, Length alignment);
+  // above. Null if there is no such place with at most so many returned pages, which count as
+  // committed then. Visits every span of the heap.
+  Span* MergeRun(Length n, Length alignment, Length most_returned);
 
   // Cuts n pages at the first aligned address out of what Find, MergeRun or AddFresh returned, and
   // hands them out as kLarge. Null, with nothing lost, if no memory for a record can be had.
@@ -111,7 +112,7 @@ class HeapSpans {
   // Cuts the first n pages off a span in no list. Null if no memory for a record can be had.
   Span* SplitHead(Span* span, Length n);
   // The first of neighbouring free and returned spans that have n pages together, or null.
-  Span* FirstOfRun(Length n) const;
+  Span* FirstOfRun(Length n, Length most_returned) const;
 
   PageMap& map_;
   MetadataPool<Span> pool_;

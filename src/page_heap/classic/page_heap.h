@@ -177,6 +177,11 @@ class ClassicPageHeap {
   bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
     return limit_ == Length(0) || spans_.committed() + n <= limit_;
   }
+  // How many more pages the limit allows to be committed.
+  Length Headroom() const TCMALLOC_REQUIRES(lock_) {
+    if (limit_ == Length(0)) return kMaxRequest;
+    return spans_.committed() < limit_ ? limit_ - spans_.committed() : Length(0);
+  }
   // Lets other threads end their releases. False if there were none, or if they do not end.
   bool YieldToReleases(int* yields) TCMALLOC_REQUIRES(lock_);
 
@@ -237,7 +242,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
   Span* span = spans_.Find(Span::State::kFree, n, alignment);
   if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, alignment);
   if (span == nullptr) span = Grow(n, alignment);
-  if (span == nullptr) span = spans_.MergeRun(n, alignment);
+  if (span == nullptr) span = spans_.MergeRun(n, alignment, Headroom());
   return span;
 }
 

@@ -142,7 +142,7 @@ TEST(OptionsTest, TheFirstOfTwoCounts) {
 
 TEST(OptionsTest, LikelyTyposAreReported) {
   EXPECT_EQ(Load({"TCMALLOC_RELEASE_RAT=1"}).messages,
-            "tcmalloc: unknown variable TCMALLOC_RELEASE_RAT; did you mean "
+            "tcmalloc: unknown variable \"TCMALLOC_RELEASE_RAT\"; did you mean "
             "TCMALLOC_RELEASE_RATE?\n");
   EXPECT_EQ(NearestVariable("TCMALLOC_RELAESE_RATE"), "TCMALLOC_RELEASE_RATE");
   EXPECT_EQ(NearestVariable("TCMALLOC_SKIP_MAP"), "TCMALLOC_SKIP_MMAP");

@@ -121,7 +121,8 @@ TEST_P(ThreadCacheTest, CountsItsObjects) {
 }
 
 TEST_P(ThreadCacheTest, HoldsWhatWasFreed) {
-  const Objects objects = cache_.AllocateMany(kClass, 4 * Batch());
+  // More than the current list holds, and no more than the cache may keep.
+  const Objects objects = cache_.AllocateMany(kClass, Batch());
   const Objects freed(objects.begin() + 3, objects.end());
   cache_.FreeAll(freed);
   for (void* object : freed) {

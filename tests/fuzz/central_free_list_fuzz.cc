@@ -1,0 +1,21 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Calls of a central free list of any class.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/fuzz_actions.h"
+#include "model/central_machine.h"
+
+using namespace tcmalloc;
+using namespace tcmalloc::testing;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
+  const SizeClassInfo& info = kSizeClasses[1 + input.Take<uint8_t>() % (kSizeClassCount - 1)];
+  CentralMachine machine(info.size);
+  ReplayOrAbort(machine, TakeActions<CentralMachine>(
+                             input, MostActionsOf(2 * size_t{info.batch} * info.size)));
+  return 0;
+}
