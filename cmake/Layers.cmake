@@ -1,12 +1,10 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
-# tcm_layer(NAME <folder or folder/part> [SOURCES ...] [DEPENDS <lower layers> ...]
-#           [EXCEPTIONS])
+# tcm_layer(NAME <folder or folder/part> [SOURCES ...] [DEPENDS <lower layers> ...])
 #
 # Makes the target tcm_<name, / written _>: an OBJECT library, or an INTERFACE library when the
 # layer is headers only. A dependency must stand below the layer in src/LAYERS, or be another part
-# of the same folder that was declared before it. EXCEPTIONS compiles with exceptions and run-time
-# type information, for the one layer whose interface throws (operator new).
+# of the same folder that was declared before it.
 
 set(layers_file "${PROJECT_SOURCE_DIR}/src/LAYERS")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${layers_file}")
@@ -40,7 +38,7 @@ function(tcm_check_layer_order name dependency)
 endfunction()
 
 function(tcm_layer)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "EXCEPTIONS" "NAME" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
   if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tcm_layer: bad arguments: NAME '${arg_NAME}' ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -51,10 +49,8 @@ function(tcm_layer)
     add_library(${target} OBJECT ${arg_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE tcm_layer_flags)
-    if(NOT arg_EXCEPTIONS)
-      target_compile_options(${target} PRIVATE
-        "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")
-    endif()
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)

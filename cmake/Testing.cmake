@@ -25,7 +25,7 @@ set(TCM_SKIPPED_EXIT_STATUS 77)
 # Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
 function(tcm_set_test_properties)
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 400)
   endif()
   set_tests_properties(${arg_NAME} PROPERTIES
     LABELS "${arg_LABELS}"

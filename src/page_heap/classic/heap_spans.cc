@@ -213,11 +213,13 @@ void HeapSpans::BeginRelease(Span* free) {
   free->state = Span::State::kInTransit;
   releasing_.PushFront(free);
   in_transit_ += free->length;
+  ++releases_begun_;
 }
 
 void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
   releasing_.Remove(span);
   in_transit_ -= span->length;
+  ++releases_ended_;
   span->state = released ? Span::State::kReturned : Span::State::kFree;
   span->zeroed = released && zeroed;
   Settle(span);

@@ -6,6 +6,7 @@
 #define TCMALLOC_PAGE_HEAP_CLASSIC_HEAP_SPANS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/intrusive_list.h"
 #include "page_heap/classic/free_spans.h"
@@ -76,7 +77,9 @@ class HeapSpans {
   PageHeapStats stats() const;
   Length committed() const { return regions_.total() - returned_.total(); }
   Length free() const { return free_.total(); }
-  Length in_transit() const { return in_transit_; }
+  // Ever, also by AbandonReleases.
+  uint64_t releases_begun() const { return releases_begun_; }
+  uint64_t releases_ended() const { return releases_ended_; }
   Length total() const { return regions_.total(); }
   size_t count() const { return pool_.live(); }
 
@@ -121,6 +124,8 @@ class HeapSpans {
   FreeSpans returned_;
   IntrusiveList<Span> releasing_;
   Length in_transit_;
+  uint64_t releases_begun_ = 0;
+  uint64_t releases_ended_ = 0;
 };
 
 }  // namespace tcmalloc

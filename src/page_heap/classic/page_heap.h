@@ -6,6 +6,7 @@
 #define TCMALLOC_PAGE_HEAP_CLASSIC_PAGE_HEAP_H_
 
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -156,9 +157,12 @@ class ClassicPageHeap {
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
   // Beyond any address space, and small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
-  // Enough for another thread's release to end. Bounded, for that thread may be this one, in a
-  // signal handler.
+  // How often a request that fails is tried again because another thread was releasing memory.
+  static constexpr int kMaxRetries = 8;
+  // How long such a release may take, first in turns of the scheduler and then, where the machine
+  // is busy, in milliseconds. Bounded, for the other thread may be stopped.
   static constexpr int kMaxYields = 1000;
+  static constexpr int kMaxNaps = 1000;
   static constexpr size_t kSpansPerCall = 256;
 
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
@@ -182,8 +186,9 @@ class ClassicPageHeap {
     if (limit_ == Length(0)) return kMaxRequest;
     return spans_.committed() < limit_ ? limit_ - spans_.committed() : Length(0);
   }
-  // Lets other threads end their releases. False if there were none, or if they do not end.
-  bool YieldToReleases(int* yields) TCMALLOC_REQUIRES(lock_);
+  // Waits until the releases of other threads have ended that are under way now. False if there
+  // were none, or if they do not end.
+  bool WaitForReleases() TCMALLOC_REQUIRES(lock_);
 
   Span* Grow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* Adopt(void* start, size_t bytes, bool zeroed) TCMALLOC_REQUIRES(lock_);
@@ -228,11 +233,11 @@ class ClassicPageHeap {
 template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
   if (n > kMaxRequest || alignment > kMaxRequest) return nullptr;
-  int yields = 0;
+  int retries = 0;
   do {
     if (!MakeRoom(n)) continue;
     if (Span* span = FindAnywhere(n, alignment)) return spans_.Take(span, n, alignment);
-  } while (YieldToReleases(&yields));
+  } while (retries++ < kMaxRetries && WaitForReleases());
   return nullptr;
 }
 
@@ -254,15 +259,22 @@ bool ClassicPageHeap<System>::MakeRoom(Length n) {
 }
 
 template <typename System>
-bool ClassicPageHeap<System>::YieldToReleases(int* yields) {
-  if (spans_.in_transit() == Length(0)) return false;
-  while (spans_.in_transit() > Length(0) && *yields < kMaxYields) {
-    ++*yields;
+bool ClassicPageHeap<System>::WaitForReleases() {
+  const uint64_t begun = spans_.releases_begun();
+  if (spans_.releases_ended() >= begun) return false;
+  const int saved_errno = errno;
+  for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxYields + kMaxNaps; ++turn) {
     lock_.Unlock();
-    ::sched_yield();
+    if (turn < kMaxYields) {
+      ::sched_yield();
+    } else {
+      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 1'000'000};
+      ::nanosleep(&kNap, nullptr);
+    }
     lock_.Lock();
   }
-  return spans_.in_transit() == Length(0);
+  errno = saved_errno;
+  return spans_.releases_ended() >= begun;
 }
 
 template <typename System>

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <cstring>
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t kThreads = 64;
 constexpr std::size_t kBlocks = 100;
+// What the threads may need in all: the stacks would leave anything between that and nothing.
+constexpr std::size_t kRoom = std::size_t{64} << 20;
 
 // Holds the threads until all that could be started are there.
 class Gate {
@@ -61,6 +64,8 @@ void ProbeThreads(std::size_t stack_bytes) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes);
+  void* room = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Require(room != MAP_FAILED, "room for the threads' blocks", kRoom, kRoom);
   pthread_t threads[kThreads];
   std::size_t started = 0;
   while (started < kThreads &&
@@ -68,6 +73,7 @@ void ProbeThreads(std::size_t stack_bytes) {
     ++started;
   }
   Require(started >= 8, "threads started", started, 8);
+  munmap(room, kRoom);
   gate.Open();
   for (std::size_t i = 0; i < started; ++i) {
     void* failed = nullptr;
