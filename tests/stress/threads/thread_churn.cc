@@ -26,6 +26,9 @@ constexpr int kAllocatingInWave = kWave / 5 * 4;
 // Until the stacks that libc keeps and the caches' shares of the budget have settled.
 constexpr int kWarmUpThreads = 10'000;
 constexpr size_t kMaxGrowth = size_t{256} * 1024;
+// The scheduler may once bring about a larger peak than before, which stays resident; a leak grows
+// in every round.
+constexpr int kRounds = 3;
 // Small enough that fragmentation by random large blocks does not hide a leak.
 constexpr size_t kMaxSize = 4096;
 // More than the 32 keys whose values fit into libc's thread descriptor: for the rest
@@ -260,20 +263,25 @@ size_t TypicalResidentBytes() {
   return *middle;
 }
 
+bool GrewInRound() {
+  const size_t before = TypicalResidentBytes();
+  RunWaves(threads_wanted / kWave);
+  const size_t after = TypicalResidentBytes();
+  printf("%d more threads: resident %zu KiB before, %zu KiB after\n", threads_wanted, before / 1024,
+         after / 1024);
+  return after > before + kMaxGrowth;
+}
+
 int Body(Progress& shared_progress) {
   progress = &shared_progress;
   CreateKeys();
   PROGRAM_CHECK(pthread_barrier_init(&wave_is_full, nullptr, kAllocatingInWave) == 0);
   RunWaves(kWarmUpThreads / kWave);
-  const size_t before = TypicalResidentBytes();
-  RunWaves(threads_wanted / kWave);
-  const size_t after = TypicalResidentBytes();
+  bool grew = true;
+  for (int round = 0; round < kRounds && grew; ++round) grew = GrewInRound();
   EmptyMailbox();
   CheckDestructorsRan();
-
-  printf("%d threads after %d of warm-up: resident %zu KiB before, %zu KiB after\n", threads_wanted,
-         kWarmUpThreads, before / 1024, after / 1024);
-  if (after <= before + kMaxGrowth) return 0;
+  if (!grew) return 0;
   fprintf(stderr, "resident memory may grow by %zu KiB only\n", kMaxGrowth / 1024);
   return 1;
 }
