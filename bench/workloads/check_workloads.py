@@ -34,6 +34,7 @@ TINY = {
     "json_like": ["--documents=20", "--values=200"],
     "large_objects": ["--ops=50"],
     "larson": ["--generations=3", "--ops=2000"],
+    "many_threads": ["--threads=10"],
     "mixed_sizes": ["--bursts=100"],
     "phone_book": ["--records=500", "--rounds=1"],
     "producer_consumer": ["--ops=20000"],

@@ -17,11 +17,10 @@ constexpr size_t kMinAlignment = 16;
 // Calls allocate() again after a failure, when every free object that this thread can reach has
 // gone back to its span, and every empty span to the page heap.
 template <typename F>
-auto WithLastResort(Cache* cache, F allocate) {
+auto WithLastResort(const SlowPath& slow_path, F allocate) {
   auto result = allocate();
   if (TCMALLOC_LIKELY(result != nullptr)) return result;
-  if (cache != nullptr) cache->Flush();
-  heap.DrainTransferCaches();
+  slow_path.Flush();
   return allocate();
 }
 
@@ -29,12 +28,7 @@ auto WithLastResort(Cache* cache, F allocate) {
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  Cache* cache = slow_path.cache();
-  return WithLastResort(cache, [&] {
-    // A thread without a cache uses the lists that all threads share.
-    return cache != nullptr ? cache->AllocateSlow(c, size)
-                            : FetchOne(heap.transfer(c), heap.codec());
-  });
+  return WithLastResort(slow_path, [&] { return slow_path.AllocateObject(c, size); });
 }
 
 // For sizes and alignments that the inlined fast path does not look up.
@@ -43,6 +37,9 @@ void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
     void* object = current_cache->TryAllocate(c, size);
     if (TCMALLOC_LIKELY(object != nullptr)) return object;
     current_cache->UndoTryAllocate(c);
+  } else if (current_cache->served_elsewhere()) {
+    void* object = heap.cpus().TryAllocate(current_cache->lists(), c, size);
+    if (TCMALLOC_LIKELY(object != nullptr)) return object;
   }
   return AllocateSmall(c, size, alignment);
 }
@@ -60,7 +57,7 @@ Span* AllocateSpan(size_t size, size_t alignment) {
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  Span* span = WithLastResort(slow_path.cache(), [&] { return AllocateSpan(size, alignment); });
+  Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
   if (span == nullptr) return nullptr;
   if (zeroed != nullptr) *zeroed = span->zeroed;
   return span->start();

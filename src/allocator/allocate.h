@@ -18,17 +18,15 @@ namespace tcmalloc {
 void* AllocateSlow(size_t size);
 
 // At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
-// no lock and makes no call.
-TCMALLOC_ALWAYS_INLINE void* TryAllocateFast(size_t size) {
+// no lock and makes no call but, where a cache of a CPU serves it, a jump. `slow` does the rest.
+TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size, AllocateSlowPath slow) {
   Cache* cache = current_cache;
-  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return nullptr;
-  return cache->TryAllocate(kClassBySize[size], size);
+  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->AllocateElsewhere(size, slow);
+  void* object = cache->TryAllocate(kClassBySize[size], size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
 }
 
-TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) {
-  void* object = TryAllocateFast(size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSlow(size);
-}
+TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr(size, AllocateSlow); }
 
 // As Allocate, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);

@@ -73,7 +73,7 @@ bool AnyCacheHolds(uint8_t c, const void* object) {
 // application's data is one too, about once in 2^27 random words, so the lists decide.
 TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
+  if (AnyCacheHolds(c, object) || heap.cpus().Holds(object, c) || TransferHolds(c, object) ||
       heap.central(c).IsOnFreeList(span, object)) {
     CrashOnDoubleFree(object, kSizeClasses[c].size);
   }
@@ -86,18 +86,18 @@ bool LooksLikeLink(ObjectReference next, uint8_t c) {
   return next == ReferenceTo(ObjectAt(next)) && span != nullptr && span->size_class == c;
 }
 
-void FreeSmall(Cache* cache, Span* span, void* object) {
+// Whether `object` begins as the objects in the caches of CPUs do.
+bool LooksMarked(void* object) {
+  return static_cast<uint32_t>(LinkWord(object)) == kFreeMark && heap.cpus().initialized();
+}
+
+void FreeSmall(const SlowPath& slow_path, Span* span, void* object) {
   const uint8_t c = span->size_class;
   const ObjectReference next = heap.codec().Next(object);
-  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, c))) {
+  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, c) || LooksMarked(object))) {
     CheckDoubleFree(span, object);
   }
-  if (cache != nullptr) {
-    cache->FreeSlow(object, c);
-  } else {
-    heap.codec().Link(object, heap.codec().end);
-    heap.transfer(c).Insert({ReferenceTo(object), 1});
-  }
+  slow_path.DeallocateObject(object, c);
 }
 
 // Only writes to the block itself and to the arena's counter.
@@ -121,7 +121,7 @@ void FreeInside(const SlowPath& slow_path, void* block) {
   if (span->state == Span::State::kLarge) {
     heap.page_heap().Delete(span);
   } else {
-    FreeSmall(slow_path.cache(), span, block);
+    FreeSmall(slow_path, span, block);
   }
 }
 

@@ -19,7 +19,7 @@ void DeallocateSlow(void* block);
 
 // Keeps errno. The fast path of a small object takes no lock and makes no call.
 TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
-  if (TCMALLOC_UNLIKELY(!current_cache->TryFree(block))) DeallocateSlow(block);
+  current_cache->Deallocate(block, DeallocateSlow);
 }
 
 // Aborts if the block is too small to have been asked for with `size` bytes.

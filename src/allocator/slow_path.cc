@@ -18,4 +18,32 @@ SlowPath::~SlowPath() {
   errno = saved_errno_;
 }
 
+void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
+  switch (entry_) {
+    case Entry::kThreadCache:
+      return current_cache->AllocateSlow(c, size);
+    case Entry::kCpuCache:
+      return heap.cpus().Allocate(current_cache->lists(), c, size);
+    default:
+      return FetchOne(heap.transfer(c), heap.codec());
+  }
+}
+
+void SlowPath::DeallocateObject(void* object, uint8_t c) const {
+  switch (entry_) {
+    case Entry::kThreadCache:
+      return current_cache->FreeSlow(object, c);
+    case Entry::kCpuCache:
+      return heap.cpus().Deallocate(current_cache->lists(), object, c);
+    default:
+      heap.codec().Link(object, heap.codec().end);
+      return heap.transfer(c).Insert({ReferenceTo(object), 1});
+  }
+}
+
+void SlowPath::Flush() const {
+  if (entry_ == Entry::kThreadCache) current_cache->Flush();
+  heap.DrainSharedCaches();
+}
+
 }  // namespace tcmalloc

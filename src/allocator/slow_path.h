@@ -5,6 +5,9 @@
 #ifndef TCMALLOC_ALLOCATOR_SLOW_PATH_H_
 #define TCMALLOC_ALLOCATOR_SLOW_PATH_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "heap/current_thread.h"
 
 namespace tcmalloc {
@@ -19,8 +22,14 @@ class SlowPath {
 
   // No lock may be taken: only the emergency arena and the deferred frees may be used.
   bool reentrant() const { return entry_ == Entry::kReentrant; }
-  // The thread's cache, closed; null if it has none.
-  Cache* cache() const { return entry_ == Entry::kCached ? current_cache : nullptr; }
+
+  // For an entry that is not reentrant, by the thread's front end or, where it has none, by the
+  // lists that all threads share: an object of class `c` for `size` bytes, or null.
+  void* AllocateObject(uint8_t c, size_t size) const;
+  // Takes back an object of class `c`.
+  void DeallocateObject(void* object, uint8_t c) const;
+  // Returns to the spans what the thread's own cache holds, and the caches that it shares.
+  void Flush() const;
 
  private:
   int saved_errno_;

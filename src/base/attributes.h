@@ -9,6 +9,9 @@
 #define TCMALLOC_NOINLINE __attribute__((noinline))
 #define TCMALLOC_COLD __attribute__((cold, noinline))
 #define TCMALLOC_EXPORT __attribute__((visibility("default")))
+// For thread-local variables of a few bytes: with the initialized ones they fill up what the linker
+// would leave between those and an aligned one among the others.
+#define TCMALLOC_INITIALIZED_TLS __attribute__((section(".tdata")))
 #define TCMALLOC_LIKELY(x) __builtin_expect(static_cast<bool>(x), 1)
 #define TCMALLOC_UNLIKELY(x) __builtin_expect(static_cast<bool>(x), 0)
 

@@ -16,7 +16,7 @@ constexpr int kSpins = 200;
 
 // Bit r is set while this thread holds a lock of rank r. Ranks with one lock per size class are
 // only ever held one at a time, except by fork, which takes them in order of class.
-thread_local uint32_t held_ranks = 0;
+thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
 constinit std::atomic<uint64_t> acquisitions{0};
 constinit std::atomic<uint64_t> contentions{0};
 

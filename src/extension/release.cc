@@ -10,8 +10,7 @@ size_t ReleaseFreeMemory() {
   SlowPath slow_path;
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
-  if (slow_path.cache() != nullptr) slow_path.cache()->Flush();
-  heap.DrainTransferCaches();
+  slow_path.Flush();
   return heap.page_heap().ReleaseAtLeast(Length::Max()).bytes();
 }
 

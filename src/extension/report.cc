@@ -38,6 +38,8 @@ constexpr std::array kByteFields = {
           [](const Statistics& s) { return s.transfer_free; }},
     Field{'+', "Bytes in thread cache freelists", "thread_free",
           [](const Statistics& s) { return s.thread_free; }},
+    Field{'+', "Bytes in CPU cache freelists", "cpu_free",
+          [](const Statistics& s) { return s.cpu_free; }},
     Field{'+', "Bytes in malloc metadata", "metadata",
           [](const Statistics& s) { return s.metadata; }},
     Field{'=', "Actual memory used (physical + swap)", "physical",
@@ -52,6 +54,7 @@ constexpr std::array kCountFields = {
     Field{' ', "Spans in use", "spans", [](const Statistics& s) { return s.spans; }},
     Field{' ', "Thread heaps in use", "thread_caches",
           [](const Statistics& s) { return s.thread_caches; }},
+    Field{' ', "CPU caches in use", "cpu_caches", [](const Statistics& s) { return s.cpu_caches; }},
     Field{' ', "Tcmalloc page size", "page_size",
           [](const Statistics&) { return uint64_t{kPageSize}; }},
 };
@@ -100,6 +103,27 @@ void WriteCountLine(TextSink& sink, const Field& field, const Statistics& statis
   sink.WriteLine(line << "              " << field.text);
 }
 
+// Which front end is wanted, and why not the other one if it was tried in vain.
+Message FrontEndWords() {
+  Message words;
+  heap.front_end().Describe(heap.rseq_support(), words);
+  return words;
+}
+
+const char* FrontEndName() {
+  return heap.front_end().wanted() == FrontEnd::kPerCpu ? "per_cpu" : "per_thread";
+}
+
+void WriteFrontEndLine(TextSink& sink) {
+  sink.WriteLine(Message() << "MALLOC: front end: " << FrontEndWords().view());
+}
+
+// The words need no escapes in XML and JSON: they have neither quotes nor angle brackets.
+void WriteXmlFrontEnd(TextSink& sink) {
+  sink.WriteLine(Message() << "  <front_end name=\"" << FrontEndName() << "\" reason=\""
+                           << FrontEndWords().view() << "\"/>");
+}
+
 template <typename F>
 void ForEachUsedSizeClass(F f) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -115,8 +139,8 @@ void WriteClassLines(TextSink& sink) {
   sink.WriteLine(Message() << kRule);
   uint64_t cumulative = 0;
   ForEachUsedSizeClass([&](uint8_t c, const SizeClassStatistics& statistics) {
-    const uint64_t objects =
-        statistics.central_free + statistics.transfer_free + statistics.thread_free;
+    const uint64_t objects = statistics.central_free + statistics.transfer_free +
+                             statistics.thread_free + statistics.cpu_free;
     const SizeClassInfo& info = kSizeClasses[c];
     const uint64_t overhead =
         statistics.spans * (info.span_bytes() - uint64_t{info.objects} * info.size);
@@ -166,6 +190,7 @@ void WriteTextReport(TextSink& sink, int level) {
   for (const Field& field : kByteFields) WriteByteLine(sink, field, statistics);
   sink.WriteLine(Message() << "MALLOC:");
   for (const Field& field : kCountFields) WriteCountLine(sink, field, statistics);
+  WriteFrontEndLine(sink);
   sink.WriteLine(Message() << kRule);
   if (level >= 2) WriteClassLines(sink);
 }
@@ -175,12 +200,14 @@ void WriteXmlReport(TextSink& sink) {
   sink.WriteLine(Message() << "<malloc version=\"1\">");
   for (const Field& field : kByteFields) WriteXmlField(sink, "bytes", field, statistics);
   for (const Field& field : kCountFields) WriteXmlField(sink, "count", field, statistics);
+  WriteXmlFrontEnd(sink);
   sink.WriteLine(Message() << "  <sizes>");
   ForEachUsedSizeClass([&](uint8_t, const SizeClassStatistics& of) {
     sink.WriteLine(Message() << "    <size bytes=\"" << of.object_bytes << "\" spans=\"" << of.spans
                              << "\" in_use=\"" << of.in_use << "\" central_free=\""
                              << of.central_free << "\" transfer_free=\"" << of.transfer_free
-                             << "\" thread_free=\"" << of.thread_free << "\"/>");
+                             << "\" thread_free=\"" << of.thread_free << "\" cpu_free=\""
+                             << of.cpu_free << "\"/>");
   });
   sink.WriteLine(Message() << "  </sizes>");
   sink.WriteLine(Message() << "</malloc>");
@@ -193,7 +220,8 @@ void WriteJsonLine(TextSink& sink) {
   for (const Field& field : kTotalFields) {
     line << ",\"" << field.name << "\":" << field.value(statistics);
   }
-  sink.WriteLine(line << "}");
+  sink.WriteLine(line << ",\"front_end\":\"" << FrontEndName() << "\",\"front_end_reason\":\""
+                      << FrontEndWords().view() << "\"}");
 }
 
 void WriteExitReports() {

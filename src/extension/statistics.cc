@@ -21,7 +21,9 @@ SizeClassStatistics CurrentSizeClassStatistics(uint8_t size_class) {
   result.transfer_free = heap.transfer(size_class).stats().objects;
   heap.caches().ForEach(
       [&](const Cache& cache) { result.thread_free += cache.CountObjects(size_class); });
-  result.in_use = Difference(central.allocated_objects, result.transfer_free + result.thread_free);
+  result.cpu_free = heap.cpus().CountObjects(size_class);
+  result.in_use = Difference(central.allocated_objects,
+                             result.transfer_free + result.thread_free + result.cpu_free);
   return result;
 }
 
@@ -38,8 +40,11 @@ Statistics CurrentStatistics() {
   const ThreadCachesStats caches = heap.caches().stats();
   result.thread_caches = caches.caches;
   result.thread_free = caches.cached_bytes;
-  result.allocated = caches.allocated_bytes;
-  result.allocations = caches.allocations;
+  const CpuCacheStats cpus = heap.cpus().stats();
+  result.cpu_caches = cpus.slabs;
+  result.cpu_free = cpus.cached_bytes;
+  result.allocated = caches.allocated.bytes + cpus.allocated.bytes;
+  result.allocations = caches.allocated.allocations + cpus.allocated.allocations;
 
   const PageHeapStats pages = heap.page_heap().stats();
   result.mapped = pages.system.bytes();
@@ -48,8 +53,8 @@ Statistics CurrentStatistics() {
   result.page_heap_returned = pages.returned.bytes();
   result.spans = pages.spans;
   result.metadata = heap.arena().stats().used_bytes;
-  result.in_use = Difference(pages.in_use().bytes(),
-                             result.central_free + result.transfer_free + result.thread_free);
+  result.in_use = Difference(pages.in_use().bytes(), result.central_free + result.transfer_free +
+                                                         result.thread_free + result.cpu_free);
   return result;
 }
 

@@ -21,9 +21,11 @@ struct Statistics {
   uint64_t central_free = 0;        // objects of central free lists, and what spans cannot use
   uint64_t transfer_free = 0;
   uint64_t thread_free = 0;
+  uint64_t cpu_free = 0;
   uint64_t metadata = 0;
   uint64_t spans = 0;          // count
   uint64_t thread_caches = 0;  // count
+  uint64_t cpu_caches = 0;     // count, that were ever used
   uint64_t allocated = 0;      // ever
   uint64_t allocations = 0;    // ever; count, estimated
 
@@ -41,6 +43,7 @@ struct SizeClassStatistics {
   size_t central_free = 0;  // those that were never carved included
   size_t transfer_free = 0;
   size_t thread_free = 0;
+  size_t cpu_free = 0;
 };
 
 SizeClassStatistics CurrentSizeClassStatistics(uint8_t size_class);

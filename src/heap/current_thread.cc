@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "heap/fork.h"
 #include "system/system_calls.h"
 
@@ -11,18 +13,20 @@ namespace tcmalloc {
 namespace {
 
 enum class Phase : uint8_t {
-  kNew,     // has not allocated yet, or its cache could not be made
-  kCached,  // has a cache
-  kInside,  // is in the slow path without a cache
-  kEnded,   // its destructors have run; it gets no cache again
+  kNew,     // has not allocated yet, or no front end could be had
+  kServed,  // has a front end
+  kInside,  // is in the slow path without a front end
+  kEnded,   // its destructors have run, or it is suspended; it gets no front end again
 };
 
 // Destructors of other keys may still allocate and free. The cache is given up in this round of
 // destructors, of the four that POSIX promises.
 constexpr uint8_t kLastRound = 3;
 
-constinit thread_local Phase phase __attribute__((tls_model("initial-exec"))) = Phase::kNew;
-constinit thread_local uint8_t destructor_rounds __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local Phase phase TCMALLOC_INITIALIZED_TLS
+    __attribute__((tls_model("initial-exec"))) = Phase::kNew;
+constinit thread_local uint8_t destructor_rounds TCMALLOC_INITIALIZED_TLS
+    __attribute__((tls_model("initial-exec"))) = 0;
 
 constinit Cache no_cache;
 
@@ -31,31 +35,107 @@ constinit Cache no_cache;
 constinit pthread_key_t key = 0;
 constinit bool has_key = false;
 
-bool GiveToThread(Cache* cache) {
-  return !has_key || system_calls.pthread_setspecific(key, cache) == 0;
+// Without lists, the record of a thread that the caches of CPUs serve.
+bool IsCpuThread(Cache* cache) { return cache->lists()->header.rseq_area != nullptr; }
+
+void Release(Cache* cache) {
+  if (FastLists* other = cache->lists()->header.other) {
+    other->header.other = nullptr;
+    Release(Cache::WithoutLists(other));
+  }
+  if (IsCpuThread(cache)) {
+    heap.cpus().Leave(cache->lists());
+  } else {
+    heap.caches().Destroy(cache);
+  }
 }
 
-void OnThreadEnd(void* pointer) {
-  auto* cache = static_cast<Cache*>(pointer);
-  if (++destructor_rounds < kLastRound && GiveToThread(cache)) return;
+void NoteThreadEnd() {
+  if (heap.front_end().NoteEnd()) heap.cpus().Flush();
+}
+
+// Any value but null makes libc call OnThreadEnd.
+bool WatchThread(void* value) {
+  return !has_key || system_calls.pthread_setspecific(key, value) == 0;
+}
+
+void OnThreadEnd(void* value) {
+  if (++destructor_rounds < kLastRound && WatchThread(value)) return;
   phase = Phase::kInside;
+  Cache* cache = current_cache;
   current_cache = &no_cache;
-  heap.caches().Destroy(cache);
+  Release(cache);
+  NoteThreadEnd();
   phase = Phase::kEnded;
 }
 
-// Gives the thread a cache, closed. Requires phase kInside, for the calls may allocate.
+Cache* JoinCpus() {
+  FastLists* thread = heap.cpus().Join();
+  return thread != nullptr ? Cache::WithoutLists(thread) : nullptr;
+}
+
+Cache* MakeThreadCache() {
+  Cache* cache = heap.caches().Create(heap.context());
+  if (cache != nullptr) cache->Close();
+  return cache;
+}
+
+// A front end of the kind that is wanted, closed, or a cache of its own for a thread that cannot
+// have it. Null if no memory can be had.
+Cache* MakeFrontEnd() {
+  Cache* cache = nullptr;
+  if (heap.front_end().wanted() == FrontEnd::kPerCpu) cache = JoinCpus();
+  return cache != nullptr ? cache : MakeThreadCache();
+}
+
+// Gives the thread a front end. Requires phase kInside, for the calls may allocate.
 bool StartThread() {
   heap.EnsureInitialized();
   RegisterForkHandlers();
-  Cache* cache = heap.caches().Create(heap.context());
-  if (cache == nullptr) return false;
-  if (!GiveToThread(cache)) {
-    heap.caches().Destroy(cache);
+  heap.front_end().NoteStart([] { return heap.StartPerCpu(); });
+  Cache* cache = MakeFrontEnd();
+  if (cache == nullptr || !WatchThread(cache)) {
+    if (cache != nullptr) Release(cache);
+    NoteThreadEnd();
     return false;
   }
-  cache->Close();
   current_cache = cache;
+  return true;
+}
+
+Entry EntryOf(Cache* cache) { return IsCpuThread(cache) ? Entry::kCpuCache : Entry::kThreadCache; }
+
+// Moves a thread, which is closed, to its other front end. It stays where it is if that cannot be
+// had. Both records stay the thread's own until it ends; see ThreadHeader::other.
+TCMALLOC_COLD void Move() {
+  Cache* old = current_cache;
+  const bool to_cpus = !IsCpuThread(old);
+  FastLists* other = old->lists()->header.other;
+  if (other == nullptr) {
+    Cache* made = to_cpus ? JoinCpus() : MakeThreadCache();
+    if (made == nullptr) return;
+    other = made->lists();
+    other->header.other = old->lists();
+    old->lists()->header.other = other;
+  } else if (!to_cpus) {
+    Cache::WithoutLists(other)->Rejoin();
+  }
+  current_cache = Cache::WithoutLists(other);
+  if (to_cpus) old->Retire();
+}
+
+bool IsWhereWanted(Entry entry) {
+  return (entry == Entry::kCpuCache) == (heap.front_end().wanted() == FrontEnd::kPerCpu);
+}
+
+// Closes the running thread to its front end. False if it has none, or is closed already.
+bool CloseThread() {
+  if (!current_cache->closed()) {
+    current_cache->Close();
+    return true;
+  }
+  if (!current_cache->served_elsewhere()) return false;
+  Cpus::Close(current_cache->lists());
   return true;
 }
 
@@ -68,9 +148,9 @@ void InitializeCurrentThread() { current_cache = &no_cache; }
 void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThreadEnd) == 0; }
 
 Entry EnterSlowPath() {
-  if (!current_cache->closed()) {
-    current_cache->Close();
-    return Entry::kCached;
+  if (CloseThread()) {
+    if (TCMALLOC_UNLIKELY(!IsWhereWanted(EntryOf(current_cache)))) Move();
+    return EntryOf(current_cache);
   }
   if (phase == Phase::kEnded) {
     phase = Phase::kInside;
@@ -79,15 +159,51 @@ Entry EnterSlowPath() {
   if (phase != Phase::kNew) return Entry::kReentrant;
   phase = Phase::kInside;
   if (!StartThread()) return Entry::kUncached;
-  phase = Phase::kCached;
-  return Entry::kCached;
+  phase = Phase::kServed;
+  return EntryOf(current_cache);
 }
 
 void LeaveSlowPath(Entry entry) {
-  if (entry == Entry::kCached) current_cache->Open();
-  if (entry == Entry::kUncached) {
-    phase = destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
+  switch (entry) {
+    case Entry::kThreadCache:
+      return current_cache->Open();
+    case Entry::kCpuCache:
+      return heap.cpus().Open(current_cache->lists());
+    case Entry::kUncached:
+      phase = destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
+      return;
+    case Entry::kReentrant:
+      return;
   }
+}
+
+SuspendedThread SuspendThread() {
+  SuspendedThread thread = {nullptr, static_cast<uint8_t>(phase), destructor_rounds, false};
+  if (CloseThread()) {
+    thread.cache = current_cache;
+  } else if (phase != Phase::kNew && phase != Phase::kEnded) {
+    thread.interrupted = true;
+    return thread;
+  }
+  phase = Phase::kInside;
+  // It may be the first thread, and shall find lists to share.
+  heap.EnsureInitialized();
+  current_cache = &no_cache;
+  destructor_rounds = kLastRound;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  phase = Phase::kEnded;
+  return thread;
+}
+
+void ResumeThread(SuspendedThread thread) {
+  if (thread.interrupted) return;
+  phase = Phase::kInside;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  destructor_rounds = thread.destructor_rounds;
+  if (thread.cache != nullptr) current_cache = thread.cache;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  phase = static_cast<Phase>(thread.phase);
+  if (thread.cache != nullptr) LeaveSlowPath(EntryOf(thread.cache));
 }
 
 }  // namespace tcmalloc

@@ -23,16 +23,34 @@ void InitializeCurrentThread();
 
 // How a thread came into the slow path.
 enum class Entry : uint8_t {
-  kCached,     // with a cache of its own, closed now
-  kUncached,   // without a cache: it could not be made, or the thread's destructors have run
-  kReentrant,  // from a signal handler, fork handler or library call that interrupted the slow
-               // path; no lock may be taken
+  kThreadCache,  // with a cache of its own, closed now
+  kCpuCache,     // served by the caches of CPUs, closed to them now
+  kUncached,     // without a cache: it could not be made, or the thread's destructors have run
+  kReentrant,    // from a signal handler, fork handler or library call that interrupted the slow
+                 // path; no lock may be taken
 };
 
-// Marks the running thread as inside the slow path, and makes its cache if it has none yet.
+// Marks the running thread as inside the slow path, gives it a front end if it has none yet, and
+// another one if that is wanted now.
 Entry EnterSlowPath();
 // Undoes EnterSlowPath, which returned `entry`.
 void LeaveSlowPath(Entry entry);
+
+// A thread without its front end, as SuspendThread left it. Two registers hold it.
+struct SuspendedThread {
+  Cache* cache;   // what it had, or null
+  uint8_t phase;  // values of current_thread.cc
+  uint8_t destructor_rounds;
+  bool interrupted;  // it was inside the slow path, and stays as it is
+};
+static_assert(sizeof(SuspendedThread) == 2 * sizeof(void*));
+
+// Takes the running thread off its front end until ResumeThread: it allocates uncached. In a signal
+// handler that interrupted the slow path nothing changes, for nothing is served by a front end
+// there.
+SuspendedThread SuspendThread();
+// Undoes SuspendThread, which returned `thread`, in whatever state the thread was left since.
+void ResumeThread(SuspendedThread thread);
 
 // Arranges that threads give up their caches when they end. Called once, with the heap's
 // initialization lock held. Allocates nothing.

@@ -58,6 +58,7 @@ void Heap::ConfigureFromOptions() {
   page_heap_.set_release_rate(options_.release_rate);
   page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
+  front_end_.Configure(options_.front_end);
   budget_.SetTotal(options_.max_total_thread_cache_bytes);
 }
 
@@ -72,8 +73,19 @@ void Heap::InitializeSizeClasses() {
   }
 }
 
-void Heap::DrainTransferCaches() {
+void Heap::DrainSharedCaches() {
+  cpus_.Flush();
   for (size_t c = 1; c < kSizeClassCount; ++c) transfers_[c].Drain();
+}
+
+bool Heap::StartPerCpu() {
+  rseq_support_ = DetectRseq();
+  // The lock keeps a fork from taking the locks of some slabs and not of others.
+  SpinLockHolder holder(initialization_lock_);
+  if (rseq_support_.state != RseqState::kUsable) return false;
+  const Cpus::Context context{
+      .sources = transfers_, .codec = &codec_, .classes = page_map_.classes_by_reference()};
+  return cpus_.Initialize(context, rseq_support_, FenceRseq, options_.max_per_cpu_cache_size);
 }
 
 void Heap::Initialize() {

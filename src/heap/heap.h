@@ -11,12 +11,14 @@
 
 #include "base/attributes.h"
 #include "base/spin_lock.h"
+#include "cache/per_cpu/cpu_cache.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
 #include "central/central_free_list.h"
 #include "heap/deferred_frees.h"
 #include "heap/emergency_arena.h"
+#include "heap/front_end.h"
 #include "options/options.h"
 #include "page_heap/classic/page_heap.h"
 #include "pages/free_link.h"
@@ -33,6 +35,7 @@ using PageHeap = ClassicPageHeap<SystemMemory>;
 using Central = CentralFreeList<PageHeap>;
 using Transfer = TransferCache<Central>;
 using Cache = ThreadCache<Transfer>;
+using Cpus = CpuCache<Transfer>;
 
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
@@ -58,19 +61,28 @@ class Heap {
   Transfer& transfer(uint8_t c) { return transfers_[c]; }
   CacheBudget& budget() { return budget_; }
   ThreadCaches<Transfer>& caches() { return caches_; }
+  Cpus& cpus() { return cpus_; }
+  FrontEndChoice& front_end() { return front_end_; }
+  // What was found when caches of CPUs were first wanted.
+  const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
 
-  // Returns the objects of all transfer caches to their spans.
-  void DrainTransferCaches();
+  // Makes the caches of CPUs. False if they cannot be had here. Called once.
+  bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
+
+  // Returns the objects of the caches of CPUs and of all transfer caches to their spans.
+  void DrainSharedCaches();
 
   // Calls f(lock) for every lock in rank order.
   template <typename F>
   void ForEachLock(F f) {
     f(initialization_lock_);
     f(caches_.lock());
+    f(cpus_.threads_lock());
     f(budget_.lock());
+    cpus_.ForEachSlabLock(f);
     for (size_t c = 1; c < kSizeClassCount; ++c) f(transfers_[c].lock());
     for (size_t c = 1; c < kSizeClassCount; ++c) f(centrals_[c].lock());
     f(arrays_.lock());
@@ -99,6 +111,9 @@ class Heap {
   CacheBudget budget_;
   Cache::Context context_;
   ThreadCaches<Transfer> caches_{arena_};
+  Cpus cpus_{arena_};
+  FrontEndChoice front_end_;
+  RseqSupport rseq_support_;
   EmergencyArena emergency_;
   DeferredFrees deferred_;
   Options options_;

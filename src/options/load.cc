@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "base/message.h"
 #include "options/option_table.h"
@@ -51,6 +52,7 @@ class Loader {
     if (const auto* type = std::get_if<CountType>(&row_.type))
       LoadNumber(*type, ParseCount(value_));
     if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
+    if (const auto* type = std::get_if<FrontEndType>(&row_.type)) LoadWord(*type);
     if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
   }
 
@@ -79,6 +81,25 @@ class Loader {
     AppendNumber(message, type.max);
     message << "; using ";
     AppendNumber(message, field);
+    Warn(message);
+  }
+
+  template <typename Type>
+  void LoadWord(const Type& type) {
+    if (value_.empty()) return;
+    auto& field = options_->*type.field;
+    for (size_t i = 0; i < type.words.size(); ++i) {
+      if (value_ == type.words[i]) {
+        field = static_cast<std::remove_reference_t<decltype(field)>>(i);
+        return;
+      }
+    }
+    Message message = Complaint();
+    for (size_t i = 0; i < type.words.size(); ++i) {
+      if (i > 0) message << (i + 1 < type.words.size() ? ", " : " or ");
+      message << type.words[i];
+    }
+    message << "; using " << type.words[static_cast<size_t>(field)];
     Warn(message);
   }
 

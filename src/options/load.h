@@ -13,10 +13,10 @@
 namespace tcmalloc {
 
 // Sets what the environment says in `options`. A variable that is there twice counts as getenv
-// counts it: the first one does. A number or path that is empty is as good as none. A value out of
-// its range becomes the nearest one in it; a value that cannot be understood changes nothing; both
-// are reported on stderr in one line each, and so is a name that nearly is an option's.
-// May change errno.
+// counts it: the first one does. A number, word or path that is empty is as good as none. A value
+// out of its range becomes the nearest one in it; a value that cannot be understood changes
+// nothing; both are reported on stderr in one line each, and so is a name that nearly is an
+// option's. May change errno.
 void LoadOptions(Environment& environment, Options* options);
 
 // The option's variable whose name differs from the unknown `name` by one or two letters put in,

@@ -11,7 +11,17 @@ namespace {
 constexpr uint64_t kKiB = uint64_t{1} << 10;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
+constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
+
 constexpr OptionRow kTable[] = {
+    {"TCMALLOC_FRONT_END", FrontEndType{&Options::front_end, kFrontEnds}, "",
+     "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
+     "where the kernel allows it. auto begins with the first and takes the second once there are "
+     "many threads."},
+    {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
+     CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
+     "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
+     "ones."},
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, 10}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
      "larger value lowers resident memory and costs more page faults."},

@@ -29,10 +29,15 @@ struct RealType {
   double min;
   double max;
 };
+// One of a few words; `words[i]` stands for the i-th value of the enumeration.
+struct FrontEndType {
+  FrontEndOption Options::* field;
+  std::span<const std::string_view> words;
+};
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType = std::variant<SwitchType, CountType, RealType, PathType>;
+using OptionType = std::variant<SwitchType, CountType, RealType, FrontEndType, PathType>;
 
 struct OptionRow {
   std::string_view variable;

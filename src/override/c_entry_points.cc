@@ -62,6 +62,8 @@ size_t AllocatedSizeFor(size_t size, size_t alignment) {
 // before anything was allocated.
 __attribute__((constructor)) void OnLoad() { RegisterForkHandlers(); }
 __attribute__((destructor)) void OnExit() { WriteExitReports(); }
+// Makes our vfork a part of such programs, for the shared libraries that they load.
+__attribute__((used)) pid_t (*const vfork_reference)() = vfork;
 
 class StreamSink final : public TextSink {
  public:
@@ -95,8 +97,7 @@ using tcmalloc::AllocateAlignedOrFail;
 extern "C" {
 
 TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
-  void* block = tcmalloc::TryAllocateFast(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : tcmalloc::MallocSlow(size);
+  return tcmalloc::AllocateOr(size, tcmalloc::MallocSlow);
 }
 
 TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {

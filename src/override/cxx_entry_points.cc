@@ -41,10 +41,7 @@ TCMALLOC_NOINLINE void* NewSlow(size_t size) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
 }
 
-TCMALLOC_ALWAYS_INLINE void* New(size_t size) {
-  void* block = TryAllocateFast(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : NewSlow(size);
-}
+TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return AllocateOr(size, NewSlow); }
 
 void* NewNoThrow(size_t size) noexcept {
   void* block = Allocate(size);

@@ -45,6 +45,11 @@ class PageMap {
   }
   uint8_t* window() const { return window_; }
   uintptr_t window_limit() const { return window_limit_; }
+  // The class of a valid reference r is the byte at this + (r >> (kPageShift - 3)), whose bit 63 is
+  // set.
+  uintptr_t classes_by_reference() const {
+    return reinterpret_cast<uintptr_t>(window_) - (uintptr_t{1} << (66 - kPageShift));
+  }
 
   // Makes room for the entries of [first, first + n). False if no memory can be had, or if the
   // pages are beyond kAddressBits.

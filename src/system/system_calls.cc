@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace tcmalloc {
 namespace {
 
@@ -56,6 +58,84 @@ int ClockGettime(clockid_t clock, timespec* time) {
   return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
 }
 
+int Rseq(void* area, uint32_t bytes, int flags, uint32_t signature) {
+  return static_cast<int>(::syscall(SYS_rseq, area, bytes, flags, signature));
+}
+
+int Membarrier(int command, unsigned flags, int cpu) {
+  return static_cast<int>(::syscall(SYS_membarrier, command, flags, cpu));
+}
+
+int RtSigaction(int signal, const SignalAction* action, SignalAction* old_action) {
+  return static_cast<int>(
+      ::syscall(SYS_rt_sigaction, signal, action, old_action, sizeof(action->mask)));
+}
+
+int RtSigprocmask(int how, const uint64_t* mask, uint64_t* old_mask) {
+  return static_cast<int>(::syscall(SYS_rt_sigprocmask, how, mask, old_mask, sizeof(*mask)));
+}
+
+// The kernel's answer. The child comes back from the system call on another stack, where nothing of
+// this function's frame is left to return to.
+long CloneOnStack(unsigned long flags, void* stack_end, void (*body)(void*), void* argument) {
+#if defined(__x86_64__)
+  long result = SYS_clone;
+  asm volatile(
+      "xorl %%edx, %%edx\n\t"
+      "xorl %%r10d, %%r10d\n\t"
+      "xorl %%r8d, %%r8d\n\t"
+      "syscall\n\t"
+      "testq %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "movq %[argument], %%rdi\n\t"
+      "callq *%[body]\n\t"
+      "xorl %%edi, %%edi\n\t"
+      "movl %[exit], %%eax\n\t"
+      "syscall\n\t"
+      "ud2\n"
+      "1:"
+      : "+a"(result), "+D"(flags), "+S"(stack_end)
+      : [body] "r"(body), [argument] "r"(argument), [exit] "i"(SYS_exit)
+      : "rcx", "rdx", "r8", "r10", "r11", "memory", "cc");
+  return result;
+#elif defined(__aarch64__)
+  register long number asm("x8") = SYS_clone;
+  register long result asm("x0") = static_cast<long>(flags);
+  register void* stack asm("x1") = stack_end;
+  asm volatile(
+      "mov x2, xzr\n\t"
+      "mov x3, xzr\n\t"
+      "mov x4, xzr\n\t"
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x0, %[argument]\n\t"
+      "blr %[body]\n\t"
+      "mov x0, xzr\n\t"
+      "mov x8, %[exit]\n\t"
+      "svc #0\n\t"
+      "udf #0\n"
+      "1:"
+      : "+r"(result), "+r"(stack)
+      : "r"(number), [body] "r"(body), [argument] "r"(argument), [exit] "i"(SYS_exit)
+      : "x2", "x3", "x4", "memory", "cc");
+  return result;
+#endif
+}
+
+// libc's clone is one that sanitizers interpose, for children that run their code.
+pid_t Clone(unsigned long flags, void* stack_end, void (*body)(void*), void* argument) {
+  const long result = CloneOnStack(flags, stack_end, body, argument);
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+pid_t Wait4(pid_t child, int* status, int options) {
+  return static_cast<pid_t>(::syscall(SYS_wait4, child, status, options, nullptr));
+}
+
+void Exit(int status) { ::syscall(SYS_exit, status); }
+
 // libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk too.
 constexpr SystemCalls kReal = {
     .mmap = Mmap,
@@ -71,6 +151,13 @@ constexpr SystemCalls kReal = {
     .sched_getaffinity = SchedGetaffinity,
     .getrlimit = Getrlimit,
     .clock_gettime = ClockGettime,
+    .rseq = Rseq,
+    .membarrier = Membarrier,
+    .rt_sigaction = RtSigaction,
+    .rt_sigprocmask = RtSigprocmask,
+    .clone = Clone,
+    .wait4 = Wait4,
+    .exit = Exit,
     .getauxval = ::getauxval,
     .pthread_key_create = ::pthread_key_create,
     .pthread_setspecific = ::pthread_setspecific,

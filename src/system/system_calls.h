@@ -6,6 +6,7 @@
 #define TCMALLOC_SYSTEM_SYSTEM_CALLS_H_
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
@@ -15,9 +16,18 @@
 
 namespace tcmalloc {
 
+// What rt_sigaction takes, as the kernel lays it out.
+struct SignalAction {
+  void (*handler)(int signal, siginfo_t* info, void* context) = nullptr;
+  unsigned long flags = 0;
+  void (*restorer)() = nullptr;
+  uint64_t mask = 0;
+};
+
 // Every call fails as the libc function of its name does (-1 or MAP_FAILED and errno; the pthread
 // functions return the error), except that sched_getaffinity returns the number of bytes that it
-// wrote, as the kernel does.
+// wrote, as the kernel does. clone lets the child call `body` on the stack that ends at `stack_end`
+// and then exit. The masks of signals are the kernel's 64 bits.
 struct SystemCalls {
   void* (*mmap)(void* address, size_t bytes, int protection, int flags, int fd, off_t offset);
   int (*munmap)(void* start, size_t bytes);
@@ -32,6 +42,13 @@ struct SystemCalls {
   int (*sched_getaffinity)(pid_t thread, size_t bytes, void* mask);
   int (*getrlimit)(int resource, rlimit* limit);
   int (*clock_gettime)(clockid_t clock, timespec* time);
+  int (*rseq)(void* area, uint32_t bytes, int flags, uint32_t signature);
+  int (*membarrier)(int command, unsigned flags, int cpu);
+  int (*rt_sigaction)(int signal, const SignalAction* action, SignalAction* old_action);
+  int (*rt_sigprocmask)(int how, const uint64_t* mask, uint64_t* old_mask);
+  pid_t (*clone)(unsigned long flags, void* stack_end, void (*body)(void*), void* argument);
+  pid_t (*wait4)(pid_t child, int* status, int options);
+  void (*exit)(int status);
   unsigned long (*getauxval)(unsigned long type);
   int (*pthread_key_create)(pthread_key_t* key, void (*destructor)(void*));
   int (*pthread_setspecific)(pthread_key_t key, const void* value);

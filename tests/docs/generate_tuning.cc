@@ -30,7 +30,7 @@ Environment variables that the allocator reads once, when a process first alloca
   begins with `f`, `F`, `n`, `N` or `0`.
 - A number outside its range becomes the nearest one inside. A value that cannot be understood is
   ignored. Both are reported on stderr in one line, and so is a name that is nearly one of these.
-- An empty number or path counts as not set.
+- An empty number, word or path counts as not set.
 
 | variable | value | default | meaning |
 |---|---|---|---|
@@ -46,6 +46,13 @@ class Cells {
   }
   std::string operator()(const CountType& type) const { return Number(type, "whole number, "); }
   std::string operator()(const RealType& type) const { return Number(type, "number, "); }
+  std::string operator()(const FrontEndType& type) const {
+    std::string words;
+    for (const std::string_view word : type.words) {
+      words += (words.empty() ? "`" : ", `") + std::string(word) + "`";
+    }
+    return Join(words, std::string(type.words[static_cast<size_t>(defaults_.*type.field)]));
+  }
   std::string operator()(const PathType&) const { return Join("path", "none"); }
 
  private:

@@ -30,11 +30,17 @@ enum class SystemCall : uint8_t {
   kSchedGetaffinity,
   kGetrlimit,
   kClockGettime,
+  kRseq,
+  kMembarrier,
+  kRtSigaction,
+  kRtSigprocmask,
+  kClone,
+  kWait4,
   kPthreadKeyCreate,
   kPthreadSetspecific,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 16;
+inline constexpr size_t kSystemCalls = 22;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -110,6 +116,13 @@ constexpr SystemCalls FaultySystemCalls() {
       .sched_getaffinity = Faulty<kSchedGetaffinity, &SystemCalls::sched_getaffinity>::Call,
       .getrlimit = Faulty<kGetrlimit, &SystemCalls::getrlimit>::Call,
       .clock_gettime = Faulty<kClockGettime, &SystemCalls::clock_gettime>::Call,
+      .rseq = Faulty<kRseq, &SystemCalls::rseq>::Call,
+      .membarrier = Faulty<kMembarrier, &SystemCalls::membarrier>::Call,
+      .rt_sigaction = Faulty<kRtSigaction, &SystemCalls::rt_sigaction>::Call,
+      .rt_sigprocmask = Faulty<kRtSigprocmask, &SystemCalls::rt_sigprocmask>::Call,
+      .clone = Faulty<kClone, &SystemCalls::clone>::Call,
+      .wait4 = Faulty<kWait4, &SystemCalls::wait4>::Call,
+      .exit = [](int status) { real_system_calls.exit(status); },
       .getauxval = [](unsigned long type) { return real_system_calls.getauxval(type); },
       .pthread_key_create = Faulty<kPthreadKeyCreate, &SystemCalls::pthread_key_create>::Call,
       .pthread_setspecific = Faulty<kPthreadSetspecific, &SystemCalls::pthread_setspecific>::Call,

@@ -99,6 +99,14 @@ void CheckValue(const RealType& type, const Options& options, std::string_view t
   TCMALLOC_CHECK(options.*type.field == std::clamp(value, type.min, type.max));
 }
 
+void CheckValue(const FrontEndType& type, const Options& options, std::string_view text) {
+  auto value = Options().*type.field;
+  for (size_t i = 0; i < type.words.size(); ++i) {
+    if (text == type.words[i]) value = static_cast<FrontEndOption>(i);
+  }
+  TCMALLOC_CHECK(options.*type.field == value);
+}
+
 void CheckValue(const PathType& type, const Options& options, std::string_view text) {
   const bool fits = text.size() < sizeof((options.*type.field).text);
   TCMALLOC_CHECK_EQ(std::string_view((options.*type.field).text), fits ? text : "");

@@ -32,6 +32,7 @@ void CacheBudget::Join(BudgetShare& share) {
 
 void CacheBudget::Leave(BudgetShare& share) {
   SpinLockHolder holder(lock_);
+  if (!share.linked()) return;
   unclaimed_ += share.limit();
   if (next_victim_ == &share) next_victim_ = shares_.next(&share);
   shares_.Remove(&share);

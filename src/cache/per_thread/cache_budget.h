@@ -40,6 +40,7 @@ class CacheBudget {
   size_t total() TCMALLOC_EXCLUDES(lock_);
 
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  // Does nothing if it has left already.
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // False if there was nothing to be had.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);

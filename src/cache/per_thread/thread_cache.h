@@ -14,7 +14,7 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "cache/per_thread/cache_budget.h"
-#include "cache/per_thread/event_clock.h"
+#include "cache/thread_header.h"
 #include "central/corruption.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
@@ -34,29 +34,10 @@ struct ThreadCacheContext {
   CacheBudget* budget = nullptr;
 };
 
-// What the fast paths of malloc and free touch. The heads come first: gcc spends an instruction
-// more on each access to an array that does not begin where its object does.
-struct FastLists {
-  ObjectReference heads_[kSizeClassCount] = {};
-
-  // One cache line with what is the same for all classes.
-  alignas(64) size_t size_limit_ = 0;
-  // LinkCodec::limit, for the addresses that free takes and for the links of objects. One value
-  // twice, for a comparison with memory is one instruction less than a load and two comparisons.
-  int64_t address_limit_ = INT64_MIN;
-  int64_t link_limit_ = INT64_MIN;
-  uint64_t codec_inverse_ = 1;
-  uint64_t codec_key_ = 1;
-  uintptr_t classes_ = 0;  // of the page map's window, moved so that references index it
-  EventClock clock_;
-
-  int16_t room_[kSizeClassCount] = {};
-};
-
 // Per size class a cache has one current list, from which malloc takes and to which free adds, and
 // a stack of full chains of one batch each. Invariants, for each class c with state s:
 //
-//     length of the current list == s.capacity - room_[c]
+//     length of the current list == s.capacity - room[c]
 //     cached_bytes_ == sum over c of (objects in s.full) * size of c
 //
 // Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
@@ -94,51 +75,61 @@ class ThreadCache : private FastLists, public ListNode {
   // Joins the budget and opens the cache.
   void Initialize(const Context& context) {
     context_ = &context;
-    codec_inverse_ = context.codec->inverse;
-    codec_key_ = context.codec->key;
-    link_limit_ = context.codec->limit;
-    // free looks up bits kPageShift - 3 and up of a reference, whose bit 63 is set.
-    classes_ = reinterpret_cast<uintptr_t>(context.page_map->window()) -
-               (uintptr_t{1} << (66 - kPageShift));
-    std::fill_n(heads_, kSizeClassCount, context.codec->end);
+    header.codec_inverse = context.codec->inverse;
+    header.codec_key = context.codec->key;
+    header.link_limit = context.codec->limit;
+    header.classes = context.page_map->classes_by_reference();
+    std::fill_n(heads, kSizeClassCount, context.codec->end);
     context.budget->Join(share_);
-    clock_.Initialize(reinterpret_cast<uintptr_t>(this));
+    header.clock.Initialize(reinterpret_cast<uintptr_t>(this));
     Open();
   }
 
   // Returns everything and leaves the budget. The cache stays closed.
   void Retire();
+  // Joins the budget again, after Retire.
+  void Rejoin() { context_->budget->Join(share_); }
 
-  bool closed() const { return size_limit_ == 0; }
+  bool closed() const { return header.size_limit == 0; }
   void Close() {
-    size_limit_ = 0;
-    address_limit_ = INT64_MIN;
+    header.size_limit = 0;
+    header.address_limit = INT64_MIN;
     // The compiler must not move changes of the lists before this, as seen by a signal handler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   void Open() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    address_limit_ = context_->codec->limit;
-    size_limit_ = kClassBySize.size();
+    header.address_limit = context_->codec->limit;
+    header.size_limit = kClassBySize.size();
   }
 
   // Sizes below this may be looked up in kClassBySize and allocated by TryAllocate.
-  size_t size_limit() const { return size_limit_; }
+  size_t size_limit() const { return header.size_limit; }
+
+  FastLists* lists() { return this; }
+  // A thread without lists, as malloc and free refer to it.
+  static ThreadCache* WithoutLists(FastLists* thread) { return static_cast<ThreadCache*>(thread); }
+  bool served_elsewhere() const { return header.allocate != AllocateClosed; }
+
+  // For sizes that size_limit does not admit.
+  TCMALLOC_ALWAYS_INLINE void* AllocateElsewhere(size_t size, AllocateSlowPath slow) {
+    return LoadedLast(slow, header.allocate)(size, this, slow);
+  }
 
   // The fast path of malloc: an object of class `c` for `size` bytes, or null; then the caller
   // calls UndoTryAllocate. An empty list and a list whose next object was overwritten both look
   // like a link that is not valid.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
-    ++room_[c];
+    ++room[c];
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The link is read by its reference, not by the address, which takes an instruction more to
     // compute: one list's allocations wait for each other through these reads.
-    const ObjectReference reference = heads_[c];
-    const ObjectReference next_object = LinkWord(ObjectAt(reference)) * codec_inverse_;
+    const ObjectReference reference = heads[c];
+    const ObjectReference next_object = LinkWord(ObjectAt(reference)) * header.codec_inverse;
     void* object = OpaqueToOptimizer(ObjectAt(OpaqueToOptimizer(reference)));
-    if (TCMALLOC_UNLIKELY(!IsBelow(next_object, link_limit_))) return nullptr;
-    if (TCMALLOC_UNLIKELY(clock_.Advance(size))) return nullptr;
-    heads_[c] = next_object;
+    if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
+    if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
+    heads[c] = next_object;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // An object in use must not look like a free one.
     LinkWord(object) = 0;
@@ -147,31 +138,40 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Takes back what a TryAllocate that returned null did.
   void UndoTryAllocate(uint8_t c) {
-    if (room_[c] > 0) --room_[c];
+    if (room[c] > 0) --room[c];
+  }
+
+  // The whole of free, but for what `slow` does.
+  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath slow) {
+    const ObjectReference reference = ReferenceTo(object);
+    if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
+      return LoadedLast(slow, header.deallocate)(object, this, reference, slow);
+    }
+    if (TCMALLOC_UNLIKELY(!TryFree(object))) slow(object);
   }
 
   // The fast path of free. False leaves the object in use; the caller calls UndoTryFree.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
     const ObjectReference reference = ReferenceTo(object);
-    if (TCMALLOC_UNLIKELY(!IsBelow(reference, address_limit_))) return false;
+    if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;
     const uint8_t c = ClassInWindow(reference);
-    if (TCMALLOC_UNLIKELY(--room_[c] < 0)) return false;
+    if (TCMALLOC_UNLIKELY(--room[c] < 0)) return false;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * codec_inverse_, link_limit_))) {
+    if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * header.codec_inverse, header.link_limit))) {
       return false;
     }
-    LinkWord(object) = heads_[c] * codec_key_;
+    LinkWord(object) = heads[c] * header.codec_key;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    heads_[c] = reference;
+    heads[c] = reference;
     return true;
   }
 
   // Takes back what a TryFree that returned false did.
   void UndoTryFree(const void* object) {
     const ObjectReference reference = ReferenceTo(object);
-    if (!IsBelow(reference, address_limit_)) return;
+    if (!IsBelow(reference, header.address_limit)) return;
     const uint8_t c = ClassInWindow(reference);
-    if (room_[c] < states_[c].capacity) ++room_[c];
+    if (room[c] < states_[c].capacity) ++room[c];
   }
 
   // Any case of allocation, on a closed cache. Null if no memory can be had.
@@ -191,9 +191,9 @@ class ThreadCache : private FastLists, public ListNode {
   // Objects of class `c`. May be called by other threads; then it is an estimate.
   size_t CountObjects(uint8_t c) const {
     const ClassState& state = states_[c];
-    return static_cast<size_t>(state.capacity - room_[c]) + FullObjects(c);
+    return static_cast<size_t>(state.capacity - room[c]) + FullObjects(c);
   }
-  const EventClock& clock() const { return clock_; }
+  const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
 
   void CheckInvariants() const;
@@ -219,11 +219,11 @@ class ThreadCache : private FastLists, public ListNode {
   size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * Batch(c); }
 
   TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
-    return *reinterpret_cast<const uint8_t*>(classes_ + (reference >> (kPageShift - 3)));
+    return *reinterpret_cast<const uint8_t*>(header.classes + (reference >> (kPageShift - 3)));
   }
 
   int64_t AllocatedSinceCollection() const {
-    return static_cast<int64_t>(clock_.allocated_bytes() - allocated_at_collection_);
+    return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
   int64_t CollectionInterval() const { return std::max(2 * cached_bytes_, kMinCollectionInterval); }
   bool Refill(uint8_t c);
@@ -248,7 +248,7 @@ class ThreadCache : private FastLists, public ListNode {
   uint64_t used_classes_[(kSizeClassCount + 63) / 64] = {};  // that ever had an object
   const Context* context_ = nullptr;
   int64_t cached_bytes_ = 0;
-  uint64_t allocated_at_collection_ = 0;  // bytes, by clock_
+  uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
 };
 
@@ -267,7 +267,7 @@ template <BatchSource Source>
 void ThreadCache<Source>::GrowCapacity(uint8_t c) {
   ClassState& state = states_[c];
   const auto grown = static_cast<uint16_t>(std::clamp<uint32_t>(state.capacity * 2U, 1, Batch(c)));
-  room_[c] = static_cast<int16_t>(std::max<int>(room_[c], 0) + grown - state.capacity);
+  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + grown - state.capacity);
   state.capacity = grown;
 }
 
@@ -308,8 +308,8 @@ bool ThreadCache<Source>::Refill(uint8_t c) {
   if (chain.empty()) return false;
   ClassState& state = states_[c];
   state.capacity = std::max(state.capacity, static_cast<uint16_t>(chain.count));
-  room_[c] = static_cast<int16_t>(state.capacity - chain.count);
-  heads_[c] = chain.head;
+  room[c] = static_cast<int16_t>(state.capacity - chain.count);
+  heads[c] = chain.head;
   return true;
 }
 
@@ -331,23 +331,23 @@ ObjectReference ThreadCache<Source>::CheckedNext(void* object, uint8_t c) const 
 // the end lies outside the address window, one whose successor does, or one that was overwritten.
 template <BatchSource Source>
 void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
-  void* object = ObjectAt(heads_[c]);
-  heads_[c] = CheckedNext(object, c);
-  ++room_[c];
+  void* object = ObjectAt(heads[c]);
+  heads[c] = CheckedNext(object, c);
+  ++room[c];
   LinkWord(object) = 0;
   return object;
 }
 
 template <BatchSource Source>
 void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
-  if (heads_[c] == context_->codec->end) {
-    if (TCMALLOC_UNLIKELY(room_[c] != states_[c].capacity)) {
-      room_[c] = static_cast<int16_t>(states_[c].capacity);
+  if (heads[c] == context_->codec->end) {
+    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) {
+      room[c] = static_cast<int16_t>(states_[c].capacity);
       return FetchOne(source(c), *context_->codec);
     }
     if (!Refill(c)) return nullptr;
   }
-  clock_.AdvanceSlow(size);
+  header.clock.AdvanceSlow(size);
   return PopUnchecked(c);
 }
 
@@ -355,8 +355,8 @@ void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
 template <BatchSource Source>
 bool ThreadCache<Source>::IsConsistent(uint8_t c) const {
   const ObjectReference end = context_->codec->end;
-  ObjectReference reference = heads_[c];
-  int missing = states_[c].capacity - room_[c];
+  ObjectReference reference = heads[c];
+  int missing = states_[c].capacity - room[c];
   for (; missing > 0 && reference != end; --missing) {
     reference = CheckedNext(ObjectAt(reference), c);
   }
@@ -368,10 +368,10 @@ bool ThreadCache<Source>::IsConsistent(uint8_t c) const {
 template <BatchSource Source>
 Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
-  Chain chain{heads_[c], static_cast<uint32_t>(std::max(states_[c].capacity - room_[c], 1))};
+  Chain chain{heads[c], static_cast<uint32_t>(std::max(states_[c].capacity - room[c], 1))};
   if (chain.head == end) chain.count = 0;
-  heads_[c] = end;
-  room_[c] = static_cast<int16_t>(states_[c].capacity);
+  heads[c] = end;
+  room[c] = static_cast<int16_t>(states_[c].capacity);
   return chain;
 }
 
@@ -420,16 +420,16 @@ bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
 
 template <BatchSource Source>
 void ThreadCache<Source>::FreeSlow(void* object, uint8_t c) {
-  if (room_[c] <= 0) MakeRoom(c);
-  --room_[c];
-  context_->codec->Link(object, heads_[c]);
-  heads_[c] = ReferenceTo(object);
+  if (room[c] <= 0) MakeRoom(c);
+  --room[c];
+  context_->codec->Link(object, heads[c]);
+  heads[c] = ReferenceTo(object);
 }
 
 template <BatchSource Source>
 bool ThreadCache<Source>::Holds(const void* object, uint8_t c) const {
   const ClassState& state = states_[c];
-  const Chain current{heads_[c], static_cast<uint32_t>(state.capacity - room_[c])};
+  const Chain current{heads[c], static_cast<uint32_t>(state.capacity - room[c])};
   if (ChainHolds(current, object, c)) return true;
   for (uint32_t i = 0; i < state.full.size(); ++i) {
     if (ChainHolds(state.full.at(i), object, c)) return true;
@@ -466,13 +466,12 @@ void ThreadCache<Source>::CollectClass(uint8_t c) {
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   state.low_water = static_cast<uint16_t>(state.full.size());
   // A list whose head did not change since the last collection was most likely not used.
-  if (heads_[c] == state.head_at_collection && heads_[c] != context_->codec->end &&
-      IsConsistent(c)) {
+  if (heads[c] == state.head_at_collection && heads[c] != context_->codec->end && IsConsistent(c)) {
     source(c).Insert(TakeCurrent(c));
     state.capacity = 0;
-    room_[c] = 0;
+    room[c] = 0;
   }
-  state.head_at_collection = heads_[c];
+  state.head_at_collection = heads[c];
 }
 
 template <BatchSource Source>
@@ -481,7 +480,7 @@ void ThreadCache<Source>::Collect() {
     CollectClass(c);
     source(c).ReturnUnused();
   });
-  allocated_at_collection_ = clock_.allocated_bytes();
+  allocated_at_collection_ = header.clock.allocated_bytes();
 }
 
 template <BatchSource Source>
@@ -492,7 +491,7 @@ void ThreadCache<Source>::FlushClass(uint8_t c) {
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
   state = {};
-  room_[c] = 0;
+  room[c] = 0;
 }
 
 template <BatchSource Source>
@@ -510,17 +509,17 @@ void ThreadCache<Source>::Retire() {
 
 template <BatchSource Source>
 void ThreadCache<Source>::CheckInvariants() const {
-  TCMALLOC_CHECK_EQ(room_[0], 0);
+  TCMALLOC_CHECK_EQ(room[0], 0);
   int64_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     const ClassState& state = states_[c];
-    TCMALLOC_CHECK_LE(0, room_[c]);
-    TCMALLOC_CHECK_LE(room_[c], state.capacity);
+    TCMALLOC_CHECK_LE(0, room[c]);
+    TCMALLOC_CHECK_LE(room[c], state.capacity);
     TCMALLOC_CHECK_LE(state.capacity, Batch(c));
     TCMALLOC_CHECK_LE(state.low_water, state.full.size());
-    ObjectReference reference = heads_[c];
-    for (int length = state.capacity - room_[c]; length > 0; --length) {
+    ObjectReference reference = heads[c];
+    for (int length = state.capacity - room[c]; length > 0; --length) {
       reference = context_->codec->Next(ObjectAt(reference));
     }
     TCMALLOC_CHECK_EQ(reference, context_->codec->end);

@@ -4,8 +4,12 @@
 // is reported once and changes nothing, and a process with raised privileges looks at none of it.
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -174,6 +178,49 @@ void AddEffects(Suite& suite) {
   });
 }
 
+// What follows `before` in a text, up to a quotation mark or the end of the line.
+std::string Quoted(const std::string& text, const std::string& before) {
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return "nothing after " + before;
+  const std::size_t begin = at + before.size();
+  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
+}
+
+// The file at `path`, which is removed.
+std::string TakeFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream contents;
+  contents << file.rdbuf();
+  unlink(path.c_str());
+  return contents.str();
+}
+
+// Text, XML and the report at exit tell the same.
+void AddFrontEnd(Suite& suite) {
+  for (const std::string name : {"auto", "per_thread", "per_cpu"}) {
+    suite.Add("front end/" + name + " is told in all formats", [name](Case& result) {
+      char report[] = "/tmp/exit_report.XXXXXX";
+      close(mkstemp(report));
+      const ProbeRun run = Run({"TCMALLOC_FRONT_END=" + name, "MALLOCSTATS=1",
+                                std::string("TCMALLOC_EXIT_REPORT=") + report},
+                               {"information"});
+      const std::string json = TakeFile(report);
+      result.Equal("status", 0, run.status);
+      const std::string words = Quoted(run.errors, "front end: ");
+      result.Equal("reason in JSON", words, Quoted(json, "\"front_end_reason\":\""));
+      result.Equal("reason in XML", words, Quoted(run.output, "\" reason=\""));
+      const std::string used = Quoted(json, "\"front_end\":\"");
+      result.Equal("name in XML", used, Quoted(run.output, "<front_end name=\""));
+      result.Equal<std::string>("name", words.starts_with("per CPU") ? "per_cpu" : "per_thread",
+                                used);
+      const bool in_vain = words.find("not per CPU") != std::string::npos;
+      result.Equal("what was asked for, or why not", true,
+                   name != "per_cpu" || used == name || in_vain);
+      result.Equal("one line", json.size() - 1, json.find('\n'));
+    });
+  }
+}
+
 // Each hostile variable would show, were it looked at.
 void AddPrivileged(Suite& suite) {
   suite.Add("privileged/the environment is ignored", [](Case& result) {
@@ -218,6 +265,7 @@ int main(int argc, char** argv) {
   AddValid(suite);
   AddMalformed(suite);
   AddEffects(suite);
+  AddFrontEnd(suite);
   AddPrivileged(suite);
   return suite.Main(argc, argv, kLeastCases);
 }

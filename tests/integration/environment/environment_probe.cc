@@ -101,14 +101,16 @@ void Use() {
   Print("used", status == 0 ? 1 : 0);
 }
 
+void Information() { malloc_info(0, stdout); }
+
 struct Observation {
   std::string_view name;
   void (*print)();
 };
 
 constexpr Observation kObservations[] = {
-    {"secure", Secure}, {"obtainable", Obtainable}, {"resident", Resident}, {"segment", Segment},
-    {"use", Use},
+    {"secure", Secure}, {"obtainable", Obtainable},   {"resident", Resident}, {"segment", Segment},
+    {"use", Use},       {"information", Information},
 };
 
 }  // namespace

@@ -55,6 +55,12 @@ constexpr Kind kKinds[] = {
     {.call = "mprotect", .density = kFewK, .reached = false},
     {.call = "mremap", .density = kFewK, .reached = false},
     {.call = "sched_getaffinity", .density = kFewK, .reached = false},
+    {.call = "rseq", .density = kFewK, .reached = false},
+    {.call = "membarrier", .density = kFewK, .reached = false},
+    {.call = "rt_sigaction", .density = kFewK, .reached = false},
+    {.call = "rt_sigprocmask", .density = kFewK, .reached = false},
+    {.call = "clone", .density = kFewK, .reached = false},
+    {.call = "wait4", .density = kFewK, .reached = false},
 };
 
 // The last one in the full sweep only.

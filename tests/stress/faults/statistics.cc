@@ -51,7 +51,8 @@ void CheckReport(const struct mallinfo2& info) {
   PROGRAM_CHECK(ReportedBytes("in_use") == info.uordblks);
   const uint64_t parts = ReportedBytes("in_use") + ReportedBytes("page_heap_free") +
                          ReportedBytes("central_free") + ReportedBytes("transfer_free") +
-                         ReportedBytes("thread_free") + ReportedBytes("metadata");
+                         ReportedBytes("thread_free") + ReportedBytes("cpu_free") +
+                         ReportedBytes("metadata");
   PROGRAM_CHECK(parts == ReportedBytes("physical"));
   PROGRAM_CHECK(parts + ReportedBytes("page_heap_returned") == ReportedBytes("virtual"));
   PROGRAM_CHECK(ReportedBytes("virtual") == info.arena + ReportedBytes("metadata"));

@@ -36,7 +36,7 @@ void UseHeap() {
 
 void UseCache() {
   const Entry entry = EnterSlowPath();
-  TCMALLOC_CHECK(entry == Entry::kCached);
+  TCMALLOC_CHECK(entry == Entry::kThreadCache);
   for (uint8_t c : kClasses) {
     void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
     TCMALLOC_CHECK(object != nullptr);

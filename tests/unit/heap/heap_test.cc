@@ -88,14 +88,14 @@ class CurrentThreadTest : public InitializedHeapTest {
  protected:
   static void* Allocate(uint8_t c) {
     const Entry entry = EnterSlowPath();
-    EXPECT_EQ(entry, Entry::kCached);
+    EXPECT_EQ(entry, Entry::kThreadCache);
     void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
     LeaveSlowPath(entry);
     return object;
   }
   static void Free(void* object, uint8_t c) {
     const Entry entry = EnterSlowPath();
-    EXPECT_EQ(entry, Entry::kCached);
+    EXPECT_EQ(entry, Entry::kThreadCache);
     current_cache->FreeSlow(object, c);
     LeaveSlowPath(entry);
   }
@@ -105,7 +105,7 @@ TEST_F(CurrentThreadTest, AThreadGetsItsCacheOnFirstUse) {
   std::thread([] {
     EXPECT_TRUE(current_cache->closed());
     const Entry entry = EnterSlowPath();
-    EXPECT_EQ(entry, Entry::kCached);
+    EXPECT_EQ(entry, Entry::kThreadCache);
     EXPECT_TRUE(current_cache->closed());
     LeaveSlowPath(entry);
     EXPECT_FALSE(current_cache->closed());
@@ -147,7 +147,7 @@ TEST_F(CurrentThreadTest, ThreadsHaveCachesOfTheirOwn) {
 
 TEST_F(CurrentThreadTest, AThreadThatEndsReturnsEverything) {
   constexpr uint8_t kClass = SizeClassFor(64);
-  heap.DrainTransferCaches();
+  heap.DrainSharedCaches();
   const size_t caches = heap.caches().stats().caches;
   const size_t objects = heap.central(kClass).stats().allocated_objects;
   std::thread([] {
@@ -156,7 +156,7 @@ TEST_F(CurrentThreadTest, AThreadThatEndsReturnsEverything) {
     for (void* block : blocks) Free(block, kClass);
   }).join();
   EXPECT_EQ(heap.caches().stats().caches, caches);
-  heap.DrainTransferCaches();
+  heap.DrainSharedCaches();
   EXPECT_EQ(heap.central(kClass).stats().allocated_objects, objects);
   heap.budget().CheckInvariants();
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <set>
 #include <string>
@@ -35,6 +36,8 @@ Loaded Load(const std::vector<std::string>& variables) {
 
 TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   const auto [options, messages] = Load({});
+  EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
+  EXPECT_EQ(options.max_per_cpu_cache_size, 1572864u);
   EXPECT_EQ(options.release_rate, 1.0);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 33554432u);
   EXPECT_EQ(options.transfer_num_obj, 0u);
@@ -50,6 +53,8 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
 
 TEST(OptionsTest, EveryVariableSetsItsOption) {
   const auto [options, messages] = Load({
+      "TCMALLOC_FRONT_END=per_cpu",
+      "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=262144",
       "TCMALLOC_RELEASE_RATE=2.5",
       "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1048576",
       "TCMALLOC_TRANSFER_NUM_OBJ=64",
@@ -61,6 +66,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   });
+  EXPECT_EQ(options.front_end, FrontEndOption::kPerCpu);
+  EXPECT_EQ(options.max_per_cpu_cache_size, 262144u);
   EXPECT_EQ(options.release_rate, 2.5);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 1048576u);
   EXPECT_EQ(options.transfer_num_obj, 64u);
@@ -89,6 +96,29 @@ TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {
             "to 1073741824; using 524288\n");
   loaded = Load({"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=99999999999999999999999"});
   EXPECT_EQ(loaded.options.max_total_thread_cache_bytes, 1u << 30);
+  loaded = Load({"TCMALLOC_MAX_PER_CPU_CACHE_SIZE=65535"});
+  EXPECT_EQ(loaded.options.max_per_cpu_cache_size, 64u << 10);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: TCMALLOC_MAX_PER_CPU_CACHE_SIZE=\"65535\": expected a number from 65536 "
+            "to 1073741824; using 65536\n");
+}
+
+TEST(OptionsTest, EveryWordHasItsMeaning) {
+  EXPECT_EQ(Load({"TCMALLOC_FRONT_END=auto"}).options.front_end, FrontEndOption::kAuto);
+  EXPECT_EQ(Load({"TCMALLOC_FRONT_END=per_thread"}).options.front_end, FrontEndOption::kPerThread);
+  EXPECT_EQ(Load({"TCMALLOC_FRONT_END=per_cpu"}).options.front_end, FrontEndOption::kPerCpu);
+  for (const char* word : {"auto", "per_thread", "per_cpu"}) {
+    EXPECT_EQ(Load({std::string("TCMALLOC_FRONT_END=") + word}).messages, "");
+  }
+}
+
+TEST(OptionsTest, OtherWordsAreReportedAndIgnored) {
+  for (const char* word : {"per_core", "per_cpu ", "PER_CPU", "per", "per_threads", "2"}) {
+    const auto [options, messages] = Load({std::string("TCMALLOC_FRONT_END=") + word});
+    EXPECT_EQ(options.front_end, FrontEndOption::kAuto) << word;
+    EXPECT_EQ(messages, std::string("tcmalloc: TCMALLOC_FRONT_END=\"") + word +
+                            "\": expected auto, per_thread or per_cpu; using auto\n");
+  }
 }
 
 TEST(OptionsTest, ValueThatIsNotUnderstoodIsReportedAndIgnored) {
@@ -114,9 +144,12 @@ TEST(OptionsTest, ReportsAreOneShortPrintableLine) {
   EXPECT_NE(messages.find("xxx...\""), std::string::npos);
 }
 
-TEST(OptionsTest, EmptyNumberOrPathIsAsGoodAsNone) {
+TEST(OptionsTest, EmptyNumberWordOrPathIsAsGoodAsNone) {
   const auto [options, messages] =
-      Load({"TCMALLOC_RELEASE_RATE=", "TCMALLOC_HEAP_LIMIT_MB=", "TCMALLOC_EXIT_REPORT="});
+      Load({"TCMALLOC_RELEASE_RATE=", "TCMALLOC_HEAP_LIMIT_MB=", "TCMALLOC_EXIT_REPORT=",
+            "TCMALLOC_FRONT_END=", "TCMALLOC_MAX_PER_CPU_CACHE_SIZE="});
+  EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
+  EXPECT_EQ(options.max_per_cpu_cache_size, uint64_t{3} << 19);
   EXPECT_EQ(options.release_rate, 1.0);
   EXPECT_EQ(options.heap_limit_mb, 0u);
   EXPECT_TRUE(options.exit_report.empty());
@@ -144,6 +177,7 @@ TEST(OptionsTest, LikelyTyposAreReported) {
   EXPECT_EQ(Load({"TCMALLOC_RELEASE_RAT=1"}).messages,
             "tcmalloc: unknown variable \"TCMALLOC_RELEASE_RAT\"; did you mean "
             "TCMALLOC_RELEASE_RATE?\n");
+  EXPECT_EQ(NearestVariable("TCMALLOC_FRONTEND"), "TCMALLOC_FRONT_END");
   EXPECT_EQ(NearestVariable("TCMALLOC_RELAESE_RATE"), "TCMALLOC_RELEASE_RATE");
   EXPECT_EQ(NearestVariable("TCMALLOC_SKIP_MAP"), "TCMALLOC_SKIP_MMAP");
   EXPECT_EQ(NearestVariable("TCMALLOC_HEAP_LIMIT_MBS"), "TCMALLOC_HEAP_LIMIT_MB");
@@ -232,12 +266,14 @@ TEST(OptionsTest, AnyEnvironmentIsSafe) {
       variables.push_back(std::move(text));
     }
     const auto [options, messages] = Load(variables);
+    EXPECT_LE(options.front_end, FrontEndOption::kPerCpu);
+    EXPECT_GE(options.max_per_cpu_cache_size, 64u << 10);
     EXPECT_LE(options.malloc_stats, 2u);
     EXPECT_GE(options.release_rate, 0.0);
     EXPECT_LE(options.release_rate, 10.0);
     EXPECT_GE(options.max_total_thread_cache_bytes, 512u << 10);
     EXPECT_LT(std::char_traits<char>::length(options.exit_report.text), 4096u);
-    EXPECT_LE(std::count(messages.begin(), messages.end(), '\n'), 10);
+    EXPECT_LE(std::count(messages.begin(), messages.end(), '\n'), std::ssize(OptionTable()));
   }
 }
 

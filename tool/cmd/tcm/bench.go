@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tcm/internal/bench"
+	"tcm/internal/doctor"
 	"tcm/internal/launch"
 	"tcm/internal/peers"
 	"tcm/internal/project"
@@ -50,7 +51,7 @@ func newBench() *cobra.Command {
 	}
 	set := command.Flags()
 	set.StringSliceVar(&flags.workloads, "workloads", nil, "names, families, tags or patterns of them; \"all\" (default: the tag default)")
-	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built)")
+	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built; ours-per-thread and ours-per-cpu only if named)")
 	set.IntVar(&flags.runs, "runs", 5, "rounds")
 	set.IntVar(&flags.repeats, "repeats", 2, "how often a disturbed run is repeated at most")
 	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "limit for one run")
@@ -167,7 +168,7 @@ func warnOfMissing(output io.Writer, flags *benchFlags, allocators []bench.Alloc
 		return
 	}
 	for _, allocator := range allocators {
-		if allocator.Missing != "" {
+		if allocator.Missing != "" && !allocator.OnRequest {
 			fmt.Fprintf(output, "without %s: %s\n", allocator.Name, allocator.Missing)
 		}
 	}
@@ -184,7 +185,8 @@ func allAllocators(library, root string, checkout project.Checkout) ([]bench.All
 	default:
 		ours.Missing = err.Error()
 	}
-	allocators := []bench.Allocator{{Name: bench.Glibc}, ours}
+	allocators := []bench.Allocator{{Name: bench.Glibc}, ours,
+		withFrontEnd(ours, bench.OursPerThread, "per_thread"), withFrontEnd(ours, bench.OursPerCPU, doctor.PerCPU)}
 	set, err := peers.Load(checkout)
 	if err != nil {
 		return nil, err
@@ -199,6 +201,14 @@ func allAllocators(library, root string, checkout project.Checkout) ([]bench.All
 		allocators = append(allocators, allocator)
 	}
 	return allocators, nil
+}
+
+// withFrontEnd is our allocator with one kind of caches.
+func withFrontEnd(ours bench.Allocator, name, frontEnd string) bench.Allocator {
+	ours.Name = name
+	ours.Variables = map[string]string{doctor.FrontEndVariable: frontEnd}
+	ours.OnRequest = true
+	return ours
 }
 
 func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, allocators []bench.Allocator) error {

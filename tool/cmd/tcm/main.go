@@ -19,6 +19,9 @@ import (
 // exitUsage is the exit status for a command that could not begin; env and nohup use it so.
 const exitUsage = 125
 
+// exitProblems is the exit status of tcm doctor where it has found problems.
+const exitProblems = 1
+
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
 
@@ -38,6 +41,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "tcm: interrupted")
 		os.Exit(exitInterrupted)
 	}
+	if errors.Is(err, errProblems) {
+		os.Exit(exitProblems)
+	}
 	fmt.Fprintln(os.Stderr, "tcm:", err)
 	var notStarted *runner.StartError
 	if errors.As(err, &notStarted) {
@@ -55,7 +61,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newDemo(), newBench(), newPeers(), newVersion())
+	root.AddCommand(newRun(), newRunReport(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion())
 	return root
 }
 

@@ -46,14 +46,14 @@ func newRun() *cobra.Command {
 
 // newRunReport is what the launcher calls when the program has ended.
 func newRunReport() *cobra.Command {
-	var folder, program string
+	var figures, program string
 	var asJSON bool
 	command := &cobra.Command{
 		Use:    runner.ReportCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			made, started, err := runner.Collect(command.InOrStdin(), folder, program)
+			made, started, err := runner.Collect(command.InOrStdin(), figures, program)
 			if err != nil || !started {
 				return err
 			}
@@ -64,7 +64,7 @@ func newRunReport() *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringVar(&folder, "folder", "", "private folder of the run")
+	command.Flags().StringVar(&figures, "figures", "", "file in the private folder of the run")
 	command.Flags().StringVar(&program, "program", "", "name of the program")
 	command.Flags().BoolVar(&asJSON, "json", false, "one line of JSON")
 	return command

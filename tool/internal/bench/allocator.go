@@ -14,6 +14,9 @@ const (
 	Glibc = "glibc"
 	// Ours is this project's allocator.
 	Ours = "ours"
+	// OursPerThread and OursPerCPU are the same with one kind of caches, whatever the program does.
+	OursPerThread = "ours-per-thread"
+	OursPerCPU    = "ours-per-cpu"
 )
 
 // Allocator is one that workloads can run under.
@@ -24,18 +27,21 @@ type Allocator struct {
 	Libraries []string `json:"libraries,omitempty"`
 	// Variables are set for the program.
 	Variables map[string]string `json:"variables,omitempty"`
+	// OnRequest leaves it out where no allocators are named.
+	OnRequest bool `json:"on_request,omitempty"`
 	// Missing says why the allocator cannot be used.
 	Missing string `json:"missing,omitempty"`
 }
 
 // SelectAllocators returns the allocators that any selector, a name or a pattern, fits, in the
-// order of the list. Without selectors these are all that can be used. A selector that fits only
+// order of the list. Without selectors these are all that can be used and that need
+// not be asked for. A selector that fits only
 // allocators that cannot be used is an error.
 func SelectAllocators(allocators []Allocator, selectors []string) ([]Allocator, error) {
 	if len(selectors) == 0 {
 		var usable []Allocator
 		for _, allocator := range allocators {
-			if allocator.Missing == "" {
+			if allocator.Missing == "" && !allocator.OnRequest {
 				usable = append(usable, allocator)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tcm/internal/text"
 )
 
 // Machine describes where results come from.
@@ -30,7 +32,7 @@ func ThisMachine() Machine {
 		Processor: runtime.GOARCH,
 		CPUs:      runtime.NumCPU(),
 		Kernel:    firstLine("/proc/sys/kernel/osrelease"),
-		HugePages: bracketed(firstLine("/sys/kernel/mm/transparent_hugepage/enabled")),
+		HugePages: text.Bracketed(firstLine("/sys/kernel/mm/transparent_hugepage/enabled")),
 		Governor:  firstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 	}
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
@@ -53,16 +55,6 @@ func firstLine(path string) string {
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	return line
-}
-
-// bracketed returns the chosen word of a line like "always [madvise] never".
-func bracketed(line string) string {
-	_, rest, found := strings.Cut(line, "[")
-	if !found {
-		return line
-	}
-	word, _, _ := strings.Cut(rest, "]")
-	return word
 }
 
 func field(input io.Reader, name string) string {

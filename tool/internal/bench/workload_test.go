@@ -77,7 +77,7 @@ func TestArgument(t *testing.T) {
 }
 
 func TestSelectAllocators(t *testing.T) {
-	allocators := []Allocator{{Name: Glibc}, {Name: Ours, Missing: "not built"}, {Name: "mimalloc2"}, {Name: "mimalloc3"}, {Name: "google", Missing: "not built"}}
+	allocators := []Allocator{{Name: Glibc}, {Name: Ours, Missing: "not built"}, {Name: "mimalloc2"}, {Name: "mimalloc3"}, {Name: "google", Missing: "not built"}, {Name: OursPerCPU, OnRequest: true}}
 	for _, test := range []struct {
 		selectors string
 		want      string
@@ -85,7 +85,8 @@ func TestSelectAllocators(t *testing.T) {
 		{"", "glibc mimalloc2 mimalloc3"},
 		{"mimalloc*,glibc", "glibc mimalloc2 mimalloc3"},
 		{"mimalloc3", "mimalloc3"},
-		{"*o*", "mimalloc2 mimalloc3"},
+		{"ours-*", "ours-per-cpu"},
+		{"*o*", "mimalloc2 mimalloc3 ours-per-cpu"},
 	} {
 		var selectors []string
 		if test.selectors != "" {

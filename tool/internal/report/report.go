@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"tcm/internal/launch"
@@ -27,6 +29,10 @@ type Allocator struct {
 	LiveBytes       int64 `json:"live_bytes"`
 	MappedBytes     int64 `json:"mapped_bytes"`
 	PeakMappedBytes int64 `json:"peak_mapped_bytes"`
+	// FrontEnd and its reason are those of the process that ended last, which is the program itself
+	// unless it left processes behind.
+	FrontEnd       string `json:"front_end,omitempty"`
+	FrontEndReason string `json:"front_end_reason,omitempty"`
 }
 
 // line is what one process writes.
@@ -37,6 +43,24 @@ type line struct {
 	LiveBytes       int64  `json:"live_bytes"`
 	MappedBytes     int64  `json:"mapped_bytes"`
 	PeakMappedBytes int64  `json:"peak_mapped_bytes"`
+	FrontEnd        string `json:"front_end"`
+	FrontEndReason  string `json:"front_end_reason"`
+}
+
+// NewFigures makes the empty file that processes append to, in a folder of its own that only this
+// user can look into. The caller removes the folder.
+func NewFigures(prefix string) (string, error) {
+	folder, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "figures")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.RemoveAll(folder)
+		return "", err
+	}
+	return path, file.Close()
 }
 
 // maxLine is far above the length of any line that the library writes.
@@ -59,6 +83,7 @@ func ParseAllocator(input io.Reader) (Allocator, error) {
 		sum.LiveBytes += one.LiveBytes
 		sum.MappedBytes += one.MappedBytes
 		sum.PeakMappedBytes += one.PeakMappedBytes
+		sum.FrontEnd, sum.FrontEndReason = one.FrontEnd, one.FrontEndReason
 	}
 	return sum, scanner.Err()
 }
@@ -124,4 +149,7 @@ func (a Allocator) text(out *strings.Builder) {
 		fmt.Fprintf(out, " (sums over %d processes)", a.Processes)
 	}
 	out.WriteString("\n")
+	if a.FrontEndReason != "" {
+		fmt.Fprintf(out, "tcm: caches: %s\n", a.FrontEndReason)
+	}
 }

@@ -26,9 +26,6 @@ import (
 // ReportCommand is the hidden command of tcm that the launcher calls when the program has ended.
 const ReportCommand = "run-report"
 
-// figuresFile is what the allocator appends to, inside the private folder.
-const figuresFile = "figures"
-
 // Options of Run.
 type Options struct {
 	// Library is preloaded.
@@ -79,41 +76,27 @@ func Run(options Options) error {
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
 	var then []string
 	if !options.Quiet {
-		folder, err := privateFolder()
+		figures, err := report.NewFigures("tcm-run-")
 		if err != nil {
 			return err
 		}
-		variables[report.Variable] = filepath.Join(folder, figuresFile)
-		then, err = followUp(options, folder)
+		defer os.RemoveAll(filepath.Dir(figures))
+		variables[report.Variable] = figures
+		then, err = followUp(options, figures)
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(folder)
 	}
 	words := launch.Words(launcher, then, variables, options.Program)
 	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
 }
 
-// privateFolder makes a folder that only this user can look into, with the empty file of figures.
-func privateFolder() (string, error) {
-	folder, err := os.MkdirTemp("", "tcm-run-")
-	if err != nil {
-		return "", err
-	}
-	file, err := os.OpenFile(filepath.Join(folder, figuresFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		os.RemoveAll(folder)
-		return "", err
-	}
-	return folder, file.Close()
-}
-
-func followUp(options Options, folder string) ([]string, error) {
+func followUp(options Options, figures string) ([]string, error) {
 	self, err := project.Program()
 	if err != nil {
 		return nil, err
 	}
-	words := []string{self, ReportCommand, "--folder", folder, "--program", filepath.Base(options.Program[0])}
+	words := []string{self, ReportCommand, "--figures", figures, "--program", filepath.Base(options.Program[0])}
 	if options.JSON {
 		words = append(words, "--json")
 	}
@@ -124,10 +107,10 @@ func followUp(options Options, folder string) ([]string, error) {
 	return then, nil
 }
 
-// Collect reads what the launcher measured and what the allocator left, and removes the folder.
-// started is false where the program could not be started, of which the launcher has told.
-func Collect(result io.Reader, folder, program string) (made report.Report, started bool, err error) {
-	defer os.RemoveAll(folder)
+// Collect reads what the launcher measured and what the allocator left, and removes the folder of
+// the figures. started is false where the program could not be started, of which the launcher has told.
+func Collect(result io.Reader, figures, program string) (made report.Report, started bool, err error) {
+	defer os.RemoveAll(filepath.Dir(figures))
 	line, err := io.ReadAll(result)
 	if err != nil {
 		return report.Report{}, false, err
@@ -136,7 +119,7 @@ func Collect(result io.Reader, folder, program string) (made report.Report, star
 	if err != nil {
 		return report.Report{}, false, err
 	}
-	file, err := os.Open(filepath.Join(folder, figuresFile))
+	file, err := os.Open(figures)
 	if err != nil {
 		return report.Report{}, false, err
 	}

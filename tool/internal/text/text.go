@@ -57,6 +57,17 @@ func Count(count int64) string {
 	return sign + out.String()
 }
 
+// Bracketed returns the chosen word of a line like "always [madvise] never", or the whole line
+// where none is.
+func Bracketed(line string) string {
+	_, rest, found := strings.Cut(line, "[")
+	if !found {
+		return line
+	}
+	word, _, _ := strings.Cut(rest, "]")
+	return word
+}
+
 // Ratio writes a ratio with two decimals, three where it is small.
 func Ratio(ratio float64) string {
 	if math.Abs(ratio) < 0.1 {

@@ -43,3 +43,13 @@ func TestRatio(t *testing.T) {
 		}
 	}
 }
+
+func TestBracketed(t *testing.T) {
+	for line, want := range map[string]string{
+		"always [madvise] never": "madvise", "[always] never": "always", "plain": "plain", "": "", "[cut": "cut",
+	} {
+		if got := Bracketed(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

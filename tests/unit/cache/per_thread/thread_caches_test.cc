@@ -73,10 +73,10 @@ TEST_F(ThreadCachesTest, TotalsOutliveTheCaches) {
   constexpr uint64_t kCount = 100'000;
   for (uint64_t i = 0; i < kCount; ++i) cache->FreeSlow(cache->AllocateSlow(c, 64), c);
   const ThreadCachesStats before = caches_.stats();
-  EXPECT_EQ(before.allocated_bytes, kCount * 64);
+  EXPECT_EQ(before.allocated.bytes, kCount * 64);
   caches_.Destroy(cache);
-  EXPECT_EQ(caches_.stats().allocated_bytes, before.allocated_bytes);
-  EXPECT_EQ(caches_.stats().allocations, before.allocations);
+  EXPECT_EQ(caches_.stats().allocated.bytes, before.allocated.bytes);
+  EXPECT_EQ(caches_.stats().allocated.allocations, before.allocated.allocations);
 }
 
 TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {

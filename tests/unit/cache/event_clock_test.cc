@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "cache/per_thread/event_clock.h"
+#include "cache/event_clock.h"
 
 #include <gtest/gtest.h>
 

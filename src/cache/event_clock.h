@@ -2,8 +2,8 @@
 //
 // A clock that ticks in allocated bytes.
 
-#ifndef TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
-#define TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
+#ifndef TCMALLOC_CACHE_EVENT_CLOCK_H_
+#define TCMALLOC_CACHE_EVENT_CLOCK_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -39,6 +39,9 @@ class EventClock {
     remaining_ -= static_cast<int64_t>(size);
     return remaining_ < 0;
   }
+
+  // Whether Advance would expire.
+  bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
 
   // Advances by an allocation of `size` bytes, counted already if the interval has run out.
   void AdvanceSlow(size_t size) {
@@ -76,4 +79,4 @@ class EventClock {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_CACHE_PER_THREAD_EVENT_CLOCK_H_
+#endif  // TCMALLOC_CACHE_EVENT_CLOCK_H_

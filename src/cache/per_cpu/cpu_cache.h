@@ -1,0 +1,345 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The per-CPU front end: what its fast paths in assembly do not serve.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_
+#define TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/intrusive_list.h"
+#include "cache/per_cpu/cpu_slabs.h"
+#include "cache/per_cpu/sections.h"
+#include "cache/per_cpu/slab_budget.h"
+#include "cache/thread_header.h"
+#include "cache/thread_registry.h"
+#include "pages/free_link.h"
+#include "system/rseq.h"
+#include "transfer/batch_source.h"
+
+namespace tcmalloc {
+
+// A thread that the caches of CPUs serve: it owns a header and no lists.
+struct CpuThread : ThreadHeader, ListNode {
+  const EventClock& clock() const { return ThreadHeader::clock; }
+};
+
+template <BatchSource Source>
+struct CpuCacheContext {
+  Source* sources = nullptr;  // one per size class
+  const LinkCodec* codec = nullptr;
+  uintptr_t classes = 0;  // as ThreadHeader::classes
+};
+
+struct CpuCacheStats {
+  size_t threads = 0;
+  size_t slabs = 0;  // that were ever used
+  size_t cached_bytes = 0;
+  AllocationTotals allocated;
+};
+
+// Objects lie in slabs, one for each CPU or concurrency id. A miss fetches a chain from the source
+// and puts its objects into the slab of the CPU that the thread runs on by then; an overflow takes
+// a batch out and returns it as a chain. Which slab an operation finds can change at any moment, so
+// that nothing here relies on two operations meeting the same one: what does not fit goes back to
+// the source, and what is not there is fetched from it.
+//
+// How much a slab may hold of each class is SlabBudget's affair.
+//
+// Thread safe. A thread is referred to as if it had lists; see FastLists.
+template <BatchSource Source>
+class CpuCache {
+ public:
+  using Context = CpuCacheContext<Source>;
+
+  constexpr explicit CpuCache(MetadataArena& arena) : threads_(arena) {}
+  CpuCache(const CpuCache&) = delete;
+  CpuCache& operator=(const CpuCache&) = delete;
+
+  // Makes the slabs; requires support.state == kUsable. False if no memory can be had. Called once,
+  // before anything else.
+  [[nodiscard]] bool Initialize(const Context& context, const RseqSupport& support,
+                                SectionFence fence, size_t bytes_per_cpu);
+  bool initialized() const { return initialized_.load(std::memory_order_acquire); }
+
+  // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
+  FastLists* Join();
+  // Takes back a record.
+  void Leave(FastLists* thread) { threads_.Delete(static_cast<CpuThread*>(&thread->header)); }
+
+  // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
+  void Open(FastLists* thread) const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread->header.allocate = sections_->allocate;
+    thread->header.deallocate = sections_->deallocate;
+  }
+  static void Close(FastLists* thread) {
+    thread->header.allocate = AllocateClosed;
+    thread->header.deallocate = DeallocateClosed;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+
+  // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
+  void* TryAllocate(FastLists* thread, uint8_t c, size_t size) {
+    EventClock& clock = thread->header.clock;
+    if (clock.WouldExpire(size)) return nullptr;
+    void* object = sections_->pop(c, thread);
+    if (object != nullptr) clock.Advance(size);
+    return object;
+  }
+
+  // Any case of allocation, by a closed thread. Null if no memory can be had.
+  void* Allocate(FastLists* thread, uint8_t c, size_t size);
+  // Any case of deallocation, by a closed thread.
+  void Deallocate(FastLists* thread, void* object, uint8_t c);
+
+  // Returns what all slabs hold.
+  void Flush();
+
+  // Whether a slab holds `object`. May miss one that moves meanwhile, and find one that was taken
+  // out a moment ago.
+  bool Holds(const void* object, uint8_t c) const {
+    return initialized() && slabs_.Holds(object, c);
+  }
+  size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
+  CpuCacheStats stats();
+
+  SpinLock& threads_lock() { return threads_.lock(); }
+  // Calls f(lock) for the lock of each slab.
+  template <typename F>
+  void ForEachSlabLock(F f) {
+    for (int id = 0; id < slabs_.count(); ++id) f(slabs_.slab(id).lock());
+  }
+
+  void CheckInvariants();
+
+ private:
+  static constexpr uint32_t kPieceObjects = 64;
+
+  Source& source(uint8_t c) { return context_.sources[c]; }
+  // The slab that the running thread would use now.
+  int CurrentSlab(const FastLists* thread) const {
+    const RseqArea* area = thread->header.rseq_area;
+    const uint32_t& id = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;
+    const auto slab = static_cast<int>(__atomic_load_n(&id, __ATOMIC_RELAXED));
+    return slab >= 0 && slab < slabs_.count() ? slab : 0;
+  }
+
+  uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
+  void Put(FastLists* thread, uint8_t c, Chain chain);
+  Chain Mark(Chain chain, void** out, uint32_t* count);
+  void Return(uint8_t c, void* const* objects, uint32_t count);
+  void ReturnExcess(FastLists* thread, const SlabExcess& excess);
+  void Sweep(FastLists* thread, int id);
+  void DrainSlab(int id);
+
+  Context context_;
+  CpuSlabs slabs_;
+  SlabBudgets budgets_;
+  const Sections* sections_ = nullptr;
+  CpuIds ids_ = CpuIds::kCpuId;
+  std::atomic<bool> initialized_{false};
+  ThreadRegistry<CpuThread> threads_;
+};
+
+template <BatchSource Source>
+bool CpuCache<Source>::Initialize(const Context& context, const RseqSupport& support,
+                                  SectionFence fence, size_t bytes_per_cpu) {
+  context_ = context;
+  ids_ = support.ids;
+  sections_ = &SectionsFor(support.ids);
+  if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
+  if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
+  // Release pairs with the acquire in initialized and publishes all of the above.
+  initialized_.store(true, std::memory_order_release);
+  return true;
+}
+
+template <BatchSource Source>
+FastLists* CpuCache<Source>::Join() {
+  RseqArea* area = CurrentRseqArea();
+  if (area == nullptr) return nullptr;
+  CpuThread* thread = threads_.New();
+  if (thread == nullptr) return nullptr;
+  thread->link_limit = context_.codec->limit;
+  thread->classes = context_.classes;
+  thread->rseq_area = area;
+  thread->slabs = slabs_.memory();
+  thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
+  threads_.List(thread);
+  return AsIfWithLists(thread);
+}
+
+template <BatchSource Source>
+void* CpuCache<Source>::Allocate(FastLists* thread, uint8_t c, size_t size) {
+  void* object = sections_->pop(c, thread);
+  if (object == nullptr) {
+    const Chain chain = source(c).Fetch(Grow(thread, c, 1));
+    if (chain.empty()) return nullptr;
+    object = ObjectAt(chain.head);
+    const Chain rest{context_.codec->Next(object), chain.count - 1};
+    LinkWord(object) = 0;
+    if (!rest.empty()) Put(thread, c, rest);
+  }
+  thread->header.clock.AdvanceSlow(size);
+  return object;
+}
+
+template <BatchSource Source>
+void CpuCache<Source>::Deallocate(FastLists* thread, void* object, uint8_t c) {
+  if (sections_->push(c, thread, object)) return;
+  Grow(thread, c, 1);
+  if (sections_->push(c, thread, object)) return;
+  void* batch[kDefaultMaxBatch];
+  batch[0] = object;
+  const uint32_t taken = sections_->pop_batch(c, thread, batch + 1, source(c).batch() - 1);
+  Return(c, batch, taken + 1);
+}
+
+// Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
+// allows. Returns how many to fetch.
+template <BatchSource Source>
+uint32_t CpuCache<Source>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
+  const int id = CurrentSlab(thread);
+  CpuSlab& slab = slabs_.slab(id);
+  const uint32_t batch = source(c).batch();
+  SlabExcess excess;
+  uint32_t capacity = 1;
+  bool sweep = false;
+  {
+    SpinLockHolder holder(slab.lock());
+    if (slab.state() == SlabState::kUnused && !slab.Initialize()) return 1;
+    if (slab.state() == SlabState::kClosed && !slab.Open()) return 1;
+    SlabBudget& budget = budgets_.budget(id);
+    capacity = budget.Grow(slab, c, batch, least, &excess);
+    sweep = budget.SweepIsDue();
+  }
+  ReturnExcess(thread, excess);
+  if (sweep) Sweep(thread, id);
+  return capacity < batch ? std::max(capacity, uint32_t{1}) : batch;
+}
+
+// Moves up to kPieceObjects objects from the front of `chain` to `out`, marked. Returns what
+// remains.
+template <BatchSource Source>
+Chain CpuCache<Source>::Mark(Chain chain, void** out, uint32_t* count) {
+  for (*count = 0; *count < kPieceObjects && !chain.empty(); ++*count) {
+    void* object = ObjectAt(chain.head);
+    chain = {context_.codec->Next(object), chain.count - 1};
+    LinkWord(object) = kFreeMark;
+    out[*count] = object;
+  }
+  return chain;
+}
+
+// Puts the objects of a chain into the slab, and what finds no room there back into the source.
+template <BatchSource Source>
+void CpuCache<Source>::Put(FastLists* thread, uint8_t c, Chain chain) {
+  if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
+  while (!chain.empty()) {
+    void* piece[kPieceObjects];
+    uint32_t count = 0;
+    chain = Mark(chain, piece, &count);
+    const uint32_t put = sections_->push_batch(c, thread, piece, count);
+    if (put == count) continue;
+    for (uint32_t i = count; i > put; --i) {
+      context_.codec->Link(piece[i - 1], chain.head);
+      chain = {ReferenceTo(piece[i - 1]), chain.count + 1};
+    }
+    source(c).Insert(chain);
+    return;
+  }
+}
+
+// Returns objects to the source, in chains of at most one batch.
+template <BatchSource Source>
+void CpuCache<Source>::Return(uint8_t c, void* const* objects, uint32_t count) {
+  while (count > 0) {
+    Chain chain{context_.codec->end, 0};
+    for (; count > 0 && chain.count < source(c).batch(); --count) {
+      context_.codec->Link(objects[count - 1], chain.head);
+      chain = {ReferenceTo(objects[count - 1]), chain.count + 1};
+    }
+    source(c).Insert(chain);
+  }
+}
+
+// Takes out what classes hold beyond a capacity that was taken from them.
+template <BatchSource Source>
+void CpuCache<Source>::ReturnExcess(FastLists* thread, const SlabExcess& excess) {
+  for (uint32_t i = 0; i < excess.count; ++i) {
+    const uint8_t c = excess.entries[i].size_class;
+    for (uint32_t left = excess.entries[i].objects; left > 0;) {
+      void* batch[kDefaultMaxBatch];
+      const uint32_t taken =
+          sections_->pop_batch(c, thread, batch, std::min(left, source(c).batch()));
+      if (taken == 0) break;
+      Return(c, batch, taken);
+      left -= taken;
+    }
+  }
+}
+
+// Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and looks
+// at one other slab: if its CPU was idle, it is drained and gives up budget.
+template <BatchSource Source>
+void CpuCache<Source>::Sweep(FastLists* thread, int id) {
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budgets_.budget(id).ShrinkUnused(slabs_.slab(id), &excess);
+  }
+  ReturnExcess(thread, excess);
+  const int other =
+      budgets_.VisitOther(id, [this](int i) -> const CpuSlab& { return slabs_.slab(i); });
+  if (other >= 0) DrainSlab(other);
+}
+
+template <BatchSource Source>
+void CpuCache<Source>::DrainSlab(int id) {
+  CpuSlab& slab = slabs_.slab(id);
+  SpinLockHolder holder(slab.lock());
+  if (slab.state() == SlabState::kUnused) return;
+  if (slab.state() == SlabState::kOpen && !slab.Close()) return;
+  slab.Drain(
+      [this](uint8_t c, void* const* objects, uint32_t count) { Return(c, objects, count); });
+  budgets_.budget(id).Reset(slab);
+  // Where the fence fails the slab stays closed, and the next drain tries again.
+  static_cast<void>(slab.Open());
+}
+
+template <BatchSource Source>
+void CpuCache<Source>::Flush() {
+  if (!initialized()) return;
+  for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
+}
+
+template <BatchSource Source>
+CpuCacheStats CpuCache<Source>::stats() {
+  CpuCacheStats stats;
+  stats.threads = threads_.count();
+  stats.allocated = threads_.totals();
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    stats.cached_bytes += CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
+  }
+  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
+    if (slabs_.slab(id).state() != SlabState::kUnused) ++stats.slabs;
+  }
+  return stats;
+}
+
+template <BatchSource Source>
+void CpuCache<Source>::CheckInvariants() {
+  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    slabs_.slab(id).CheckInvariants();
+    budgets_.budget(id).CheckInvariants(slabs_.slab(id));
+  }
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_

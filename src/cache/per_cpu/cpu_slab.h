@@ -1,0 +1,115 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// One slab, as those see it who do not run on its CPU.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
+#define TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/spin_lock.h"
+#include "cache/per_cpu/slab_layout.h"
+
+namespace tcmalloc {
+
+// Ends every section that runs on CPU `cpu`, on all CPUs if cpu < 0, before it returns; what the
+// caller wrote before is seen by all sections that begin afterwards. False, with nothing promised,
+// if the kernel refuses.
+using SectionFence = bool (*)(int cpu);
+
+enum class SlabState : uint8_t {
+  kUnused,  // zero, or on its way to open; all sections fail
+  kOpen,    // the sections own every `current`
+  kClosed,  // whoever holds the lock owns every `current`; all sections fail
+};
+
+// Guards one slab. Invariants, for each class c but 0:
+//
+//     open:           begin == kSlabBegin[c],   end == begin + capacity
+//     closed:         begin == kClosedBegin,    end == 0
+//     open or closed: kSlabBegin[c] <= current <= kSlabBegin[c] + kMaxSlots[c]
+//     always:         capacity <= kMaxSlots[c]
+//
+// Changes of `end` take effect in the next section; a class that holds more than its capacity keeps
+// the objects and takes no more. The other changes need fences: a section may stand between any two
+// of its loads for a long time, and would combine an old `current` with a new `begin` or `end`.
+// docs/subsystems/per-cpu.md tells why these fences are enough.
+//
+// Thread safe: methods that say so need the lock, the others may be called by anyone and give
+// estimates. Nothing here allocates.
+class alignas(64) CpuSlab {
+ public:
+  // `memory` is the slab's, all zero. The fence is called with `fence_cpu`.
+  CpuSlab(void* memory, SectionFence fence, int fence_cpu)
+      : memory_(static_cast<char*>(memory)), fence_(fence), fence_cpu_(fence_cpu) {}
+  CpuSlab(const CpuSlab&) = delete;
+  CpuSlab& operator=(const CpuSlab&) = delete;
+
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+  SlabState state() const { return state_.load(std::memory_order_relaxed); }
+
+  // Opens an unused slab. It is empty and all its capacities are 0. False if the fence failed: the
+  // slab is as unused as before, and this may be tried again.
+  [[nodiscard]] bool Initialize() TCMALLOC_REQUIRES(lock_);
+
+  // Closes an open slab. False if the fence failed: then it is open.
+  [[nodiscard]] bool Close() TCMALLOC_REQUIRES(lock_);
+
+  // Opens a closed slab. False if the fence failed, which is called only if the slab was drained:
+  // then it stays closed.
+  [[nodiscard]] bool Open() TCMALLOC_REQUIRES(lock_);
+
+  // Takes everything out of a closed slab: f(size_class, objects, count) for each class that holds
+  // any, in the order of their slots. The objects bear the mark.
+  template <typename F>
+  void Drain(F f) TCMALLOC_REQUIRES(lock_) {
+    TCMALLOC_DCHECK(state() == SlabState::kClosed);
+    for (size_t i = 1; i < kSizeClassCount; ++i) {
+      const auto c = static_cast<uint8_t>(i);
+      const uint16_t current = header(c).current.load(std::memory_order_relaxed);
+      if (current == kSlabBegin[c]) continue;
+      f(c, static_cast<void* const*>(slots() + kSlabBegin[c]),
+        static_cast<uint32_t>(current - kSlabBegin[c]));
+      header(c).current.store(kSlabBegin[c], std::memory_order_relaxed);
+      current_changed_ = true;
+    }
+  }
+
+  // How many objects of class c free may put here; at most kMaxSlots[c]. For a slab that was
+  // initialized.
+  void SetCapacity(uint8_t c, uint32_t capacity) TCMALLOC_REQUIRES(lock_);
+  uint32_t capacity(uint8_t c) const { return header(c).capacity.load(std::memory_order_relaxed); }
+
+  uint32_t CountObjects(uint8_t c) const {
+    const uint16_t current = header(c).current.load(std::memory_order_relaxed);
+    return current > kSlabBegin[c] ? static_cast<uint32_t>(current - kSlabBegin[c]) : 0;
+  }
+
+  // Whether `object` lies in the slab. While other threads run, it may miss one that moves, and
+  // find one that was taken out a moment ago.
+  bool Holds(const void* object, uint8_t c) const;
+
+  // On a closed slab the slots too.
+  void CheckInvariants() const TCMALLOC_REQUIRES(lock_);
+
+ private:
+  ClassHeader& header(uint8_t c) const { return reinterpret_cast<ClassHeader*>(memory_)[c]; }
+  void** slots() const { return reinterpret_cast<void**>(memory_); }
+  void SetBegins() TCMALLOC_REQUIRES(lock_);
+  void SetEnds() TCMALLOC_REQUIRES(lock_);
+  void CheckClass(uint8_t c) const TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kCpuSlab};
+  std::atomic<SlabState> state_{SlabState::kUnused};
+  bool current_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
+  char* const memory_;
+  const SectionFence fence_;
+  const int fence_cpu_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_

@@ -1,0 +1,70 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_cpu/cpu_slabs.h"
+
+#include <sys/mman.h>
+
+#include <new>
+#include <type_traits>
+
+#include "size_class/size_classes.h"
+#include "system/memory.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+static_assert(std::is_trivially_destructible_v<CpuSlab>);
+
+// Makes the compiler emit the table, which the sections read by name.
+[[gnu::used]] constexpr const void* table_of_sections = &kClassBySize;
+
+char* MapSlabs(size_t bytes) {
+  void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // The first object in a slab must not make the slabs of eight CPUs resident.
+  system_calls.madvise(memory, bytes, MADV_NOHUGEPAGE);
+  NameRegion(memory, bytes, kMetadataName);
+  return static_cast<char*>(memory);
+}
+
+}  // namespace
+
+bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
+  const auto n = static_cast<size_t>(count);
+  if (n > kMaxSlabs) return false;
+  char* memory = MapSlabs(n * kSlabBytes);
+  if (memory == nullptr) return false;
+  void* slabs = AllocateMetadata(n * sizeof(CpuSlab));
+  if (slabs == nullptr) {
+    system_calls.munmap(memory, n * kSlabBytes);
+    return false;
+  }
+  slabs_ = static_cast<CpuSlab*>(slabs);
+  for (int i = 0; i < count; ++i) {
+    // Whichever CPU runs the thread with a concurrency id, it is known to the kernel only.
+    const int cpu = ids == CpuIds::kCpuId ? i : -1;
+    new (slabs_ + i) CpuSlab(memory + static_cast<size_t>(i) * kSlabBytes, fence, cpu);
+  }
+  memory_ = memory;
+  count_ = count;
+  return true;
+}
+
+size_t CpuSlabs::CountObjects(uint8_t c) const {
+  size_t count = 0;
+  for (int i = 0; i < count_; ++i) {
+    if (slab(i).state() != SlabState::kUnused) count += slab(i).CountObjects(c);
+  }
+  return count;
+}
+
+bool CpuSlabs::Holds(const void* object, uint8_t c) const {
+  for (int i = 0; i < count_; ++i) {
+    if (slab(i).Holds(object, c)) return true;
+  }
+  return false;
+}
+
+}  // namespace tcmalloc

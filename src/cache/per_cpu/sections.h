@@ -1,0 +1,112 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The operations on the slab of the CPU, or concurrency id, that the calling thread has: the
+// assembly beside this file, which also says how they work.
+//
+// Of `thread` they use the header alone. Its rseq area is that of the calling thread, registered
+// with the kernel; the id in it is below the number of slabs. No routine takes a lock, makes a call
+// or enters the kernel; all may run in a signal handler, which finds an operation that it
+// interrupted either done or not begun.
+//
+// Every routine may give up without need, as if the slab were empty or full: after many aborts, or
+// because the slab is closed.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_SECTIONS_H_
+#define TCMALLOC_CACHE_PER_CPU_SECTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/per_cpu/sections_layout.h"
+#include "cache/thread_header.h"
+#include "pages/free_link.h"
+#include "system/rseq.h"
+
+namespace tcmalloc {
+
+static_assert(offsetof(FastLists, header) == TCM_HEADER);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, link_limit) == TCM_LINK_LIMIT);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, classes) == TCM_CLASSES);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, clock) == TCM_CLOCK);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, rseq_area) == TCM_RSEQ_AREA);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, slabs) == TCM_SLABS);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, aborts) == TCM_ABORTS);
+
+static_assert(offsetof(RseqArea, cpu_id) == TCM_AREA_CPU_ID);
+static_assert(offsetof(RseqArea, rseq_cs) == TCM_AREA_SECTION);
+static_assert(offsetof(RseqArea, mm_cid) == TCM_AREA_MM_CID);
+#if defined(__x86_64__)
+static_assert(kRseqSignature == TCM_SIGNATURE_X86_64);
+#elif defined(__aarch64__)
+static_assert(kRseqSignature == TCM_SIGNATURE_AARCH64);
+#endif
+
+// One set of routines, for one field of the rseq area.
+struct Sections {
+  // At least `size` bytes. Counts them on the thread's clock. If that expires, there is no object,
+  // or the size is not in kClassBySize, goes to `slow` with nothing changed.
+  void* (*allocate)(size_t size, FastLists* thread, AllocateSlowPath slow);
+
+  // Takes `object` in, or goes to `slow` with it: where `reference`, which is ReferenceTo(object),
+  // has no size class, where there is no room, or where the object bears the mark of a free one.
+  // The mark proves nothing: an aborted try leaves it behind, and the object's owner may have
+  // written it.
+  void (*deallocate)(void* object, FastLists* thread, ObjectReference reference,
+                     DeallocateSlowPath slow);
+
+  // An object of the class, with its first word cleared, or null.
+  void* (*pop)(uint8_t size_class, FastLists* thread);
+
+  // Marks `object` and takes it in, or returns false; then it may have been marked or not.
+  bool (*push)(uint8_t size_class, FastLists* thread, void* object);
+
+  // Moves up to n objects, as many as there are, without touching them: `out` receives them in the
+  // order of their slots, so the one freed last comes last. Returns how many.
+  uint32_t (*pop_batch)(uint8_t size_class, FastLists* thread, void** out, uint32_t n);
+
+  // Moves up to n objects, as many as there is room for, from the front of `in`, without touching
+  // them: the caller has marked them. Returns how many.
+  uint32_t (*push_batch)(uint8_t size_class, FastLists* thread, void* const* in, uint32_t n);
+};
+
+// Hidden by name, for the compiler hides only what it sees defined.
+#define TCM_SECTION extern "C" __attribute__((visibility("hidden")))
+
+TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastLists* thread,
+                                              AllocateSlowPath slow);
+TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
+                                               ObjectReference reference, DeallocateSlowPath slow);
+TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
+TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastLists* thread, void* object);
+TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastLists* thread, void** out,
+                                                  uint32_t n);
+TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastLists* thread,
+                                                   void* const* in, uint32_t n);
+
+TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastLists* thread,
+                                              AllocateSlowPath slow);
+TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
+                                               ObjectReference reference, DeallocateSlowPath slow);
+TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
+TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastLists* thread, void* object);
+TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastLists* thread, void** out,
+                                                  uint32_t n);
+TCM_SECTION uint32_t tcmalloc_push_batch_by_cpu_id(uint8_t size_class, FastLists* thread,
+                                                   void* const* in, uint32_t n);
+
+#undef TCM_SECTION
+
+inline constexpr Sections kSectionsByMmCid = {
+    tcmalloc_allocate_by_mm_cid, tcmalloc_deallocate_by_mm_cid, tcmalloc_pop_by_mm_cid,
+    tcmalloc_push_by_mm_cid,     tcmalloc_pop_batch_by_mm_cid,  tcmalloc_push_batch_by_mm_cid};
+inline constexpr Sections kSectionsByCpuId = {
+    tcmalloc_allocate_by_cpu_id, tcmalloc_deallocate_by_cpu_id, tcmalloc_pop_by_cpu_id,
+    tcmalloc_push_by_cpu_id,     tcmalloc_pop_batch_by_cpu_id,  tcmalloc_push_batch_by_cpu_id};
+
+constexpr const Sections& SectionsFor(CpuIds ids) {
+  return ids == CpuIds::kMmCid ? kSectionsByMmCid : kSectionsByCpuId;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_SECTIONS_H_

@@ -1,0 +1,49 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the sections in assembly know of the world: offsets, sizes and names. Macros, because this
+// is read by the assembler too. slab_layout.h and sections.h check them against the C++ types.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_
+#define TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_
+
+// Fields of the thread's header (cache/thread_header.h), counted from the pointer that each routine
+// takes.
+#define TCM_HEADER 1024
+#define TCM_LINK_LIMIT (TCM_HEADER + 16) /* int64_t: references below it, signed, have a class */
+#define TCM_CLASSES (TCM_HEADER + 40)    /* uintptr_t: of the class window, for references */
+#define TCM_CLOCK (TCM_HEADER + 48)      /* int64_t: bytes until the event clock expires */
+#define TCM_RSEQ_AREA (TCM_HEADER + 104) /* RseqArea* */
+#define TCM_SLABS (TCM_HEADER + 112)     /* char*: slab 0 */
+#define TCM_ABORTS (TCM_HEADER + 120)    /* uint32_t: how often a section was aborted */
+
+// After so many aborts, not necessarily of one call, an operation gives up. A power of two.
+#define TCM_ABORTS_PER_RETREAT 16
+
+// struct rseq of the kernel.
+#define TCM_AREA_CPU_ID 4
+#define TCM_AREA_SECTION 8
+#define TCM_AREA_MM_CID 24
+
+// A slab, and the header of a size class in it.
+#define TCM_SLAB_SHIFT 18
+#define TCM_SLAB_BYTES (1 << TCM_SLAB_SHIFT)
+#define TCM_CLASS_HEADER_SHIFT 3
+#define TCM_CURRENT 0
+#define TCM_BEGIN 2
+#define TCM_END 4
+
+// The first four bytes of a free object. Random, and no likely text, count, address or fraction.
+#define TCM_FREE_MARK 0x9d3cb5a7
+
+// A copy of tcmalloc::kClassBySize in each slab: to find it there takes x86-64 an instruction less.
+#define TCM_SLAB_CLASSES 1024
+
+// tcmalloc::kClassBySize.
+#define TCM_CLASS_BY_SIZE _ZN8tcmalloc12kClassBySizeE
+#define TCM_CLASS_BY_SIZE_ENTRIES 1025
+
+// What stands before each abort handler, by the kernel's demand: an instruction that traps.
+#define TCM_SIGNATURE_X86_64 0x53053053
+#define TCM_SIGNATURE_AARCH64 0xd428bc00
+
+#endif  // TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_

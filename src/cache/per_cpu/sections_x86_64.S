@@ -1,0 +1,278 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The restartable sequences on a slab, for x86-64.
+//
+// A slab belongs to an id: a CPU's number, or a concurrency id that the kernel gives to one running
+// thread of the process at a time. A section finds the slab of the id that the thread has now,
+// reads and prepares as it likes, and ends with one store, to `current`, that makes the operation
+// happen. If the thread is interrupted anywhere between the section's start and the end of that
+// store, the kernel lets it go on at the abort handler, and nothing has happened: what the section
+// wrote before, a slot at or above `current`, is no part of the cache. No interruption falls inside
+// the committing instruction, though it reads and writes memory, and nobody else changes `current`
+// of an open slab, so it needs no lock prefix.
+//
+// Each try stores the address of its descriptor in the thread's rseq area first, which is what
+// makes it a section in the kernel's eyes. Nothing clears it afterwards: the kernel does when it
+// finds the thread elsewhere. A handler counts the abort and tries again, but after every
+// TCM_ABORTS_PER_RETREAT aborts it gives up instead, as if the slab were empty or full, so that a
+// thread which is interrupted at every instruction gets on by the slow path.
+//
+// A closed slab, or one that was never used, is empty and full at once, which the same comparisons
+// find. docs/subsystems/per-cpu.md has the protocol between sections and those who close a slab.
+//
+// Each routine NAME comes with the symbols NAME_section, its descriptor, and NAME_end. sections.h
+// says what the routines do.
+
+#include "cache/per_cpu/sections_layout.h"
+
+  .macro BEGIN_ROUTINE name
+  .text
+  .p2align 6
+  .globl \name
+  .hidden \name
+  .type \name, @function
+\name:
+  .cfi_startproc
+  .endm
+
+// Makes what follows the section of `name`; leaves the area's address in `area`.
+  .macro START name, area, scratch
+  mov TCM_RSEQ_AREA(%rsi), \area
+  lea \name\()_section(%rip), \scratch
+  mov \scratch, TCM_AREA_SECTION(\area)
+.L\name\()_start:
+  .endm
+
+// The slab of the id that lies at `id` in the area; `area32` is the lower half of `area`, which
+// becomes the slab's address.
+  .macro FIND_SLAB id, area, area32
+  imul $TCM_SLAB_BYTES, \id(\area), \area32
+  add TCM_SLABS(%rsi), \area
+  .endm
+
+  .macro COMMITTED name
+.L\name\()_committed:
+  .endm
+
+// The abort handler: goes to `again` or, now and then, to `retreat`.
+  .macro ON_ABORT name, again, retreat
+  .byte 0x0f, 0xb9, 0x3d // ud1, with the signature as its operand
+  .long TCM_SIGNATURE_X86_64
+.L\name\()_abort:
+  incl TCM_ABORTS(%rsi)
+  testl $(TCM_ABORTS_PER_RETREAT - 1), TCM_ABORTS(%rsi)
+  jnz \again
+  jmp \retreat
+  .endm
+
+  .macro END_ROUTINE name
+  .cfi_endproc
+  .size \name, . - \name
+  .globl \name\()_end
+  .hidden \name\()_end
+\name\()_end:
+
+  .pushsection .data.rel.ro, "aw"
+  .p2align 5
+  .globl \name\()_section
+  .hidden \name\()_section
+  .type \name\()_section, @object
+  .size \name\()_section, 32
+\name\()_section:
+  .long 0, 0 // version, flags
+  .quad .L\name\()_start
+  .quad .L\name\()_committed - .L\name\()_start
+  .quad .L\name\()_abort
+  .popsection
+  .endm
+
+// void* (size_t size %rdi, FastLists* thread %rsi, AllocateSlowPath slow %rdx)
+  .macro ALLOCATE name, id
+  BEGIN_ROUTINE \name
+  cmp $TCM_CLASS_BY_SIZE_ENTRIES, %rdi
+  jae 3f
+  sub %rdi, TCM_CLOCK(%rsi)
+  js 2f
+1:
+  START \name, %rcx, %rax
+  FIND_SLAB \id, %rcx, %ecx
+  movzbl TCM_SLAB_CLASSES(%rcx,%rdi), %r8d
+  movzwl TCM_CURRENT(%rcx,%r8,8), %eax
+  cmp TCM_BEGIN(%rcx,%r8,8), %ax
+  jbe 2f
+  mov -8(%rcx,%rax,8), %rax
+  decw TCM_CURRENT(%rcx,%r8,8)
+  COMMITTED \name
+  movq $0, (%rax)
+  ret
+2:
+  add %rdi, TCM_CLOCK(%rsi)
+3:
+  jmp *%rdx
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
+// void (void* object %rdi, FastLists* thread %rsi, ObjectReference reference %rdx,
+//       DeallocateSlowPath slow %rcx)
+//
+// The object is marked before the slot is written and the store is committed. A try that is aborted
+// in between leaves the mark; the next one finds it and leaves the object to the slow path.
+  .macro DEALLOCATE name, id
+  BEGIN_ROUTINE \name
+  cmp TCM_LINK_LIMIT(%rsi), %rdx
+  jge 2f
+  shr $(TCMALLOC_PAGE_SHIFT - 3), %rdx
+  add TCM_CLASSES(%rsi), %rdx
+  movzbl (%rdx), %edx
+1:
+  START \name, %r8, %rax
+  FIND_SLAB \id, %r8, %r8d
+  movzwl TCM_CURRENT(%r8,%rdx,8), %eax
+  cmp TCM_END(%r8,%rdx,8), %ax
+  jae 2f
+  cmpl $TCM_FREE_MARK, (%rdi)
+  je 2f
+  movl $TCM_FREE_MARK, (%rdi)
+  mov %rdi, (%r8,%rax,8)
+  incw TCM_CURRENT(%r8,%rdx,8)
+  COMMITTED \name
+  ret
+2:
+  jmp *%rcx
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
+// void* (uint8_t size_class %dil, FastLists* thread %rsi)
+  .macro POP name, id
+  BEGIN_ROUTINE \name
+  movzbl %dil, %edi
+1:
+  START \name, %rcx, %rax
+  FIND_SLAB \id, %rcx, %ecx
+  movzwl TCM_CURRENT(%rcx,%rdi,8), %eax
+  cmp TCM_BEGIN(%rcx,%rdi,8), %ax
+  jbe 2f
+  mov -8(%rcx,%rax,8), %rax
+  decw TCM_CURRENT(%rcx,%rdi,8)
+  COMMITTED \name
+  movq $0, (%rax)
+  ret
+2:
+  xor %eax, %eax
+  ret
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
+// bool (uint8_t size_class %dil, FastLists* thread %rsi, void* object %rdx)
+  .macro PUSH name, id
+  BEGIN_ROUTINE \name
+  movzbl %dil, %edi
+1:
+  START \name, %rcx, %rax
+  FIND_SLAB \id, %rcx, %ecx
+  movzwl TCM_CURRENT(%rcx,%rdi,8), %eax
+  cmp TCM_END(%rcx,%rdi,8), %ax
+  jae 2f
+  movl $TCM_FREE_MARK, (%rdx)
+  mov %rdx, (%rcx,%rax,8)
+  incw TCM_CURRENT(%rcx,%rdi,8)
+  COMMITTED \name
+  mov $1, %eax
+  ret
+2:
+  xor %eax, %eax
+  ret
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
+// uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void** out %rdx, uint32_t n %ecx)
+//
+// %eax is how many objects move, %r9 the slot after the next one to be copied, %r10 its place in
+// `out`. The loop ends with the new `current` in %r9.
+  .macro POP_BATCH name, id
+  BEGIN_ROUTINE \name
+  movzbl %dil, %edi
+  test %ecx, %ecx
+  jz 3f
+1:
+  START \name, %r8, %rax
+  FIND_SLAB \id, %r8, %r8d
+  movzwl TCM_CURRENT(%r8,%rdi,8), %r9d
+  movzwl TCM_BEGIN(%r8,%rdi,8), %r10d
+  mov %r9d, %eax
+  sub %r10d, %eax
+  jbe 3f
+  cmp %ecx, %eax
+  cmova %ecx, %eax
+  mov %eax, %r10d
+2:
+  mov -8(%r8,%r9,8), %r11
+  mov %r11, -8(%rdx,%r10,8)
+  dec %r9d
+  dec %r10d
+  jnz 2b
+  mov %r9w, TCM_CURRENT(%r8,%rdi,8)
+  COMMITTED \name
+  ret
+3:
+  xor %eax, %eax
+  ret
+  ON_ABORT \name, 1b, 3b
+  END_ROUTINE \name
+  .endm
+
+// uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void* const* in %rdx, uint32_t n %ecx)
+//
+// %eax is how many objects move, %r9 the slot of the next one, %r10 its place in `in`. The loop
+// ends with the new `current` in %r9.
+  .macro PUSH_BATCH name, id
+  BEGIN_ROUTINE \name
+  movzbl %dil, %edi
+  test %ecx, %ecx
+  jz 3f
+1:
+  START \name, %r8, %rax
+  FIND_SLAB \id, %r8, %r8d
+  movzwl TCM_CURRENT(%r8,%rdi,8), %r9d
+  movzwl TCM_END(%r8,%rdi,8), %eax
+  sub %r9d, %eax
+  jbe 3f
+  cmp %ecx, %eax
+  cmova %ecx, %eax
+  xor %r10d, %r10d
+2:
+  mov (%rdx,%r10,8), %r11
+  mov %r11, (%r8,%r9,8)
+  inc %r9d
+  inc %r10d
+  cmp %eax, %r10d
+  jb 2b
+  mov %r9w, TCM_CURRENT(%r8,%rdi,8)
+  COMMITTED \name
+  ret
+3:
+  xor %eax, %eax
+  ret
+  ON_ABORT \name, 1b, 3b
+  END_ROUTINE \name
+  .endm
+
+  ALLOCATE tcmalloc_allocate_by_mm_cid, TCM_AREA_MM_CID
+  DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
+  POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
+  PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
+  POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
+  PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
+
+  ALLOCATE tcmalloc_allocate_by_cpu_id, TCM_AREA_CPU_ID
+  DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
+  POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
+  PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID
+  POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
+  PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID
+
+  .section .note.GNU-stack, "", @progbits

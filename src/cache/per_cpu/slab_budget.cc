@@ -1,0 +1,118 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_cpu/slab_budget.h"
+
+#include <algorithm>
+#include <new>
+#include <type_traits>
+
+#include "base/check.h"
+#include "cache/per_cpu/slab_layout.h"
+#include "system/memory.h"
+
+namespace tcmalloc {
+namespace {
+
+static_assert(std::is_trivially_destructible_v<SlabBudget>);
+
+int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClasses[c].size; }
+
+}  // namespace
+
+uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least,
+                          SlabExcess* excess) {
+  misses_.store(misses() + 1, std::memory_order_relaxed);
+  SetMissed(c);
+  const uint32_t capacity = slab.capacity(c);
+  const uint32_t next =
+      capacity < batch ? std::clamp<uint32_t>(capacity * 2, 1, batch) : capacity + batch;
+  const uint32_t wanted = std::min<uint32_t>(std::max(next, least), kMaxSlots[c]);
+  if (wanted <= capacity) return capacity;
+  const int64_t missing = claimed() + Bytes(c, wanted - capacity) - limit();
+  if (missing > 0) StealFor(slab, c, missing, excess);
+  const int64_t room = std::max(limit() - claimed(), int64_t{0});
+  const auto fitting = static_cast<uint32_t>(room / kSizeClasses[c].size);
+  const uint32_t more = std::min(wanted - capacity, fitting);
+  if (more < wanted - capacity) short_of_room_.store(true, std::memory_order_relaxed);
+  slab.SetCapacity(c, capacity + more);
+  Claim(Bytes(c, more));
+  return capacity + more;
+}
+
+void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
+  const int64_t enough = claimed() - bytes;
+  // In the first round classes that missed get away; that they have to give in the second shows
+  // need.
+  for (size_t i = 0; i < 2 * kSizeClassCount && claimed() > enough; ++i) {
+    hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
+    if (hand_ == c || slab.capacity(hand_) == 0) continue;
+    if (Missed(hand_)) {
+      ClearMissed(hand_);
+      continue;
+    }
+    if (i >= kSizeClassCount) short_of_room_.store(true, std::memory_order_relaxed);
+    Shrink(slab, hand_, slab.capacity(hand_) / 2, excess);
+  }
+}
+
+void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess) {
+  Claim(-Bytes(c, slab.capacity(c) - capacity));
+  slab.SetCapacity(c, capacity);
+  const uint32_t objects = slab.CountObjects(c);
+  if (objects > capacity) excess->Note(c, objects - capacity);
+}
+
+void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const uint32_t capacity = slab.capacity(c);
+    const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
+    const bool used = Missed(c) || objects != objects_at_sweep_[c];
+    if (capacity > 0 && !used) Shrink(slab, c, capacity / 2, excess);
+    ClearMissed(c);
+    objects_at_sweep_[c] = objects;
+  }
+}
+
+void SlabBudget::Reset(CpuSlab& slab) {
+  for (size_t c = 1; c < kSizeClassCount; ++c) slab.SetCapacity(static_cast<uint8_t>(c), 0);
+  Claim(-claimed());
+}
+
+bool SlabBudget::WasIdle(const CpuSlab& slab) {
+  uint32_t objects = 0;
+  for (size_t c = 1; c < kSizeClassCount; ++c)
+    objects += slab.CountObjects(static_cast<uint8_t>(c));
+  const bool same_objects = objects_seen_.exchange(objects, std::memory_order_relaxed) == objects;
+  const uint32_t now = misses();
+  return misses_seen_.exchange(now, std::memory_order_relaxed) == now && same_objects;
+}
+
+void SlabBudget::TakeFrom(SlabBudget& other, bool idle) {
+  if (!short_of_room_.exchange(false, std::memory_order_relaxed)) return;
+  if (!idle && other.short_of_room_.load(std::memory_order_relaxed)) return;
+  if (limit() + kStep > 2 * first_limit_ || other.limit() < kStep) return;
+  other.limit_.fetch_sub(kStep, std::memory_order_relaxed);
+  limit_.fetch_add(kStep, std::memory_order_relaxed);
+}
+
+void SlabBudget::CheckInvariants(const CpuSlab& slab) const {
+  int64_t bytes = 0;
+  for (size_t c = 1; slab.state() != SlabState::kUnused && c < kSizeClassCount; ++c) {
+    bytes += Bytes(static_cast<uint8_t>(c), slab.capacity(static_cast<uint8_t>(c)));
+  }
+  TCMALLOC_CHECK_EQ(bytes, claimed());
+}
+
+bool SlabBudgets::Reserve(int count, size_t bytes_per_slab) {
+  void* memory = AllocateMetadata(static_cast<size_t>(count) * sizeof(SlabBudget));
+  if (memory == nullptr) return false;
+  budgets_ = static_cast<SlabBudget*>(memory);
+  for (int i = 0; i < count; ++i) {
+    new (budgets_ + i) SlabBudget(static_cast<int64_t>(bytes_per_slab));
+  }
+  count_ = count;
+  return true;
+}
+
+}  // namespace tcmalloc

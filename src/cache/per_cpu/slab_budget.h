@@ -1,0 +1,138 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How many bytes each slab may hold, and how many objects of each class.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_SLAB_BUDGET_H_
+#define TCMALLOC_CACHE_PER_CPU_SLAB_BUDGET_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/per_cpu/cpu_slab.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// Objects that classes hold beyond a capacity that was taken from them, for whoever has let go of
+// the slab's lock to take out.
+struct SlabExcess {
+  struct Entry {
+    uint32_t objects;
+    uint8_t size_class;
+  };
+
+  // Replaces what was noted for the class.
+  void Note(uint8_t size_class, uint32_t objects) {
+    uint32_t i = 0;
+    while (i < count && entries[i].size_class != size_class) ++i;
+    entries[i] = {objects, size_class};
+    count = std::max(count, i + 1);
+  }
+
+  Entry entries[kSizeClassCount];
+  uint32_t count = 0;
+};
+
+// Invariant: claimed == sum of capacity * size over the classes of the slab. It exceeds the limit
+// only after another slab took a part of that.
+//
+// A class begins with capacity 0, which doubles with each miss up to one batch, and then grows by a
+// batch with each. Where the limit leaves no room, classes that did not miss lately give up half.
+//
+// Guarded by the slab's lock, which every method with a slab requires; the others are thread safe.
+class SlabBudget {
+ public:
+  explicit SlabBudget(int64_t limit) : limit_(limit), first_limit_(limit) {}
+
+  // After a miss of class `c`: lets it hold more, at least `least` objects if the limit leaves room
+  // for them. Returns its capacity.
+  uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+
+  // Once every few misses.
+  bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
+  // Takes half of their capacity from classes that were not used since the last call.
+  void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Takes all capacity from all classes.
+  void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
+
+  // Whether there was no miss since the last call, and the slab holds as much as then. An estimate;
+  // needs no lock.
+  bool WasIdle(const CpuSlab& slab);
+  // Takes a part of `other`'s limit that it needs less: of an idle slab, or if only this one was
+  // short of room lately.
+  void TakeFrom(SlabBudget& other, bool idle);
+
+  void CheckInvariants(const CpuSlab& slab) const;
+
+  int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  int64_t claimed() const { return claimed_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kMissesPerSweep = 256;
+  static constexpr int64_t kStep = 64 << 10;
+
+  uint32_t misses() const { return misses_.load(std::memory_order_relaxed); }
+  void StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  void Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  void Claim(int64_t bytes) { claimed_.store(claimed() + bytes, std::memory_order_relaxed); }
+
+  bool Missed(uint8_t c) const { return (missed_[c / 64] >> (c % 64) & 1) != 0; }
+  void SetMissed(uint8_t c) { missed_[c / 64] |= uint64_t{1} << (c % 64); }
+  void ClearMissed(uint8_t c) { missed_[c / 64] &= ~(uint64_t{1} << (c % 64)); }
+
+  std::atomic<int64_t> limit_;
+  std::atomic<int64_t> claimed_{0};
+  std::atomic<uint32_t> misses_{0};
+  std::atomic<uint32_t> misses_seen_{0};  // by WasIdle
+  std::atomic<uint32_t> objects_seen_{0};
+  std::atomic<bool> short_of_room_{false};
+  const int64_t first_limit_;
+  uint8_t hand_ = 0;                                   // the class that gave up capacity last
+  uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
+  uint16_t objects_at_sweep_[kSizeClassCount] = {};
+};
+
+// The budgets of all slabs. Constant-initialised and trivially destructible.
+class SlabBudgets {
+ public:
+  constexpr SlabBudgets() = default;
+  SlabBudgets(const SlabBudgets&) = delete;
+  SlabBudgets& operator=(const SlabBudgets&) = delete;
+
+  // False if no memory can be had. May change errno.
+  [[nodiscard]] bool Reserve(int count, size_t bytes_per_slab);
+
+  SlabBudget& budget(int id) { return budgets_[id]; }
+
+  // Looks at one other slab that is in use, each in turn, and lets `id` take budget that it needs
+  // less. Returns the slab if it was idle, else -1. Thread safe.
+  // `slab_of(i)` is slab i.
+  template <typename F>
+  int VisitOther(int id, F slab_of) {
+    // Most ids that there may be are not in use: they are passed by, but for their budget.
+    for (int i = 0; i < count_; ++i) {
+      const uint32_t turn = next_.fetch_add(1, std::memory_order_relaxed);
+      const auto other = static_cast<int>(turn % static_cast<uint32_t>(count_));
+      if (other == id) continue;
+      const bool unused = budgets_[other].claimed() == 0;
+      const bool idle = unused || budgets_[other].WasIdle(slab_of(other));
+      budgets_[id].TakeFrom(budgets_[other], idle);
+      if (!unused) return idle ? other : -1;
+    }
+    return -1;
+  }
+
+ private:
+  SlabBudget* budgets_ = nullptr;
+  int count_ = 0;
+  std::atomic<uint32_t> next_{0};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_SLAB_BUDGET_H_

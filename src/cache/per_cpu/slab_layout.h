@@ -1,0 +1,110 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How a slab is laid out:
+//
+//     0               TCM_SLAB_CLASSES                                                 kSlabBytes
+//     | class headers | kClassBySize | slots of class n-1 | ... | slots of class 1 |            |
+//
+// A slot holds the address of a free object. Everything is counted in slots from the slab's start.
+// Large objects come first: they have few slots, which share pages with each other and the
+// headers. Memory that no class ever reached is never touched.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
+#define TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/per_cpu/sections_layout.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+inline constexpr size_t kSlabBytes = TCM_SLAB_BYTES;
+inline constexpr size_t kSlotBytes = sizeof(void*);
+// The sections compute the offset of a slab in 32 bits.
+inline constexpr size_t kMaxSlabs = (size_t{1} << 32) / kSlabBytes;
+
+inline constexpr uint32_t kFreeMark = TCM_FREE_MARK;
+
+// Of one size class in one slab. The objects are in the slots [begin, current); free may add to
+// them while current < end. The sections alone change `current` while the slab is open; everything
+// else is changed under the slab's lock. Not one access publishes anything: see CpuSlab.
+struct ClassHeader {
+  std::atomic<uint16_t> current;
+  std::atomic<uint16_t> begin;
+  std::atomic<uint16_t> end;
+  std::atomic<uint16_t> capacity;  // what end - begin is while the slab is open; sections ignore it
+};
+static_assert(sizeof(ClassHeader) == size_t{1} << TCM_CLASS_HEADER_SHIFT);
+static_assert(offsetof(ClassHeader, current) == TCM_CURRENT);
+static_assert(offsetof(ClassHeader, begin) == TCM_BEGIN);
+static_assert(offsetof(ClassHeader, end) == TCM_END);
+
+// `begin` of every class in a closed slab: no `current` is above it.
+inline constexpr uint16_t kClosedBegin = UINT16_MAX;
+
+namespace slab_layout_internal {
+
+// A class may hold kClassBytes, but at least two batches, so that one can be fetched or returned
+// without the next operation needing another. The most slots are no power of two, so that the first
+// slots of different classes fall into different sets of the processor's cache.
+inline constexpr size_t kClassBytes = size_t{256} << 10;
+inline constexpr size_t kMostSlots = 1000;
+
+consteval auto MakeMaxSlots() {
+  std::array<uint16_t, kSizeClassCount> slots{};
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    const SizeClassInfo& info = kSizeClasses[c];
+    slots[c] = static_cast<uint16_t>(
+        std::clamp<size_t>(kClassBytes / info.size, size_t{2} * info.batch, kMostSlots));
+  }
+  return slots;
+}
+
+inline constexpr size_t kFirstSlot =
+    (TCM_SLAB_CLASSES + kClassBySize.size() + kSlotBytes - 1) / kSlotBytes;
+
+consteval auto MakeBegins(const std::array<uint16_t, kSizeClassCount>& slots) {
+  std::array<uint16_t, kSizeClassCount> begins{};
+  auto next = static_cast<uint16_t>(kFirstSlot);
+  for (size_t c = kSizeClassCount - 1; c > 0; --c) {
+    begins[c] = next;
+    next = static_cast<uint16_t>(next + slots[c]);
+  }
+  return begins;
+}
+
+consteval size_t UsedSlots(const std::array<uint16_t, kSizeClassCount>& slots) {
+  size_t used = kFirstSlot;
+  for (const uint16_t n : slots) used += n;
+  return used;
+}
+
+}  // namespace slab_layout_internal
+
+// The most objects of a class that a slab can hold, and its first slot. Class 0 has none.
+inline constexpr std::array<uint16_t, kSizeClassCount> kMaxSlots =
+    slab_layout_internal::MakeMaxSlots();
+inline constexpr std::array<uint16_t, kSizeClassCount> kSlabBegin =
+    slab_layout_internal::MakeBegins(kMaxSlots);
+
+// Every index fits its 16 bits, with kClosedBegin above all of them, and a slab is no larger than
+// it has to be.
+static_assert(slab_layout_internal::UsedSlots(kMaxSlots) < kClosedBegin);
+static_assert(slab_layout_internal::UsedSlots(kMaxSlots) * kSlotBytes <= kSlabBytes);
+static_assert(slab_layout_internal::UsedSlots(kMaxSlots) * kSlotBytes > kSlabBytes / 2);
+static_assert(kSizeClassCount * sizeof(ClassHeader) <= TCM_SLAB_CLASSES);
+static_assert(kSlabBegin[0] == 0 && kMaxSlots[0] == 0);
+
+static_assert(kClassBySize.size() == TCM_CLASS_BY_SIZE_ENTRIES);
+#ifdef TCMALLOC_PAGE_SHIFT
+static_assert(kPageShift == TCMALLOC_PAGE_SHIFT);
+#endif
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_

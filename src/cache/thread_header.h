@@ -1,0 +1,88 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What malloc and free look at first in the running thread, whatever its front end.
+
+#ifndef TCMALLOC_CACHE_THREAD_HEADER_H_
+#define TCMALLOC_CACHE_THREAD_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "cache/event_clock.h"
+#include "pages/free_link.h"
+#include "size_class/size_classes.h"
+#include "system/rseq.h"
+
+namespace tcmalloc {
+
+struct FastLists;
+
+// What an entry point does where the fast paths do not serve it.
+using AllocateSlowPath = void* (*)(size_t size);
+using DeallocateSlowPath = void (*)(void* object);
+
+// The fast paths of threads whose objects do not lie in lists of their own.
+using AllocateElsewhere = void* (*)(size_t size, FastLists* thread, AllocateSlowPath slow);
+using DeallocateElsewhere = void (*)(void* object, FastLists* thread, ObjectReference reference,
+                                     DeallocateSlowPath slow);
+
+// Those of a thread that nothing may serve but the slow paths.
+inline void* AllocateClosed(size_t size, FastLists*, AllocateSlowPath slow) { return slow(size); }
+inline void DeallocateClosed(void* object, FastLists*, ObjectReference, DeallocateSlowPath slow) {
+  slow(object);
+}
+
+// `function`, read after `argument` is ready: then gcc jumps to where it lies in memory, which
+// takes an instruction less than to load it first.
+template <typename Argument, typename Function>
+TCMALLOC_ALWAYS_INLINE Function LoadedLast(Argument& argument, Function& function) {
+  asm volatile("" : "+r"(argument), "+m"(function));
+  return function;
+}
+
+// One cache line that every operation reads, and one for what lies elsewhere. The assembly of
+// cache/per_cpu knows the offsets.
+struct alignas(64) ThreadHeader {
+  // The lists serve sizes below `size_limit` and references below `address_limit`; a thread without
+  // lists, or with closed ones, has limits that admit nothing.
+  size_t size_limit = 0;
+  int64_t address_limit = INT64_MIN;
+  // LinkCodec::limit. One value twice, for a comparison with memory is one instruction less than a
+  // load and two comparisons.
+  int64_t link_limit = INT64_MIN;
+  uint64_t codec_inverse = 1;
+  uint64_t codec_key = 1;
+  uintptr_t classes = 0;  // of the page map's window, moved so that references index it
+  EventClock clock;
+
+  AllocateElsewhere allocate = AllocateClosed;
+  DeallocateElsewhere deallocate = DeallocateClosed;
+  RseqArea* rseq_area = nullptr;
+  char* slabs = nullptr;
+  uint32_t aborts = 0;  // of sections of this thread
+
+  // The record of the front end that the thread had before, and may have again: a fast path that a
+  // signal interrupted may still use it.
+  FastLists* other = nullptr;
+};
+
+// The lists of a thread, before its header. The heads come first: gcc spends an instruction more on
+// each access to an array that does not begin where its object does. A thread without lists has a
+// header alone, and is referred to as if the lists were there.
+struct FastLists {
+  ObjectReference heads[kSizeClassCount] = {};
+  int16_t room[kSizeClassCount] = {};
+  ThreadHeader header;
+};
+static_assert(offsetof(FastLists, header) == 1024, "the assembly of cache/per_cpu counts on it");
+
+// The header of a thread without lists, as it is referred to.
+inline FastLists* AsIfWithLists(ThreadHeader* header) {
+  return reinterpret_cast<FastLists*>(reinterpret_cast<char*>(header) -
+                                      offsetof(FastLists, header));
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_THREAD_HEADER_H_

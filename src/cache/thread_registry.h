@@ -1,0 +1,90 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What threads own of the front end: made, listed and recycled.
+
+#ifndef TCMALLOC_CACHE_THREAD_REGISTRY_H_
+#define TCMALLOC_CACHE_THREAD_REGISTRY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "base/spin_lock.h"
+#include "pages/metadata_arena.h"
+
+namespace tcmalloc {
+
+// What threads allocated, by the clocks of living and ended ones.
+struct AllocationTotals {
+  uint64_t bytes = 0;
+  uint64_t allocations = 0;  // estimated
+
+  template <typename Clock>
+  void Add(const Clock& clock) {
+    bytes += clock.allocated_bytes();
+    allocations += clock.allocations();
+  }
+};
+
+// Records of T, a ListNode with clock(), one for each thread. Thread safe.
+template <typename T>
+class ThreadRegistry {
+ public:
+  constexpr explicit ThreadRegistry(MetadataArena& arena) : pool_(arena) {}
+
+  // A record that is not listed yet, or null if no memory can be had.
+  T* New() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return pool_.New();
+  }
+
+  void List(T* record) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    living_.PushBack(record);
+    ++count_;
+  }
+
+  // Takes back a record that is listed.
+  void Delete(T* record) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    living_.Remove(record);
+    --count_;
+    ended_.Add(record->clock());
+    pool_.Delete(record);
+  }
+
+  size_t count() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return count_;
+  }
+
+  // An estimate while other threads run.
+  AllocationTotals totals() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    AllocationTotals totals = ended_;
+    for (T* record = living_.front(); record != nullptr; record = living_.next(record)) {
+      totals.Add(record->clock());
+    }
+    return totals;
+  }
+
+  // Calls f(const T&) under the lock.
+  template <typename F>
+  void ForEach(F f) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    for (T* record = living_.front(); record != nullptr; record = living_.next(record)) f(*record);
+  }
+
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  SpinLock lock_{LockRank::kThreadCaches};
+  MetadataPool<T> pool_ TCMALLOC_GUARDED_BY(lock_);
+  IntrusiveList<T> living_ TCMALLOC_GUARDED_BY(lock_);
+  size_t count_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  AllocationTotals ended_ TCMALLOC_GUARDED_BY(lock_);
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_THREAD_REGISTRY_H_

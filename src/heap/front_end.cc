@@ -1,0 +1,49 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/front_end.h"
+
+#include <cerrno>
+
+#include "system/topology.h"
+
+namespace tcmalloc {
+
+bool FrontEndChoice::Calls(int threads) {
+  if (option_ != FrontEndOption::kAuto) return option_ == FrontEndOption::kPerCpu;
+  int many = many_threads_.load(std::memory_order_relaxed);
+  if (many == 0) {
+    const int saved_errno = errno;
+    many = kManyThreads * UsableCpus();
+    errno = saved_errno;
+    many_threads_.store(many, std::memory_order_relaxed);
+  }
+  return threads > many;
+}
+
+bool FrontEndChoice::NoteEnd() {
+  const int threads = threads_.fetch_sub(1, std::memory_order_relaxed) - 1;
+  if (option_ != FrontEndOption::kAuto || wanted() != FrontEnd::kPerCpu) return false;
+  if (threads > many_threads_.load(std::memory_order_relaxed) / 2) return false;
+  return wanted_.exchange(FrontEnd::kPerThread, std::memory_order_relaxed) == FrontEnd::kPerCpu;
+}
+
+void FrontEndChoice::Describe(const RseqSupport& support, Message& message) const {
+  const bool per_cpu = wanted() == FrontEnd::kPerCpu;
+  message << (per_cpu ? "per CPU" : "per thread");
+  if (option_ == FrontEndOption::kAuto) message << ", chosen by the number of threads";
+  switch (state_.load(std::memory_order_acquire)) {
+    case State::kStarted:
+      message << "; CPUs by " << (support.ids == CpuIds::kMmCid ? "mm_cid" : "cpu_id");
+      if (support.own_registration) message << ", own registration of rseq";
+      return;
+    case State::kUnavailable:
+      message << "; not per CPU: ";
+      message << (support.state == RseqState::kUsable ? "no memory for the caches"
+                                                      : RseqStateName(support.state));
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace tcmalloc

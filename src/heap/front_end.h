@@ -1,0 +1,76 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The choice between private caches and those of CPUs.
+
+#ifndef TCMALLOC_HEAP_FRONT_END_H_
+#define TCMALLOC_HEAP_FRONT_END_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/message.h"
+#include "options/options.h"
+#include "system/rseq.h"
+
+namespace tcmalloc {
+
+enum class FrontEnd : uint8_t { kPerThread, kPerCpu };
+
+// Decides, and alone decides, which front end threads should have. Threads follow when they next
+// enter a slow path: nobody is stopped, and both front ends may be in use at once.
+//
+// `auto` begins per thread. Once more threads are alive than kManyThreads for each usable CPU,
+// private caches cost more memory than they save time, and it turns to per CPU; when few are left,
+// it turns back. docs/decisions/0009-choice-of-the-front-end.md has the measurements. Thread safe.
+class FrontEndChoice {
+ public:
+  constexpr FrontEndChoice() = default;
+
+  void Configure(FrontEndOption option) { option_ = option; }
+
+  FrontEnd wanted() const { return wanted_.load(std::memory_order_relaxed); }
+
+  // Note threads that start and end, and return whether the choice turned. `start_per_cpu()` is
+  // called at most once, when caches of CPUs are first wanted: it detects what the kernel supports,
+  // makes them, and tells whether they can be had.
+  template <typename F>
+  void NoteStart(F start_per_cpu) {
+    const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return;
+    if (state_.load(std::memory_order_relaxed) == State::kUntried && Try()) {
+      state_.store(start_per_cpu() ? State::kStarted : State::kUnavailable,
+                   std::memory_order_release);
+    }
+    // Acquire pairs with the release above: whoever goes by the choice finds the caches made.
+    if (state_.load(std::memory_order_acquire) != State::kStarted) return;
+    wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
+  }
+  // True if the caches of CPUs are not wanted any longer.
+  bool NoteEnd();
+
+  // Appends which front end is wanted, and why not the other one if that was tried in vain.
+  // `support` is what start_per_cpu found.
+  void Describe(const RseqSupport& support, Message& message) const;
+
+ private:
+  static constexpr int kManyThreads = 4;  // for each CPU
+
+  enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
+
+  // Whether so many threads call for caches of CPUs.
+  bool Calls(int threads);
+  bool Try() {
+    State untried = State::kUntried;
+    return state_.compare_exchange_strong(untried, State::kTrying, std::memory_order_relaxed);
+  }
+
+  FrontEndOption option_ = FrontEndOption::kAuto;
+  std::atomic<FrontEnd> wanted_{FrontEnd::kPerThread};
+  std::atomic<State> state_{State::kUntried};
+  std::atomic<int> threads_{0};
+  std::atomic<int> many_threads_{0};  // 0 until it is known
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_FRONT_END_H_

@@ -1,0 +1,87 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Restartable sequences: whether they can be relied upon here, and the running thread's area.
+//
+// docs/subsystems/rseq.md tells what each kernel and each libc changes.
+
+#ifndef TCMALLOC_SYSTEM_RSEQ_H_
+#define TCMALLOC_SYSTEM_RSEQ_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc {
+
+// What the kernel shares with one thread, as it lays it out. The kernel alone writes the fields,
+// except for rseq_cs, which only the thread itself sets: newer kernels kill a process that writes
+// another one.
+struct alignas(32) RseqArea {
+  uint32_t cpu_id_start = 0;
+  uint32_t cpu_id = 0;  // negative as a signed number where libc's registration failed
+  uint64_t rseq_cs = 0;
+  uint32_t flags = 0;
+  uint32_t node_id = 0;
+  uint32_t mm_cid = 0;
+  uint32_t padding = 0;
+};
+static_assert(sizeof(RseqArea) == 32);
+static_assert(offsetof(RseqArea, cpu_id) == 4 && offsetof(RseqArea, rseq_cs) == 8 &&
+              offsetof(RseqArea, mm_cid) == 24);
+
+// Stands before every abort handler. The value is libc's, so that sections work on its registration
+// too; as an instruction it is an undefined one.
+#if defined(__x86_64__)
+inline constexpr uint32_t kRseqSignature = 0x53053053;
+#elif defined(__aarch64__)
+inline constexpr uint32_t kRseqSignature = 0xd428bc00;
+#endif
+
+// Which field of the area numbers the caches.
+enum class CpuIds : uint8_t {
+  kMmCid,  // concurrency ids: as few as threads run at once, no more than usable CPUs
+  kCpuId,
+};
+
+enum class RseqState : uint8_t {
+  kUsable,
+  kNoKernelSupport,
+  kForbidden,  // refused to this process, or taken by a library that registered an area of its own
+  kSelfTestFailed,  // did not abort a section, or the test could not run
+  kNoMembarrier,
+  kBadIds,
+};
+
+struct RseqSupport {
+  RseqState state = RseqState::kNoKernelSupport;
+  CpuIds ids = CpuIds::kCpuId;
+  bool own_registration = false;  // libc has none
+  int id_count = 1;               // ids are below this; they may have gaps
+};
+
+// Finds out, for the whole process; for the caller to keep. Makes a child process for the test of
+// the kernel and waits for it, with this thread's signals blocked meanwhile. Registers the process
+// for FenceRseq and, where libc has not, the running thread. Does not allocate; keeps errno.
+RseqSupport DetectRseq();
+
+// One phrase for reports.
+const char* RseqStateName(RseqState state);
+
+// The running thread's area, registered with the kernel; with an own registration, this is where
+// the thread registers. Null where the thread has none: it was refused, or thread-local storage is
+// not there yet, early in the start of the process; only then may a later call find one. Keeps
+// errno. Async-signal-safe.
+//
+// Not for a child that shares its parent's memory (vfork): there the parent's area is found, which
+// the kernel no longer updates, and no section is ever aborted.
+RseqArea* CurrentRseqArea();
+
+// Aborts the section that any thread of the process is in, on CPU number `cpu` (not a concurrency
+// id) or, if that is negative, on all; whoever is not in a section has by then done everything that
+// comes before in program order, and sees everything that the caller did. False where the kernel
+// refuses; never after DetectRseq said kUsable, unless the process was restricted since. Keeps
+// errno.
+bool FenceRseq(int cpu);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_RSEQ_H_

@@ -1,0 +1,548 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/per_cpu/slab_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "cache/per_cpu/cpu_slabs.h"
+#include "unit/cache/per_cpu/test_slabs.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr int64_t kKiB = 1024;
+constexpr uint8_t k64 = kClassBySize[64];
+constexpr uint8_t k512 = kClassBySize[512];
+constexpr uint8_t k1024 = kClassBySize[1024];
+constexpr uint8_t kLargest = SizeClassFor(kMaxSmallSize);
+constexpr uint32_t kBatch = 32;
+
+// A slab with its budget, and a thread that fills it.
+class Slab {
+ public:
+  explicit Slab(int64_t limit) : budget(limit) {
+    TestFence::Reset();
+    TestFence::real = false;
+    EXPECT_TRUE(slabs_.Reserve(1, CpuIds::kCpuId, TestFence::Call));
+    thread_.emplace(slabs_, window_, CpuIds::kCpuId, &area_);
+    SpinLockHolder holder(slab().lock());
+    EXPECT_TRUE(slab().Initialize());
+  }
+  ~Slab() {
+    CheckInvariants();
+    TestFence::Reset();
+  }
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+
+  CpuSlab& slab() { return slabs_.slab(0); }
+  uint32_t capacity(uint8_t c) { return slab().capacity(c); }
+
+  uint32_t Grow(uint8_t c, uint32_t least = 1, uint32_t batch = kBatch) {
+    SpinLockHolder holder(slab().lock());
+    excess.count = 0;
+    return budget.Grow(slab(), c, batch, least, &excess);
+  }
+  void ShrinkUnused() {
+    SpinLockHolder holder(slab().lock());
+    excess.count = 0;
+    budget.ShrinkUnused(slab(), &excess);
+  }
+  void Reset() {
+    SpinLockHolder holder(slab().lock());
+    budget.Reset(slab());
+  }
+  void GrowTo(uint8_t c, uint32_t capacity) { EXPECT_EQ(Grow(c, capacity, 1), capacity); }
+
+  // Puts as many objects as there is room for into the slab; they are none that anybody may use.
+  void Fill(uint8_t c) {
+    std::vector<void*> objects(kMaxSlots[c], &objects);
+    thread_->PushBatch(c, objects.data(), kMaxSlots[c]);
+    EXPECT_EQ(slab().CountObjects(c), capacity(c));
+  }
+  void TakeOut(uint8_t c, uint32_t count) {
+    std::vector<void*> objects(count);
+    EXPECT_EQ(thread_->PopBatch(c, objects.data(), count), count);
+  }
+
+  // What is to be taken out of each class.
+  std::map<uint8_t, uint32_t> Excess() const {
+    std::map<uint8_t, uint32_t> objects;
+    for (uint32_t i = 0; i < excess.count; ++i) {
+      objects[excess.entries[i].size_class] += excess.entries[i].objects;
+    }
+    return objects;
+  }
+
+  void CheckInvariants() {
+    SpinLockHolder holder(slab().lock());
+    slab().CheckInvariants();
+    budget.CheckInvariants(slab());
+  }
+
+  SlabBudget budget;
+  SlabExcess excess;
+
+ private:
+  CpuSlabs slabs_;
+  FakeWindow window_;
+  RseqArea area_;
+  std::optional<SlabThread> thread_;
+};
+
+using Objects = std::map<uint8_t, uint32_t>;
+
+TEST(SlabBudgetTest, StartsSlowly) {
+  Slab slab(1 << 20);
+  uint32_t capacity = 0;
+  for (uint32_t expected : {1, 2, 4, 8, 16, 32, 64, 96, 128}) {
+    capacity = slab.Grow(k64);
+    EXPECT_EQ(capacity, expected);
+    EXPECT_EQ(slab.capacity(k64), expected);
+    EXPECT_EQ(slab.budget.claimed(), 64 * expected);
+  }
+  EXPECT_EQ(slab.excess.count, 0u);
+}
+
+TEST(SlabBudgetTest, TheDoublingStopsAtABatch) {
+  Slab slab(1 << 20);
+  for (uint32_t expected : {1, 2, 3, 6, 9}) EXPECT_EQ(slab.Grow(k64, 1, 3), expected);
+}
+
+TEST(SlabBudgetTest, GrowsAtOnceToWhatIsNeeded) {
+  Slab slab(1 << 20);
+  EXPECT_EQ(slab.Grow(k64, 100), 100u);
+  EXPECT_EQ(slab.Grow(k64, 50), 132u) << "which is less than a batch more";
+}
+
+TEST(SlabBudgetTest, NoClassGrowsBeyondItsSlots) {
+  Slab slab(int64_t{64} << 20);
+  EXPECT_EQ(slab.Grow(k64, 1'000'000), kMaxSlots[k64]);
+  EXPECT_EQ(slab.Grow(k64), kMaxSlots[k64]);
+  EXPECT_EQ(slab.budget.claimed(), 64 * kMaxSlots[k64]);
+}
+
+TEST(SlabBudgetTest, TheLimitHolds) {
+  Slab slab(1000);
+  EXPECT_EQ(slab.Grow(k64, 10), 10u);
+  EXPECT_EQ(slab.Grow(k64, 20), 15u) << "what fits";
+  EXPECT_EQ(slab.Grow(k64, 20), 15u);
+  EXPECT_EQ(slab.excess.count, 0u) << "a class takes nothing from itself";
+  EXPECT_EQ(slab.Grow(kLargest), 0u);
+  EXPECT_LE(slab.budget.claimed(), 1000);
+}
+
+TEST(SlabBudgetTest, WhatMissedLatelyKeepsItsCapacity) {
+  Slab slab(96 * kKiB);
+  slab.GrowTo(k64, 512);   // 32 KiB
+  slab.GrowTo(k512, 64);   // 32 KiB
+  slab.GrowTo(k1024, 16);  // 16 KiB
+  slab.ShrinkUnused();     // all three missed, which is forgotten now
+  slab.GrowTo(k64, 513);
+  EXPECT_EQ(slab.Grow(k1024, 40), 40u);
+  EXPECT_EQ(slab.capacity(k64), 513u);
+  EXPECT_EQ(slab.capacity(k512), 32u);
+}
+
+TEST(SlabBudgetTest, WhereAllMissedAllGiveUp) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  EXPECT_EQ(slab.Grow(k1024, 32), 32u);
+  EXPECT_EQ(slab.capacity(k64), 256u);
+  EXPECT_EQ(slab.capacity(k512), 32u);
+}
+
+TEST(SlabBudgetTest, ChancesAreUsedUp) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  EXPECT_EQ(slab.Grow(k1024, 16), 16u);
+  // Both chances are gone. The class behind the hand gives next, and one is enough.
+  EXPECT_EQ(slab.capacity(k64) + slab.capacity(k512) * 8, 512u + 512 - 256);
+  EXPECT_EQ(slab.Grow(k1024, 32), 32u);
+  EXPECT_EQ(slab.capacity(k64), 256u);
+  EXPECT_EQ(slab.capacity(k512), 32u);
+}
+
+TEST(SlabBudgetTest, NoMoreIsTakenThanIsNeeded) {
+  Slab slab(64 * kKiB);
+  for (uint8_t c : {k64, k512, k1024}) slab.GrowTo(c, 20 * kKiB / kSizeClasses[c].size);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.Grow(kClassBySize[256], 20), 20u);
+  int halves = 0;
+  for (uint8_t c : {k64, k512, k1024}) {
+    if (slab.capacity(c) < 20 * kKiB / kSizeClasses[c].size) ++halves;
+  }
+  EXPECT_EQ(halves, 1);
+}
+
+TEST(SlabBudgetTest, ObjectsBeyondTheCapacityAreReported) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  slab.Fill(k64);
+  slab.Fill(k512);
+  slab.TakeOut(k512, 20);
+  EXPECT_EQ(slab.Grow(k1024, 32), 32u);
+  EXPECT_EQ(slab.Excess(), (Objects{{k64, 256}, {k512, 12}}));
+}
+
+TEST(SlabBudgetTest, ObjectsBeyondACapacityThatWasTakenTwiceAreReportedOnce) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.Fill(k64);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.Grow(k1024, 56), 56u);
+  EXPECT_EQ(slab.capacity(k64), 128u);
+  EXPECT_EQ(slab.Excess(), (Objects{{k64, 512 - 128}}));
+}
+
+TEST(SlabBudgetTest, WhatIsNotUsedShrinks) {
+  Slab slab(1 << 20);
+  slab.GrowTo(k64, 100);
+  slab.GrowTo(k512, 100);
+  slab.Fill(k64);
+  slab.Fill(k512);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.capacity(k64), 100u) << "it missed";
+  slab.TakeOut(k64, 1);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.capacity(k64), 100u) << "it served";
+  EXPECT_EQ(slab.capacity(k512), 50u);
+  EXPECT_EQ(slab.Excess(), (Objects{{k512, 50}}));
+  slab.TakeOut(k512, 50);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.capacity(k64), 50u);
+  EXPECT_EQ(slab.capacity(k512), 50u);
+  for (int i = 0; i < 7; ++i) slab.ShrinkUnused();
+  EXPECT_EQ(slab.capacity(k64), 0u);
+  EXPECT_EQ(slab.capacity(k512), 0u);
+  EXPECT_EQ(slab.budget.claimed(), 0);
+}
+
+TEST(SlabBudgetTest, ResetTakesEverything) {
+  Slab slab(1 << 20);
+  for (size_t c = 1; c < kSizeClassCount; ++c) slab.Grow(static_cast<uint8_t>(c));
+  EXPECT_GT(slab.budget.claimed(), 0);
+  slab.Reset();
+  EXPECT_EQ(slab.budget.claimed(), 0);
+  for (size_t c = 1; c < kSizeClassCount; ++c)
+    EXPECT_EQ(slab.capacity(static_cast<uint8_t>(c)), 0u);
+  EXPECT_EQ(slab.Grow(k64), 1u);
+}
+
+TEST(SlabBudgetTest, SweepsAreDueEveryFewMisses) {
+  Slab slab(1 << 20);
+  std::vector<int> due;
+  for (int i = 1; i <= 1024; ++i) {
+    slab.Grow(k64);
+    if (slab.budget.SweepIsDue()) due.push_back(i);
+  }
+  ASSERT_GE(due.size(), 2u);
+  for (size_t i = 1; i < due.size(); ++i) EXPECT_EQ(due[i] - due[i - 1], due[0]);
+}
+
+TEST(SlabBudgetTest, IdleWithoutMisses) {
+  Slab slab(1 << 20);
+  EXPECT_TRUE(slab.budget.WasIdle(slab.slab()));
+  slab.Grow(k64);
+  EXPECT_FALSE(slab.budget.WasIdle(slab.slab()));
+  EXPECT_TRUE(slab.budget.WasIdle(slab.slab()));
+}
+
+// Two slabs with the same limit, of which the first may take from the second.
+class TakeFromTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kLimit = 256 * kKiB;
+  static constexpr int64_t kStep = 64 * kKiB;
+
+  static void RunShort(Slab& slab) {
+    slab.Grow(k1024, kMaxSlots[k1024]);
+    slab.Grow(k512, kMaxSlots[k512]);
+    slab.Grow(kLargest, kMaxSlots[kLargest]);
+  }
+  void Take(bool idle) { rich_.budget.TakeFrom(poor_.budget, idle); }
+  void ExpectLimits(int64_t rich, int64_t poor) {
+    EXPECT_EQ(rich_.budget.limit(), rich);
+    EXPECT_EQ(poor_.budget.limit(), poor);
+  }
+
+  Slab rich_{kLimit};
+  Slab poor_{kLimit};
+};
+
+TEST_F(TakeFromTest, NothingWithoutNeed) {
+  Take(true);
+  Take(false);
+  rich_.Grow(k64);
+  Take(true);
+  ExpectLimits(kLimit, kLimit);
+}
+
+TEST_F(TakeFromTest, AStepOfWhatIsIdle) {
+  RunShort(rich_);
+  RunShort(poor_);
+  Take(true);
+  ExpectLimits(kLimit + kStep, kLimit - kStep);
+  Take(true);
+  ExpectLimits(kLimit + kStep, kLimit - kStep);
+  RunShort(rich_);
+  Take(true);
+  ExpectLimits(kLimit + 2 * kStep, kLimit - 2 * kStep);
+}
+
+TEST_F(TakeFromTest, AStepOfWhatHasRoom) {
+  RunShort(rich_);
+  poor_.Grow(k64);
+  Take(false);
+  ExpectLimits(kLimit + kStep, kLimit - kStep);
+}
+
+// A slab whose classes take from each other what all of them need is short as well.
+TEST_F(TakeFromTest, WhereClassesThatMissedGiveUpThereIsNeed) {
+  for (uint8_t c : {k1024, k512, k64}) rich_.Grow(c, 120 * kKiB / kSizeClasses[c].size);
+  EXPECT_LT(rich_.capacity(k512), 240u) << "what was needed was taken from another class";
+  Take(true);
+  ExpectLimits(kLimit + kStep, kLimit - kStep);
+}
+
+TEST_F(TakeFromTest, NothingOfWhatIsShortToo) {
+  RunShort(rich_);
+  RunShort(poor_);
+  Take(false);
+  ExpectLimits(kLimit, kLimit);
+}
+
+TEST_F(TakeFromTest, UpToTwiceTheFirstLimit) {
+  Slab larger(4 * kLimit);
+  for (int i = 0; i < 10; ++i) {
+    RunShort(rich_);
+    rich_.budget.TakeFrom(larger.budget, true);
+  }
+  EXPECT_EQ(rich_.budget.limit(), 2 * kLimit);
+  EXPECT_EQ(larger.budget.limit(), 3 * kLimit);
+}
+
+TEST_F(TakeFromTest, UntilNothingIsLeft) {
+  for (int i = 0; i < 10; ++i) {
+    RunShort(rich_);
+    Take(true);
+  }
+  ExpectLimits(2 * kLimit, 0);
+}
+
+TEST_F(TakeFromTest, NothingOfLessThanAStep) {
+  Slab small(kStep - 1);
+  for (int i = 0; i < 10; ++i) {
+    RunShort(rich_);
+    rich_.budget.TakeFrom(small.budget, true);
+  }
+  EXPECT_EQ(small.budget.limit(), kStep - 1);
+  EXPECT_EQ(rich_.budget.limit(), kLimit);
+}
+
+TEST_F(TakeFromTest, TheNextMissMakesUpForWhatWasTaken) {
+  RunShort(rich_);
+  poor_.GrowTo(k1024, 120);
+  poor_.GrowTo(k512, 240);
+  poor_.Grow(k64, 200);
+  Take(false);
+  const int64_t limit = poor_.budget.limit();
+  EXPECT_LT(limit, poor_.budget.claimed());
+  poor_.Grow(k64, 1);
+  EXPECT_LE(poor_.budget.claimed(), limit);
+  EXPECT_GE(poor_.capacity(k64), 200u);
+}
+
+TEST(SlabBudgetDeathTest, ACapacityThatNobodyClaimed) {
+  EXPECT_DEATH(
+      {
+        Slab slab(1 << 20);
+        {
+          SpinLockHolder holder(slab.slab().lock());
+          slab.slab().SetCapacity(k64, 1);
+        }
+        slab.CheckInvariants();
+      },
+      "64");
+}
+
+// Slabs of which slab 2 visits the others.
+class SlabBudgetsTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kSlabs = 4;
+  static constexpr int kVisitor = 2;
+  using Ids = std::multiset<int>;
+
+  void SetUp() override { ASSERT_TRUE(budgets_.Reserve(kSlabs, kLimit)); }
+  void TearDown() override {
+    for (size_t i = 0; i < kSlabs; ++i) Reset(i);
+  }
+
+  SlabBudget& budget(size_t i) { return budgets_.budget(static_cast<int>(i)); }
+  void Miss(size_t i, uint32_t least = 1) {
+    SpinLockHolder holder(slabs_[i].slab().lock());
+    slabs_[i].excess.count = 0;
+    budget(i).Grow(slabs_[i].slab(), k64, kBatch, least, &slabs_[i].excess);
+  }
+  void Reset(size_t i) {
+    SpinLockHolder holder(slabs_[i].slab().lock());
+    budget(i).Reset(slabs_[i].slab());
+  }
+  int VisitOther() {
+    return budgets_.VisitOther(kVisitor, [this](int i) -> const CpuSlab& {
+      return slabs_[static_cast<size_t>(i)].slab();
+    });
+  }
+  // What so many visits found.
+  Ids Visit(int count) {
+    Ids found;
+    for (int i = 0; i < count; ++i) found.insert(VisitOther());
+    return found;
+  }
+
+  static constexpr int64_t kLimit = 32 * kKiB;
+
+  SlabBudgets budgets_;
+  std::array<Slab, kSlabs> slabs_ = {Slab(0), Slab(0), Slab(0), Slab(0)};
+};
+
+TEST_F(SlabBudgetsTest, AllBeginWithTheSameLimit) {
+  for (size_t i = 0; i < kSlabs; ++i) EXPECT_EQ(budget(i).limit(), kLimit);
+}
+
+TEST_F(SlabBudgetsTest, SlabsThatHoldNothingAreNotVisited) {
+  EXPECT_EQ(Visit(3), (Ids{-1, -1, -1}));
+  Miss(0);
+  EXPECT_EQ(Visit(1), Ids{-1}) << "not idle";
+  EXPECT_EQ(Visit(3), (Ids{0, 0, 0}));
+  Reset(0);
+  EXPECT_EQ(Visit(3), (Ids{-1, -1, -1}));
+}
+
+TEST_F(SlabBudgetsTest, TheOthersAreVisitedInTurn) {
+  for (size_t i = 0; i < kSlabs; ++i) Miss(i);
+  EXPECT_EQ(Visit(3), (Ids{-1, -1, -1})) << "not idle";
+  Miss(3);
+  EXPECT_EQ(Visit(3), (Ids{-1, 0, 1}));
+  EXPECT_EQ(Visit(3), (Ids{0, 1, 3}));
+}
+
+// Random calls, whose effects must be those that the description allows.
+class RandomBudgetTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  static constexpr std::array<uint8_t, 5> kClasses = {kClassBySize[8], k64, k512, k1024, kLargest};
+  using Capacities = std::array<uint32_t, kClasses.size()>;
+
+  Capacities Read() {
+    Capacities capacities;
+    for (size_t i = 0; i < kClasses.size(); ++i) capacities[i] = slab_.capacity(kClasses[i]);
+    return capacities;
+  }
+  static int64_t Bytes(const Capacities& capacities) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < kClasses.size(); ++i) {
+      bytes += int64_t{capacities[i]} * kSizeClasses[kClasses[i]].size;
+    }
+    return bytes;
+  }
+
+  void Grow(size_t k, uint32_t least) {
+    const Capacities before = Read();
+    const uint8_t c = kClasses[k];
+    const uint32_t batch = kSizeClasses[c].batch;
+    const uint32_t step =
+        before[k] < batch ? std::clamp(before[k] * 2, 1u, batch) : before[k] + batch;
+    const uint32_t wanted = std::min<uint32_t>(std::max(step, least), kMaxSlots[c]);
+    const uint32_t capacity = slab_.Grow(c, least, batch);
+    ASSERT_EQ(capacity, slab_.capacity(c));
+    const Capacities after = Read();
+    ASSERT_GE(after[k], before[k]);
+    ASSERT_LE(after[k], std::max(wanted, before[k]));
+    Capacities needed = before;
+    needed[k] = std::max(wanted, before[k]);
+    const bool fits = Bytes(needed) <= slab_.budget.limit() || wanted <= before[k];
+    for (size_t i = 0; i < kClasses.size(); ++i) {
+      if (i == k) continue;
+      ASSERT_LE(after[i], before[i]);
+      if (fits) {
+        ASSERT_EQ(after[i], before[i]) << "nobody had to give";
+      }
+      if (after[k] < wanted && before[i] > 0) {
+        ASSERT_LT(after[i], before[i]) << "refused while others kept theirs";
+      }
+    }
+    if (wanted > before[k]) {
+      ASSERT_LE(Bytes(after), std::max(slab_.budget.limit(), Bytes(before)));
+    }
+    ExpectExcess(before, after);
+  }
+
+  void ShrinkUnused() {
+    const Capacities before = Read();
+    slab_.ShrinkUnused();
+    const Capacities after = Read();
+    for (size_t i = 0; i < kClasses.size(); ++i) {
+      ASSERT_TRUE(after[i] == before[i] || after[i] == before[i] / 2);
+    }
+    ExpectExcess(before, after);
+  }
+
+  // Takes the excess out: of the classes that lost capacity, no more than that remains.
+  void ExpectExcess(const Capacities& before, const Capacities& after) {
+    const Objects excess = slab_.Excess();
+    for (size_t i = 0; i < kClasses.size(); ++i) {
+      const uint8_t c = kClasses[i];
+      const uint32_t objects = slab_.slab().CountObjects(c);
+      const uint32_t beyond = objects > after[i] ? objects - after[i] : 0;
+      const auto entry = excess.find(c);
+      ASSERT_EQ(entry != excess.end() ? entry->second : 0, after[i] < before[i] ? beyond : 0);
+      if (entry != excess.end()) slab_.TakeOut(c, entry->second);
+    }
+  }
+
+  Slab slab_{GetParam()};
+};
+
+TEST_P(RandomBudgetTest, TakesFromOthersOnlyWhatItMust) {
+  std::mt19937 random(static_cast<uint32_t>(GetParam()));
+  for (int i = 0; i < 20'000 && !HasFatalFailure(); ++i) {
+    const size_t k = random() % kClasses.size();
+    switch (random() % 8) {
+      case 0:
+        slab_.Fill(kClasses[k]);
+        break;
+      case 1:
+        slab_.TakeOut(kClasses[k], static_cast<uint32_t>(
+                                       random() % (slab_.slab().CountObjects(kClasses[k]) + 1)));
+        break;
+      case 2:
+        if (random() % 8 == 0) ShrinkUnused();
+        break;
+      case 3:
+        Grow(k, static_cast<uint32_t>(random() % 1200));
+        break;
+      default:
+        Grow(k, 1);
+    }
+    slab_.CheckInvariants();
+    ASSERT_LE(slab_.budget.claimed(), slab_.budget.limit());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, RandomBudgetTest,
+                         ::testing::Values(0, 10'000, 64 * kKiB, 500'000, int64_t{3} << 19));
+
+}  // namespace
+}  // namespace tcmalloc::testing

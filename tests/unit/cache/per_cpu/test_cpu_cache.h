@@ -1,0 +1,147 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The caches of CPUs with everything that they stand on, and threads that use them, for tests.
+
+#ifndef TCMALLOC_TESTS_UNIT_CACHE_PER_CPU_TEST_CPU_CACHE_H_
+#define TCMALLOC_TESTS_UNIT_CACHE_PER_CPU_TEST_CPU_CACHE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache/per_cpu/cpu_cache.h"
+#include "fakes/fake_batch_source.h"
+#include "fakes/object_space.h"
+#include "size_class/size_classes.h"
+#include "unit/cache/per_cpu/test_slabs.h"
+
+namespace tcmalloc::testing {
+
+// Gives a few objects more than it was asked for, as a source may.
+class GenerousSource : public FakeBatchSource {
+ public:
+  uint32_t more = 0;
+
+  Chain Fetch(uint32_t wanted) { return FakeBatchSource::Fetch(wanted + more); }
+};
+
+// Requires that Support() says kUsable.
+class TestCpus {
+ public:
+  using Cache = CpuCache<GenerousSource>;
+
+  static constexpr size_t kAmpleBytes = size_t{16} << 20;
+
+  explicit TestCpus(CpuIds ids = Support().ids, int id_count = Support().id_count,
+                    size_t bytes_per_cpu = kAmpleBytes) {
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      sources[c].Initialize(space, static_cast<uint8_t>(c));
+    }
+    RseqSupport support = Support();
+    support.ids = ids;
+    support.id_count = id_count;
+    const Cache::Context context = {sources.get(), &space.codec, space.map->classes_by_reference()};
+    EXPECT_TRUE(cache.Initialize(context, support, TestFence::Call, bytes_per_cpu));
+  }
+
+  GenerousSource& source(uint8_t c) { return sources[c]; }
+  size_t ObjectsOut() const {
+    size_t objects = 0;
+    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources[c].objects_out();
+    return objects;
+  }
+  size_t CachedObjects() const {
+    size_t objects = 0;
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      objects += cache.CountObjects(static_cast<uint8_t>(c));
+    }
+    return objects;
+  }
+  size_t CachedBytes() { return cache.stats().cached_bytes; }
+
+  ObjectSpace space;
+  std::unique_ptr<GenerousSource[]> sources = std::make_unique<GenerousSource[]>(kSizeClassCount);
+  Cache cache{space.arena};
+};
+
+// A thread that CPUs' caches serve, used as the allocator uses it: the slow path where the fast one
+// refuses. With an area of its own, which the kernel does not know, it runs wherever that says.
+class TestCpuThread {
+ public:
+  explicit TestCpuThread(TestCpus& cpus, RseqArea* area = nullptr)
+      : cpus_(cpus), lists_(cpus.cache.Join()) {
+    if (lists_ == nullptr) return;
+    if (area != nullptr) lists_->header.rseq_area = area;
+    cpus_.cache.Open(lists_);
+  }
+  ~TestCpuThread() {
+    if (lists_ == nullptr) return;
+    cpus_.cache.Close(lists_);
+    cpus_.cache.Leave(lists_);
+  }
+  TestCpuThread(const TestCpuThread&) = delete;
+  TestCpuThread& operator=(const TestCpuThread&) = delete;
+
+  void* Allocate(uint8_t c) {
+    current_ = this;
+    const size_t size = kSizeClasses[c].size;
+    if (size < kClassBySize.size()) return lists_->header.allocate(size, lists_, SlowAllocate);
+    void* object = cpus_.cache.TryAllocate(lists_, c, size);
+    return object != nullptr ? object : SlowAllocate(size);
+  }
+
+  void Free(void* object) {
+    current_ = this;
+    lists_->header.deallocate(object, lists_, ReferenceTo(object), SlowDeallocate);
+  }
+
+  std::vector<void*> AllocateMany(uint8_t c, size_t count) {
+    std::vector<void*> objects;
+    for (size_t i = 0; i < count; ++i) objects.push_back(Allocate(c));
+    return objects;
+  }
+  void FreeAll(const std::vector<void*>& objects) {
+    for (void* object : objects) Free(object);
+  }
+
+  FastLists* lists() { return lists_; }
+  const EventClock& clock() const { return lists_->header.clock; }
+
+  size_t slow_paths = 0;
+
+ private:
+  template <typename F>
+  auto Closed(F f) {
+    ++slow_paths;
+    cpus_.cache.Close(lists_);
+    auto result = f();
+    cpus_.cache.Open(lists_);
+    return result;
+  }
+
+  static void* SlowAllocate(size_t size) {
+    TestCpuThread* self = current_;
+    return self->Closed(
+        [=] { return self->cpus_.cache.Allocate(self->lists_, SizeClassFor(size), size); });
+  }
+  static void SlowDeallocate(void* object) {
+    TestCpuThread* self = current_;
+    self->Closed([=] {
+      const Span* span = self->cpus_.space.map->FindInUse(object);
+      self->cpus_.cache.Deallocate(self->lists_, object, span->size_class);
+      return true;
+    });
+  }
+
+  static inline thread_local TestCpuThread* current_ = nullptr;
+
+  TestCpus& cpus_;
+  FastLists* const lists_;
+};
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_UNIT_CACHE_PER_CPU_TEST_CPU_CACHE_H_
