@@ -121,7 +121,7 @@ TCMALLOC_COLD void Move() {
     Cache::WithoutLists(other)->Rejoin();
   }
   current_cache = Cache::WithoutLists(other);
-  if (to_cpus) old->Retire();
+  if (to_cpus) old->Park();
 }
 
 bool IsWhereWanted(Entry entry) {

@@ -82,7 +82,8 @@ Info MakeMallinfo() {
   const auto field = [](uint64_t value) { return static_cast<Field>(value); };
   Info info = {};
   info.arena = field(statistics.mapped);
-  info.fsmblks = field(statistics.thread_free + statistics.central_free + statistics.transfer_free);
+  info.fsmblks = field(statistics.thread_free + statistics.cpu_free + statistics.central_free +
+                       statistics.transfer_free);
   info.fordblks = field(statistics.page_heap_free + statistics.page_heap_returned);
   info.uordblks = field(statistics.in_use);
   info.keepcost = field(statistics.page_heap_free);

@@ -85,9 +85,10 @@ class ThreadCache : private FastLists, public ListNode {
     Open();
   }
 
-  // Returns everything and leaves the budget. The cache stays closed.
+  // Returns everything and leaves the budget, for good. The cache stays closed.
   void Retire();
-  // Joins the budget again, after Retire.
+  // Does what Flush does and leaves the budget. The cache stays closed until Rejoin and Open.
+  void Park();
   void Rejoin() { context_->budget->Join(share_); }
 
   bool closed() const { return header.size_limit == 0; }
@@ -185,7 +186,8 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Returns half of what was not used since the last call.
   void Collect();
-  // Returns everything, on a closed cache.
+  // Returns everything, on a closed cache, but for lists in use by a fast path that was
+  // interrupted.
   void Flush();
 
   // Objects of class `c`. May be called by other threads; then it is an estimate.
@@ -240,7 +242,8 @@ class ThreadCache : private FastLists, public ListNode {
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   void CollectClass(uint8_t c);
-  void FlushClass(uint8_t c);
+  void FlushFull(uint8_t c);
+  void FlushCurrent(uint8_t c);
   template <typename F>
   void ForEachUsedClass(F f) const;
 
@@ -484,26 +487,44 @@ void ThreadCache<Source>::Collect() {
 }
 
 template <BatchSource Source>
-void ThreadCache<Source>::FlushClass(uint8_t c) {
+void ThreadCache<Source>::FlushFull(uint8_t c) {
   ClassState& state = states_[c];
+  cached_bytes_ -= static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
   while (!state.full.empty()) source(c).Insert(state.full.Pop());
   state.full.Clear(*context_->arrays);
+  state.low_water = 0;
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::FlushCurrent(uint8_t c) {
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
-  state = {};
+  states_[c] = {};
   room[c] = 0;
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::Flush() {
-  ForEachUsedClass([this](uint8_t c) { FlushClass(c); });
-  cached_bytes_ = 0;
+  ForEachUsedClass([this](uint8_t c) {
+    FlushFull(c);
+    if (IsConsistent(c)) FlushCurrent(c);
+  });
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::Park() {
+  Close();
+  Flush();
+  context_->budget->Leave(share_);
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::Retire() {
   Close();
-  Flush();
+  ForEachUsedClass([this](uint8_t c) {
+    FlushFull(c);
+    FlushCurrent(c);
+  });
   context_->budget->Leave(share_);
 }
 

@@ -54,7 +54,7 @@ constexpr Kind kKinds[] = {
     {.call = "pthread_atfork", .density = kFewK, .quiet_fork = true},
     {.call = "mprotect", .density = kFewK, .reached = false},
     {.call = "mremap", .density = kFewK, .reached = false},
-    {.call = "sched_getaffinity", .density = kFewK, .reached = false},
+    {.call = "sched_getaffinity", .density = kFewK},
     {.call = "rseq", .density = kFewK, .reached = false},
     {.call = "membarrier", .density = kFewK, .reached = false},
     {.call = "rt_sigaction", .density = kFewK, .reached = false},

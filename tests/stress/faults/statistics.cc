@@ -62,6 +62,7 @@ void CheckSizeClasses(const struct mallinfo2& info) {
   uint64_t in_use = 0;
   uint64_t transfer_free = 0;
   uint64_t thread_free = 0;
+  uint64_t cpu_free = 0;
   constexpr char kEntry[] = "<size bytes=\"";
   for (const char* entry = strstr(report.data(), kEntry); entry != nullptr;
        entry = strstr(entry + 1, kEntry)) {
@@ -69,10 +70,12 @@ void CheckSizeClasses(const struct mallinfo2& info) {
     in_use += size * NumberAfter(entry, " in_use=\"");
     transfer_free += size * NumberAfter(entry, " transfer_free=\"");
     thread_free += size * NumberAfter(entry, " thread_free=\"");
+    cpu_free += size * NumberAfter(entry, " cpu_free=\"");
   }
   PROGRAM_CHECK(in_use <= info.uordblks);
   PROGRAM_CHECK(transfer_free == ReportedBytes("transfer_free"));
   PROGRAM_CHECK(thread_free == ReportedBytes("thread_free"));
+  PROGRAM_CHECK(cpu_free == ReportedBytes("cpu_free"));
 }
 
 }  // namespace

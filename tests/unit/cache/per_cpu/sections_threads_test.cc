@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cache/per_cpu/cpu_slabs.h"
+#include "system/topology.h"
 #include "unit/cache/per_cpu/test_slabs.h"
 
 namespace tcmalloc::testing {
@@ -28,6 +29,7 @@ constexpr size_t kSize = 64;
 constexpr uint8_t kClass = kClassBySize[kSize];
 constexpr int kSignals = 100;  // after each change of a slab
 constexpr auto kDuration = std::chrono::milliseconds(1500);
+constexpr auto kPatience = std::chrono::seconds(60);  // for threads that get no turn
 
 // An object: the first word belongs to the slabs.
 struct Block {
@@ -289,10 +291,13 @@ TEST_P(SectionsThreadsTest, EveryObjectHasOneOwner) {
 
   ManagerCounts counts;
   std::minstd_rand random(1);
+  // The kernel's numbers end far above those of the CPUs that there are.
+  const auto used_slabs = static_cast<unsigned long>(PossibleCpus());
   const auto end = std::chrono::steady_clock::now() + kDuration;
-  while (std::chrono::steady_clock::now() < end) {
-    CpuSlab& slab = shared.slabs.slab(
-        static_cast<int>(random() % static_cast<unsigned long>(shared.slabs.count())));
+  const auto give_up = end + kPatience;
+  for (auto now = end - kDuration; now < end || (counts.drained == 0 && now < give_up);
+       now = std::chrono::steady_clock::now()) {
+    CpuSlab& slab = shared.slabs.slab(static_cast<int>(random() % used_slabs));
     Manage(shared, slab, static_cast<uint32_t>(random() >> 4), counts);
     for (int i = 0; i < kSignals; ++i) {
       pthread_kill(threads[random() % threads.size()].native_handle(), SIGUSR1);

@@ -126,6 +126,11 @@ TEST_F(ThreadCacheCollectTest, AListInUseByAFastPathStays) {
   ASSERT_FALSE(cache_->TryFree(objects[2]));
   sources_.source(kClass).ForgetCalls();
   for (int i = 0; i < 3; ++i) cache_.Collect();
+  cache_->Close();
+  cache_->Flush();
+  cache_->Park();
+  cache_->Rejoin();
+  cache_->Open();
   EXPECT_TRUE(sources_.source(kClass).inserts().empty());
   cache_->UndoTryFree(objects[2]);
   LinkWord(objects[2]) = 0;
