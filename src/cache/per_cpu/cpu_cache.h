@@ -99,10 +99,10 @@ class CpuCache {
   // Returns what all slabs hold.
   void Flush();
 
-  // Whether a slab holds `object`. May miss one that moves meanwhile, and find one that was taken
-  // out a moment ago.
+  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves. The
+  // fence makes sure that a slot is not older than the index that says it counts.
   bool Holds(const void* object, uint8_t c) const {
-    return initialized() && slabs_.Holds(object, c);
+    return initialized() && slabs_.Holds(object, c) && fence_(-1) && slabs_.Holds(object, c);
   }
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
   CpuCacheStats stats();
@@ -140,6 +140,7 @@ class CpuCache {
   CpuSlabs slabs_;
   SlabBudgets budgets_;
   const Sections* sections_ = nullptr;
+  SectionFence fence_ = nullptr;
   CpuIds ids_ = CpuIds::kCpuId;
   std::atomic<bool> initialized_{false};
   ThreadRegistry<CpuThread> threads_;
@@ -151,6 +152,7 @@ bool CpuCache<Source>::Initialize(const Context& context, const RseqSupport& sup
   context_ = context;
   ids_ = support.ids;
   sections_ = &SectionsFor(support.ids);
+  fence_ = fence;
   if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
   if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
   // Release pairs with the acquire in initialized and publishes all of the above.
