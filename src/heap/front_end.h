@@ -53,7 +53,7 @@ class FrontEndChoice {
   void Describe(const RseqSupport& support, Message& message) const;
 
  private:
-  static constexpr int kManyThreads = 4;  // for each CPU
+  static constexpr int kManyThreads = 8;  // for each CPU
 
   enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
 

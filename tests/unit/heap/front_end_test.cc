@@ -29,7 +29,7 @@ namespace {
 class FrontEndChoiceTest : public ::testing::Test {
  protected:
   static constexpr int kCpus = 3;
-  static constexpr int kMany = 4 * kCpus;
+  static constexpr int kMany = 8 * kCpus;
 
   void SetUp() override {
     system_calls.sched_getaffinity = [](pid_t, size_t bytes, void* mask) {
@@ -248,7 +248,7 @@ class HeapFrontEndTest : public ::testing::Test {
 
 TEST_F(HeapFrontEndTest, ThreadsMoveToTheCachesOfCpusAndBack) {
   const auto few = static_cast<size_t>(UsableCpus());
-  const size_t many = std::max<size_t>(8 * few, 40);
+  const size_t many = std::max<size_t>(16 * few, 40);
   heap.DrainSharedCaches();
   const size_t out = ObjectsOut();
   const size_t caches = heap.caches().stats().caches;
@@ -309,7 +309,7 @@ TEST_F(HeapFrontEndTest, ThreadsMoveToTheCachesOfCpusAndBack) {
 
 // Both of a thread's records go when it ends, whichever it used last, and are used again.
 TEST_F(HeapFrontEndTest, RecordsOfThreadsThatMovedAreReused) {
-  const auto many = static_cast<size_t>(8 * UsableCpus());
+  const auto many = static_cast<size_t>(16 * UsableCpus());
   const auto run_threads = [&] {
     std::barrier phase(static_cast<long>(many));
     std::vector<std::thread> threads;
