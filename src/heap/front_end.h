@@ -30,9 +30,9 @@ class FrontEndChoice {
 
   FrontEnd wanted() const { return wanted_.load(std::memory_order_relaxed); }
 
-  // Note threads that start and end, and return whether the choice turned. `start_per_cpu()` is
-  // called at most once, when caches of CPUs are first wanted: it detects what the kernel supports,
-  // makes them, and tells whether they can be had.
+  // Notes a thread that starts. `start_per_cpu()` is called at most once, when caches of CPUs are
+  // first wanted: it detects what the kernel supports, makes them, and tells whether they can be
+  // had.
   template <typename F>
   void NoteStart(F start_per_cpu) {
     const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -45,7 +45,8 @@ class FrontEndChoice {
     if (state_.load(std::memory_order_acquire) != State::kStarted) return;
     wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
   }
-  // True if the caches of CPUs are not wanted any longer.
+  // Notes a thread that ends. True if the choice turned: the caches of CPUs are not wanted any
+  // longer.
   bool NoteEnd();
 
   // Appends which front end is wanted, and why not the other one if that was tried in vain.

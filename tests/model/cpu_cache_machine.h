@@ -8,13 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "model/replay.h"
+#include "model/stamped_blocks.h"
 #include "unit/cache/per_cpu/test_cpu_cache.h"
 
 namespace tcmalloc::testing {
@@ -86,7 +85,7 @@ class CpuCacheMachine {
     ASSERT_EQ(cpus_.ObjectsOut(), blocks_.size() + cpus_.CachedObjects());
     ASSERT_EQ(cpus_.cache.stats().threads, kThreads);
     ASSERT_EQ(cpus_.cache.stats().allocated.bytes, allocated_bytes_);
-    for (const Block& block : blocks_) CheckStamp(block);
+    blocks_.Check();
   }
 
   void Finish() {
@@ -100,21 +99,10 @@ class CpuCacheMachine {
   static constexpr int kCpus = 3;
   static constexpr size_t kThreads = 2;
 
-  struct Block {
-    uint64_t* object;
-    uint8_t size_class;
-  };
-
   // A few classes, so that each holds many objects and takes capacity from the others.
   static uint8_t PickClass(uint64_t pick) {
     constexpr size_t kSizes[] = {8, 16, 64, 64, 64, 400, 1024, 2048, 16384, kMaxSmallSize};
     return SizeClassFor(kSizes[pick % std::size(kSizes)]);
-  }
-
-  static void CheckStamp(const Block& block) {
-    const auto value = reinterpret_cast<uint64_t>(block.object);
-    ASSERT_EQ(block.object[0], value);
-    ASSERT_EQ(block.object[kSizeClasses[block.size_class].size / 8 - 1], value);
   }
 
   // In the middle of a refill: whether it fails, and where it goes on.
@@ -136,22 +124,13 @@ class CpuCacheMachine {
       if (object == nullptr) continue;
       allocated_bytes_ += kSizeClasses[c].size;
       ASSERT_EQ(object[0], 0u);
-      const Span* span = cpus_.space.map->FindInUse(object);
-      ASSERT_NE(span, nullptr);
-      ASSERT_EQ(span->size_class, c);
-      const auto value = reinterpret_cast<uint64_t>(object);
-      object[0] = object[kSizeClasses[c].size / 8 - 1] = value;
-      blocks_.push_back({object, c});
+      blocks_.Add(object, c, *cpus_.space.map);
     }
   }
 
   void Free(uint64_t pick, uint64_t count) {
     for (; count > 0 && !blocks_.empty(); --count) {
-      std::swap(blocks_[pick % blocks_.size()], blocks_.back());
-      const Block block = blocks_.back();
-      blocks_.pop_back();
-      CheckStamp(block);
-      threads_[current_]->Free(block.object);
+      threads_[current_]->Free(blocks_.Take(pick));
     }
   }
 
@@ -179,7 +158,7 @@ class CpuCacheMachine {
   uint64_t failures_ = 0;  // of the sources that are still to come
   int inside_ = 0;         // one more than where the next refill migrates to
   uint64_t allocated_bytes_ = 0;
-  std::vector<Block> blocks_;  // in use
+  StampedBlocks blocks_;  // in use
 };
 
 }  // namespace tcmalloc::testing

@@ -8,14 +8,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "model/replay.h"
+#include "model/stamped_blocks.h"
 #include "unit/cache/per_thread/test_cache.h"
 
 namespace tcmalloc::testing {
@@ -79,7 +78,7 @@ class ThreadCacheMachine {
     }
     sources_.budget.CheckInvariants();
     ASSERT_EQ(sources_.ObjectsOut(), blocks_.size() + cached);
-    for (const Block& block : blocks_) CheckStamp(block);
+    blocks_.Check();
   }
 
   void Finish() {
@@ -90,21 +89,10 @@ class ThreadCacheMachine {
   }
 
  private:
-  struct Block {
-    uint64_t* object;
-    uint8_t size_class;
-  };
-
   // A few classes, so that their lists grow.
   static uint8_t PickClass(uint64_t pick) {
     constexpr size_t kSizes[] = {8, 16, 64, 64, 64, 400, 2048, 2048, 16384, kMaxSmallSize};
     return SizeClassFor(kSizes[pick % std::size(kSizes)]);
-  }
-
-  static void CheckStamp(const Block& block) {
-    const auto value = reinterpret_cast<uint64_t>(block.object);
-    ASSERT_EQ(block.object[0], value);
-    ASSERT_EQ(block.object[kSizeClasses[block.size_class].size / 8 - 1], value);
   }
 
   void Allocate(TestCache& cache, uint64_t pick, uint64_t count) {
@@ -112,29 +100,20 @@ class ThreadCacheMachine {
     for (; count > 0; --count) {
       auto* object = static_cast<uint64_t*>(cache.Allocate(c));
       if (object == nullptr) continue;
-      const Span* span = sources_.space.map->FindInUse(object);
-      ASSERT_NE(span, nullptr);
-      ASSERT_EQ(span->size_class, c);
-      const auto value = reinterpret_cast<uint64_t>(object);
-      object[0] = object[kSizeClasses[c].size / 8 - 1] = value;
-      blocks_.push_back({object, c});
+      blocks_.Add(object, c, *sources_.space.map);
     }
   }
 
   void Free(TestCache& cache, uint64_t pick, uint64_t count) {
     for (; count > 0 && !blocks_.empty(); --count) {
-      std::swap(blocks_[pick % blocks_.size()], blocks_.back());
-      const Block block = blocks_.back();
-      blocks_.pop_back();
-      CheckStamp(block);
-      cache.Free(block.object);
+      cache.Free(blocks_.Take(pick));
     }
   }
 
   // Frees that the fast path must refuse, whatever the state of the cache.
   void Refused(TestCache& cache, uint64_t pick) {
     if (blocks_.empty()) return;
-    const char* object = reinterpret_cast<char*>(blocks_[pick % blocks_.size()].object);
+    const char* object = static_cast<const char*>(blocks_.at(pick));
     for (const void* address :
          {static_cast<const void*>(object + 1 + pick % 7), static_cast<const void*>(nullptr),
           static_cast<const void*>(this),
@@ -159,7 +138,7 @@ class ThreadCacheMachine {
   TestSources sources_;
   uint64_t failures_ = 0;
   std::array<std::unique_ptr<TestCache>, 3> caches_;
-  std::vector<Block> blocks_;  // in use
+  StampedBlocks blocks_;  // in use
 };
 
 }  // namespace tcmalloc::testing

@@ -10,12 +10,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "fakes/thread_sanitizer.h"
+#include "unit/cache/per_cpu/object_store.h"
 #include "unit/cache/per_cpu/test_cpu_cache.h"
 
 namespace tcmalloc::testing {
@@ -32,35 +32,11 @@ struct Block {
 };
 static_assert(sizeof(Block) <= 16);
 
-// Objects that one thread allocated, for others to free.
-class Store {
- public:
-  void Put(void* object) {
-    std::lock_guard holder(mutex_);
-    objects_.push_back(object);
-  }
-  void* Take() {
-    std::lock_guard holder(mutex_);
-    if (objects_.empty()) return nullptr;
-    void* object = objects_.back();
-    objects_.pop_back();
-    return object;
-  }
-  size_t size() {
-    std::lock_guard holder(mutex_);
-    return objects_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<void*> objects_;
-};
-
 struct Shared {
   Shared(CpuIds ids, size_t bytes_per_cpu) : cpus(ids, Support().id_count, bytes_per_cpu) {}
 
   TestCpus cpus;
-  Store store;
+  ObjectStore store;  // of objects that one thread allocated, for others to free
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> operations = 0;
   std::atomic<int> wrong_owners = 0;

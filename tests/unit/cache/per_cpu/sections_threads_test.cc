@@ -13,13 +13,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "cache/per_cpu/cpu_slabs.h"
 #include "system/topology.h"
+#include "unit/cache/per_cpu/object_store.h"
 #include "unit/cache/per_cpu/test_slabs.h"
 
 namespace tcmalloc::testing {
@@ -48,35 +48,11 @@ void Change(void* object, uint32_t from, uint32_t to) {
   if (!static_cast<Block*>(object)->owner.compare_exchange_strong(from, to)) ++wrong_owners;
 }
 
-// Objects that nobody has.
-class Store {
- public:
-  void Put(void* object) {
-    std::lock_guard holder(mutex_);
-    objects_.push_back(object);
-  }
-  void* Take() {
-    std::lock_guard holder(mutex_);
-    if (objects_.empty()) return nullptr;
-    void* object = objects_.back();
-    objects_.pop_back();
-    return object;
-  }
-  size_t size() {
-    std::lock_guard holder(mutex_);
-    return objects_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<void*> objects_;
-};
-
 struct Shared {
   CpuIds ids = CpuIds::kCpuId;
   FakeWindow window;
   CpuSlabs slabs;
-  Store store;
+  ObjectStore store;  // of objects that nobody has
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> moved = 0;
   std::atomic<uint64_t> aborts = 0;
@@ -219,7 +195,7 @@ class Worker {
 };
 
 // Empties a closed slab into the store.
-size_t DrainInto(Store& store, CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock()) {
+size_t DrainInto(ObjectStore& store, CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock()) {
   size_t drained = 0;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t n) {
     EXPECT_EQ(c, kClass);
