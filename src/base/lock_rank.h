@@ -14,6 +14,7 @@ enum class LockRank : uint8_t {
   kInitialization,
   kThreadCaches,  // the list of thread caches
   kCacheBudget,
+  kFullChains,     // one per thread cache
   kCpuSlab,        // one per CPU or concurrency id
   kTransferCache,  // one per size class
   kCentralList,    // one per size class

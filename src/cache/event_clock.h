@@ -52,6 +52,13 @@ class EventClock {
     NextInterval();
   }
 
+  // Lets the interval run out after `bytes` more at the latest.
+  void Hasten(int64_t bytes) {
+    const int64_t cut = std::max<int64_t>(remaining_ - bytes, 0);
+    remaining_ -= cut;
+    interval_ -= cut;
+  }
+
   // Totals since the thread began. The number of allocations is an estimate.
   uint64_t allocated_bytes() const {
     return counted_bytes_ + static_cast<uint64_t>(interval_ - remaining_);

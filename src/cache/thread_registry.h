@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_CACHE_THREAD_REGISTRY_H_
 #define TCMALLOC_CACHE_THREAD_REGISTRY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -72,7 +73,26 @@ class ThreadRegistry {
   template <typename F>
   void ForEach(F f) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
+    ForEachLocked(f);
+  }
+
+  // Calls f(T&).
+  template <typename F>
+  void ForEachLocked(F f) TCMALLOC_REQUIRES(lock_) {
     for (T* record = living_.front(); record != nullptr; record = living_.next(record)) f(*record);
+  }
+
+  // Calls f(T&) under the lock for `n` records, or for all if there are fewer: those that were left
+  // alone longest.
+  template <typename F>
+  void VisitNext(size_t n, F f) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    for (n = std::min(n, count_); n > 0; --n) {
+      T* record = living_.front();
+      living_.Remove(record);
+      living_.PushBack(record);
+      f(*record);
+    }
   }
 
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }

@@ -177,6 +177,13 @@ void LeaveSlowPath(Entry entry) {
   }
 }
 
+void ReturnToSlowPathSoon(Entry entry) {
+  constexpr int64_t kSoon = 4096;  // allocated bytes
+  if (entry == Entry::kThreadCache || entry == Entry::kCpuCache) {
+    current_cache->lists()->header.clock.Hasten(kSoon);
+  }
+}
+
 SuspendedThread SuspendThread() {
   SuspendedThread thread = {nullptr, static_cast<uint8_t>(phase), destructor_rounds, false};
   if (CloseThread()) {

@@ -36,6 +36,10 @@ Entry EnterSlowPath();
 // Undoes EnterSlowPath, which returned `entry`.
 void LeaveSlowPath(Entry entry);
 
+// Lets the running thread, which came in as `entry`, enter the slow path again after few more
+// allocations.
+void ReturnToSlowPathSoon(Entry entry);
+
 // A thread without its front end, as SuspendThread left it. Two registers hold it.
 struct SuspendedThread {
   Cache* cache;   // what it had, or null

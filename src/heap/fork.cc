@@ -68,6 +68,9 @@ void InParent() {
 
 void InChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   heap.page_heap().RecoverAfterFork();
+  heap.caches().AbandonOthers(current_cache);
+  heap.housekeeping().ResetAfterFork();
+  heap.background().ResetAfterFork();
   ForEachTakenLock(state, [](SpinLock& lock) { lock.ResetAfterFork(); });
   if (state.entry != Entry::kReentrant) ResetHeldLocksAfterFork();
   LeaveSlowPath(state.entry);

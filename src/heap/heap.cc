@@ -29,6 +29,13 @@ const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   return page == MAP_FAILED ? &zero_word : page;
 }
 
+// Of unused memory, in nanoseconds: the rate scales it.
+uint64_t HalfLife(const Options& options) {
+  if (options.release_rate == 0 || options.disable_memory_release) return 0;
+  const double ns = static_cast<double>(options.release_half_life) * 1e6 / options.release_rate;
+  return static_cast<uint64_t>(ns);
+}
+
 uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
   const uint64_t batch = kSizeClasses[c].batch;
   if (transfer_num_obj == 0) return static_cast<uint32_t>(batch);
@@ -60,6 +67,7 @@ void Heap::ConfigureFromOptions() {
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end);
   budget_.SetTotal(options_.max_total_thread_cache_bytes);
+  housekeeping_.set_half_life(HalfLife(options_));
 }
 
 void Heap::InitializeSizeClasses() {

@@ -16,9 +16,11 @@
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
 #include "central/central_free_list.h"
+#include "heap/background_thread.h"
 #include "heap/deferred_frees.h"
 #include "heap/emergency_arena.h"
 #include "heap/front_end.h"
+#include "heap/housekeeping.h"
 #include "options/options.h"
 #include "page_heap/classic/page_heap.h"
 #include "pages/free_link.h"
@@ -68,6 +70,8 @@ class Heap {
   const Cache::Context& context() const { return context_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
+  Housekeeping& housekeeping() { return housekeeping_; }
+  BackgroundThread& background() { return background_; }
 
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
   bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
@@ -116,6 +120,8 @@ class Heap {
   RseqSupport rseq_support_;
   EmergencyArena emergency_;
   DeferredFrees deferred_;
+  Housekeeping housekeeping_;
+  BackgroundThread background_;
   Options options_;
 };
 

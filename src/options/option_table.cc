@@ -25,6 +25,14 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, 10}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
      "larger value lowers resident memory and costs more page faults."},
+    {"TCMALLOC_RELEASE_HALF_LIFE", CountType{&Options::release_half_life, 0, 86'400'000},
+     "milliseconds",
+     "Once memory was not needed for so long, half of it goes back to the system, and half of the "
+     "rest in each such time that follows. A release rate above 1 shortens it. 0 gives none back "
+     "by time."},
+    {"TCMALLOC_BACKGROUND", SwitchType{&Options::background}, "",
+     "Starts a thread that gives unused memory back while the program is idle. Otherwise that "
+     "happens while the program allocates or frees."},
     {"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
      CountType{&Options::max_total_thread_cache_bytes, 512 * kKiB, kGiB}, "bytes",
      "The most that the caches of all threads hold together. More of it lets many threads "

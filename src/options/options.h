@@ -26,6 +26,8 @@ struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
   uint64_t max_per_cpu_cache_size = uint64_t{3} << 19;
   double release_rate = 1.0;
+  uint64_t release_half_life = 1000;
+  bool background = false;
   uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;
   uint64_t transfer_num_obj = 0;
   uint64_t heap_limit_mb = 0;

@@ -60,8 +60,15 @@ size_t AllocatedSizeFor(size_t size, size_t alignment) {
 
 // Beside malloc, so that they are part of every static program that uses it. fork may be called
 // before anything was allocated.
-__attribute__((constructor)) void OnLoad() { RegisterForkHandlers(); }
-__attribute__((destructor)) void OnExit() { WriteExitReports(); }
+__attribute__((constructor)) void OnLoad() {
+  RegisterForkHandlers();
+  heap.EnsureInitialized();
+  if (heap.options().background) heap.background().Start();
+}
+__attribute__((destructor)) void OnExit() {
+  heap.background().Stop();
+  WriteExitReports();
+}
 // Makes our vfork a part of such programs, for the shared libraries that they load.
 __attribute__((used)) pid_t (*const vfork_reference)() = vfork;
 

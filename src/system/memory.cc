@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/bits.h"
+#include "base/check.h"
 #include "system/auxv.h"
 #include "system/system_calls.h"
 
@@ -18,6 +19,9 @@ namespace {
 // From Linux 5.17 on; older headers do not have them.
 constexpr int kPrSetVma = 0x53564d41;
 constexpr unsigned long kPrSetVmaAnonName = 0;
+
+// PIDFD_SELF: names the calling process from Linux 6.14 on, and nothing before.
+constexpr int kOwnProcess = -10000;
 
 constexpr size_t kLargestBlock = size_t{1} << 48;
 // Below it are the program itself, its break, and what a truncated pointer points at.
@@ -197,17 +201,66 @@ bool SystemMemory::ShrinkBreak(uintptr_t start, size_t bytes) {
 }
 
 bool SystemMemory::Release(void* start, size_t bytes) {
+  ReleaseRequest request{start, bytes};
+  Release(&request, 1);
+  return request.released;
+}
+
+// The whole pages of the kernel in a run. False if there are none.
+bool SystemMemory::WholePages(const ReleaseRequest& request, iovec* pages) const {
   const size_t page = KernelPageSize();
-  const uintptr_t begin = AlignUp(ToAddress(start), page);
-  const uintptr_t end = AlignDown(ToAddress(start) + bytes, page);
-  if (begin >= end || disable_release_.load(std::memory_order_relaxed)) return false;
-  if (system_calls.madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) {
+  const uintptr_t begin = AlignUp(ToAddress(request.start), page);
+  const uintptr_t end = AlignDown(ToAddress(request.start) + request.bytes, page);
+  if (begin >= end) return false;
+  *pages = {reinterpret_cast<void*>(begin), end - begin};
+  return true;
+}
+
+void SystemMemory::Release(ReleaseRequest* requests, size_t n) {
+  TCMALLOC_DCHECK_LE(n, kMostRequests);
+  if (disable_release_.load(std::memory_order_relaxed)) return;
+  iovec pages[kMostRequests] = {};
+  ReleaseRequest* request_of[kMostRequests];
+  size_t count = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (WholePages(requests[i], &pages[count])) request_of[count++] = &requests[i];
+  }
+  const size_t together = ReleaseTogether(pages, count);
+  for (size_t i = 0; i < count; ++i) {
+    request_of[i]->released = i < together || ReleasePages(pages[i]);
+  }
+}
+
+// Returns how many of the runs went by one call; the rest is left as it was.
+size_t SystemMemory::ReleaseTogether(const iovec* pages, size_t n) {
+  if (n < 2 || no_process_madvise_.load(std::memory_order_relaxed)) return 0;
+  ssize_t bytes = system_calls.process_madvise(kOwnProcess, pages, n, MADV_DONTNEED, 0);
+  if (bytes < 0) {
+    // Any other error is one run's, which finds it by itself.
+    const bool never = errno == ENOSYS || errno == EPERM || errno == EBADF;
+    if (never) no_process_madvise_.store(true, std::memory_order_relaxed);
+    return 0;
+  }
+  size_t done = 0;
+  for (; done < n && static_cast<size_t>(bytes) >= pages[done].iov_len; ++done) {
+    bytes -= static_cast<ssize_t>(pages[done].iov_len);
+    NoteRelease(pages[done]);
+  }
+  return done;
+}
+
+bool SystemMemory::ReleasePages(const iovec& pages) {
+  if (system_calls.madvise(pages.iov_base, pages.iov_len, MADV_DONTNEED) != 0) {
     release_failures_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  releases_.fetch_add(1, std::memory_order_relaxed);
-  released_bytes_.fetch_add(end - begin, std::memory_order_relaxed);
+  NoteRelease(pages);
   return true;
+}
+
+void SystemMemory::NoteRelease(const iovec& pages) {
+  releases_.fetch_add(1, std::memory_order_relaxed);
+  released_bytes_.fetch_add(pages.iov_len, std::memory_order_relaxed);
 }
 
 bool SystemMemory::Unmap(void* start, size_t bytes) {

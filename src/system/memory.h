@@ -5,6 +5,8 @@
 #ifndef TCMALLOC_SYSTEM_MEMORY_H_
 #define TCMALLOC_SYSTEM_MEMORY_H_
 
+#include <sys/uio.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,13 @@ struct MemoryBlock {
   void* start = nullptr;  // null on failure
   size_t bytes = 0;
   bool zeroed = false;
+};
+
+// One of several runs that are to go back at once.
+struct ReleaseRequest {
+  void* start = nullptr;
+  size_t bytes = 0;
+  bool released = false;
 };
 
 struct SystemMemoryStats {
@@ -68,6 +77,11 @@ class SystemMemory {
   // is disabled, or if the kernel refuses. Takes no lock.
   bool Release(void* start, size_t bytes);
 
+  // Does it for each of n <= kMostRequests runs, by one system call where the kernel can, and tells
+  // in each whether it was released.
+  void Release(ReleaseRequest* requests, size_t n);
+  static constexpr size_t kMostRequests = 64;
+
   // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
   // refuses, or for memory from sbrk upon which others have built.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
@@ -81,6 +95,10 @@ class SystemMemory {
   void* MmapAnywhere(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   void* MmapTrimmed(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   void Trim(uintptr_t start, size_t bytes) TCMALLOC_REQUIRES(lock_);
+  bool WholePages(const ReleaseRequest& request, iovec* pages) const;
+  size_t ReleaseTogether(const iovec* pages, size_t n);
+  bool ReleasePages(const iovec& pages);
+  void NoteRelease(const iovec& pages);
   void NextHintRange() TCMALLOC_REQUIRES(lock_);
   void* Sbrk(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   uintptr_t GrowBreak(size_t bytes) TCMALLOC_REQUIRES(lock_);
@@ -99,6 +117,7 @@ class SystemMemory {
 
   // Release is called without any lock.
   std::atomic<bool> disable_release_{false};
+  std::atomic<bool> no_process_madvise_{false};
   std::atomic<uint64_t> releases_{0};
   std::atomic<uint64_t> release_failures_{0};
   std::atomic<uint64_t> released_bytes_{0};

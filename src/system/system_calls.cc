@@ -12,6 +12,9 @@
 namespace tcmalloc {
 namespace {
 
+// From Linux 5.10 on, with one number on all architectures; older headers do not have it.
+constexpr long kSysProcessMadvise = 440;
+
 void* ToPointer(long result) { return reinterpret_cast<void*>(result); }
 
 void* Mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
@@ -24,6 +27,10 @@ int Munmap(void* start, size_t bytes) {
 
 int Madvise(void* start, size_t bytes, int advice) {
   return static_cast<int>(::syscall(SYS_madvise, start, bytes, advice));
+}
+
+ssize_t ProcessMadvise(int process, const iovec* ranges, size_t n, int advice, unsigned flags) {
+  return ::syscall(kSysProcessMadvise, process, ranges, n, advice, flags);
 }
 
 int Mprotect(void* start, size_t bytes, int protection) {
@@ -52,6 +59,10 @@ int SchedGetaffinity(pid_t thread, size_t bytes, void* mask) {
 
 int Getrlimit(int resource, rlimit* limit) {
   return static_cast<int>(::syscall(SYS_prlimit64, 0, resource, nullptr, limit));
+}
+
+long Futex(uint32_t* word, int operation, uint32_t value, const timespec* timeout) {
+  return ::syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
 }
 
 int ClockGettime(clockid_t clock, timespec* time) {
@@ -141,6 +152,7 @@ constexpr SystemCalls kReal = {
     .mmap = Mmap,
     .munmap = Munmap,
     .madvise = Madvise,
+    .process_madvise = ProcessMadvise,
     .mprotect = Mprotect,
     .mremap = Mremap,
     .sbrk = ::sbrk,
@@ -150,6 +162,7 @@ constexpr SystemCalls kReal = {
     .close = Close,
     .sched_getaffinity = SchedGetaffinity,
     .getrlimit = Getrlimit,
+    .futex = Futex,
     .clock_gettime = ClockGettime,
     .rseq = Rseq,
     .membarrier = Membarrier,
@@ -161,6 +174,7 @@ constexpr SystemCalls kReal = {
     .getauxval = ::getauxval,
     .pthread_key_create = ::pthread_key_create,
     .pthread_setspecific = ::pthread_setspecific,
+    .pthread_create = ::pthread_create,
     .pthread_atfork = ::pthread_atfork,
 };
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include <cstddef>
@@ -32,6 +33,8 @@ struct SystemCalls {
   void* (*mmap)(void* address, size_t bytes, int protection, int flags, int fd, off_t offset);
   int (*munmap)(void* start, size_t bytes);
   int (*madvise)(void* start, size_t bytes, int advice);
+  ssize_t (*process_madvise)(int process, const iovec* ranges, size_t n, int advice,
+                             unsigned flags);
   int (*mprotect)(void* start, size_t bytes, int protection);
   void* (*mremap)(void* start, size_t old_bytes, size_t new_bytes, int flags, void* new_start);
   void* (*sbrk)(intptr_t increment);
@@ -41,6 +44,7 @@ struct SystemCalls {
   int (*close)(int fd);
   int (*sched_getaffinity)(pid_t thread, size_t bytes, void* mask);
   int (*getrlimit)(int resource, rlimit* limit);
+  long (*futex)(uint32_t* word, int operation, uint32_t value, const timespec* timeout);
   int (*clock_gettime)(clockid_t clock, timespec* time);
   int (*rseq)(void* area, uint32_t bytes, int flags, uint32_t signature);
   int (*membarrier)(int command, unsigned flags, int cpu);
@@ -52,6 +56,8 @@ struct SystemCalls {
   unsigned long (*getauxval)(unsigned long type);
   int (*pthread_key_create)(pthread_key_t* key, void (*destructor)(void*));
   int (*pthread_setspecific)(pthread_key_t key, const void* value);
+  int (*pthread_create)(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                        void* argument);
   int (*pthread_atfork)(void (*prepare)(), void (*parent)(), void (*child)());
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "pages/free_link.h"
 #include "pages/metadata_arena.h"
@@ -75,7 +76,7 @@ class ChainArrays {
 };
 
 // Last in, first out, except for DropOldest. Grows on demand and keeps its array; Clear gives it
-// back. Not thread safe.
+// back. Not thread safe, but for size(), which others may read as an estimate.
 class ChainStack {
  public:
   constexpr ChainStack() = default;
@@ -86,16 +87,20 @@ class ChainStack {
   // False if there was no memory to grow.
   [[nodiscard]] bool Push(Chain chain, ChainArrays& arrays) {
     if (TCMALLOC_UNLIKELY(size_ == capacity()) && !Grow(arrays)) return false;
-    slots_[size_++] = PackedChain(chain);
+    slots_[size_] = PackedChain(chain);
+    size_ = size_ + 1;
     return true;
   }
 
   // Requires !empty().
-  Chain Pop() { return slots_[--size_].Unpack(); }
+  Chain Pop() {
+    size_ = size_ - 1;
+    return slots_[size_].Unpack();
+  }
   // The oldest are at the bottom, from index 0 on. Requires count <= size().
   void DropOldest(uint32_t count) {
     if (count == 0) return;
-    size_ -= count;
+    size_ = size_ - count;
     std::memmove(slots_, slots_ + count, size_ * sizeof(*slots_));
   }
   Chain at(uint32_t i) const { return slots_[i].Unpack(); }
@@ -128,7 +133,7 @@ class ChainStack {
   }
 
   PackedChain* slots_ = nullptr;
-  uint32_t size_ = 0;
+  Relaxed<uint32_t> size_ = 0;
   int log2_ = 0;
 };
 

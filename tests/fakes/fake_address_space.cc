@@ -28,6 +28,10 @@ FakeAddressSpace::FakeAddressSpace(size_t page_size) : saved_(system_calls), pag
   system_calls.mmap = Mmap;
   system_calls.munmap = Munmap;
   system_calls.madvise = Madvise;
+  system_calls.process_madvise = [](int, const iovec*, size_t, int, unsigned) -> ssize_t {
+    errno = ENOSYS;
+    return -1;
+  };
   system_calls.sbrk = Sbrk;
   system_calls.prctl = Prctl;
   system_calls.getauxval = Getauxval;

@@ -72,6 +72,13 @@ class FakeSystemMemory {
     return true;
   }
 
+  void Release(ReleaseRequest* requests, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      requests[i].released = Release(requests[i].start, requests[i].bytes);
+    }
+  }
+  static constexpr size_t kMostRequests = SystemMemory::kMostRequests;
+
   bool Unmap(void* start, size_t bytes) {
     std::lock_guard<std::mutex> guard(mutex_);
     unmapped_.push_back({static_cast<char*>(start), bytes});

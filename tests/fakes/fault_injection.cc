@@ -70,6 +70,7 @@ constexpr std::string_view kCallNames[] = {
     "mmap",
     "munmap",
     "madvise",
+    "process_madvise",
     "mprotect",
     "mremap",
     "sbrk",
@@ -79,6 +80,7 @@ constexpr std::string_view kCallNames[] = {
     "close",
     "sched_getaffinity",
     "getrlimit",
+    "futex",
     "clock_gettime",
     "rseq",
     "membarrier",
@@ -88,6 +90,7 @@ constexpr std::string_view kCallNames[] = {
     "wait4",
     "pthread_key_create",
     "pthread_setspecific",
+    "pthread_create",
     "pthread_atfork",
 };
 static_assert(std::size(kCallNames) == kSystemCalls);

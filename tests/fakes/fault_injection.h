@@ -20,6 +20,7 @@ enum class SystemCall : uint8_t {
   kMmap,
   kMunmap,
   kMadvise,
+  kProcessMadvise,
   kMprotect,
   kMremap,
   kSbrk,
@@ -29,6 +30,7 @@ enum class SystemCall : uint8_t {
   kClose,
   kSchedGetaffinity,
   kGetrlimit,
+  kFutex,
   kClockGettime,
   kRseq,
   kMembarrier,
@@ -38,9 +40,10 @@ enum class SystemCall : uint8_t {
   kWait4,
   kPthreadKeyCreate,
   kPthreadSetspecific,
+  kPthreadCreate,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 22;
+inline constexpr size_t kSystemCalls = 25;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -106,6 +109,7 @@ constexpr SystemCalls FaultySystemCalls() {
       .mmap = Faulty<kMmap, &SystemCalls::mmap>::Call,
       .munmap = Faulty<kMunmap, &SystemCalls::munmap>::Call,
       .madvise = Faulty<kMadvise, &SystemCalls::madvise>::Call,
+      .process_madvise = Faulty<kProcessMadvise, &SystemCalls::process_madvise>::Call,
       .mprotect = Faulty<kMprotect, &SystemCalls::mprotect>::Call,
       .mremap = Faulty<kMremap, &SystemCalls::mremap>::Call,
       .sbrk = Faulty<kSbrk, &SystemCalls::sbrk>::Call,
@@ -115,6 +119,7 @@ constexpr SystemCalls FaultySystemCalls() {
       .close = Faulty<kClose, &SystemCalls::close>::Call,
       .sched_getaffinity = Faulty<kSchedGetaffinity, &SystemCalls::sched_getaffinity>::Call,
       .getrlimit = Faulty<kGetrlimit, &SystemCalls::getrlimit>::Call,
+      .futex = Faulty<kFutex, &SystemCalls::futex>::Call,
       .clock_gettime = Faulty<kClockGettime, &SystemCalls::clock_gettime>::Call,
       .rseq = Faulty<kRseq, &SystemCalls::rseq>::Call,
       .membarrier = Faulty<kMembarrier, &SystemCalls::membarrier>::Call,
@@ -126,6 +131,7 @@ constexpr SystemCalls FaultySystemCalls() {
       .getauxval = [](unsigned long type) { return real_system_calls.getauxval(type); },
       .pthread_key_create = Faulty<kPthreadKeyCreate, &SystemCalls::pthread_key_create>::Call,
       .pthread_setspecific = Faulty<kPthreadSetspecific, &SystemCalls::pthread_setspecific>::Call,
+      .pthread_create = Faulty<kPthreadCreate, &SystemCalls::pthread_create>::Call,
       .pthread_atfork = Faulty<kPthreadAtfork, &SystemCalls::pthread_atfork>::Call,
   };
 }

@@ -98,6 +98,8 @@ class CpuCache {
 
   // Returns what all slabs hold.
   void Flush();
+  // Returns what those slabs hold that were idle since the last call.
+  void ReleaseIdle();
 
   // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves. The
   // fence makes sure that a slot is not older than the index that says it counts.
@@ -317,6 +319,14 @@ template <BatchSource Source>
 void CpuCache<Source>::Flush() {
   if (!initialized()) return;
   for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
+}
+
+template <BatchSource Source>
+void CpuCache<Source>::ReleaseIdle() {
+  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
+    SlabBudget& budget = budgets_.budget(id);
+    if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
+  }
 }
 
 template <BatchSource Source>

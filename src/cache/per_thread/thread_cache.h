@@ -13,6 +13,8 @@
 
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
+#include "base/relaxed.h"
+#include "base/spin_lock.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/thread_header.h"
 #include "central/corruption.h"
@@ -62,6 +64,9 @@ struct ThreadCacheContext {
 // and replaces it in no refill. docs/locking.md says what remains. Where rooms have gone wrong by
 // more than that, the end of the list counts, and the next refill sets them right.
 //
+// Other threads may take full chains, for which there is a lock; the current list is the owner's
+// alone, so that its fast paths need none.
+//
 // Owned by one thread; others may call only what says so.
 template <BatchSource Source>
 class ThreadCache : private FastLists, public ListNode {
@@ -89,7 +94,10 @@ class ThreadCache : private FastLists, public ListNode {
   void Retire();
   // Does what Flush does and leaves the budget. The cache stays closed until Rejoin and Open.
   void Park();
-  void Rejoin() { context_->budget->Join(share_); }
+  void Rejoin() {
+    abandoned_ = false;
+    context_->budget->Join(share_);
+  }
 
   bool closed() const { return header.size_limit == 0; }
   void Close() {
@@ -190,6 +198,17 @@ class ThreadCache : private FastLists, public ListNode {
   // interrupted.
   void Flush();
 
+  // The owner is gone, whatever it was doing: nobody takes chains any longer.
+  void Abandon() { abandoned_ = true; }
+  // Returns half of the full chains of each class, if no chain came or went since the last call.
+  // Called by other threads, one at a time.
+  void ReleaseIdle() TCMALLOC_EXCLUDES(chains_lock_);
+  // Returns all full chains. May be called by other threads.
+  void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_) {
+    if (abandoned_) return;
+    ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, [](uint32_t size) { return size; }); });
+  }
+
   // Objects of class `c`. May be called by other threads; then it is an estimate.
   size_t CountObjects(uint8_t c) const {
     const ClassState& state = states_[c];
@@ -213,6 +232,8 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;  // whether any of them was needed since then
+
+    void LowerWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
@@ -224,10 +245,15 @@ class ThreadCache : private FastLists, public ListNode {
     return *reinterpret_cast<const uint8_t*>(header.classes + (reference >> (kPageShift - 3)));
   }
 
+  // Whether full chains of this many bytes more fit.
+  bool HasRoomFor(int64_t bytes) const { return cached_bytes_ + bytes <= share_.limit(); }
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
   int64_t CollectionInterval() const { return std::max(2 * cached_bytes_, kMinCollectionInterval); }
+  void NoteUsed(uint8_t c) {
+    used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
+  }
   bool Refill(uint8_t c);
   Chain NextChain(uint8_t c);
   void GrowCapacity(uint8_t c);
@@ -237,6 +263,14 @@ class ThreadCache : private FastLists, public ListNode {
   void* PopUnchecked(uint8_t c);
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
+  bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
+  Chain PopFull(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
+  template <typename F>
+  void ReturnOldest(uint8_t c, F count_of) TCMALLOC_EXCLUDES(chains_lock_);
+  void NoteCached(int64_t bytes) TCMALLOC_REQUIRES(chains_lock_) {
+    cached_bytes_ = cached_bytes_ + bytes;
+  }
+  void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   static void NoteOverage(ClassState& state);
   bool FitsBudget(int64_t bytes);
   Chain TakeCurrent(uint8_t c);
@@ -247,10 +281,15 @@ class ThreadCache : private FastLists, public ListNode {
   template <typename F>
   void ForEachUsedClass(F f) const;
 
+  // Guards every `full`, its `low_water`, and what says how much they hold. Only the owner adds to
+  // them.
+  SpinLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
-  uint64_t used_classes_[(kSizeClassCount + 63) / 64] = {};  // that ever had an object
+  Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
   const Context* context_ = nullptr;
-  int64_t cached_bytes_ = 0;
+  Relaxed<int64_t> cached_bytes_ = 0;
+  Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
+  bool abandoned_ = false;
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
 };
@@ -287,20 +326,28 @@ uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
   return batch;
 }
 
+template <BatchSource Source>
+Chain ThreadCache<Source>::PopFull(uint8_t c) {
+  ClassState& state = states_[c];
+  SpinLockHolder holder(chains_lock_);
+  Chain chain;
+  if (!state.full.empty()) {
+    chain = state.full.Pop();
+    NoteCached(-int64_t{chain.count} * SizeOf(c));
+    chains_moved_ = true;
+    state.popped = true;
+  }
+  state.LowerWater();
+  return chain;
+}
+
 // What the current list is to be filled with. Empty if no memory can be had.
 template <BatchSource Source>
 Chain ThreadCache<Source>::NextChain(uint8_t c) {
-  ClassState& state = states_[c];
-  if (!state.full.empty()) {
-    const Chain chain = state.full.Pop();
-    cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
-    state.popped = true;
-    state.low_water = std::min(state.low_water, static_cast<uint16_t>(state.full.size()));
-    return chain;
-  }
-  used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+  const Chain chain = PopFull(c);
+  if (!chain.empty()) return chain;
+  NoteUsed(c);
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
-  state.low_water = 0;
   return source(c).Fetch(FetchCount(c));
 }
 
@@ -382,7 +429,7 @@ Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
 template <BatchSource Source>
 void ThreadCache<Source>::MakeRoom(uint8_t c) {
   if (states_[c].capacity < Batch(c)) {
-    used_classes_[c / 64] |= uint64_t{1} << (c % 64);
+    NoteUsed(c);
     GrowCapacity(c);
     return;
   }
@@ -397,11 +444,19 @@ void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
   if (state.full.size() >= state.max_chains) {
     source(c).Insert(chain);
     NoteOverage(state);
-  } else if (FitsBudget(bytes) && state.full.Push(chain, *context_->arrays)) {
-    cached_bytes_ += bytes;
-  } else {
+  } else if (!FitsBudget(bytes) || !PushFull(c, chain)) {
     source(c).Insert(chain);
   }
+}
+
+// False if there was no memory to note it.
+template <BatchSource Source>
+bool ThreadCache<Source>::PushFull(uint8_t c, Chain chain) {
+  SpinLockHolder holder(chains_lock_);
+  if (!states_[c].full.Push(chain, *context_->arrays)) return false;
+  NoteCached(int64_t{chain.count} * SizeOf(c));
+  chains_moved_ = true;
+  return true;
 }
 
 template <BatchSource Source>
@@ -415,10 +470,9 @@ void ThreadCache<Source>::NoteOverage(ClassState& state) {
 // share.
 template <BatchSource Source>
 bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
-  if (cached_bytes_ + bytes <= share_.limit()) return true;
+  if (HasRoomFor(bytes)) return true;
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
-  if (cached_bytes_ + bytes <= share_.limit()) return true;
-  return context_->budget->Grow(share_) && cached_bytes_ + bytes <= share_.limit();
+  return HasRoomFor(bytes) || (context_->budget->Grow(share_) && HasRoomFor(bytes));
 }
 
 template <BatchSource Source>
@@ -454,20 +508,60 @@ bool ThreadCache<Source>::ChainHolds(Chain chain, const void* object, uint8_t c)
   return false;
 }
 
+// Returns the oldest full chains of a class to the source, count_of(size) of `size`, a few at a
+// time: whatever takes them then may take long.
+template <BatchSource Source>
+template <typename F>
+void ThreadCache<Source>::ReturnOldest(uint8_t c, F count_of) {
+  constexpr uint32_t kAtOnce = 16;
+  ChainStack& full = states_[c].full;
+  Chain chains[kAtOnce];
+  uint32_t left = UINT32_MAX;
+  do {
+    uint32_t n = 0;
+    {
+      SpinLockHolder holder(chains_lock_);
+      left = std::min(left, left == UINT32_MAX ? count_of(full.size()) : full.size());
+      for (; n < std::min(left, kAtOnce); ++n) {
+        chains[n] = full.at(n);
+        NoteCached(-int64_t{chains[n].count} * SizeOf(c));
+      }
+      full.DropOldest(n);
+      states_[c].LowerWater();
+    }
+    for (uint32_t i = 0; i < n; ++i) source(c).Insert(chains[i]);
+    left -= n;
+  } while (left > 0);
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::ReleaseIdle() {
+  if (abandoned_) return;
+  if (chains_moved_) {
+    chains_moved_ = false;
+    return;
+  }
+  ForEachUsedClass(
+      [this](uint8_t c) { ReturnOldest(c, [](uint32_t size) { return (size + 1) / 2; }); });
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::NoteCollected(uint8_t c) {
+  SpinLockHolder holder(chains_lock_);
+  states_[c].low_water = static_cast<uint16_t>(states_[c].full.size());
+}
+
 template <BatchSource Source>
 void ThreadCache<Source>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
-  const uint32_t unused = state.low_water;
-  const uint32_t returned = state.popped ? (unused + 1) / 2 : unused;
+  uint32_t unused = 0;
+  ReturnOldest(c, [&](uint32_t) {
+    unused = state.low_water;
+    return state.popped ? (unused + 1) / 2 : unused;
+  });
   state.popped = false;
-  for (uint32_t i = 0; i < returned; ++i) {
-    const Chain chain = state.full.at(i);
-    cached_bytes_ -= int64_t{chain.count} * SizeOf(c);
-    source(c).Insert(chain);
-  }
-  state.full.DropOldest(returned);
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
-  state.low_water = static_cast<uint16_t>(state.full.size());
+  NoteCollected(c);
   // A list whose head did not change since the last collection was most likely not used.
   if (heads[c] == state.head_at_collection && heads[c] != context_->codec->end && IsConsistent(c)) {
     source(c).Insert(TakeCurrent(c));
@@ -488,17 +582,17 @@ void ThreadCache<Source>::Collect() {
 
 template <BatchSource Source>
 void ThreadCache<Source>::FlushFull(uint8_t c) {
-  ClassState& state = states_[c];
-  cached_bytes_ -= static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
-  while (!state.full.empty()) source(c).Insert(state.full.Pop());
-  state.full.Clear(*context_->arrays);
-  state.low_water = 0;
+  for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
+  SpinLockHolder holder(chains_lock_);
+  states_[c].full.Clear(*context_->arrays);
+  states_[c].low_water = 0;
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::FlushCurrent(uint8_t c) {
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
+  SpinLockHolder holder(chains_lock_);
   states_[c] = {};
   room[c] = 0;
 }

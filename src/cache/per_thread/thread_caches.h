@@ -55,6 +55,24 @@ class ThreadCaches {
     return stats;
   }
 
+  // In the child of fork: the threads of all caches but `mine` are gone, and may have been changing
+  // their full chains. Requires lock().
+  void AbandonOthers(const Cache* mine) TCMALLOC_REQUIRES(registry_.lock()) {
+    registry_.ForEachLocked([mine](Cache& cache) {
+      if (&cache != mine) cache.Abandon();
+    });
+  }
+
+  // Takes memory from `n` caches, those in turn, if their threads are idle; see
+  // ThreadCache::ReleaseIdle.
+  void ReleaseIdle(size_t n) {
+    registry_.VisitNext(n, [](Cache& cache) { cache.ReleaseIdle(); });
+  }
+  // Returns all full chains of all caches to the sources.
+  void ReleaseFull() {
+    registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
+  }
+
   // Calls f(const Cache&) under the lock.
   template <typename F>
   void ForEach(F f) {

@@ -19,12 +19,14 @@
 #include "base/thread_annotations.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/classic/release_pacer.h"
+#include "page_heap/release_decay.h"
 #include "page_heap/stats.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
 #include "system/auxv.h"
+#include "system/memory.h"
 
 namespace tcmalloc {
 
@@ -80,7 +82,20 @@ class ClassicPageHeap {
   // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
   Length ReleaseAtLeast(Length n) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return ReleaseLocked(n);
+    return ReleaseLocked(n, kWholeSpans);
+  }
+
+  // Gives back what ReleaseDecay says is due, but at most `most` pages. Returns how many; where
+  // that is `most`, more may be due. Keeps errno.
+  Length ReleaseUnused(uint64_t now, Length most) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    const Length due = decay_.Due(now, spans_.free());
+    return ReleaseLocked(std::min(due, most), kExactly);
+  }
+  // In nanoseconds; 0 for never.
+  void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.set_half_life(ns);
   }
 
   // See ReleasePacer. A release that is due happens in Delete.
@@ -153,7 +168,7 @@ class ClassicPageHeap {
 
  private:
   // Memory on its way to the system is lost to requests for the time of one call; this much
-  // takes about a millisecond, and more would hardly save time.
+  // takes about half a millisecond, and more would hardly save time.
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
   // Beyond any address space, and small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
@@ -169,8 +184,10 @@ class ClassicPageHeap {
     TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
     CheckOften();
     Span* span = spans_.Find(Span::State::kFree, n, alignment);
-    if (TCMALLOC_LIKELY(span != nullptr)) return spans_.Take(span, n, alignment);
-    return AllocateSlow(n, alignment);
+    if (TCMALLOC_UNLIKELY(span == nullptr)) return AllocateSlow(n, alignment);
+    span = spans_.Take(span, n, alignment);
+    decay_.NoteFree(spans_.free());
+    return span;
   }
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
@@ -194,9 +211,21 @@ class ClassicPageHeap {
   Span* Adopt(void* start, size_t bytes, bool zeroed) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
-  // Both let go of the lock for system calls.
-  Length ReleaseLocked(Length n) TCMALLOC_REQUIRES(lock_);
-  bool ReleaseSpan(Span* span) TCMALLOC_REQUIRES(lock_);
+  // Whether spans are cut so that not a page more is released than was asked for.
+  enum Cut : bool { kWholeSpans, kExactly };
+  // Spans on their way to the system.
+  struct Departure {
+    Span* spans[System::kMostRequests];
+    size_t count = 0;
+    Length length;
+  };
+  // At least n pages, as far as there are so many and the system takes them. Lets go of the lock
+  // for system calls.
+  Length ReleaseLocked(Length n, Cut cut) TCMALLOC_REQUIRES(lock_);
+  void BeginDeparture(Length n, Cut cut, Departure* departure) TCMALLOC_REQUIRES(lock_);
+  // Returns how many pages the system took. Lets go of the lock for a system call.
+  Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
+  void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
 
   // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
   // average, which bounds what the checks cost in a large heap.
@@ -222,6 +251,7 @@ class ClassicPageHeap {
   SpinLock lock_{LockRank::kPageHeap};
   HeapSpans spans_ TCMALLOC_GUARDED_BY(lock_);
   ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
+  ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
   Length limit_ TCMALLOC_GUARDED_BY(lock_);
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kMinGrowth;
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
@@ -254,7 +284,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
 template <typename System>
 bool ClassicPageHeap<System>::MakeRoom(Length n) {
   if (AllowedByLimit(n)) return true;
-  ReleaseLocked(spans_.committed() + n - limit_);
+  ReleaseLocked(spans_.committed() + n - limit_, kWholeSpans);
   return AllowedByLimit(n);
 }
 
@@ -317,9 +347,11 @@ void ClassicPageHeap<System>::DeleteLocked(Span* span) {
   span = spans_.Free(span);
   if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
     spans_.BeginRelease(span);
-    ReleaseSpan(span);
+    Departure departure;
+    departure.spans[departure.count++] = span;
+    Depart(departure);
   } else if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
-    pacer_.NoteReleased(ReleaseLocked(Length(1)));
+    pacer_.NoteReleased(ReleaseLocked(Length(1), kWholeSpans));
   }
 }
 
@@ -328,7 +360,9 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  return AllowedByLimit(n - span->length) && spans_.Extend(span, n);
+  if (!AllowedByLimit(n - span->length) || !spans_.Extend(span, n)) return false;
+  decay_.NoteFree(spans_.free());
+  return true;
 }
 
 template <typename System>
@@ -340,41 +374,66 @@ void ClassicPageHeap<System>::Truncate(Span* span, Length n) {
 }
 
 template <typename System>
-Length ClassicPageHeap<System>::ReleaseLocked(Length n) {
+Length ClassicPageHeap<System>::ReleaseLocked(Length n, Cut cut) {
   // Other threads may free memory as fast as this one releases it.
   n = std::min(n, spans_.free());
   Length released;
   while (released < n) {
-    Span* span = spans_.BeginRelease(kMaxRelease);
-    if (span == nullptr) break;
-    const Length length = span->length;
-    if (!ReleaseSpan(span)) break;
-    released += length;
+    Departure departure;
+    BeginDeparture(n - released, cut, &departure);
+    const Length taken = Depart(departure);
+    released += taken;
+    if (taken < departure.length || departure.count == 0) break;
   }
   return released;
 }
 
 template <typename System>
-bool ClassicPageHeap<System>::ReleaseSpan(Span* span) {
-  const Length length = span->length;
+void ClassicPageHeap<System>::BeginDeparture(Length n, Cut cut, Departure* departure) {
+  n = std::min(n, kMaxRelease);
+  while (departure->length < n && departure->count < System::kMostRequests) {
+    Span* span = spans_.BeginRelease(cut == kExactly ? n - departure->length : kMaxRelease);
+    if (span == nullptr) return;
+    departure->spans[departure->count++] = span;
+    departure->length += span->length;
+  }
+}
+
+template <typename System>
+Length ClassicPageHeap<System>::Depart(const Departure& departure) {
+  ReleaseRequest requests[System::kMostRequests];
+  for (size_t i = 0; i < departure.count; ++i) {
+    requests[i] = {departure.spans[i]->start(), departure.spans[i]->bytes()};
+  }
   lock_.Unlock();
   const int saved_errno = errno;
-  const bool released = system_.Release(span->start(), span->bytes());
+  system_.Release(requests, departure.count);
   errno = saved_errno;
+  lock_.Lock();
+  Length taken;
+  for (size_t i = 0; i < departure.count; ++i) {
+    if (requests[i].released) taken += departure.spans[i]->length;
+    Arrive(departure.spans[i], requests[i].released);
+  }
+  return taken;
+}
+
+// Ends the departure of one span; afterwards it may be part of another.
+template <typename System>
+void ClassicPageHeap<System>::Arrive(Span* span, bool released) {
+  if (released) {
+    ++events_.releases;
+    events_.released += span->length;
+    decay_.NoteReleased(span->length);
+  } else {
+    ++events_.release_failures;
+  }
   // The system takes whole pages of the kernel, which may be larger than ours: what it left at the
   // ends still has its contents.
   const size_t unit = KernelPageSize();
   const bool zeroed =
       IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
-  lock_.Lock();
   spans_.EndRelease(span, released, zeroed);
-  if (released) {
-    ++events_.releases;
-    events_.released += length;
-  } else {
-    ++events_.release_failures;
-  }
-  return released;
 }
 
 }  // namespace tcmalloc

@@ -34,6 +34,7 @@ constexpr Kind kKinds[] = {
      .start = kMain,
      .variable = "TCMALLOC_AGGRESSIVE_DECOMMIT=1",
      .exact_space = true},
+    {.call = "process_madvise", .density = kSomeK, .exact_space = true},
     {.call = "all", .density = kSomeK, .small_steps = true, .quiet_fork = true},
     {.call = "all", .density = kSomeK, .start = kMain, .quiet_fork = true},
     // Memory that lies where the kernel chose has to be cut to its alignment.
@@ -47,7 +48,9 @@ constexpr Kind kKinds[] = {
     {.call = "read", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "close", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "getrlimit", .density = kFewK},
-    {.call = "clock_gettime", .density = kFewK, .reached = false},
+    {.call = "clock_gettime", .density = kSomeK},
+    {.call = "futex", .density = kSomeK, .variable = "TCMALLOC_BACKGROUND=1"},
+    {.call = "pthread_create", .density = kFewK, .variable = "TCMALLOC_BACKGROUND=1"},
     {.call = "pthread_key_create", .density = kFewK},
     {.call = "pthread_setspecific", .density = kSomeK},
     {.call = "pthread_setspecific", .density = kSomeK, .start = kMain},

@@ -90,5 +90,21 @@ TEST_F(EventClockTest, HugeAndEmptyAllocations) {
   EXPECT_EQ(clock_.allocated_bytes(), uint64_t{1} << 40);
 }
 
+TEST_F(EventClockTest, AHastenedClockExpiresSoonAndLosesNoBytes) {
+  EventClock clock;
+  clock.Initialize(1);
+  uint64_t bytes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    clock.Hasten(4096);
+    int allocations = 1;
+    for (; !clock.Advance(100); ++allocations) {
+    }
+    clock.AdvanceSlow(100);
+    ASSERT_EQ(allocations, 41);
+    bytes += 4100;
+    ASSERT_EQ(clock.allocated_bytes(), bytes);
+  }
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing

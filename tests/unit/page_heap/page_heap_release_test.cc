@@ -105,7 +105,7 @@ TEST_F(PageHeapReleaseTest, RefusedMemoryStaysFree) {
   heap_.system.fail_release = [] { return true; };
   EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
   EXPECT_EQ(heap_->stats().free, Length(60));
-  EXPECT_EQ(heap_->stats().release_failures, 1u);
+  EXPECT_EQ(heap_->stats().release_failures, 2u);
   EXPECT_EQ(heap_->stats().in_transit, Length(0));
   EXPECT_FALSE(New(50)->zeroed);
 }
@@ -240,6 +240,58 @@ TEST_F(PageHeapReleaseTest, AReleaseCutOffByForkIsTakenBack) {
     EXPECT_EQ(status, 0);
   };
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(50)), Length(50));
+}
+
+constexpr uint64_t kHalfLife = 8'000'000'000;
+
+class PageHeapDecayTest : public PageHeapReleaseTest {
+ protected:
+  PageHeapDecayTest() {
+    heap_->set_release_half_life(kHalfLife);
+    heap_->ReleaseUnused(now_, Length::Max());
+  }
+
+  Length Pass(uint64_t ns, Length most = Length::Max()) {
+    now_ += ns;
+    return heap_->ReleaseUnused(now_, most);
+  }
+
+  uint64_t now_ = 1;
+};
+
+TEST_F(PageHeapDecayTest, FreeMemoryGoesAsTimePasses) {
+  MakeFree({1000, 3000});
+  EXPECT_EQ(Pass(kHalfLife / 2), Length(0));
+  Pass(kHalfLife / 2);
+  for (int i = 0; i < 8; ++i) Pass(kHalfLife / 8);
+  EXPECT_NEAR(static_cast<double>(heap_->stats().free.pages()), 2000, 250);
+  Pass(20 * kHalfLife);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+}
+
+TEST_F(PageHeapDecayTest, NoMoreThanWhatIsAllowedAtOnce) {
+  MakeFree({1000, 3000});
+  EXPECT_EQ(Pass(20 * kHalfLife, Length(100)), Length(100));
+  EXPECT_EQ(Pass(0, Length(1000)), Length(1000));
+  EXPECT_EQ(Pass(0), Length(4000 - 1100));
+}
+
+TEST_F(PageHeapDecayTest, MemoryInUseNowAndThenStays) {
+  MakeFree({1000});
+  for (int i = 0; i < 20; ++i) {
+    heap_->Delete(New(1000));
+    EXPECT_EQ(Pass(kHalfLife / 2), Length(0));
+  }
+}
+
+TEST_F(PageHeapDecayTest, WhatTheSystemRefusesStaysAndIsTriedAgain) {
+  MakeFree({1000});
+  bool refuse = true;
+  heap_.system.fail_release = [&] { return refuse; };
+  EXPECT_EQ(Pass(20 * kHalfLife), Length(0));
+  EXPECT_EQ(heap_->stats().free, Length(1000));
+  refuse = false;
+  EXPECT_EQ(Pass(0), Length(1000));
 }
 
 }  // namespace

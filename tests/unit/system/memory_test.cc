@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -293,6 +294,90 @@ TEST_F(SystemMemoryTest, ReleaseThatTheKernelRefuses) {
   EXPECT_FALSE(memory_.Release(Pointer(0x100000), kMiB));
   EXPECT_EQ(memory_.stats().release_failures, 1u);
   EXPECT_EQ(memory_.stats().released_bytes, 0u);
+}
+
+// Runs of a page, one in every second page.
+template <size_t kCount>
+std::array<ReleaseRequest, kCount> PageRequests() {
+  std::array<ReleaseRequest, kCount> requests;
+  for (size_t i = 0; i < kCount; ++i) requests[i] = {Pointer(0x100000 + i * 0x2000), 4096};
+  return requests;
+}
+
+constinit int together_calls = 0;
+constinit ssize_t together_result = 0;
+constinit int together_errno = 0;
+
+ssize_t ReleaseTogether(int, const iovec*, size_t, int, unsigned) {
+  ++together_calls;
+  errno = together_errno;
+  return together_result;
+}
+
+// `result` and `error` are the answer of process_madvise.
+void AnswerTogether(ssize_t result, int error = 0) {
+  together_calls = 0;
+  together_result = result;
+  together_errno = error;
+  system_calls.process_madvise = ReleaseTogether;
+}
+
+TEST_F(SystemMemoryTest, ManyRunsGoByOneCall) {
+  AnswerTogether(3 * 4096);
+  std::array<ReleaseRequest, 3> requests = PageRequests<3>();
+  memory_.Release(requests.data(), requests.size());
+  for (const ReleaseRequest& request : requests) EXPECT_TRUE(request.released);
+  EXPECT_EQ(together_calls, 1);
+  EXPECT_EQ(space_.advised_bytes(), 0u);
+  EXPECT_EQ(memory_.stats().releases, 3u);
+  EXPECT_EQ(memory_.stats().released_bytes, 3u * 4096);
+}
+
+TEST_F(SystemMemoryTest, RunsThatTheOneCallLeftGoByThemselves) {
+  AnswerTogether(4096 + 100);
+  std::array<ReleaseRequest, 2> requests = PageRequests<2>();
+  memory_.Release(requests.data(), requests.size());
+  EXPECT_TRUE(requests[0].released && requests[1].released);
+  EXPECT_EQ(space_.advised_start(), 0x102000u);
+  EXPECT_EQ(memory_.stats().releases, 2u);
+}
+
+TEST_F(SystemMemoryTest, RunsWithoutAWholePageStay) {
+  AnswerTogether(2 * 4096);
+  std::array<ReleaseRequest, 3> requests = PageRequests<3>();
+  requests[1].bytes = 4095;
+  memory_.Release(requests.data(), requests.size());
+  EXPECT_TRUE(requests[0].released && requests[2].released);
+  EXPECT_FALSE(requests[1].released);
+}
+
+TEST_F(SystemMemoryTest, AKernelThatCannotReleaseTogetherIsAskedOnce) {
+  for (int error : {ENOSYS, EPERM, EBADF}) {
+    SystemMemory memory;
+    AnswerTogether(-1, error);
+    for (int i = 0; i < 2; ++i) {
+      std::array<ReleaseRequest, 2> requests = PageRequests<2>();
+      memory.Release(requests.data(), requests.size());
+      EXPECT_TRUE(requests[0].released && requests[1].released);
+    }
+    EXPECT_EQ(together_calls, 1) << error;
+  }
+}
+
+TEST_F(SystemMemoryTest, OneRunThatTheKernelRefusesDoesNotKeepTheOthers) {
+  AnswerTogether(-1, EINVAL);
+  system_calls.madvise = [](void* start, size_t, int) {
+    errno = EINVAL;
+    return start == Pointer(0x102000) ? -1 : 0;
+  };
+  for (int i = 0; i < 2; ++i) {
+    std::array<ReleaseRequest, 3> requests = PageRequests<3>();
+    memory_.Release(requests.data(), requests.size());
+    EXPECT_TRUE(requests[0].released && requests[2].released);
+    EXPECT_FALSE(requests[1].released);
+  }
+  EXPECT_EQ(together_calls, 2);
+  EXPECT_EQ(memory_.stats().release_failures, 2u);
 }
 
 class KernelPageSizeTest : public ::testing::TestWithParam<size_t> {};

@@ -1,0 +1,122 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/housekeeping.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "heap/heap.h"
+#include "page_heap/release_decay.h"
+#include "size_class/size_classes.h"
+#include "system/clock.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kSteps = ReleaseDecay::kSteps;
+
+// What is looked at in one step so that `count` things are looked at in all steps of a half-life.
+constexpr size_t ShareOfStep(size_t count) { return (count + kSteps - 1) / kSteps; }
+
+uint64_t Now() { return static_cast<uint64_t>(MonotonicNanoseconds()); }
+
+}  // namespace
+
+constinit thread_local int8_t Housekeeping::polls_left_ TCMALLOC_INITIALIZED_TLS = kPollsPerLook;
+
+void Housekeeping::set_half_life(uint64_t ns) {
+  heap.page_heap().set_release_half_life(ns);
+  step_ns_.store(ns == 0 ? 0 : std::max<uint64_t>(ns / kSteps, 1), std::memory_order_relaxed);
+}
+
+void Housekeeping::ReturnIdleObjects() {
+  heap.caches().ReleaseIdle(std::min(ShareOfStep(heap.caches().count()), kMostCachesAtOnce));
+  if (steps_.load(std::memory_order_relaxed) % kSteps == 0) heap.cpus().ReleaseIdle();
+  for (size_t i = 0; i < ShareOfStep(kSizeClassCount - 1); ++i) {
+    heap.transfer(static_cast<uint8_t>(next_class_)).ReturnUnused();
+    next_class_ = next_class_ % (kSizeClassCount - 1) + 1;
+  }
+}
+
+void Housekeeping::CountSteps(uint64_t now) {
+  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+  if (now < next_step_) return;
+  const uint64_t passed = next_step_ == 0 ? 1 : (now - next_step_) / step_ns + 1;
+  owed_steps_ = std::min(owed_steps_ + passed, kMostOwedSteps);
+  next_step_ = now + step_ns;
+}
+
+void Housekeeping::Step() {
+  steps_.store(steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  ReturnIdleObjects();
+  --owed_steps_;
+}
+
+void Housekeeping::PollNow() {
+  polls_left_ = kPollsPerLook;
+  if (delegated_.load(std::memory_order_relaxed) || step_ns_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  if (!TryBegin()) return;
+  const int saved_errno = errno;
+  const uint64_t now = Now();
+  CountSteps(now);
+  if (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)) WorkForAWhile(now);
+  errno = saved_errno;
+  End();
+}
+
+// The page heap is asked last: what idle caches give it then counts as free for as long as they
+// were idle.
+void Housekeeping::WorkForAWhile(uint64_t began) {
+  bool done = false;
+  uint64_t pause = 0;
+  do {
+    if (owed_steps_ > 0) {
+      Step();
+    } else {
+      done = heap.page_heap().ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
+    }
+    const uint64_t now = Now();
+    pause = now > began ? now - began : kPauseNs;
+  } while (!done && pause < kPauseNs);
+  backlog_.store(!done, std::memory_order_relaxed);
+  if (pause > longest_pause_ns_.load(std::memory_order_relaxed)) {
+    longest_pause_ns_.store(pause, std::memory_order_relaxed);
+  }
+}
+
+uint64_t Housekeeping::RunAll() {
+  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+  if (step_ns == 0) return 0;
+  // Another thread is at its last poll.
+  if (!TryBegin()) return step_ns;
+  const uint64_t now = Now();
+  CountSteps(now);
+  while (owed_steps_ > 0) Step();
+  Length released;
+  Length last;
+  do {
+    last = heap.page_heap().ReleaseUnused(now, kMostInBackground);
+    released += last;
+  } while (last == kMostInBackground);
+  backlog_.store(false, std::memory_order_relaxed);
+  // A process with nothing to give back is woken more and more rarely.
+  const bool quiet = released == Length(0) && heap.page_heap().stats().free == Length(0);
+  wait_steps_ = quiet ? std::min(2 * wait_steps_, kMostWaitSteps) : 1;
+  const uint64_t wait = wait_steps_ * step_ns;
+  End();
+  return wait;
+}
+
+void Housekeeping::ResetAfterFork() {
+  busy_.store(false, std::memory_order_relaxed);
+  delegated_.store(false, std::memory_order_relaxed);
+}
+
+HousekeepingStats Housekeeping::stats() const {
+  return {steps_.load(std::memory_order_relaxed),
+          longest_pause_ns_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,113 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory that is not used goes back as time passes, on a clock of the test's own.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "heap/heap.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr size_t kMiB = size_t{1} << 20;
+
+constinit std::atomic<uint64_t> now{kSecond};
+
+class ReleaseByTimeTest : public ::testing::TestWithParam<size_t> {
+ protected:
+  ReleaseByTimeTest() {
+    heap.EnsureInitialized();
+    system_calls.clock_gettime = [](clockid_t, timespec* time) {
+      const uint64_t ns = now.load();
+      *time = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+      return 0;
+    };
+    heap.housekeeping().set_half_life(kSecond);
+    Pass(20);
+  }
+  ~ReleaseByTimeTest() override {
+    heap.housekeeping().set_half_life(0);
+    system_calls = real_system_calls;
+  }
+
+  static void Pass(uint64_t seconds) { now += seconds * kSecond; }
+
+  static void AllocateAndFree(size_t size, size_t bytes) {
+    std::vector<void*> blocks(bytes / size);
+    for (void*& block : blocks) {
+      block = Allocate(size);
+      std::memset(block, 1, size);
+    }
+    for (void* block : blocks) Deallocate(block);
+  }
+
+  // Bytes that may be resident.
+  static size_t Resident() { return heap.page_heap().stats().committed().bytes(); }
+};
+
+// What the allocations find in the caches tells the heap nothing, so these are of sizes between.
+TEST_P(ReleaseByTimeTest, AThousandAllocationsAfterAnIdleTimeGiveItBack) {
+  AllocateAndFree(GetParam(), 64 * kMiB);
+  EXPECT_GE(Resident(), 48 * kMiB);
+  Pass(10);
+  std::vector<void*> blocks;
+  for (size_t i = 0; i < 1000; ++i) blocks.push_back(Allocate(1000 + i % 1000));
+  EXPECT_LE(Resident(), 8 * kMiB);
+  for (void* block : blocks) Deallocate(block);
+}
+
+TEST_P(ReleaseByTimeTest, TheBackgroundWorkNeedsNoAllocation) {
+  const size_t before = Resident();
+  AllocateAndFree(GetParam(), 64 * kMiB);
+  for (int i = 0; i < 10 * ReleaseDecay::kSteps; ++i) {
+    const uint64_t wait = heap.housekeeping().RunAll();
+    EXPECT_GE(wait, kSecond / ReleaseDecay::kSteps);
+    EXPECT_LE(wait, kSecond);
+    now += kSecond / ReleaseDecay::kSteps;
+  }
+  EXPECT_LE(Resident(), before + 4 * kMiB);
+}
+
+TEST_P(ReleaseByTimeTest, ThreadsThatSleepGiveBackWhatTheyCached) {
+  std::atomic<int> stage{0};
+  std::thread sleeper([&] {
+    AllocateAndFree(GetParam(), 16 * kMiB);
+    stage = 1;
+    stage.notify_all();
+    stage.wait(1);
+  });
+  stage.wait(0);
+  const size_t cached = heap.caches().stats().cached_bytes;
+  for (int i = 0; i < 20 * ReleaseDecay::kSteps; ++i) {
+    heap.housekeeping().RunAll();
+    now += kSecond / ReleaseDecay::kSteps;
+  }
+  EXPECT_LE(heap.caches().stats().cached_bytes, cached / 2);
+  stage = 2;
+  stage.notify_all();
+  sleeper.join();
+}
+
+TEST_P(ReleaseByTimeTest, WithoutAHalfLifeNothingGoes) {
+  heap.housekeeping().set_half_life(0);
+  AllocateAndFree(GetParam(), 64 * kMiB);
+  const size_t before = Resident();
+  Pass(1000);
+  for (int i = 0; i < 1000; ++i) Deallocate(Allocate(8 * (i % 32) + GetParam()));
+  EXPECT_EQ(heap.housekeeping().RunAll(), 0u);
+  EXPECT_GE(Resident(), before - kMiB);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ReleaseByTimeTest, ::testing::Values(100, 4096, 200'000));
+
+}  // namespace
+}  // namespace tcmalloc::testing
