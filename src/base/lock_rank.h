@@ -12,6 +12,7 @@ namespace tcmalloc {
 
 enum class LockRank : uint8_t {
   kInitialization,
+  kLimits,        // who looks at the limits, and sheds memory
   kThreadCaches,  // the list of thread caches
   kCacheBudget,
   kCpuSlab,        // one per CPU or concurrency id

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 
@@ -104,6 +105,10 @@ class ClassicPageHeap {
     return limit_;
   }
 
+  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
+  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
+  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+
   // Whether Delete gives every free span back to the system at once.
   void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -130,6 +135,7 @@ class ClassicPageHeap {
     stats.releases = events_.releases;
     stats.release_failures = events_.release_failures;
     stats.released = events_.released;
+    stats.limit_hits = events_.limit_hits;
     return stats;
   }
 
@@ -168,9 +174,12 @@ class ClassicPageHeap {
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
     TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
     CheckOften();
+    spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
     Span* span = spans_.Find(Span::State::kFree, n, alignment);
     if (TCMALLOC_LIKELY(span != nullptr)) return spans_.Take(span, n, alignment);
-    return AllocateSlow(n, alignment);
+    span = AllocateSlow(n, alignment);
+    PublishCommitted();
+    return span;
   }
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
@@ -198,6 +207,10 @@ class ClassicPageHeap {
   Length ReleaseLocked(Length n) TCMALLOC_REQUIRES(lock_);
   bool ReleaseSpan(Span* span) TCMALLOC_REQUIRES(lock_);
 
+  void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
+  }
+
   // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
   // average, which bounds what the checks cost in a large heap.
   void CheckOften() TCMALLOC_REQUIRES(lock_) {
@@ -215,6 +228,7 @@ class ClassicPageHeap {
     uint64_t releases = 0;
     uint64_t release_failures = 0;
     Length released;
+    uint64_t limit_hits = 0;
   };
 
   System& system_;
@@ -228,6 +242,10 @@ class ClassicPageHeap {
   bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
   Events events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+
+  // Written under the lock, read without.
+  std::atomic<uintptr_t> committed_{0};
+  std::atomic<uint64_t> spans_served_{0};
 };
 
 template <typename System>
@@ -254,6 +272,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
 template <typename System>
 bool ClassicPageHeap<System>::MakeRoom(Length n) {
   if (AllowedByLimit(n)) return true;
+  ++events_.limit_hits;
   ReleaseLocked(spans_.committed() + n - limit_);
   return AllowedByLimit(n);
 }
@@ -328,7 +347,9 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  return AllowedByLimit(n - span->length) && spans_.Extend(span, n);
+  const bool extended = AllowedByLimit(n - span->length) && spans_.Extend(span, n);
+  PublishCommitted();
+  return extended;
 }
 
 template <typename System>
@@ -368,6 +389,7 @@ bool ClassicPageHeap<System>::ReleaseSpan(Span* span) {
       IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
   lock_.Lock();
   spans_.EndRelease(span, released, zeroed);
+  PublishCommitted();
   if (released) {
     ++events_.releases;
     events_.released += length;
