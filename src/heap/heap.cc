@@ -36,6 +36,22 @@ const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   return page == MAP_FAILED ? &zero_word : page;
 }
 
+FileMemory::Config MemfsConfig(const Options& options) {
+  return {.path = options.memfs_malloc_path.text,
+          .limit = options.memfs_limit_mb << 20,
+          .map_private = options.memfs_map_private,
+          .ignore_map_failures = options.memfs_ignore_mmap_fail};
+}
+
+FileMemory::Config DeviceConfig(const Options& options) {
+  if (options.devmem_start == 0) return {};
+  return {.path = options.devmem_device.empty() ? "/dev/mem" : options.devmem_device.text,
+          .device = true,
+          .start = options.devmem_start << 20,
+          .limit = options.devmem_limit << 20,
+          .ignore_map_failures = true};
+}
+
 size_t CachedBytes(const Cache& cache) {
   size_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -66,6 +82,10 @@ void Heap::ChooseWindow() {
   memory_.Configure({.skip_mmap = options_.skip_mmap,
                      .skip_sbrk = options_.skip_sbrk,
                      .disable_release = options_.disable_memory_release,
+                     .abort_without_memfs = options_.memfs_abort_on_fail,
+                     .memfs_only = options_.memfs_disable_fallback,
+                     .memfs = MemfsConfig(options_),
+                     .device = DeviceConfig(options_),
                      .window_limit = window.limit,
                      .hint_start = window.hint_start + std::max(page_bytes, kPageSize)});
 }

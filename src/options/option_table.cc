@@ -67,8 +67,7 @@ constexpr OptionRow kTable[] = {
      "That device, if it is not /dev/mem."},
     {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path}, "",
      "The beginning of a file name in a mounted hugetlbfs or tmpfs. The heap is taken from a file "
-     "that is made there and unlinked at once; other memory only serves requests that are "
-     "smaller than a page of that file system, and those that it cannot serve."},
+     "that is made there and unlinked at once, and other memory only where that fails."},
     {"TCMALLOC_MEMFS_LIMIT_MB", CountType{&Options::memfs_limit_mb, 0, kMostMebibytes}, "MiB",
      "The most that is taken from that file. 0 sets no limit."},
     {"TCMALLOC_MEMFS_ABORT_ON_FAIL", SwitchType{&Options::memfs_abort_on_fail}, "",

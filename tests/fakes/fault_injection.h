@@ -27,6 +27,9 @@ enum class SystemCall : uint8_t {
   kOpen,
   kRead,
   kClose,
+  kUnlink,
+  kFtruncate,
+  kFstatfs,
   kSchedGetaffinity,
   kGetrlimit,
   kClockGettime,
@@ -40,7 +43,7 @@ enum class SystemCall : uint8_t {
   kPthreadSetspecific,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 22;
+inline constexpr size_t kSystemCalls = 25;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -113,6 +116,9 @@ constexpr SystemCalls FaultySystemCalls() {
       .open = Faulty<kOpen, &SystemCalls::open>::Call,
       .read = Faulty<kRead, &SystemCalls::read>::Call,
       .close = Faulty<kClose, &SystemCalls::close>::Call,
+      .unlink = Faulty<kUnlink, &SystemCalls::unlink>::Call,
+      .ftruncate = Faulty<kFtruncate, &SystemCalls::ftruncate>::Call,
+      .fstatfs = Faulty<kFstatfs, &SystemCalls::fstatfs>::Call,
       .sched_getaffinity = Faulty<kSchedGetaffinity, &SystemCalls::sched_getaffinity>::Call,
       .getrlimit = Faulty<kGetrlimit, &SystemCalls::getrlimit>::Call,
       .clock_gettime = Faulty<kClockGettime, &SystemCalls::clock_gettime>::Call,

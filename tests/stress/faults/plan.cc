@@ -14,6 +14,8 @@ using enum Program;
 
 constexpr uint64_t kMostK = 200;
 
+constexpr char kInMemfs[] = "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/fault_sweep";
+
 // sbrk is tried where mmap fails, so that mmap has a second setting without it. What alignment
 // skips below the break is lost, so that address space can be exact only there.
 constexpr Kind kKinds[] = {
@@ -46,6 +48,12 @@ constexpr Kind kKinds[] = {
     {.call = "open", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "read", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "close", .density = kFewK, .program = kAllocatesInResolver},
+    {.call = "open", .density = kFewK, .variable = kInMemfs},
+    {.call = "unlink", .density = kFewK, .variable = kInMemfs},
+    {.call = "ftruncate", .density = kSomeK, .variable = kInMemfs, .small_steps = true},
+    {.call = "fstatfs", .density = kFewK, .variable = kInMemfs},
+    {.call = "mmap", .density = kSomeK, .variable = kInMemfs, .small_steps = true},
+    {.call = "madvise", .density = kSomeK, .variable = kInMemfs},
     {.call = "getrlimit", .density = kFewK},
     {.call = "clock_gettime", .density = kFewK, .reached = false},
     {.call = "pthread_key_create", .density = kFewK},
