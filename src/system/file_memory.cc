@@ -90,9 +90,8 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
     if (config_.limit < next_ + page_) exhausted_ = true;
     return false;
   }
-  // Some hugetlbfs grow when they are mapped, and refuse this.
-  if (!config_.device && system_calls.ftruncate(fd_, static_cast<off_t>(end)) != 0 &&
-      errno != EINVAL) {
+  // Whoever touched a mapping beyond the end of the file would be killed.
+  if (!config_.device && system_calls.ftruncate(fd_, static_cast<off_t>(end)) != 0) {
     exhausted_ = true;
     return false;
   }

@@ -14,8 +14,6 @@ using enum Program;
 
 constexpr uint64_t kMostK = 200;
 
-constexpr char kInMemfs[] = "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/fault_sweep";
-
 // sbrk is tried where mmap fails, so that mmap has a second setting without it. What alignment
 // skips below the break is lost, so that address space can be exact only there.
 constexpr Kind kKinds[] = {
@@ -48,14 +46,14 @@ constexpr Kind kKinds[] = {
     {.call = "open", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "read", .density = kFewK, .program = kAllocatesInResolver},
     {.call = "close", .density = kFewK, .program = kAllocatesInResolver},
-    {.call = "open", .density = kFewK, .variable = kInMemfs},
-    {.call = "unlink", .density = kFewK, .variable = kInMemfs},
-    {.call = "ftruncate", .density = kSomeK, .variable = kInMemfs, .small_steps = true},
-    {.call = "fstatfs", .density = kFewK, .variable = kInMemfs},
-    {.call = "mmap", .density = kSomeK, .variable = kInMemfs, .small_steps = true},
-    {.call = "madvise", .density = kSomeK, .variable = kInMemfs},
+    {.call = "open", .density = kFewK, .memfs = true},
+    {.call = "unlink", .density = kFewK, .memfs = true},
+    {.call = "ftruncate", .density = kSomeK, .memfs = true, .small_steps = true},
+    {.call = "fstatfs", .density = kFewK, .memfs = true},
+    {.call = "mmap", .density = kSomeK, .memfs = true, .small_steps = true},
+    {.call = "madvise", .density = kSomeK, .memfs = true},
     {.call = "getrlimit", .density = kFewK},
-    {.call = "clock_gettime", .density = kFewK, .reached = false},
+    {.call = "clock_gettime", .density = kFewK},
     {.call = "pthread_key_create", .density = kFewK},
     {.call = "pthread_setspecific", .density = kSomeK},
     {.call = "pthread_setspecific", .density = kSomeK, .start = kMain},
