@@ -15,13 +15,17 @@ namespace {
 constexpr size_t kMinAlignment = 16;
 
 // Calls allocate() again after a failure, when every free object that this thread can reach has
-// gone back to its span, and every empty span to the page heap.
+// gone back to its span, and every empty span to the page heap. If it was the heap's limit that was
+// in the way, the page heap then gives back what it needs to.
 template <typename F>
 auto WithLastResort(const SlowPath& slow_path, F allocate) {
   auto result = allocate();
-  if (TCMALLOC_LIKELY(result != nullptr)) return result;
-  slow_path.Flush();
-  return allocate();
+  if (TCMALLOC_UNLIKELY(result == nullptr)) {
+    heap.limits().NoteShed(slow_path.Shed(Length(0)));
+    result = allocate();
+  }
+  slow_path.FollowLimits();
+  return result;
 }
 
 // For what the fast path did not serve.

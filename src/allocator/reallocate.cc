@@ -19,8 +19,10 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   Span* span = heap.page_map().FindInUse(block);
-  return span->state == Span::State::kLarge &&
-         heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
+  const bool grown = span->state == Span::State::kLarge &&
+                     heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
+  if (grown) slow_path.FollowLimits();
+  return grown;
 }
 
 }  // namespace

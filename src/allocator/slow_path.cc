@@ -43,9 +43,6 @@ void SlowPath::DeallocateObject(void* object, uint8_t c) const {
   }
 }
 
-void SlowPath::Flush() const {
-  if (entry_ == Entry::kThreadCache) current_cache->Flush();
-  heap.DrainSharedCaches();
-}
+ShedBytes SlowPath::Shed(Length least) const { return heap.Shed(OwnCache(), least); }
 
 }  // namespace tcmalloc

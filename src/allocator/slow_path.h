@@ -28,10 +28,21 @@ class SlowPath {
   void* AllocateObject(uint8_t c, size_t size) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
-  // Returns to the spans what the thread's own cache holds, and the caches that it shares.
-  void Flush() const;
+  // Gives up what the thread's own cache holds and the caches that it shares, and gives back to
+  // the system at least `least` of what is free then. Returns what that freed.
+  ShedBytes Shed(Length least) const;
+
+  // After memory was fetched: gives some back if the heap holds more than it should.
+  void FollowLimits() const {
+    const PageHeap& pages = heap.page_heap();
+    if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
+    heap.FollowLimits(OwnCache());
+  }
 
  private:
+  // Null if there is none.
+  Cache* OwnCache() const { return entry_ == Entry::kThreadCache ? current_cache : nullptr; }
+
   int saved_errno_;
   Entry entry_;
 };

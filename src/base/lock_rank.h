@@ -12,6 +12,7 @@ namespace tcmalloc {
 
 enum class LockRank : uint8_t {
   kInitialization,
+  kLimits,        // who looks at the limits, and sheds memory
   kThreadCaches,  // the list of thread caches
   kCacheBudget,
   kFullChains,     // one per thread cache

@@ -10,8 +10,7 @@ size_t ReleaseFreeMemory() {
   SlowPath slow_path;
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
-  slow_path.Flush();
-  return heap.page_heap().ReleaseAtLeast(Length::Max()).bytes();
+  return slow_path.Shed(Length::Max()).page_heap;
 }
 
 }  // namespace tcmalloc

@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "extension/statistics.h"
 #include "heap/heap.h"
@@ -66,6 +69,47 @@ constexpr std::array kTotalFields = {
     Field{' ', "", "mapped_bytes", [](const Statistics& s) { return s.mapped; }},
     Field{' ', "", "peak_mapped_bytes", [](const Statistics& s) { return s.peak_mapped; }},
 };
+
+// In bytes unless the label says otherwise.
+constexpr std::array kLimitFields = {
+    Field{' ', "Hard limit of the heap (0: none)", "hard_limit",
+          [](const Statistics& s) { return s.hard_limit; }},
+    Field{' ', "Soft limit of the heap (0: none)", "soft_limit",
+          [](const Statistics& s) { return s.soft_limit; }},
+    Field{' ', "Requests that met the hard limit (count)", "hard_limit_hits",
+          [](const Statistics& s) { return s.hard_limit_hits; }},
+    Field{' ', "Sheds for the soft limit (count)", "soft_limit_hits",
+          [](const Statistics& s) { return s.soft_limit_hits; }},
+    Field{' ', "Sheds under memory pressure (count)", "pressure_hits",
+          [](const Statistics& s) { return s.pressure_hits; }},
+    Field{' ', "Shed by thread and CPU caches", "shed_by_caches",
+          [](const Statistics& s) { return s.shed_by_caches; }},
+    Field{' ', "Shed by transfer caches", "shed_by_transfer",
+          [](const Statistics& s) { return s.shed_by_transfer; }},
+    Field{' ', "Shed by page heap", "shed_by_page_heap",
+          [](const Statistics& s) { return s.shed_by_page_heap; }},
+};
+
+// Gathers a text that must be written in one piece, since others append to the same file.
+class WholeText final : public TextSink {
+ public:
+  void Write(std::string_view text) override {
+    const size_t count = std::min(text.size(), sizeof(buffer_) - size_);
+    std::memcpy(buffer_ + size_, text.data(), count);
+    size_ += count;
+  }
+  std::string_view view() const { return {buffer_, size_}; }
+
+ private:
+  char buffer_[2048];
+  size_t size_ = 0;
+};
+
+void WriteJsonField(TextSink& sink, const Field& field, const Statistics& statistics) {
+  Message text;
+  text << ",\"" << field.name << "\":" << field.value(statistics);
+  sink.Write(text.view());
+}
 
 size_t DigitCount(uint64_t value) {
   size_t digits = 1;
@@ -190,6 +234,7 @@ void WriteTextReport(TextSink& sink, int level) {
   for (const Field& field : kByteFields) WriteByteLine(sink, field, statistics);
   sink.WriteLine(Message() << "MALLOC:");
   for (const Field& field : kCountFields) WriteCountLine(sink, field, statistics);
+  for (const Field& field : kLimitFields) WriteCountLine(sink, field, statistics);
   WriteFrontEndLine(sink);
   sink.WriteLine(Message() << kRule);
   if (level >= 2) WriteClassLines(sink);
@@ -200,6 +245,7 @@ void WriteXmlReport(TextSink& sink) {
   sink.WriteLine(Message() << "<malloc version=\"1\">");
   for (const Field& field : kByteFields) WriteXmlField(sink, "bytes", field, statistics);
   for (const Field& field : kCountFields) WriteXmlField(sink, "count", field, statistics);
+  for (const Field& field : kLimitFields) WriteXmlField(sink, "limit", field, statistics);
   WriteXmlFrontEnd(sink);
   sink.WriteLine(Message() << "  <sizes>");
   ForEachUsedSizeClass([&](uint8_t, const SizeClassStatistics& of) {
@@ -215,13 +261,13 @@ void WriteXmlReport(TextSink& sink) {
 
 void WriteJsonLine(TextSink& sink) {
   const Statistics statistics = CurrentStatistics();
-  Message line;
-  line << "{\"pid\":" << int64_t{::getpid()};
-  for (const Field& field : kTotalFields) {
-    line << ",\"" << field.name << "\":" << field.value(statistics);
-  }
-  sink.WriteLine(line << ",\"front_end\":\"" << FrontEndName() << "\",\"front_end_reason\":\""
-                      << FrontEndWords().view() << "\"}");
+  WholeText line;
+  line.Write((Message() << "{\"pid\":" << int64_t{::getpid()}).view());
+  for (const Field& field : kTotalFields) WriteJsonField(line, field, statistics);
+  for (const Field& field : kLimitFields) WriteJsonField(line, field, statistics);
+  line.WriteLine(Message() << ",\"front_end\":\"" << FrontEndName() << "\",\"front_end_reason\":\""
+                           << FrontEndWords().view() << "\"}");
+  sink.Write(line.view());
 }
 
 void WriteExitReports() {

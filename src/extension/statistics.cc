@@ -52,6 +52,15 @@ Statistics CurrentStatistics() {
   result.page_heap_free = (pages.free + pages.in_transit).bytes();
   result.page_heap_returned = pages.returned.bytes();
   result.spans = pages.spans;
+  result.hard_limit = heap.page_heap().limit().bytes();
+  result.hard_limit_hits = pages.limit_hits;
+  const LimitStats limits = heap.limits().stats();
+  result.soft_limit = limits.soft_limit;
+  result.soft_limit_hits = limits.soft_hits;
+  result.pressure_hits = limits.pressure_hits;
+  result.shed_by_caches = limits.shed.caches;
+  result.shed_by_transfer = limits.shed.transfer;
+  result.shed_by_page_heap = limits.shed.page_heap;
   result.metadata = heap.arena().stats().used_bytes;
   result.in_use = Difference(pages.in_use().bytes(), result.central_free + result.transfer_free +
                                                          result.thread_free + result.cpu_free);

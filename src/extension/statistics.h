@@ -23,11 +23,19 @@ struct Statistics {
   uint64_t thread_free = 0;
   uint64_t cpu_free = 0;
   uint64_t metadata = 0;
-  uint64_t spans = 0;          // count
-  uint64_t thread_caches = 0;  // count
-  uint64_t cpu_caches = 0;     // count, that were ever used
-  uint64_t allocated = 0;      // ever
-  uint64_t allocations = 0;    // ever; count, estimated
+  uint64_t spans = 0;              // count
+  uint64_t thread_caches = 0;      // count
+  uint64_t cpu_caches = 0;         // count, that were ever used
+  uint64_t hard_limit = 0;         // 0: none
+  uint64_t soft_limit = 0;         // 0: none
+  uint64_t hard_limit_hits = 0;    // count: requests that it did not allow at first
+  uint64_t soft_limit_hits = 0;    // count: times that memory was shed because of it
+  uint64_t pressure_hits = 0;      // count: times that memory was shed under memory pressure
+  uint64_t shed_by_caches = 0;     // ever, because of any limit; to the page heap
+  uint64_t shed_by_transfer = 0;   // likewise
+  uint64_t shed_by_page_heap = 0;  // because of the soft limit or pressure; to the system
+  uint64_t allocated = 0;          // ever
+  uint64_t allocations = 0;        // ever; count, estimated
 
   // What the system gave that is not known to be without physical memory.
   uint64_t physical() const { return mapped - page_heap_returned + metadata; }

@@ -14,7 +14,7 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLocks = 2 * (kSizeClassCount - 1) + 8 + kMaxSlabs;
+constexpr size_t kLocks = 2 * (kSizeClassCount - 1) + 9 + kMaxSlabs;
 
 // What happened before a fork, for the handlers after it. Guarded by the locks themselves.
 struct ForkState {

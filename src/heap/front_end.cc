@@ -4,16 +4,15 @@
 
 #include <cerrno>
 
-#include "system/topology.h"
-
 namespace tcmalloc {
 
 bool FrontEndChoice::Calls(int threads) {
   if (option_ != FrontEndOption::kAuto) return option_ == FrontEndOption::kPerCpu;
+  if (threads <= kManyThreads) return false;
   int many = many_threads_.load(std::memory_order_relaxed);
   if (many == 0) {
     const int saved_errno = errno;
-    many = kManyThreads * UsableCpus();
+    many = kManyThreads * usable_cpus_();
     errno = saved_errno;
     many_threads_.store(many, std::memory_order_relaxed);
   }

@@ -11,6 +11,7 @@
 #include "base/message.h"
 #include "options/options.h"
 #include "system/rseq.h"
+#include "system/topology.h"
 
 namespace tcmalloc {
 
@@ -26,7 +27,16 @@ class FrontEndChoice {
  public:
   constexpr FrontEndChoice() = default;
 
-  void Configure(FrontEndOption option) { option_ = option; }
+  // `usable_cpus` is asked once, when there are threads enough for it to matter.
+  void Configure(FrontEndOption option, int (*usable_cpus)() = UsableCpus) {
+    option_ = option;
+    usable_cpus_ = usable_cpus;
+  }
+  // After that number has changed. Does nothing while it was not asked for.
+  void SetUsableCpus(int cpus) {
+    if (many_threads_.load(std::memory_order_relaxed) == 0) return;
+    many_threads_.store(kManyThreads * cpus, std::memory_order_relaxed);
+  }
 
   FrontEnd wanted() const { return wanted_.load(std::memory_order_relaxed); }
 
@@ -66,6 +76,7 @@ class FrontEndChoice {
   }
 
   FrontEndOption option_ = FrontEndOption::kAuto;
+  int (*usable_cpus_)() = UsableCpus;
   std::atomic<FrontEnd> wanted_{FrontEnd::kPerThread};
   std::atomic<State> state_{State::kUntried};
   std::atomic<int> threads_{0};

@@ -10,14 +10,21 @@
 #include "options/load.h"
 #include "system/address_window.h"
 #include "system/auxv.h"
+#include "system/clock.h"
 #include "system/random.h"
 #include "system/system_calls.h"
+#include "system/topology.h"
 
 namespace tcmalloc {
 namespace {
 
 // The most bytes of one size class that wait in its transfer cache.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
+
+// All caches together may hold at most so little of a limited heap, but at least so much.
+constexpr uint64_t kCacheShare = 8;
+constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
+constexpr uint64_t kLeastPerCpu = uint64_t{64} << 10;
 
 // What LinkCodec::end refers to where no memory in the window can be had for it.
 constinit const uint64_t zero_word = 0;
@@ -34,6 +41,22 @@ uint64_t HalfLife(const Options& options) {
   if (options.release_rate == 0 || options.disable_memory_release) return 0;
   const double ns = static_cast<double>(options.release_half_life) * 1e6 / options.release_rate;
   return static_cast<uint64_t>(ns);
+}
+
+FileMemory::Config MemfsConfig(const Options& options) {
+  return {.path = options.memfs_malloc_path.text,
+          .limit = options.memfs_limit_mb << 20,
+          .map_private = options.memfs_map_private,
+          .ignore_map_failures = options.memfs_ignore_mmap_fail};
+}
+
+FileMemory::Config DeviceConfig(const Options& options) {
+  if (options.devmem_start == 0) return {};
+  return {.path = options.devmem_device.empty() ? "/dev/mem" : options.devmem_device.text,
+          .device = true,
+          .start = options.devmem_start << 20,
+          .limit = options.devmem_limit << 20,
+          .ignore_map_failures = true};
 }
 
 uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
@@ -57,16 +80,20 @@ void Heap::ChooseWindow() {
   memory_.Configure({.skip_mmap = options_.skip_mmap,
                      .skip_sbrk = options_.skip_sbrk,
                      .disable_release = options_.disable_memory_release,
+                     .abort_without_memfs = options_.memfs_abort_on_fail,
+                     .memfs_only = options_.memfs_disable_fallback,
+                     .memfs = MemfsConfig(options_),
+                     .device = DeviceConfig(options_),
                      .window_limit = window.limit,
                      .hint_start = window.hint_start + std::max(page_bytes, kPageSize)});
 }
 
 void Heap::ConfigureFromOptions() {
   page_heap_.set_release_rate(options_.release_rate);
-  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
-  front_end_.Configure(options_.front_end);
-  budget_.SetTotal(options_.max_total_thread_cache_bytes);
+  front_end_.Configure(options_.front_end, LimitedCpus);
+  ConfigureLimits();
+  budget_.SetTotal(ThreadCacheBytes());
   housekeeping_.set_half_life(HalfLife(options_));
 }
 
@@ -81,19 +108,91 @@ void Heap::InitializeSizeClasses() {
   }
 }
 
-void Heap::DrainSharedCaches() {
+void Heap::ConfigureLimits() {
+  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
+  limits_.Configure({.soft_limit = options_.soft_limit_mb << 20,
+                     .follow_cgroup = options_.cgroup == CgroupOption::kAuto,
+                     .cgroup_root = options_.cgroup_root.text});
+}
+
+ShedBytes Heap::Shed(Cache* own, Length least) {
+  ShedBytes shed;
+  const auto cached = [&] { return cpus_.stats().cached_bytes + caches_.stats().cached_bytes; };
+  const size_t before = cached();
+  if (own != nullptr) own->Flush();
+  caches_.ReleaseFull();
   cpus_.Flush();
-  for (size_t c = 1; c < kSizeClassCount; ++c) transfers_[c].Drain();
+  shed.caches = before - std::min(before, cached());
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    shed.transfer += transfers_[c].stats().objects * kSizeClasses[c].size;
+    transfers_[c].Drain();
+  }
+  shed.page_heap = page_heap_.ReleaseAtLeast(least).bytes();
+  return shed;
+}
+
+size_t Heap::ThreadCacheBytes() {
+  const uint64_t wanted = options_.max_total_thread_cache_bytes;
+  return std::min(wanted, std::max(LimitOfHeap() / kCacheShare, kLeastThreadCaches));
+}
+
+// There may be as many caches as the process may run on CPUs at once, even where the quota pays for
+// fewer: they share what that number of CPUs would have.
+size_t Heap::BytesPerCpu() {
+  const auto cpus = static_cast<uint64_t>(UsableCpus());
+  const auto paid = static_cast<uint64_t>(UsableCpus(limits_.cgroup()));
+  const uint64_t wanted = options_.max_per_cpu_cache_size / cpus * paid;
+  const uint64_t most = LimitOfHeap() / kCacheShare / cpus;
+  return std::max(std::min(wanted, most), std::min(options_.max_per_cpu_cache_size, kLeastPerCpu));
+}
+
+// The lower one of the two limits.
+uint64_t Heap::LimitOfHeap() {
+  const uint64_t hard = options_.heap_limit_mb << 20;
+  const uint64_t soft = limits_.soft_limit().bytes();
+  return hard == 0 ? soft : std::min(hard, soft);
+}
+
+int Heap::LimitedCpus() {
+  SpinLockHolder holder(heap.limits_.lock());
+  heap.RefreshAndApply(MonotonicNanoseconds());
+  return UsableCpus(heap.limits_.cgroup());
+}
+
+void Heap::RefreshAndApply(int64_t now) {
+  if (!limits_.Refresh(now, page_heap_.committed())) return;
+  front_end_.SetUsableCpus(UsableCpus(limits_.cgroup()));
+  budget_.SetTotal(ThreadCacheBytes());
+  cpus_.SetBytesPerCpu(BytesPerCpu());
+}
+
+void Heap::FollowLimits(Cache* own) {
+  if (!limits_.lock().TryLock()) return;
+  const int64_t now = MonotonicNanoseconds();
+  RefreshAndApply(now);
+  const Length least = limits_.ToShed(now, page_heap_.committed());
+  if (least > Length(0)) {
+    const ShedBytes shed = Shed(own, least);
+    limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap_.committed());
+  }
+  limits_.Watch(page_heap_.committed(), page_heap_.spans_served());
+  limits_.lock().Unlock();
 }
 
 bool Heap::StartPerCpu() {
   rseq_support_ = DetectRseq();
+  size_t bytes_per_cpu = 0;
+  {
+    SpinLockHolder holder(limits_.lock());
+    RefreshAndApply(MonotonicNanoseconds());
+    bytes_per_cpu = BytesPerCpu();
+  }
   // The lock keeps a fork from taking the locks of some slabs and not of others.
   SpinLockHolder holder(initialization_lock_);
   if (rseq_support_.state != RseqState::kUsable) return false;
   const Cpus::Context context{
       .sources = transfers_, .codec = &codec_, .classes = page_map_.classes_by_reference()};
-  return cpus_.Initialize(context, rseq_support_, FenceRseq, options_.max_per_cpu_cache_size);
+  return cpus_.Initialize(context, rseq_support_, FenceRseq, bytes_per_cpu);
 }
 
 void Heap::Initialize() {

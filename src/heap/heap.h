@@ -21,6 +21,7 @@
 #include "heap/emergency_arena.h"
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
+#include "heap/limits.h"
 #include "options/options.h"
 #include "page_heap/classic/page_heap.h"
 #include "pages/free_link.h"
@@ -68,6 +69,7 @@ class Heap {
   // What was found when caches of CPUs were first wanted.
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
+  Limits& limits() { return limits_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
   Housekeeping& housekeeping() { return housekeeping_; }
@@ -76,13 +78,27 @@ class Heap {
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
   bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
 
+  // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
+  // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
+  // caches; of what is free then, at least `least`.
+  ShedBytes Shed(Cache* own, Length least);
   // Returns the objects of the caches of CPUs and of all transfer caches to their spans.
-  void DrainSharedCaches();
+  void DrainSharedCaches() { Shed(nullptr, Length(0)); }
+
+  // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
+  // or is under pressure. Does nothing while another thread does it. `own` as above.
+  TCMALLOC_COLD void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());
+  // The same for whoever comes by regularly, by a clock in nanoseconds that is monotonic. Cheap
+  // where there is nothing to read yet. May change errno.
+  void RefreshLimits(int64_t now) TCMALLOC_EXCLUDES(limits_.lock()) {
+    if (limits_.RefreshIsDue(now)) FollowLimits(nullptr);
+  }
 
   // Calls f(lock) for every lock in rank order.
   template <typename F>
   void ForEachLock(F f) {
     f(initialization_lock_);
+    f(limits_.lock());
     f(caches_.lock());
     f(cpus_.threads_lock());
     f(budget_.lock());
@@ -100,6 +116,13 @@ class Heap {
   void ChooseWindow();
   void ConfigureFromOptions();
   void InitializeSizeClasses();
+  void ConfigureLimits();
+  void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
+  // What the options and limits together allow caches to hold.
+  size_t ThreadCacheBytes();
+  uint64_t LimitOfHeap();
+  size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
+  static int LimitedCpus();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};
@@ -118,6 +141,7 @@ class Heap {
   Cpus cpus_{arena_};
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
+  Limits limits_;
   EmergencyArena emergency_;
   DeferredFrees deferred_;
   Housekeeping housekeeping_;

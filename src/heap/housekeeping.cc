@@ -60,6 +60,7 @@ void Housekeeping::PollNow() {
   if (!TryBegin()) return;
   const int saved_errno = errno;
   const uint64_t now = Now();
+  heap.RefreshLimits(static_cast<int64_t>(now));
   CountSteps(now);
   if (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)) WorkForAWhile(now);
   errno = saved_errno;
@@ -92,6 +93,7 @@ uint64_t Housekeeping::RunAll() {
   // Another thread is at its last poll.
   if (!TryBegin()) return step_ns;
   const uint64_t now = Now();
+  heap.RefreshLimits(static_cast<int64_t>(now));
   CountSteps(now);
   while (owed_steps_ > 0) Step();
   Length released;

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <type_traits>
 
 #include "base/message.h"
 #include "options/option_table.h"
@@ -53,6 +52,7 @@ class Loader {
       LoadNumber(*type, ParseCount(value_));
     if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
     if (const auto* type = std::get_if<FrontEndType>(&row_.type)) LoadWord(*type);
+    if (const auto* type = std::get_if<CgroupType>(&row_.type)) LoadWord(*type);
     if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
   }
 
@@ -84,13 +84,13 @@ class Loader {
     Warn(message);
   }
 
-  template <typename Type>
-  void LoadWord(const Type& type) {
+  template <typename Enumeration>
+  void LoadWord(const WordType<Enumeration>& type) {
     if (value_.empty()) return;
-    auto& field = options_->*type.field;
+    Enumeration& field = options_->*type.field;
     for (size_t i = 0; i < type.words.size(); ++i) {
       if (value_ == type.words[i]) {
-        field = static_cast<std::remove_reference_t<decltype(field)>>(i);
+        field = static_cast<Enumeration>(i);
         return;
       }
     }

@@ -12,6 +12,10 @@ constexpr uint64_t kKiB = uint64_t{1} << 10;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
+constexpr std::string_view kCgroups[] = {"auto", "off"};
+
+// Beyond any address space, and small enough that no sum overflows.
+constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
 constexpr OptionRow kTable[] = {
     {"TCMALLOC_FRONT_END", FrontEndType{&Options::front_end, kFrontEnds}, "",
@@ -40,9 +44,19 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_TRANSFER_NUM_OBJ", CountType{&Options::transfer_num_obj, 0, 512}, "objects",
      "The most objects of one size that move between a thread's cache and the shared lists at "
      "once. 0 takes the built-in number of each size."},
-    {"TCMALLOC_HEAP_LIMIT_MB", CountType{&Options::heap_limit_mb, 0, uint64_t{1} << 28}, "MiB",
-     "The most memory that the heap may take from the system; an allocation beyond it fails. 0 "
-     "sets no limit."},
+    {"TCMALLOC_HEAP_LIMIT_MB", CountType{&Options::heap_limit_mb, 0, kMostMebibytes}, "MiB",
+     "The most memory that the heap may have resident, caches included. An allocation beyond it "
+     "fails once everything that can be given back was. 0 sets no limit."},
+    {"TCMALLOC_SOFT_LIMIT_MB", CountType{&Options::soft_limit_mb, 0, kMostMebibytes}, "MiB",
+     "Where the heap has more than this resident, caches included, it gives back what it can "
+     "before it grows; nothing fails. 0 leaves it to the container's limits alone; of both, the "
+     "lower one counts."},
+    {"TCMALLOC_CGROUP", CgroupType{&Options::cgroup, kCgroups}, "",
+     "auto follows the memory limits, the CPU quota and the memory pressure of the process's "
+     "control groups, versions 1 and 2, as they change; off never looks at them."},
+    {"TCMALLOC_CGROUP_ROOT", PathType{&Options::cgroup_root}, "",
+     "A directory in which proc/self/cgroup, proc/self/mountinfo, proc/self/statm and the "
+     "directories where control groups are mounted are looked for instead of in /. For tests."},
     {"TCMALLOC_AGGRESSIVE_DECOMMIT", SwitchType{&Options::aggressive_decommit}, "",
      "Gives every free run of pages back to the system at once. Lowers resident memory, at the "
      "cost of a system call and page faults for each run."},
@@ -52,6 +66,28 @@ constexpr OptionRow kTable[] = {
      "Takes the heap from sbrk alone. The allocator's own records still come from mmap."},
     {"TCMALLOC_DISABLE_MEMORY_RELEASE", SwitchType{&Options::disable_memory_release}, "",
      "Never gives memory back to the system, not even where the program asks for it."},
+    {"TCMALLOC_DEVMEM_START", CountType{&Options::devmem_start, 0, kMostMebibytes}, "MiB",
+     "Where in the device of physical memory the heap may begin; memory is taken upwards from "
+     "there before any other is asked for. 0 leaves the device alone."},
+    {"TCMALLOC_DEVMEM_LIMIT", CountType{&Options::devmem_limit, 0, kMostMebibytes}, "MiB",
+     "Where in that device the heap must end. 0 sets no limit."},
+    {"TCMALLOC_DEVMEM_DEVICE", PathType{&Options::devmem_device}, "",
+     "That device, if it is not /dev/mem."},
+    {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path}, "",
+     "The beginning of a file name in a mounted hugetlbfs or tmpfs. The heap is taken from a file "
+     "that is made there and unlinked at once, and other memory only where that fails."},
+    {"TCMALLOC_MEMFS_LIMIT_MB", CountType{&Options::memfs_limit_mb, 0, kMostMebibytes}, "MiB",
+     "The most that is taken from that file. 0 sets no limit."},
+    {"TCMALLOC_MEMFS_ABORT_ON_FAIL", SwitchType{&Options::memfs_abort_on_fail}, "",
+     "Aborts the program where that file cannot serve a request, instead of taking other memory."},
+    {"TCMALLOC_MEMFS_IGNORE_MMAP_FAIL", SwitchType{&Options::memfs_ignore_mmap_fail}, "",
+     "Goes on asking that file for memory after a mapping of it failed. Otherwise the first "
+     "failure is the last."},
+    {"TCMALLOC_MEMFS_MAP_PRIVATE", SwitchType{&Options::memfs_map_private}, "",
+     "Maps that file privately, so that a forked child has its own copy of the heap. Otherwise "
+     "parent and child write to the same memory."},
+    {"TCMALLOC_MEMFS_DISABLE_FALLBACK", SwitchType{&Options::memfs_disable_fallback}, "",
+     "Takes memory from that file alone: an allocation that it cannot serve fails."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds a line for each size class."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",

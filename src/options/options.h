@@ -21,6 +21,9 @@ struct PathOption {
 // Which caches serve the threads.
 enum class FrontEndOption : uint8_t { kAuto, kPerThread, kPerCpu };
 
+// Whether the limits of control groups are followed.
+enum class CgroupOption : uint8_t { kAuto, kOff };
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
@@ -31,10 +34,22 @@ struct Options {
   uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;
   uint64_t transfer_num_obj = 0;
   uint64_t heap_limit_mb = 0;
+  uint64_t soft_limit_mb = 0;
+  CgroupOption cgroup = CgroupOption::kAuto;
+  PathOption cgroup_root;
   bool aggressive_decommit = false;
   bool skip_sbrk = false;
   bool skip_mmap = false;
   bool disable_memory_release = false;
+  uint64_t devmem_start = 0;
+  uint64_t devmem_limit = 0;
+  PathOption devmem_device;
+  PathOption memfs_malloc_path;
+  uint64_t memfs_limit_mb = 0;
+  bool memfs_abort_on_fail = false;
+  bool memfs_ignore_mmap_fail = false;
+  bool memfs_map_private = false;
+  bool memfs_disable_fallback = false;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

@@ -25,6 +25,7 @@ struct PageHeapStats {
   uint64_t releases = 0;          // runs given back to the system
   uint64_t release_failures = 0;  // runs that the system did not take
   Length released;                // pages in all releases together
+  uint64_t limit_hits = 0;        // requests that the limit did not allow at first
 
   Length in_use() const { return system - free - returned - in_transit; }
   // What may be resident: the heap's limit is on this.

@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "base/message.h"
 #include "system/auxv.h"
 #include "system/system_calls.h"
 
@@ -36,9 +37,9 @@ constexpr uintptr_t kSbrkFailure = UINTPTR_MAX;
 
 constinit std::atomic<bool> names_supported{true};
 
-void* MapPages(uintptr_t address, size_t bytes, int extra_flags) {
+void* MapPages(const Backing& backing, uintptr_t address, size_t bytes, int extra_flags) {
   void* start = system_calls.mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
+                                  backing.flags | extra_flags, backing.fd, backing.offset);
   return start == MAP_FAILED ? nullptr : start;
 }
 
@@ -56,7 +57,7 @@ void NameRegion(void* start, size_t bytes, const char* name) {
 void* AllocateMetadata(size_t bytes) {
   size_t rounded = 0;
   if (!CheckedAlignUp(bytes, KernelPageSize(), &rounded)) return nullptr;
-  void* start = MapPages(0, rounded, 0);
+  void* start = MapPages({}, 0, rounded, 0);
   if (start != nullptr) NameRegion(start, rounded, kMetadataName);
   return start;
 }
@@ -67,24 +68,71 @@ void SystemMemory::Configure(const Config& config) {
   next_hint_ = config.hint_start;
   hint_end_ = config.window_limit;
   disable_release_.store(config.disable_release, std::memory_order_relaxed);
+  if (*config.memfs.path != '\0') static_cast<void>(memfs_.Open(config.memfs));
+  if (*config.device.path != '\0') static_cast<void>(device_.Open(config.device));
 }
 
 MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {
   alignment = std::max(alignment, KernelPageSize());
-  MemoryBlock block = {.zeroed = true};
+  size_t rounded = 0;
+  MemoryBlock block;
   SpinLockHolder holder(lock_);
-  if (CheckedAlignUp(std::max(bytes, size_t{1}), alignment, &block.bytes) &&
-      block.bytes <= kLargestBlock) {
-    if (!config_.skip_mmap) block.start = Mmap(block.bytes, alignment);
-    if (block.start == nullptr && !config_.skip_sbrk) block.start = Sbrk(block.bytes, alignment);
+  if (CheckedAlignUp(std::max(bytes, size_t{1}), alignment, &rounded) && rounded <= kLargestBlock) {
+    block = AllocateFromFiles(rounded, alignment);
+    if (block.start == nullptr && !(config_.memfs_only && memfs_.opened())) {
+      block = AllocateAnonymous(rounded, alignment);
+    }
   }
   if (block.start == nullptr) {
     ++stats_.failures;
     errno = ENOMEM;
     return {};
   }
-  NameRegion(block.start, block.bytes, kHeapName);
   NoteAllocation(block);
+  return block;
+}
+
+MemoryBlock SystemMemory::AllocateAnonymous(size_t bytes, size_t alignment) {
+  MemoryBlock block = {.bytes = bytes, .zeroed = true};
+  if (!config_.skip_mmap) block.start = Mmap({}, bytes, alignment);
+  if (block.start == nullptr && !config_.skip_sbrk) block.start = Sbrk(bytes, alignment);
+  if (block.start != nullptr) NameRegion(block.start, bytes, kHeapName);
+  return block;
+}
+
+MemoryBlock SystemMemory::AllocateFromFiles(size_t bytes, size_t alignment) {
+  if (memfs_.opened()) {
+    const MemoryBlock block = AllocateFromFile(memfs_, bytes, alignment);
+    if (block.start != nullptr || config_.memfs_only) return block;
+    if (config_.abort_without_memfs) {
+      Message message;
+      message << bytes << " bytes cannot be had from " << config_.memfs.path
+              << ".*, and TCMALLOC_MEMFS_ABORT_ON_FAIL is set";
+      Crash(message);
+    }
+  }
+  return AllocateFromFile(device_, bytes, alignment);
+}
+
+// Where no hint serves, the pages that alignment skips are lost to the file, but no memory is.
+MemoryBlock SystemMemory::AllocateFromFile(FileMemory& file, size_t bytes, size_t alignment) {
+  if (!file.usable()) return {};
+  alignment = std::max(alignment, file.page());
+  MemoryBlock block = {.zeroed = file.zeroed()};
+  Backing backing;
+  if (!CheckedAlignUp(bytes, alignment, &block.bytes)) return {};
+  const size_t taken = block.bytes + (alignment - file.page());
+  if (!files_.HasRoom() || !file.Prepare(taken, &backing)) return {};
+  block.start = Mmap(backing, block.bytes, alignment);
+  if (block.start == nullptr) {
+    file.NoteMapFailure();
+    return {};
+  }
+  file.NoteMapped(taken);
+  stats_.file_bytes += block.bytes;
+  if (file.ReleaseAdvice() != MADV_DONTNEED) {
+    files_.Add(ToAddress(block.start), block.bytes, file.ReleaseAdvice());
+  }
   return block;
 }
 
@@ -94,13 +142,13 @@ void SystemMemory::NoteAllocation(const MemoryBlock& block) {
   stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.mmap_bytes + stats_.sbrk_bytes);
 }
 
-void* SystemMemory::Mmap(size_t bytes, size_t alignment) {
+void* SystemMemory::Mmap(const Backing& backing, size_t bytes, size_t alignment) {
   void* start = nullptr;
   const bool hinted = next_hint_ != 0 && bytes <= config_.window_limit / kHintedShare;
   errno = 0;
-  if (hinted) start = MmapAtHint(bytes, alignment);
+  if (hinted) start = MmapAtHint(backing, bytes, alignment);
   const bool refused = start == nullptr && errno == ENOMEM;
-  if (start == nullptr) start = MmapAnywhere(bytes, alignment);
+  if (start == nullptr) start = MmapAnywhere(backing, bytes, alignment);
   if (start == nullptr) return nullptr;
   // There is memory, but not at the hint: this machine's addresses may end below it.
   if (refused) NextHintRange();
@@ -109,7 +157,7 @@ void* SystemMemory::Mmap(size_t bytes, size_t alignment) {
 }
 
 // Strides over addresses that are taken. They grow, so that a few attempts get past anything.
-void* SystemMemory::MmapAtHint(size_t bytes, size_t alignment) {
+void* SystemMemory::MmapAtHint(const Backing& backing, size_t bytes, size_t alignment) {
   uintptr_t stride = kFirstStride;
   for (int attempt = 0; attempt < kHintAttempts && next_hint_ != 0; ++attempt) {
     const uintptr_t hint = AlignUp(next_hint_, alignment);
@@ -117,7 +165,7 @@ void* SystemMemory::MmapAtHint(size_t bytes, size_t alignment) {
       NextHintRange();
       continue;
     }
-    void* start = MapPages(hint, bytes, MAP_FIXED_NOREPLACE);
+    void* start = MapPages(backing, hint, bytes, MAP_FIXED_NOREPLACE);
     if (ToAddress(start) == hint) {
       next_hint_ = hint + bytes;
       return start;
@@ -142,16 +190,17 @@ void SystemMemory::NextHintRange() {
   hint_end_ = config_.hint_start;
 }
 
-void* SystemMemory::MmapAnywhere(size_t bytes, size_t alignment) {
-  void* start = MapPages(0, bytes, 0);
+void* SystemMemory::MmapAnywhere(const Backing& backing, size_t bytes, size_t alignment) {
+  void* start = MapPages(backing, 0, bytes, 0);
   if (start == nullptr || IsAligned(ToAddress(start), alignment)) return start;
   Trim(ToAddress(start), bytes);
-  return MmapTrimmed(bytes, alignment);
+  return MmapTrimmed(backing, bytes, alignment);
 }
 
-void* SystemMemory::MmapTrimmed(size_t bytes, size_t alignment) {
-  const size_t mapped = bytes + alignment - KernelPageSize();
-  const uintptr_t start = ToAddress(MapPages(0, mapped, 0));
+void* SystemMemory::MmapTrimmed(const Backing& backing, size_t bytes, size_t alignment) {
+  const size_t page = std::max(backing.page, KernelPageSize());
+  const size_t mapped = bytes + alignment - page;
+  const uintptr_t start = ToAddress(MapPages(backing, 0, mapped, 0));
   if (start == 0) return nullptr;
   const uintptr_t aligned = AlignUp(start, alignment);
   Trim(start, aligned - start);
@@ -233,7 +282,7 @@ void SystemMemory::Release(ReleaseRequest* requests, size_t n) {
 
 // Returns how many of the runs went by one call; the rest is left as it was.
 size_t SystemMemory::ReleaseTogether(const iovec* pages, size_t n) {
-  if (n < 2 || no_process_madvise_.load(std::memory_order_relaxed)) return 0;
+  if (n < 2 || !files_.empty() || no_process_madvise_.load(std::memory_order_relaxed)) return 0;
   ssize_t bytes = system_calls.process_madvise(kOwnProcess, pages, n, MADV_DONTNEED, 0);
   if (bytes < 0) {
     // Any other error is one run's, which finds it by itself.
@@ -249,10 +298,17 @@ size_t SystemMemory::ReleaseTogether(const iovec* pages, size_t n) {
   return done;
 }
 
+// Memory of files takes another advice than that without one.
 bool SystemMemory::ReleasePages(const iovec& pages) {
-  if (system_calls.madvise(pages.iov_base, pages.iov_len, MADV_DONTNEED) != 0) {
-    release_failures_.fetch_add(1, std::memory_order_relaxed);
-    return false;
+  const uintptr_t end = ToAddress(pages.iov_base) + pages.iov_len;
+  for (uintptr_t piece = ToAddress(pages.iov_base); piece < end;) {
+    const FileRanges::Piece found = files_.Find(piece, end);
+    if (found.advice < 0 || system_calls.madvise(reinterpret_cast<void*>(piece), found.end - piece,
+                                                 found.advice) != 0) {
+      release_failures_.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    piece = found.end;
   }
   NoteRelease(pages);
   return true;
@@ -267,6 +323,8 @@ bool SystemMemory::Unmap(void* start, size_t bytes) {
   const uintptr_t begin = ToAddress(start);
   SpinLockHolder holder(lock_);
   if (begin >= sbrk_start_ && begin < sbrk_end_) return ShrinkBreak(begin, bytes);
+  // Its addresses stay those of a file.
+  if (files_.Find(begin, begin + bytes).advice != MADV_DONTNEED) return false;
   if (system_calls.munmap(start, bytes) != 0) return false;
   stats_.mmap_bytes -= bytes;
   if (begin + bytes == next_hint_) next_hint_ = begin;

@@ -13,6 +13,7 @@
 
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "system/file_memory.h"
 
 namespace tcmalloc {
 
@@ -36,6 +37,7 @@ struct ReleaseRequest {
 struct SystemMemoryStats {
   uint64_t mmap_bytes = 0;      // mapped now
   uint64_t sbrk_bytes = 0;      // taken from the program break
+  uint64_t file_bytes = 0;      // of mmap_bytes, ever from files
   uint64_t peak_bytes = 0;      // the most that both together ever were
   uint64_t allocations = 0;     // calls of Allocate that succeeded
   uint64_t failures = 0;        // calls of Allocate that failed
@@ -46,7 +48,9 @@ struct SystemMemoryStats {
 };
 
 // What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
-// No function of it aborts or allocates; each may change errno.
+// No function of it allocates; each may change errno. None aborts unless the configuration says so.
+//
+// Sources are asked in this order: a memory file system, a device of physical memory, mmap, sbrk.
 //
 // Blocks are asked for side by side, upwards from hint_start, so that the heap is contiguous and
 // below window_limit. Neither is promised: a block may lie anywhere.
@@ -56,8 +60,12 @@ class SystemMemory {
     bool skip_mmap = false;
     bool skip_sbrk = false;
     bool disable_release = false;
-    uintptr_t window_limit = 0;  // exclusive end of the addresses to ask for
-    uintptr_t hint_start = 0;    // first address to ask for; 0 leaves every choice to the kernel
+    bool abort_without_memfs = false;  // where memory must come from there and does not
+    bool memfs_only = false;
+    FileMemory::Config memfs = {};   // without a path: none
+    FileMemory::Config device = {};  // likewise
+    uintptr_t window_limit = 0;      // exclusive end of the addresses to ask for
+    uintptr_t hint_start = 0;  // first address to ask for; 0 leaves every choice to the kernel
   };
 
   constexpr SystemMemory() = default;
@@ -68,13 +76,14 @@ class SystemMemory {
   void Configure(const Config& config) TCMALLOC_EXCLUDES(lock_);
 
   // At least `bytes` bytes that read as zero and may be written, a multiple of `alignment` (a
-  // power of two) and of the kernel's page in address and size. Takes them from mmap, or from sbrk
-  // where mmap fails. Sets errno to ENOMEM on failure.
+  // power of two) and of the kernel's page in address and size; memory of a device may hold
+  // anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
   MemoryBlock Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   // Gives the physical memory of the whole kernel pages inside [start, start + bytes) back; they
   // read as zero afterwards. False, with nothing changed, if there is no whole page, if release
-  // is disabled, or if the kernel refuses. Takes no lock.
+  // is disabled, or if the kernel refuses; where it refuses a part, others may read as zero. Takes
+  // no lock.
   bool Release(void* start, size_t bytes);
 
   // Does it for each of n <= kMostRequests runs, by one system call where the kernel can, and tells
@@ -83,17 +92,23 @@ class SystemMemory {
   static constexpr size_t kMostRequests = 64;
 
   // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
-  // refuses, or for memory from sbrk upon which others have built.
+  // refuses, for memory from sbrk upon which others have built, and for shared memory of a file.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
-  void* Mmap(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  void* MmapAtHint(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  void* MmapAnywhere(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  void* MmapTrimmed(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  MemoryBlock AllocateFromFile(FileMemory& file, size_t bytes, size_t alignment)
+      TCMALLOC_REQUIRES(lock_);
+  MemoryBlock AllocateFromFiles(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  MemoryBlock AllocateAnonymous(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* Mmap(const Backing& backing, size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* MmapAtHint(const Backing& backing, size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* MmapAnywhere(const Backing& backing, size_t bytes, size_t alignment)
+      TCMALLOC_REQUIRES(lock_);
+  void* MmapTrimmed(const Backing& backing, size_t bytes, size_t alignment)
+      TCMALLOC_REQUIRES(lock_);
   void Trim(uintptr_t start, size_t bytes) TCMALLOC_REQUIRES(lock_);
   bool WholePages(const ReleaseRequest& request, iovec* pages) const;
   size_t ReleaseTogether(const iovec* pages, size_t n);
@@ -114,6 +129,10 @@ class SystemMemory {
   uintptr_t sbrk_start_ TCMALLOC_GUARDED_BY(lock_) = UINTPTR_MAX;
   uintptr_t sbrk_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
   SystemMemoryStats stats_ TCMALLOC_GUARDED_BY(lock_);
+
+  FileMemory memfs_ TCMALLOC_GUARDED_BY(lock_);
+  FileMemory device_ TCMALLOC_GUARDED_BY(lock_);
+  FileRanges files_;
 
   // Release is called without any lock.
   std::atomic<bool> disable_release_{false};

@@ -53,6 +53,16 @@ ssize_t Read(int fd, void* buffer, size_t bytes) { return ::syscall(SYS_read, fd
 
 int Close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 
+int Unlink(const char* path) {
+  return static_cast<int>(::syscall(SYS_unlinkat, AT_FDCWD, path, 0));
+}
+
+int Ftruncate(int fd, off_t bytes) { return static_cast<int>(::syscall(SYS_ftruncate, fd, bytes)); }
+
+int Fstatfs(int fd, struct statfs* information) {
+  return static_cast<int>(::syscall(SYS_fstatfs, fd, information));
+}
+
 int SchedGetaffinity(pid_t thread, size_t bytes, void* mask) {
   return static_cast<int>(::syscall(SYS_sched_getaffinity, thread, bytes, mask));
 }
@@ -160,6 +170,9 @@ constexpr SystemCalls kReal = {
     .open = Open,
     .read = Read,
     .close = Close,
+    .unlink = Unlink,
+    .ftruncate = Ftruncate,
+    .fstatfs = Fstatfs,
     .sched_getaffinity = SchedGetaffinity,
     .getrlimit = Getrlimit,
     .futex = Futex,

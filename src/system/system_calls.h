@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+struct statfs;
+
 namespace tcmalloc {
 
 // What rt_sigaction takes, as the kernel lays it out.
@@ -42,6 +44,9 @@ struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   ssize_t (*read)(int fd, void* buffer, size_t bytes);
   int (*close)(int fd);
+  int (*unlink)(const char* path);
+  int (*ftruncate)(int fd, off_t bytes);
+  int (*fstatfs)(int fd, struct statfs* information);
   int (*sched_getaffinity)(pid_t thread, size_t bytes, void* mask);
   int (*getrlimit)(int resource, rlimit* limit);
   long (*futex)(uint32_t* word, int operation, uint32_t value, const timespec* timeout);

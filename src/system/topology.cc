@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/bits.h"
+#include "system/cgroup.h"
 #include "system/line_reader.h"
 #include "system/system_calls.h"
 
@@ -50,28 +51,49 @@ int TakeNumber(std::string_view* list) {
   return number;
 }
 
-// Takes "a" or "a-b" off the front of the list and returns the end of that range; 0 if there is
-// none.
-int TakeRange(std::string_view* list) {
+struct CpuRange {
+  int first = 0;
+  int end = 0;  // 0: no range
+};
+
+// Takes "a" or "a-b" off the front of the list.
+CpuRange TakeRange(std::string_view* list) {
   const int first = TakeNumber(list);
-  if (first < 0 || !list->starts_with('-')) return first + 1;
+  if (first < 0 || !list->starts_with('-')) return {first, first + 1};
   list->remove_prefix(1);
   const int last = TakeNumber(list);
-  return last < first ? 0 : last + 1;
+  return {first, last < first ? 0 : last + 1};
 }
+
+// Calls add(CpuRange) for each range. False if `list` is no list.
+template <typename F>
+bool ForEachRange(std::string_view list, F add) {
+  while (true) {
+    const CpuRange range = TakeRange(&list);
+    if (range.end == 0) return false;
+    add(range);
+    if (list.empty()) return true;
+    if (!list.starts_with(',')) return false;
+    list.remove_prefix(1);
+  }
+}
+
+int Least(int cpus, int limit) { return limit == kNoCpuLimit ? cpus : std::min(cpus, limit); }
 
 }  // namespace
 
 int EndOfCpuList(std::string_view list) {
   int end = 0;
-  while (true) {
-    const int range_end = TakeRange(&list);
-    if (range_end == 0) return 0;
-    end = std::max(end, range_end);
-    if (list.empty()) return end;
-    if (!list.starts_with(',')) return 0;
-    list.remove_prefix(1);
-  }
+  const bool valid = ForEachRange(list, [&](CpuRange range) { end = std::max(end, range.end); });
+  return valid ? end : 0;
+}
+
+// Kernels write no number twice, but any text is safe.
+int CountOfCpuList(std::string_view list) {
+  int count = 0;
+  const bool valid = ForEachRange(
+      list, [&](CpuRange range) { count = std::min(count + range.end - range.first, kMostCpus); });
+  return valid ? count : 0;
 }
 
 int UsableCpus() {
@@ -79,6 +101,10 @@ int UsableCpus() {
   int count = 0;
   for (size_t i = 0; i < mask.size; ++i) count += std::popcount(mask.words[i]);
   return std::max(count, 1);
+}
+
+int UsableCpus(const CgroupLimits& limits) {
+  return Least(Least(UsableCpus(), limits.cpu_quota), limits.cpuset_cpus);
 }
 
 int PossibleCpus() {

@@ -9,8 +9,13 @@
 
 namespace tcmalloc {
 
+struct CgroupLimits;
+
 // CPUs that this process may run on now; at least 1. May change errno.
 int UsableCpus();
+
+// The same where `limits` is in force: no more than the quota pays for and the cpuset holds.
+int UsableCpus(const CgroupLimits& limits);
 
 // One more than the largest number that a CPU can ever have in this system, plugged in or not; at
 // least 1. CPU numbers may have gaps, so this is no count. May change errno.
@@ -19,6 +24,9 @@ int PossibleCpus();
 // One more than the largest number in a list like "0-3,8,10-11"; 0 if `list` is not such a list or
 // holds numbers that no system has.
 int EndOfCpuList(std::string_view list);
+
+// How many numbers such a list holds; 0 if `list` is not one.
+int CountOfCpuList(std::string_view list);
 
 }  // namespace tcmalloc
 

@@ -28,6 +28,9 @@ enum class SystemCall : uint8_t {
   kOpen,
   kRead,
   kClose,
+  kUnlink,
+  kFtruncate,
+  kFstatfs,
   kSchedGetaffinity,
   kGetrlimit,
   kFutex,
@@ -43,7 +46,7 @@ enum class SystemCall : uint8_t {
   kPthreadCreate,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 25;
+inline constexpr size_t kSystemCalls = 28;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -117,6 +120,9 @@ constexpr SystemCalls FaultySystemCalls() {
       .open = Faulty<kOpen, &SystemCalls::open>::Call,
       .read = Faulty<kRead, &SystemCalls::read>::Call,
       .close = Faulty<kClose, &SystemCalls::close>::Call,
+      .unlink = Faulty<kUnlink, &SystemCalls::unlink>::Call,
+      .ftruncate = Faulty<kFtruncate, &SystemCalls::ftruncate>::Call,
+      .fstatfs = Faulty<kFstatfs, &SystemCalls::fstatfs>::Call,
       .sched_getaffinity = Faulty<kSchedGetaffinity, &SystemCalls::sched_getaffinity>::Call,
       .getrlimit = Faulty<kGetrlimit, &SystemCalls::getrlimit>::Call,
       .futex = Faulty<kFutex, &SystemCalls::futex>::Call,

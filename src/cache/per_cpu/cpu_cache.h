@@ -65,6 +65,11 @@ class CpuCache {
                                 SectionFence fence, size_t bytes_per_cpu);
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
 
+  // Changes what a CPU may hold. Slabs that hold more shrink as they are used.
+  void SetBytesPerCpu(size_t bytes) {
+    if (initialized()) budgets_.SetBytesPerSlab(bytes);
+  }
+
   // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
   FastLists* Join();
   // Takes back a record.

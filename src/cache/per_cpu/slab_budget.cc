@@ -91,7 +91,8 @@ bool SlabBudget::WasIdle(const CpuSlab& slab) {
 void SlabBudget::TakeFrom(SlabBudget& other, bool idle) {
   if (!short_of_room_.exchange(false, std::memory_order_relaxed)) return;
   if (!idle && other.short_of_room_.load(std::memory_order_relaxed)) return;
-  if (limit() + kStep > 2 * first_limit_ || other.limit() < kStep) return;
+  if (limit() + kStep > 2 * first_limit_.load(std::memory_order_relaxed) || other.limit() < kStep)
+    return;
   other.limit_.fetch_sub(kStep, std::memory_order_relaxed);
   limit_.fetch_add(kStep, std::memory_order_relaxed);
 }

@@ -36,7 +36,7 @@ struct SlabExcess {
 };
 
 // Invariant: claimed == sum of capacity * size over the classes of the slab. It exceeds the limit
-// only after another slab took a part of that.
+// only after another slab took a part of that, or after the limit was lowered.
 //
 // A class begins with capacity 0, which doubles with each miss up to one batch, and then grows by a
 // batch with each. Where the limit leaves no room, classes that did not miss lately give up half.
@@ -50,6 +50,12 @@ class SlabBudget {
   // for them. Returns its capacity.
   uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
+
+  // Changes what was given to the constructor; parts taken from and by others stay. Needs no lock.
+  void SetLimit(int64_t limit) {
+    limit_.fetch_add(limit - first_limit_.exchange(limit, std::memory_order_relaxed),
+                     std::memory_order_relaxed);
+  }
 
   // Once every few misses.
   bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
@@ -91,7 +97,7 @@ class SlabBudget {
   std::atomic<uint32_t> misses_seen_{0};  // by WasIdle
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
-  const int64_t first_limit_;
+  std::atomic<int64_t> first_limit_;
   uint8_t hand_ = 0;                                   // the class that gave up capacity last
   uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
   uint16_t objects_at_sweep_[kSizeClassCount] = {};
@@ -106,6 +112,11 @@ class SlabBudgets {
 
   // False if no memory can be had. May change errno.
   [[nodiscard]] bool Reserve(int count, size_t bytes_per_slab);
+
+  // Changes it for all. Thread safe once Reserve has returned to everybody's knowledge.
+  void SetBytesPerSlab(size_t bytes) {
+    for (int i = 0; i < count_; ++i) budgets_[i].SetLimit(static_cast<int64_t>(bytes));
+  }
 
   SlabBudget& budget(int id) { return budgets_[id]; }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 
@@ -119,6 +120,10 @@ class ClassicPageHeap {
     return limit_;
   }
 
+  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
+  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
+  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+
   // Whether Delete gives every free span back to the system at once.
   void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -145,6 +150,7 @@ class ClassicPageHeap {
     stats.releases = events_.releases;
     stats.release_failures = events_.release_failures;
     stats.released = events_.released;
+    stats.limit_hits = events_.limit_hits;
     return stats;
   }
 
@@ -183,10 +189,15 @@ class ClassicPageHeap {
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
     TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
     CheckOften();
+    spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
     Span* span = spans_.Find(Span::State::kFree, n, alignment);
-    if (TCMALLOC_UNLIKELY(span == nullptr)) return AllocateSlow(n, alignment);
-    span = spans_.Take(span, n, alignment);
-    decay_.NoteFree(spans_.free());
+    if (TCMALLOC_LIKELY(span != nullptr)) {
+      span = spans_.Take(span, n, alignment);
+      decay_.NoteFree(spans_.free());
+    } else {
+      span = AllocateSlow(n, alignment);
+      PublishCommitted();
+    }
     return span;
   }
 
@@ -227,6 +238,10 @@ class ClassicPageHeap {
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
   void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
 
+  void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
+  }
+
   // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
   // average, which bounds what the checks cost in a large heap.
   void CheckOften() TCMALLOC_REQUIRES(lock_) {
@@ -244,6 +259,7 @@ class ClassicPageHeap {
     uint64_t releases = 0;
     uint64_t release_failures = 0;
     Length released;
+    uint64_t limit_hits = 0;
   };
 
   System& system_;
@@ -258,6 +274,10 @@ class ClassicPageHeap {
   bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
   Events events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+
+  // Written under the lock, read without.
+  std::atomic<uintptr_t> committed_{0};
+  std::atomic<uint64_t> spans_served_{0};
 };
 
 template <typename System>
@@ -284,6 +304,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
 template <typename System>
 bool ClassicPageHeap<System>::MakeRoom(Length n) {
   if (AllowedByLimit(n)) return true;
+  ++events_.limit_hits;
   ReleaseLocked(spans_.committed() + n - limit_, kWholeSpans);
   return AllowedByLimit(n);
 }
@@ -362,6 +383,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (n <= span->length) return true;
   if (!AllowedByLimit(n - span->length) || !spans_.Extend(span, n)) return false;
   decay_.NoteFree(spans_.free());
+  PublishCommitted();
   return true;
 }
 
@@ -434,6 +456,7 @@ void ClassicPageHeap<System>::Arrive(Span* span, bool released) {
   const bool zeroed =
       IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
   spans_.EndRelease(span, released, zeroed);
+  PublishCommitted();
 }
 
 }  // namespace tcmalloc

@@ -48,6 +48,16 @@ void AddValid(Suite& suite) {
       "TCMALLOC_TRANSFER_NUM_OBJ=512",
       "TCMALLOC_HEAP_LIMIT_MB=0",
       "TCMALLOC_HEAP_LIMIT_MB=1000000",
+      "TCMALLOC_SOFT_LIMIT_MB=0",
+      "TCMALLOC_SOFT_LIMIT_MB=64",
+      "TCMALLOC_CGROUP=auto",
+      "TCMALLOC_CGROUP=off",
+      "TCMALLOC_CGROUP_ROOT=/nowhere",
+      "TCMALLOC_DEVMEM_START=0",
+      "TCMALLOC_DEVMEM_LIMIT=1",
+      "TCMALLOC_MEMFS_MALLOC_PATH=",
+      "TCMALLOC_MEMFS_LIMIT_MB=1",
+      "TCMALLOC_MEMFS_DISABLE_FALLBACK=1",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=1",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=false",
       "TCMALLOC_SKIP_SBRK=1",
@@ -87,6 +97,9 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_TRANSFER_NUM_OBJ=-5",
       "TCMALLOC_HEAP_LIMIT_MB=64MB",
       "TCMALLOC_HEAP_LIMIT_MB=-1",
+      "TCMALLOC_SOFT_LIMIT_MB=half",
+      "TCMALLOC_CGROUP=v2",
+      "TCMALLOC_MEMFS_MAP_PRVIATE=1",
       "TCMALLOC_SKIP_SBRK=maybe",
       "TCMALLOC_SKIP_MMAP=2",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
@@ -168,6 +181,58 @@ void AddEffects(Suite& suite) {
     result.Equal("in the segment of sbrk", 0L,
                  Run({"TCMALLOC_SKIP_SBRK=1"}, {"segment"}).Value("sbrk"));
   });
+  suite.Add("effect/TCMALLOC_MEMFS_MALLOC_PATH", [](Case& result) {
+    const std::string path = "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/environment";
+    struct stat information;
+    if (stat("/dev/shm", &information) != 0) return result.Skip("no tmpfs at /dev/shm");
+    const ProbeRun shared = Run({path}, {"backing", "resident", "obtainable"});
+    ExpectQuietSuccess(result, shared);
+    result.Equal("in the file", 1L, shared.Value("in_file"));
+    result.Check(shared.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
+                 "below 16", shared.Value("resident_after_trim_mib"));
+    const ProbeRun own = Run({path, "TCMALLOC_MEMFS_MAP_PRIVATE=1"}, {"backing", "use"});
+    result.Equal("in the file", 1L, own.Value("in_file"));
+    result.Equal("program ran", 1L, own.Value("used"));
+    result.Equal("in the file without a path", 0L, Run({}, {"backing"}).Value("in_file"));
+  });
+  suite.Add("effect/TCMALLOC_MEMFS_LIMIT_MB", [](Case& result) {
+    struct stat information;
+    if (stat("/dev/shm", &information) != 0) return result.Skip("no tmpfs at /dev/shm");
+    const Strings limited = {"TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/environment",
+                             "TCMALLOC_MEMFS_LIMIT_MB=64"};
+    result.Equal("MiB obtainable", kAllMiB, Run(limited, {"obtainable"}).Value("obtainable_mib"));
+    Strings alone = limited;
+    alone.emplace_back("TCMALLOC_MEMFS_DISABLE_FALLBACK=1");
+    const ProbeRun run = Run(alone, {"obtainable"});
+    result.Check(run.Value("obtainable_mib") >= 32 && run.Value("obtainable_mib") < 64,
+                 "MiB obtainable", "32 to 63", run.Value("obtainable_mib"));
+    result.Equal<long>("errno", ENOMEM, run.Value("errno"));
+    Strings aborting = limited;
+    aborting.emplace_back("TCMALLOC_MEMFS_ABORT_ON_FAIL=1");
+    const ProbeRun aborted = Run(aborting, {"obtainable"});
+    result.True("ended", aborted.status != 0);
+    result.Check(aborted.errors.find("TCMALLOC_MEMFS_ABORT_ON_FAIL") != std::string::npos,
+                 "message", "the variable", aborted.errors);
+  });
+  suite.Add("effect/a memory file that cannot be made is reported", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_MEMFS_MALLOC_PATH=/nowhere/heap"}, {"use"});
+    result.Equal("status", 0, run.status);
+    result.Equal("program ran", 1L, run.Value("used"));
+    result.Equal<std::size_t>("lines on stderr", 1, run.ErrorLines().size());
+  });
+  suite.Add("effect/TCMALLOC_DEVMEM_START", [](Case& result) {
+    char device[] = "/dev/shm/environment.device.XXXXXX";
+    const int fd = mkstemp(device);
+    if (fd < 0 || ftruncate(fd, 512 << 20) != 0) return result.Skip("no tmpfs at /dev/shm");
+    close(fd);
+    const ProbeRun run = Run({"TCMALLOC_DEVMEM_START=1", "TCMALLOC_DEVMEM_LIMIT=512",
+                              std::string("TCMALLOC_DEVMEM_DEVICE=") + device},
+                             {"backing", "obtainable"});
+    unlink(device);
+    result.Equal("status", 0, run.status);
+    result.Equal("in the device", 1L, run.Value("in_file"));
+    result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
+  });
   suite.Add("effect/MALLOCSTATS", [](Case& result) {
     const ProbeRun brief = Run({"MALLOCSTATS=1"}, {"secure"});
     result.Equal("status", 0, brief.status);
@@ -231,10 +296,19 @@ void AddPrivileged(Suite& suite) {
     }
     const std::string report = copy.directory() + "/report";
     const Strings hostile = {
-        "TCMALLOC_HEAP_LIMIT_MB=64",         "TCMALLOC_RELEASE_RATE=bogus",
-        "TCMALLOC_DISABLE_MEMORY_RELEASE=1", "TCMALLOC_SKIP_MMAP=1",
-        "TCMALLOC_TRANSFER_NUM_OBJ=x",       "TCMALLOC_RELEASE_RAET=1",
-        "TCMALLOC_EXIT_REPORT=" + report,    "MALLOCSTATS=2",
+        "TCMALLOC_HEAP_LIMIT_MB=64",
+        "TCMALLOC_RELEASE_RATE=bogus",
+        "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
+        "TCMALLOC_SKIP_MMAP=1",
+        "TCMALLOC_TRANSFER_NUM_OBJ=x",
+        "TCMALLOC_RELEASE_RAET=1",
+        "TCMALLOC_EXIT_REPORT=" + report,
+        "MALLOCSTATS=2",
+        "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/environment",
+        "TCMALLOC_MEMFS_DISABLE_FALLBACK=1",
+        "TCMALLOC_MEMFS_LIMIT_MB=1",
+        "TCMALLOC_DEVMEM_START=1",
+        "TCMALLOC_DEVMEM_DEVICE=/nowhere/mem",
     };
     const ProbeRun run =
         RunProbe(copy.path(), hostile, {"secure", "use", "obtainable", "resident", "segment"});

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -69,6 +71,23 @@ void Segment() {
   std::free(block);
 }
 
+// Whether blocks lie in a file below /dev/shm.
+void Backing() {
+  void* const block = std::malloc(4 * kMiB);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  std::ifstream maps("/proc/self/maps");
+  std::size_t in_file = 0;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long start = 0;
+    unsigned long end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &start, &end) != 2) continue;
+    if (start > address || address >= end) continue;
+    in_file = line.find(" /dev/shm/") != std::string::npos ? 1 : 0;
+  }
+  std::free(block);
+  Print("in_file", in_file);
+}
+
 void Churn() {
   constexpr std::size_t kBlocks = 2000;
   static thread_local void* blocks[kBlocks];
@@ -110,7 +129,7 @@ struct Observation {
 
 constexpr Observation kObservations[] = {
     {"secure", Secure}, {"obtainable", Obtainable},   {"resident", Resident}, {"segment", Segment},
-    {"use", Use},       {"information", Information},
+    {"use", Use},       {"information", Information}, {"backing", Backing},
 };
 
 }  // namespace

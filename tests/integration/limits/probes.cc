@@ -12,6 +12,7 @@
 #include <new>
 
 #include "conformance/malloc_api.h"
+#include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -262,11 +263,5 @@ constexpr Probe kProbes[] = {
 }  // namespace
 
 std::span<const Probe> Probes() { return kProbes; }
-
-void Require(bool ok, const char* what, std::size_t figure, std::size_t wanted) {
-  if (ok) return;
-  dprintf(STDERR_FILENO, "failed: %s (%zu, wanted %zu)\n", what, figure, wanted);
-  _exit(1);
-}
 
 }  // namespace tcmalloc::testing

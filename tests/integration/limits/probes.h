@@ -21,9 +21,6 @@ std::span<const Probe> Probes();
 // Every thread that could be started can allocate.
 void ProbeThreads(std::size_t stack_bytes);
 
-// Prints and exits with 1 unless `ok`.
-void Require(bool ok, const char* what, std::size_t figure = 0, std::size_t wanted = 0);
-
 }  // namespace tcmalloc::testing
 
 #endif  // TCMALLOC_TESTS_INTEGRATION_LIMITS_PROBES_H_

@@ -7,6 +7,7 @@
 
 #include "conformance/malloc_api.h"
 #include "integration/limits/probes.h"
+#include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
 namespace {

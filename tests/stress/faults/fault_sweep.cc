@@ -39,6 +39,11 @@ WorkloadCommand CommandFor(const Run& run, const Programs& programs) {
   command.program =
       kind.program == Program::kAllocatesInResolver ? programs.early : programs.ordinary;
   if (*kind.variable != '\0') command.environment.emplace_back(kind.variable);
+  if (kind.memfs) {
+    // Privately, for the workload forks.
+    command.environment.emplace_back("TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/fault_sweep");
+    command.environment.emplace_back("TCMALLOC_MEMFS_MAP_PRIVATE=1");
+  }
   if (kind.start == Start::kProcess) {
     command.environment.push_back("TCMALLOC_TEST_FAULT=" + run.plans);
   } else {
@@ -79,7 +84,7 @@ class Tally {
       const bool as_declared = (counts.with_faults > 0) == kind.reached;
       complete &= as_declared;
       printf("%-22s%-7s%8d%14d  %s%s\n", kind.call, kind.start == Start::kMain ? "main" : "start",
-             counts.runs, counts.with_faults, kind.variable,
+             counts.runs, counts.with_faults, kind.memfs ? "in memfs" : kind.variable,
              as_declared ? "" : "  NOT AS THE TABLE SAYS");
     }
     printf("%d failures\n", failures_);

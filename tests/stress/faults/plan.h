@@ -26,6 +26,7 @@ struct Kind {
   Program program = Program::kOrdinary;
   const char* companion = "";  // a plan that brings the calls about
   const char* variable = "";   // NAME=value for the environment, to the same end
+  bool memfs = false;          // the heap lies in a file of a tmpfs
   bool small_steps = false;    // many requests reach the system
   bool quiet_fork = false;     // the fork handlers may be missing
   bool exact_space = false;    // the faults leave unmapping alone

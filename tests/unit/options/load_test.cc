@@ -42,6 +42,18 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_EQ(options.max_total_thread_cache_bytes, 33554432u);
   EXPECT_EQ(options.transfer_num_obj, 0u);
   EXPECT_EQ(options.heap_limit_mb, 0u);
+  EXPECT_EQ(options.soft_limit_mb, 0u);
+  EXPECT_EQ(options.cgroup, CgroupOption::kAuto);
+  EXPECT_TRUE(options.cgroup_root.empty());
+  EXPECT_EQ(options.devmem_start, 0u);
+  EXPECT_EQ(options.devmem_limit, 0u);
+  EXPECT_TRUE(options.devmem_device.empty());
+  EXPECT_TRUE(options.memfs_malloc_path.empty());
+  EXPECT_EQ(options.memfs_limit_mb, 0u);
+  EXPECT_FALSE(options.memfs_abort_on_fail);
+  EXPECT_FALSE(options.memfs_ignore_mmap_fail);
+  EXPECT_FALSE(options.memfs_map_private);
+  EXPECT_FALSE(options.memfs_disable_fallback);
   EXPECT_FALSE(options.aggressive_decommit);
   EXPECT_FALSE(options.skip_sbrk);
   EXPECT_FALSE(options.skip_mmap);
@@ -59,6 +71,18 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1048576",
       "TCMALLOC_TRANSFER_NUM_OBJ=64",
       "TCMALLOC_HEAP_LIMIT_MB=100",
+      "TCMALLOC_SOFT_LIMIT_MB=80",
+      "TCMALLOC_CGROUP=off",
+      "TCMALLOC_CGROUP_ROOT=/root/of/all",
+      "TCMALLOC_DEVMEM_START=4096",
+      "TCMALLOC_DEVMEM_LIMIT=8192",
+      "TCMALLOC_DEVMEM_DEVICE=/dev/memory",
+      "TCMALLOC_MEMFS_MALLOC_PATH=/mnt/heap",
+      "TCMALLOC_MEMFS_LIMIT_MB=512",
+      "TCMALLOC_MEMFS_ABORT_ON_FAIL=1",
+      "TCMALLOC_MEMFS_IGNORE_MMAP_FAIL=1",
+      "TCMALLOC_MEMFS_MAP_PRIVATE=1",
+      "TCMALLOC_MEMFS_DISABLE_FALLBACK=1",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=t",
       "TCMALLOC_SKIP_SBRK=1",
       "TCMALLOC_SKIP_MMAP=yes",
@@ -72,6 +96,18 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.max_total_thread_cache_bytes, 1048576u);
   EXPECT_EQ(options.transfer_num_obj, 64u);
   EXPECT_EQ(options.heap_limit_mb, 100u);
+  EXPECT_EQ(options.soft_limit_mb, 80u);
+  EXPECT_EQ(options.cgroup, CgroupOption::kOff);
+  EXPECT_STREQ(options.cgroup_root.text, "/root/of/all");
+  EXPECT_EQ(options.devmem_start, 4096u);
+  EXPECT_EQ(options.devmem_limit, 8192u);
+  EXPECT_STREQ(options.devmem_device.text, "/dev/memory");
+  EXPECT_STREQ(options.memfs_malloc_path.text, "/mnt/heap");
+  EXPECT_EQ(options.memfs_limit_mb, 512u);
+  EXPECT_TRUE(options.memfs_abort_on_fail);
+  EXPECT_TRUE(options.memfs_ignore_mmap_fail);
+  EXPECT_TRUE(options.memfs_map_private);
+  EXPECT_TRUE(options.memfs_disable_fallback);
   EXPECT_TRUE(options.aggressive_decommit);
   EXPECT_TRUE(options.skip_sbrk);
   EXPECT_TRUE(options.skip_mmap);

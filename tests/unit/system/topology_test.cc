@@ -33,6 +33,15 @@ TEST(CpuListTest, EndIsOneMoreThanTheLargest) {
   EXPECT_EQ(EndOfCpuList("0-8191"), 8192);
 }
 
+TEST(CpuListTest, CountsEveryNumber) {
+  EXPECT_EQ(CountOfCpuList("0"), 1);
+  EXPECT_EQ(CountOfCpuList("0-3,8-11"), 8);
+  EXPECT_EQ(CountOfCpuList("7,0-1,63"), 4);
+  EXPECT_EQ(CountOfCpuList("0-65535,0-65535,0-65535"), 65536) << "no more than there can be";
+  EXPECT_EQ(CountOfCpuList("0-3,"), 0);
+  EXPECT_EQ(CountOfCpuList(""), 0);
+}
+
 TEST(CpuListTest, AnythingElseIsNoList) {
   for (const char* list : {"", ",", "-", "0-", "-3", "3-0", "0,", ",0", "0,,1", "a", "0-3 ", " 0",
                            "0-3,a", "0x1", "0-3-5", "65536", "0-99999999999999999999"}) {

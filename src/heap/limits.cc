@@ -1,0 +1,101 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/limits.h"
+
+#include <algorithm>
+
+namespace tcmalloc {
+namespace {
+
+void Add(std::atomic<uint64_t>& sum, uint64_t n) { sum.fetch_add(n, std::memory_order_relaxed); }
+
+}  // namespace
+
+void Limits::Configure(const Config& config) {
+  SpinLockHolder holder(lock_);
+  if (config.soft_limit != 0) configured_limit_ = config.soft_limit;
+  follow_cgroup_ = config.follow_cgroup;
+  cgroup_.set_root(config.cgroup_root);
+  SetSoftLimit(configured_limit_);
+  Length first = soft_limit();
+  if (follow_cgroup_) first = std::min(first, kFirstLook);
+  watched_pages_.store(first.pages(), std::memory_order_relaxed);
+}
+
+void Limits::SetSoftLimit(uint64_t bytes) {
+  const Length limit = bytes == UINT64_MAX ? Length::Max() : Length(bytes >> kPageShift);
+  soft_pages_.store(limit.pages(), std::memory_order_relaxed);
+}
+
+// What is resident outside the heap is underestimated where the heap has committed memory that
+// was never touched.
+uint64_t Limits::DerivedLimit(Length committed) {
+  uint64_t limit = cgroup_limits_.memory_high;
+  if (cgroup_limits_.memory_max != kNoMemoryLimit) {
+    limit = std::min(limit, cgroup_limits_.memory_max - cgroup_limits_.memory_max / 10);
+  }
+  if (limit == kNoMemoryLimit) return UINT64_MAX;
+  const uint64_t resident = cgroup_.ReadResidentBytes();
+  const uint64_t outside = resident - std::min(resident, uint64_t{committed.bytes()});
+  return limit - std::min(outside, limit - limit / 8);
+}
+
+bool Limits::Refresh(int64_t now, Length committed) {
+  if (!RefreshIsDue(now)) return false;
+  next_refresh_.store(now + kRefreshInterval, std::memory_order_relaxed);
+  cgroup_limits_ = cgroup_.Read();
+  pressure_is_new_ = cgroup_limits_.pressure >= kHighPressure;
+  SetSoftLimit(std::min(configured_limit_, DerivedLimit(committed)));
+  return true;
+}
+
+// What is shed beyond the excess leaves room to grow in before the next shed.
+Length Limits::ToShed(int64_t now, Length committed) {
+  if (now < next_shed_) return Length(0);
+  const Length limit = soft_limit();
+  if (committed > limit) {
+    Add(soft_hits_, 1);
+    return committed - limit + std::max(Length(limit.pages() / kStepShare), Length(1));
+  }
+  if (!pressure_is_new_) return Length(0);
+  pressure_is_new_ = false;
+  Add(pressure_hits_, 1);
+  return Length::Max();
+}
+
+void Limits::NoteSoftShed(const ShedBytes& shed, int64_t begin, int64_t end, Length committed) {
+  NoteShed(shed);
+  const int64_t longer = committed > soft_limit() ? 2 * pause_ : 0;
+  pause_ = std::clamp(std::max((end - begin) * kCostShare, longer), kLeastPause, kMostPause);
+  next_shed_ = end + pause_;
+}
+
+void Limits::NoteShed(const ShedBytes& shed) {
+  Add(shed_caches_, shed.caches);
+  Add(shed_transfer_, shed.transfer);
+  Add(shed_page_heap_, shed.page_heap);
+}
+
+void Limits::Watch(Length committed, uint64_t spans_served) {
+  const Length limit = soft_limit();
+  Length next = committed + std::max(kLeastStep, Length(committed.pages() / kStepShare));
+  if (committed < limit) next = std::min(next, limit);
+  watched_pages_.store(next.pages(), std::memory_order_relaxed);
+  watched_spans_.store(spans_served + kSpansBetweenLooks, std::memory_order_relaxed);
+}
+
+LimitStats Limits::stats() {
+  LimitStats stats;
+  const Length limit = soft_limit();
+  if (limit != Length::Max()) stats.soft_limit = limit.bytes();
+  stats.soft_hits = soft_hits_.load(std::memory_order_relaxed);
+  stats.pressure_hits = pressure_hits_.load(std::memory_order_relaxed);
+  stats.shed = {shed_caches_.load(std::memory_order_relaxed),
+                shed_transfer_.load(std::memory_order_relaxed),
+                shed_page_heap_.load(std::memory_order_relaxed)};
+  SpinLockHolder holder(lock_);
+  stats.cgroup = cgroup_limits_;
+  return stats;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,238 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "system/cgroup.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/random.h"
+#include "system/auxv.h"
+#include "system/line_reader.h"
+#include "system/topology.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr std::string_view kControllerNames[] = {"memory", "cpu", "cpuset"};
+
+constexpr uint64_t kEmptyHash = 1;
+
+uint64_t Hash(uint64_t seed, std::string_view text) {
+  for (const char c : text) seed = NextRandom(seed ^ static_cast<unsigned char>(c));
+  return NextRandom(seed);
+}
+
+// Lists the lines of the file at root + name.
+class RootedFile {
+ public:
+  RootedFile(const char* root, std::string_view name) {
+    CgroupPath path;
+    open_ = path.Append(root) && path.Append(name) && lines_.Open(path.c_str());
+  }
+
+  bool Next(std::string_view* line) {
+    while (open_ && lines_.Next(line)) {
+      if (!lines_.truncated()) return true;
+    }
+    return false;
+  }
+
+ private:
+  // Longer lines are none of cgroups.
+  char buffer_[1024];
+  LineReader lines_{buffer_, sizeof(buffer_), '\n'};
+  bool open_ = false;
+};
+
+// The first line of a file.
+class FirstLine {
+ public:
+  FirstLine(CgroupPath* directory, std::string_view name) {
+    const size_t length = directory->view().size();
+    LineReader lines(buffer_, sizeof(buffer_), '\n');
+    if (directory->Append("/") && directory->Append(name) && lines.Open(directory->c_str())) {
+      exists_ = lines.Next(&line_) && !lines.truncated();
+    }
+    directory->Truncate(length);
+  }
+
+  bool exists() const { return exists_; }
+  std::string_view view() const { return exists_ ? line_ : std::string_view(); }
+
+ private:
+  char buffer_[512];
+  std::string_view line_;
+  bool exists_ = false;
+};
+
+// Calls visit(CgroupPath*) for a cgroup and those above it, until one returns false.
+template <typename F>
+void ForEachLevel(const CgroupPath& start, size_t top, F visit) {
+  if (top == 0) return;
+  CgroupPath path = start;
+  while (visit(&path) && path.view().size() > top) {
+    path.Truncate(std::max(path.view().rfind('/'), top));
+  }
+}
+
+int Stricter(int a, int b) {
+  if (a == kNoCpuLimit || b == kNoCpuLimit) return std::max(a, b);
+  return std::min(a, b);
+}
+
+// Whether `path` is `directory` or lies in it.
+bool LiesIn(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+}  // namespace
+
+bool CgroupPath::Append(std::string_view text) {
+  if (text.size() >= kCapacity - length_) return false;
+  std::memcpy(text_ + length_, text.data(), text.size());
+  Truncate(length_ + text.size());
+  return true;
+}
+
+bool CgroupPath::AppendUnescaped(std::string_view text) {
+  const size_t count = Unescape(text, text_ + length_, kCapacity - 1 - length_);
+  Truncate(length_ + count);
+  return count != 0;
+}
+
+CgroupLimits Cgroup::Read() {
+  Locate();
+  CgroupLimits limits;
+  ReadMemory(&limits);
+  ReadCpu(&limits);
+  ReadCpuset(&limits);
+  return limits;
+}
+
+uint64_t Cgroup::ReadResidentBytes() const {
+  RootedFile file(root_, "/proc/self/statm");
+  std::string_view line;
+  return file.Next(&line) ? ParseResidentPages(line) * KernelPageSize() : 0;
+}
+
+// Reads where the cgroups are mounted only if the process has moved since the last time.
+void Cgroup::Locate() {
+  uint64_t hash = kEmptyHash;
+  std::string_view line;
+  {
+    RootedFile file(root_, "/proc/self/cgroup");
+    while (file.Next(&line)) hash = Hash(hash, line);
+  }
+  if (hash == membership_hash_) return;
+  membership_hash_ = hash;
+  for (Directory& directory : directories_) directory = {};
+  {
+    RootedFile file(root_, "/proc/self/cgroup");
+    CgroupMembership membership;
+    while (file.Next(&line)) {
+      if (ParseCgroupMembership(line, &membership)) SetMembership(membership);
+    }
+  }
+  RootedFile file(root_, "/proc/self/mountinfo");
+  MountLine mount;
+  while (file.Next(&line)) {
+    if (ParseMountLine(line, &mount)) Mount(mount);
+  }
+}
+
+// A controller belongs to version 2 unless a hierarchy of version 1 has it.
+void Cgroup::SetMembership(const CgroupMembership& membership) {
+  const bool unified = membership.controllers.empty();
+  for (size_t i = 0; i < kControllers; ++i) {
+    Directory& directory = directories_[i];
+    if (unified ? directory.listed : !ListHolds(membership.controllers, kControllerNames[i])) {
+      continue;
+    }
+    directory.member.Truncate(0);
+    if (!directory.member.Append(membership.path)) continue;
+    directory.listed = !unified;
+    directory.unified = unified;
+  }
+}
+
+void Cgroup::Mount(const MountLine& mount) {
+  for (size_t i = 0; i < kControllers; ++i) {
+    Directory& directory = directories_[i];
+    const bool here = directory.unified ? mount.type == "cgroup2"
+                                        : directory.listed && mount.type == "cgroup" &&
+                                              ListHolds(mount.options, kControllerNames[i]);
+    if (here) Place(mount, &directory);
+  }
+}
+
+// A mount may show a part of the hierarchy only. Where the process's cgroup is not in that part by
+// name, as in a container that sees the host's names, its top is the best that there is.
+void Cgroup::Place(const MountLine& mount, Directory* directory) const {
+  if (directory->exact) return;
+  CgroupPath root;
+  if (!root.AppendUnescaped(mount.root)) return;
+  std::string_view below = directory->member.view();
+  const bool exact = LiesIn(below, root.view()) && below.find("/..") == std::string_view::npos;
+  if (!exact && directory->top != 0) return;
+  below.remove_prefix(exact && root.view() != "/" ? root.view().size() : 0);
+  if (!exact || below == "/") below = {};
+
+  directory->top = 0;
+  directory->path.Truncate(0);
+  if (!directory->path.Append(root_) || !directory->path.AppendUnescaped(mount.point)) return;
+  const size_t top = directory->path.view().size();
+  if (!directory->path.Append(below)) return;
+  directory->top = top;
+  directory->exact = exact;
+}
+
+void Cgroup::ReadMemory(CgroupLimits* limits) const {
+  const Directory& directory = directories_[kMemory];
+  const bool unified = directory.unified;
+  const char* max = unified ? "memory.max" : "memory.limit_in_bytes";
+  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+    limits->memory_max =
+        std::min(limits->memory_max, ParseMemoryLimit(FirstLine(path, max).view()));
+    if (unified) {
+      limits->memory_high =
+          std::min(limits->memory_high, ParseMemoryLimit(FirstLine(path, "memory.high").view()));
+    }
+    return true;
+  });
+  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+    const char* current = unified ? "memory.current" : "memory.usage_in_bytes";
+    const uint64_t bytes = ParseMemoryLimit(FirstLine(path, current).view());
+    if (bytes != kNoMemoryLimit) limits->memory_current = bytes;
+    if (unified) limits->pressure = ParsePressure(FirstLine(path, "memory.pressure").view());
+    return false;
+  });
+}
+
+void Cgroup::ReadCpu(CgroupLimits* limits) const {
+  const Directory& directory = directories_[kCpu];
+  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+    const int cpus = directory.unified ? ParseCpuMax(FirstLine(path, "cpu.max").view())
+                                       : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us").view(),
+                                                       FirstLine(path, "cpu.cfs_period_us").view());
+    limits->cpu_quota = Stricter(limits->cpu_quota, cpus);
+    return true;
+  });
+}
+
+// What is effective already respects the cgroups above. Version 2 may have no such file in a cgroup
+// for which the controller is off.
+void Cgroup::ReadCpuset(CgroupLimits* limits) const {
+  const Directory& directory = directories_[kCpuset];
+  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+    for (const char* name :
+         {directory.unified ? "cpuset.cpus.effective" : "cpuset.effective_cpus", "cpuset.cpus"}) {
+      limits->cpuset_cpus = CountOfCpuList(FirstLine(path, name).view());
+      if (limits->cpuset_cpus != kNoCpuLimit) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace tcmalloc

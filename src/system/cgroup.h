@@ -1,0 +1,100 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the control groups of this process allow it.
+
+#ifndef TCMALLOC_SYSTEM_CGROUP_H_
+#define TCMALLOC_SYSTEM_CGROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "system/cgroup_text.h"
+
+namespace tcmalloc {
+
+// The strictest of the process's cgroup and those above it. The kernel enforces all of them.
+struct CgroupLimits {
+  uint64_t memory_max = kNoMemoryLimit;   // bytes
+  uint64_t memory_high = kNoMemoryLimit;  // bytes; version 2 only
+  uint64_t memory_current = 0;            // bytes that the cgroup itself holds; 0 if unknown
+  int cpu_quota = kNoCpuLimit;            // CPUs, rounded up
+  int cpuset_cpus = kNoCpuLimit;
+  uint32_t pressure = 0;  // see ParsePressure; version 2 only
+
+  bool operator==(const CgroupLimits&) const = default;
+};
+
+// A path that is built in place, with its terminating zero byte.
+class CgroupPath {
+ public:
+  constexpr CgroupPath() = default;
+
+  // False, with nothing changed, if it does not fit.
+  [[nodiscard]] bool Append(std::string_view text);
+  // The same without the escapes of mountinfo.
+  [[nodiscard]] bool AppendUnescaped(std::string_view text);
+  void Truncate(size_t length) { text_[length_ = length] = '\0'; }
+
+  std::string_view view() const { return {text_, length_}; }
+  const char* c_str() const { return text_; }
+
+ private:
+  // Several times what container runtimes make.
+  static constexpr size_t kCapacity = 1024;
+
+  size_t length_ = 0;
+  char text_[kCapacity] = {};
+};
+
+// Finds the cgroups of this process, by /proc/self/cgroup and where /proc/self/mountinfo says that
+// they are mounted, and reads their limits: version 2, the controllers of version 1, or some of
+// each. Where a file is missing, malformed or out of reach (a namespace may hide cgroups), that
+// file limits nothing.
+//
+// Not thread safe. Allocates nothing. May change errno.
+class Cgroup {
+ public:
+  constexpr Cgroup() = default;
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+
+  // Puts `root` before every path, those of the mount points included; for tests. The text must
+  // outlive this.
+  void set_root(const char* root) { root_ = root; }
+
+  // What the limits are now. Follows the process where it was moved to another cgroup.
+  CgroupLimits Read();
+
+  // Bytes that are resident in this process, its share of files included; 0 if unknown.
+  uint64_t ReadResidentBytes() const;
+
+ private:
+  enum Controller : uint8_t { kMemory, kCpu, kCpuset, kControllers };
+
+  // Where one controller's files are.
+  struct Directory {
+    CgroupPath member;     // the process's place in the hierarchy
+    CgroupPath path;       // the same as a path of files
+    size_t top = 0;        // length of the part of `path` that is the mount point; 0: no path
+    bool listed = false;   // a hierarchy of version 1 has the controller
+    bool unified = false;  // version 2 does
+    bool exact = false;    // `path` leads to `member`, not to what stands above it
+  };
+
+  void Locate();
+  void SetMembership(const CgroupMembership& membership);
+  void Mount(const MountLine& mount);
+  void Place(const MountLine& mount, Directory* directory) const;
+  void ReadMemory(CgroupLimits* limits) const;
+  void ReadCpu(CgroupLimits* limits) const;
+  void ReadCpuset(CgroupLimits* limits) const;
+
+  const char* root_ = "";
+  uint64_t membership_hash_ = 0;  // of what the directories were found by
+  Directory directories_[kControllers];
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_CGROUP_H_

@@ -1,0 +1,108 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory that comes from a file instead of from nowhere.
+
+#ifndef TCMALLOC_SYSTEM_FILE_MEMORY_H_
+#define TCMALLOC_SYSTEM_FILE_MEMORY_H_
+
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc {
+
+// What mmap is told about where the bytes come from. The default is no file.
+struct Backing {
+  int fd = -1;
+  off_t offset = 0;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  size_t page = 0;  // bytes that mappings of it come in; 0: those of the kernel
+};
+
+// The rest of a file, taken from the front: one that is made in a hugetlbfs or tmpfs and unlinked
+// at once, or a device of physical memory. The file grows as it is taken; what is not touched has
+// no memory. Not thread safe. Allocates nothing; may change errno.
+class FileMemory {
+ public:
+  struct Config {
+    const char* path = "";  // of the device, or the beginning of the new file's; must outlive this
+    bool device = false;
+    uint64_t start = 0;  // offset in bytes
+    uint64_t limit = 0;  // offset in bytes that nothing is taken beyond; 0: none
+    bool map_private = false;
+    bool ignore_map_failures = false;
+  };
+
+  constexpr FileMemory() = default;
+  FileMemory(const FileMemory&) = delete;
+  FileMemory& operator=(const FileMemory&) = delete;
+
+  // Opens the file. False, with one line on stderr, if that fails.
+  [[nodiscard]] bool Open(const Config& config);
+  bool usable() const { return fd_ >= 0 && !exhausted_; }
+  bool opened() const { return fd_ >= 0; }
+
+  size_t page() const { return page_; }
+  // Whether memory reads as zero when it is first mapped: devices may hold anything.
+  bool zeroed() const { return !config_.device; }
+  // How the kernel takes pages back such that they read as zero: an advice, or -1 if it cannot.
+  // Pages of hugetlbfs are larger than those that the heap thinks of, so they stay.
+  int ReleaseAdvice() const;
+
+  // Makes sure that the next `bytes` of the file are there, a multiple of page(). Then the caller
+  // maps them and says so, or says that it could not. False if they are not to be had.
+  [[nodiscard]] bool Prepare(size_t bytes, Backing* backing);
+  void NoteMapped(size_t bytes) { next_ += bytes; }
+  // Nothing more is taken, unless such failures are to be ignored.
+  void NoteMapFailure() { exhausted_ = !config_.ignore_map_failures; }
+
+ private:
+  int Create() const;
+
+  Config config_;
+  int fd_ = -1;
+  size_t page_ = 0;
+  uint64_t next_ = 0;  // offset
+  bool exhausted_ = false;
+};
+
+// The addresses that hold mapped files which are not released as other memory is. Changes need a
+// lock of the caller's; Find takes none, and knows every range that its caller has memory of.
+class FileRanges {
+ public:
+  constexpr FileRanges() = default;
+  FileRanges(const FileRanges&) = delete;
+  FileRanges& operator=(const FileRanges&) = delete;
+
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  // Whether Add will find room.
+  bool HasRoom() const { return count_.load(std::memory_order_relaxed) < kMost; }
+  void Add(uintptr_t start, size_t bytes, int advice);
+
+  struct Piece {
+    uintptr_t end;
+    int advice;
+  };
+  // What begins at `begin`, up to where it ends but not beyond `end`.
+  Piece Find(uintptr_t begin, uintptr_t end) const;
+
+ private:
+  // Hints put the blocks side by side, so that they make up a range or two.
+  static constexpr int kMost = 64;
+
+  struct Range {
+    std::atomic<uintptr_t> start{0};
+    std::atomic<uintptr_t> end{0};
+    int advice = 0;
+  };
+
+  std::atomic<int> count_{0};
+  Range ranges_[kMost];
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_FILE_MEMORY_H_

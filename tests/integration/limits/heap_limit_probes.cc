@@ -1,0 +1,293 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "integration/limits/heap_limit_probes.h"
+
+#include <malloc.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "conformance/malloc_api.h"
+#include "conformance/resident.h"
+#include "integration/limits/require.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Size = std::size_t;
+
+constexpr Size kKiB = 1024;
+constexpr Size kMiB = 1024 * kKiB;
+constexpr int kThreads = 64;
+
+// A figure of the allocator's statistics.
+Size Figure(const char* name) {
+  char text[16 * kKiB] = {};
+  FILE* const file = fmemopen(text, sizeof(text) - 1, "w");
+  Require(file != nullptr && malloc_info(0, file) == 0, "malloc_info");
+  std::fclose(file);
+  const std::string wanted = std::string("name=\"") + name + "\" value=\"";
+  const char* found = std::strstr(text, wanted.c_str());
+  Require(found != nullptr, name);
+  return std::strtoull(found + wanted.size(), nullptr, 10);
+}
+
+// Touched blocks, linked through their first words, so that keeping them takes no memory.
+class Hoard {
+ public:
+  explicit Hoard(unsigned char mark) : mark_(mark) {}
+
+  // False where there was no memory; errno must say so then.
+  bool Grow(Size size) {
+    errno = 0;
+    void* const memory = Api().malloc(size);
+    if (memory == nullptr) {
+      Require(errno == ENOMEM, "errno of malloc without memory", static_cast<Size>(errno), ENOMEM);
+      return false;
+    }
+    std::memset(memory, mark_, size);
+    head_ = new (memory) Block{head_, size};
+    bytes_ += size;
+    return true;
+  }
+  void MustGrow(Size bytes, Size size) {
+    for (Size had = bytes_; bytes_ < had + bytes;) Require(Grow(size), "malloc", bytes_, bytes);
+  }
+
+  void FreeAll() {
+    while (head_ != nullptr) {
+      Block* const block = head_;
+      head_ = block->next;
+      const auto* bytes = reinterpret_cast<const unsigned char*>(block);
+      for (Size i = sizeof(Block); i < block->size; i += 61) {
+        Require(bytes[i] == mark_, "contents of a block", bytes[i], mark_);
+      }
+      Api().free(block);
+    }
+    bytes_ = 0;
+  }
+
+  Size bytes() const { return bytes_; }
+
+ private:
+  struct Block {
+    Block* next;
+    Size size;
+  };
+
+  Block* head_ = nullptr;
+  Size bytes_ = 0;
+  unsigned char mark_;
+};
+
+Size MegabytesIn(const char* argument) { return std::strtoull(argument, nullptr, 10) * kMiB; }
+
+void RequireAtMost(Size figure, Size most, const char* what) {
+  Require(figure <= most, what, figure, most);
+}
+void RequireAtLeast(Size figure, Size least, const char* what) {
+  Require(figure >= least, what, figure, least);
+}
+
+// All threads take memory until there is none, twice; each is told so, and loses nothing.
+void HardThreads(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  std::atomic<Size> obtained{0};
+  std::atomic<Size> resident{0};
+  std::barrier all(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Hoard hoard(static_cast<unsigned char>(i + 1));
+      for (int round = 0; round < 2; ++round) {
+        all.arrive_and_wait();
+        Size size = 100 + static_cast<Size>(i) * 1000;
+        while (hoard.Grow(size)) size = size * 7 % (90 * kKiB) + 16;
+        obtained += hoard.bytes();
+        all.arrive_and_wait();
+        if (i == 0) {
+          resident = ResidentBytes();
+          RequireAtLeast(obtained.exchange(0), limit / 2, "bytes that all threads obtained");
+        }
+        hoard.FreeAll();
+        all.arrive_and_wait();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  RequireAtMost(resident, limit + 32 * kMiB, "resident bytes under the limit");
+  RequireAtLeast(Figure("hard_limit_hits"), kThreads, "hits of the limit");
+  Hoard after(1);
+  after.MustGrow(limit / 2, 10 * kKiB);
+  after.FreeAll();
+}
+
+// What the caches hold is given up before a request fails.
+void HardCaches(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  Hoard small(1);
+  while (small.Grow(512)) {
+  }
+  RequireAtLeast(small.bytes(), limit / 2, "bytes in small blocks");
+  small.FreeAll();
+  Hoard large(2);
+  while (large.Grow(kMiB)) {
+  }
+  RequireAtLeast(large.bytes(), limit / 10 * 9, "bytes in large blocks");
+  large.FreeAll();
+  const Size shed = Figure("shed_by_caches") + Figure("shed_by_transfer");
+  Require(shed > 0, "bytes shed by caches");
+}
+
+void HardLarge(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  Require(Api().malloc(limit + 1) == nullptr, "a block beyond the limit");
+  Hoard hoard(1);
+  while (hoard.Grow(kMiB)) {
+  }
+  RequireAtLeast(hoard.bytes(), limit / 10 * 9, "bytes in blocks of 1 MiB");
+  RequireAtMost(hoard.bytes(), limit, "bytes in blocks of 1 MiB");
+  RequireAtLeast(Figure("hard_limit_hits"), 2, "hits of the limit");
+  hoard.FreeAll();
+}
+
+// Allocates and frees as a program does that goes on, until `done`; the memory of the process may
+// follow a change of limits only as the process allocates. Bounded, so that a failure is told.
+template <typename Done>
+void WorkUntil(Done done, const char* what) {
+  constexpr time_t kSeconds = 60;
+  const time_t end = time(nullptr) + kSeconds;
+  while (!done()) {
+    Require(time(nullptr) < end, what);
+    for (int i = 0; i < 300; ++i)
+      Api().free(Api().malloc(64 * kKiB * static_cast<Size>(i % 8 + 5)));
+  }
+}
+
+// Memory that was freed above the limit goes back as the heap grows.
+void SoftGivesBack(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  Hoard most(1);
+  most.MustGrow(3 * limit, 100 * kKiB);
+  RequireAtLeast(ResidentBytes(), 3 * limit, "resident bytes while in use");
+  most.FreeAll();
+  WorkUntil([&] { return ResidentBytes() < limit + 16 * kMiB; }, "resident memory falls");
+  Require(Figure("soft_limit") == limit, "soft limit", Figure("soft_limit"), limit);
+  RequireAtLeast(Figure("soft_limit_hits"), 1, "sheds for the soft limit");
+  RequireAtLeast(Figure("shed_by_page_heap"), limit, "bytes given back");
+  Require(Figure("hard_limit_hits") == 0, "no hard limit");
+}
+
+void SoftNeverFails(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  Hoard hoard(1);
+  for (const Size size : {Size{64}, 5 * kKiB, 300 * kKiB, 3 * kMiB}) hoard.MustGrow(limit, size);
+  hoard.FreeAll();
+}
+
+void SoftThreads(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Hoard hoard(static_cast<unsigned char>(i + 1));
+      for (int round = 0; round < 20; ++round) {
+        hoard.MustGrow(2 * limit / kThreads, 200 + static_cast<Size>(i) * 900);
+        hoard.FreeAll();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  WorkUntil([&] { return ResidentBytes() < limit + 48 * kMiB; }, "resident memory falls");
+}
+
+constexpr Size kFreed = 160 * kMiB;
+
+void FreeMuch() {
+  Hoard most(1);
+  most.MustGrow(kFreed, 100 * kKiB);
+  most.FreeAll();
+  RequireAtLeast(ResidentBytes(), kFreed / 10 * 9, "resident bytes after freeing");
+}
+
+void KeepsMemory(const char*) {
+  FreeMuch();
+  for (int i = 0; i < 100'000; ++i) Api().free(Api().malloc(700 * kKiB));
+  RequireAtLeast(ResidentBytes(), kFreed / 10 * 9, "resident bytes after work");
+}
+
+void WriteFile(const std::string& path, const char* text) {
+  const std::string fresh = path + ".new";
+  FILE* const file = std::fopen(fresh.c_str(), "we");
+  Require(file != nullptr && std::fputs(text, file) >= 0, "writing a file");
+  std::fclose(file);
+  Require(std::rename(fresh.c_str(), path.c_str()) == 0, "renaming a file");
+}
+
+void ShrinkingCgroup(const char* root) {
+  FreeMuch();
+  Require(Figure("soft_limit") == 0, "no limit yet");
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.max", "83886080\n");
+  WorkUntil([] { return ResidentBytes() < 80 * kMiB; }, "resident memory follows the limit");
+  Require(Figure("soft_limit") == 72 * kMiB, "nine tenths", Figure("soft_limit"), 72 * kMiB);
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.high", "33554432\n");
+  WorkUntil([] { return ResidentBytes() < 40 * kMiB; }, "resident memory follows memory.high");
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.high", "max\n");
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.max", "max\n");
+  WorkUntil([] { return Figure("soft_limit") == 0; }, "the limit is lifted");
+}
+
+void Pressure(const char* root) {
+  FreeMuch();
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.pressure",
+            "some avg10=25.00 avg60=9.00 avg300=1.00 total=99\n");
+  WorkUntil([] { return ResidentBytes() < kFreed / 4; }, "resident memory falls");
+  RequireAtLeast(Figure("pressure_hits"), 1, "sheds under pressure");
+}
+
+// The kernel would kill the process, or make it wait, above the limit.
+void RealLimit(const char* argument) {
+  const Size limit = std::strtoull(argument, nullptr, 10);
+  for (int round = 0; round < 3; ++round) {
+    Hoard hoard(1);
+    hoard.MustGrow(limit / 10 * 7, 10 * kKiB + static_cast<Size>(round) * 90 * kKiB);
+    hoard.FreeAll();
+  }
+  WorkUntil([&] { return Figure("soft_limit") != 0; }, "the cgroup's limit is found");
+  const Size soft = Figure("soft_limit");
+  RequireAtMost(soft, limit / 10 * 9, "soft limit");
+  RequireAtLeast(soft, limit / 2, "soft limit");
+  Hoard hoard(2);
+  hoard.MustGrow(soft / 10 * 9, 100 * kKiB);
+  hoard.FreeAll();
+  WorkUntil([&] { return ResidentBytes() < limit; }, "resident memory stays below the limit");
+}
+
+constexpr HeapLimitProbe kProbes[] = {
+    {"hard-threads", HardThreads},
+    {"hard-caches", HardCaches},
+    {"hard-large", HardLarge},
+    {"soft-gives-back", SoftGivesBack},
+    {"soft-never-fails", SoftNeverFails},
+    {"soft-threads", SoftThreads},
+    {"keeps-memory", KeepsMemory},
+    {"shrinking-cgroup", ShrinkingCgroup},
+    {"pressure", Pressure},
+    {"real-cgroup", RealLimit},
+};
+
+}  // namespace
+
+std::span<const HeapLimitProbe> HeapLimitProbes() { return kProbes; }
+
+}  // namespace tcmalloc::testing

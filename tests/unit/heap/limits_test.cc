@@ -1,0 +1,279 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fakes/fake_file_tree.h"
+#include "heap/current_thread.h"
+#include "heap/heap.h"
+#include "system/auxv.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr int64_t kMillisecond = Limits::kMillisecond;
+constexpr int64_t kSecond = 1000 * kMillisecond;
+constexpr char kTop[] = "/sys/fs/cgroup/app/";
+
+Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
+
+class LimitsTest : public ::testing::Test {
+ protected:
+  LimitsTest() { tree_.WriteUnifiedCgroup("/app"); }
+
+  void Configure(uint64_t soft_limit_mib, bool follow = true) {
+    limits_.Configure({.soft_limit = soft_limit_mib * kMiB,
+                       .follow_cgroup = follow,
+                       .cgroup_root = tree_.root().c_str()});
+  }
+  void WriteLimit(const char* file, uint64_t bytes) const {
+    tree_.Write(std::string(kTop) + file, std::to_string(bytes) + "\n");
+  }
+  void WriteResident(uint64_t bytes) const {
+    tree_.Write("/proc/self/statm", "99999 " + std::to_string(bytes / KernelPageSize()) + " 1 1\n");
+  }
+  bool Refresh(int64_t now, Length committed = Length(0)) {
+    SpinLockHolder holder(limits_.lock());
+    return limits_.Refresh(now, committed);
+  }
+  Length ToShed(int64_t now, Length committed) {
+    SpinLockHolder holder(limits_.lock());
+    return limits_.ToShed(now, committed);
+  }
+  void Watch(Length committed, uint64_t spans_served) {
+    SpinLockHolder holder(limits_.lock());
+    limits_.Watch(committed, spans_served);
+  }
+  void NoteSoftShed(int64_t begin, int64_t end, Length committed, const ShedBytes& shed = {}) {
+    SpinLockHolder holder(limits_.lock());
+    limits_.NoteSoftShed(shed, begin, end, committed);
+  }
+
+  FakeFileTree tree_;
+  Limits limits_;
+};
+
+TEST_F(LimitsTest, WithoutAnyLimitNobodyEverLooks) {
+  Configure(0, false);
+  EXPECT_FALSE(limits_.IsDue(MiB(1 << 20), 1 << 30));
+  EXPECT_FALSE(limits_.RefreshIsDue(INT64_MAX));
+  EXPECT_EQ(limits_.soft_limit(), Length::Max());
+  EXPECT_EQ(limits_.stats().soft_limit, 0u);
+}
+
+TEST_F(LimitsTest, SmallHeapsDoNotLook) {
+  Configure(0);
+  EXPECT_FALSE(limits_.IsDue(Limits::kFirstLook, 1 << 30));
+  EXPECT_TRUE(limits_.IsDue(Limits::kFirstLook + Length(1), 1));
+  Configure(2);
+  EXPECT_TRUE(limits_.IsDue(MiB(2) + Length(1), 1)) << "unless they were told to be smaller still";
+}
+
+TEST_F(LimitsTest, TheConfiguredLimitCounts) {
+  Configure(100, false);
+  EXPECT_EQ(limits_.soft_limit(), MiB(100));
+  EXPECT_EQ(ToShed(kSecond, MiB(100)), Length(0));
+  EXPECT_GE(ToShed(kSecond, MiB(120)), MiB(20));
+  EXPECT_LE(ToShed(kSecond, MiB(120)), MiB(22)) << "a little more, to make room";
+  EXPECT_EQ(limits_.stats().soft_limit, 100 * kMiB);
+  EXPECT_EQ(limits_.stats().soft_hits, 2u);
+}
+
+TEST_F(LimitsTest, MemoryHighIsTheLimit) {
+  WriteLimit("memory.high", 400 * kMiB);
+  WriteLimit("memory.max", 1000 * kMiB);
+  Configure(0);
+  EXPECT_TRUE(Refresh(kSecond));
+  EXPECT_EQ(limits_.soft_limit(), MiB(400));
+}
+
+TEST_F(LimitsTest, NineTenthsOfMemoryMaxAreTheLimit) {
+  WriteLimit("memory.max", 1000 * kMiB);
+  Configure(0);
+  Refresh(kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(900));
+  WriteLimit("memory.high", 950 * kMiB);
+  Refresh(2 * kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(900)) << "the lower one";
+}
+
+TEST_F(LimitsTest, OfTheOptionAndTheContainerTheLowerOneCounts) {
+  WriteLimit("memory.high", 400 * kMiB);
+  Configure(300);
+  Refresh(kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(300));
+  WriteLimit("memory.high", 200 * kMiB);
+  Refresh(2 * kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(200));
+  tree_.Remove(std::string(kTop) + "memory.high");
+  Refresh(3 * kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(300));
+}
+
+TEST_F(LimitsTest, WhatIsResidentOutsideTheHeapIsSubtracted) {
+  WriteLimit("memory.high", 400 * kMiB);
+  WriteResident(150 * kMiB);
+  Configure(0);
+  Refresh(kSecond, MiB(50));
+  EXPECT_EQ(limits_.soft_limit(), MiB(300));
+  Refresh(2 * kSecond, MiB(200));
+  EXPECT_EQ(limits_.soft_limit(), MiB(400)) << "the heap was not touched in full";
+  WriteResident(2000 * kMiB);
+  Refresh(3 * kSecond, MiB(50));
+  EXPECT_EQ(limits_.soft_limit(), MiB(50)) << "an eighth is left in any case";
+}
+
+TEST_F(LimitsTest, ReadsAtMostEverySecond) {
+  WriteLimit("memory.high", 400 * kMiB);
+  Configure(0);
+  EXPECT_TRUE(Refresh(kSecond));
+  WriteLimit("memory.high", 200 * kMiB);
+  EXPECT_FALSE(Refresh(kSecond + 999 * kMillisecond));
+  EXPECT_EQ(limits_.soft_limit(), MiB(400));
+  EXPECT_TRUE(Refresh(2 * kSecond));
+  EXPECT_EQ(limits_.soft_limit(), MiB(200));
+}
+
+TEST_F(LimitsTest, LooksAgainAfterGrowthOrManySpans) {
+  Configure(100);
+  Watch(MiB(20), 1000);
+  EXPECT_FALSE(limits_.IsDue(MiB(20), 1100));
+  EXPECT_TRUE(limits_.IsDue(MiB(22), 1100));
+  EXPECT_TRUE(limits_.IsDue(MiB(20), 2000));
+  Watch(MiB(100) - Length(1), 1000);
+  EXPECT_TRUE(limits_.IsDue(MiB(100) + Length(1), 1000)) << "as soon as the limit is passed";
+}
+
+// What it costs a program to live above its limit: looks, of which few shed anything.
+TEST_F(LimitsTest, ShedsSeldomWhereItDoesNotHelp) {
+  Configure(100, false);
+  int sheds = 0;
+  int looks = 0;
+  constexpr int64_t kSeconds = 20;
+  uint64_t spans = 0;
+  for (int64_t now = kSecond; now < (1 + kSeconds) * kSecond; now += kMillisecond / 10) {
+    spans += 10;
+    if (!limits_.IsDue(MiB(150), spans)) continue;
+    ++looks;
+    if (ToShed(now, MiB(150)) > Length(0)) {
+      ++sheds;
+      NoteSoftShed(now, now + kMillisecond, MiB(150));
+    }
+    Watch(MiB(150), spans);
+  }
+  EXPECT_LE(sheds, kSeconds + 8);
+  EXPECT_GE(sheds, kSeconds / 2);
+  EXPECT_LE(looks, 10'000) << "of 200,000 chances";
+}
+
+TEST_F(LimitsTest, ShedsSoonAgainWhereItHelps) {
+  Configure(100, false);
+  EXPECT_GT(ToShed(kSecond, MiB(110)), Length(0));
+  NoteSoftShed(kSecond, kSecond, MiB(99));
+  EXPECT_EQ(ToShed(kSecond + Limits::kLeastPause - 1, MiB(110)), Length(0));
+  EXPECT_GT(ToShed(kSecond + Limits::kLeastPause, MiB(110)), Length(0));
+}
+
+TEST_F(LimitsTest, TakesASmallShareOfTheTime) {
+  Configure(100, false);
+  const int64_t cost = 5 * kMillisecond;
+  EXPECT_GT(ToShed(kSecond, MiB(110)), Length(0));
+  NoteSoftShed(kSecond, kSecond + cost, MiB(99));
+  EXPECT_EQ(ToShed(kSecond + cost * Limits::kCostShare, MiB(110)), Length(0));
+  EXPECT_GT(ToShed(kSecond + cost * (Limits::kCostShare + 1), MiB(110)), Length(0));
+}
+
+TEST_F(LimitsTest, HighPressureShedsEverythingOncePerRefresh) {
+  const std::string file = std::string(kTop) + "memory.pressure";
+  tree_.Write(file, "some avg10=9.99 avg60=0.00\n");
+  Configure(0);
+  Refresh(kSecond);
+  EXPECT_EQ(ToShed(kSecond, MiB(50)), Length(0));
+  tree_.Write(file, "some avg10=10.00 avg60=0.00\n");
+  Refresh(2 * kSecond);
+  EXPECT_EQ(ToShed(2 * kSecond, MiB(50)), Length::Max());
+  NoteSoftShed(2 * kSecond, 2 * kSecond, MiB(40));
+  EXPECT_EQ(ToShed(2 * kSecond + 500 * kMillisecond, MiB(50)), Length(0));
+  Refresh(3 * kSecond);
+  EXPECT_EQ(ToShed(3 * kSecond, MiB(50)), Length::Max());
+  EXPECT_EQ(limits_.stats().pressure_hits, 2u);
+  EXPECT_EQ(limits_.stats().soft_hits, 0u);
+}
+
+TEST_F(LimitsTest, CountsWhatEachStageShed) {
+  Configure(100, false);
+  NoteSoftShed(0, 1, MiB(1), {.caches = 1, .transfer = 10, .page_heap = 100});
+  limits_.NoteShed({.caches = 2, .transfer = 20, .page_heap = 0});
+  const LimitStats stats = limits_.stats();
+  EXPECT_EQ(stats.shed.caches, 3u);
+  EXPECT_EQ(stats.shed.transfer, 30u);
+  EXPECT_EQ(stats.shed.page_heap, 100u);
+}
+
+// On the process's heap.
+class ShedTest : public ::testing::Test {
+ protected:
+  ShedTest() {
+    heap.EnsureInitialized();
+    heap.page_heap().set_release_rate(0);
+  }
+
+  // Leaves a chain of class `c` in a transfer cache, and its spans in use.
+  static void FillTransferCache(uint8_t c) {
+    const LinkCodec& codec = heap.codec();
+    Chain chain{codec.end, 0};
+    while (chain.count < heap.transfer(c).batch()) {
+      void* object = FetchOne(heap.transfer(c), codec);
+      ASSERT_NE(object, nullptr);
+      codec.Link(object, chain.head);
+      chain = {ReferenceTo(object), chain.count + 1};
+    }
+    heap.transfer(c).Insert(chain);
+  }
+};
+
+TEST_F(ShedTest, EmptiesEveryStage) {
+  constexpr size_t kSize = 256;
+  const uint8_t c = SizeClassFor(kSize);
+  heap.Shed(nullptr, Length::Max());
+  FillTransferCache(c);
+  const size_t objects = heap.transfer(c).stats().objects;
+  ASSERT_GT(objects, 0u);
+  const Length committed = heap.page_heap().committed();
+  const ShedBytes shed = heap.Shed(nullptr, Length::Max());
+  EXPECT_EQ(shed.transfer, objects * kSize);
+  EXPECT_EQ(heap.transfer(c).stats().objects, 0u);
+  EXPECT_EQ(heap.page_heap().committed(), committed - Length(shed.page_heap >> kPageShift));
+  EXPECT_GE(shed.page_heap, shed.transfer) << "the spans of the objects went back too";
+  EXPECT_EQ(heap.page_heap().stats().free, Length(0));
+}
+
+TEST_F(ShedTest, ReleasesNoMoreThanItIsTold) {
+  heap.Shed(nullptr, Length::Max());
+  Span* span = heap.page_heap().New(MiB(8));
+  heap.page_heap().Delete(span);
+  EXPECT_EQ(heap.Shed(nullptr, Length(0)).page_heap, 0u);
+  EXPECT_GT(heap.page_heap().stats().free, MiB(7));
+}
+
+TEST_F(ShedTest, OneThreadLooksAtATime) {
+  SpinLockHolder holder(heap.limits().lock());
+  // Would wait for ever if it waited.
+  heap.FollowLimits(nullptr);
+}
+
+TEST_F(ShedTest, CommittedIsWhatTheStatisticsSay) {
+  Span* span = heap.page_heap().New(MiB(3));
+  EXPECT_EQ(heap.page_heap().committed(), heap.page_heap().stats().committed());
+  heap.page_heap().Delete(span);
+  EXPECT_EQ(heap.page_heap().committed(), heap.page_heap().stats().committed());
+  heap.page_heap().ReleaseAtLeast(Length::Max());
+  EXPECT_EQ(heap.page_heap().committed(), heap.page_heap().stats().committed());
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
