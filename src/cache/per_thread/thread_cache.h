@@ -250,7 +250,7 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
-  int64_t CollectionInterval() const { return std::max(2 * cached_bytes_, kMinCollectionInterval); }
+  int64_t CollectionInterval() const { return std::max(cached_bytes_ / 2, kMinCollectionInterval); }
   void NoteUsed(uint8_t c) {
     used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
   }
