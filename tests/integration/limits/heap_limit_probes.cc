@@ -30,16 +30,21 @@ constexpr Size kKiB = 1024;
 constexpr Size kMiB = 1024 * kKiB;
 constexpr int kThreads = 64;
 
-// A figure of the allocator's statistics.
-Size Figure(const char* name) {
-  char text[16 * kKiB] = {};
+// The allocator's statistics as XML.
+std::string Statistics() {
+  char text[32 * kKiB] = {};
   FILE* const file = fmemopen(text, sizeof(text) - 1, "w");
   Require(file != nullptr && malloc_info(0, file) == 0, "malloc_info");
   std::fclose(file);
+  return text;
+}
+
+Size Figure(const char* name) {
+  const std::string text = Statistics();
   const std::string wanted = std::string("name=\"") + name + "\" value=\"";
-  const char* found = std::strstr(text, wanted.c_str());
-  Require(found != nullptr, name);
-  return std::strtoull(found + wanted.size(), nullptr, 10);
+  const Size found = text.find(wanted);
+  Require(found != std::string::npos, name);
+  return std::strtoull(text.c_str() + found + wanted.size(), nullptr, 10);
 }
 
 // Touched blocks, linked through their first words, so that keeping them takes no memory.
@@ -255,6 +260,28 @@ void Pressure(const char* root) {
   RequireAtLeast(Figure("pressure_hits"), 1, "sheds under pressure");
 }
 
+// Whether so many threads share the caches of CPUs, or would if the kernel had what that needs.
+void CpuQuota(const char* argument) {
+  constexpr int kSome = 12;
+  std::barrier all(kSome);
+  std::vector<std::thread> threads;
+  std::atomic<bool> shared{false};
+  for (int i = 1; i < kSome; ++i) {
+    threads.emplace_back([&] {
+      Api().free(Api().malloc(100));
+      all.arrive_and_wait();
+      all.arrive_and_wait();
+    });
+  }
+  all.arrive_and_wait();
+  const std::string text = Statistics();
+  shared = text.find("<front_end name=\"per_cpu\"") != std::string::npos ||
+           text.find("not per CPU") != std::string::npos;
+  all.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+  Require(shared == (std::strcmp(argument, "shared") == 0), argument);
+}
+
 // The kernel would kill the process, or make it wait, above the limit.
 void RealLimit(const char* argument) {
   const Size limit = std::strtoull(argument, nullptr, 10);
@@ -283,6 +310,7 @@ constexpr HeapLimitProbe kProbes[] = {
     {"keeps-memory", KeepsMemory},
     {"shrinking-cgroup", ShrinkingCgroup},
     {"pressure", Pressure},
+    {"cpu-quota", CpuQuota},
     {"real-cgroup", RealLimit},
 };
 

@@ -84,6 +84,19 @@ void AddFakeCgroup(Suite& suite) {
     ExpectProbe(result, "pressure",
                 {{"TCMALLOC_CGROUP", "auto"}, {"TCMALLOC_CGROUP_ROOT", tree.root()}}, tree.root());
   });
+  // Twelve threads are many for one CPU, and few for two.
+  for (const char* quota : {"100000 100000\n", "max 100000\n"}) {
+    suite.Add(std::string("fake cgroup/caches follow the quota ") + quota[0], [=](Case& result) {
+      const bool one = quota[0] == '1';
+      if (!one && sysconf(_SC_NPROCESSORS_ONLN) < 2) return result.Skip("there is one CPU");
+      const FakeFileTree tree;
+      tree.WriteUnifiedCgroup("/app");
+      tree.Write("/sys/fs/cgroup/app/cpu.max", quota);
+      ExpectProbe(result, "cpu-quota",
+                  {{"TCMALLOC_CGROUP", "auto"}, {"TCMALLOC_CGROUP_ROOT", tree.root()}},
+                  one ? "shared" : "own");
+    });
+  }
   suite.Add("fake cgroup/off", [](Case& result) {
     const FakeFileTree tree;
     tree.WriteUnifiedCgroup("/app");

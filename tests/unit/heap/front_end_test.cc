@@ -85,6 +85,32 @@ TEST_F(FrontEndChoiceTest, ManyThreadsShareThoseOfCpus) {
   EXPECT_EQ(tries_, 1);
 }
 
+TEST_F(FrontEndChoiceTest, AsManyCpusAsItIsTold) {
+  choice_.Configure(FrontEndOption::kAuto, [] { return 2; });
+  StartThreads(16);
+  EXPECT_EQ(choice_.wanted(), FrontEnd::kPerThread);
+  StartThreads(1);
+  EXPECT_EQ(choice_.wanted(), FrontEnd::kPerCpu);
+  EXPECT_EQ(masks_read, 0);
+}
+
+TEST_F(FrontEndChoiceTest, NobodyAsksForFewThreads) {
+  choice_.Configure(FrontEndOption::kAuto, [] { return ++masks_read; });
+  StartThreads(8);
+  EXPECT_EQ(masks_read, 0) << "too few for a single CPU";
+}
+
+TEST_F(FrontEndChoiceTest, FollowsTheNumberOfCpus) {
+  choice_.SetUsableCpus(100);
+  StartThreads(kMany - 1);
+  choice_.SetUsableCpus(1);
+  StartThreads(1);
+  EXPECT_EQ(choice_.wanted(), FrontEnd::kPerCpu);
+  choice_.SetUsableCpus(100);
+  EXPECT_EQ(EndThreads(1), 1);
+  EXPECT_EQ(choice_.wanted(), FrontEnd::kPerThread);
+}
+
 TEST_F(FrontEndChoiceTest, ThreadsThatEndedDoNotCount) {
   for (int i = 0; i < 1000; ++i) {
     StartThreads(1);

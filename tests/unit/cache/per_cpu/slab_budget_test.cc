@@ -142,6 +142,18 @@ TEST(SlabBudgetTest, TheLimitHolds) {
   EXPECT_LE(slab.budget.claimed(), 1000);
 }
 
+TEST(SlabBudgetTest, ALowerLimitIsReachedByUse) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k1024, 60);
+  slab.budget.SetLimit(16 * kKiB);
+  EXPECT_EQ(slab.budget.limit(), 16 * kKiB);
+  EXPECT_EQ(slab.capacity(k1024), 60u) << "nothing is taken at once";
+  for (int miss = 0; miss < 8; ++miss) slab.Grow(k512);
+  EXPECT_LE(slab.budget.claimed(), 16 * kKiB);
+  slab.budget.SetLimit(64 * kKiB);
+  slab.GrowTo(k1024, 40);
+}
+
 TEST(SlabBudgetTest, WhatMissedLatelyKeepsItsCapacity) {
   Slab slab(96 * kKiB);
   slab.GrowTo(k64, 512);   // 32 KiB
@@ -332,6 +344,16 @@ TEST_F(TakeFromTest, UpToTwiceTheFirstLimit) {
   }
   EXPECT_EQ(rich_.budget.limit(), 2 * kLimit);
   EXPECT_EQ(larger.budget.limit(), 3 * kLimit);
+}
+
+TEST_F(TakeFromTest, NewLimitsKeepWhatWasTaken) {
+  RunShort(rich_);
+  Take(true);
+  const int64_t rich = rich_.budget.limit();
+  const int64_t poor = poor_.budget.limit();
+  rich_.budget.SetLimit(kLimit + kKiB);
+  poor_.budget.SetLimit(kLimit + kKiB);
+  ExpectLimits(rich + kKiB, poor + kKiB);
 }
 
 TEST_F(TakeFromTest, UntilNothingIsLeft) {
