@@ -79,7 +79,8 @@ void Heap::DrainSharedCaches() {
 }
 
 bool Heap::StartPerCpu() {
-  rseq_support_ = DetectRseq();
+  const bool by_number = options_.cpu_ids == CpuIdsOption::kCpuId;
+  rseq_support_ = DetectRseq(by_number ? CpuIds::kCpuId : CpuIds::kMmCid);
   // The lock keeps a fork from taking the locks of some slabs and not of others.
   SpinLockHolder holder(initialization_lock_);
   if (rseq_support_.state != RseqState::kUsable) return false;

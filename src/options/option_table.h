@@ -30,14 +30,16 @@ struct RealType {
   double max;
 };
 // One of a few words; `words[i]` stands for the i-th value of the enumeration.
-struct FrontEndType {
-  FrontEndOption Options::* field;
+template <typename Enumeration>
+struct WordType {
+  Enumeration Options::* field;
   std::span<const std::string_view> words;
 };
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType = std::variant<SwitchType, CountType, RealType, FrontEndType, PathType>;
+using OptionType = std::variant<SwitchType, CountType, RealType, WordType<FrontEndOption>,
+                                WordType<CpuIdsOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;

@@ -21,9 +21,13 @@ struct PathOption {
 // Which caches serve the threads.
 enum class FrontEndOption : uint8_t { kAuto, kPerThread, kPerCpu };
 
+// Which number of the kernel's tells the caches of CPUs apart.
+enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
+  CpuIdsOption cpu_ids = CpuIdsOption::kAuto;
   uint64_t max_per_cpu_cache_size = uint64_t{3} << 19;
   double release_rate = 1.0;
   uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;
