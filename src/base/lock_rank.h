@@ -6,6 +6,7 @@
 #ifndef TCMALLOC_BASE_LOCK_RANK_H_
 #define TCMALLOC_BASE_LOCK_RANK_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tcmalloc {
@@ -24,6 +25,7 @@ enum class LockRank : uint8_t {
   kMetadata,  // the arena and pools of allocator metadata
   kSystem,    // sbrk and the list of mapped regions
 };
+inline constexpr size_t kLockRankCount = static_cast<size_t>(LockRank::kSystem) + 1;
 
 }  // namespace tcmalloc
 

@@ -17,8 +17,9 @@ constexpr int kSpins = 200;
 // Bit r is set while this thread holds a lock of rank r. Ranks with one lock per size class are
 // only ever held one at a time, except by fork, which takes them in order of class.
 thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
-constinit std::atomic<uint64_t> acquisitions{0};
-constinit std::atomic<uint64_t> contentions{0};
+// By rank.
+constinit std::atomic<uint64_t> acquisitions[kLockRankCount] = {};
+constinit std::atomic<uint64_t> contentions[kLockRankCount] = {};
 
 void Pause() {
 #if defined(__x86_64__)
@@ -37,13 +38,26 @@ void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
 
 }  // namespace
 
+LockCounts CurrentLockCounts(LockRank rank) {
+  const auto index = static_cast<size_t>(rank);
+  return {acquisitions[index].load(std::memory_order_relaxed),
+          contentions[index].load(std::memory_order_relaxed)};
+}
+
 LockCounts CurrentLockCounts() {
-  return {acquisitions.load(std::memory_order_relaxed),
-          contentions.load(std::memory_order_relaxed)};
+  LockCounts sum;
+  for (size_t rank = 0; rank < kLockRankCount; ++rank) {
+    const LockCounts counts = CurrentLockCounts(static_cast<LockRank>(rank));
+    sum.acquisitions += counts.acquisitions;
+    sum.contentions += counts.contentions;
+  }
+  return sum;
 }
 
 void SpinLock::LockSlow() {
-  if constexpr (kDebugChecks) contentions.fetch_add(1, std::memory_order_relaxed);
+  if constexpr (kDebugChecks) {
+    contentions[static_cast<size_t>(rank_)].fetch_add(1, std::memory_order_relaxed);
+  }
   for (int i = 0; i < kSpins; ++i) {
     Pause();
     uint32_t expected = kFree;
@@ -69,7 +83,7 @@ void SpinLock::CheckRank() const {
 }
 
 void SpinLock::NoteAcquisition() {
-  acquisitions.fetch_add(1, std::memory_order_relaxed);
+  acquisitions[static_cast<size_t>(rank_)].fetch_add(1, std::memory_order_relaxed);
   held_ranks |= uint32_t{1} << static_cast<uint32_t>(rank_);
 }
 

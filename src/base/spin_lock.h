@@ -22,6 +22,8 @@ struct LockCounts {
   uint64_t contentions = 0;
 };
 LockCounts CurrentLockCounts();
+// Of the locks of one rank.
+LockCounts CurrentLockCounts(LockRank rank);
 
 // Not recursive. constinit, trivially destructible, four bytes plus its rank.
 //

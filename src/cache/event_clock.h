@@ -43,13 +43,15 @@ class EventClock {
   // Whether Advance would expire.
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
 
-  // Advances by an allocation of `size` bytes, counted already if the interval has run out.
-  void AdvanceSlow(size_t size) {
-    if (remaining_ >= 0 && !Advance(size)) return;
+  // Advances by an allocation of `size` bytes, counted already if the interval has run out. Whether
+  // it had or has now.
+  bool AdvanceSlow(size_t size) {
+    if (remaining_ >= 0 && !Advance(size)) return false;
     const auto passed = static_cast<uint64_t>(interval_ - remaining_);
     counted_bytes_ += passed;
     counted_allocations_ += passed / (size == 0 ? 1 : size);
     NextInterval();
+    return true;
   }
 
   // Lets the interval run out after `bytes` more at the latest.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "base/bits.h"
 #include "base/intrusive_list.h"
@@ -29,6 +30,7 @@ struct CentralStats {
   size_t allocated_objects = 0;  // given out, to caches or to the application
   size_t free_objects = 0;       // carved, on the spans' lists
   size_t uncarved_objects = 0;
+  size_t untouched_objects = 0;  // of those, the ones in memory that nobody touched yet
 };
 
 // Thread safe. Spans with an object to give stand in one of kRanks lists by how full they are;
@@ -60,6 +62,10 @@ class CentralFreeList {
   // Between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be had.
   // Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+
+  // Objects that were never handed out, as many as end a group, without asking for memory; an empty
+  // chain if there are none at hand.
+  Chain FetchLine() TCMALLOC_EXCLUDES(lock_);
 
   // Takes back every object of `chain` up to its end, whatever its count says. Crashes, naming the
   // object, if one of them is not a free object of this size class.
@@ -93,12 +99,14 @@ class CentralFreeList {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
   }
 
-  // How many objects from the address `from` on are about `wanted` and fill whole cache lines, so
-  // that two threads that fetch in turn write to different lines.
-  static uint32_t WholeLines(uintptr_t from, uint32_t wanted, uint32_t size) {
-    const uintptr_t end = std::max(AlignDown(from + size_t{wanted} * size, kLineBytes),
-                                   AlignUp(from + 1, kLineBytes));
-    return static_cast<uint32_t>((end - from + size - 1) / size);
+  // Spans looked at for objects that were never handed out, in each list.
+  static constexpr int kMostVisits = 8;
+
+  // Neighbours that begin and end with a cache line. Each run of fresh objects ends a group, so
+  // that two threads that fetch in turn write to different lines. Objects of a line or more are not
+  // grouped: they would take up too many lines.
+  static constexpr uint32_t GroupObjects(uint32_t size) {
+    return size < kLineBytes ? kLineBytes / std::gcd(size, kLineBytes) : 1;
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
@@ -108,6 +116,7 @@ class CentralFreeList {
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
   void TakeFreed(Span* span, uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
+  Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   Span* SpanOf(ObjectReference reference, const void* before) const;
@@ -203,14 +212,48 @@ template <SpanSource PageHeap>
 ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
   const uint32_t size = info().size;
   char* start = span->start() + size_t{span->carved} * size;
-  const auto from = reinterpret_cast<uintptr_t>(start);
-  uint32_t count = std::min(WholeLines(from, wanted, size), span->capacity - span->carved);
   if (span->zeroed) {
+    const auto from = reinterpret_cast<uintptr_t>(start);
     const uintptr_t room = AlignUp(from + 1, kTouchBytes) - from;
-    count = std::min<uint32_t>(count, static_cast<uint32_t>((room + size - 1) / size));
+    wanted = std::min(wanted, static_cast<uint32_t>((room + size - 1) / size));
   }
+  const uint32_t group = GroupObjects(size);
+  const uint32_t carved = span->carved;
+  const uint32_t end = std::max((carved + wanted) / group, carved / group + 1) * group;
+  const uint32_t count = std::min<uint32_t>(end, span->capacity) - carved;
   span->carved += count;
+  span->allocated += count;
+  stats_.uncarved_objects -= count;
+  if (span->zeroed) stats_.untouched_objects -= count;
+  stats_.allocated_objects += count;
   return {start, count, size};
+}
+
+// A listed span with objects that were never handed out, or null if there is none among the first.
+template <SpanSource PageHeap>
+Span* CentralFreeList<PageHeap>::SpanWithFresh() {
+  if (stats_.uncarved_objects == 0) return nullptr;
+  for (IntrusiveList<Span>& list : lists_) {
+    Span* span = list.front();
+    for (int visits = 0; span != nullptr && visits < kMostVisits; ++visits) {
+      if (span->carved < span->capacity) return span;
+      span = list.next(span);
+    }
+  }
+  return nullptr;
+}
+
+template <SpanSource PageHeap>
+Chain CentralFreeList<PageHeap>::FetchLine() {
+  ObjectRun run;
+  {
+    SpinLockHolder holder(lock_);
+    Span* span = SpanWithFresh();
+    if (span == nullptr) return {};
+    run = TakeFresh(span, 1);
+    Relink(span);
+  }
+  return LinkRun(run, *codec_);
 }
 
 // Takes objects from listed spans: freed ones into `chain`, or else a run of fresh ones.
@@ -229,15 +272,13 @@ ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
       stats_.free_objects -= chain->count - before;
     } else if (chain->empty()) {
       run = TakeFresh(span, wanted);
-      span->allocated += run.count;
-      stats_.uncarved_objects -= run.count;
     } else {
       break;
     }
     Relink(span);
     if (run.count != 0) break;
   }
-  stats_.allocated_objects += chain->count + run.count;
+  stats_.allocated_objects += chain->count;
   return run;
 }
 
@@ -248,6 +289,7 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
   ++stats_.spans;
   stats_.span_bytes += span->bytes();
   stats_.uncarved_objects += span->capacity;
+  if (span->zeroed) stats_.untouched_objects += span->capacity;
 }
 
 // Gives up a span of which nothing is allocated.
@@ -256,6 +298,7 @@ void CentralFreeList<PageHeap>::Delist(Span* span) {
   if (span->linked()) Unlink(span);
   stats_.free_objects -= span->carved;
   stats_.uncarved_objects -= span->capacity - span->carved;
+  if (span->zeroed) stats_.untouched_objects -= span->capacity - span->carved;
   --stats_.spans;
   stats_.span_bytes -= span->bytes();
 }

@@ -49,6 +49,8 @@ constexpr std::array kByteFields = {
           [](const Statistics& s) { return s.physical(); }},
     Field{'+', "Bytes released to OS (aka unmapped)", "page_heap_returned",
           [](const Statistics& s) { return s.page_heap_returned; }},
+    Field{'+', "Bytes of spans never touched", "untouched",
+          [](const Statistics& s) { return s.untouched; }},
     Field{'=', "Virtual address space used", "virtual",
           [](const Statistics& s) { return s.mapped + s.metadata; }},
 };

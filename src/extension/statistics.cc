@@ -34,7 +34,9 @@ Statistics CurrentStatistics() {
     const auto c = static_cast<uint8_t>(i);
     const size_t size = kSizeClasses[c].size;
     const CentralStats central = heap.central(c).stats();
-    result.central_free += central.span_bytes - central.allocated_objects * size;
+    const size_t untouched = central.untouched_objects * size;
+    result.central_free += central.span_bytes - central.allocated_objects * size - untouched;
+    result.untouched += untouched;
     result.transfer_free += heap.transfer(c).stats().objects * size;
   }
   const ThreadCachesStats caches = heap.caches().stats();
@@ -62,8 +64,9 @@ Statistics CurrentStatistics() {
   result.shed_by_transfer = limits.shed.transfer;
   result.shed_by_page_heap = limits.shed.page_heap;
   result.metadata = heap.arena().stats().used_bytes;
-  result.in_use = Difference(pages.in_use().bytes(), result.central_free + result.transfer_free +
-                                                         result.thread_free + result.cpu_free);
+  result.in_use = Difference(pages.in_use().bytes(), result.untouched + result.central_free +
+                                                         result.transfer_free + result.thread_free +
+                                                         result.cpu_free);
   return result;
 }
 

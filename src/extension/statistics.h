@@ -19,6 +19,7 @@ struct Statistics {
   uint64_t page_heap_free = 0;      // free spans that may be resident
   uint64_t page_heap_returned = 0;  // free spans that are not
   uint64_t central_free = 0;        // objects of central free lists, and what spans cannot use
+  uint64_t untouched = 0;           // objects of central free lists that have no memory yet
   uint64_t transfer_free = 0;
   uint64_t thread_free = 0;
   uint64_t cpu_free = 0;
@@ -38,7 +39,7 @@ struct Statistics {
   uint64_t allocations = 0;        // ever; count, estimated
 
   // What the system gave that is not known to be without physical memory.
-  uint64_t physical() const { return mapped - page_heap_returned + metadata; }
+  uint64_t physical() const { return mapped - page_heap_returned - untouched + metadata; }
 };
 
 Statistics CurrentStatistics();

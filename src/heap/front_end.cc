@@ -33,6 +33,7 @@ void FrontEndChoice::Describe(const RseqSupport& support, Message& message) cons
   switch (state_.load(std::memory_order_acquire)) {
     case State::kStarted:
       message << "; CPUs by " << (support.ids == CpuIds::kMmCid ? "mm_cid" : "cpu_id");
+      if (!support.has_mm_cid) message << ", for the kernel has no mm_cid";
       if (support.own_registration) message << ", own registration of rseq";
       return;
     case State::kUnavailable:

@@ -180,7 +180,8 @@ void Heap::FollowLimits(Cache* own) {
 }
 
 bool Heap::StartPerCpu() {
-  rseq_support_ = DetectRseq();
+  const bool by_number = options_.cpu_ids == CpuIdsOption::kCpuId;
+  rseq_support_ = DetectRseq(by_number ? CpuIds::kCpuId : CpuIds::kMmCid);
   size_t bytes_per_cpu = 0;
   {
     SpinLockHolder holder(limits_.lock());

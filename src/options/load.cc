@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <variant>
 
 #include "base/message.h"
 #include "options/option_table.h"
@@ -47,17 +48,14 @@ class Loader {
       : row_(row), value_(value), options_(options) {}
 
   void Load() {
-    if (const auto* type = std::get_if<SwitchType>(&row_.type)) LoadSwitch(*type);
-    if (const auto* type = std::get_if<CountType>(&row_.type))
-      LoadNumber(*type, ParseCount(value_));
-    if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
-    if (const auto* type = std::get_if<FrontEndType>(&row_.type)) LoadWord(*type);
-    if (const auto* type = std::get_if<CgroupType>(&row_.type)) LoadWord(*type);
-    if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
+    std::visit([this](const auto& type) { LoadAs(type); }, row_.type);
   }
 
  private:
-  void LoadSwitch(const SwitchType& type) {
+  void LoadAs(const CountType& type) { LoadNumber(type, ParseCount(value_)); }
+  void LoadAs(const RealType& type) { LoadNumber(type, ParseReal(value_)); }
+
+  void LoadAs(const SwitchType& type) {
     bool& field = options_->*type.field;
     if (const std::optional<bool> parsed = ParseSwitch(value_)) {
       field = *parsed;
@@ -85,7 +83,7 @@ class Loader {
   }
 
   template <typename Enumeration>
-  void LoadWord(const WordType<Enumeration>& type) {
+  void LoadAs(const WordType<Enumeration>& type) {
     if (value_.empty()) return;
     Enumeration& field = options_->*type.field;
     for (size_t i = 0; i < type.words.size(); ++i) {
@@ -103,7 +101,7 @@ class Loader {
     Warn(message);
   }
 
-  void LoadPath(const PathType& type) {
+  void LoadAs(const PathType& type) {
     char* text = (options_->*type.field).text;
     const size_t capacity = sizeof((options_->*type.field).text);
     if (value_.size() < capacity) {

@@ -13,15 +13,20 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
+constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
 // Beyond any address space, and small enough that no sum overflows.
 constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
 constexpr OptionRow kTable[] = {
-    {"TCMALLOC_FRONT_END", FrontEndType{&Options::front_end, kFrontEnds}, "",
+    {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
      "where the kernel allows it. auto begins with the first and takes the second once there are "
      "many threads."},
+    {"TCMALLOC_CPU_IDS", WordType{&Options::cpu_ids, kCpuIds}, "",
+     "What tells the caches of CPUs apart: mm_cid, of which the kernel gives out no more than "
+     "threads run at once, or cpu_id, the number of the CPU. auto is mm_cid. Where the kernel has "
+     "no mm_cid it is cpu_id in any case."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
@@ -51,7 +56,7 @@ constexpr OptionRow kTable[] = {
      "Where the heap has more than this resident, caches included, it gives back what it can "
      "before it grows; nothing fails. 0 leaves it to the container's limits alone; of both, the "
      "lower one counts."},
-    {"TCMALLOC_CGROUP", CgroupType{&Options::cgroup, kCgroups}, "",
+    {"TCMALLOC_CGROUP", WordType{&Options::cgroup, kCgroups}, "",
      "auto follows the memory limits, the CPU quota and the memory pressure of the process's "
      "control groups, versions 1 and 2, as they change; off never looks at them."},
     {"TCMALLOC_CGROUP_ROOT", PathType{&Options::cgroup_root}, "",

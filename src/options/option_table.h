@@ -35,13 +35,11 @@ struct WordType {
   Enumeration Options::* field;
   std::span<const std::string_view> words;
 };
-using FrontEndType = WordType<FrontEndOption>;
-using CgroupType = WordType<CgroupOption>;
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType =
-    std::variant<SwitchType, CountType, RealType, FrontEndType, CgroupType, PathType>;
+using OptionType = std::variant<SwitchType, CountType, RealType, WordType<FrontEndOption>,
+                                WordType<CpuIdsOption>, WordType<CgroupOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;

@@ -21,13 +21,10 @@ constexpr size_t kLimitShare = 64;
 
 constinit uint8_t static_table[kSmallestTable];
 
-// Bytes that the limit leaves to a table; SIZE_MAX where there is no limit.
-size_t ShareOfLimit(int resource) {
+size_t Limit(int resource) {
   rlimit limit = {};
-  if (system_calls.getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return SIZE_MAX;
-  }
-  return std::max(static_cast<size_t>(limit.rlim_cur) / kLimitShare, kSmallestTable);
+  const bool known = system_calls.getrlimit(resource, &limit) == 0;
+  return known && limit.rlim_cur != RLIM_INFINITY ? static_cast<size_t>(limit.rlim_cur) : SIZE_MAX;
 }
 
 uint8_t* MapTable(size_t bytes) {
@@ -42,6 +39,8 @@ uint8_t* MapTable(size_t bytes) {
 
 }  // namespace
 
+size_t AddressSpaceLimit() { return std::min(Limit(RLIMIT_AS), Limit(RLIMIT_DATA)); }
+
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
   const uintptr_t high = AlignDown(limit / 2, kHintAlignment);
   uintptr_t low = std::max(limit / 8, 4 * kGiB);
@@ -52,7 +51,7 @@ uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
 }
 
 AddressWindow ReserveAddressWindow(int page_shift, uint64_t random) {
-  const size_t most = std::min(ShareOfLimit(RLIMIT_AS), ShareOfLimit(RLIMIT_DATA));
+  const size_t most = std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable);
   AddressWindow window = {.table = static_table};
   size_t bytes = kSmallestTable;
   for (size_t tried = kLargestWindow >> page_shift; tried >= kSmallestTable; tried /= 2) {

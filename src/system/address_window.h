@@ -20,6 +20,10 @@ struct AddressWindow {
 // 128 MiB of address space at pages of 8 KiB. Only what is touched of it becomes resident.
 inline constexpr uintptr_t kLargestWindow = uintptr_t{1} << 40;
 
+// The bytes that the process may map (RLIMIT_AS) or have private and writable (RLIMIT_DATA),
+// whichever are fewer; SIZE_MAX where nothing limits them. May change errno.
+size_t AddressSpaceLimit();
+
 // Reserves the largest window whose table the process can have: where address space is limited
 // (RLIMIT_AS, RLIMIT_DATA) the table may take at most 1/64 of the limit. Never fails; at worst the
 // table is a static one, so call it once in a process. `page_shift` is that of logical pages.

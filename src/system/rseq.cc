@@ -115,9 +115,11 @@ RseqState Assess(const RseqSupport& support) {
 
 }  // namespace
 
-RseqSupport DetectRseq() {
+RseqSupport DetectRseq(CpuIds preferred) {
   const ErrnoKeeper keeper;
-  RseqSupport support = {.ids = HasMmCid() ? CpuIds::kMmCid : CpuIds::kCpuId,
+  const bool has_mm_cid = HasMmCid();
+  RseqSupport support = {.ids = has_mm_cid ? preferred : CpuIds::kCpuId,
+                         .has_mm_cid = has_mm_cid,
                          .own_registration = !IsRegisteredByLibc(),
                          .id_count = std::max(PossibleCpus(), KernelCpuBits())};
   support.state = Assess(support);

@@ -54,6 +54,7 @@ enum class RseqState : uint8_t {
 struct RseqSupport {
   RseqState state = RseqState::kNoKernelSupport;
   CpuIds ids = CpuIds::kCpuId;
+  bool has_mm_cid = false;        // the kernel writes it
   bool own_registration = false;  // libc has none
   int id_count = 1;               // ids are below this; they may have gaps
 };
@@ -61,7 +62,9 @@ struct RseqSupport {
 // Finds out, for the whole process; for the caller to keep. Makes a child process for the test of
 // the kernel and waits for it, with this thread's signals blocked meanwhile. Registers the process
 // for FenceRseq and, where libc has not, the running thread. Does not allocate; keeps errno.
-RseqSupport DetectRseq();
+//
+// The ids are the `preferred` ones, unless the kernel has only CPU numbers.
+RseqSupport DetectRseq(CpuIds preferred = CpuIds::kMmCid);
 
 // One phrase for reports.
 const char* RseqStateName(RseqState state);

@@ -13,11 +13,14 @@
 namespace tcmalloc {
 
 // A central free list. Thread safe.
-//   Fetch(n)   about n objects, or an empty chain if no memory can be had
-//   Insert(c)  takes the objects of a chain
+//   Fetch(n)     about n objects, or an empty chain if no memory can be had
+//   FetchLine()  the objects of a cache line, or of neighbouring ones, that nobody ever had; an
+//                empty chain if there are none at hand
+//   Insert(c)    takes the objects of a chain
 template <typename T>
 concept ChainSource = requires(T source, Chain chain, uint32_t n) {
   { source.Fetch(n) } -> std::same_as<Chain>;
+  { source.FetchLine() } -> std::same_as<Chain>;
   source.Insert(chain);
 };
 

@@ -64,6 +64,9 @@ class TransferCache {
     return central_->Fetch(wanted);
   }
 
+  // Nothing that came through here was never handed out.
+  Chain FetchLine() { return central_->FetchLine(); }
+
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_) {
     if (chain.count >= shortest_ && Keep(chain)) return;
     central_->Insert(chain);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,8 @@ class FakeBatchSource {
 
   std::function<bool()> fail;          // called for each Fetch
   uint32_t most_at_once = UINT32_MAX;  // objects that a Fetch returns
+  static constexpr uint32_t kLineObjects = 8;
+  bool has_lines = false;
 
   uint32_t batch() const { return batch_; }
 
@@ -55,6 +58,13 @@ class FakeBatchSource {
     here_.erase(first, here_.end());
     out_.insert(objects.begin(), objects.end());
     return space_->MakeChain(objects);
+  }
+
+  // Has no objects of that kind unless the test says so.
+  Chain FetchLine() {
+    if (!has_lines) return {};
+    ++lines_;
+    return Fetch(kLineObjects);
   }
 
   void Insert(Chain chain) {
@@ -78,6 +88,7 @@ class FakeBatchSource {
   const std::vector<uint32_t>& fetches() const { return fetches_; }
   const std::vector<uint32_t>& inserts() const { return inserts_; }
   size_t collections() const { return collections_; }
+  size_t lines() const { return lines_; }
   void ForgetCalls() {
     fetches_.clear();
     inserts_.clear();
@@ -104,6 +115,7 @@ class FakeBatchSource {
   std::vector<uint32_t> fetches_;
   std::vector<uint32_t> inserts_;
   size_t collections_ = 0;
+  std::atomic<size_t> lines_ = 0;
 };
 static_assert(BatchSource<FakeBatchSource>);
 

@@ -19,8 +19,9 @@ namespace tcmalloc::testing {
 
 class CentralMachine {
  public:
-  enum Op : unsigned { kFetch, kInsert, kInsertSpan, kRefuse };
-  static constexpr const char* kNames[] = {"kFetch", "kInsert", "kInsertSpan", "kRefuse"};
+  enum Op : unsigned { kFetch, kInsert, kInsertSpan, kRefuse, kFetchLine };
+  static constexpr const char* kNames[] = {"kFetch", "kInsert", "kInsertSpan", "kRefuse",
+                                           "kFetchLine"};
 
   explicit CentralMachine(size_t size) : central_(SizeClassFor(size)) {
     central_.space.spans.fail = [this] { return refusals_ > 0 && refusals_-- > 0; };
@@ -36,6 +37,9 @@ class CentralMachine {
         return InsertSpan(action.a);
       case kRefuse:
         refusals_ = action.a % 4;
+        return;
+      case kFetchLine:
+        return FetchLine();
     }
   }
 
@@ -72,6 +76,18 @@ class CentralMachine {
       ASSERT_FALSE(had_some) << "there were objects";
       return;
     }
+    TakeOver(objects);
+  }
+
+  void FetchLine() {
+    const size_t uncarved = central_->stats().uncarved_objects;
+    const std::vector<void*> objects = central_.FetchLine();
+    ASSERT_LE(objects.size(), 64 / sizeof(void*));
+    ASSERT_EQ(central_->stats().uncarved_objects, uncarved - objects.size());
+    TakeOver(objects);
+  }
+
+  void TakeOver(const std::vector<void*>& objects) {
     for (void* object : objects) {
       Span* span = central_.SpanOf(object);
       ASSERT_NE(span, nullptr);

@@ -42,6 +42,7 @@ class CpuCacheMachine {
     TestFence::real = false;
     for (size_t c = 1; c < kSizeClassCount; ++c) {
       cpus_.sources[c].fail = [this] { return Interrupt(); };
+      cpus_.sources[c].has_lines = true;
     }
     for (size_t i = 0; i < kThreads; ++i) Restart(i);
   }

@@ -40,6 +40,7 @@ class ThreadCacheMachine {
     sources_.budget.SetTotal(budget);
     for (size_t c = 1; c < kSizeClassCount; ++c) {
       sources_.sources[c].fail = [this] { return failures_ > 0 && failures_-- > 0; };
+      sources_.sources[c].has_lines = true;
     }
     for (auto& cache : caches_) cache = std::make_unique<TestCache>(sources_);
   }

@@ -14,6 +14,7 @@
 #include "cache/per_cpu/cpu_slabs.h"
 #include "cache/per_cpu/sections.h"
 #include "cache/per_cpu/slab_budget.h"
+#include "cache/reuse_watch.h"
 #include "cache/thread_header.h"
 #include "cache/thread_registry.h"
 #include "pages/free_link.h"
@@ -25,6 +26,8 @@ namespace tcmalloc {
 // A thread that the caches of CPUs serve: it owns a header and no lists.
 struct CpuThread : ThreadHeader, ListNode {
   const EventClock& clock() const { return ThreadHeader::clock; }
+
+  ReuseWatch watch;
 };
 
 template <BatchSource Source>
@@ -73,7 +76,7 @@ class CpuCache {
   // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
   FastLists* Join();
   // Takes back a record.
-  void Leave(FastLists* thread) { threads_.Delete(static_cast<CpuThread*>(&thread->header)); }
+  void Leave(FastLists* thread) { threads_.Delete(RecordOf(thread)); }
 
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
   void Open(FastLists* thread) const {
@@ -126,6 +129,7 @@ class CpuCache {
  private:
   static constexpr uint32_t kPieceObjects = 64;
 
+  static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   Source& source(uint8_t c) { return context_.sources[c]; }
   // The slab that the running thread would use now.
   int CurrentSlab(const FastLists* thread) const {
@@ -135,6 +139,8 @@ class CpuCache {
     return slab >= 0 && slab < slabs_.count() ? slab : 0;
   }
 
+  void* Unpack(FastLists* thread, uint8_t c, Chain chain);
+  void* LeaveSharedLine(FastLists* thread, void* object, uint8_t c);
   uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
   void Put(FastLists* thread, uint8_t c, Chain chain);
   Chain Mark(Chain chain, void** out, uint32_t* count);
@@ -185,16 +191,35 @@ FastLists* CpuCache<Source>::Join() {
 template <BatchSource Source>
 void* CpuCache<Source>::Allocate(FastLists* thread, uint8_t c, size_t size) {
   void* object = sections_->pop(c, thread);
-  if (object == nullptr) {
-    const Chain chain = source(c).Fetch(Grow(thread, c, 1));
-    if (chain.empty()) return nullptr;
-    object = ObjectAt(chain.head);
-    const Chain rest{context_.codec->Next(object), chain.count - 1};
-    LinkWord(object) = 0;
-    if (!rest.empty()) Put(thread, c, rest);
-  }
-  thread->header.clock.AdvanceSlow(size);
+  const bool hit = object != nullptr;
+  if (!hit) object = Unpack(thread, c, source(c).Fetch(Grow(thread, c, 1)));
+  if (object == nullptr) return nullptr;
+  const bool expired = thread->header.clock.AdvanceSlow(size);
+  return hit && expired ? LeaveSharedLine(thread, object, c) : object;
+}
+
+// The first object of a chain, of which the others go into the slab; null if there is none.
+template <BatchSource Source>
+void* CpuCache<Source>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
+  if (chain.empty()) return nullptr;
+  void* object = ObjectAt(chain.head);
+  const Chain rest{context_.codec->Next(object), chain.count - 1};
+  LinkWord(object) = 0;
+  if (!rest.empty()) Put(thread, c, rest);
   return object;
+}
+
+// What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
+// one over and over. Other threads may use others of its line.
+template <BatchSource Source>
+void* CpuCache<Source>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
+  ReuseWatch& watch = RecordOf(thread)->watch;
+  if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
+  void* own = Unpack(thread, c, source(c).FetchLine());
+  if (own == nullptr) return object;
+  watch.MoveTo(own);
+  Return(c, &object, 1);
+  return own;
 }
 
 template <BatchSource Source>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "size_class/size_classes.h"
+#include "system/address_window.h"
 #include "system/memory.h"
 #include "system/system_calls.h"
 
@@ -19,7 +20,12 @@ static_assert(std::is_trivially_destructible_v<CpuSlab>);
 // Makes the compiler emit the table, which the sections read by name.
 [[gnu::used]] constexpr const void* table_of_sections = &kClassBySize;
 
+// Most ids are never used, but the kernel counts their slabs: a process of which little may be
+// mapped is better off without.
+constexpr size_t kLimitShare = 8;
+
 char* MapSlabs(size_t bytes) {
+  if (bytes > AddressSpaceLimit() / kLimitShare) return nullptr;
   void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;

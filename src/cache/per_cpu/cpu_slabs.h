@@ -26,7 +26,8 @@ class CpuSlabs {
   CpuSlabs& operator=(const CpuSlabs&) = delete;
 
   // Makes `count` unused slabs for ids of the given kind, which are all below `count`. False if
-  // there are more than kMaxSlabs or no memory can be had. May change errno.
+  // there are more than kMaxSlabs, no memory can be had, or the slabs would take too much of a
+  // limited address space. May change errno.
   [[nodiscard]] bool Reserve(int count, CpuIds ids, SectionFence fence);
 
   int count() const { return count_; }

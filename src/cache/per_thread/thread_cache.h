@@ -16,6 +16,7 @@
 #include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "cache/per_thread/cache_budget.h"
+#include "cache/reuse_watch.h"
 #include "cache/thread_header.h"
 #include "central/corruption.h"
 #include "pages/free_link.h"
@@ -254,7 +255,9 @@ class ThreadCache : private FastLists, public ListNode {
   void NoteUsed(uint8_t c) {
     used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
   }
+  void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
+  TCMALLOC_COLD void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   void GrowCapacity(uint8_t c);
   uint32_t FetchCount(uint8_t c);
@@ -292,6 +295,7 @@ class ThreadCache : private FastLists, public ListNode {
   bool abandoned_ = false;
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
+  ReuseWatch watch_;
 };
 
 template <BatchSource Source>
@@ -351,16 +355,21 @@ Chain ThreadCache<Source>::NextChain(uint8_t c) {
   return source(c).Fetch(FetchCount(c));
 }
 
-// Fills the current list, which is empty. False if no memory can be had.
+// Fills the current list, which is empty.
 template <BatchSource Source>
-bool ThreadCache<Source>::Refill(uint8_t c) {
-  const Chain chain = NextChain(c);
-  if (chain.empty()) return false;
+void ThreadCache<Source>::SetCurrent(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   state.capacity = std::max(state.capacity, static_cast<uint16_t>(chain.count));
   room[c] = static_cast<int16_t>(state.capacity - chain.count);
   heads[c] = chain.head;
-  return true;
+}
+
+// Fills the current list, which is empty. False if no memory can be had.
+template <BatchSource Source>
+bool ThreadCache<Source>::Refill(uint8_t c) {
+  const Chain chain = NextChain(c);
+  if (!chain.empty()) SetCurrent(c, chain);
+  return !chain.empty();
 }
 
 // What follows `object` in a list of class `c`: nothing, or what may well be an object.
@@ -397,8 +406,21 @@ void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
     }
     if (!Refill(c)) return nullptr;
   }
-  header.clock.AdvanceSlow(size);
+  if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);
   return PopUnchecked(c);
+}
+
+// Replaces a list of small objects by one in a line of the thread's own if the thread uses its
+// first object over and over. Other threads may use others of that line.
+template <BatchSource Source>
+void ThreadCache<Source>::LeaveSharedLine(uint8_t c) {
+  if (SizeOf(c) >= ReuseWatch::kLineBytes || !watch_.IsStuckAt(ObjectAt(heads[c]))) return;
+  if (!IsConsistent(c)) return;
+  const Chain line = source(c).FetchLine();
+  if (line.empty()) return;
+  watch_.MoveTo(ObjectAt(line.head));
+  source(c).Insert(TakeCurrent(c));
+  SetCurrent(c, line);
 }
 
 // Whether the current list is as long as its room says.

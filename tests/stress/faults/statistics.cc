@@ -54,7 +54,8 @@ void CheckReport(const struct mallinfo2& info) {
                          ReportedBytes("thread_free") + ReportedBytes("cpu_free") +
                          ReportedBytes("metadata");
   PROGRAM_CHECK(parts == ReportedBytes("physical"));
-  PROGRAM_CHECK(parts + ReportedBytes("page_heap_returned") == ReportedBytes("virtual"));
+  PROGRAM_CHECK(parts + ReportedBytes("page_heap_returned") + ReportedBytes("untouched") ==
+                ReportedBytes("virtual"));
   PROGRAM_CHECK(ReportedBytes("virtual") == info.arena + ReportedBytes("metadata"));
 }
 

@@ -46,8 +46,9 @@ class Figures {
 
   int64_t Parts() const {
     int64_t sum = 0;
-    for (const char* name : {"in_use", "page_heap_free", "central_free", "transfer_free",
-                             "thread_free", "cpu_free", "page_heap_returned", "metadata"}) {
+    for (const char* name :
+         {"in_use", "page_heap_free", "central_free", "transfer_free", "thread_free", "cpu_free",
+          "page_heap_returned", "untouched", "metadata"}) {
       PROGRAM_CHECK((*this)[name] >= 0);
       sum += (*this)[name];
     }
@@ -79,8 +80,8 @@ int64_t ResidentAround(const void* address) {
 }
 
 struct Blocks {
-  // Room for the list comes from the same heap, before anything is measured.
-  explicit Blocks(size_t most) { list.reserve(most); }
+  // Room for the list comes from the same heap, and is touched, before anything is measured.
+  explicit Blocks(size_t most) : list(most) { list.clear(); }
 
   void Allocate(Random& random, size_t total) {
     for (size_t held = 0; held < total; held += malloc_usable_size(list.back())) {

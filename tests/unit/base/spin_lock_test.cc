@@ -143,6 +143,18 @@ TEST(SpinLockTest, CountsInDebugBuildsOnly) {
   EXPECT_EQ(after.contentions, before.contentions);
 }
 
+TEST(SpinLockTest, CountsEachRankByItself) {
+  SpinLock lock(LockRank::kPageHeap);
+  const LockCounts before = CurrentLockCounts(LockRank::kPageHeap);
+  const LockCounts others = CurrentLockCounts(LockRank::kSystem);
+  for (int i = 0; i < 5; ++i) {
+    SpinLockHolder holder(lock);
+  }
+  EXPECT_EQ(CurrentLockCounts(LockRank::kPageHeap).acquisitions - before.acquisitions,
+            kDebugChecks ? 5u : 0u);
+  EXPECT_EQ(CurrentLockCounts(LockRank::kSystem).acquisitions, others.acquisitions);
+}
+
 TEST(SpinLockTest, RanksUpwardsAreAllowedInAnyOrderOfRelease) {
   SpinLock low(LockRank::kTransferCache);
   SpinLock high(LockRank::kPageHeap);

@@ -23,6 +23,10 @@ Objects Part(const Objects& objects, size_t from, size_t to) {
 // One class of each kind: smallest, small, crossing pages, few in a span, largest.
 class CentralFreeListTest : public ::testing::TestWithParam<uint32_t> {
  protected:
+  uintptr_t LastLine(const Objects& objects) const {
+    return (reinterpret_cast<uintptr_t>(objects.back()) + central_.info().size - 1) / 64;
+  }
+
   TestCentral central_{SizeClassFor(GetParam())};
 };
 
@@ -66,14 +70,38 @@ TEST_P(CentralFreeListTest, NewMemoryComesInAddressOrder) {
 }
 
 TEST_P(CentralFreeListTest, NewChainsShareNoCacheLine) {
-  if (64 % central_.info().size != 0) GTEST_SKIP() << "objects straddle lines";
+  if (central_.info().size > 64) GTEST_SKIP() << "objects straddle lines";
   uintptr_t line_before = 0;
-  for (uint32_t wanted : {1u, 1u, 2u, 3u, 5u, 1u, 9u, 100u, 1u}) {
+  for (uint32_t wanted : {1u, 1u, 2u, 3u, 5u, 1u, 9u, 100u, 1u, 200u, 1u, 200u, 1u}) {
     const Objects objects = central_.Fetch(wanted);
-    ASSERT_LE(objects.size(), std::max(wanted, 64 / central_.info().size));
+    ASSERT_LE(objects.size(), std::max(wanted, TestCentral::List::kLineObjects));
     ASSERT_NE(reinterpret_cast<uintptr_t>(objects.front()) / 64, line_before);
-    line_before = reinterpret_cast<uintptr_t>(objects.back()) / 64;
+    line_before = LastLine(objects);
   }
+}
+
+TEST_P(CentralFreeListTest, ALineIsNobodyElses) {
+  EXPECT_TRUE(central_.FetchLine().empty()) << "there is no span yet";
+  const Objects before = central_.Fetch(1);
+  if (central_.info().objects == before.size()) GTEST_SKIP() << "the span holds no more";
+  const Objects line = central_.FetchLine();
+  ASSERT_FALSE(line.empty());
+  ASSERT_LE(line.size(), TestCentral::List::kLineObjects);
+  const Objects after = central_.Fetch(1);
+  central_->CheckInvariants();
+  EXPECT_EQ(central_->stats().allocated_objects, before.size() + line.size() + after.size());
+  if (central_.info().size > 64) return;
+  EXPECT_LT(LastLine(before), reinterpret_cast<uintptr_t>(line.front()) / 64);
+  EXPECT_LT(LastLine(line), reinterpret_cast<uintptr_t>(after.front()) / 64);
+}
+
+TEST_P(CentralFreeListTest, ALineIsNoReasonForAnotherSpan) {
+  const Objects objects = central_.FetchAll(central_.info().objects);
+  EXPECT_TRUE(central_.FetchLine().empty()) << "all of the span is in use";
+  if (objects.size() == 1) return;
+  central_.Insert(Part(objects, 1, objects.size()));
+  EXPECT_TRUE(central_.FetchLine().empty()) << "somebody had these";
+  EXPECT_EQ(central_->stats().spans, 1u);
 }
 
 TEST_P(CentralFreeListTest, UntouchedMemoryIsCarvedPageByPage) {
@@ -82,6 +110,8 @@ TEST_P(CentralFreeListTest, UntouchedMemoryIsCarvedPageByPage) {
     const Objects objects = central_.Fetch(UINT16_MAX);
     taken += objects.size();
     ASSERT_FALSE(objects.empty());
+    // But for those that share cache lines across the boundary.
+    if (central_.info().size < 64 && objects.size() <= TestCentral::List::kLineObjects) continue;
     ASSERT_EQ(reinterpret_cast<uintptr_t>(objects.front()) / kSmallestPage,
               reinterpret_cast<uintptr_t>(objects.back()) / kSmallestPage);
   }
@@ -183,7 +213,7 @@ TEST_P(CentralFreeListTest, MemoryOutsideTheWindowServesAsWell) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CentralFreeListTest,
-                         ::testing::Values(8, 64, 1152, 16384, kMaxSmallSize));
+                         ::testing::Values(8, 24, 48, 64, 1152, 16384, kMaxSmallSize));
 
 class CentralFreeListRankTest : public ::testing::Test {
  protected:

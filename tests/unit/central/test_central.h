@@ -28,6 +28,7 @@ struct TestCentral {
   const SizeClassInfo& info() const { return kSizeClasses[size_class]; }
 
   std::vector<void*> Fetch(uint32_t wanted) { return space.Objects(list.Fetch(wanted)); }
+  std::vector<void*> FetchLine() { return space.Objects(list.FetchLine()); }
   // Exactly `count` objects, by as many calls as it takes.
   std::vector<void*> FetchAll(size_t count) {
     std::vector<void*> objects;

@@ -208,13 +208,17 @@ TEST_F(FrontEndChoiceTest, SaysWhatIsChosenAndWhy) {
 }
 
 TEST_F(FrontEndChoiceTest, SaysWhichNumbersTheCpusGoBy) {
-  RseqSupport support = {.state = RseqState::kUsable, .ids = CpuIds::kMmCid};
+  RseqSupport support = {.state = RseqState::kUsable, .ids = CpuIds::kMmCid, .has_mm_cid = true};
   StartThreads(kMany + 1);
   EXPECT_EQ(Describe(support), "per CPU, chosen by the number of threads; CPUs by mm_cid");
   support.ids = CpuIds::kCpuId;
   support.own_registration = true;
   EXPECT_EQ(Describe(support),
             "per CPU, chosen by the number of threads; CPUs by cpu_id, own registration of rseq");
+  support.has_mm_cid = false;
+  EXPECT_EQ(Describe(support),
+            "per CPU, chosen by the number of threads; CPUs by cpu_id, for the kernel has no "
+            "mm_cid, own registration of rseq");
 }
 
 TEST_F(FrontEndChoiceTest, SaysWhyCachesOfCpusCannotBeHad) {

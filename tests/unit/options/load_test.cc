@@ -37,6 +37,7 @@ Loaded Load(const std::vector<std::string>& variables) {
 TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   const auto [options, messages] = Load({});
   EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
+  EXPECT_EQ(options.cpu_ids, CpuIdsOption::kAuto);
   EXPECT_EQ(options.max_per_cpu_cache_size, 1572864u);
   EXPECT_EQ(options.release_rate, 1.0);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 33554432u);
@@ -66,6 +67,7 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
 TEST(OptionsTest, EveryVariableSetsItsOption) {
   const auto [options, messages] = Load({
       "TCMALLOC_FRONT_END=per_cpu",
+      "TCMALLOC_CPU_IDS=cpu_id",
       "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=262144",
       "TCMALLOC_RELEASE_RATE=2.5",
       "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1048576",
@@ -91,6 +93,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_EXIT_REPORT=/some/file",
   });
   EXPECT_EQ(options.front_end, FrontEndOption::kPerCpu);
+  EXPECT_EQ(options.cpu_ids, CpuIdsOption::kCpuId);
   EXPECT_EQ(options.max_per_cpu_cache_size, 262144u);
   EXPECT_EQ(options.release_rate, 2.5);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 1048576u);
@@ -146,6 +149,9 @@ TEST(OptionsTest, EveryWordHasItsMeaning) {
   for (const char* word : {"auto", "per_thread", "per_cpu"}) {
     EXPECT_EQ(Load({std::string("TCMALLOC_FRONT_END=") + word}).messages, "");
   }
+  EXPECT_EQ(Load({"TCMALLOC_CPU_IDS=auto"}).options.cpu_ids, CpuIdsOption::kAuto);
+  EXPECT_EQ(Load({"TCMALLOC_CPU_IDS=mm_cid"}).options.cpu_ids, CpuIdsOption::kMmCid);
+  EXPECT_EQ(Load({"TCMALLOC_CPU_IDS=cpu_id"}).options.cpu_ids, CpuIdsOption::kCpuId);
 }
 
 TEST(OptionsTest, OtherWordsAreReportedAndIgnored) {
@@ -155,6 +161,10 @@ TEST(OptionsTest, OtherWordsAreReportedAndIgnored) {
     EXPECT_EQ(messages, std::string("tcmalloc: TCMALLOC_FRONT_END=\"") + word +
                             "\": expected auto, per_thread or per_cpu; using auto\n");
   }
+  const auto [options, messages] = Load({"TCMALLOC_CPU_IDS=cid"});
+  EXPECT_EQ(options.cpu_ids, CpuIdsOption::kAuto);
+  EXPECT_EQ(messages,
+            "tcmalloc: TCMALLOC_CPU_IDS=\"cid\": expected auto, mm_cid or cpu_id; using auto\n");
 }
 
 TEST(OptionsTest, ValueThatIsNotUnderstoodIsReportedAndIgnored) {
@@ -303,6 +313,7 @@ TEST(OptionsTest, AnyEnvironmentIsSafe) {
     }
     const auto [options, messages] = Load(variables);
     EXPECT_LE(options.front_end, FrontEndOption::kPerCpu);
+    EXPECT_LE(options.cpu_ids, CpuIdsOption::kCpuId);
     EXPECT_GE(options.max_per_cpu_cache_size, 64u << 10);
     EXPECT_LE(options.malloc_stats, 2u);
     EXPECT_GE(options.release_rate, 0.0);

@@ -139,12 +139,22 @@ TEST_F(RseqTest, IsUsable) {
 }
 
 TEST_F(RseqTest, TakesConcurrencyIdsWhereTheKernelHasThem) {
-  EXPECT_EQ(DetectRseq().ids, ::getauxval(27) >= 28 ? CpuIds::kMmCid : CpuIds::kCpuId);
+  const bool has_mm_cid = ::getauxval(27) >= 28;
+  EXPECT_EQ(DetectRseq().ids, has_mm_cid ? CpuIds::kMmCid : CpuIds::kCpuId);
+  EXPECT_EQ(DetectRseq().has_mm_cid, has_mm_cid);
   system_calls.getauxval = [](unsigned long type) -> unsigned long {
     return type == 27 ? 20 : ::getauxval(type);
   };
   EXPECT_EQ(DetectRseq().ids, CpuIds::kCpuId);
+  EXPECT_FALSE(DetectRseq().has_mm_cid);
   EXPECT_EQ(DetectRseq().state, RseqState::kUsable);
+}
+
+TEST_F(RseqTest, TakesCpuNumbersWhereTheyArePreferred) {
+  const RseqSupport support = DetectRseq(CpuIds::kCpuId);
+  EXPECT_EQ(support.ids, CpuIds::kCpuId);
+  EXPECT_EQ(support.has_mm_cid, DetectRseq().has_mm_cid);
+  EXPECT_EQ(support.state, RseqState::kUsable);
 }
 
 TEST_F(RseqTest, CountsIdsByTheKernelsMasksWhereTheListIsTooShort) {

@@ -44,6 +44,14 @@ class TransferCacheTest : public ::testing::Test {
   TestTransfer transfer_{kMaxChains};
 };
 
+TEST_F(TransferCacheTest, LinesComeFromTheCentralList) {
+  InsertAll(FromCentral(1));
+  EXPECT_TRUE(transfer_->FetchLine().empty());
+  transfer_.central.has_lines = true;
+  EXPECT_EQ(transfer_->FetchLine().count, FakeBatchSource::kLineObjects);
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+}
+
 TEST_F(TransferCacheTest, AFullChainMovesUntouched) {
   const Chain chain = FromCentral(1).front();
   const std::vector<void*> objects = transfer_.space.Objects(chain);

@@ -127,6 +127,25 @@ TEST_P(CpuCacheTest, EveryClassIsServed) {
   }
 }
 
+TEST_P(CpuCacheTest, AThreadThatUsesOneObjectMovesToALineOfItsOwn) {
+  constexpr uint8_t k24 = SizeClassFor(24);
+  constexpr size_t kPairs = 4 * EventClock::kFirstMeanInterval / 24;
+  const auto use_one = [&] {
+    void* object = nullptr;
+    for (size_t i = 0; i < kPairs; ++i) Free(object = Allocate(k24));
+    return object;
+  };
+  void* const foreign = Allocate(k24);
+  Free(foreign);
+  EXPECT_EQ(use_one(), foreign) << "the source has no line";
+  source(k24).has_lines = true;
+  void* const own = use_one();
+  EXPECT_NE(own, foreign);
+  EXPECT_EQ(use_one(), own) << "it stays there";
+  EXPECT_EQ(source(k24).lines(), 1u);
+  EXPECT_EQ(Count(k24) + 1, source(k24).objects_out() + 1);
+}
+
 TEST_P(CpuCacheTest, WhatWasFreedIsAllocatedFirst) {
   std::vector<void*> objects = AllocateMany(k64, 100);
   FreeAll(objects);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <map>
@@ -248,6 +249,23 @@ TEST_F(CpuSlabTest, ReserveFailsWhereMemoryCannotBeHad) {
     EXPECT_EQ(slabs.memory(), nullptr);
     EXPECT_EQ(slabs.count(), 0);
   }
+  system_calls = saved;
+}
+
+rlim_t address_limit;
+
+TEST_F(CpuSlabTest, ReserveLeavesMostOfALimitedAddressSpaceToTheHeap) {
+  const SystemCalls saved = system_calls;
+  system_calls.getrlimit = [](int resource, rlimit* limit) {
+    limit->rlim_cur = resource == RLIMIT_AS ? address_limit : RLIM_INFINITY;
+    return 0;
+  };
+  CpuSlabs slabs;
+  address_limit = 8 * 3 * kSlabBytes - 1;
+  EXPECT_FALSE(slabs.Reserve(3, CpuIds::kCpuId, TestFence::Call));
+  EXPECT_EQ(slabs.count(), 0);
+  address_limit = 8 * 3 * kSlabBytes;
+  EXPECT_TRUE(slabs.Reserve(3, CpuIds::kCpuId, TestFence::Call));
   system_calls = saved;
 }
 

@@ -77,6 +77,79 @@ TEST_P(ThreadCacheTest, TheLastObjectFreedIsTheNextAllocated) {
   }
 }
 
+class ThreadCacheReuseTest : public ThreadCacheTest {
+ protected:
+  static constexpr uint8_t k24 = SizeClassFor(24);
+  static constexpr size_t kTwoEvents = 4 * EventClock::kFirstMeanInterval;
+
+  ThreadCacheReuseTest() { sources_.source(k24).has_lines = true; }
+
+  // Allocates and frees one object until so many bytes were allocated. Returns the last one.
+  void* UseOne(uint8_t c, size_t bytes) {
+    void* object = nullptr;
+    for (size_t done = 0; done < bytes; done += kSizeClasses[c].size) {
+      object = cache_.Allocate(c);
+      cache_.Free(object);
+    }
+    cache_->CheckInvariants();
+    return object;
+  }
+  size_t Lines() { return sources_.source(k24).lines(); }
+};
+
+TEST_P(ThreadCacheReuseTest, ANewThreadMovesToALineOfItsOwn) {
+  void* foreign = cache_.AllocateMany(k24, 100).back();
+  cache_.Free(foreign);
+  EXPECT_NE(UseOne(k24, kTwoEvents), foreign);
+  EXPECT_EQ(Lines(), 1u);
+}
+
+TEST_P(ThreadCacheReuseTest, ItStaysThere) {
+  void* own = UseOne(k24, kTwoEvents);
+  EXPECT_EQ(UseOne(k24, 10 * kTwoEvents), own);
+  EXPECT_EQ(Lines(), 1u);
+}
+
+TEST_P(ThreadCacheReuseTest, ItMovesAgainFromAnObjectThatCameLater) {
+  const Objects others = cache_.AllocateMany(k24, 100);
+  void* own = UseOne(k24, kTwoEvents);
+  cache_.Free(others.back());
+  EXPECT_EQ(cache_.Allocate(k24), others.back());
+  cache_.Free(others.back());
+  EXPECT_NE(UseOne(k24, kTwoEvents), others.back());
+  EXPECT_NE(own, others.back());
+  EXPECT_EQ(Lines(), 2u);
+}
+
+TEST_P(ThreadCacheReuseTest, WithoutALineItStaysWhereItIs) {
+  sources_.source(k24).has_lines = false;
+  void* object = UseOne(k24, 1);
+  EXPECT_EQ(UseOne(k24, kTwoEvents), object);
+  EXPECT_EQ(sources_.source(k24).inserts().size(), 0u);
+}
+
+TEST_P(ThreadCacheReuseTest, AnObjectOfALineOrMoreSharesNone) {
+  sources_.source(kClass).has_lines = true;
+  void* object = UseOne(kClass, 1);
+  EXPECT_EQ(UseOne(kClass, kTwoEvents), object);
+  EXPECT_EQ(sources_.source(kClass).lines(), 0u);
+}
+
+TEST_P(ThreadCacheReuseTest, AThreadThatUsesManyStaysWithThem) {
+  UseOne(k24, kTwoEvents);
+  const Objects objects = cache_.AllocateMany(k24, 100);
+  cache_.FreeAll(objects);
+  const size_t lines = Lines();
+  for (size_t done = 0; done < 10 * kTwoEvents; done += 24 * objects.size()) {
+    cache_.FreeAll(cache_.AllocateMany(k24, objects.size()));
+  }
+  cache_->CheckInvariants();
+  EXPECT_LE(Lines(), lines + 2) << "the same object twice running is a matter of chance";
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheReuseTest,
+                         ::testing::Values(Window::kAll, Window::kNone));
+
 TEST_P(ThreadCacheTest, FreedObjectsAreAllocatedAgainWithoutTheSource) {
   const size_t count = 8 * Batch();
   for (int round = 0; round < 4; ++round) cache_.FreeAll(cache_.AllocateMany(kClass, count));

@@ -1,0 +1,46 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Notices a thread that allocates and frees one small object over and over.
+
+#ifndef TCMALLOC_CACHE_REUSE_WATCH_H_
+#define TCMALLOC_CACHE_REUSE_WATCH_H_
+
+#include <cstdint>
+
+namespace tcmalloc {
+
+// A cache gives back what was freed last, so that an object which another thread allocated, beside
+// others that third threads have now, would serve its new owner for ever, and every write to it
+// would take the cache line from theirs. docs/decisions/0010-passive-false-sharing.md.
+//
+// Asked now and then, of the object that malloc is about to return. Owned by one thread.
+class ReuseWatch {
+ public:
+  static constexpr uintptr_t kLineBytes = 64;
+
+  constexpr ReuseWatch() = default;
+
+  // Whether it is the one of the last call, or there was none, and its line is not known to be the
+  // thread's own.
+  bool IsStuckAt(const void* object) {
+    if (LineOf(object) == own_line_) return false;
+    const bool stuck = last_ == nullptr || last_ == object;
+    last_ = object;
+    return stuck;
+  }
+
+  // `object` lies in a line of which nobody else has an object.
+  void MoveTo(const void* object) { own_line_ = LineOf(object); }
+
+ private:
+  static uintptr_t LineOf(const void* object) {
+    return reinterpret_cast<uintptr_t>(object) / kLineBytes;
+  }
+
+  const void* last_ = nullptr;
+  uintptr_t own_line_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_REUSE_WATCH_H_
