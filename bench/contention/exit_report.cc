@@ -20,8 +20,8 @@ namespace {
 
 // In the order of LockRank.
 constexpr const char* kRankNames[] = {
-    "initialization", "thread caches", "cache budget", "CPU slab", "transfer cache",
-    "central list",   "chain arrays",  "page heap",    "metadata", "system"};
+    "initialization", "limits",       "thread caches", "cache budget", "full chains", "CPU slab",
+    "transfer cache", "central list", "chain arrays",  "page heap",    "metadata",    "system"};
 static_assert(std::size(kRankNames) == kLockRankCount);
 
 void PrintLocks(FILE* file) {

@@ -41,7 +41,7 @@ class LineTable {
   LineTable& operator=(const LineTable&) = delete;
 
   Sharing NoteWrite(const volatile void* address, LineUser user) {
-    std::atomic<uint64_t>& slot = SlotOf(address);
+    const std::atomic_ref<uint64_t> slot = SlotOf(address);
     const uint64_t now = Pack(address, user);
     // The common case leaves the line of the table itself unwritten.
     if (slot.load(std::memory_order_relaxed) == now) return {};
@@ -53,7 +53,7 @@ class LineTable {
   }
 
   void NoteRead(const volatile void* address, LineUser user) {
-    std::atomic<uint64_t>& slot = SlotOf(address);
+    const std::atomic_ref<uint64_t> slot = SlotOf(address);
     const uint64_t reader = Pack(address, user);
     uint64_t before = slot.load(std::memory_order_relaxed);
     while (before != 0 && Tag(before) == Tag(reader)) {
@@ -78,8 +78,8 @@ class LineTable {
   static uint64_t Line(const volatile void* address) {
     return reinterpret_cast<uintptr_t>(address) >> kLineShift;
   }
-  std::atomic<uint64_t>& SlotOf(const volatile void* address) {
-    return slots_[Line(address) % kLines];
+  std::atomic_ref<uint64_t> SlotOf(const volatile void* address) {
+    return std::atomic_ref(slots_[Line(address) % kLines]);
   }
   static uint64_t Pack(const volatile void* address, LineUser user) {
     return Line(address) >> kLog2Lines << kTagShift | (user.thread & kThreadMask) << kThreadShift |
@@ -89,7 +89,8 @@ class LineTable {
   static uint64_t Thread(uint64_t slot) { return slot >> kThreadShift & kThreadMask; }
   static uint64_t Cpu(uint64_t slot) { return slot >> kCpuShift & kCpuMask; }
 
-  std::atomic<uint64_t> slots_[kLines] = {};
+  // No std::atomic: clang would run so many constructors one by one to see that they do nothing.
+  uint64_t slots_[kLines] = {};
 };
 
 }  // namespace tcmalloc::bench

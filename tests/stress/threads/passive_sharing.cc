@@ -81,6 +81,7 @@ class Sharing {
   Outcome Run() {
     for (void*& object : held_) object = AllocateAndWrite(size_);
     std::vector<std::thread> threads;
+    threads.reserve(held_.size());
     for (size_t i = 0; i < held_.size(); ++i) threads.emplace_back([this, i] { RunThread(i); });
     for (std::thread& thread : threads) thread.join();
     return outcome_;
