@@ -52,7 +52,9 @@ FileMemory::Config DeviceConfig(const Options& options) {
           .ignore_map_failures = true};
 }
 
-size_t CachedBytes(const Cache& cache) {
+// Of a thread's cache, or of those of the CPUs.
+template <typename T>
+size_t CachedBytes(const T& cache) {
   size_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
@@ -118,13 +120,15 @@ void Heap::ConfigureLimits() {
 
 ShedBytes Heap::Shed(Cache* own, Length least) {
   ShedBytes shed;
-  const auto cached = [&] { return cpus_.stats().cached_bytes + (own ? CachedBytes(*own) : 0); };
+  const auto cached = [&] { return CachedBytes(cpus_) + (own != nullptr ? CachedBytes(*own) : 0); };
   const size_t before = cached();
   if (own != nullptr) own->Flush();
   cpus_.Flush();
   shed.caches = before - std::min(before, cached());
   for (size_t c = 1; c < kSizeClassCount; ++c) {
-    shed.transfer += transfers_[c].stats().objects * kSizeClasses[c].size;
+    const size_t objects = transfers_[c].stats().objects;
+    if (objects == 0) continue;
+    shed.transfer += objects * kSizeClasses[c].size;
     transfers_[c].Drain();
   }
   shed.page_heap = page_heap_.ReleaseAtLeast(least).bytes();
