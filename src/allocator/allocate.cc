@@ -48,9 +48,11 @@ void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
   return AllocateSmall(c, size, alignment);
 }
 
-// A span of its own. Null also if the rounded size does not fit the address space.
+// Beyond it no address space holds a block, and nothing that could be given up would help.
+constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
+
+// A span of its own.
 Span* AllocateSpan(size_t size, size_t alignment) {
-  if (size > PTRDIFF_MAX - kPageSize) return nullptr;
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   return alignment <= kPageSize
              ? heap.page_heap().New(length)
@@ -59,6 +61,7 @@ Span* AllocateSpan(size_t size, size_t alignment) {
 
 // `zeroed` tells whether the bytes are known to be zero; null if nobody asks.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
+  if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
   Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });

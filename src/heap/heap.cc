@@ -59,6 +59,15 @@ FileMemory::Config DeviceConfig(const Options& options) {
           .ignore_map_failures = true};
 }
 
+size_t CachedBytes(const Cpus& cpus) {
+  size_t bytes = 0;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    bytes += cpus.CountObjects(c) * kSizeClasses[c].size;
+  }
+  return bytes;
+}
+
 uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
   const uint64_t batch = kSizeClasses[c].batch;
   if (transfer_num_obj == 0) return static_cast<uint32_t>(batch);
@@ -117,14 +126,16 @@ void Heap::ConfigureLimits() {
 
 ShedBytes Heap::Shed(Cache* own, Length least) {
   ShedBytes shed;
-  const auto cached = [&] { return cpus_.stats().cached_bytes + caches_.stats().cached_bytes; };
+  const auto cached = [&] { return CachedBytes(cpus_) + caches_.stats().cached_bytes; };
   const size_t before = cached();
   if (own != nullptr) own->Flush();
   caches_.ReleaseFull();
   cpus_.Flush();
   shed.caches = before - std::min(before, cached());
   for (size_t c = 1; c < kSizeClassCount; ++c) {
-    shed.transfer += transfers_[c].stats().objects * kSizeClasses[c].size;
+    const size_t objects = transfers_[c].stats().objects;
+    if (objects == 0) continue;
+    shed.transfer += objects * kSizeClasses[c].size;
     transfers_[c].Drain();
   }
   shed.page_heap = page_heap_.ReleaseAtLeast(least).bytes();

@@ -168,9 +168,9 @@ void Cgroup::Mount(const MountLine& mount) {
 }
 
 // A mount may show a part of the hierarchy only. Where the process's cgroup is not in that part by
-// name, as in a container that sees the host's names, its top is the best that there is.
+// name, as in a container that sees the host's names, its top is the best that there is. Of several
+// mounts that show the cgroup the last one counts: it may hide the others.
 void Cgroup::Place(const MountLine& mount, Directory* directory) const {
-  if (directory->exact) return;
   CgroupPath root;
   if (!root.AppendUnescaped(mount.root)) return;
   std::string_view below = directory->member.view();
@@ -185,7 +185,6 @@ void Cgroup::Place(const MountLine& mount, Directory* directory) const {
   const size_t top = directory->path.view().size();
   if (!directory->path.Append(below)) return;
   directory->top = top;
-  directory->exact = exact;
 }
 
 void Cgroup::ReadMemory(CgroupLimits* limits) const {

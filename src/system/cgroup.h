@@ -79,7 +79,6 @@ class Cgroup {
     size_t top = 0;        // length of the part of `path` that is the mount point; 0: no path
     bool listed = false;   // a hierarchy of version 1 has the controller
     bool unified = false;  // version 2 does
-    bool exact = false;    // `path` leads to `member`, not to what stands above it
   };
 
   void Locate();

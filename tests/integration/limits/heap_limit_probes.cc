@@ -202,18 +202,20 @@ void SoftNeverFails(const char* argument) {
 
 void SoftThreads(const char* argument) {
   const Size limit = MegabytesIn(argument);
+  std::barrier all(kThreads);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       Hoard hoard(static_cast<unsigned char>(i + 1));
       for (int round = 0; round < 20; ++round) {
-        hoard.MustGrow(2 * limit / kThreads, 200 + static_cast<Size>(i) * 900);
+        hoard.MustGrow(3 * limit / kThreads, 200 + static_cast<Size>(i) * 900);
+        if (round % 8 == 0) all.arrive_and_wait();
         hoard.FreeAll();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  WorkUntil([&] { return ResidentBytes() < limit + 48 * kMiB; }, "resident memory falls");
+  WorkUntil([&] { return ResidentBytes() < limit + 32 * kMiB; }, "resident memory falls");
 }
 
 constexpr Size kFreed = 160 * kMiB;

@@ -172,6 +172,14 @@ TEST_F(CgroupTest, PrefersTheMountThatShowsTheCgroup) {
   tree_.Write("/second/c/memory.max", "2\n");
   tree_.Write("/third/memory.max", "3\n");
   EXPECT_EQ(cgroup_.Read().memory_max, 2u);
+
+  Cgroup fresh;
+  fresh.set_root(tree_.root().c_str());
+  WriteV1("0::/b/c\n",
+          "1 2 0:3 /b /second rw - cgroup2 none rw\n"
+          "1 2 0:3 / /fourth rw - cgroup2 none rw\n");
+  tree_.Write("/fourth/b/memory.max", "1\n");
+  EXPECT_EQ(fresh.Read().memory_max, 1u) << "the last one may hide the others";
 }
 
 TEST_F(CgroupTest, PathsMayHaveAnyCharacters) {
