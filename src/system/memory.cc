@@ -19,6 +19,11 @@ namespace {
 constexpr int kPrSetVma = 0x53564d41;
 constexpr unsigned long kPrSetVmaAnonName = 0;
 
+// The numbers of all architectures that we know; libc lacks the last one before Linux 6.1.
+constexpr int kMadvHugepage = 14;
+constexpr int kMadvNohugepage = 15;
+constexpr int kMadvCollapse = 25;
+
 constexpr size_t kLargestBlock = size_t{1} << 48;
 // Below it are the program itself, its break, and what a truncated pointer points at.
 constexpr uintptr_t kLowestHint = uintptr_t{1} << 32;
@@ -36,6 +41,18 @@ void* MapPages(uintptr_t address, size_t bytes, int extra_flags) {
   void* start = system_calls.mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
   return start == MAP_FAILED ? nullptr : start;
+}
+
+int ToMadvise(HugeAdvice advice) {
+  switch (advice) {
+    case HugeAdvice::kHugepage:
+      return kMadvHugepage;
+    case HugeAdvice::kNoHugepage:
+      return kMadvNohugepage;
+    case HugeAdvice::kCollapse:
+      break;
+  }
+  return kMadvCollapse;
 }
 
 uintptr_t ToAddress(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
@@ -208,6 +225,10 @@ bool SystemMemory::Release(void* start, size_t bytes) {
   releases_.fetch_add(1, std::memory_order_relaxed);
   released_bytes_.fetch_add(end - begin, std::memory_order_relaxed);
   return true;
+}
+
+bool SystemMemory::AdviseHuge(void* start, size_t bytes, HugeAdvice advice) {
+  return system_calls.madvise(start, bytes, ToMadvise(advice)) == 0;
 }
 
 bool SystemMemory::Unmap(void* start, size_t bytes) {

@@ -36,6 +36,13 @@ struct SystemMemoryStats {
   uint64_t released_bytes = 0;  // given back by all releases together
 };
 
+// What the kernel may be told about hugepages.
+enum class HugeAdvice : uint8_t {
+  kHugepage,    // back by hugepages what is touched from now on
+  kNoHugepage,  // never do so
+  kCollapse,    // move what is resident into hugepages now
+};
+
 // What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
 // No function of it aborts or allocates; each may change errno.
 //
@@ -67,6 +74,10 @@ class SystemMemory {
   // read as zero afterwards. False, with nothing changed, if there is no whole page, if release
   // is disabled, or if the kernel refuses. Takes no lock.
   bool Release(void* start, size_t bytes);
+
+  // Tells the kernel about the whole hugepages [start, start + bytes). False if it refuses, or does
+  // not know the advice. Takes no lock.
+  bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
 
   // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
   // refuses, or for memory from sbrk upon which others have built.

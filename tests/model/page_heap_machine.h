@@ -14,8 +14,8 @@
 #include <map>
 #include <vector>
 
+#include "model/page_heap_placement.h"
 #include "model/replay.h"
-#include "page_heap/classic/page_heap.h"
 #include "unit/page_heap/test_heap.h"
 
 namespace tcmalloc::testing {
@@ -31,6 +31,8 @@ struct PageHeapConfig {
   bool failures = false;  // whether growth and release fail now and then
 };
 
+// `Heap` is a TestHeapOf, whose placement Placement<Heap> judges.
+template <typename Heap>
 class PageHeapMachine {
  public:
   // `a` is a number of pages, or of calls that fail; `b` picks a span in use or is the logarithm of
@@ -133,15 +135,6 @@ class PageHeapMachine {
     function(std::next(runs_.begin(), static_cast<long>(pick % runs_.size()))->second.span);
   }
 
-  // First page of the shortest span of `state` that holds n pages, by length.
-  Length ShortestFit(const std::vector<Span>& spans, State state, Length n) const {
-    Length best = Length::Max();
-    for (const Span& span : spans) {
-      if (span.state == state && span.length >= n) best = std::min(best, span.length);
-    }
-    return best;
-  }
-
   // The most pages side by side that nobody uses.
   Length LongestFreeRun(const std::vector<Span>& spans) const {
     Length longest;
@@ -168,7 +161,9 @@ class PageHeapMachine {
     ASSERT_EQ(span->length, n);
     ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
     CheckIsFree(span->first, span->end());
-    if (alignment == Length(1)) CheckBestFit(before, span);
+    if (alignment == Length(1)) {
+      Placement<Heap>::Check(heap_, before, span, /*limited=*/config_.limit > Length(0));
+    }
     if (span->zeroed) {
       ASSERT_TRUE(ReadsAsZero(span));
     }
@@ -179,22 +174,6 @@ class PageHeapMachine {
     if (config_.limit > Length(0)) return;
     ASSERT_GT(heap_->stats().growth_failures, refusals) << "the system was not asked";
     ASSERT_LT(LongestFreeRun(before), needed) << "there was memory";
-  }
-
-  void CheckBestFit(const std::vector<Span>& before, const Span* span) {
-    for (State state : {State::kFree, State::kReturned}) {
-      const Length best = ShortestFit(before, state, span->length);
-      if (best == Length::Max()) continue;
-      // At the limit, memory is released before returned spans are looked at.
-      if (state == State::kReturned && config_.limit > Length(0)) continue;
-      const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
-        return other.first == span->first;
-      });
-      ASSERT_NE(origin, before.end());
-      ASSERT_EQ(origin->state, state);
-      ASSERT_EQ(origin->length, best);
-      return;
-    }
   }
 
   void CheckIsFree(PageId first, PageId end) {
@@ -267,7 +246,7 @@ class PageHeapMachine {
   const PageHeapConfig config_;
   uint64_t growth_failures_ = 0;
   uint64_t release_failures_ = 0;
-  TestHeap heap_;
+  Heap heap_;
   std::map<PageId, Run> runs_;
   unsigned next_stamp_ = 0;
 };
