@@ -12,6 +12,7 @@
 #include "system/auxv.h"
 #include "system/random.h"
 #include "system/system_calls.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -55,6 +56,10 @@ void Heap::ChooseWindow() {
 }
 
 void Heap::ConfigureFromOptions() {
+  if (options_.page_heap == PageHeapOption::kHuge) {
+    page_heap_.Choose(PageHeapKind::kHuge);
+    page_heap_.set_hugepages(ReadTransparentHugepages());
+  }
   page_heap_.set_release_rate(options_.release_rate);
   page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);

@@ -20,7 +20,7 @@
 #include "heap/emergency_arena.h"
 #include "heap/front_end.h"
 #include "options/options.h"
-#include "page_heap/classic/page_heap.h"
+#include "page_heap/any_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -31,7 +31,7 @@
 
 namespace tcmalloc {
 
-using PageHeap = ClassicPageHeap<SystemMemory>;
+using PageHeap = AnyPageHeap<SystemMemory>;
 using Central = CentralFreeList<PageHeap>;
 using Transfer = TransferCache<Central>;
 using Cache = ThreadCache<Transfer>;

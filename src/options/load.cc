@@ -53,6 +53,7 @@ class Loader {
       LoadNumber(*type, ParseCount(value_));
     if (const auto* type = std::get_if<RealType>(&row_.type)) LoadNumber(*type, ParseReal(value_));
     if (const auto* type = std::get_if<FrontEndType>(&row_.type)) LoadWord(*type);
+    if (const auto* type = std::get_if<PageHeapType>(&row_.type)) LoadWord(*type);
     if (const auto* type = std::get_if<PathType>(&row_.type)) LoadPath(*type);
   }
 

@@ -12,12 +12,16 @@ constexpr uint64_t kKiB = uint64_t{1} << 10;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
+constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
 
 constexpr OptionRow kTable[] = {
     {"TCMALLOC_FRONT_END", FrontEndType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
      "where the kernel allows it. auto begins with the first and takes the second once there are "
      "many threads."},
+    {"TCMALLOC_PAGE_HEAP", PageHeapType{&Options::page_heap, kPageHeaps}, "",
+     "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
+     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "

@@ -30,14 +30,18 @@ struct RealType {
   double max;
 };
 // One of a few words; `words[i]` stands for the i-th value of the enumeration.
-struct FrontEndType {
-  FrontEndOption Options::* field;
+template <typename Enum>
+struct WordType {
+  Enum Options::* field;
   std::span<const std::string_view> words;
 };
+using FrontEndType = WordType<FrontEndOption>;
+using PageHeapType = WordType<PageHeapOption>;
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType = std::variant<SwitchType, CountType, RealType, FrontEndType, PathType>;
+using OptionType =
+    std::variant<SwitchType, CountType, RealType, FrontEndType, PageHeapType, PathType>;
 
 struct OptionRow {
   std::string_view variable;

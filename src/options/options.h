@@ -21,9 +21,13 @@ struct PathOption {
 // Which caches serve the threads.
 enum class FrontEndOption : uint8_t { kAuto, kPerThread, kPerCpu };
 
+// Which page heap hands out spans.
+enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
+  PageHeapOption page_heap = PageHeapOption::kAuto;
   uint64_t max_per_cpu_cache_size = uint64_t{3} << 19;
   double release_rate = 1.0;
   uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;

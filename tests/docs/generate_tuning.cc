@@ -46,7 +46,8 @@ class Cells {
   }
   std::string operator()(const CountType& type) const { return Number(type, "whole number, "); }
   std::string operator()(const RealType& type) const { return Number(type, "number, "); }
-  std::string operator()(const FrontEndType& type) const {
+  template <typename Enum>
+  std::string operator()(const WordType<Enum>& type) const {
     std::string words;
     for (const std::string_view word : type.words) {
       words += (words.empty() ? "`" : ", `") + std::string(word) + "`";

@@ -99,10 +99,11 @@ void CheckValue(const RealType& type, const Options& options, std::string_view t
   TCMALLOC_CHECK(options.*type.field == std::clamp(value, type.min, type.max));
 }
 
-void CheckValue(const FrontEndType& type, const Options& options, std::string_view text) {
+template <typename Enum>
+void CheckValue(const WordType<Enum>& type, const Options& options, std::string_view text) {
   auto value = Options().*type.field;
   for (size_t i = 0; i < type.words.size(); ++i) {
-    if (text == type.words[i]) value = static_cast<FrontEndOption>(i);
+    if (text == type.words[i]) value = static_cast<Enum>(i);
   }
   TCMALLOC_CHECK(options.*type.field == value);
 }

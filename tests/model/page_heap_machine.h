@@ -28,15 +28,18 @@ struct PageHeapConfig {
   Length limit = Length(0);
   double release_rate = 0;
   bool aggressive_decommit = false;
-  bool failures = false;  // whether growth and release fail now and then
+  bool failures = false;  // whether growth, release and advice fail now and then
+  uint64_t half_life_ns = 0;
+  // What the machine's setting is, as far as the heap follows it.
+  HugepageMode hugepages = HugepageMode::kNever;
 };
 
 // `Heap` is a TestHeapOf, whose placement Placement<Heap> judges.
 template <typename Heap>
 class PageHeapMachine {
  public:
-  // `a` is a number of pages, or of calls that fail; `b` picks a span in use or is the logarithm of
-  // an alignment.
+  // `a` is a number of pages, or of calls that fail; `b` picks a span in use, or is the logarithm
+  // of an alignment or a time in nanoseconds.
   enum Op : unsigned {
     kNew,
     kNewAligned,
@@ -45,21 +48,30 @@ class PageHeapMachine {
     kTruncate,
     kRelease,
     kFailGrowth,
-    kFailRelease
+    kFailRelease,
+    kPassTime
   };
-  static constexpr const char* kNames[] = {"kNew",        "kNewAligned", "kDelete",
-                                           "kExtend",     "kTruncate",   "kRelease",
-                                           "kFailGrowth", "kFailRelease"};
+  static constexpr const char* kNames[] = {"kNew",        "kNewAligned",  "kDelete",
+                                           "kExtend",     "kTruncate",    "kRelease",
+                                           "kFailGrowth", "kFailRelease", "kPassTime"};
 
   explicit PageHeapMachine(const PageHeapConfig& config)
       : config_(config), heap_(config.reserved_bytes) {
     heap_.system.gap = config.gap;
     heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
     heap_.system.fail_release = [this] { return Fails(&release_failures_); };
+    heap_.system.fail_advise = [this](HugeAdvice) { return Fails(&release_failures_); };
     heap_->set_growth(config.growth, config.growth);
     heap_->set_limit(config.limit);
     heap_->set_release_rate(config.release_rate);
     heap_->set_aggressive_decommit(config.aggressive_decommit);
+    if constexpr (kTakesTime) heap_->set_release_half_life(config.half_life_ns);
+    if constexpr (requires { heap_->huge_stats(); }) {
+      heap_->set_hugepages({.mode = config.hugepages,
+                            .may_stall = true,
+                            .max_ptes_none = 511,
+                            .hugepage_bytes = kHugePageSize});
+    }
   }
 
   void Do(const Action& action) {
@@ -82,6 +94,8 @@ class PageHeapMachine {
       case kFailRelease:
         release_failures_ = action.a;
         return;
+      case kPassTime:
+        return PassTime(action.b, Length(action.a));
     }
   }
 
@@ -243,7 +257,27 @@ class PageHeapMachine {
     }
   }
 
+  void PassTime(uint64_t ns, Length most) {
+    if constexpr (kTakesTime) {
+      now_ns_ += ns;
+      const PageHeapStats before = heap_->stats();
+      const Length released = heap_->ReleaseUnused(now_ns_, most);
+      const PageHeapStats after = heap_->stats();
+      ASSERT_LE(released, most);
+      ASSERT_EQ(after.in_use(), before.in_use());
+      ASSERT_EQ(after.released, before.released + released);
+      // A hugepage that is made whole is resident.
+      if (config_.hugepages == HugepageMode::kNever) {
+        ASSERT_EQ(after.returned, before.returned + released);
+      }
+    }
+  }
+
+  static constexpr bool kTakesTime =
+      requires(Heap heap) { heap->ReleaseUnused(uint64_t{1}, Length(1)); };
+
   const PageHeapConfig config_;
+  uint64_t now_ns_ = 1;
   uint64_t growth_failures_ = 0;
   uint64_t release_failures_ = 0;
   Heap heap_;

@@ -19,8 +19,7 @@ using ClassicMachine = PageHeapMachine<TestHeap>;
 using HugeMachine = PageHeapMachine<HugeTestHeap>;
 
 // `longest`: of the long spans.
-Actions RandomPageActions(uint64_t seed, size_t count, bool failures,
-                          uint64_t longest = 400) {
+Actions RandomPageActions(uint64_t seed, size_t count, bool failures, uint64_t longest = 400) {
   std::mt19937_64 random(seed);
   Actions actions;
   // Phases in which the heap mostly grows, and others in which it mostly shrinks.
@@ -39,6 +38,8 @@ Actions RandomPageActions(uint64_t seed, size_t count, bool failures,
       actions.push_back({ClassicMachine::kExtend, pages, pick});
     } else if (choice < 94) {
       actions.push_back({ClassicMachine::kTruncate, pages, pick});
+    } else if (choice < 96) {
+      actions.push_back({ClassicMachine::kPassTime, pick % 1000, random() % 100});
     } else if (choice < 98 || !failures) {
       actions.push_back({ClassicMachine::kRelease, pages, 0});
     } else if (choice == 98) {
@@ -83,11 +84,11 @@ TEST_P(PageHeapModelTest, LongSpansOnHugePages) {
 TEST(PageHeapLimitTest, HoldsWhenARunIsMerged) {
   using Machine = ClassicMachine;
   ClassicMachine machine({.name = "limit",
-                           .reserved_bytes = kPageSize << 9,
-                           .gap = kPageSize,
-                           .growth = Length(100),
-                           .limit = Length(200),
-                           .failures = true});
+                          .reserved_bytes = kPageSize << 9,
+                          .gap = kPageSize,
+                          .growth = Length(100),
+                          .limit = Length(200),
+                          .failures = true});
   Replay(machine, {{Machine::kNew, 18, 0},
                    {Machine::kDelete, 20, 5},
                    {Machine::kNew, 1, 26371},
@@ -117,6 +118,19 @@ INSTANTIATE_TEST_SUITE_P(
         PageHeapConfig{.name = "exhausted", .reserved_bytes = size_t{4} << 20, .failures = true},
         PageHeapConfig{.name = "limit", .growth = Length(100), .limit = Length(1000)},
         PageHeapConfig{.name = "release", .release_rate = 100, .failures = true},
+        PageHeapConfig{.name = "half_life", .failures = true, .half_life_ns = 200},
+        PageHeapConfig{.name = "hugepages_asked_for",
+                       .growth = Length(500),
+                       .failures = true,
+                       .half_life_ns = 1000,
+                       .hugepages = HugepageMode::kMadvise},
+        PageHeapConfig{
+            .name = "hugepages", .half_life_ns = 1000, .hugepages = HugepageMode::kAlways},
+        PageHeapConfig{.name = "hugepages_at_the_limit",
+                       .limit = Length(3000),
+                       .failures = true,
+                       .half_life_ns = 200,
+                       .hugepages = HugepageMode::kAlways},
         PageHeapConfig{.name = "aggressive", .aggressive_decommit = true},
         PageHeapConfig{
             .name = "aggressive_failures", .aggressive_decommit = true, .failures = true}),

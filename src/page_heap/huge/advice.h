@@ -26,7 +26,7 @@ class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;
 
-  // With fewer shared hugepages, the heap is small: 16 MiB.
+  // With fewer shared hugepages, the one in question included, the heap is small.
   static constexpr size_t kSmallHeap = 8;
 
   constexpr HugePageAdvice() = default;

@@ -26,8 +26,8 @@ class TrackerLists {
   void Insert(HugePageTracker* tracker);
   void Remove(HugePageTracker* tracker);
 
-  // Of the hugepages whose longest run has at least n pages those where it is shortest, and of these
-  // one with the most allocations, to within a factor of two. Null if there is none.
+  // Of the hugepages whose longest run has at least n pages those where it is shortest, and of
+  // these one with the most allocations, to within a factor of two. Null if there is none.
   HugePageTracker* BestFit(Length n) const;
   // One with the longest run, and few allocations; null if all hugepages are full.
   HugePageTracker* Emptiest() const;
@@ -98,7 +98,8 @@ class HugePageFiller {
 
   void CheckInvariants() const;
 
-  // So full that making it whole costs little: at most an eighth of it becomes resident for nothing.
+  // So full that making it whole costs little: at most an eighth of it becomes resident for
+  // nothing.
   static bool IsDense(const HugePageTracker* tracker) {
     return tracker->used().pages() >= HugePageTracker::kPages - HugePageTracker::kPages / 8;
   }

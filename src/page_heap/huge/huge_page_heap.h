@@ -32,10 +32,10 @@ namespace tcmalloc {
 // A SpanSource over `System`, which offers Allocate, Release, AdviseHuge and Unmap as SystemMemory
 // does. Promises what ClassicPageHeap does.
 //
-// Spans below a hugepage share hugepages: see HugePageFiller. Others have hugepages of their own, and
-// share the last one where they do not fill it, or lie side by side in a region: see HugeRegions.
-// Both come from hugepages that nobody uses, resident ones first, and these from the system. Where
-// it gives no more, any run of pages will do.
+// Spans below a hugepage share hugepages: see HugePageFiller. Others have hugepages of their own,
+// and share the last one where they do not fill it, or lie side by side in a region: see
+// HugeRegions. Both come from hugepages that nobody uses, resident ones first, and these from the
+// system. Where it gives no more, any run of pages will do.
 //
 // Every public member is thread safe and takes the lock itself. The lock is held while the system
 // is asked for memory or told how to back it, and let go while memory is given back or moved.
@@ -171,8 +171,8 @@ class HugePageHeap {
   static constexpr int kMaxRetries = 8;
   // In one call of ReleaseUnused; each takes up to a millisecond.
   static constexpr int kMaxCollapses = 8;
-  // Each hugepage that the kernel is told to leave alone may cost two of the mappings that a process
-  // may have, 65530 by default.
+  // Each hugepage that the kernel is told to leave alone may cost two of the mappings that a
+  // process may have, 65530 by default.
   static constexpr size_t kMaxSmallPaged = 8192;
   static constexpr size_t kSpansPerCall = 256;
 
@@ -231,8 +231,7 @@ class HugePageHeap {
   // The same for the last hugepage of a long span.
   void PrepareTail(const Span* span) TCMALLOC_REQUIRES(lock_);
   void Tell(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
-  void NoteTold(HugePageTracker* tracker, HugePageTracker::Advice advice)
-      TCMALLOC_REQUIRES(lock_);
+  void NoteTold(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 
@@ -260,7 +259,7 @@ class HugePageHeap {
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kMinGrowth;
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
   bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
-  PageHeapStats events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone
+  PageHeapStats events_ TCMALLOC_GUARDED_BY(lock_);       // the counts of events alone
   HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // likewise
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
 };

@@ -90,8 +90,8 @@ bool HugePageHeap<System>::MakeRoom(Length n) {
   return AllowedByLimit(n);
 }
 
-// First in turns of the scheduler and then, where the machine is busy, in milliseconds. Bounded, for
-// the other thread may be stopped.
+// First in turns of the scheduler and then, where the machine is busy, in milliseconds. Bounded,
+// for the other thread may be stopped.
 template <typename System>
 bool HugePageHeap<System>::WaitForReleases() {
   constexpr int kYields = 1000;
@@ -120,7 +120,8 @@ bool HugePageHeap<System>::Grow(Length n, Length alignment) {
   const Length needed = RoundUpToHugePages(n);
   const Length eighth = RoundDownToHugePages(Length(spans_.total().pages() / 8));
   Length wanted = std::max({needed, least_growth_, std::min(eighth, most_growth_)});
-  if (HugeRegions::Wants(n) && spans_.NeedsRegion()) wanted = std::max(wanted, HugeRegions::kLength);
+  if (HugeRegions::Wants(n) && spans_.NeedsRegion())
+    wanted = std::max(wanted, HugeRegions::kLength);
   MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
   if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);
   if (block.start == nullptr || !Adopt(block)) {

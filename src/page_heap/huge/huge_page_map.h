@@ -21,8 +21,8 @@ class HugePageMap {
   HugePageMap(const HugePageMap&) = delete;
   HugePageMap& operator=(const HugePageMap&) = delete;
 
-  // Makes room for [first, first + n). False if no memory can be had, or if the hugepages are beyond
-  // kAddressBits.
+  // Makes room for [first, first + n). False if no memory can be had, or if the hugepages are
+  // beyond kAddressBits.
   [[nodiscard]] bool Ensure(HugePage first, size_t n);
 
   // The tracker of `page`; null if it has none.

@@ -23,9 +23,9 @@ struct HugePageStats {
   Length backed_unused;    // wasted: not in use, in the same
   size_t small_paged = 0;  // hugepages that the kernel is told to leave alone now
 
-  uint64_t asked_for = 0;         // hugepages that the kernel was told to back by one page
-  uint64_t advice_failures = 0;   // what it did not take
-  uint64_t collapses = 0;         // hugepages that were made of pages in use
+  uint64_t asked_for = 0;        // hugepages that the kernel was told to back by one page
+  uint64_t advice_failures = 0;  // what it did not take
+  uint64_t collapses = 0;        // hugepages that were made of pages in use
   uint64_t collapse_failures = 0;
   uint64_t broken = 0;  // hugepages of which a part was given back
 };

@@ -38,7 +38,8 @@ class HugeRanges {
   Span* Containing(PageId page) const;
 
   // Takes the hugepages [first, first + n) out of a range. False, with nothing changed, if that
-  // needs a record for the rest behind them and none can be had; never where `first` is the range's.
+  // needs a record for the rest behind them and none can be had; never where `first` is the
+  // range's.
   [[nodiscard]] bool Carve(Span* range, PageId first, Length n);
 
   // Adds the range of a record, with first, length, state and zeroed set, and merges it with its

@@ -69,9 +69,8 @@ bool HugeRegions::Dissolve(HugePage page, HugePage* first) {
   while (page < (*link)->first || (*link)->first + kHugePages <= page) link = &(*link)->next;
   Region* region = *link;
   if (!IsEmpty(region)) return false;
-  ForEachTracker(region, [](HugePageTracker* tracker) {
-    tracker->place = HugePageTracker::Place::kNone;
-  });
+  ForEachTracker(region,
+                 [](HugePageTracker* tracker) { tracker->place = HugePageTracker::Place::kNone; });
   *first = region->first;
   *link = region->next;
   pool_.Delete(region);

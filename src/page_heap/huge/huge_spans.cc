@@ -414,8 +414,7 @@ const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
   buffer->first = page;
   buffer->length = Length(run.length);
   buffer->state = tracker->IsReturned(offset) ? State::kReturned : State::kFree;
-  buffer->zeroed =
-      tracker->IsReturned(offset) && tracker->ReadsAsZero(offset, run.length);
+  buffer->zeroed = tracker->IsReturned(offset) && tracker->ReadsAsZero(offset, run.length);
   return buffer;
 }
 
@@ -469,8 +468,8 @@ void HugeSpans::CheckInvariants() const {
       TCMALLOC_CHECK(tracker != nullptr || HugePageEnd(page) <= span.end());
       if (tracker == nullptr) continue;
       const PageId piece_end = std::min(span.end(), HugePageEnd(page));
-      const size_t next =
-          unused ? tracker->NextUsed(OffsetIn(tracker, page)) : tracker->NextUnused(OffsetIn(tracker, page));
+      const size_t next = unused ? tracker->NextUsed(OffsetIn(tracker, page))
+                                 : tracker->NextUnused(OffsetIn(tracker, page));
       TCMALLOC_CHECK_LE(OffsetIn(tracker, piece_end), next);
       if (!unused) ++census.parts;
       if (piece_end == HugePageEnd(page)) {

@@ -41,8 +41,8 @@ struct PageRange {
 // ends of every record are in the page map, so that the entry of a page names its span, or one that
 // does not hold the page.
 //
-// Any run of pages that nobody uses can be claimed, wherever it begins and however many hugepages of
-// whatever kind it touches: placement decides only where. Page 0 stands for nowhere.
+// Any run of pages that nobody uses can be claimed, wherever it begins and however many hugepages
+// of whatever kind it touches: placement decides only where. Page 0 stands for nowhere.
 //
 // Makes no system call. Not thread safe: the page heap's lock guards it.
 class HugeSpans {
@@ -75,11 +75,12 @@ class HugeSpans {
   Span* Take(PageRange pages);
   // Takes back a span in use.
   void Free(Span* span) { Free(span, Span::State::kFree, false); }
-  // Makes a span in use n pages long. False, with nothing changed, if somebody uses the pages behind
-  // it, more than `most_returned` of them are returned, or no memory for a record can be had.
+  // Makes a span in use n pages long. False, with nothing changed, if somebody uses the pages
+  // behind it, more than `most_returned` of them are returned, or no memory for a record can be
+  // had.
   bool Extend(Span* span, Length n, Length most_returned);
-  // Cuts what lies behind the first n pages off a span in use. Returns it as a span in use, or null,
-  // with nothing changed, if no memory for a record can be had.
+  // Cuts what lies behind the first n pages off a span in use. Returns it as a span in use, or
+  // null, with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
   // Adds whole hugepages that nobody has touched. False, with nothing changed, if no memory for
@@ -100,7 +101,8 @@ class HugeSpans {
   }
   // Notes that the kernel backs all of a shared hugepage: its returned pages become free.
   void AssumeBacked(HugePageTracker* tracker);
-  // A nearly full hugepage that is not known to be backed by one page, not proposed before; or null.
+  // A nearly full hugepage that is not known to be backed by one page, not proposed before; or
+  // null.
   HugePageTracker* ProposeCollapse();
 
   // What to give back next, at most so much: first what is whole, hugepages that nobody uses; then,
@@ -156,8 +158,8 @@ class HugeSpans {
   // The hugepage of `cut`, which lies inside one span, is shared by the two that it is split into.
   void SplitAllocationAt(PageId cut);
   void Retire(Span* record);
-  // The span that holds `page`, a used one or the first of a whole hugepage; or, in `buffer`, the run
-  // of unused pages that begins there.
+  // The span that holds `page`, a used one or the first of a whole hugepage; or, in `buffer`, the
+  // run of unused pages that begins there.
   const Span* SpanAt(PageId page, Span* buffer) const;
 
   PageMap& map_;
