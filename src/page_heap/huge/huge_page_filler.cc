@@ -98,11 +98,16 @@ void HugePageFiller::Remove(HugePageTracker* tracker) {
 }
 
 HugePageTracker* HugePageFiller::BestFit(Length n) const {
-  if (HugePageTracker* tracker = whole_.BestFit(n)) return tracker;
+  HugePageTracker* whole = whole_.BestFit(n);
+  if (whole != nullptr && whole->used() > Length(0)) return whole;
+  // An empty one is the last choice.
   HugePageTracker* broken = broken_.BestFit(n);
   HugePageTracker* returned = returned_.BestFit(n);
-  if (broken == nullptr || returned == nullptr) return broken != nullptr ? broken : returned;
-  return broken->longest() <= returned->longest() ? broken : returned;
+  if (broken == nullptr || (returned != nullptr && returned->longest() < broken->longest())) {
+    broken = returned;
+  }
+  if (broken != nullptr && (whole == nullptr || broken->used() > Length(0))) return broken;
+  return whole;
 }
 
 HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {

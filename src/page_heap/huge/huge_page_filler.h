@@ -80,6 +80,8 @@ class HugePageFiller {
   // A hugepage where n pages fit, aligned; null if there is none. With alignment, a hugepage may be
   // passed over that would do.
   HugePageTracker* Find(Length n, Length alignment) const;
+  // One that nobody uses, of which a part may be returned; null if there is none.
+  HugePageTracker* Empty() const { return BestFit(kPagesPerHugePage); }
   // The one to release memory of: preferably empty, then whole. Null if none has free memory.
   HugePageTracker* Emptiest() const;
   // One that a collapse would make whole; null if there is none.

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_HEAP_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_HEAP_H_
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/attributes.h"
@@ -208,6 +209,14 @@ class HugePageHeap {
   bool MakeRoom(Length n) TCMALLOC_REQUIRES(lock_);
   bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
     return limit_ == Length(0) || spans_.committed() + n <= limit_;
+  }
+  // How many more pages the limit allows to be committed.
+  Length Headroom() const TCMALLOC_REQUIRES(lock_) {
+    return limit_ == Length(0) ? kMaxRequest : limit_ - std::min(spans_.committed(), limit_);
+  }
+  // The same, without n pages that are needed.
+  Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
+    return Headroom() - std::min(Headroom(), n);
   }
   bool IsAllowed(PageRange pages) const TCMALLOC_REQUIRES(lock_) {
     return limit_ == Length(0) || AllowedByLimit(spans_.Returned(pages));

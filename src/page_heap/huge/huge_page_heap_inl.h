@@ -53,7 +53,7 @@ auto HugePageHeap<System>::TryShort(Length n, Length alignment, Span** span) -> 
     *span = Take(pages);
     return Search::kTried;
   }
-  pages.first = spans_.FindWhole(kPagesPerHugePage, Length(1));
+  pages.first = spans_.FindWhole(kPagesPerHugePage, Length(1), HeadroomBeside(n));
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   HugePageTracker* tracker = spans_.Share(pages.first);
   if (tracker != nullptr) {
@@ -68,7 +68,7 @@ PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
   if (!HugeRegions::Wants(n)) return PageId(0);
   const PageId found = spans_.FindInRegion(n, alignment);
   if (found != PageId(0) || !spans_.NeedsRegion()) return found;
-  const PageId first = spans_.FindWhole(HugeRegions::kLength, kPagesPerHugePage);
+  const PageId first = spans_.FindWhole(HugeRegions::kLength, kPagesPerHugePage, HeadroomBeside(n));
   if (first == PageId(0) || !spans_.AddRegion(first)) return PageId(0);
   return spans_.FindInRegion(n, alignment);
 }
@@ -76,7 +76,7 @@ PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
 template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
   PageRange pages{FindInRegion(n, alignment), n};
-  if (pages.first == PageId(0)) pages.first = spans_.FindWhole(n, alignment);
+  if (pages.first == PageId(0)) pages.first = spans_.FindWhole(n, alignment, HeadroomBeside(n));
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
   if (*span != nullptr) PrepareTail(*span);
@@ -149,11 +149,7 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
   if (n > kMaxRequest) return false;
-  Length most_returned = kMaxRequest;
-  if (limit_ > Length(0)) {
-    most_returned = limit_ - std::min(spans_.committed(), limit_);
-  }
-  if (!spans_.Extend(span, n, most_returned)) return false;
+  if (!spans_.Extend(span, n, Headroom())) return false;
   decay_.NoteFree(spans_.free());
   demand_.Note(spans_.in_use());
   return true;

@@ -32,13 +32,14 @@ HugePageTracker::Claimed HugePageTracker::Claim(size_t first, size_t n, bool new
   TCMALLOC_DCHECK_EQ(used_bits_.Count(first, n), size_t{0});
   const size_t returned = returned_bits_.Count(first, n);
   const Claimed claimed{Length(returned), ReadsAsZero(first, n)};
+  const size_t run = used_bits_.NextSet(first) - used_bits_.EndOfSetBefore(first);
   used_bits_.Set(first, n);
   returned_bits_.Clear(first, n);
   zero_bits_.Clear(first, n);
   used_ += static_cast<uint32_t>(n);
   returned_ -= static_cast<uint32_t>(returned);
   if (new_allocation) ++allocations_;
-  FindLongest();
+  if (run == longest_) FindLongest();
   return claimed;
 }
 
@@ -50,7 +51,8 @@ void HugePageTracker::Unclaim(size_t first, size_t n, bool returned, bool zeroed
   used_ -= static_cast<uint32_t>(n);
   if (returned) returned_ += static_cast<uint32_t>(n);
   --allocations_;
-  FindLongest();
+  const size_t run = used_bits_.NextSet(first) - used_bits_.EndOfSetBefore(first);
+  longest_ = std::max(longest_, static_cast<uint32_t>(run));
 }
 
 Length HugePageTracker::AssumeResident() {
@@ -63,15 +65,13 @@ Length HugePageTracker::AssumeResident() {
 size_t HugePageTracker::BestFit(size_t n, size_t alignment) const {
   size_t best = kPages;
   size_t best_length = kPages + 1;
-  for (size_t begin = used_bits_.NextClear(0); begin < kPages;) {
-    const size_t end = used_bits_.NextSet(begin);
+  used_bits_.ForEachClearRun([&](size_t begin, size_t length) {
     const size_t start = AlignUp(begin, alignment);
-    if (start + n <= end && end - begin < best_length) {
+    if (start + n <= begin + length && length < best_length) {
       best = start;
-      best_length = end - begin;
+      best_length = length;
     }
-    begin = used_bits_.NextClear(end);
-  }
+  });
   return best;
 }
 
@@ -94,11 +94,7 @@ HugePageTracker::Run HugePageTracker::LongestFree() const {
 
 void HugePageTracker::FindLongest() {
   size_t longest = 0;
-  for (size_t begin = used_bits_.NextClear(0); begin < kPages;) {
-    const size_t end = used_bits_.NextSet(begin);
-    longest = std::max(longest, end - begin);
-    begin = used_bits_.NextClear(end);
-  }
+  used_bits_.ForEachClearRun([&](size_t, size_t length) { longest = std::max(longest, length); });
   longest_ = static_cast<uint32_t>(longest);
 }
 

@@ -17,6 +17,11 @@ constexpr Length kOnePage(1);
 
 PageId HugePageEnd(PageId page) { return HugePage::Containing(page).end_page(); }
 
+// Whether some pages that nobody uses are free, and others returned.
+bool IsMixed(const HugePageTracker* tracker) {
+  return tracker->free() > Length(0) && tracker->returned() > Length(0);
+}
+
 // Of a page in the hugepage of `tracker`.
 size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
   return (page - tracker->hugepage.first_page()).pages();
@@ -30,11 +35,32 @@ PageId HugeSpans::FindShared(Length n, Length alignment) const {
   return tracker->hugepage.first_page() + Length(tracker->BestFit(n.pages(), alignment.pages()));
 }
 
-PageId HugeSpans::FindWhole(Length n, Length alignment) const {
+PageId HugeSpans::FindWhole(Length n, Length alignment, Length most_returned) {
   const Span* range = ranges_.Find(State::kFree, n, alignment);
+  if (range == nullptr && ReclaimEmpty(most_returned)) {
+    range = ranges_.Find(State::kFree, n, alignment);
+  }
   if (range == nullptr) range = ranges_.Find(State::kReturned, n, alignment);
   if (range == nullptr) return PageId(0);
   return PageId(AlignUp(range->first.index(), alignment.pages()));
+}
+
+bool HugeSpans::ReclaimEmpty(Length most_returned) {
+  bool reclaimed = false;
+  HugePageTracker* tracker = filler_.Empty();
+  while (tracker != nullptr && tracker->returned() <= most_returned) {
+    most_returned -= tracker->returned();
+    Span* record = pool_.New();
+    if (record == nullptr) break;
+    const Length returned = tracker->returned();
+    returned_ -= returned;
+    free_ += returned;
+    filler_.Remove(tracker);
+    MakeRange(record, {tracker->hugepage.first_page(), kPagesPerHugePage}, State::kFree, false);
+    reclaimed = true;
+    tracker = filler_.Empty();
+  }
+  return reclaimed;
 }
 
 PageId HugeSpans::FindAnywhere(Length n, Length alignment) const {
@@ -310,8 +336,15 @@ void HugeSpans::FreeTrackers(PageId first, PageId end) {
 
 void HugeSpans::Vacate(HugePageTracker* tracker) {
   if (tracker->place == Place::kFiller) {
+    // Short spans may need it again soon, and one such is kept, lest a hugepage go back and forth
+    // for every other span; long spans get it too: see ReclaimEmpty.
+    if (IsMixed(tracker)) return;
     filler_.Remove(tracker);
-    MakeWhole(tracker);
+    if (tracker->free() > Length(0) && filler_.Empty() == nullptr) {
+      filler_.Insert(tracker);
+    } else {
+      MakeWhole(tracker);
+    }
     return;
   }
   HugePage first;
@@ -319,11 +352,11 @@ void HugeSpans::Vacate(HugePageTracker* tracker) {
   for (size_t i = 0; i < HugeRegions::kHugePages; ++i) MakeWhole(trackers_.Get(first + i));
 }
 
-// Where pages are free and others returned, or where no memory for a record can be had, it stays
-// shared: by nobody for the time being.
+// Where it is mixed, or where no memory for a record can be had, it stays shared: by nobody for the
+// time being.
 void HugeSpans::MakeWhole(HugePageTracker* tracker) {
   const bool returned = tracker->free() == Length(0);
-  Span* record = returned || tracker->returned() == Length(0) ? pool_.New() : nullptr;
+  Span* record = IsMixed(tracker) ? nullptr : pool_.New();
   if (record == nullptr) {
     filler_.Insert(tracker);
     return;

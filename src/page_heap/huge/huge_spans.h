@@ -62,8 +62,9 @@ class HugeSpans {
   PageId FindShared(Length n, Length alignment) const;
   // In a region.
   PageId FindInRegion(Length n, Length alignment) const { return regions_.Find(n, alignment); }
-  // At the beginning of a hugepage of a range, best one that may be resident.
-  PageId FindWhole(Length n, Length alignment) const;
+  // At the beginning of a hugepage of a range, best one that may be resident. To find one of these,
+  // up to `most_returned` returned pages of empty hugepages may become free.
+  PageId FindWhole(Length n, Length alignment, Length most_returned);
   // Anywhere at all. Visits every span of the heap.
   PageId FindAnywhere(Length n, Length alignment) const;
 
@@ -144,6 +145,9 @@ class HugeSpans {
   // Eight hugepages.
   static constexpr Length kMostTailSlack = kPagesPerHugePage * 8;
 
+  // Makes free ranges of shared hugepages that nobody uses but of which a part is returned. Returns
+  // whether there were any.
+  bool ReclaimEmpty(Length most_returned);
   bool Claim(PageRange pages, bool extends, bool* zeroed);
   bool MakeTrackers(PageRange pages);
   bool ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation);

@@ -43,6 +43,41 @@ class PageBits {
   size_t NextSet(size_t from) const { return Next(from, 0); }
   size_t NextClear(size_t from) const { return Next(from, ~uint64_t{0}); }
 
+  // One more than the last bit before `bit` that is set; 0 if there is none.
+  size_t EndOfSetBefore(size_t bit) const {
+    for (size_t word = (bit + kWord - 1) / kWord; word-- > 0;) {
+      const size_t begin = word * kWord;
+      const uint64_t below =
+          bit - begin < kWord ? (uint64_t{1} << (bit - begin)) - 1 : ~uint64_t{0};
+      const uint64_t bits = words_[word] & below;
+      if (bits != 0) return begin + static_cast<size_t>(std::bit_width(bits));
+    }
+    return 0;
+  }
+
+  // Calls f(first, length) for every maximal run of clear bits, in order. Takes time in proportion
+  // to the number of runs.
+  template <typename F>
+  void ForEachClearRun(F f) const {
+    size_t begin = kBits;
+    uint64_t before = 1;  // the last bit of the word before, as if set bits lay on both sides
+    for (size_t word = 0; word < kWords; ++word) {
+      const uint64_t bits = words_[word];
+      for (uint64_t borders = bits ^ (bits << 1 | before); borders != 0; borders &= borders - 1) {
+        const size_t bit = word * kWord + static_cast<size_t>(std::countr_zero(borders));
+        if (bit >= kBits) break;
+        if (begin == kBits) {
+          begin = bit;
+        } else {
+          f(begin, bit - begin);
+          begin = kBits;
+        }
+      }
+      before = bits >> (kWord - 1);
+    }
+    if (begin != kBits) f(begin, kBits - begin);
+  }
+
  private:
   static constexpr size_t kWord = 64;
   static constexpr size_t kWords = (kBits + kWord - 1) / kWord;

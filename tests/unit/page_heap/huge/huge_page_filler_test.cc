@@ -87,6 +87,16 @@ TEST_F(HugePageFillerTest, WholeHugepagesBeforeBrokenOnes) {
   EXPECT_EQ(Find(1), whole);
 }
 
+TEST_F(HugePageFillerTest, AnEmptyHugepageIsTheLastChoice) {
+  HugePageTracker* empty = Insert(kPages);
+  EXPECT_EQ(Find(1), empty);
+  EXPECT_EQ(filler_->Empty(), empty);
+  HugePageTracker* broken = Insert(6);
+  Return(broken, kPages - 1, 1);
+  EXPECT_EQ(Find(1), broken);
+  EXPECT_EQ(Find(7), empty);
+}
+
 TEST_F(HugePageFillerTest, OfBrokenOnesTheShortestRunToo) {
   HugePageTracker* with_free = Insert(6);
   Return(with_free, kPages - 1, 1);

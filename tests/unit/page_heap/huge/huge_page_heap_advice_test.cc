@@ -202,7 +202,6 @@ TEST_F(HugePageHeapAdviceTest, AHugepageMayEmptyDuringACollapse) {
   };
   heap_->ReleaseUnused(1, Length(0));
   EXPECT_EQ(heap_->stats().in_use(), Length(0));
-  EXPECT_EQ(heap_->huge_stats().shared, 0u);
 }
 
 }  // namespace

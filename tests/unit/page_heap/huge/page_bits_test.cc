@@ -50,7 +50,28 @@ TEST(PageBitsTest, BehavesAsAVectorOfBits) {
     ASSERT_EQ(bits.Get(from), *start);
     ASSERT_EQ(bits.NextSet(from), std::find(start, model.end(), true) - model.begin());
     ASSERT_EQ(bits.NextClear(from), std::find(start, model.end(), false) - model.begin());
+    size_t last = from;
+    while (last > 0 && !model[last - 1]) --last;
+    ASSERT_EQ(bits.EndOfSetBefore(from), last);
     ASSERT_EQ(bits.Count(from, kBits - from), std::count(start, model.end(), true));
+  }
+}
+
+TEST(PageBitsTest, ClearRunsAreMaximal) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    PageBits bits;
+    for (uint64_t i = random() % 40; i > 0; --i) {
+      const size_t first = random() % kBits;
+      bits.Set(first, 1 + random() % std::min(kBits - first, size_t{70}));
+    }
+    size_t next = bits.NextClear(0);
+    bits.ForEachClearRun([&](size_t first, size_t length) {
+      ASSERT_EQ(first, next);
+      ASSERT_EQ(first + length, bits.NextSet(first));
+      next = bits.NextClear(first + length);
+    });
+    ASSERT_EQ(next, kBits);
   }
 }
 
