@@ -16,6 +16,7 @@
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
 #include "system/system_calls.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -170,6 +171,60 @@ void WriteXmlFrontEnd(TextSink& sink) {
                            << FrontEndWords().view() << "\"/>");
 }
 
+const char* PageHeapName() {
+  return heap.page_heap().kind() == PageHeapKind::kHuge ? "huge" : "classic";
+}
+
+const char* PageHeapReason() {
+  return heap.options().page_heap == PageHeapOption::kAuto ? "the default"
+                                                           : "chosen by TCMALLOC_PAGE_HEAP";
+}
+
+bool UsesHugepages() { return heap.page_heap().kind() == PageHeapKind::kHuge; }
+
+// What the huge page heap made of hugepages.
+struct HugepageFigure {
+  const char* name;  // in text and XML
+  uint64_t (*value)(const HugePageStats&);
+};
+
+constexpr std::array kHugepageFigures = {
+    HugepageFigure{"shared", [](const HugePageStats& s) { return uint64_t{s.shared}; }},
+    HugepageFigure{"gained_bytes",
+                   [](const HugePageStats& s) { return uint64_t{s.backed_used.bytes()}; }},
+    HugepageFigure{"wasted_bytes",
+                   [](const HugePageStats& s) { return uint64_t{s.backed_unused.bytes()}; }},
+    HugepageFigure{"collapsed", [](const HugePageStats& s) { return s.collapses; }},
+    HugepageFigure{"broken", [](const HugePageStats& s) { return s.broken; }},
+    HugepageFigure{"refusals",
+                   [](const HugePageStats& s) { return s.advice_failures + s.collapse_failures; }},
+};
+
+void WritePageHeapLines(TextSink& sink) {
+  sink.WriteLine(Message() << "MALLOC: page heap: " << PageHeapName() << ", " << PageHeapReason());
+  if (!UsesHugepages()) return;
+  const HugePageStats stats = heap.page_heap().huge_stats();
+  Message line;
+  line << "MALLOC: hugepages: " << HugepageModeName(stats.setting.mode);
+  for (const HugepageFigure& figure : kHugepageFigures) {
+    line << ", " << figure.name << " " << figure.value(stats);
+  }
+  sink.WriteLine(line);
+}
+
+void WriteXmlPageHeap(TextSink& sink) {
+  sink.WriteLine(Message() << "  <page_heap name=\"" << PageHeapName() << "\" reason=\""
+                           << PageHeapReason() << "\"/>");
+  if (!UsesHugepages()) return;
+  const HugePageStats stats = heap.page_heap().huge_stats();
+  Message line;
+  line << "  <hugepages mode=\"" << HugepageModeName(stats.setting.mode) << "\"";
+  for (const HugepageFigure& figure : kHugepageFigures) {
+    line << " " << figure.name << "=\"" << figure.value(stats) << "\"";
+  }
+  sink.WriteLine(line << "/>");
+}
+
 template <typename F>
 void ForEachUsedSizeClass(F f) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -238,6 +293,7 @@ void WriteTextReport(TextSink& sink, int level) {
   for (const Field& field : kCountFields) WriteCountLine(sink, field, statistics);
   for (const Field& field : kLimitFields) WriteCountLine(sink, field, statistics);
   WriteFrontEndLine(sink);
+  WritePageHeapLines(sink);
   sink.WriteLine(Message() << kRule);
   if (level >= 2) WriteClassLines(sink);
 }
@@ -249,6 +305,7 @@ void WriteXmlReport(TextSink& sink) {
   for (const Field& field : kCountFields) WriteXmlField(sink, "count", field, statistics);
   for (const Field& field : kLimitFields) WriteXmlField(sink, "limit", field, statistics);
   WriteXmlFrontEnd(sink);
+  WriteXmlPageHeap(sink);
   sink.WriteLine(Message() << "  <sizes>");
   ForEachUsedSizeClass([&](uint8_t, const SizeClassStatistics& of) {
     sink.WriteLine(Message() << "    <size bytes=\"" << of.object_bytes << "\" spans=\"" << of.spans
@@ -268,7 +325,8 @@ void WriteJsonLine(TextSink& sink) {
   for (const Field& field : kTotalFields) WriteJsonField(line, field, statistics);
   for (const Field& field : kLimitFields) WriteJsonField(line, field, statistics);
   line.WriteLine(Message() << ",\"front_end\":\"" << FrontEndName() << "\",\"front_end_reason\":\""
-                           << FrontEndWords().view() << "\"}");
+                           << FrontEndWords().view() << "\",\"page_heap\":\"" << PageHeapName()
+                           << "\",\"page_heap_reason\":\"" << PageHeapReason() << "\"}");
   sink.Write(line.view());
 }
 

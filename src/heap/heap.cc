@@ -14,6 +14,7 @@
 #include "system/random.h"
 #include "system/system_calls.h"
 #include "system/topology.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -98,6 +99,10 @@ void Heap::ChooseWindow() {
 }
 
 void Heap::ConfigureFromOptions() {
+  if (options_.page_heap == PageHeapOption::kHuge) {
+    page_heap_.Choose(PageHeapKind::kHuge);
+    page_heap_.set_hugepages(ReadTransparentHugepages());
+  }
   page_heap_.set_release_rate(options_.release_rate);
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end, LimitedCpus);

@@ -23,7 +23,7 @@
 #include "heap/housekeeping.h"
 #include "heap/limits.h"
 #include "options/options.h"
-#include "page_heap/classic/page_heap.h"
+#include "page_heap/any_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -34,7 +34,7 @@
 
 namespace tcmalloc {
 
-using PageHeap = ClassicPageHeap<SystemMemory>;
+using PageHeap = AnyPageHeap<SystemMemory>;
 using Central = CentralFreeList<PageHeap>;
 using Transfer = TransferCache<Central>;
 using Cache = ThreadCache<Transfer>;

@@ -13,6 +13,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
+constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
 constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
 // Beyond any address space, and small enough that no sum overflows.
@@ -27,6 +28,9 @@ constexpr OptionRow kTable[] = {
      "What tells the caches of CPUs apart: mm_cid, of which the kernel gives out no more than "
      "threads run at once, or cpu_id, the number of the CPU. auto is mm_cid. Where the kernel has "
      "no mm_cid it is cpu_id in any case."},
+    {"TCMALLOC_PAGE_HEAP", WordType{&Options::page_heap, kPageHeaps}, "",
+     "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
+     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "

@@ -38,8 +38,9 @@ struct WordType {
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType = std::variant<SwitchType, CountType, RealType, WordType<FrontEndOption>,
-                                WordType<CpuIdsOption>, WordType<CgroupOption>, PathType>;
+using OptionType =
+    std::variant<SwitchType, CountType, RealType, WordType<FrontEndOption>, WordType<CpuIdsOption>,
+                 WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;

@@ -27,10 +27,14 @@ enum class CgroupOption : uint8_t { kAuto, kOff };
 // Which number of the kernel's tells the caches of CPUs apart.
 enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 
+// Which page heap hands out spans.
+enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
   CpuIdsOption cpu_ids = CpuIdsOption::kAuto;
+  PageHeapOption page_heap = PageHeapOption::kAuto;
   uint64_t max_per_cpu_cache_size = uint64_t{3} << 19;
   double release_rate = 1.0;
   uint64_t release_half_life = 1000;

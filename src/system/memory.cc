@@ -24,6 +24,11 @@ constexpr unsigned long kPrSetVmaAnonName = 0;
 // PIDFD_SELF: names the calling process from Linux 6.14 on, and nothing before.
 constexpr int kOwnProcess = -10000;
 
+// The numbers of all architectures that we know; libc lacks the last one before Linux 6.1.
+constexpr int kMadvHugepage = 14;
+constexpr int kMadvNohugepage = 15;
+constexpr int kMadvCollapse = 25;
+
 constexpr size_t kLargestBlock = size_t{1} << 48;
 // Below it are the program itself, its break, and what a truncated pointer points at.
 constexpr uintptr_t kLowestHint = uintptr_t{1} << 32;
@@ -41,6 +46,18 @@ void* MapPages(const Backing& backing, uintptr_t address, size_t bytes, int extr
   void* start = system_calls.mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
                                   backing.flags | extra_flags, backing.fd, backing.offset);
   return start == MAP_FAILED ? nullptr : start;
+}
+
+int ToMadvise(HugeAdvice advice) {
+  switch (advice) {
+    case HugeAdvice::kHugepage:
+      return kMadvHugepage;
+    case HugeAdvice::kNoHugepage:
+      return kMadvNohugepage;
+    case HugeAdvice::kCollapse:
+      break;
+  }
+  return kMadvCollapse;
 }
 
 uintptr_t ToAddress(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
@@ -317,6 +334,11 @@ bool SystemMemory::ReleasePages(const iovec& pages) {
 void SystemMemory::NoteRelease(const iovec& pages) {
   releases_.fetch_add(1, std::memory_order_relaxed);
   released_bytes_.fetch_add(pages.iov_len, std::memory_order_relaxed);
+}
+
+bool SystemMemory::AdviseHuge(void* start, size_t bytes, HugeAdvice advice) {
+  if (!files_.empty()) return false;
+  return system_calls.madvise(start, bytes, ToMadvise(advice)) == 0;
 }
 
 bool SystemMemory::Unmap(void* start, size_t bytes) {

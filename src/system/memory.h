@@ -47,6 +47,13 @@ struct SystemMemoryStats {
   uint64_t released_bytes = 0;  // given back by all releases together
 };
 
+// What the kernel may be told about hugepages.
+enum class HugeAdvice : uint8_t {
+  kHugepage,    // back by hugepages what is touched from now on
+  kNoHugepage,  // never do so
+  kCollapse,    // move what is resident into hugepages now
+};
+
 // What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
 // No function of it allocates; each may change errno. None aborts unless the configuration says so.
 //
@@ -90,6 +97,10 @@ class SystemMemory {
   // in each whether it was released.
   void Release(ReleaseRequest* requests, size_t n);
   static constexpr size_t kMostRequests = 64;
+
+  // Tells the kernel about the whole hugepages [start, start + bytes). False if it refuses, does
+  // not know the advice, or where memory comes from files. Takes no lock.
+  bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
 
   // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
   // refuses, for memory from sbrk upon which others have built, and for shared memory of a file.

@@ -29,6 +29,11 @@ class FakeSystemMemory {
     friend bool operator==(const Block&, const Block&) = default;
   };
 
+  struct Advised {
+    Block block;
+    HugeAdvice advice;
+  };
+
   // Nothing of `reserved_bytes` is touched before it is used.
   explicit FakeSystemMemory(size_t reserved_bytes, size_t alignment = size_t{1} << 21)
       : mapped_bytes_(reserved_bytes + alignment) {
@@ -49,6 +54,8 @@ class FakeSystemMemory {
   std::function<bool()> fail_allocate;           // called for each Allocate
   std::function<bool()> fail_release;            // called for each Release
   std::function<void(const Block&)> on_release;  // before the memory goes
+  std::function<bool(HugeAdvice)> fail_advise;   // called for each AdviseHuge
+  std::function<void(HugeAdvice)> on_advise;     // likewise, before it
   size_t gap = 0;                                // bytes left out after each block
   bool zeroed = true;                            // what Allocate says of its blocks
 
@@ -79,6 +86,14 @@ class FakeSystemMemory {
   }
   static constexpr size_t kMostRequests = SystemMemory::kMostRequests;
 
+  bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice) {
+    if (on_advise) on_advise(advice);
+    if (fail_advise && fail_advise(advice)) return false;
+    std::lock_guard<std::mutex> guard(mutex_);
+    advised_.push_back({{static_cast<char*>(start), bytes}, advice});
+    return true;
+  }
+
   bool Unmap(void* start, size_t bytes) {
     std::lock_guard<std::mutex> guard(mutex_);
     unmapped_.push_back({static_cast<char*>(start), bytes});
@@ -89,13 +104,15 @@ class FakeSystemMemory {
   std::vector<Block> allocated() const { return Copy(allocated_); }
   std::vector<Block> released() const { return Copy(released_); }
   std::vector<Block> unmapped() const { return Copy(unmapped_); }
+  std::vector<Advised> advised() const { return Copy(advised_); }
 
   char* begin() const { return reinterpret_cast<char*>(begin_); }
 
  private:
-  std::vector<Block> Copy(const std::vector<Block>& blocks) const {
+  template <typename Record>
+  std::vector<Record> Copy(const std::vector<Record>& records) const {
     std::lock_guard<std::mutex> guard(mutex_);
-    return blocks;
+    return records;
   }
 
   size_t mapped_bytes_;
@@ -107,6 +124,7 @@ class FakeSystemMemory {
   std::vector<Block> allocated_;
   std::vector<Block> released_;
   std::vector<Block> unmapped_;
+  std::vector<Advised> advised_;
 };
 
 }  // namespace tcmalloc::testing

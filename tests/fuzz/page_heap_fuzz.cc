@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Calls of the classic page heap under any settings.
+// Calls of both page heaps under any settings.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,33 +21,46 @@ PageHeapConfig TakeConfig(FuzzInput& input) {
   config.limit = input.Pick({Length(0), Length(200), Length(1000)});
   config.release_rate = input.Pick<double>({0, 100});
   config.aggressive_decommit = input.Pick({false, true});
+  config.half_life_ns = input.Pick<uint64_t>({0, 1000});
+  config.hugepages =
+      input.Pick({HugepageMode::kNever, HugepageMode::kMadvise, HugepageMode::kAlways});
   return config;
 }
 
 // Mostly few, for all of them are looked at.
-uint64_t Pages(uint64_t number) { return 1 + number % (number % 16 == 0 ? 400 : 24); }
+uint64_t Pages(uint64_t number) { return 1 + number % (number % 16 == 0 ? 1200 : 24); }
+
+using Classic = PageHeapMachine<TestHeap>;
+using Huge = PageHeapMachine<HugeTestHeap>;
 
 // An action with operands in the ranges that the machine asks for.
 Action InRange(const Action& action) {
   switch (action.op) {
-    case PageHeapMachine::kFailGrowth:
+    case Classic::kFailGrowth:
       return {action.op, 1 + action.a % 30, 0};
-    case PageHeapMachine::kFailRelease:
+    case Classic::kFailRelease:
       return {action.op, 1 + action.a % 5, 0};
-    case PageHeapMachine::kNewAligned:
+    case Classic::kNewAligned:
       return {action.op, Pages(action.a), action.b % 8};
     default:
       return {action.op, Pages(action.a), action.b};
   }
 }
 
+template <typename Machine>
+void Run(const PageHeapConfig& config, const Actions& actions) {
+  Machine machine(config);
+  ReplayOrAbort(machine, actions);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
-  PageHeapMachine machine(TakeConfig(input));
-  Actions actions = TakeActions<PageHeapMachine>(input);
+  const PageHeapConfig config = TakeConfig(input);
+  Actions actions = TakeActions<Classic>(input);
   for (Action& action : actions) action = InRange(action);
-  ReplayOrAbort(machine, actions);
+  Run<Classic>(config, actions);
+  Run<Huge>(config, actions);
   return 0;
 }

@@ -14,8 +14,8 @@
 #include <map>
 #include <vector>
 
+#include "model/page_heap_placement.h"
 #include "model/replay.h"
-#include "page_heap/classic/page_heap.h"
 #include "unit/page_heap/test_heap.h"
 
 namespace tcmalloc::testing {
@@ -28,13 +28,18 @@ struct PageHeapConfig {
   Length limit = Length(0);
   double release_rate = 0;
   bool aggressive_decommit = false;
-  bool failures = false;  // whether growth and release fail now and then
+  bool failures = false;  // whether growth, release and advice fail now and then
+  uint64_t half_life_ns = 0;
+  // What the machine's setting is, as far as the heap follows it.
+  HugepageMode hugepages = HugepageMode::kNever;
 };
 
+// `Heap` is a TestHeapOf, whose placement Placement<Heap> judges.
+template <typename Heap>
 class PageHeapMachine {
  public:
-  // `a` is a number of pages, or of calls that fail; `b` picks a span in use or is the logarithm of
-  // an alignment.
+  // `a` is a number of pages, or of calls that fail; `b` picks a span in use, or is the logarithm
+  // of an alignment or a time in nanoseconds.
   enum Op : unsigned {
     kNew,
     kNewAligned,
@@ -43,21 +48,30 @@ class PageHeapMachine {
     kTruncate,
     kRelease,
     kFailGrowth,
-    kFailRelease
+    kFailRelease,
+    kPassTime
   };
-  static constexpr const char* kNames[] = {"kNew",        "kNewAligned", "kDelete",
-                                           "kExtend",     "kTruncate",   "kRelease",
-                                           "kFailGrowth", "kFailRelease"};
+  static constexpr const char* kNames[] = {"kNew",        "kNewAligned",  "kDelete",
+                                           "kExtend",     "kTruncate",    "kRelease",
+                                           "kFailGrowth", "kFailRelease", "kPassTime"};
 
   explicit PageHeapMachine(const PageHeapConfig& config)
       : config_(config), heap_(config.reserved_bytes) {
     heap_.system.gap = config.gap;
     heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
     heap_.system.fail_release = [this] { return Fails(&release_failures_); };
+    heap_.system.fail_advise = [this](HugeAdvice) { return Fails(&release_failures_); };
     heap_->set_growth(config.growth, config.growth);
     heap_->set_limit(config.limit);
     heap_->set_release_rate(config.release_rate);
     heap_->set_aggressive_decommit(config.aggressive_decommit);
+    if constexpr (kTakesTime) heap_->set_release_half_life(config.half_life_ns);
+    if constexpr (requires { heap_->huge_stats(); }) {
+      heap_->set_hugepages({.mode = config.hugepages,
+                            .may_stall = true,
+                            .max_ptes_none = 511,
+                            .hugepage_bytes = kHugePageSize});
+    }
   }
 
   void Do(const Action& action) {
@@ -80,6 +94,8 @@ class PageHeapMachine {
       case kFailRelease:
         release_failures_ = action.a;
         return;
+      case kPassTime:
+        return PassTime(action.b, Length(action.a));
     }
   }
 
@@ -133,15 +149,6 @@ class PageHeapMachine {
     function(std::next(runs_.begin(), static_cast<long>(pick % runs_.size()))->second.span);
   }
 
-  // First page of the shortest span of `state` that holds n pages, by length.
-  Length ShortestFit(const std::vector<Span>& spans, State state, Length n) const {
-    Length best = Length::Max();
-    for (const Span& span : spans) {
-      if (span.state == state && span.length >= n) best = std::min(best, span.length);
-    }
-    return best;
-  }
-
   // The most pages side by side that nobody uses.
   Length LongestFreeRun(const std::vector<Span>& spans) const {
     Length longest;
@@ -168,7 +175,9 @@ class PageHeapMachine {
     ASSERT_EQ(span->length, n);
     ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
     CheckIsFree(span->first, span->end());
-    if (alignment == Length(1)) CheckBestFit(before, span);
+    if (alignment == Length(1)) {
+      Placement<Heap>::Check(heap_, before, span, /*limited=*/config_.limit > Length(0));
+    }
     if (span->zeroed) {
       ASSERT_TRUE(ReadsAsZero(span));
     }
@@ -179,22 +188,6 @@ class PageHeapMachine {
     if (config_.limit > Length(0)) return;
     ASSERT_GT(heap_->stats().growth_failures, refusals) << "the system was not asked";
     ASSERT_LT(LongestFreeRun(before), needed) << "there was memory";
-  }
-
-  void CheckBestFit(const std::vector<Span>& before, const Span* span) {
-    for (State state : {State::kFree, State::kReturned}) {
-      const Length best = ShortestFit(before, state, span->length);
-      if (best == Length::Max()) continue;
-      // At the limit, memory is released before returned spans are looked at.
-      if (state == State::kReturned && config_.limit > Length(0)) continue;
-      const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
-        return other.first == span->first;
-      });
-      ASSERT_NE(origin, before.end());
-      ASSERT_EQ(origin->state, state);
-      ASSERT_EQ(origin->length, best);
-      return;
-    }
   }
 
   void CheckIsFree(PageId first, PageId end) {
@@ -264,10 +257,30 @@ class PageHeapMachine {
     }
   }
 
+  void PassTime(uint64_t ns, Length most) {
+    if constexpr (kTakesTime) {
+      now_ns_ += ns;
+      const PageHeapStats before = heap_->stats();
+      const Length released = heap_->ReleaseUnused(now_ns_, most);
+      const PageHeapStats after = heap_->stats();
+      ASSERT_LE(released, most);
+      ASSERT_EQ(after.in_use(), before.in_use());
+      ASSERT_EQ(after.released, before.released + released);
+      // A hugepage that is made whole is resident.
+      if (config_.hugepages == HugepageMode::kNever) {
+        ASSERT_EQ(after.returned, before.returned + released);
+      }
+    }
+  }
+
+  static constexpr bool kTakesTime =
+      requires(Heap heap) { heap->ReleaseUnused(uint64_t{1}, Length(1)); };
+
   const PageHeapConfig config_;
+  uint64_t now_ns_ = 1;
   uint64_t growth_failures_ = 0;
   uint64_t release_failures_ = 0;
-  TestHeap heap_;
+  Heap heap_;
   std::map<PageId, Run> runs_;
   unsigned next_stamp_ = 0;
 };

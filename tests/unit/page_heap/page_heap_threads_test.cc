@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "page_heap/classic/page_heap.h"
 #include "test_heap.h"
 
 namespace tcmalloc::testing {
@@ -49,7 +48,8 @@ class SharedSpans {
   std::vector<Span*> spans_;
 };
 
-void Churn(TestHeap* heap, SharedSpans* spans, uint64_t seed) {
+template <typename Heap>
+void Churn(Heap* heap, SharedSpans* spans, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (int step = 0; step < kSteps; ++step) {
     const Length n(1 + random() % (random() % 8 == 0 ? 300 : 10));
@@ -84,11 +84,12 @@ void Churn(TestHeap* heap, SharedSpans* spans, uint64_t seed) {
   }
 }
 
-void RunThreads(TestHeap* heap) {
+template <typename Heap>
+void RunThreads(Heap* heap) {
   SharedSpans spans;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back(Churn, heap, &spans, static_cast<uint64_t>(i) + 1);
+    threads.emplace_back(Churn<Heap>, heap, &spans, static_cast<uint64_t>(i) + 1);
   }
   std::atomic<bool> done{false};
   // Readers of the map and of statistics take part without owning anything.
@@ -109,32 +110,56 @@ void RunThreads(TestHeap* heap) {
   EXPECT_EQ((*heap)->stats().in_transit, Length(0));
 }
 
-TEST(PageHeapThreads, Churn) {
-  TestHeap heap;
+template <typename Heap>
+class PageHeapThreads : public ::testing::Test {};
+using Heaps = ::testing::Types<TestHeap, HugeTestHeap>;
+TYPED_TEST_SUITE(PageHeapThreads, Heaps);
+
+TYPED_TEST(PageHeapThreads, Churn) {
+  TypeParam heap;
   RunThreads(&heap);
 }
 
-TEST(PageHeapThreads, ChurnWithReleaseInDelete) {
-  TestHeap heap;
+TYPED_TEST(PageHeapThreads, ChurnWithReleaseInDelete) {
+  TypeParam heap;
   heap->set_release_rate(100);
   RunThreads(&heap);
   EXPECT_GT(heap->stats().releases, 0u);
 }
 
-TEST(PageHeapThreads, ChurnWithAggressiveDecommit) {
-  TestHeap heap;
+TYPED_TEST(PageHeapThreads, ChurnWithAggressiveDecommit) {
+  TypeParam heap;
   heap->set_aggressive_decommit(true);
   RunThreads(&heap);
 }
 
-TEST(PageHeapThreads, ChurnAtTheLimit) {
-  TestHeap heap;
+TYPED_TEST(PageHeapThreads, ChurnAtTheLimit) {
+  TypeParam heap;
   heap->set_limit(Length(2000));
   RunThreads(&heap);
 }
 
-TEST(PageHeapThreads, ChurnWithoutAddressSpaceLeft) {
-  TestHeap heap(size_t{8} << 20);
+// Time passes in all threads, and the kernel is told about hugepages.
+TEST(HugePageHeapThreads, ChurnWithHugepages) {
+  HugeTestHeap heap;
+  heap->set_hugepages({.mode = HugepageMode::kAlways,
+                       .may_stall = true,
+                       .max_ptes_none = 511,
+                       .hugepage_bytes = kHugePageSize});
+  heap->set_release_half_life(100);
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> now{1};
+  std::thread keeper([&] {
+    while (!done) heap->ReleaseUnused(now += 10, Length(100));
+  });
+  RunThreads(&heap);
+  done = true;
+  keeper.join();
+  EXPECT_GT(heap->huge_stats().asked_for + heap->huge_stats().collapses, 0u);
+}
+
+TYPED_TEST(PageHeapThreads, ChurnWithoutAddressSpaceLeft) {
+  TypeParam heap(size_t{8} << 20);
   RunThreads(&heap);
   EXPECT_GT(heap->stats().growth_failures, 0u);
 }

@@ -13,6 +13,7 @@
 #include "fakes/fake_metadata.h"
 #include "fakes/fake_system_memory.h"
 #include "page_heap/classic/page_heap.h"
+#include "page_heap/huge/huge_page_heap.h"
 #include "page_heap/span_source.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -20,12 +21,13 @@
 namespace tcmalloc::testing {
 
 // Releases nothing by itself and grows by what is asked for only, unless a test says otherwise.
-struct TestHeap {
-  using Heap = ClassicPageHeap<FakeSystemMemory>;
+template <typename PageHeap>
+struct TestHeapOf {
+  using Heap = PageHeap;
   static_assert(SpanSource<Heap>);
 
-  explicit TestHeap(size_t reserved_bytes = kPageSize << 17)
-      : system(reserved_bytes, kPageSize << 8) {
+  explicit TestHeapOf(size_t reserved_bytes = kPageSize << 17)
+      : system(reserved_bytes, std::max(kPageSize << 8, kHugePageSize)) {
     heap->set_release_rate(0);
     heap->set_growth(Length(1), Length(1));
   }
@@ -47,6 +49,9 @@ struct TestHeap {
   std::unique_ptr<PageMap> map = std::make_unique<PageMap>(arena);
   std::unique_ptr<Heap> heap = std::make_unique<Heap>(system, *map, arena);
 };
+
+using TestHeap = TestHeapOf<ClassicPageHeap<FakeSystemMemory>>;
+using HugeTestHeap = TestHeapOf<HugePageHeap<FakeSystemMemory>>;
 
 inline void Fill(const Span* span, char byte) {
   std::fill(span->start(), span->start() + span->bytes(), byte);

@@ -1,0 +1,137 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Either page heap, as start-up decides.
+
+#ifndef TCMALLOC_PAGE_HEAP_ANY_PAGE_HEAP_H_
+#define TCMALLOC_PAGE_HEAP_ANY_PAGE_HEAP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "page_heap/classic/page_heap.h"
+#include "page_heap/huge/huge_page_heap.h"
+#include "page_heap/stats.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+enum class PageHeapKind : uint8_t { kClassic, kHuge };
+
+// Has the interface of both and forwards it to the chosen one; the other's memory is never touched.
+template <typename System>
+class AnyPageHeap {
+ public:
+  constexpr AnyPageHeap(System& system, PageMap& map, MetadataArena& arena)
+      : classic_(system, map, arena), huge_(system, map, arena) {}
+  AnyPageHeap(const AnyPageHeap&) = delete;
+  AnyPageHeap& operator=(const AnyPageHeap&) = delete;
+
+  // Call before everything else, while no other thread does anything.
+  void Choose(PageHeapKind kind) { kind_ = kind; }
+  PageHeapKind kind() const { return kind_; }
+
+  Span* New(Length n) { return TCMALLOC_LIKELY(IsClassic()) ? classic_.New(n) : huge_.New(n); }
+  Span* NewAligned(Length n, Length alignment) {
+    return With([&](auto& heap) { return heap.NewAligned(n, alignment); });
+  }
+  void Delete(Span* span) {
+    if (TCMALLOC_LIKELY(IsClassic())) {
+      classic_.Delete(span);
+    } else {
+      huge_.Delete(span);
+    }
+  }
+  bool TryExtend(Span* span, Length n) {
+    return With([&](auto& heap) { return heap.TryExtend(span, n); });
+  }
+  void Truncate(Span* span, Length n) {
+    With([&](auto& heap) { heap.Truncate(span, n); });
+  }
+
+  Length ReleaseAtLeast(Length n) {
+    return With([&](auto& heap) { return heap.ReleaseAtLeast(n); });
+  }
+  Length ReleaseUnused(uint64_t now, Length most) {
+    return With([&](auto& heap) { return heap.ReleaseUnused(now, most); });
+  }
+  void set_release_half_life(uint64_t ns) {
+    With([&](auto& heap) { heap.set_release_half_life(ns); });
+  }
+  void set_release_rate(double rate) {
+    With([&](auto& heap) { heap.set_release_rate(rate); });
+  }
+  double release_rate() {
+    return With([](auto& heap) { return heap.release_rate(); });
+  }
+  void set_limit(Length limit) {
+    With([&](auto& heap) { heap.set_limit(limit); });
+  }
+  Length limit() {
+    return With([](auto& heap) { return heap.limit(); });
+  }
+  Length committed() const { return IsClassic() ? classic_.committed() : huge_.committed(); }
+  uint64_t spans_served() const {
+    return IsClassic() ? classic_.spans_served() : huge_.spans_served();
+  }
+  void set_aggressive_decommit(bool on) {
+    With([&](auto& heap) { heap.set_aggressive_decommit(on); });
+  }
+  bool aggressive_decommit() {
+    return With([](auto& heap) { return heap.aggressive_decommit(); });
+  }
+  void set_growth(Length least) {
+    With([&](auto& heap) { heap.set_growth(least); });
+  }
+  void set_growth(Length least, Length most) {
+    With([&](auto& heap) { heap.set_growth(least, most); });
+  }
+
+  // Changes nothing in the classic heap, which knows no hugepages.
+  void set_hugepages(const TransparentHugepages& setting) {
+    if (!IsClassic()) huge_.set_hugepages(setting);
+  }
+  HugePageStats huge_stats() { return IsClassic() ? HugePageStats() : huge_.huge_stats(); }
+
+  PageHeapStats stats() {
+    return With([](auto& heap) { return heap.stats(); });
+  }
+  template <typename Visitor>
+  void ForEachSpan(Visitor&& visit) {
+    With([&](auto& heap) { heap.ForEachSpan(visit); });
+  }
+  void CheckInvariants() {
+    With([](auto& heap) { heap.CheckInvariants(); });
+  }
+
+  SpinLock& lock() { return IsClassic() ? classic_.lock() : huge_.lock(); }
+  // Requires lock().
+  void RecoverAfterFork() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    if (IsClassic()) {
+      classic_.RecoverAfterFork();
+    } else {
+      huge_.RecoverAfterFork();
+    }
+  }
+
+ private:
+  bool IsClassic() const { return kind_ == PageHeapKind::kClassic; }
+
+  template <typename F>
+  auto With(F f) {
+    return IsClassic() ? f(classic_) : f(huge_);
+  }
+
+  PageHeapKind kind_ = PageHeapKind::kClassic;
+  ClassicPageHeap<System> classic_;
+  HugePageHeap<System> huge_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_ANY_PAGE_HEAP_H_

@@ -1,0 +1,25 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/huge/advice.h"
+
+namespace tcmalloc {
+
+void HugePageAdvice::Configure(const TransparentHugepages& setting) {
+  setting_ = setting;
+  // Trackers are made for one size.
+  if (setting.hugepage_bytes != kHugePageSize) setting_.mode = HugepageMode::kNever;
+}
+
+HugePageAdvice::Advice HugePageAdvice::ForShared(Advice told, size_t shared, bool scarce) const {
+  Advice wanted = Advice::kNone;
+  const bool small = scarce || shared < kSmallHeap;
+  if (on() && !small) {
+    const bool by_default = setting_.mode == HugepageMode::kAlways && told == Advice::kNone;
+    wanted = by_default ? Advice::kNone : Advice::kHuge;
+  } else if (BacksWhole(told)) {
+    wanted = Advice::kSmall;
+  }
+  return wanted == told ? Advice::kNone : wanted;
+}
+
+}  // namespace tcmalloc

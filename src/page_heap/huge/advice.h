@@ -1,0 +1,61 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Which hugepages the kernel is told about, and what it is told.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_ADVICE_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_ADVICE_H_
+
+#include <cstddef>
+
+#include "page_heap/huge/huge_page.h"
+#include "page_heap/huge/huge_page_tracker.h"
+#include "system/transparent_hugepages.h"
+
+namespace tcmalloc {
+
+// Follows the machine's setting:
+//
+//   never     nothing is said or assumed.
+//   madvise   hugepages that spans share are asked for, once the heap has some: one hugepage costs
+//             a small program more memory than it has.
+//   always    the kernel backs everything by hugepages on first touch. A small heap is kept from
+//             that until it has grown.
+//
+// Long spans are left to the setting: whether they are used densely, only the program knows.
+class HugePageAdvice {
+ public:
+  using Advice = HugePageTracker::Advice;
+
+  // With fewer shared hugepages, the one in question included, the heap is small.
+  static constexpr size_t kSmallHeap = 8;
+
+  constexpr HugePageAdvice() = default;
+
+  void Configure(const TransparentHugepages& setting);
+  const TransparentHugepages& setting() const { return setting_; }
+
+  // What to tell the kernel of a hugepage that spans begin to share, of which nothing is resident;
+  // it was told `told` before. kNone: nothing. `shared` hugepages are shared already, and where
+  // memory is `scarce`, a whole one is too much.
+  Advice ForShared(Advice told, size_t shared, bool scarce) const;
+
+  // Whether the kernel backs all of a hugepage by one page when it is first touched.
+  bool BacksWhole(Advice told) const {
+    return setting_.mode == HugepageMode::kAlways ? told != Advice::kSmall
+                                                  : on() && told == Advice::kHuge;
+  }
+  // Whether it makes whole again by itself what was given back in part, so that it must be told not
+  // to.
+  bool RefillsBroken(Advice told) const { return BacksWhole(told) && setting_.max_ptes_none > 0; }
+  // Whether to ask for hugepages in place of pages that are in use.
+  bool MayCollapse() const { return on() && setting_.may_stall; }
+
+ private:
+  bool on() const { return setting_.mode != HugepageMode::kNever; }
+
+  TransparentHugepages setting_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_ADVICE_H_

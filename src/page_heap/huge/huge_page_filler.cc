@@ -1,0 +1,170 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/huge/huge_page_filler.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/bits.h"
+#include "base/check.h"
+
+namespace tcmalloc {
+
+size_t TrackerLists::BucketOf(const HugePageTracker* tracker) {
+  return std::min(static_cast<size_t>(std::bit_width(tracker->allocations())), kBuckets - 1);
+}
+
+void TrackerLists::Insert(HugePageTracker* tracker) {
+  const size_t run = tracker->longest();
+  const size_t bucket = BucketOf(tracker);
+  lists_[run][bucket].PushFront(tracker);
+  nonempty_buckets_[run] |= static_cast<uint8_t>(1u << bucket);
+  nonempty_runs_[run / kWord] |= uint64_t{1} << (run % kWord);
+}
+
+void TrackerLists::Remove(HugePageTracker* tracker) {
+  const size_t run = tracker->longest();
+  const size_t bucket = BucketOf(tracker);
+  lists_[run][bucket].Remove(tracker);
+  if (!lists_[run][bucket].empty()) return;
+  nonempty_buckets_[run] &= static_cast<uint8_t>(~(1u << bucket));
+  if (nonempty_buckets_[run] == 0) nonempty_runs_[run / kWord] &= ~(uint64_t{1} << (run % kWord));
+}
+
+size_t TrackerLists::NextRun(size_t least) const {
+  size_t word = least / kWord;
+  uint64_t bits = nonempty_runs_[word] & (~uint64_t{0} << (least % kWord));
+  while (bits == 0) {
+    if (++word == kWords) return kRuns;
+    bits = nonempty_runs_[word];
+  }
+  return word * kWord + static_cast<size_t>(std::countr_zero(bits));
+}
+
+HugePageTracker* TrackerLists::BestFit(Length n) const {
+  const size_t run = NextRun(n.pages());
+  if (run == kRuns) return nullptr;
+  return lists_[run][Log2Floor(nonempty_buckets_[run])].front();
+}
+
+HugePageTracker* TrackerLists::Emptiest() const {
+  for (size_t run = kRuns; run-- > 1;) {
+    for (const IntrusiveList<HugePageTracker>& list : lists_[run]) {
+      if (!list.empty()) return list.front();
+    }
+  }
+  return nullptr;
+}
+
+size_t TrackerLists::CheckInvariants() const {
+  size_t count = 0;
+  for (size_t run = 0; run < kRuns; ++run) {
+    for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+      const IntrusiveList<HugePageTracker>& list = lists_[run][bucket];
+      TCMALLOC_CHECK_EQ((nonempty_buckets_[run] >> bucket & 1) != 0, !list.empty());
+      count += list.size();
+      for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
+        TCMALLOC_CHECK_EQ(tracker->longest(), run);
+        TCMALLOC_CHECK_EQ(BucketOf(tracker), bucket);
+        TCMALLOC_CHECK(tracker->place == HugePageTracker::Place::kFiller);
+        tracker->CheckInvariants();
+      }
+    }
+    TCMALLOC_CHECK_EQ((nonempty_runs_[run / kWord] >> (run % kWord) & 1) != 0,
+                      nonempty_buckets_[run] != 0);
+  }
+  return count;
+}
+
+const TrackerLists& HugePageFiller::ListsOf(const HugePageTracker* tracker) const {
+  if (tracker->returned() == Length(0)) return whole_;
+  return tracker->free() > Length(0) ? broken_ : returned_;
+}
+
+void HugePageFiller::Insert(HugePageTracker* tracker) {
+  tracker->place = HugePageTracker::Place::kFiller;
+  ListsOf(tracker).Insert(tracker);
+  ++hugepages_;
+  if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
+  if (IsCollapsible(tracker)) ++collapsible_;
+}
+
+void HugePageFiller::Remove(HugePageTracker* tracker) {
+  ListsOf(tracker).Remove(tracker);
+  --hugepages_;
+  tracker->place = HugePageTracker::Place::kNone;
+  if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
+  if (IsCollapsible(tracker)) --collapsible_;
+}
+
+HugePageTracker* HugePageFiller::BestFit(Length n) const {
+  HugePageTracker* whole = whole_.BestFit(n);
+  if (whole != nullptr && whole->used() > Length(0)) return whole;
+  // An empty one is the last choice.
+  HugePageTracker* broken = broken_.BestFit(n);
+  HugePageTracker* returned = returned_.BestFit(n);
+  if (broken == nullptr || (returned != nullptr && returned->longest() < broken->longest())) {
+    broken = returned;
+  }
+  if (broken != nullptr && (whole == nullptr || broken->used() > Length(0))) return broken;
+  return whole;
+}
+
+HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {
+  HugePageTracker* tracker = BestFit(n);
+  if (tracker == nullptr || alignment == Length(1)) return tracker;
+  if (tracker->BestFit(n.pages(), alignment.pages()) < HugePageTracker::kPages) return tracker;
+  // Wherever a run of this length begins, it has room.
+  const Length roomy = n + alignment - Length(1);
+  return roomy <= kPagesPerHugePage ? BestFit(roomy) : nullptr;
+}
+
+HugePageTracker* HugePageFiller::Emptiest() const {
+  HugePageTracker* whole = whole_.Emptiest();
+  HugePageTracker* broken = broken_.Emptiest();
+  if (whole == nullptr || broken == nullptr) return whole != nullptr ? whole : broken;
+  // What is broken already loses less, but one that is wholly free loses nothing.
+  return whole->used() == Length(0) ? whole : broken;
+}
+
+HugePageTracker* HugePageFiller::Collapsible() const {
+  if (collapsible_ == 0) return nullptr;
+  HugePageTracker* found = nullptr;
+  for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
+    lists->ForEach([&](HugePageTracker* tracker) {
+      if (IsCollapsible(tracker)) found = tracker;
+    });
+  }
+  return found;
+}
+
+HugePageFiller::Stats HugePageFiller::stats() const {
+  Stats stats;
+  for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
+    lists->ForEach([&](const HugePageTracker* tracker) {
+      if (!tracker->backed) return;
+      stats.backed_used += tracker->used();
+      stats.backed_unused += kPagesPerHugePage - tracker->used();
+    });
+  }
+  return stats;
+}
+
+void HugePageFiller::CheckInvariants() const {
+  size_t collapsible = 0;
+  Length tail_slack;
+  size_t count = 0;
+  for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
+    count += lists->CheckInvariants();
+    lists->ForEach([&](const HugePageTracker* tracker) {
+      TCMALLOC_CHECK(&ListsOf(tracker) == lists);
+      if (IsCollapsible(tracker)) ++collapsible;
+      if (tracker->tail) tail_slack += kPagesPerHugePage - tracker->used();
+    });
+  }
+  TCMALLOC_CHECK_EQ(collapsible, collapsible_);
+  TCMALLOC_CHECK_EQ(tail_slack, tail_slack_);
+  TCMALLOC_CHECK_EQ(count, hugepages_);
+}
+
+}  // namespace tcmalloc

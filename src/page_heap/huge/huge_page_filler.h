@@ -1,0 +1,130 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The hugepages that several spans share: which one serves the next span.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/intrusive_list.h"
+#include "page_heap/huge/huge_page_tracker.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// Hugepages of one kind, by their longest run of unused pages, then by how many allocations they
+// hold. Not thread safe.
+class TrackerLists {
+ public:
+  constexpr TrackerLists() = default;
+  TrackerLists(const TrackerLists&) = delete;
+  TrackerLists& operator=(const TrackerLists&) = delete;
+
+  void Insert(HugePageTracker* tracker);
+  void Remove(HugePageTracker* tracker);
+
+  // Of the hugepages whose longest run has at least n pages those where it is shortest, and of
+  // these one with the most allocations, to within a factor of two. Null if there is none.
+  HugePageTracker* BestFit(Length n) const;
+  // One with the longest run, and few allocations; null if all hugepages are full.
+  HugePageTracker* Emptiest() const;
+
+  template <typename Visitor>
+  void ForEach(Visitor&& visit) const {
+    for (const auto& buckets : lists_) {
+      for (const IntrusiveList<HugePageTracker>& list : buckets) {
+        for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
+          visit(tracker);
+        }
+      }
+    }
+  }
+
+  size_t CheckInvariants() const;
+
+ private:
+  static constexpr size_t kRuns = HugePageTracker::kPages + 1;
+  static constexpr size_t kBuckets = 8;  // by the number of allocations
+  static constexpr size_t kWord = 64;
+  static constexpr size_t kWords = (kRuns + kWord - 1) / kWord;
+
+  static size_t BucketOf(const HugePageTracker* tracker);
+  // The smallest run at or above `least` with hugepages; kRuns if there is none.
+  size_t NextRun(size_t least) const;
+
+  IntrusiveList<HugePageTracker> lists_[kRuns][kBuckets];
+  uint64_t nonempty_runs_[kWords] = {};
+  uint8_t nonempty_buckets_[kRuns] = {};
+};
+
+// Why this order. A hugepage can be given back, or serve a span of its own size, only once all of
+// its spans are gone, so spans should gather in few hugepages and the others drain. The shortest
+// run that is long enough leaves long runs to requests that need them. Among equals, the hugepage
+// with the most allocations is the least likely to drain soon: it loses the least by one more.
+//
+// Hugepages of which something is not resident come second: filling them costs page faults and
+// resident memory, and filling them up makes no hugepage of them.
+class HugePageFiller {
+ public:
+  constexpr HugePageFiller() = default;
+  HugePageFiller(const HugePageFiller&) = delete;
+  HugePageFiller& operator=(const HugePageFiller&) = delete;
+
+  // A tracker may change only while it is not in here.
+  void Insert(HugePageTracker* tracker);
+  void Remove(HugePageTracker* tracker);
+
+  // A hugepage where n pages fit, aligned; null if there is none. With alignment, a hugepage may be
+  // passed over that would do.
+  HugePageTracker* Find(Length n, Length alignment) const;
+  // One that nobody uses, of which a part may be returned; null if there is none.
+  HugePageTracker* Empty() const { return BestFit(kPagesPerHugePage); }
+  // The one to release memory of: preferably empty, then whole. Null if none has free memory.
+  HugePageTracker* Emptiest() const;
+  // One that a collapse would make whole; null if there is none.
+  HugePageTracker* Collapsible() const;
+
+  // What nobody uses of hugepages that end a longer span.
+  Length tail_slack() const { return tail_slack_; }
+
+  size_t hugepages() const { return hugepages_; }
+
+  struct Stats {
+    Length backed_used;    // in hugepages that are believed to be backed by one page
+    Length backed_unused;  // what that costs
+  };
+  Stats stats() const;
+
+  void CheckInvariants() const;
+
+  // So full that making it whole costs little: at most an eighth of it becomes resident for
+  // nothing.
+  static bool IsDense(const HugePageTracker* tracker) {
+    return tracker->used().pages() >= HugePageTracker::kPages - HugePageTracker::kPages / 8;
+  }
+
+ private:
+  static bool IsCollapsible(const HugePageTracker* tracker) {
+    return !tracker->backed && !tracker->collapse_tried && IsDense(tracker);
+  }
+
+  const TrackerLists& ListsOf(const HugePageTracker* tracker) const;
+  TrackerLists& ListsOf(const HugePageTracker* tracker) {
+    return const_cast<TrackerLists&>(std::as_const(*this).ListsOf(tracker));
+  }
+  HugePageTracker* BestFit(Length n) const;
+
+  TrackerLists whole_;     // nothing is returned
+  TrackerLists broken_;    // something is returned, and something free
+  TrackerLists returned_;  // all that is not used is returned
+  Length tail_slack_;
+  size_t collapsible_ = 0;
+  size_t hugepages_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_

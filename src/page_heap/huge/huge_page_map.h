@@ -1,0 +1,54 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// From hugepages to their trackers.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_MAP_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "page_heap/huge/huge_page.h"
+#include "page_heap/huge/huge_page_tracker.h"
+#include "pages/metadata_arena.h"
+
+namespace tcmalloc {
+
+// A radix tree of two levels. Trackers are made on demand and live for ever. Not thread safe.
+class HugePageMap {
+ public:
+  constexpr explicit HugePageMap(MetadataArena& arena) : arena_(arena) {}
+  HugePageMap(const HugePageMap&) = delete;
+  HugePageMap& operator=(const HugePageMap&) = delete;
+
+  // Makes room for [first, first + n). False if no memory can be had, or if the hugepages are
+  // beyond kAddressBits.
+  [[nodiscard]] bool Ensure(HugePage first, size_t n);
+
+  // The tracker of `page`; null if it has none.
+  HugePageTracker* Get(HugePage page) const {
+    if (page.index() >> kBits != 0) return nullptr;
+    const Leaf* leaf = root_[page.index() >> kLeafBits];
+    return leaf == nullptr ? nullptr : leaf->trackers[page.index() & (kLeafEntries - 1)];
+  }
+
+  // The same, made if there was none; null if no memory can be had. Requires Ensure to have
+  // succeeded for `page`.
+  HugePageTracker* GetOrMake(HugePage page);
+
+ private:
+  static constexpr int kBits = kAddressBits - kHugePageShift;
+  static constexpr int kLeafBits = 14;
+  static constexpr size_t kLeafEntries = size_t{1} << kLeafBits;
+
+  struct Leaf {
+    HugePageTracker* trackers[kLeafEntries];
+  };
+
+  MetadataArena& arena_;
+  Leaf* root_[size_t{1} << (kBits - kLeafBits)] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_MAP_H_

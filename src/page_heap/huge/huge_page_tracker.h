@@ -1,0 +1,111 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What is known of one hugepage that several spans may share.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_TRACKER_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_TRACKER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/intrusive_list.h"
+#include "page_heap/huge/huge_page.h"
+#include "page_heap/huge/page_bits.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// A page of the hugepage is used (by a span, or on its way to the system), free (maybe resident) or
+// returned (not resident):
+//
+//     used + free + returned = kPagesPerHugePage
+//
+// Pages are counted from the beginning of the hugepage. A record is made when its hugepage is first
+// shared and is kept for ever, for it remembers what the kernel was told; while the hugepage is
+// wholly free, or wholly inside one span, its place is kNone and its bits mean nothing. Not thread
+// safe.
+class HugePageTracker : public ListNode {
+ public:
+  static constexpr size_t kPages = PageBits::kBits;
+
+  enum class Place : uint8_t { kNone, kFiller, kRegion };
+  // What the kernel was told last.
+  enum class Advice : uint8_t { kNone, kHuge, kSmall };
+  struct Run {
+    size_t first = kPages;
+    size_t length = 0;
+  };
+  struct Claimed {
+    Length returned;  // how many of the pages were
+    bool zeroed;      // whether all of them read as zero
+  };
+
+  HugePageTracker() = default;
+  HugePageTracker(const HugePageTracker&) = delete;
+  HugePageTracker& operator=(const HugePageTracker&) = delete;
+
+  // Begins anew: no page is used, and all are returned or all are free.
+  void Reset(bool returned, bool zeroed);
+  // Begins anew: one span uses all pages.
+  void ResetUsed();
+
+  // Takes pages into use, as those of a new allocation or as more of one that is here already.
+  // Requires that none of them is used.
+  Claimed Claim(size_t first, size_t n, bool new_allocation);
+  // Takes used pages back, with which an allocation ends here.
+  void Unclaim(size_t first, size_t n, bool returned, bool zeroed);
+  // One of the allocations here is two from now on.
+  void SplitAllocation() { ++allocations_; }
+  // The kernel backs the whole hugepage: no page counts as returned. Returns how many did.
+  Length AssumeResident();
+
+  // Where n aligned pages fit best: in the shortest run that has room for them. kPages if they fit
+  // nowhere.
+  size_t BestFit(size_t n, size_t alignment) const;
+  // The longest run of free pages; of length 0 if there is none.
+  Run LongestFree() const;
+  // How many pages of [first, first + n) are returned.
+  size_t Returned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
+  // From `first` on: pages of one kind, used or not, and of those not used free or returned alike.
+  Run UnusedRun(size_t first) const;
+  // At or after `page`; kPages if there is none.
+  size_t NextUnused(size_t page) const { return used_bits_.NextClear(page); }
+  size_t NextUsed(size_t page) const { return used_bits_.NextSet(page); }
+  bool IsUsed(size_t page) const { return used_bits_.Get(page); }
+  bool IsReturned(size_t page) const { return returned_bits_.Get(page); }
+  bool ReadsAsZero(size_t first, size_t n) const { return zero_bits_.Count(first, n) == n; }
+
+  // The longest run of pages that are not used.
+  size_t longest() const { return longest_; }
+  size_t allocations() const { return allocations_; }
+  Length used() const { return Length(used_); }
+  Length returned() const { return Length(returned_); }
+  Length free() const { return Length(kPages - used_ - returned_); }
+
+  void CheckInvariants() const;
+
+  HugePage hugepage;
+  Place place = Place::kNone;
+  Advice advice = Advice::kNone;
+  bool backed = false;          // the kernel is believed to back it by one page
+  bool collapse_tried = false;  // since Reset
+  bool tail = false;            // holds the end of a span that is longer than a hugepage
+
+ private:
+  void FindLongest();
+
+  PageBits used_bits_;
+  PageBits returned_bits_;  // never used
+  PageBits zero_bits_;      // never used; free or returned, and known to read as zero
+  uint32_t used_ = 0;
+  uint32_t returned_ = 0;
+  uint32_t longest_ = 0;
+  uint32_t allocations_ = 0;
+};
+
+// A thousandth of a percent for each bitmap.
+static_assert(kPageShift < 13 || sizeof(HugePageTracker) <= 160);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_TRACKER_H_

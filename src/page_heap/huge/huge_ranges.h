@@ -1,0 +1,74 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Hugepages that nobody uses: what the system gave, and the cache of what came back.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_RANGES_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_HUGE_RANGES_H_
+
+#include <cstddef>
+
+#include "page_heap/classic/span_tree.h"
+#include "page_heap/huge/huge_page.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// Maximal ranges of whole hugepages, as Spans: the kFree ones are the cache, since they may be
+// resident; the kReturned ones are address space. No two ranges of one state touch. The page map's
+// entries of a range's first and last page name it; entries beside it may be stale, but a record
+// that says it is free and touches the range does. Not thread safe.
+class HugeRanges {
+ public:
+  constexpr HugeRanges(PageMap& map, MetadataPool<Span>& pool) : map_(map), pool_(pool) {}
+  HugeRanges(const HugeRanges&) = delete;
+  HugeRanges& operator=(const HugeRanges&) = delete;
+
+  // The shortest range of `state` that has room for n pages at a multiple of `alignment`; null if
+  // there is none. With alignment beyond a hugepage, a range may be passed over that would do.
+  Span* Find(Span::State state, Length n, Length alignment) const;
+  // The longest of `state`, or null.
+  Span* Longest(Span::State state) const { return tree(state).Longest(); }
+  // The range that begins at `page`, or null.
+  Span* BeginningAt(PageId page) const;
+  // The range that holds `page`, of which there must be one. Takes time in proportion to the
+  // distance from its beginning.
+  Span* Containing(PageId page) const;
+
+  // Takes the hugepages [first, first + n) out of a range. False, with nothing changed, if that
+  // needs a record for the rest behind them and none can be had; never where `first` is the
+  // range's.
+  [[nodiscard]] bool Carve(Span* range, PageId first, Length n);
+
+  // Adds the range of a record, with first, length, state and zeroed set, and merges it with its
+  // neighbours.
+  void Put(Span* range);
+
+  Length total(Span::State state) const {
+    return state == Span::State::kFree ? free_total_ : returned_total_;
+  }
+
+  // Returns the number of ranges.
+  size_t CheckInvariants() const;
+
+ private:
+  const SpanTree& tree(Span::State state) const {
+    return state == Span::State::kFree ? free_ : returned_;
+  }
+  void Insert(Span* range);
+  void Remove(Span* range);
+  void Retire(Span* range);
+
+  PageMap& map_;
+  MetadataPool<Span>& pool_;
+  SpanTree free_;
+  SpanTree returned_;
+  Length free_total_;
+  Length returned_total_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_HUGE_RANGES_H_

@@ -1,0 +1,526 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/huge/huge_spans.h"
+
+#include <algorithm>
+
+#include "base/bits.h"
+#include "base/check.h"
+
+namespace tcmalloc {
+namespace {
+
+using Place = HugePageTracker::Place;
+using State = Span::State;
+
+constexpr Length kOnePage(1);
+
+PageId HugePageEnd(PageId page) { return HugePage::Containing(page).end_page(); }
+
+// Whether some pages that nobody uses are free, and others returned.
+bool IsMixed(const HugePageTracker* tracker) {
+  return tracker->free() > Length(0) && tracker->returned() > Length(0);
+}
+
+// Of a page in the hugepage of `tracker`.
+size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
+  return (page - tracker->hugepage.first_page()).pages();
+}
+
+}  // namespace
+
+PageId HugeSpans::FindShared(Length n, Length alignment) const {
+  const HugePageTracker* tracker = filler_.Find(n, alignment);
+  if (tracker == nullptr) return PageId(0);
+  return tracker->hugepage.first_page() + Length(tracker->BestFit(n.pages(), alignment.pages()));
+}
+
+PageId HugeSpans::FindWhole(Length n, Length alignment, Length most_returned) {
+  const Span* range = ranges_.Find(State::kFree, n, alignment);
+  if (range == nullptr && ReclaimEmpty(most_returned)) {
+    range = ranges_.Find(State::kFree, n, alignment);
+  }
+  if (range == nullptr) range = ranges_.Find(State::kReturned, n, alignment);
+  if (range == nullptr) return PageId(0);
+  return PageId(AlignUp(range->first.index(), alignment.pages()));
+}
+
+bool HugeSpans::ReclaimEmpty(Length most_returned) {
+  bool reclaimed = false;
+  HugePageTracker* tracker = filler_.Empty();
+  while (tracker != nullptr && tracker->returned() <= most_returned) {
+    most_returned -= tracker->returned();
+    Span* record = pool_.New();
+    if (record == nullptr) break;
+    const Length returned = tracker->returned();
+    returned_ -= returned;
+    free_ += returned;
+    filler_.Remove(tracker);
+    MakeRange(record, {tracker->hugepage.first_page(), kPagesPerHugePage}, State::kFree, false);
+    reclaimed = true;
+    tracker = filler_.Empty();
+  }
+  return reclaimed;
+}
+
+PageId HugeSpans::FindAnywhere(Length n, Length alignment) const {
+  PageId begin;
+  PageId end;
+  PageId found;
+  ForEach([&](const Span& span) {
+    if (found != PageId(0)) return;
+    const bool unused = span.state == State::kFree || span.state == State::kReturned;
+    if (span.first != end || !unused) begin = span.first;
+    end = unused ? span.end() : PageId(0);
+    const PageId start(AlignUp(begin.index(), alignment.pages()));
+    if (unused && start + n <= end) found = start;
+  });
+  return found;
+}
+
+Length HugeSpans::Returned(PageRange pages) const {
+  Length returned;
+  const PageId end = pages.first + pages.length;
+  for (PageId page = pages.first; page < end;) {
+    PageId piece_end = std::min(end, HugePageEnd(page));
+    if (const HugePageTracker* tracker = SharedAt(page)) {
+      returned += Length(tracker->Returned(OffsetIn(tracker, page), (piece_end - page).pages()));
+    } else {
+      const Span* range = ranges_.Containing(page);
+      piece_end = std::min(end, range->end());
+      if (range->state == State::kReturned) returned += piece_end - page;
+    }
+    page = piece_end;
+  }
+  return returned;
+}
+
+Span* HugeSpans::Take(PageRange pages) {
+  Span* span = pool_.New();
+  if (span == nullptr) return nullptr;
+  bool zeroed = true;
+  if (!Claim(pages, /*extends=*/false, &zeroed)) {
+    pool_.Delete(span);
+    return nullptr;
+  }
+  span->first = pages.first;
+  span->length = pages.length;
+  span->zeroed = zeroed;
+  span->state = State::kLarge;
+  map_.SetEnds(span);
+  return span;
+}
+
+// The hugepages at both ends may have to be shared.
+bool HugeSpans::MakeTrackers(PageRange pages) {
+  const PageId end = pages.first + pages.length;
+  for (const PageId border : {pages.first, end}) {
+    if (!IsHugeAligned(border) && trackers_.GetOrMake(HugePage::Containing(border)) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Only the first step can fail, before anything has changed: in all later ones, a range is taken
+// from its beginning.
+bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
+  if (!MakeTrackers(pages)) return false;
+  const PageId end = pages.first + pages.length;
+  for (PageId page = pages.first; page < end;) {
+    HugePageTracker* tracker = SharedAt(page);
+    if (tracker == nullptr) {
+      Span* range = ranges_.Containing(page);
+      const PageId whole_end =
+          std::min(PageId(AlignDown(end.index(), kPagesPerHugePage.pages())), range->end());
+      if (IsHugeAligned(page) && page < whole_end) {
+        const Length n = whole_end - page;
+        const State state = range->state;
+        *zeroed &= range->zeroed;
+        if (!ranges_.Carve(range, page, n)) return false;
+        (state == State::kFree ? free_ : returned_) -= n;
+        page = whole_end;
+        continue;
+      }
+      tracker = ShareFrom(range, HugePage::Containing(page).first_page(),
+                          pages.length > kPagesPerHugePage);
+      if (tracker == nullptr) return false;
+    }
+    const PageId piece_end = std::min(end, HugePageEnd(page));
+    const bool continued = extends && page == pages.first && !IsHugeAligned(page);
+    *zeroed &= ClaimIn(tracker, page, piece_end, !continued);
+    page = piece_end;
+  }
+  return true;
+}
+
+// Returns whether the pages read as zero.
+bool HugeSpans::ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation) {
+  const bool in_filler = tracker->place == Place::kFiller;
+  if (in_filler) filler_.Remove(tracker);
+  const Length n = end - first;
+  const auto claimed = tracker->Claim(OffsetIn(tracker, first), n.pages(), new_allocation);
+  returned_ -= claimed.returned;
+  free_ -= n - claimed.returned;
+  // What lies wholly inside one span is not shared, so that the hugepages inside a span which are
+  // not shared always lie side by side.
+  const bool inside = tracker->used() == kPagesPerHugePage && tracker->allocations() == 1;
+  if (in_filler && !inside) filler_.Insert(tracker);
+  return claimed.zeroed;
+}
+
+HugePageTracker* HugeSpans::Share(PageId first) {
+  if (trackers_.GetOrMake(HugePage::Containing(first)) == nullptr) return nullptr;
+  return ShareFrom(ranges_.Containing(first), first, /*tail=*/false);
+}
+
+// Requires that the hugepage has a tracker.
+HugePageTracker* HugeSpans::ShareFrom(Span* range, PageId first, bool tail) {
+  const bool returned = range->state == State::kReturned;
+  const bool zeroed = range->zeroed;
+  if (!ranges_.Carve(range, first, kPagesPerHugePage)) return nullptr;
+  HugePageTracker* tracker = trackers_.Get(HugePage::Containing(first));
+  tracker->Reset(returned, zeroed);
+  tracker->tail = tail;
+  if (returned) tracker->backed = false;
+  filler_.Insert(tracker);
+  return tracker;
+}
+
+bool HugeSpans::AddRegion(PageId first) {
+  Span* range = ranges_.Containing(first);
+  const bool returned = range->state == State::kReturned;
+  const bool zeroed = range->zeroed;
+  if (range->first != first) return false;
+  if (!regions_.Add(HugePage::Containing(first), returned, zeroed)) return false;
+  const bool carved = ranges_.Carve(range, first, HugeRegions::kLength);
+  TCMALLOC_DCHECK(carved);
+  return carved;
+}
+
+bool HugeSpans::AddFresh(PageId first, Length length, bool zeroed) {
+  if (!trackers_.Ensure(HugePage::Containing(first), length.pages() / kPagesPerHugePage.pages())) {
+    return false;
+  }
+  Span* record = pool_.New();
+  if (record == nullptr) return false;
+  if (!blocks_.Add(first, length)) {
+    pool_.Delete(record);
+    return false;
+  }
+  returned_ += length;
+  MakeRange(record, {first, length}, State::kReturned, zeroed);
+  return true;
+}
+
+Length HugeSpans::UnusedFrom(PageId page, Length most) const {
+  Length unused;
+  while (unused < most) {
+    const PageId next = page + unused;
+    if (const HugePageTracker* tracker = SharedAt(next)) {
+      const size_t offset = OffsetIn(tracker, next);
+      const size_t used = tracker->NextUsed(offset);
+      unused += Length(used - offset);
+      if (used < HugePageTracker::kPages) break;
+    } else {
+      const Span* range = ranges_.BeginningAt(next);
+      if (range == nullptr) break;
+      unused += range->length;
+    }
+  }
+  return unused;
+}
+
+bool HugeSpans::Extend(Span* span, Length n, Length most_returned) {
+  const PageRange missing{span->end(), n - span->length};
+  if (UnusedFrom(missing.first, missing.length) < missing.length) return false;
+  if (Returned(missing) > most_returned) return false;
+  bool zeroed = true;
+  if (!Claim(missing, /*extends=*/true, &zeroed)) return false;
+  span->length = n;
+  span->zeroed = false;
+  map_.SetEnds(span);
+  return true;
+}
+
+Span* HugeSpans::SplitTail(Span* span, Length n) {
+  const PageId cut = span->first + n;
+  const bool splits = !IsHugeAligned(cut);
+  if (splits && trackers_.GetOrMake(HugePage::Containing(cut)) == nullptr) return nullptr;
+  Span* tail = pool_.New();
+  if (tail == nullptr) return nullptr;
+  if (splits) SplitAllocationAt(cut);
+  tail->first = cut;
+  tail->length = span->length - n;
+  tail->state = span->state;
+  tail->zeroed = span->zeroed;
+  span->length = n;
+  map_.SetEnds(span);
+  map_.SetEnds(tail);
+  return tail;
+}
+
+void HugeSpans::SplitAllocationAt(PageId cut) {
+  HugePageTracker* tracker = trackers_.Get(HugePage::Containing(cut));
+  if (tracker->place == Place::kRegion) {
+    tracker->SplitAllocation();
+    return;
+  }
+  if (tracker->place == Place::kFiller) {
+    filler_.Remove(tracker);
+  } else {
+    tracker->ResetUsed();
+  }
+  tracker->SplitAllocation();
+  filler_.Insert(tracker);
+}
+
+void HugeSpans::Retire(Span* record) {
+  record->state = State::kUnused;
+  pool_.Delete(record);
+}
+
+void HugeSpans::MakeRange(Span* record, PageRange pages, State state, bool zeroed) {
+  record->first = pages.first;
+  record->length = pages.length;
+  record->state = state;
+  record->zeroed = zeroed && state == State::kReturned;
+  record->size_class = 0;
+  ranges_.Put(record);
+}
+
+void HugeSpans::Free(Span* span, State state, bool zeroed) {
+  const PageId first = span->first;
+  const PageId end = span->end();
+  (state == State::kFree ? free_ : returned_) += span->length;
+  PageRange whole;
+  for (PageId page = first; page < end;) {
+    const PageId piece_end = std::min(end, HugePageEnd(page));
+    if (HugePageTracker* tracker = SharedAt(page)) {
+      FreeIn(tracker, page, piece_end, state, zeroed);
+    } else {
+      if (whole.length == Length(0)) whole.first = page;
+      TCMALLOC_DCHECK(whole.first + whole.length == page);
+      whole.length += kPagesPerHugePage;
+    }
+    page = piece_end;
+  }
+  if (whole.length > Length(0)) {
+    MakeRange(span, whole, state, zeroed);
+  } else {
+    Retire(span);
+  }
+  FreeTrackers(first, end);
+}
+
+void HugeSpans::FreeIn(HugePageTracker* tracker, PageId first, PageId end, State state,
+                       bool zeroed) {
+  const bool in_filler = tracker->place == Place::kFiller;
+  const bool returned = state == State::kReturned;
+  if (in_filler) filler_.Remove(tracker);
+  if (returned && tracker->backed) {
+    tracker->backed = false;
+    ++broken_;
+  }
+  tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
+  if (in_filler) filler_.Insert(tracker);
+}
+
+// Ends the sharing of hugepages that nobody uses any longer.
+void HugeSpans::FreeTrackers(PageId first, PageId end) {
+  for (PageId page = first; page < end; page = HugePageEnd(page)) {
+    HugePageTracker* tracker = SharedAt(page);
+    if (tracker != nullptr && tracker->used() == Length(0)) Vacate(tracker);
+  }
+}
+
+void HugeSpans::Vacate(HugePageTracker* tracker) {
+  if (tracker->place == Place::kFiller) {
+    // Short spans may need it again soon, and one such is kept, lest a hugepage go back and forth
+    // for every other span; long spans get it too: see ReclaimEmpty.
+    if (IsMixed(tracker)) return;
+    filler_.Remove(tracker);
+    if (tracker->free() > Length(0) && filler_.Empty() == nullptr) {
+      filler_.Insert(tracker);
+    } else {
+      MakeWhole(tracker);
+    }
+    return;
+  }
+  HugePage first;
+  if (!regions_.Dissolve(tracker->hugepage, &first)) return;
+  for (size_t i = 0; i < HugeRegions::kHugePages; ++i) MakeWhole(trackers_.Get(first + i));
+}
+
+// Where it is mixed, or where no memory for a record can be had, it stays shared: by nobody for the
+// time being.
+void HugeSpans::MakeWhole(HugePageTracker* tracker) {
+  const bool returned = tracker->free() == Length(0);
+  Span* record = IsMixed(tracker) ? nullptr : pool_.New();
+  if (record == nullptr) {
+    filler_.Insert(tracker);
+    return;
+  }
+  MakeRange(record, {tracker->hugepage.first_page(), kPagesPerHugePage},
+            returned ? State::kReturned : State::kFree,
+            tracker->ReadsAsZero(0, HugePageTracker::kPages));
+}
+
+void HugeSpans::AssumeBacked(HugePageTracker* tracker) {
+  const bool in_filler = tracker->place == Place::kFiller;
+  if (in_filler) filler_.Remove(tracker);
+  const Length were_returned = tracker->AssumeResident();
+  returned_ -= were_returned;
+  free_ += were_returned;
+  tracker->backed = true;
+  if (in_filler) filler_.Insert(tracker);
+}
+
+HugePageTracker* HugeSpans::ProposeCollapse() {
+  HugePageTracker* tracker = filler_.Collapsible();
+  if (tracker == nullptr) return nullptr;
+  filler_.Remove(tracker);
+  tracker->collapse_tried = true;
+  filler_.Insert(tracker);
+  return tracker;
+}
+
+PageRange HugeSpans::NextRelease(Length most, bool may_break) const {
+  if (const Span* range = ranges_.Longest(State::kFree)) {
+    // The end goes first, for requests are served from the beginning.
+    const Length n = std::min(range->length, RoundDownToHugePages(most));
+    return {range->end() - n, n};
+  }
+  const HugePageTracker* tracker = filler_.Emptiest();
+  if (tracker == nullptr || tracker->used() > Length(0)) {
+    const HugePageTracker* in_region = regions_.WithFreeMemory(!may_break);
+    if (in_region != nullptr && (tracker == nullptr || in_region->used() == Length(0))) {
+      tracker = in_region;
+    }
+  }
+  if (tracker == nullptr || (tracker->used() > Length(0) && !may_break)) return {};
+  const HugePageTracker::Run run = tracker->LongestFree();
+  const size_t n = std::min(run.length, most.pages());
+  return {tracker->hugepage.first_page() + Length(run.first + run.length - n), Length(n)};
+}
+
+Span* HugeSpans::BeginRelease(PageRange pages) {
+  Span* span = Take(pages);
+  if (span != nullptr) BeginRelease(span);
+  return span;
+}
+
+void HugeSpans::BeginRelease(Span* span) {
+  span->state = State::kInTransit;
+  releasing_.PushFront(span);
+  in_transit_ += span->length;
+  ++releases_begun_;
+}
+
+void HugeSpans::EndRelease(Span* span, bool released, bool zeroed) {
+  releasing_.Remove(span);
+  in_transit_ -= span->length;
+  ++releases_ended_;
+  Free(span, released ? State::kReturned : State::kFree, zeroed);
+}
+
+void HugeSpans::AbandonReleases() {
+  while (Span* span = releasing_.front()) EndRelease(span, false, false);
+}
+
+PageHeapStats HugeSpans::stats() const {
+  PageHeapStats stats;
+  stats.system = blocks_.total();
+  stats.free = free_;
+  stats.returned = returned_;
+  stats.in_transit = in_transit_;
+  stats.spans = pool_.live();
+  return stats;
+}
+
+const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
+  const HugePageTracker* tracker = SharedAt(page);
+  if (tracker == nullptr) return map_.Get(page);
+  const size_t offset = OffsetIn(tracker, page);
+  if (tracker->IsUsed(offset)) return map_.Get(page);
+  const HugePageTracker::Run run = tracker->UnusedRun(offset);
+  buffer->first = page;
+  buffer->length = Length(run.length);
+  buffer->state = tracker->IsReturned(offset) ? State::kReturned : State::kFree;
+  buffer->zeroed = tracker->IsReturned(offset) && tracker->ReadsAsZero(offset, run.length);
+  return buffer;
+}
+
+namespace {
+
+// What a walk over all spans finds.
+struct Census {
+  Length total;
+  Length free;
+  Length returned;
+  Length in_transit;
+  size_t records = 0;
+  size_t ranges = 0;
+  size_t parts = 0;  // of spans, in shared hugepages
+
+  void Count(const Span& span) {
+    total += span.length;
+    TCMALLOC_CHECK(span.length > Length(0));
+    TCMALLOC_CHECK(span.state != State::kUnused);
+    if (span.state == State::kFree) free += span.length;
+    if (span.state == State::kReturned) returned += span.length;
+    if (span.state == State::kInTransit) in_transit += span.length;
+  }
+};
+
+}  // namespace
+
+void HugeSpans::CheckInvariants() const {
+  Census census;
+  size_t allocations = 0;
+  size_t shared = 0;
+  ForEach([&](const Span& span) {
+    census.Count(span);
+    const bool unused = span.state == State::kFree || span.state == State::kReturned;
+    const bool is_range = unused && SharedAt(span.first) == nullptr;
+    if (is_range) {
+      ++census.ranges;
+      TCMALLOC_CHECK(IsHugeAligned(span.first) && IsHugeAligned(span.end()));
+      const Span* right = ranges_.BeginningAt(span.end());
+      TCMALLOC_CHECK(right == nullptr || right->state != span.state);
+    }
+    if (is_range || !unused) {
+      ++census.records;
+      TCMALLOC_CHECK(map_.Get(span.first) == &span);
+      TCMALLOC_CHECK(map_.Get(span.end() - kOnePage) == &span);
+    }
+    for (PageId page = span.first; page < span.end(); page = HugePageEnd(page)) {
+      const HugePageTracker* tracker = SharedAt(page);
+      TCMALLOC_CHECK(tracker == nullptr || !is_range);
+      TCMALLOC_CHECK(tracker != nullptr || page == HugePage::Containing(page).first_page());
+      TCMALLOC_CHECK(tracker != nullptr || HugePageEnd(page) <= span.end());
+      if (tracker == nullptr) continue;
+      const PageId piece_end = std::min(span.end(), HugePageEnd(page));
+      const size_t next = unused ? tracker->NextUsed(OffsetIn(tracker, page))
+                                 : tracker->NextUnused(OffsetIn(tracker, page));
+      TCMALLOC_CHECK_LE(OffsetIn(tracker, piece_end), next);
+      if (!unused) ++census.parts;
+      if (piece_end == HugePageEnd(page)) {
+        allocations += tracker->allocations();
+        ++shared;
+        if (tracker->place == Place::kRegion) tracker->CheckInvariants();
+      }
+    }
+  });
+  TCMALLOC_CHECK_EQ(census.total, blocks_.total());
+  TCMALLOC_CHECK_EQ(census.free, free_);
+  TCMALLOC_CHECK_EQ(census.returned, returned_);
+  TCMALLOC_CHECK_EQ(census.in_transit, in_transit_);
+  TCMALLOC_CHECK_EQ(census.records, pool_.live());
+  TCMALLOC_CHECK_EQ(census.ranges, ranges_.CheckInvariants());
+  TCMALLOC_CHECK_EQ(census.parts, allocations);
+  TCMALLOC_CHECK_EQ(shared, filler_.hugepages() + regions_.count() * HugeRegions::kHugePages);
+  filler_.CheckInvariants();
+}
+
+}  // namespace tcmalloc

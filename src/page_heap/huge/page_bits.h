@@ -1,0 +1,112 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// One bit for each page of a hugepage.
+
+#ifndef TCMALLOC_PAGE_HEAP_HUGE_PAGE_BITS_H_
+#define TCMALLOC_PAGE_HEAP_HUGE_PAGE_BITS_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "page_heap/huge/huge_page.h"
+
+namespace tcmalloc {
+
+// Ranges must lie inside [0, kBits). Bits past kBits in the last word stay clear.
+class PageBits {
+ public:
+  static constexpr size_t kBits = kPagesPerHugePage.pages();
+
+  constexpr PageBits() = default;
+
+  bool Get(size_t bit) const { return (words_[bit / kWord] >> (bit % kWord) & 1) != 0; }
+
+  void Set(size_t first, size_t n) {
+    ForEachWord(first, n, [this](size_t word, uint64_t mask) { words_[word] |= mask; });
+  }
+  void Clear(size_t first, size_t n) {
+    ForEachWord(first, n, [this](size_t word, uint64_t mask) { words_[word] &= ~mask; });
+  }
+
+  // How many of the range's bits are set.
+  size_t Count(size_t first, size_t n) const {
+    size_t count = 0;
+    ForEachWord(first, n, [&](size_t word, uint64_t mask) {
+      count += static_cast<size_t>(std::popcount(words_[word] & mask));
+    });
+    return count;
+  }
+
+  // The first bit at or after `from` that is set (clear); kBits if there is none.
+  size_t NextSet(size_t from) const { return Next(from, 0); }
+  size_t NextClear(size_t from) const { return Next(from, ~uint64_t{0}); }
+
+  // One more than the last bit before `bit` that is set; 0 if there is none.
+  size_t EndOfSetBefore(size_t bit) const {
+    for (size_t word = (bit + kWord - 1) / kWord; word-- > 0;) {
+      const size_t begin = word * kWord;
+      const uint64_t below =
+          bit - begin < kWord ? (uint64_t{1} << (bit - begin)) - 1 : ~uint64_t{0};
+      const uint64_t bits = words_[word] & below;
+      if (bits != 0) return begin + static_cast<size_t>(std::bit_width(bits));
+    }
+    return 0;
+  }
+
+  // Calls f(first, length) for every maximal run of clear bits, in order. Takes time in proportion
+  // to the number of runs.
+  template <typename F>
+  void ForEachClearRun(F f) const {
+    size_t begin = kBits;
+    uint64_t before = 1;  // the last bit of the word before, as if set bits lay on both sides
+    for (size_t word = 0; word < kWords; ++word) {
+      const uint64_t bits = words_[word];
+      for (uint64_t borders = bits ^ (bits << 1 | before); borders != 0; borders &= borders - 1) {
+        const size_t bit = word * kWord + static_cast<size_t>(std::countr_zero(borders));
+        if (bit >= kBits) break;
+        if (begin == kBits) {
+          begin = bit;
+        } else {
+          f(begin, bit - begin);
+          begin = kBits;
+        }
+      }
+      before = bits >> (kWord - 1);
+    }
+    if (begin != kBits) f(begin, kBits - begin);
+  }
+
+ private:
+  static constexpr size_t kWord = 64;
+  static constexpr size_t kWords = (kBits + kWord - 1) / kWord;
+
+  // Calls f(word, mask) for each word that the range touches.
+  template <typename F>
+  static void ForEachWord(size_t first, size_t n, F f) {
+    for (const size_t end = first + n; first < end;) {
+      const size_t bit = first % kWord;
+      const size_t count = std::min(kWord - bit, end - first);
+      f(first / kWord, (~uint64_t{0} >> (kWord - count)) << bit);
+      first += count;
+    }
+  }
+
+  size_t Next(size_t from, uint64_t flip) const {
+    if (from >= kBits) return kBits;
+    size_t word = from / kWord;
+    uint64_t bits = (words_[word] ^ flip) & (~uint64_t{0} << (from % kWord));
+    while (bits == 0) {
+      if (++word == kWords) return kBits;
+      bits = words_[word] ^ flip;
+    }
+    return std::min(word * kWord + static_cast<size_t>(std::countr_zero(bits)), kBits);
+  }
+
+  uint64_t words_[kWords] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_HUGE_PAGE_BITS_H_

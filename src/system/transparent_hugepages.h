@@ -1,0 +1,41 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the machine's owner has decided about hugepages.
+
+#ifndef TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
+#define TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tcmalloc {
+
+enum class HugepageMode : uint8_t {
+  kNever,
+  kMadvise,  // where a program asks for them
+  kAlways,
+};
+
+// /sys/kernel/mm/transparent_hugepage, as far as it concerns a process.
+struct TransparentHugepages {
+  HugepageMode mode = HugepageMode::kNever;
+  // Whether a program that asks for hugepages may wait for memory to be moved.
+  bool may_stall = false;
+  // Up to so many pages that are not resident, the kernel's daemon adds to make a hugepage.
+  uint64_t max_ptes_none = 0;
+  size_t hugepage_bytes = 0;
+};
+
+// kNever where the kernel does not tell, or where hugepages are off for this process. May change
+// errno.
+TransparentHugepages ReadTransparentHugepages();
+
+// The chosen word of a line like "always [madvise] never"; empty if there is none.
+std::string_view ChosenWord(std::string_view line);
+
+const char* HugepageModeName(HugepageMode mode);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_

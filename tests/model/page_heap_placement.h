@@ -1,0 +1,108 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Where each page heap has promised to put spans.
+
+#ifndef TCMALLOC_TESTS_MODEL_PAGE_HEAP_PLACEMENT_H_
+#define TCMALLOC_TESTS_MODEL_PAGE_HEAP_PLACEMENT_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "unit/page_heap/test_heap.h"
+
+namespace tcmalloc::testing {
+
+// Check judges where `span`, new and without alignment, is; `before` are the spans before it came.
+template <typename Heap>
+struct Placement;
+
+// Best fit, free spans first.
+template <>
+struct Placement<TestHeap> {
+  using State = Span::State;
+
+  static Length ShortestFit(const std::vector<Span>& spans, State state, Length n) {
+    Length best = Length::Max();
+    for (const Span& span : spans) {
+      if (span.state == state && span.length >= n) best = std::min(best, span.length);
+    }
+    return best;
+  }
+
+  static void Check(TestHeap&, const std::vector<Span>& before, const Span* span, bool limited) {
+    for (State state : {State::kFree, State::kReturned}) {
+      const Length best = ShortestFit(before, state, span->length);
+      if (best == Length::Max()) continue;
+      // At the limit, memory is released before returned spans are looked at.
+      if (state == State::kReturned && limited) continue;
+      const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
+        return other.first == span->first;
+      });
+      ASSERT_NE(origin, before.end());
+      ASSERT_EQ(origin->state, state);
+      ASSERT_EQ(origin->length, best);
+      return;
+    }
+  }
+};
+
+// A short span breaks no run of a hugepage that is longer than the longest of another hugepage in
+// use that could have served it; and of no hugepage from which pages were returned while one that
+// is whole could.
+template <>
+struct Placement<HugeTestHeap> {
+  struct Contents {
+    Length used;
+    Length returned;
+    Length longest;
+    Length run;
+
+    bool broken() const { return returned > Length(0); }
+  };
+  using HugePages = std::map<HugePage, Contents>;
+
+  static HugePages ContentsOf(const std::vector<Span>& spans) {
+    HugePages pages;
+    for (const Span& span : spans) {
+      for (PageId page = span.first; page < span.end();) {
+        const HugePage huge = HugePage::Containing(page);
+        const PageId end = std::min(span.end(), huge.end_page());
+        Contents& contents = pages[huge];
+        contents.run = span.in_use() ? Length(0) : contents.run + (end - page);
+        contents.longest = std::max(contents.longest, contents.run);
+        if (span.in_use()) contents.used += end - page;
+        if (span.state == Span::State::kReturned) contents.returned += end - page;
+        page = end;
+      }
+    }
+    return pages;
+  }
+
+  static void Check(HugeTestHeap& heap, const std::vector<Span>& before, const Span* span,
+                    bool limited) {
+    const Length n = span->length;
+    // At the limit, what is returned may not be used. Regions are for other spans.
+    if (n >= kPagesPerHugePage || limited || heap->huge_stats().regions > 0) return;
+    HugePages pages = ContentsOf(before);
+    const HugePage chosen = HugePage::Containing(span->first);
+    const bool crosses = chosen.end_page() < span->end();
+    const Contents own = pages[chosen];
+    for (const auto& [page, other] : pages) {
+      if (other.used == Length(0) || other.longest < n) continue;
+      ASSERT_FALSE(crosses) << "a hugepage could have served it";
+      ASSERT_GT(own.used, Length(0)) << "a hugepage in use could have served it";
+      ASSERT_LE(own.broken(), other.broken());
+      if (own.broken() == other.broken()) {
+        ASSERT_LE(own.longest, other.longest);
+      }
+    }
+  }
+};
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_MODEL_PAGE_HEAP_PLACEMENT_H_

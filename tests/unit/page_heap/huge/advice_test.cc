@@ -1,0 +1,89 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/huge/advice.h"
+
+#include <gtest/gtest.h>
+
+namespace tcmalloc {
+namespace {
+
+using Advice = HugePageTracker::Advice;
+
+constexpr size_t kSmall = HugePageAdvice::kSmallHeap - 1;
+constexpr size_t kLarge = HugePageAdvice::kSmallHeap;
+
+HugePageAdvice In(HugepageMode mode) {
+  HugePageAdvice advice;
+  advice.Configure(
+      {.mode = mode, .may_stall = true, .max_ptes_none = 511, .hugepage_bytes = kHugePageSize});
+  return advice;
+}
+
+TEST(HugePageAdviceTest, NeverSaysNothing) {
+  const HugePageAdvice advice = In(HugepageMode::kNever);
+  for (Advice told : {Advice::kNone, Advice::kHuge, Advice::kSmall}) {
+    for (size_t shared : {kSmall, kLarge}) {
+      EXPECT_EQ(advice.ForShared(told, shared, false), Advice::kNone);
+    }
+    EXPECT_FALSE(advice.BacksWhole(told));
+    EXPECT_FALSE(advice.RefillsBroken(told));
+  }
+  EXPECT_FALSE(advice.MayCollapse());
+}
+
+TEST(HugePageAdviceTest, MadviseAsksOnceTheHeapIsLarge) {
+  const HugePageAdvice advice = In(HugepageMode::kMadvise);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kSmall, false), Advice::kNone);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kLarge, false), Advice::kHuge);
+  EXPECT_EQ(advice.ForShared(Advice::kSmall, kLarge, false), Advice::kHuge);
+  EXPECT_EQ(advice.ForShared(Advice::kHuge, kLarge, false), Advice::kNone);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kLarge, true), Advice::kNone);
+  EXPECT_EQ(advice.ForShared(Advice::kHuge, kLarge, true), Advice::kSmall);
+  EXPECT_FALSE(advice.BacksWhole(Advice::kNone));
+  EXPECT_TRUE(advice.BacksWhole(Advice::kHuge));
+}
+
+TEST(HugePageAdviceTest, AlwaysKeepsASmallHeapSmall) {
+  const HugePageAdvice advice = In(HugepageMode::kAlways);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kSmall, false), Advice::kSmall);
+  EXPECT_EQ(advice.ForShared(Advice::kSmall, kSmall, false), Advice::kNone);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kLarge, false), Advice::kNone);
+  EXPECT_EQ(advice.ForShared(Advice::kSmall, kLarge, false), Advice::kHuge);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, kLarge, true), Advice::kSmall);
+  EXPECT_TRUE(advice.BacksWhole(Advice::kNone));
+  EXPECT_FALSE(advice.BacksWhole(Advice::kSmall));
+}
+
+TEST(HugePageAdviceTest, TheDaemonRefillsOnlyWhereItMay) {
+  HugePageAdvice advice = In(HugepageMode::kAlways);
+  EXPECT_TRUE(advice.RefillsBroken(Advice::kNone));
+  EXPECT_FALSE(advice.RefillsBroken(Advice::kSmall));
+  advice.Configure({.mode = HugepageMode::kAlways,
+                    .may_stall = true,
+                    .max_ptes_none = 0,
+                    .hugepage_bytes = kHugePageSize});
+  EXPECT_FALSE(advice.RefillsBroken(Advice::kNone));
+}
+
+TEST(HugePageAdviceTest, NoCollapseWhereNobodyShallWait) {
+  EXPECT_TRUE(In(HugepageMode::kMadvise).MayCollapse());
+  HugePageAdvice advice;
+  advice.Configure({.mode = HugepageMode::kAlways,
+                    .may_stall = false,
+                    .max_ptes_none = 511,
+                    .hugepage_bytes = kHugePageSize});
+  EXPECT_FALSE(advice.MayCollapse());
+}
+
+TEST(HugePageAdviceTest, HugepagesOfAnotherSizeAreNone) {
+  HugePageAdvice advice;
+  advice.Configure({.mode = HugepageMode::kAlways,
+                    .may_stall = true,
+                    .max_ptes_none = 511,
+                    .hugepage_bytes = size_t{512} << 20});
+  EXPECT_EQ(advice.setting().mode, HugepageMode::kNever);
+  EXPECT_FALSE(advice.BacksWhole(Advice::kNone));
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,94 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "page_heap/any_page_heap.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "unit/page_heap/test_heap.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Any = AnyPageHeap<FakeSystemMemory>;
+static_assert(SpanSource<Any>);
+
+class AnyPageHeapTest : public ::testing::TestWithParam<PageHeapKind> {
+ protected:
+  AnyPageHeapTest() {
+    heap_->Choose(GetParam());
+    heap_->set_growth(Length(1), Length(1));
+  }
+  bool huge() const { return GetParam() == PageHeapKind::kHuge; }
+
+  FakeMetadata metadata_;
+  FakeSystemMemory system_{kPageSize << 17};
+  MetadataArena arena_{FakeMetadata::Source};
+  std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>(arena_);
+  std::unique_ptr<Any> heap_ = std::make_unique<Any>(system_, *map_, arena_);
+};
+
+TEST_P(AnyPageHeapTest, TheChosenHeapServes) {
+  EXPECT_EQ(heap_->kind(), GetParam());
+  Span* span = heap_->New(Length(3));
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(heap_->stats().system, huge() ? kPagesPerHugePage : Length(3));
+  EXPECT_EQ(heap_->huge_stats().shared, huge() ? 1u : 0u);
+  heap_->Delete(span);
+  EXPECT_EQ(heap_->stats().in_use(), Length(0));
+}
+
+TEST_P(AnyPageHeapTest, EverythingIsForwarded) {
+  Span* span = heap_->NewAligned(Length(6), Length(4));
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(span->first.index() % 4, 0u);
+  heap_->Truncate(span, Length(2));
+  EXPECT_EQ(heap_->stats().free, Length(4));
+  EXPECT_TRUE(heap_->TryExtend(span, Length(3)));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(3)), Length(3));
+  size_t in_use = 0;
+  heap_->ForEachSpan([&](const Span& visited) { in_use += visited.in_use() ? 1 : 0; });
+  EXPECT_EQ(in_use, 1u);
+  heap_->set_limit(Length(100));
+  EXPECT_EQ(heap_->limit(), Length(100));
+  EXPECT_EQ(heap_->New(Length(98)), nullptr);
+  heap_->set_release_rate(2);
+  EXPECT_EQ(heap_->release_rate(), 2);
+  heap_->set_aggressive_decommit(true);
+  EXPECT_TRUE(heap_->aggressive_decommit());
+  heap_->CheckInvariants();
+  heap_->Delete(span);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+}
+
+TEST_P(AnyPageHeapTest, OneLockIsTheHeapsLock) {
+  heap_->lock().Lock();
+  heap_->RecoverAfterFork();
+  heap_->lock().Unlock();
+  EXPECT_NE(heap_->New(Length(1)), nullptr);
+}
+
+// The other heap's pages are never written to, so that they need no memory.
+TEST_P(AnyPageHeapTest, TheOtherHeapStaysAsItWas) {
+  std::vector<unsigned char> before(sizeof(Any));
+  std::memcpy(before.data(), static_cast<const void*>(heap_.get()), sizeof(Any));
+  for (uintptr_t n : {1u, 20u, 300u, 700u}) heap_->Delete(heap_->New(Length(n)));
+  heap_->ReleaseAtLeast(Length::Max());
+  const auto* after = reinterpret_cast<const unsigned char*>(heap_.get());
+  // The classic heap comes first.
+  const size_t begin = huge() ? 8 : sizeof(Any) - sizeof(HugePageHeap<FakeSystemMemory>);
+  const size_t end = huge() ? sizeof(ClassicPageHeap<FakeSystemMemory>) : sizeof(Any);
+  EXPECT_EQ(std::memcmp(before.data() + begin, after + begin, end - begin), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyPageHeapTest,
+                         ::testing::Values(PageHeapKind::kClassic, PageHeapKind::kHuge),
+                         [](const ::testing::TestParamInfo<PageHeapKind>& kind) {
+                           return kind.param == PageHeapKind::kHuge ? "Huge" : "Classic";
+                         });
+
+}  // namespace
+}  // namespace tcmalloc::testing

@@ -1,0 +1,208 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel is told about hugepages, and what the heap then believes.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "page_heap/huge/huge_page_heap.h"
+#include "unit/page_heap/test_heap.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
+constexpr size_t kSmallHeap = HugePageAdvice::kSmallHeap;
+constexpr uint64_t kHalfLife = 8000;
+
+class HugePageHeapAdviceTest : public ::testing::Test {
+ protected:
+  ~HugePageHeapAdviceTest() override { heap_->CheckInvariants(); }
+
+  void Set(HugepageMode mode, uint64_t max_ptes_none = 511, bool may_stall = true) {
+    heap_->set_hugepages({.mode = mode,
+                          .may_stall = may_stall,
+                          .max_ptes_none = max_ptes_none,
+                          .hugepage_bytes = kHugePageSize});
+  }
+
+  Span* New(uintptr_t pages) {
+    Span* span = heap_->New(Length(pages));
+    EXPECT_NE(span, nullptr);
+    return span;
+  }
+  // Fills shared hugepages by two spans each, and returns the spans.
+  std::vector<Span*> Fill(size_t hugepages) {
+    std::vector<Span*> spans;
+    for (size_t i = 0; i < 2 * hugepages; ++i) spans.push_back(New(kHuge / 2));
+    return spans;
+  }
+
+  size_t Count(HugeAdvice advice) const {
+    const auto advised = heap_.system.advised();
+    return static_cast<size_t>(std::count_if(advised.begin(), advised.end(), [&](const auto& a) {
+      EXPECT_EQ(a.block.bytes, kHugePageSize);
+      return a.advice == advice;
+    }));
+  }
+
+  HugeTestHeap heap_;
+};
+
+TEST_F(HugePageHeapAdviceTest, NeverTellsNothing) {
+  Set(HugepageMode::kNever);
+  Fill(20);
+  heap_->ReleaseUnused(1, Length(0));
+  EXPECT_TRUE(heap_.system.advised().empty());
+}
+
+TEST_F(HugePageHeapAdviceTest, ALargeHeapAsksForHugepages) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap - 1);
+  EXPECT_TRUE(heap_.system.advised().empty());
+  Fill(5);
+  EXPECT_EQ(Count(HugeAdvice::kHugepage), 5u);
+  EXPECT_EQ(heap_->huge_stats().asked_for, 5u);
+  EXPECT_EQ(heap_->huge_stats().backed_used, Length(5 * kHuge));
+}
+
+TEST_F(HugePageHeapAdviceTest, WhatIsBackedWholeIsResident) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap);
+  New(1);
+  EXPECT_EQ(heap_->stats().free, Length(kHuge - 1));
+  EXPECT_EQ(heap_->huge_stats().backed_unused, Length(kHuge - 1));
+  EXPECT_TRUE(New(1)->zeroed);
+}
+
+TEST_F(HugePageHeapAdviceTest, ARefusalIsBelieved) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap);
+  heap_.system.fail_advise = [](HugeAdvice) {
+    errno = ENOMEM;
+    return true;
+  };
+  errno = EDOM;
+  New(1);
+  EXPECT_EQ(errno, EDOM);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  EXPECT_EQ(heap_->huge_stats().advice_failures, 1u);
+}
+
+TEST_F(HugePageHeapAdviceTest, AlwaysOnKeepsASmallHeapSmall) {
+  Set(HugepageMode::kAlways);
+  New(1);
+  EXPECT_EQ(Count(HugeAdvice::kNoHugepage), 1u);
+  EXPECT_EQ(heap_->stats().committed(), Length(1));
+  EXPECT_EQ(heap_->huge_stats().small_paged, 1u);
+  New(kHuge - 1);
+  Fill(kSmallHeap + 3);
+  EXPECT_EQ(heap_.system.advised().size(), kSmallHeap - 1) << "later ones are left to the setting";
+}
+
+TEST_F(HugePageHeapAdviceTest, LongSpansAreLeftToTheSetting) {
+  for (HugepageMode mode : {HugepageMode::kMadvise, HugepageMode::kAlways}) {
+    Set(mode);
+    for (uintptr_t n : {kHuge, 10 * kHuge, 10 * kHuge - 1}) New(n);
+  }
+  EXPECT_TRUE(heap_.system.advised().empty());
+}
+
+TEST_F(HugePageHeapAdviceTest, AnAlmostEmptyTailIsNotBackedWhole) {
+  Set(HugepageMode::kAlways);
+  New(kHuge + 1);
+  ASSERT_EQ(Count(HugeAdvice::kNoHugepage), 1u);
+  EXPECT_EQ(heap_.system.advised()[0].block.start, heap_.system.begin() + kHugePageSize);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+}
+
+TEST_F(HugePageHeapAdviceTest, AggressiveDecommitWantsNoHugepages) {
+  heap_->set_aggressive_decommit(true);
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap + 3);
+  EXPECT_TRUE(heap_.system.advised().empty());
+}
+
+TEST_F(HugePageHeapAdviceTest, NoHugepageBeyondTheLimit) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap - 1);
+  heap_->set_limit(heap_->stats().committed() + Length(kHuge - 1));
+  New(1);
+  EXPECT_TRUE(heap_.system.advised().empty());
+  EXPECT_LE(heap_->stats().committed(), heap_->limit());
+}
+
+TEST_F(HugePageHeapAdviceTest, TheDaemonMayNotRefillWhatIsBroken) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap);
+  Span* span = New(1);
+  heap_->ReleaseAtLeast(Length::Max());
+  EXPECT_EQ(Count(HugeAdvice::kNoHugepage), 1u);
+  EXPECT_EQ(heap_->huge_stats().broken, 1u);
+  EXPECT_EQ(heap_->huge_stats().backed_unused, Length(0));
+  heap_->Delete(span);
+}
+
+TEST_F(HugePageHeapAdviceTest, ADaemonThatDoesNotRefillIsLeftAlone) {
+  Set(HugepageMode::kMadvise, /*max_ptes_none=*/0);
+  Fill(kSmallHeap);
+  New(1);
+  heap_->ReleaseAtLeast(Length::Max());
+  EXPECT_EQ(Count(HugeAdvice::kNoHugepage), 0u);
+}
+
+TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnce) {
+  Set(HugepageMode::kMadvise);
+  Fill(3);
+  New(1);
+  heap_->ReleaseUnused(1, Length(0));
+  heap_->ReleaseUnused(2, Length(0));
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), 3u);
+  EXPECT_EQ(heap_->huge_stats().collapses, 3u);
+  EXPECT_EQ(heap_->huge_stats().backed_used, Length(3 * kHuge));
+}
+
+TEST_F(HugePageHeapAdviceTest, ACollapseMakesTheRestResident) {
+  Set(HugepageMode::kAlways);
+  New(kHuge - 1);
+  heap_->ReleaseUnused(1, Length(0));
+  EXPECT_EQ(heap_->stats().free, Length(1));
+  EXPECT_EQ(heap_->huge_stats().small_paged, 0u);
+}
+
+TEST_F(HugePageHeapAdviceTest, AFailedCollapseIsNotTriedAgain) {
+  Set(HugepageMode::kMadvise);
+  Fill(2);
+  heap_.system.fail_advise = [](HugeAdvice advice) { return advice == HugeAdvice::kCollapse; };
+  errno = EDOM;
+  heap_->ReleaseUnused(1, Length(0));
+  heap_->ReleaseUnused(2, Length(0));
+  EXPECT_EQ(errno, EDOM);
+  EXPECT_EQ(heap_->huge_stats().collapse_failures, 2u);
+  EXPECT_EQ(heap_->huge_stats().backed_used, Length(0));
+}
+
+TEST_F(HugePageHeapAdviceTest, NoCollapseWhereNobodyShallWait) {
+  Set(HugepageMode::kMadvise, 511, /*may_stall=*/false);
+  Fill(3);
+  heap_->ReleaseUnused(1, Length(0));
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
+}
+
+TEST_F(HugePageHeapAdviceTest, AHugepageMayEmptyDuringACollapse) {
+  Set(HugepageMode::kMadvise);
+  std::vector<Span*> spans = Fill(1);
+  heap_.system.on_advise = [&](HugeAdvice) {
+    for (Span* span : spans) heap_->Delete(span);
+    spans.clear();
+    heap_->CheckInvariants();
+  };
+  heap_->ReleaseUnused(1, Length(0));
+  EXPECT_EQ(heap_->stats().in_use(), Length(0));
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
