@@ -59,9 +59,11 @@ size_t AllocatedSizeFor(size_t size, size_t alignment) {
 }
 
 // Beside malloc, so that they are part of every static program that uses it. fork may be called
-// before anything was allocated.
+// called before anything was allocated. A process that does not ask for a background thread is left
+// alone until it allocates.
 __attribute__((constructor)) void OnLoad() {
   RegisterForkHandlers();
+  if (getenv("TCMALLOC_BACKGROUND") == nullptr) return;
   heap.EnsureInitialized();
   if (heap.options().background) heap.background().Start();
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "base/attributes.h"
 #include "base/spin_lock.h"
@@ -23,20 +24,26 @@ namespace tcmalloc {
 
 enum class PageHeapKind : uint8_t { kClassic, kHuge };
 
-// Has the interface of both and forwards it to the chosen one; the other's memory is never touched.
+// Has the interface of both and forwards it to the chosen one. The huge heap, whose lists are long,
+// is made only if it is chosen.
 template <typename System>
 class AnyPageHeap {
  public:
   constexpr AnyPageHeap(System& system, PageMap& map, MetadataArena& arena)
-      : classic_(system, map, arena), huge_(system, map, arena) {}
+      : system_(system), map_(map), arena_(arena), classic_(system, map, arena) {}
   AnyPageHeap(const AnyPageHeap&) = delete;
   AnyPageHeap& operator=(const AnyPageHeap&) = delete;
 
-  // Call before everything else, while no other thread does anything.
-  void Choose(PageHeapKind kind) { kind_ = kind; }
-  PageHeapKind kind() const { return kind_; }
+  // Call before everything else, while no other thread does anything. Where there is no memory for
+  // the huge heap, it stays the classic one.
+  void Choose(PageHeapKind kind) {
+    if (kind == PageHeapKind::kClassic || huge_ != nullptr) return;
+    void* memory = arena_.Allocate(sizeof(Huge), alignof(Huge));
+    if (memory != nullptr) huge_ = new (memory) Huge(system_, map_, arena_);
+  }
+  PageHeapKind kind() const { return IsClassic() ? PageHeapKind::kClassic : PageHeapKind::kHuge; }
 
-  Span* New(Length n) { return TCMALLOC_LIKELY(IsClassic()) ? classic_.New(n) : huge_.New(n); }
+  Span* New(Length n) { return TCMALLOC_LIKELY(IsClassic()) ? classic_.New(n) : huge_->New(n); }
   Span* NewAligned(Length n, Length alignment) {
     return With([&](auto& heap) { return heap.NewAligned(n, alignment); });
   }
@@ -44,7 +51,7 @@ class AnyPageHeap {
     if (TCMALLOC_LIKELY(IsClassic())) {
       classic_.Delete(span);
     } else {
-      huge_.Delete(span);
+      huge_->Delete(span);
     }
   }
   bool TryExtend(Span* span, Length n) {
@@ -75,9 +82,9 @@ class AnyPageHeap {
   Length limit() {
     return With([](auto& heap) { return heap.limit(); });
   }
-  Length committed() const { return IsClassic() ? classic_.committed() : huge_.committed(); }
+  Length committed() const { return IsClassic() ? classic_.committed() : huge_->committed(); }
   uint64_t spans_served() const {
-    return IsClassic() ? classic_.spans_served() : huge_.spans_served();
+    return IsClassic() ? classic_.spans_served() : huge_->spans_served();
   }
   void set_aggressive_decommit(bool on) {
     With([&](auto& heap) { heap.set_aggressive_decommit(on); });
@@ -94,9 +101,9 @@ class AnyPageHeap {
 
   // Changes nothing in the classic heap, which knows no hugepages.
   void set_hugepages(const TransparentHugepages& setting) {
-    if (!IsClassic()) huge_.set_hugepages(setting);
+    if (!IsClassic()) huge_->set_hugepages(setting);
   }
-  HugePageStats huge_stats() { return IsClassic() ? HugePageStats() : huge_.huge_stats(); }
+  HugePageStats huge_stats() { return IsClassic() ? HugePageStats() : huge_->huge_stats(); }
 
   PageHeapStats stats() {
     return With([](auto& heap) { return heap.stats(); });
@@ -109,27 +116,31 @@ class AnyPageHeap {
     With([](auto& heap) { heap.CheckInvariants(); });
   }
 
-  SpinLock& lock() { return IsClassic() ? classic_.lock() : huge_.lock(); }
+  SpinLock& lock() { return IsClassic() ? classic_.lock() : huge_->lock(); }
   // Requires lock().
   void RecoverAfterFork() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     if (IsClassic()) {
       classic_.RecoverAfterFork();
     } else {
-      huge_.RecoverAfterFork();
+      huge_->RecoverAfterFork();
     }
   }
 
  private:
-  bool IsClassic() const { return kind_ == PageHeapKind::kClassic; }
+  using Huge = HugePageHeap<System>;
+
+  bool IsClassic() const { return huge_ == nullptr; }
 
   template <typename F>
   auto With(F f) {
-    return IsClassic() ? f(classic_) : f(huge_);
+    return IsClassic() ? f(classic_) : f(*huge_);
   }
 
-  PageHeapKind kind_ = PageHeapKind::kClassic;
+  System& system_;
+  PageMap& map_;
+  MetadataArena& arena_;
   ClassicPageHeap<System> classic_;
-  HugePageHeap<System> huge_;
+  Huge* huge_ = nullptr;
 };
 
 }  // namespace tcmalloc

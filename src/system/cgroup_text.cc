@@ -16,9 +16,9 @@ constexpr uint64_t kMostCpus = uint64_t{1} << 16;
 // Takes what stands before the delimiter off the front of the text, and the delimiter. All of it if
 // there is none.
 std::string_view TakeField(std::string_view* text, char delimiter) {
-  const size_t length = text->find(delimiter);
-  const std::string_view field = text->substr(0, length);
-  text->remove_prefix(length == std::string_view::npos ? text->size() : length + 1);
+  const size_t length = std::min(text->find(delimiter), text->size());
+  const std::string_view field(text->data(), length);
+  text->remove_prefix(std::min(length + 1, text->size()));
   return field;
 }
 
@@ -103,8 +103,8 @@ uint32_t ParsePressure(std::string_view line) {
   if (!TakeDecimal(&line, &percent)) return 0;
   uint64_t hundredths = 0;
   if (line.starts_with('.')) {
-    std::string_view digits = line.substr(1, 2);
-    const size_t count = digits.size();
+    const size_t count = std::min(line.size() - 1, size_t{2});
+    std::string_view digits(line.data() + 1, count);
     if (!TakeDecimal(&digits, &hundredths)) return 0;
     if (count - digits.size() == 1) hundredths *= 10;
   }

@@ -48,7 +48,7 @@ std::string_view ChosenWord(std::string_view line) {
   const size_t begin = line.find('[');
   const size_t end = line.find(']');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
-  return line.substr(begin + 1, end - begin - 1);
+  return {line.data() + begin + 1, end - begin - 1};
 }
 
 const char* HugepageModeName(HugepageMode mode) {
