@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "page_heap/huge/huge_page_heap.h"
 #include "system/auxv.h"
 
 namespace tcmalloc {
