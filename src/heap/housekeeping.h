@@ -71,7 +71,7 @@ class Housekeeping {
   // After so many half-lives next to nothing is left in caches that were idle.
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
-  static constexpr int8_t kPollsPerLook = 16;
+  static constexpr int8_t kPollsPerLook = 32;
 
   TCMALLOC_NOINLINE void PollNow();
   void CountSteps(uint64_t now);

@@ -14,7 +14,6 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "base/relaxed.h"
-#include "base/spin_lock.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/reuse_watch.h"
 #include "cache/thread_header.h"
@@ -22,6 +21,7 @@
 #include "pages/free_link.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
+#include "system/biased_lock.h"
 #include "transfer/batch_source.h"
 #include "transfer/chain_stack.h"
 
@@ -205,10 +205,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Called by other threads, one at a time.
   void ReleaseIdle() TCMALLOC_EXCLUDES(chains_lock_);
   // Returns all full chains. May be called by other threads.
-  void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_) {
-    if (abandoned_) return;
-    ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, [](uint32_t size) { return size; }); });
-  }
+  void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
   // Objects of class `c`. May be called by other threads; then it is an estimate.
   size_t CountObjects(uint8_t c) const {
@@ -223,6 +220,7 @@ class ThreadCache : private FastLists, public ListNode {
  private:
   static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
+  static constexpr uint32_t kChainsAtOnce = 16;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
 
   struct ClassState {
@@ -268,11 +266,13 @@ class ThreadCache : private FastLists, public ListNode {
   void KeepOrReturn(uint8_t c, Chain chain);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopFull(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
-  template <typename F>
-  void ReturnOldest(uint8_t c, F count_of) TCMALLOC_EXCLUDES(chains_lock_);
+  uint32_t TakeOldest(uint8_t c, uint32_t most, Chain* out) TCMALLOC_REQUIRES(chains_lock_);
+  void ReturnOldest(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
+  void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCached(int64_t bytes) TCMALLOC_REQUIRES(chains_lock_) {
     cached_bytes_ = cached_bytes_ + bytes;
   }
+  uint32_t LowWater(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   static void NoteOverage(ClassState& state);
   bool FitsBudget(int64_t bytes);
@@ -286,7 +286,7 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Guards every `full`, its `low_water`, and what says how much they hold. Only the owner adds to
   // them.
-  SpinLock chains_lock_{LockRank::kFullChains};
+  BiasedLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
   const Context* context_ = nullptr;
@@ -333,7 +333,7 @@ uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
 template <BatchSource Source>
 Chain ThreadCache<Source>::PopFull(uint8_t c) {
   ClassState& state = states_[c];
-  SpinLockHolder holder(chains_lock_);
+  BiasedLockHolder holder(chains_lock_);
   Chain chain;
   if (!state.full.empty()) {
     chain = state.full.Pop();
@@ -474,7 +474,7 @@ void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
 // False if there was no memory to note it.
 template <BatchSource Source>
 bool ThreadCache<Source>::PushFull(uint8_t c, Chain chain) {
-  SpinLockHolder holder(chains_lock_);
+  BiasedLockHolder holder(chains_lock_);
   if (!states_[c].full.Push(chain, *context_->arrays)) return false;
   NoteCached(int64_t{chain.count} * SizeOf(c));
   chains_moved_ = true;
@@ -530,30 +530,44 @@ bool ThreadCache<Source>::ChainHolds(Chain chain, const void* object, uint8_t c)
   return false;
 }
 
-// Returns the oldest full chains of a class to the source, count_of(size) of `size`, a few at a
-// time: whatever takes them then may take long.
+// Takes up to `most` of the oldest full chains of a class.
 template <BatchSource Source>
-template <typename F>
-void ThreadCache<Source>::ReturnOldest(uint8_t c, F count_of) {
-  constexpr uint32_t kAtOnce = 16;
+uint32_t ThreadCache<Source>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
   ChainStack& full = states_[c].full;
-  Chain chains[kAtOnce];
-  uint32_t left = UINT32_MAX;
-  do {
-    uint32_t n = 0;
+  const uint32_t count = std::min<uint32_t>(most, full.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    out[i] = full.at(i);
+    NoteCached(-int64_t{out[i].count} * SizeOf(c));
+  }
+  full.DropOldest(count);
+  states_[c].LowerWater();
+  return count;
+}
+
+// Returns `count` of the oldest full chains of a class to the source, or all if there are fewer, a
+// few at a time: whatever takes them then may take long.
+template <BatchSource Source>
+void ThreadCache<Source>::ReturnOldest(uint8_t c, uint32_t count) {
+  Chain chains[kChainsAtOnce];
+  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
     {
-      SpinLockHolder holder(chains_lock_);
-      left = std::min(left, left == UINT32_MAX ? count_of(full.size()) : full.size());
-      for (; n < std::min(left, kAtOnce); ++n) {
-        chains[n] = full.at(n);
-        NoteCached(-int64_t{chains[n].count} * SizeOf(c));
-      }
-      full.DropOldest(n);
-      states_[c].LowerWater();
+      BiasedLockHolder holder(chains_lock_);
+      taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
     }
-    for (uint32_t i = 0; i < n; ++i) source(c).Insert(chains[i]);
-    left -= n;
-  } while (left > 0);
+    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+  }
+}
+
+// The same by another thread, which leaves them where the owner is at them.
+template <BatchSource Source>
+void ThreadCache<Source>::ReturnOldestByOther(uint8_t c, uint32_t count) {
+  Chain chains[kChainsAtOnce];
+  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
+    if (!chains_lock_.TryLockByOther()) return;
+    taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
+    chains_lock_.UnlockByOther();
+    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+  }
 }
 
 template <BatchSource Source>
@@ -563,24 +577,32 @@ void ThreadCache<Source>::ReleaseIdle() {
     chains_moved_ = false;
     return;
   }
-  ForEachUsedClass(
-      [this](uint8_t c) { ReturnOldest(c, [](uint32_t size) { return (size + 1) / 2; }); });
+  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, (states_[c].full.size() + 1) / 2); });
+}
+
+template <BatchSource Source>
+void ThreadCache<Source>::ReleaseFull() {
+  if (abandoned_) return;
+  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].full.size()); });
+}
+
+template <BatchSource Source>
+uint32_t ThreadCache<Source>::LowWater(uint8_t c) {
+  BiasedLockHolder holder(chains_lock_);
+  return states_[c].low_water;
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::NoteCollected(uint8_t c) {
-  SpinLockHolder holder(chains_lock_);
+  BiasedLockHolder holder(chains_lock_);
   states_[c].low_water = static_cast<uint16_t>(states_[c].full.size());
 }
 
 template <BatchSource Source>
 void ThreadCache<Source>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
-  uint32_t unused = 0;
-  ReturnOldest(c, [&](uint32_t) {
-    unused = state.low_water;
-    return state.popped ? (unused + 1) / 2 : unused;
-  });
+  const uint32_t unused = LowWater(c);
+  ReturnOldest(c, state.popped ? (unused + 1) / 2 : unused);
   state.popped = false;
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   NoteCollected(c);
@@ -605,7 +627,7 @@ void ThreadCache<Source>::Collect() {
 template <BatchSource Source>
 void ThreadCache<Source>::FlushFull(uint8_t c) {
   for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
-  SpinLockHolder holder(chains_lock_);
+  BiasedLockHolder holder(chains_lock_);
   states_[c].full.Clear(*context_->arrays);
   states_[c].low_water = 0;
 }
@@ -614,7 +636,7 @@ template <BatchSource Source>
 void ThreadCache<Source>::FlushCurrent(uint8_t c) {
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
-  SpinLockHolder holder(chains_lock_);
+  BiasedLockHolder holder(chains_lock_);
   states_[c] = {};
   room[c] = 0;
 }

@@ -1,0 +1,52 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "system/biased_lock.h"
+
+#include <linux/membarrier.h>
+
+#include <cerrno>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+
+bool FenceThreads() {
+  const int saved_errno = errno;
+  bool fenced = system_calls.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  // A process has to register before its first fence, and a program that it executes again.
+  if (!fenced && errno == EPERM &&
+      system_calls.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) {
+    fenced = system_calls.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  }
+  errno = saved_errno;
+  return fenced;
+}
+
+// Thread-safety analysis cannot follow a lock that is held by holding another one.
+
+bool BiasedLock::TryLockByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  if (!lock_.TryLock()) return false;
+  revoked_.store(true, std::memory_order_relaxed);
+  // Acquire pairs with the release in Unlock.
+  if (FenceThreads() && !owner_inside_.load(std::memory_order_acquire)) return true;
+  UnlockByOther();
+  return false;
+}
+
+void BiasedLock::UnlockByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  revoked_.store(false, std::memory_order_release);
+  lock_.Unlock();
+}
+
+void BiasedLock::WaitForOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  owner_inside_.store(false, std::memory_order_release);
+  lock_.Lock();
+  owner_waited_ = true;
+}
+
+void BiasedLock::UnlockAfterWait() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  owner_waited_ = false;
+  lock_.Unlock();
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,74 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A lock that one thread takes all the time, and others hardly ever.
+
+#ifndef TCMALLOC_SYSTEM_BIASED_LOCK_H_
+#define TCMALLOC_SYSTEM_BIASED_LOCK_H_
+
+#include <atomic>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+
+namespace tcmalloc {
+
+// Makes every thread of the process pass a full memory barrier before it returns. False where the
+// kernel cannot (before Linux 4.14) or may not. Keeps errno.
+bool FenceThreads();
+
+// The owner pays two plain stores and a load, and no atomic read-modify-write. It says that it is
+// inside, and then looks whether another thread has revoked its privilege; the other thread revokes
+// it, fences, and then looks whether the owner is inside. The processor may let the owner look
+// before its own word is seen by others, but not across the fence: either the owner sees that it is
+// revoked, or the other one sees that the owner is inside, and gives up.
+//
+// Not recursive; constinit and trivially destructible.
+class TCMALLOC_CAPABILITY("mutex") BiasedLock {
+ public:
+  constexpr explicit BiasedLock(LockRank rank) : lock_(rank) {}
+  BiasedLock(const BiasedLock&) = delete;
+  BiasedLock& operator=(const BiasedLock&) = delete;
+
+  // For the owner alone.
+  TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
+    owner_inside_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Acquire pairs with the release in UnlockByOther.
+    if (TCMALLOC_UNLIKELY(revoked_.load(std::memory_order_acquire))) WaitForOther();
+  }
+  TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
+    if (TCMALLOC_UNLIKELY(owner_waited_)) return UnlockAfterWait();
+    // Release pairs with the acquire in TryLockByOther.
+    owner_inside_.store(false, std::memory_order_release);
+  }
+
+  // For any other thread. False if somebody has the lock, or the kernel has no fence.
+  [[nodiscard]] bool TryLockByOther() TCMALLOC_TRY_ACQUIRE(true);
+  void UnlockByOther() TCMALLOC_RELEASE();
+
+ private:
+  TCMALLOC_COLD void WaitForOther();
+  TCMALLOC_COLD void UnlockAfterWait();
+
+  std::atomic<bool> owner_inside_{false};
+  std::atomic<bool> revoked_{false};
+  bool owner_waited_ = false;  // the owner is inside by lock_
+  SpinLock lock_;              // among others, and of the owner while it is revoked
+};
+
+// The owner's scope.
+class TCMALLOC_SCOPED_CAPABILITY BiasedLockHolder {
+ public:
+  explicit BiasedLockHolder(BiasedLock& lock) TCMALLOC_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
+  ~BiasedLockHolder() TCMALLOC_RELEASE() { lock_.Unlock(); }
+  BiasedLockHolder(const BiasedLockHolder&) = delete;
+  BiasedLockHolder& operator=(const BiasedLockHolder&) = delete;
+
+ private:
+  BiasedLock& lock_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_BIASED_LOCK_H_
