@@ -91,6 +91,8 @@ constexpr std::array kLimitFields = {
           [](const Statistics& s) { return s.shed_by_transfer; }},
     Field{' ', "Shed by page heap", "shed_by_page_heap",
           [](const Statistics& s) { return s.shed_by_page_heap; }},
+    Field{' ', "Longest pause for release by time (ns)", "longest_pause_ns",
+          [](const Statistics& s) { return s.longest_pause_ns; }},
 };
 
 // Gathers a text that must be written in one piece, since others append to the same file.

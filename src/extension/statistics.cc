@@ -48,6 +48,8 @@ Statistics CurrentStatistics() {
   result.allocated = caches.allocated.bytes + cpus.allocated.bytes;
   result.allocations = caches.allocated.allocations + cpus.allocated.allocations;
 
+  result.longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
+
   const PageHeapStats pages = heap.page_heap().stats();
   result.mapped = pages.system.bytes();
   result.peak_mapped = heap.memory().stats().peak_bytes;

@@ -35,6 +35,7 @@ struct Statistics {
   uint64_t shed_by_caches = 0;     // ever, because of any limit; to the page heap
   uint64_t shed_by_transfer = 0;   // likewise
   uint64_t shed_by_page_heap = 0;  // because of the soft limit or pressure; to the system
+  uint64_t longest_pause_ns = 0;   // that release by time took from an allocating thread
   uint64_t allocated = 0;          // ever
   uint64_t allocations = 0;        // ever; count, estimated
 

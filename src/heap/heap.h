@@ -89,9 +89,11 @@ class Heap {
   // or is under pressure. Does nothing while another thread does it. `own` as above.
   TCMALLOC_COLD void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());
   // The same for whoever comes by regularly, by a clock in nanoseconds that is monotonic. Cheap
-  // where there is nothing to read yet. May change errno.
-  void RefreshLimits(int64_t now) TCMALLOC_EXCLUDES(limits_.lock()) {
-    if (limits_.RefreshIsDue(now)) FollowLimits(nullptr);
+  // where there is nothing to read yet, and then false. May change errno.
+  bool RefreshLimits(int64_t now) TCMALLOC_EXCLUDES(limits_.lock()) {
+    if (!limits_.RefreshIsDue(now)) return false;
+    FollowLimits(nullptr);
+    return true;
   }
 
   // Calls f(lock) for every lock in rank order.

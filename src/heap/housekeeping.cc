@@ -60,9 +60,10 @@ void Housekeeping::PollNow() {
   if (!TryBegin()) return;
   const int saved_errno = errno;
   const uint64_t now = Now();
-  heap.RefreshLimits(static_cast<int64_t>(now));
   CountSteps(now);
-  if (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)) WorkForAWhile(now);
+  // To read the limits of cgroups takes long enough for one thread.
+  const bool read = heap.RefreshLimits(static_cast<int64_t>(now));
+  if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
   errno = saved_errno;
   End();
 }
@@ -93,8 +94,8 @@ uint64_t Housekeeping::RunAll() {
   // Another thread is at its last poll.
   if (!TryBegin()) return step_ns;
   const uint64_t now = Now();
-  heap.RefreshLimits(static_cast<int64_t>(now));
   CountSteps(now);
+  heap.RefreshLimits(static_cast<int64_t>(now));
   while (owed_steps_ > 0) Step();
   Length released;
   Length last;

@@ -63,8 +63,8 @@ class Housekeeping {
  private:
   // In an allocating thread: pieces of work of about a tenth of a millisecond, one after the other,
   // until this time has passed.
-  static constexpr Length kMostAtOnce = Length::FromBytesCeil(size_t{4} << 20);
-  static constexpr uint64_t kPauseNs = 400'000;
+  static constexpr Length kMostAtOnce = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr uint64_t kPauseNs = 250'000;
   // In the background: bounded for the sake of threads that ask for this very memory.
   static constexpr Length kMostInBackground = Length::FromBytesCeil(size_t{64} << 20);
   static constexpr uint64_t kMostWaitSteps = 8;

@@ -93,7 +93,8 @@ Info MakeMallinfo() {
   info.arena = field(statistics.mapped);
   info.fsmblks = field(statistics.thread_free + statistics.cpu_free + statistics.central_free +
                        statistics.transfer_free);
-  info.fordblks = field(statistics.page_heap_free + statistics.page_heap_returned);
+  info.fordblks =
+      field(statistics.page_heap_free + statistics.page_heap_returned + statistics.untouched);
   info.uordblks = field(statistics.in_use);
   info.keepcost = field(statistics.page_heap_free);
   return info;

@@ -176,6 +176,8 @@ class ClassicPageHeap {
   // Memory on its way to the system is lost to requests for the time of one call; this much
   // takes about half a millisecond, and more would hardly save time.
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
+  // What a thread that frees something may have to wait for: a tenth of a millisecond.
+  static constexpr Length kMaxPacedRelease = Length::FromBytesCeil(size_t{1} << 20);
   // Beyond any address space, and small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
   // How often a request that fails is tried again because another thread was releasing memory.
@@ -233,6 +235,8 @@ class ClassicPageHeap {
   // At least n pages, as far as there are so many and the system takes them. Lets go of the lock
   // for system calls.
   Length ReleaseLocked(Length n, Cut cut) TCMALLOC_REQUIRES(lock_);
+  // A longest span, or a part of it that takes no long time.
+  Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
   void BeginDeparture(Length n, Cut cut, Departure* departure) TCMALLOC_REQUIRES(lock_);
   // Returns how many pages the system took. Lets go of the lock for a system call.
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
@@ -372,7 +376,7 @@ void ClassicPageHeap<System>::DeleteLocked(Span* span) {
     departure.spans[departure.count++] = span;
     Depart(departure);
   } else if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
-    pacer_.NoteReleased(ReleaseLocked(Length(1), kWholeSpans));
+    pacer_.NoteReleased(ReleasePaced());
   }
 }
 
@@ -408,6 +412,15 @@ Length ClassicPageHeap<System>::ReleaseLocked(Length n, Cut cut) {
     if (taken < departure.length || departure.count == 0) break;
   }
   return released;
+}
+
+template <typename System>
+Length ClassicPageHeap<System>::ReleasePaced() {
+  Span* span = spans_.BeginRelease(kMaxPacedRelease);
+  if (span == nullptr) return Length(0);
+  Departure departure;
+  departure.spans[departure.count++] = span;
+  return Depart(departure);
 }
 
 template <typename System>

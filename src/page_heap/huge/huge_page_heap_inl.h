@@ -177,7 +177,7 @@ void HugePageHeap<System>::DeleteLocked(Span* span) {
   }
   spans_.Free(span);
   if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
-    pacer_.NoteReleased(ReleaseLocked(Length(1), Cut::kWholeRuns, Breaking::kForbidden));
+    pacer_.NoteReleased(ReleaseLocked(kPagesPerHugePage, Cut::kExactly, Breaking::kForbidden));
   }
 }
 
