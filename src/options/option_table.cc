@@ -100,8 +100,8 @@ constexpr OptionRow kTable[] = {
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds a line for each size class."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",
-     "A file to which a short report is written when the program exits, for tools that run "
-     "programs. The file is made for its owner alone."},
+     "A file, which must exist, to which a short report is appended when the program exits, for "
+     "tools that run programs."},
 };
 
 static_assert(std::size(kTable) <= kMostOptions);
