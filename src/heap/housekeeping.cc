@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "heap/current_thread.h"
 #include "heap/heap.h"
 #include "page_heap/release_decay.h"
 #include "size_class/size_classes.h"
@@ -30,7 +31,8 @@ void Housekeeping::set_half_life(uint64_t ns) {
 }
 
 void Housekeeping::ReturnIdleObjects() {
-  heap.caches().ReleaseIdle(std::min(ShareOfStep(heap.caches().count()), kMostCachesAtOnce));
+  const size_t caches = ShareOfStep(heap.caches().count());
+  heap.caches().ReleaseIdle(std::min(caches, kMostCachesAtOnce), current_cache);
   if (steps_.load(std::memory_order_relaxed) % kSteps == 0) heap.cpus().ReleaseIdle();
   for (size_t i = 0; i < ShareOfStep(kSizeClassCount - 1); ++i) {
     heap.transfer(static_cast<uint8_t>(next_class_)).ReturnUnused();

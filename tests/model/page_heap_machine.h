@@ -65,7 +65,7 @@ class PageHeapMachine {
     heap_->set_limit(config.limit);
     heap_->set_release_rate(config.release_rate);
     heap_->set_aggressive_decommit(config.aggressive_decommit);
-    if constexpr (kTakesTime) heap_->set_release_half_life(config.half_life_ns);
+    heap_->set_release_half_life(config.half_life_ns);
     if constexpr (requires { heap_->huge_stats(); }) {
       heap_->set_hugepages({.mode = config.hugepages,
                             .may_stall = true,
@@ -258,23 +258,18 @@ class PageHeapMachine {
   }
 
   void PassTime(uint64_t ns, Length most) {
-    if constexpr (kTakesTime) {
-      now_ns_ += ns;
-      const PageHeapStats before = heap_->stats();
-      const Length released = heap_->ReleaseUnused(now_ns_, most);
-      const PageHeapStats after = heap_->stats();
-      ASSERT_LE(released, most);
-      ASSERT_EQ(after.in_use(), before.in_use());
-      ASSERT_EQ(after.released, before.released + released);
-      // A hugepage that is made whole is resident.
-      if (config_.hugepages == HugepageMode::kNever) {
-        ASSERT_EQ(after.returned, before.returned + released);
-      }
+    now_ns_ += ns;
+    const PageHeapStats before = heap_->stats();
+    const Length released = heap_->ReleaseUnused(now_ns_, most);
+    const PageHeapStats after = heap_->stats();
+    ASSERT_LE(released, most);
+    ASSERT_EQ(after.in_use(), before.in_use());
+    ASSERT_EQ(after.released, before.released + released);
+    // A hugepage that is made whole is resident.
+    if (config_.hugepages == HugepageMode::kNever) {
+      ASSERT_EQ(after.returned, before.returned + released);
     }
   }
-
-  static constexpr bool kTakesTime =
-      requires(Heap heap) { heap->ReleaseUnused(uint64_t{1}, Length(1)); };
 
   const PageHeapConfig config_;
   uint64_t now_ns_ = 1;

@@ -202,8 +202,8 @@ class ThreadCache : private FastLists, public ListNode {
   // The owner is gone, whatever it was doing: nobody takes chains any longer.
   void Abandon() { abandoned_ = true; }
   // Returns half of the full chains of each class, if no chain came or went since the last call.
-  // Called by other threads, one at a time.
-  void ReleaseIdle() TCMALLOC_EXCLUDES(chains_lock_);
+  // Called by the owner or, one at a time, by other threads.
+  void ReleaseIdle(bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
   // Returns all full chains. May be called by other threads.
   void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
@@ -571,13 +571,16 @@ void ThreadCache<Source>::ReturnOldestByOther(uint8_t c, uint32_t count) {
 }
 
 template <BatchSource Source>
-void ThreadCache<Source>::ReleaseIdle() {
+void ThreadCache<Source>::ReleaseIdle(bool by_owner) {
   if (abandoned_) return;
   if (chains_moved_) {
     chains_moved_ = false;
     return;
   }
-  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, (states_[c].full.size() + 1) / 2); });
+  ForEachUsedClass([this, by_owner](uint8_t c) {
+    const uint32_t half = (states_[c].full.size() + 1) / 2;
+    by_owner ? ReturnOldest(c, half) : ReturnOldestByOther(c, half);
+  });
 }
 
 template <BatchSource Source>

@@ -64,9 +64,9 @@ class ThreadCaches {
   }
 
   // Takes memory from `n` caches, those in turn, if their threads are idle; see
-  // ThreadCache::ReleaseIdle.
-  void ReleaseIdle(size_t n) {
-    registry_.VisitNext(n, [](Cache& cache) { cache.ReleaseIdle(); });
+  // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
+  void ReleaseIdle(size_t n, const Cache* own) {
+    registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }
   // Returns all full chains of all caches to the sources.
   void ReleaseFull() {

@@ -84,8 +84,9 @@ void Churn(Heap* heap, SharedSpans* spans, uint64_t seed) {
   }
 }
 
-template <typename Heap>
-void RunThreads(Heap* heap) {
+// Another thread calls beside() all the time.
+template <typename Heap, typename F>
+void RunThreads(Heap* heap, F beside) {
   SharedSpans spans;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -95,6 +96,7 @@ void RunThreads(Heap* heap) {
   // Readers of the map and of statistics take part without owning anything.
   std::thread reader([&] {
     while (!done) {
+      beside();
       const PageHeapStats stats = (*heap)->stats();
       EXPECT_EQ(stats.system, stats.in_use() + stats.free + stats.returned + stats.in_transit);
       (*heap)->CheckInvariants();
@@ -108,6 +110,11 @@ void RunThreads(Heap* heap) {
   (*heap)->CheckInvariants();
   EXPECT_EQ((*heap)->stats().in_use(), Length(0));
   EXPECT_EQ((*heap)->stats().in_transit, Length(0));
+}
+
+template <typename Heap>
+void RunThreads(Heap* heap) {
+  RunThreads(heap, [] {});
 }
 
 template <typename Heap>
@@ -139,7 +146,7 @@ TYPED_TEST(PageHeapThreads, ChurnAtTheLimit) {
   RunThreads(&heap);
 }
 
-// Time passes in all threads, and the kernel is told about hugepages.
+// Time passes, and the kernel is told about hugepages.
 TEST(HugePageHeapThreads, ChurnWithHugepages) {
   HugeTestHeap heap;
   heap->set_hugepages({.mode = HugepageMode::kAlways,
@@ -147,14 +154,8 @@ TEST(HugePageHeapThreads, ChurnWithHugepages) {
                        .max_ptes_none = 511,
                        .hugepage_bytes = kHugePageSize});
   heap->set_release_half_life(100);
-  std::atomic<bool> done{false};
-  std::atomic<uint64_t> now{1};
-  std::thread keeper([&] {
-    while (!done) heap->ReleaseUnused(now += 10, Length(100));
-  });
-  RunThreads(&heap);
-  done = true;
-  keeper.join();
+  uint64_t now = 1;
+  RunThreads(&heap, [&] { heap->ReleaseUnused(now += 10, Length(100)); });
   EXPECT_GT(heap->huge_stats().asked_for + heap->huge_stats().collapses, 0u);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
+#include "system/system_calls.h"
 #include "test_cache.h"
 #include "transfer/transfer_cache.h"
 
@@ -88,27 +89,39 @@ TEST_F(IdleCachesTest, ACacheThatWasIdleGivesUpHalfEachTime) {
   Caches::Cache* cache = MakeFilled();
   const size_t before = cache->CountObjects(c_);
   const size_t batch = kSizeClasses[c_].batch;
-  caches_.ReleaseIdle(1);
+  caches_.ReleaseIdle(1, nullptr);
   EXPECT_EQ(cache->CountObjects(c_), before) << "it was in use since";
-  caches_.ReleaseIdle(1);
+  caches_.ReleaseIdle(1, nullptr);
   EXPECT_LE(cache->CountObjects(c_), before / 2 + 2 * batch);
   EXPECT_GE(cache->CountObjects(c_), before / 2 - batch);
-  for (int i = 0; i < 20; ++i) caches_.ReleaseIdle(1);
+  for (int i = 0; i < 20; ++i) caches_.ReleaseIdle(1, nullptr);
   EXPECT_LE(cache->CountObjects(c_), batch);
   EXPECT_EQ(sources_.ObjectsOut(), cache->CountObjects(c_));
   cache->CheckInvariants();
   caches_.Destroy(cache);
 }
 
+TEST_F(IdleCachesTest, TheRunningThreadsCacheGivesUpWithoutAFence) {
+  Caches::Cache* cache = MakeFilled();
+  system_calls.membarrier = [](int, unsigned, int) {
+    ADD_FAILURE() << "no other thread is concerned";
+    return -1;
+  };
+  for (int i = 0; i < 20; ++i) caches_.ReleaseIdle(1, cache);
+  system_calls = real_system_calls;
+  EXPECT_LE(cache->CountObjects(c_), kSizeClasses[c_].batch);
+  caches_.Destroy(cache);
+}
+
 TEST_F(IdleCachesTest, ACacheInUseGivesUpNothing) {
   Caches::Cache* cache = MakeFilled();
-  caches_.ReleaseIdle(1);
+  caches_.ReleaseIdle(1, nullptr);
   for (int i = 0; i < 20; ++i) {
     std::vector<void*> objects;
     for (int j = 0; j < 500; ++j) objects.push_back(cache->AllocateSlow(c_, 64));
     for (void* object : objects) cache->FreeSlow(object, c_);
     const size_t before = cache->CountObjects(c_);
-    caches_.ReleaseIdle(1);
+    caches_.ReleaseIdle(1, nullptr);
     EXPECT_EQ(cache->CountObjects(c_), before);
   }
   caches_.Destroy(cache);
@@ -118,7 +131,7 @@ TEST_F(IdleCachesTest, CachesAreVisitedInTurn) {
   std::vector<Caches::Cache*> caches;
   for (int i = 0; i < 10; ++i) caches.push_back(MakeFilled());
   const size_t before = caches[0]->CountObjects(c_);
-  for (int i = 0; i < 5; ++i) caches_.ReleaseIdle(4);
+  for (int i = 0; i < 5; ++i) caches_.ReleaseIdle(4, nullptr);
   for (Caches::Cache* cache : caches) {
     EXPECT_LT(cache->CountObjects(c_), before);
     caches_.Destroy(cache);
@@ -271,7 +284,7 @@ TEST_F(ThreadCachesThreadsTest, ChainsAreTakenFromCachesInUse) {
       if (i % 4 == 0) {
         stack_.caches.ReleaseFull();
       } else {
-        stack_.caches.ReleaseIdle(2);
+        stack_.caches.ReleaseIdle(2, nullptr);
       }
     }
   });
