@@ -16,7 +16,6 @@ namespace {
 
 constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr size_t kSmallHeap = HugePageAdvice::kSmallHeap;
-constexpr uint64_t kHalfLife = 8000;
 
 class HugePageHeapAdviceTest : public ::testing::Test {
  protected:
