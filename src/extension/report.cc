@@ -173,16 +173,14 @@ void WriteXmlFrontEnd(TextSink& sink) {
                            << FrontEndWords().view() << "\"/>");
 }
 
-const char* PageHeapName() {
-  return heap.page_heap().kind() == PageHeapKind::kHuge ? "huge" : "classic";
-}
+bool UsesHugepages() { return heap.page_heap().kind() == PageHeapKind::kHuge; }
+
+const char* PageHeapName() { return UsesHugepages() ? "huge" : "classic"; }
 
 const char* PageHeapReason() {
   return heap.options().page_heap == PageHeapOption::kAuto ? "the default"
                                                            : "chosen by TCMALLOC_PAGE_HEAP";
 }
-
-bool UsesHugepages() { return heap.page_heap().kind() == PageHeapKind::kHuge; }
 
 // What the huge page heap made of hugepages.
 struct HugepageFigure {

@@ -82,8 +82,6 @@ class Heap {
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
   // caches; of what is free then, at least `least`.
   ShedBytes Shed(Cache* own, Length least);
-  // Returns the objects of the caches of CPUs and of all transfer caches to their spans.
-  void DrainSharedCaches() { Shed(nullptr, Length(0)); }
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.

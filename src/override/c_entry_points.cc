@@ -59,7 +59,7 @@ size_t AllocatedSizeFor(size_t size, size_t alignment) {
 }
 
 // Beside malloc, so that they are part of every static program that uses it. fork may be called
-// called before anything was allocated. A process that does not ask for a background thread is left
+// before anything was allocated. A process that does not ask for a background thread is left
 // alone until it allocates.
 __attribute__((constructor)) void OnLoad() {
   RegisterForkHandlers();

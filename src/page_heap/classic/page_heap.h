@@ -240,6 +240,7 @@ class ClassicPageHeap {
   void BeginDeparture(Length n, Cut cut, Departure* departure) TCMALLOC_REQUIRES(lock_);
   // Returns how many pages the system took. Lets go of the lock for a system call.
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
+  Length DepartAlone(Span* span) TCMALLOC_REQUIRES(lock_);
   void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
 
   void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
@@ -372,9 +373,7 @@ void ClassicPageHeap<System>::DeleteLocked(Span* span) {
   span = spans_.Free(span);
   if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
     spans_.BeginRelease(span);
-    Departure departure;
-    departure.spans[departure.count++] = span;
-    Depart(departure);
+    DepartAlone(span);
   } else if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
     pacer_.NoteReleased(ReleasePaced());
   }
@@ -417,9 +416,14 @@ Length ClassicPageHeap<System>::ReleaseLocked(Length n, Cut cut) {
 template <typename System>
 Length ClassicPageHeap<System>::ReleasePaced() {
   Span* span = spans_.BeginRelease(kMaxPacedRelease);
-  if (span == nullptr) return Length(0);
+  return span != nullptr ? DepartAlone(span) : Length(0);
+}
+
+template <typename System>
+Length ClassicPageHeap<System>::DepartAlone(Span* span) {
   Departure departure;
   departure.spans[departure.count++] = span;
+  departure.length = span->length;
   return Depart(departure);
 }
 

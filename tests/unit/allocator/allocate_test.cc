@@ -116,7 +116,7 @@ TEST(AllocateTest, AllClassesGiveTheirMemoryBack) {
   current_cache->Flush();
   current_cache->CheckInvariants();
   current_cache->Open();
-  heap.DrainSharedCaches();
+  heap.Shed(nullptr, Length(0));
   EXPECT_EQ(heap.page_heap().stats().in_use(), Length(0));
 }
 

@@ -279,7 +279,7 @@ class HeapFrontEndTest : public ::testing::Test {
 TEST_F(HeapFrontEndTest, ThreadsMoveToTheCachesOfCpusAndBack) {
   const auto few = static_cast<size_t>(UsableCpus());
   const size_t many = std::max<size_t>(16 * few, 40);
-  heap.DrainSharedCaches();
+  heap.Shed(nullptr, Length(0));
   const size_t out = ObjectsOut();
   const size_t caches = heap.caches().stats().caches;
   const size_t cpu_threads = heap.cpus().stats().threads;
@@ -330,7 +330,7 @@ TEST_F(HeapFrontEndTest, ThreadsMoveToTheCachesOfCpusAndBack) {
 
   EXPECT_EQ(heap.caches().stats().caches, caches);
   EXPECT_EQ(heap.cpus().stats().threads, cpu_threads);
-  heap.DrainSharedCaches();
+  heap.Shed(nullptr, Length(0));
   EXPECT_EQ(heap.cpus().CountObjects(kClass), 0u);
   EXPECT_EQ(ObjectsOut(), out) << "nothing is lost";
   heap.budget().CheckInvariants();

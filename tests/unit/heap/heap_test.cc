@@ -147,7 +147,7 @@ TEST_F(CurrentThreadTest, ThreadsHaveCachesOfTheirOwn) {
 
 TEST_F(CurrentThreadTest, AThreadThatEndsReturnsEverything) {
   constexpr uint8_t kClass = SizeClassFor(64);
-  heap.DrainSharedCaches();
+  heap.Shed(nullptr, Length(0));
   const size_t caches = heap.caches().stats().caches;
   const size_t objects = heap.central(kClass).stats().allocated_objects;
   std::thread([] {
@@ -156,7 +156,7 @@ TEST_F(CurrentThreadTest, AThreadThatEndsReturnsEverything) {
     for (void* block : blocks) Free(block, kClass);
   }).join();
   EXPECT_EQ(heap.caches().stats().caches, caches);
-  heap.DrainSharedCaches();
+  heap.Shed(nullptr, Length(0));
   EXPECT_EQ(heap.central(kClass).stats().allocated_objects, objects);
   heap.budget().CheckInvariants();
 }
