@@ -22,6 +22,10 @@
 
 set(TCM_SKIPPED_EXIT_STATUS 77)
 
+# Most of a whole run of the tests is their compilation: little optimization, and no more than line
+# numbers for stack traces.
+set(TCM_TEST_COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O1;-g1>")
+
 # Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
 function(tcm_set_test_properties)
   if(NOT arg_TIMEOUT)
@@ -57,8 +61,11 @@ function(tcm_unit_test)
   endif()
   tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
               LIBRARIES GTest::gtest_main ${arg_LIBRARIES}
-              COMPILE_OPTIONS ${arg_COMPILE_OPTIONS} FOLDER tests)
+              COMPILE_OPTIONS ${TCM_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(NOT arg_COMPILE_OPTIONS)
+    target_precompile_headers(${arg_NAME} REUSE_FROM tcm_precompiled_headers)
+  endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS})
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
@@ -83,7 +90,8 @@ function(tcm_program_test)
   if(arg_SOURCES)
     # Otherwise the compiler removes pairs of malloc and free that the test is about.
     tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
-                COMPILE_OPTIONS -fno-builtin ${arg_COMPILE_OPTIONS} FOLDER tests)
+                COMPILE_OPTIONS ${TCM_TEST_COMPILE_OPTIONS} -fno-builtin ${arg_COMPILE_OPTIONS}
+                FOLDER tests)
     target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     set(arg_COMMAND ${arg_NAME})
     if(NOT arg_NO_PRELOAD)
