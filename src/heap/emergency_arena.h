@@ -11,11 +11,17 @@
 
 namespace tcmalloc {
 
+// What the arena hands out. Apart from it, since it is all zero and belongs into .bss: as a part of
+// the heap, which is not, it would be a quarter of a megabyte in the file and in resident memory.
+struct EmergencyMemory {
+  alignas(64) char bytes[size_t{256} << 10];
+};
+
 // A bump allocator that takes no lock, so that it works while the same thread is anywhere in the
 // allocator. It starts over when its last block is freed. Thread safe and async-signal-safe.
 class EmergencyArena {
  public:
-  constexpr EmergencyArena() = default;
+  constexpr explicit EmergencyArena(EmergencyMemory& memory) : memory_(memory.bytes) {}
 
   // Null if it does not fit. `alignment` is a power of two.
   void* Allocate(size_t bytes, size_t alignment);
@@ -28,7 +34,7 @@ class EmergencyArena {
   static size_t SizeOf(const void* block);
 
  private:
-  static constexpr size_t kBytes = size_t{256} << 10;
+  static constexpr size_t kBytes = sizeof(EmergencyMemory);
   static constexpr size_t kHeaderBytes = 16;
 
   // Both halves change together: bytes used, and blocks in use.
@@ -38,7 +44,7 @@ class EmergencyArena {
   };
 
   std::atomic<State> state_{State{0, 0}};
-  alignas(64) char memory_[kBytes] = {};
+  char* const memory_;
 };
 
 }  // namespace tcmalloc

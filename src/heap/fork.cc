@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "heap/current_thread.h"
 #include "heap/heap.h"
@@ -16,10 +17,15 @@ namespace {
 
 constexpr size_t kLocks = 2 * (kSizeClassCount - 1) + 9 + kMaxSlabs;
 
-// What happened before a fork, for the handlers after it. Guarded by the locks themselves.
+// What happened before a fork, for the handlers after it. Guarded by the locks themselves. A bit
+// for each lock: the state is copied to the stack of the thread that forks, which may be a small
+// one.
 struct ForkState {
   Entry entry = Entry::kUncached;
-  bool taken[kLocks] = {};
+  uint8_t taken[kLocks / 8 + 1] = {};
+
+  void SetTaken(size_t lock) { taken[lock / 8] |= static_cast<uint8_t>(1 << lock % 8); }
+  bool IsTaken(size_t lock) const { return (taken[lock / 8] >> lock % 8 & 1) != 0; }
 };
 constinit ForkState state;
 constinit std::atomic<bool> registered{false};
@@ -36,25 +42,22 @@ bool TryLockForAWhile(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void Prepare() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-  const Entry entry = EnterSlowPath();
+  ForkState now;
+  now.entry = EnterSlowPath();
   size_t i = 0;
   heap.ForEachLock([&](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    if (entry == Entry::kReentrant) {
-      state.taken[i] = TryLockForAWhile(lock);
-    } else {
-      lock.Lock();
-      state.taken[i] = true;
-    }
+    if (now.entry != Entry::kReentrant) lock.Lock();
+    if (now.entry != Entry::kReentrant || TryLockForAWhile(lock)) now.SetTaken(i);
     ++i;
   });
-  state.entry = entry;
+  state = now;
 }
 
 template <typename F>
 void ForEachTakenLock(const ForkState& before, F f) {
   size_t i = 0;
   heap.ForEachLock([&](SpinLock& lock) {
-    if (before.taken[i++]) f(lock);
+    if (before.IsTaken(i++)) f(lock);
   });
 }
 

@@ -40,6 +40,8 @@ using Transfer = TransferCache<Central>;
 using Cache = ThreadCache<Transfer>;
 using Cpus = CpuCache<Transfer>;
 
+extern constinit EmergencyMemory emergency_memory;
+
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
 // order.
@@ -142,7 +144,7 @@ class Heap {
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
-  EmergencyArena emergency_;
+  EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
   Housekeeping housekeeping_;
   BackgroundThread background_;

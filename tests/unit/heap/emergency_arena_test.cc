@@ -27,7 +27,8 @@ class EmergencyArenaTest : public ::testing::Test {
     for (void* block : blocks) arena_->Free(block);
   }
 
-  std::unique_ptr<EmergencyArena> arena_ = std::make_unique<EmergencyArena>();
+  std::unique_ptr<EmergencyMemory> memory_ = std::make_unique<EmergencyMemory>();
+  std::unique_ptr<EmergencyArena> arena_ = std::make_unique<EmergencyArena>(*memory_);
 };
 
 TEST_F(EmergencyArenaTest, BlocksAreAlignedAndKnowTheirSize) {
@@ -66,12 +67,14 @@ TEST_F(EmergencyArenaTest, BlocksDoNotOverlap) {
 TEST_F(EmergencyArenaTest, OwnsNothingElse) {
   EXPECT_FALSE(arena_->Owns(nullptr));
   EXPECT_FALSE(arena_->Owns(&arena_));
-  EXPECT_FALSE(arena_->Owns(reinterpret_cast<char*>(arena_.get()) + sizeof(EmergencyArena)));
+  EXPECT_FALSE(arena_->Owns(memory_->bytes - 1));
+  EXPECT_TRUE(arena_->Owns(memory_->bytes));
+  EXPECT_FALSE(arena_->Owns(memory_->bytes + sizeof(EmergencyMemory)));
   EXPECT_FALSE(arena_->Owns(reinterpret_cast<void*>(UINTPTR_MAX)));
 }
 
 TEST_F(EmergencyArenaTest, WhatDoesNotFitIsRefused) {
-  EXPECT_EQ(arena_->Allocate(sizeof(EmergencyArena), 16), nullptr);
+  EXPECT_EQ(arena_->Allocate(sizeof(EmergencyMemory), 16), nullptr);
   EXPECT_EQ(arena_->Allocate(SIZE_MAX, 16), nullptr);
   EXPECT_EQ(arena_->Allocate(SIZE_MAX - 64, 16), nullptr);
   EXPECT_EQ(arena_->Allocate(1, size_t{1} << 40), nullptr);

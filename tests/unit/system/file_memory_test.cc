@@ -45,8 +45,8 @@ bool IsFilled(const void* start, size_t bytes, char with) {
 bool IsZero(const MemoryBlock& block) { return IsFilled(block.start, block.bytes, 0); }
 uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// The start of kWindow bytes of addresses that nothing occupies. Which these are depends on what the
-// program is built with: a sanitizer has its shadow where the allocator's own window would be.
+// The start of kWindow bytes of addresses that nothing occupies. Which these are depends on what
+// the program is built with: a sanitizer has its shadow where the allocator's own window would be.
 uintptr_t FreeAddresses() {
   void* const start =
       mmap(nullptr, kWindow, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
