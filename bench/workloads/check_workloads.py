@@ -17,7 +17,7 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 120
-TAGS = {"default", "quick", "memory", "real"}
+TAGS = {"default", "quick", "memory", "hugepages", "real"}
 KEYS = {"name", "family", "program", "command", "args", "threads", "description", "tags",
         "optional"}
 
@@ -37,6 +37,7 @@ TINY = {
     "many_threads": ["--threads=10"],
     "mixed_sizes": ["--bursts=100"],
     "phone_book": ["--records=500", "--rounds=1"],
+    "pointer_chase": ["--bytes=1m", "--steps=10000"],
     "producer_consumer": ["--ops=20000"],
     "rounds": ["--rounds=2", "--many=200", "--max-bits=16"],
     "small_start": ["--processes=2"],

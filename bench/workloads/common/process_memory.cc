@@ -43,6 +43,11 @@ uint64_t ResidentBytes() {
   return std::strtoull(resident, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+uint64_t HugePageBytes() {
+  char text[4096];
+  return ReadFile("/proc/self/smaps_rollup", text) ? Field(text, "\nAnonHugePages:") : 0;
+}
+
 uint64_t PeakResidentBytes() {
   char text[4096];
   if (!ReadFile("/proc/self/status", text)) Fail("cannot read /proc/self/status");

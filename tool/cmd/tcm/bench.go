@@ -51,7 +51,7 @@ func newBench() *cobra.Command {
 	}
 	set := command.Flags()
 	set.StringSliceVar(&flags.workloads, "workloads", nil, "names, families, tags or patterns of them; \"all\" (default: the tag default)")
-	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built; ours-per-thread and ours-per-cpu only if named)")
+	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built; ours-per-thread, ours-per-cpu and ours-huge only if named)")
 	set.IntVar(&flags.runs, "runs", 5, "rounds")
 	set.IntVar(&flags.repeats, "repeats", 2, "how often a disturbed run is repeated at most")
 	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "limit for one run")
@@ -186,7 +186,9 @@ func allAllocators(library, root string, checkout project.Checkout) ([]bench.All
 		ours.Missing = err.Error()
 	}
 	allocators := []bench.Allocator{{Name: bench.Glibc}, ours,
-		withFrontEnd(ours, bench.OursPerThread, "per_thread"), withFrontEnd(ours, bench.OursPerCPU, doctor.PerCPU)}
+		with(ours, bench.OursPerThread, doctor.FrontEndVariable, "per_thread"),
+		with(ours, bench.OursPerCPU, doctor.FrontEndVariable, doctor.PerCPU),
+		with(ours, bench.OursHuge, "TCMALLOC_PAGE_HEAP", "huge")}
 	set, err := peers.Load(checkout)
 	if err != nil {
 		return nil, err
@@ -203,10 +205,10 @@ func allAllocators(library, root string, checkout project.Checkout) ([]bench.All
 	return allocators, nil
 }
 
-// withFrontEnd is our allocator with one kind of caches.
-func withFrontEnd(ours bench.Allocator, name, frontEnd string) bench.Allocator {
+// with is our allocator with one setting of its own.
+func with(ours bench.Allocator, name, variable, value string) bench.Allocator {
 	ours.Name = name
-	ours.Variables = map[string]string{doctor.FrontEndVariable: frontEnd}
+	ours.Variables = map[string]string{variable: value}
 	ours.OnRequest = true
 	return ours
 }

@@ -17,6 +17,8 @@ const (
 	// OursPerThread and OursPerCPU are the same with one kind of caches, whatever the program does.
 	OursPerThread = "ours-per-thread"
 	OursPerCPU    = "ours-per-cpu"
+	// OursHuge is the same with the hugepage-aware page heap.
+	OursHuge = "ours-huge"
 )
 
 // Allocator is one that workloads can run under.
