@@ -13,7 +13,7 @@ namespace tcmalloc {
 namespace {
 
 enum class Phase : uint8_t {
-  kNew,     // has not allocated yet, or no front end could be had
+  kNew,     // has not allocated yet, or no front end could be had so far
   kServed,  // has a front end
   kInside,  // is in the slow path without a front end
   kEnded,   // its destructors have run, or it is suspended; it gets no front end again
@@ -88,12 +88,13 @@ Cache* MakeFrontEnd() {
   return cache != nullptr ? cache : MakeThreadCache();
 }
 
-// Gives the thread a front end. Requires phase kInside, for the calls may allocate.
+// Gives the thread a front end, if that can be had and it is clear which. Requires phase kInside,
+// for the calls may allocate.
 bool StartThread() {
   heap.EnsureInitialized();
   RegisterForkHandlers();
-  heap.front_end().NoteStart([] { return heap.StartPerCpu(); });
-  Cache* cache = MakeFrontEnd();
+  const bool decided = heap.front_end().NoteStart([] { return heap.StartPerCpu(); });
+  Cache* cache = decided ? MakeFrontEnd() : nullptr;
   if (cache == nullptr || !WatchThread(cache)) {
     if (cache != nullptr) Release(cache);
     NoteThreadEnd();

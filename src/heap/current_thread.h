@@ -25,7 +25,7 @@ void InitializeCurrentThread();
 enum class Entry : uint8_t {
   kThreadCache,  // with a cache of its own, closed now
   kCpuCache,     // served by the caches of CPUs, closed to them now
-  kUncached,     // without a cache: it could not be made, or the thread's destructors have run
+  kUncached,     // without a cache: it could not be made yet, or the thread's destructors have run
   kReentrant,    // from a signal handler, fork handler or library call that interrupted the slow
                  // path; no lock may be taken
 };

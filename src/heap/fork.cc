@@ -74,6 +74,8 @@ void InChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   heap.caches().AbandonOthers(current_cache);
   heap.housekeeping().ResetAfterFork();
   heap.background().ResetAfterFork();
+  // A handler that interrupted the thread which is trying returns to it.
+  if (state.entry != Entry::kReentrant) heap.front_end().ResetAfterFork();
   ForEachTakenLock(state, [](SpinLock& lock) { lock.ResetAfterFork(); });
   if (state.entry != Entry::kReentrant) ResetHeldLocksAfterFork();
   LeaveSlowPath(state.entry);

@@ -42,18 +42,25 @@ class FrontEndChoice {
 
   // Notes a thread that starts. `start_per_cpu()` is called at most once, when caches of CPUs are
   // first wanted: it detects what the kernel supports, makes them, and tells whether they can be
-  // had.
+  // had. False while another thread is at that, which takes milliseconds: hundreds of threads may
+  // start in that time, and one with a cache of its own would keep it while it waits.
   template <typename F>
-  void NoteStart(F start_per_cpu) {
+  [[nodiscard]] bool NoteStart(F start_per_cpu) {
     const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return;
+    if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return true;
     if (state_.load(std::memory_order_relaxed) == State::kUntried && Try()) {
       state_.store(start_per_cpu() ? State::kStarted : State::kUnavailable,
                    std::memory_order_release);
     }
     // Acquire pairs with the release above: whoever goes by the choice finds the caches made.
-    if (state_.load(std::memory_order_acquire) != State::kStarted) return;
-    wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
+    const State state = state_.load(std::memory_order_acquire);
+    if (state == State::kStarted) wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
+    return state != State::kTrying;
+  }
+  // In the child of a fork, where a thread that was trying does not exist.
+  void ResetAfterFork() {
+    State trying = State::kTrying;
+    state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
   }
   // Notes a thread that ends. True if the choice turned: the caches of CPUs are not wanted any
   // longer.

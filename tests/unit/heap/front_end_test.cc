@@ -45,7 +45,7 @@ class FrontEndChoiceTest : public ::testing::Test {
 
   void StartThreads(int count, bool available = true) {
     for (int i = 0; i < count; ++i) {
-      choice_.NoteStart([&] {
+      decided_ = choice_.NoteStart([&] {
         ++tries_;
         return available;
       });
@@ -67,6 +67,7 @@ class FrontEndChoiceTest : public ::testing::Test {
 
   FrontEndChoice choice_;
   int tries_ = 0;
+  bool decided_ = false;  // for the thread that started last
 };
 
 TEST_F(FrontEndChoiceTest, FewThreadsHaveTheirOwn) {
@@ -171,13 +172,41 @@ TEST_F(FrontEndChoiceTest, WhatCannotBeHadIsTriedOnce) {
 // Threads that start while one of them tries.
 TEST_F(FrontEndChoiceTest, NobodyGoesThereBeforeTheCachesAreMade) {
   choice_.Configure(FrontEndOption::kPerCpu);
-  choice_.NoteStart([&] {
+  EXPECT_TRUE(choice_.NoteStart([&] {
     StartThreads(1);
+    EXPECT_FALSE(decided_);
     EXPECT_EQ(choice_.wanted(), FrontEnd::kPerThread);
     return true;
-  });
+  }));
   EXPECT_EQ(tries_, 0);
   EXPECT_EQ(choice_.wanted(), FrontEnd::kPerCpu);
+  StartThreads(1);
+  EXPECT_TRUE(decided_);
+}
+
+TEST_F(FrontEndChoiceTest, FewThreadsNeedNoDecision) {
+  StartThreads(kMany);
+  EXPECT_TRUE(decided_);
+  EXPECT_TRUE(choice_.NoteStart([&] {
+    EndThreads(2);
+    StartThreads(1);
+    EXPECT_TRUE(decided_);
+    return true;
+  }));
+}
+
+TEST_F(FrontEndChoiceTest, InAForkedChildNobodyIsTrying) {
+  choice_.Configure(FrontEndOption::kPerCpu);
+  EXPECT_TRUE(choice_.NoteStart([&] {
+    choice_.ResetAfterFork();
+    StartThreads(1);
+    EXPECT_TRUE(decided_);
+    return true;
+  }));
+  EXPECT_EQ(tries_, 1);
+  choice_.ResetAfterFork();
+  StartThreads(1);
+  EXPECT_EQ(tries_, 1) << "what was decided stays";
 }
 
 TEST_F(FrontEndChoiceTest, ThreadsStartAndEndAtOnce) {
@@ -189,7 +218,8 @@ TEST_F(FrontEndChoiceTest, ThreadsStartAndEndAtOnce) {
     threads.emplace_back([&] {
       start.arrive_and_wait();
       for (int round = 0; round < 1000; ++round) {
-        for (int j = 0; j <= kMany; ++j) choice_.NoteStart([&] { return ++tries == 1; });
+        for (int j = 0; j <= kMany; ++j)
+          static_cast<void>(choice_.NoteStart([&] { return ++tries == 1; }));
         for (int j = 0; j <= kMany; ++j) choice_.NoteEnd();
       }
     });
@@ -244,13 +274,22 @@ class HeapFrontEndTest : public ::testing::Test {
     heap.EnsureInitialized();
   }
 
+  // With a front end, which a thread has not while another one finds out which there are.
+  static Entry Enter() {
+    Entry entry = EnterSlowPath();
+    for (; entry == Entry::kUncached; entry = EnterSlowPath()) {
+      LeaveSlowPath(entry);
+      std::this_thread::yield();
+    }
+    return entry;
+  }
   static Entry EntryNow() {
-    const Entry entry = EnterSlowPath();
+    const Entry entry = Enter();
     LeaveSlowPath(entry);
     return entry;
   }
   static void* Allocate() {
-    const Entry entry = EnterSlowPath();
+    const Entry entry = Enter();
     void* object = entry == Entry::kCpuCache
                        ? heap.cpus().Allocate(current_cache->lists(), kClass, 64)
                        : current_cache->AllocateSlow(kClass, 64);
@@ -261,7 +300,7 @@ class HeapFrontEndTest : public ::testing::Test {
   static void Free(void* object) {
     EXPECT_EQ(*static_cast<void**>(object), object);
     *static_cast<void**>(object) = nullptr;
-    const Entry entry = EnterSlowPath();
+    const Entry entry = Enter();
     if (entry == Entry::kCpuCache) {
       heap.cpus().Deallocate(current_cache->lists(), object, kClass);
     } else {
