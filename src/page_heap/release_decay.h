@@ -35,6 +35,8 @@ class ReleaseDecay {
     owed_ = Length(0);
   }
   uint64_t step_ns() const { return step_ns_; }
+  // To within kSteps nanoseconds.
+  uint64_t half_life_ns() const { return step_ns_ * kSteps; }
 
   // Notes that `free` pages are free after some were taken.
   void NoteFree(Length free) {

@@ -6,22 +6,20 @@
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_HEAP_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/attributes.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
-#include "page_heap/classic/release_pacer.h"
 #include "page_heap/huge/advice.h"
 #include "page_heap/huge/demand_window.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/huge/huge_page_stats.h"
 #include "page_heap/huge/huge_spans.h"
-#include "page_heap/release_decay.h"
-#include "page_heap/stats.h"
+#include "page_heap/page_heap_base.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/page_types.h"
@@ -31,26 +29,27 @@
 
 namespace tcmalloc {
 
-// A SpanSource over `System`, which offers Allocate, Release, AdviseHuge and Unmap as SystemMemory
-// does. Promises what ClassicPageHeap does.
+// A SpanSource over `System`, which also offers AdviseHuge as SystemMemory does: see PageHeapBase.
+// Promises what ClassicPageHeap does.
 //
 // Spans below a hugepage share hugepages: see HugePageFiller. Others have hugepages of their own,
 // and share the last one where they do not fill it, or lie side by side in a region: see
 // HugeRegions. Both come from hugepages that nobody uses, resident ones first, and these from the
 // system. Where it gives no more, any run of pages will do.
 //
-// Every public member is thread safe and takes the lock itself. The lock is held while the system
-// is asked for memory or told how to back it, and let go while memory is given back or moved.
+// The lock is also held while the system is told how to back what spans are about to use, and let
+// go while memory is moved.
 template <typename System>
-class HugePageHeap {
+class HugePageHeap : public PageHeapBase<System, HugeSpans> {
+  using Base = PageHeapBase<System, HugeSpans>;
+  using Base::aggressive_decommit_, Base::decay_, Base::lock_, Base::pacer_, Base::spans_;
+  using Breaking = HugeSpans::Breaking;
+
  public:
   static constexpr Length kMinGrowth = kPagesPerHugePage;
-  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
 
   constexpr HugePageHeap(System& system, PageMap& map, MetadataArena& arena)
-      : system_(system), map_(map), spans_(map, arena) {}
-  HugePageHeap(const HugePageHeap&) = delete;
-  HugePageHeap& operator=(const HugePageHeap&) = delete;
+      : Base(system, map, arena, kPagesPerHugePage, kMinGrowth) {}
 
   // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
   Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
@@ -82,7 +81,7 @@ class HugePageHeap {
   // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
   Length ReleaseAtLeast(Length n) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return ReleaseLocked(n, Cut::kWholeRuns, Breaking::kAllowed);
+    return Release(n, Base::Cut::kNever, Breaking::kAllowed);
   }
 
   // Gives back what ReleaseDecay says is due, but at most `most` pages: hugepages that nobody uses,
@@ -90,55 +89,6 @@ class HugePageHeap {
   // the kernel to back them by one page. Returns how many pages went back; where that is `most`,
   // more may be due. `now` is in nanoseconds. Keeps errno.
   Length ReleaseUnused(uint64_t now, Length most) TCMALLOC_EXCLUDES(lock_);
-  // In nanoseconds; 0 for never.
-  void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    half_life_ns_ = ns;
-    decay_.set_half_life(ns);
-  }
-
-  // See ReleasePacer. A release that is due happens in Delete; it breaks no hugepage.
-  void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    pacer_.set_rate(rate);
-  }
-  double release_rate() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return pacer_.rate();
-  }
-
-  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
-  // request would exceed it, free memory is released, and if that does not suffice it fails.
-  void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    limit_ = limit;
-  }
-  Length limit() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return limit_;
-  }
-
-  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
-  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
-  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
-
-  // Whether Delete gives every free span back to the system at once.
-  void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    aggressive_decommit_ = on;
-  }
-  bool aggressive_decommit() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return aggressive_decommit_;
-  }
-
-  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
-  // what a request needs in any case), in whole hugepages.
-  void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    least_growth_ = RoundUpToHugePages(least);
-    most_growth_ = RoundUpToHugePages(most);
-  }
 
   // What the kernel does about hugepages. Without it, nothing is told to the kernel.
   void set_hugepages(const TransparentHugepages& setting) TCMALLOC_EXCLUDES(lock_) {
@@ -146,51 +96,21 @@ class HugePageHeap {
     advice_.Configure(setting);
   }
 
-  PageHeapStats stats() TCMALLOC_EXCLUDES(lock_);
   HugePageStats huge_stats() TCMALLOC_EXCLUDES(lock_);
 
-  // Calls visit(const Span&) for every span, whatever its state, under the lock. Runs of pages that
-  // nobody uses appear as spans.
-  template <typename Visitor>
-  void ForEachSpan(Visitor&& visit) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    spans_.ForEach(visit);
-  }
-
-  // Crashes if the heap's structures contradict each other. Visits every span.
-  void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    spans_.CheckInvariants();
-  }
-
-  // For fork, which holds it from before the fork until after it.
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
-  // In the child, which alone survives of the threads that were releasing memory.
-  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) { spans_.AbandonReleases(); }
-
  private:
-  // Memory on its way to the system is lost to requests for the time of one call.
-  static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
-  // Beyond any address space, and small enough that no sum here overflows.
-  static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
-  // How often a request that fails is tried again because another thread was releasing memory.
-  static constexpr int kMaxRetries = 8;
   // In one call of ReleaseUnused; each takes up to a millisecond.
   static constexpr int kMaxCollapses = 8;
   // Each hugepage that the kernel is told to leave alone may cost two of the mappings that a
   // process may have, 65530 by default.
   static constexpr size_t kMaxSmallPaged = 8192;
-  static constexpr size_t kSpansPerCall = 256;
 
-  enum class Cut : bool { kWholeRuns, kExactly };
-  enum class Breaking : bool { kForbidden, kAllowed };
   // kNowhere: no place was found. kTried: one was, though no memory for records may be left.
   enum class Search : bool { kNowhere, kTried };
 
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
     TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
-    CheckOften();
-    spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
+    this->NoteRequest();
     if (TCMALLOC_LIKELY(IsShort(n, alignment))) {
       const PageRange pages{spans_.FindShared(n, alignment), n};
       if (TCMALLOC_LIKELY(pages.first != PageId(0)) && IsAllowed(pages)) return Take(pages);
@@ -203,44 +123,28 @@ class HugePageHeap {
   }
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  Span* AllocateAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* Take(PageRange pages) TCMALLOC_REQUIRES(lock_);
-  void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
-    committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
-  }
   // Look for a place that the limit allows, without growing.
   Search TryPlaces(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryShort(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryLong(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   PageId FindInRegion(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
-  // Releases so much that n more committed pages stay within the limit. May let go of the lock;
-  // if true is returned, the limit holds now.
-  bool MakeRoom(Length n) TCMALLOC_REQUIRES(lock_);
-  bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
-    return limit_ == Length(0) || spans_.committed() + n <= limit_;
-  }
-  // How many more pages the limit allows to be committed.
-  Length Headroom() const TCMALLOC_REQUIRES(lock_) {
-    return limit_ == Length(0) ? kMaxRequest : limit_ - std::min(spans_.committed(), limit_);
-  }
-  // The same, without n pages that are needed.
+  // How many more pages the limit allows to be committed beside n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
-    return Headroom() - std::min(Headroom(), n);
+    return this->Headroom() - std::min(this->Headroom(), n);
   }
   bool IsAllowed(PageRange pages) const TCMALLOC_REQUIRES(lock_) {
-    return limit_ == Length(0) || AllowedByLimit(spans_.Returned(pages));
+    return !this->HasLimit() || this->AllowedByLimit(spans_.Returned(pages));
   }
-  // Waits until the releases of other threads have ended that are under way now. False if there
-  // were none, or if they do not end.
-  bool WaitForReleases() TCMALLOC_REQUIRES(lock_);
-
-  bool Grow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  bool Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
+  bool GrowFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
   // All of these let go of the lock for system calls.
-  Length ReleaseLocked(Length n, Cut cut, Breaking breaking) TCMALLOC_REQUIRES(lock_);
-  bool ReleaseSpan(Span* span) TCMALLOC_REQUIRES(lock_);
+  Length Release(Length n, Base::Cut cut, Breaking breaking) TCMALLOC_REQUIRES(lock_);
+  // Tells the kernel to leave hugepages alone of which a part went back.
+  void TellBroken() TCMALLOC_REQUIRES(lock_);
   void CollapseSome() TCMALLOC_REQUIRES(lock_);
   bool Collapse(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
 
@@ -253,37 +157,9 @@ class HugePageHeap {
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 
-  // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
-  // average, which bounds what the checks cost in a large heap.
-  void CheckOften() TCMALLOC_REQUIRES(lock_) {
-    if constexpr (kParanoidChecks) {
-      check_credit_ += kSpansPerCall;
-      if (check_credit_ < spans_.count() + spans_.filler().hugepages()) return;
-      check_credit_ = 0;
-      spans_.CheckInvariants();
-    }
-  }
-
-  System& system_;
-  PageMap& map_;
-  SpinLock lock_{LockRank::kPageHeap};
-  HugeSpans spans_ TCMALLOC_GUARDED_BY(lock_);
-  ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
-  ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
   DemandWindow demand_ TCMALLOC_GUARDED_BY(lock_);
   HugePageAdvice advice_ TCMALLOC_GUARDED_BY(lock_);
-  uint64_t half_life_ns_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  Length limit_ TCMALLOC_GUARDED_BY(lock_);
-  Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kMinGrowth;
-  Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
-  bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
-  PageHeapStats events_ TCMALLOC_GUARDED_BY(lock_);       // the counts of events alone
-  HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // likewise
-  size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
-
-  // Written under the lock, read without.
-  std::atomic<uintptr_t> committed_{0};
-  std::atomic<uint64_t> spans_served_{0};
+  HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone
 };
 
 }  // namespace tcmalloc

@@ -5,20 +5,15 @@
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_HEAP_INL_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_HEAP_INL_H_
 
-#include <sched.h>
-#include <time.h>
-
 #include <algorithm>
 #include <cerrno>
-
-#include "system/auxv.h"
 
 namespace tcmalloc {
 
 template <typename System>
 Span* HugePageHeap<System>::Take(PageRange pages) {
   Span* span = spans_.Take(pages);
-  PublishCommitted();
+  this->PublishCommitted();
   decay_.NoteFree(spans_.free());
   demand_.Note(spans_.in_use());
   return span;
@@ -26,18 +21,25 @@ Span* HugePageHeap<System>::Take(PageRange pages) {
 
 template <typename System>
 Span* HugePageHeap<System>::AllocateSlow(Length n, Length alignment) {
-  if (n > kMaxRequest || alignment > kMaxRequest) return nullptr;
+  Span* span = AllocateAnywhere(n, alignment);
+  TellBroken();
+  return span;
+}
+
+template <typename System>
+Span* HugePageHeap<System>::AllocateAnywhere(Length n, Length alignment) {
+  if (n > Base::kMaxRequest || alignment > Base::kMaxRequest) return nullptr;
   Span* span = nullptr;
   int retries = 0;
   do {
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
-    if (!MakeRoom(n)) continue;
+    if (!this->MakeRoom(n, Breaking::kAllowed)) continue;
     // That may have let go of the lock: look again.
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
-    if (Grow(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
+    if (GrowFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
     const PageRange anywhere{spans_.FindAnywhere(n, alignment), n};
     if (anywhere.first != PageId(0)) return Take(anywhere);
-  } while (retries++ < kMaxRetries && WaitForReleases());
+  } while (this->MayRetry(&retries));
   return nullptr;
 }
 
@@ -84,64 +86,11 @@ auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> S
 }
 
 template <typename System>
-bool HugePageHeap<System>::MakeRoom(Length n) {
-  if (AllowedByLimit(n)) return true;
-  ++events_.limit_hits;
-  ReleaseLocked(spans_.committed() + n - limit_, Cut::kWholeRuns, Breaking::kAllowed);
-  return AllowedByLimit(n);
-}
-
-// First in turns of the scheduler and then, where the machine is busy, in milliseconds. Bounded,
-// for the other thread may be stopped.
-template <typename System>
-bool HugePageHeap<System>::WaitForReleases() {
-  constexpr int kYields = 1000;
-  constexpr int kNaps = 1000;
-  constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 1'000'000};
-  const uint64_t begun = spans_.releases_begun();
-  if (spans_.releases_ended() >= begun) return false;
-  const int saved_errno = errno;
-  for (int turn = 0; spans_.releases_ended() < begun && turn < kYields + kNaps; ++turn) {
-    lock_.Unlock();
-    if (turn < kYields) {
-      ::sched_yield();
-    } else {
-      ::nanosleep(&kNap, nullptr);
-    }
-    lock_.Lock();
-  }
-  errno = saved_errno;
-  return spans_.releases_ended() >= begun;
-}
-
-template <typename System>
-bool HugePageHeap<System>::Grow(Length n, Length alignment) {
-  const int saved_errno = errno;
-  const size_t aligned = std::max(alignment, kPagesPerHugePage).bytes();
-  const Length needed = RoundUpToHugePages(n);
-  const Length eighth = RoundDownToHugePages(Length(spans_.total().pages() / 8));
-  Length wanted = std::max({needed, least_growth_, std::min(eighth, most_growth_)});
-  if (HugeRegions::Wants(n) && spans_.NeedsRegion())
-    wanted = std::max(wanted, HugeRegions::kLength);
-  MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
-  if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);
-  if (block.start == nullptr || !Adopt(block)) {
-    ++events_.growth_failures;
-    return false;
-  }
-  ++events_.growths;
-  errno = saved_errno;
-  return true;
-}
-
-template <typename System>
-bool HugePageHeap<System>::Adopt(const MemoryBlock& block) {
-  const PageId first = PageId::Containing(block.start);
-  const Length length(block.bytes >> kPageShift);
-  if (map_.Ensure(first, length) && spans_.AddFresh(first, length, block.zeroed)) return true;
-  // A refusal costs address space, and nothing can be done about it.
-  static_cast<void>(system_.Unmap(block.start, block.bytes));
-  return false;
+bool HugePageHeap<System>::GrowFor(Length n, Length alignment) {
+  const bool region = HugeRegions::Wants(n) && spans_.NeedsRegion();
+  const Length least =
+      region ? std::max(this->least_growth(), HugeRegions::kLength) : this->least_growth();
+  return this->Grow(n, alignment, least) != nullptr;
 }
 
 template <typename System>
@@ -149,11 +98,11 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (n > kMaxRequest) return false;
-  if (!spans_.Extend(span, n, Headroom())) return false;
+  if (n > Base::kMaxRequest) return false;
+  if (!spans_.Extend(span, n, this->Headroom())) return false;
   decay_.NoteFree(spans_.free());
   demand_.Note(spans_.in_use());
-  PublishCommitted();
+  this->PublishCommitted();
   return true;
 }
 
@@ -167,78 +116,53 @@ void HugePageHeap<System>::Truncate(Span* span, Length n) {
 
 template <typename System>
 void HugePageHeap<System>::DeleteLocked(Span* span) {
-  CheckOften();
+  this->CheckOften();
   TCMALLOC_CHECK(span->in_use());
   const Length n = span->length;
   if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
     spans_.BeginRelease(span);
-    ReleaseSpan(span);
+    this->ReleaseAlone(span);
+    TellBroken();
     return;
   }
   spans_.Free(span);
   if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
-    pacer_.NoteReleased(ReleaseLocked(kPagesPerHugePage, Cut::kExactly, Breaking::kForbidden));
+    pacer_.NoteReleased(
+        this->ReleaseLocked(kPagesPerHugePage, Base::Cut::kExactly, Breaking::kForbidden));
   }
 }
 
 template <typename System>
-Length HugePageHeap<System>::ReleaseLocked(Length n, Cut cut, Breaking breaking) {
-  // Other threads may free memory as fast as this one releases it.
-  n = std::min(n, spans_.free());
-  Length released;
-  while (released < n) {
-    const Length most = cut == Cut::kExactly ? std::min(n - released, kMaxRelease) : kMaxRelease;
-    const PageRange pages = spans_.NextRelease(most, breaking == Breaking::kAllowed);
-    Span* span = pages.length > Length(0) ? spans_.BeginRelease(pages) : nullptr;
-    if (span == nullptr || !ReleaseSpan(span)) break;
-    released += pages.length;
-  }
+Length HugePageHeap<System>::Release(Length n, Base::Cut cut, Breaking breaking) {
+  const Length released = this->ReleaseLocked(n, cut, breaking);
+  TellBroken();
   return released;
 }
 
 template <typename System>
-bool HugePageHeap<System>::ReleaseSpan(Span* span) {
-  const Length length = span->length;
-  HugePageTracker* tracker = spans_.SharedAt(span->first);
-  const bool tell = tracker != nullptr && tracker->used() > length &&
-                    advice_.RefillsBroken(tracker->advice) &&
-                    huge_events_.small_paged < kMaxSmallPaged;
-  lock_.Unlock();
-  const int saved_errno = errno;
-  const bool released = system_.Release(span->start(), span->bytes());
-  errno = saved_errno;
-  const bool told = released && tell && Advise(tracker, HugeAdvice::kNoHugepage);
-  // The system takes whole pages of the kernel, which may be larger than ours: what it left at the
-  // ends still has its contents.
-  const size_t unit = KernelPageSize();
-  const bool zeroed =
-      IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
-  lock_.Lock();
-  if (told) NoteTold(tracker, HugePageTracker::Advice::kSmall);
-  spans_.EndRelease(span, released, zeroed);
-  PublishCommitted();
-  if (released) {
-    ++events_.releases;
-    events_.released += length;
-    decay_.NoteReleased(length);
-  } else {
-    ++events_.release_failures;
+void HugePageHeap<System>::TellBroken() {
+  while (HugePageTracker* tracker = spans_.NextBroken()) {
+    if (!advice_.RefillsBroken(tracker->advice)) continue;
+    if (huge_events_.small_paged >= kMaxSmallPaged) continue;
+    lock_.Unlock();
+    const bool told = Advise(tracker, HugeAdvice::kNoHugepage);
+    lock_.Lock();
+    if (told) NoteTold(tracker, HugePageTracker::Advice::kSmall);
   }
-  return released;
 }
 
 template <typename System>
 Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
   SpinLockHolder holder(lock_);
-  if (half_life_ns_ > 0) demand_.Advance(now, half_life_ns_, spans_.in_use());
+  if (decay_.half_life_ns() > 0) demand_.Advance(now, decay_.half_life_ns(), spans_.in_use());
   const Length due = std::min(decay_.Due(now, spans_.free()), most);
-  Length released = ReleaseLocked(due, Cut::kExactly, Breaking::kForbidden);
+  Length released = this->ReleaseLocked(due, Base::Cut::kExactly, Breaking::kForbidden);
   // Breaking a hugepage pays only if what it gives back is not needed soon: demand that was there
   // of late may come again.
   const Length reserve = demand_.peak() - std::min(demand_.peak(), spans_.in_use());
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
-  released += ReleaseLocked(std::min(due - std::min(due, released), surplus), Cut::kExactly,
-                            Breaking::kAllowed);
+  released += Release(std::min(due - std::min(due, released), surplus), Base::Cut::kExactly,
+                      Breaking::kAllowed);
   CollapseSome();
   return released;
 }
@@ -246,7 +170,7 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
 template <typename System>
 void HugePageHeap<System>::CollapseSome() {
   if (!advice_.MayCollapse() || aggressive_decommit_) return;
-  for (int i = 0; i < kMaxCollapses && AllowedByLimit(kPagesPerHugePage); ++i) {
+  for (int i = 0; i < kMaxCollapses && this->AllowedByLimit(kPagesPerHugePage); ++i) {
     HugePageTracker* tracker = spans_.ProposeCollapse();
     if (tracker == nullptr) return;
     ++(Collapse(tracker) ? huge_events_.collapses : huge_events_.collapse_failures);
@@ -264,7 +188,8 @@ bool HugePageHeap<System>::Collapse(HugePageTracker* tracker) {
   if (told) NoteTold(tracker, Advice::kHuge);
   // Meanwhile its spans may be gone.
   const bool shared = tracker->place != HugePageTracker::Place::kNone;
-  if (collapsed && shared && AllowedByLimit(tracker->returned())) spans_.AssumeBacked(tracker);
+  if (collapsed && shared && this->AllowedByLimit(tracker->returned()))
+    spans_.AssumeBacked(tracker);
   return collapsed;
 }
 
@@ -272,7 +197,7 @@ template <typename System>
 bool HugePageHeap<System>::Advise(const HugePageTracker* tracker, HugeAdvice advice) {
   const int saved_errno = errno;
   const bool taken =
-      system_.AdviseHuge(tracker->hugepage.first_page().start(), kHugePageSize, advice);
+      this->system_.AdviseHuge(tracker->hugepage.first_page().start(), kHugePageSize, advice);
   errno = saved_errno;
   return taken;
 }
@@ -304,7 +229,7 @@ template <typename System>
 void HugePageHeap<System>::PrepareShared(HugePageTracker* tracker) {
   // What is resident is backed already, one way or the other.
   if (tracker->returned() < kPagesPerHugePage) return;
-  const bool scarce = aggressive_decommit_ || !AllowedByLimit(kPagesPerHugePage);
+  const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(kPagesPerHugePage);
   Tell(tracker, advice_.ForShared(tracker->advice, spans_.filler().hugepages(), scarce));
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
 }
@@ -316,22 +241,9 @@ void HugePageHeap<System>::PrepareTail(const Span* span) {
   if (tracker == nullptr || tracker->place != HugePageTracker::Place::kFiller) return;
   if (tracker->used() + tracker->returned() < kPagesPerHugePage) return;
   if (!advice_.BacksWhole(tracker->advice)) return;
-  const bool scarce = aggressive_decommit_ || !AllowedByLimit(tracker->returned());
+  const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(tracker->returned());
   if (scarce || HugeRegions::Wants(span->length)) Tell(tracker, HugePageTracker::Advice::kSmall);
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
-}
-
-template <typename System>
-PageHeapStats HugePageHeap<System>::stats() {
-  SpinLockHolder holder(lock_);
-  PageHeapStats stats = spans_.stats();
-  stats.growths = events_.growths;
-  stats.growth_failures = events_.growth_failures;
-  stats.releases = events_.releases;
-  stats.release_failures = events_.release_failures;
-  stats.released = events_.released;
-  stats.limit_hits = events_.limit_hits;
-  return stats;
 }
 
 template <typename System>

@@ -90,6 +90,8 @@ class HugePageTracker : public ListNode {
   bool backed = false;          // the kernel is believed to back it by one page
   bool collapse_tried = false;  // since Reset
   bool tail = false;            // holds the end of a span that is longer than a hugepage
+  bool newly_broken = false;    // in the list of HugeSpans::NextBroken
+  HugePageTracker* next_broken = nullptr;
 
  private:
   void FindLongest();

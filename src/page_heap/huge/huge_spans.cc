@@ -198,19 +198,19 @@ bool HugeSpans::AddRegion(PageId first) {
   return carved;
 }
 
-bool HugeSpans::AddFresh(PageId first, Length length, bool zeroed) {
+Span* HugeSpans::AddFresh(PageId first, Length length, bool zeroed) {
   if (!trackers_.Ensure(HugePage::Containing(first), length.pages() / kPagesPerHugePage.pages())) {
-    return false;
+    return nullptr;
   }
   Span* record = pool_.New();
-  if (record == nullptr) return false;
+  if (record == nullptr) return nullptr;
   if (!blocks_.Add(first, length)) {
     pool_.Delete(record);
-    return false;
+    return nullptr;
   }
   returned_ += length;
   MakeRange(record, {first, length}, State::kReturned, zeroed);
-  return true;
+  return record;
 }
 
 Length HugeSpans::UnusedFrom(PageId page, Length most) const {
@@ -318,12 +318,30 @@ void HugeSpans::FreeIn(HugePageTracker* tracker, PageId first, PageId end, State
   const bool in_filler = tracker->place == Place::kFiller;
   const bool returned = state == State::kReturned;
   if (in_filler) filler_.Remove(tracker);
-  if (returned && tracker->backed) {
+  if (returned) NoteBroken(tracker);
+  tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
+  if (in_filler) filler_.Insert(tracker);
+}
+
+void HugeSpans::NoteBroken(HugePageTracker* tracker) {
+  if (tracker->backed) {
     tracker->backed = false;
     ++broken_;
   }
-  tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
-  if (in_filler) filler_.Insert(tracker);
+  if (tracker->newly_broken) return;
+  tracker->newly_broken = true;
+  tracker->next_broken = newly_broken_;
+  newly_broken_ = tracker;
+}
+
+HugePageTracker* HugeSpans::NextBroken() {
+  while (HugePageTracker* tracker = newly_broken_) {
+    newly_broken_ = tracker->next_broken;
+    tracker->newly_broken = false;
+    const bool shared = tracker->place != Place::kNone && tracker->used() > Length(0);
+    if (shared && tracker->returned() > Length(0)) return tracker;
+  }
+  return nullptr;
 }
 
 // Ends the sharing of hugepages that nobody uses any longer.
@@ -385,7 +403,7 @@ HugePageTracker* HugeSpans::ProposeCollapse() {
   return tracker;
 }
 
-PageRange HugeSpans::NextRelease(Length most, bool may_break) const {
+PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
   if (const Span* range = ranges_.Longest(State::kFree)) {
     // The end goes first, for requests are served from the beginning.
     const Length n = std::min(range->length, RoundDownToHugePages(most));
@@ -393,19 +411,21 @@ PageRange HugeSpans::NextRelease(Length most, bool may_break) const {
   }
   const HugePageTracker* tracker = filler_.Emptiest();
   if (tracker == nullptr || tracker->used() > Length(0)) {
-    const HugePageTracker* in_region = regions_.WithFreeMemory(!may_break);
+    const HugePageTracker* in_region = regions_.WithFreeMemory(breaking == Breaking::kForbidden);
     if (in_region != nullptr && (tracker == nullptr || in_region->used() == Length(0))) {
       tracker = in_region;
     }
   }
-  if (tracker == nullptr || (tracker->used() > Length(0) && !may_break)) return {};
+  if (tracker == nullptr) return {};
+  if (tracker->used() > Length(0) && breaking == Breaking::kForbidden) return {};
   const HugePageTracker::Run run = tracker->LongestFree();
   const size_t n = std::min(run.length, most.pages());
   return {tracker->hugepage.first_page() + Length(run.first + run.length - n), Length(n)};
 }
 
-Span* HugeSpans::BeginRelease(PageRange pages) {
-  Span* span = Take(pages);
+Span* HugeSpans::BeginRelease(Length most, Breaking breaking) {
+  const PageRange pages = NextRelease(most, breaking);
+  Span* span = pages.length > Length(0) ? Take(pages) : nullptr;
   if (span != nullptr) BeginRelease(span);
   return span;
 }

@@ -84,9 +84,9 @@ class HugeSpans {
   // null, with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
-  // Adds whole hugepages that nobody has touched. False, with nothing changed, if no memory for
-  // records can be had.
-  [[nodiscard]] bool AddFresh(PageId first, Length length, bool zeroed);
+  // Adds whole hugepages that nobody has touched. Returns the range that holds them, or null, with
+  // nothing changed, if no memory for records can be had.
+  Span* AddFresh(PageId first, Length length, bool zeroed);
   // Lets spans share the hugepage that begins at `first`, which is in a range. Null, with nothing
   // changed, if no memory for a record can be had.
   HugePageTracker* Share(PageId first);
@@ -106,15 +106,18 @@ class HugeSpans {
   // null.
   HugePageTracker* ProposeCollapse();
 
-  // What to give back next, at most so much: first what is whole, hugepages that nobody uses; then,
-  // if `may_break`, what is free in those that somebody uses. Of length 0 if there is nothing.
-  PageRange NextRelease(Length most, bool may_break) const;
-  // Sends free pages, or a span in use, on their way to the system: in transit until EndRelease.
-  // Null, with nothing changed, if no memory for a record can be had.
-  Span* BeginRelease(PageRange pages);
+  // Whether what is free in hugepages that somebody uses may go back.
+  enum class Breaking : bool { kForbidden, kAllowed };
+  // Sends free pages, at most so many, on their way to the system: in transit until EndRelease.
+  // Hugepages that nobody uses come first. Null, with nothing changed, if there is nothing or no
+  // memory for a record can be had.
+  Span* BeginRelease(Length most, Breaking breaking);
+  // The same with a span in use.
   void BeginRelease(Span* span);
   // `released`: whether the system took it; `zeroed`: whether all of it reads as zero now.
   void EndRelease(Span* span, bool released, bool zeroed);
+  // Each shared hugepage of which a part went back, once after that; null if there is none.
+  HugePageTracker* NextBroken();
   // In the child of fork, whose other threads are gone: ends releases that nobody will end.
   void AbandonReleases();
   // Ever, also by AbandonReleases.
@@ -127,7 +130,8 @@ class HugeSpans {
   Length free() const { return free_; }
   Length committed() const { return blocks_.total() - returned_; }
   Length in_use() const { return blocks_.total() - free_ - returned_ - in_transit_; }
-  size_t count() const { return pool_.live(); }
+  // What CheckInvariants visits.
+  size_t count() const { return pool_.live() + filler_.hugepages(); }
   const HugePageFiller& filler() const { return filler_; }
   size_t regions() const { return regions_.count(); }
   // How many shared hugepages were broken: the first time that something of them was given back.
@@ -161,6 +165,9 @@ class HugeSpans {
   Length UnusedFrom(PageId page, Length most) const;
   // The hugepage of `cut`, which lies inside one span, is shared by the two that it is split into.
   void SplitAllocationAt(PageId cut);
+  void NoteBroken(HugePageTracker* tracker);
+  // What to give back next; of length 0 if there is nothing.
+  PageRange NextRelease(Length most, Breaking breaking) const;
   void Retire(Span* record);
   // The span that holds `page`, a used one or the first of a whole hugepage; or, in `buffer`, the
   // run of unused pages that begins there.
@@ -173,6 +180,7 @@ class HugeSpans {
   HugeRanges ranges_;
   HugePageFiller filler_;
   HugeRegions regions_;
+  HugePageTracker* newly_broken_ = nullptr;
   IntrusiveList<Span> releasing_;
   Length free_;
   Length returned_;

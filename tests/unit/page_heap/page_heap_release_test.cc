@@ -3,10 +3,7 @@
 // Giving memory back to the system.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "page_heap/classic/page_heap.h"
@@ -17,16 +14,8 @@ namespace {
 
 using State = Span::State;
 
-class PageHeapReleaseTest : public ::testing::Test {
+class PageHeapReleaseTest : public PageHeapFixture<TestHeap> {
  protected:
-  ~PageHeapReleaseTest() override { heap_->CheckInvariants(); }
-
-  Span* New(uintptr_t pages) {
-    Span* span = heap_->New(Length(pages));
-    EXPECT_NE(span, nullptr);
-    return span;
-  }
-
   // Leaves free spans of these lengths, apart from each other.
   void MakeFree(const std::vector<uintptr_t>& lengths) {
     std::vector<Span*> spans;
@@ -36,14 +25,6 @@ class PageHeapReleaseTest : public ::testing::Test {
     }
     for (Span* span : spans) heap_->Delete(span);
   }
-
-  std::vector<uintptr_t> ReleasedLengths() const {
-    std::vector<uintptr_t> lengths;
-    for (const auto& block : heap_.system.released()) lengths.push_back(block.bytes >> kPageShift);
-    return lengths;
-  }
-
-  TestHeap heap_;
 };
 
 using Lengths = std::vector<uintptr_t>;
@@ -68,13 +49,6 @@ TEST_F(PageHeapReleaseTest, AllIfThereIsLess) {
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(0)), Length(0));
 }
 
-TEST_F(PageHeapReleaseTest, UntouchedMemoryIsNotReleased) {
-  heap_->set_growth(Length(1000));
-  New(1);
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
-  EXPECT_TRUE(heap_.system.released().empty());
-}
-
 TEST_F(PageHeapReleaseTest, ReturnedNeighboursCoalesce) {
   std::vector<Span*> spans = {New(4), New(5), New(6), New(1)};
   for (size_t i : {0u, 2u, 1u}) {
@@ -83,46 +57,6 @@ TEST_F(PageHeapReleaseTest, ReturnedNeighboursCoalesce) {
   }
   EXPECT_EQ(heap_->stats().spans, 2u);
   EXPECT_EQ(heap_->stats().returned, Length(15));
-}
-
-TEST_F(PageHeapReleaseTest, VeryLongSpansGoInPieces) {
-  const Length length = Length::FromBytesCeil(size_t{40} << 20);
-  const Length piece = Length::FromBytesCeil(size_t{16} << 20);
-  MakeFree({length.pages()});
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), piece);
-  // The end goes first, for requests are served from the beginning.
-  const std::vector<Span> spans = heap_.SpansByAddress();
-  EXPECT_EQ(spans[0].state, State::kFree);
-  EXPECT_EQ(spans[0].length, length - piece);
-  EXPECT_EQ(spans[1].state, State::kReturned);
-  heap_->CheckInvariants();
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), length - piece);
-  EXPECT_EQ(heap_.SpansByAddress()[0].length, length);
-}
-
-TEST_F(PageHeapReleaseTest, RefusedMemoryStaysFree) {
-  MakeFree({50, 10});
-  heap_.system.fail_release = [] { return true; };
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
-  EXPECT_EQ(heap_->stats().free, Length(60));
-  EXPECT_EQ(heap_->stats().release_failures, 2u);
-  EXPECT_EQ(heap_->stats().in_transit, Length(0));
-  EXPECT_FALSE(New(50)->zeroed);
-}
-
-TEST_F(PageHeapReleaseTest, FailureKeepsErrno) {
-  MakeFree({50});
-  heap_.system.fail_release = [] {
-    errno = ENOMEM;
-    return true;
-  };
-  errno = EDOM;
-  heap_->ReleaseAtLeast(Length(1));
-  EXPECT_EQ(errno, EDOM);
-  heap_->set_aggressive_decommit(true);
-  Span* span = New(2);
-  heap_->Delete(span);
-  EXPECT_EQ(errno, EDOM);
 }
 
 TEST_F(PageHeapReleaseTest, TheHeapIsUsableDuringARelease) {
@@ -217,29 +151,6 @@ TEST_F(PageHeapReleaseTest, AggressiveDecommitTakesFreeNeighboursAlong) {
   heap_->set_aggressive_decommit(true);
   heap_->Delete(row[1]);
   EXPECT_EQ(ReleasedLengths(), (Lengths{9}));
-}
-
-TEST_F(PageHeapReleaseTest, AReleaseCutOffByForkIsTakenBack) {
-  MakeFree({50, 20});
-  heap_.system.on_release = [&](const FakeSystemMemory::Block&) {
-    heap_.system.on_release = nullptr;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      // What the thread that forks finds in the child, where this release never ends.
-      heap_->lock().Lock();
-      heap_->RecoverAfterFork();
-      heap_->lock().Unlock();
-      heap_->CheckInvariants();
-      const PageHeapStats stats = heap_->stats();
-      const bool good = stats.in_transit == Length(0) && stats.free == Length(70) &&
-                        heap_->New(Length(50)) != nullptr;
-      ::_exit(good ? 0 : 1);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  };
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length(50)), Length(50));
 }
 
 constexpr uint64_t kHalfLife = 8'000'000'000;

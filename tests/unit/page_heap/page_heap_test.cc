@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "test_heap.h"
@@ -16,16 +15,8 @@ namespace {
 
 using State = Span::State;
 
-class PageHeapTest : public ::testing::Test {
+class PageHeapTest : public PageHeapFixture<TestHeap> {
  protected:
-  ~PageHeapTest() override { heap_->CheckInvariants(); }
-
-  Span* New(uintptr_t pages) {
-    Span* span = heap_->New(Length(pages));
-    EXPECT_NE(span, nullptr);
-    return span;
-  }
-
   // Spans of these lengths side by side, in use.
   std::vector<Span*> NewRow(const std::vector<uintptr_t>& lengths) {
     std::vector<Span*> row;
@@ -37,43 +28,7 @@ class PageHeapTest : public ::testing::Test {
     }
     return row;
   }
-
-  TestHeap heap_;
 };
-
-TEST_F(PageHeapTest, NewSpanIsInUseAndInTheMap) {
-  Span* span = New(5);
-  EXPECT_EQ(span->length, Length(5));
-  EXPECT_EQ(span->state, State::kLarge);
-  EXPECT_EQ(span->start(), heap_.system.begin());
-  EXPECT_EQ(heap_.map->Get(span->first), span);
-  EXPECT_EQ(heap_.map->Get(span->end() - Length(1)), span);
-  EXPECT_EQ(heap_.map->FindInUse(span->start()), span);
-  Fill(span, 'x');
-}
-
-TEST_F(PageHeapTest, DeletedSpanIsNotInUse) {
-  Span* span = New(5);
-  char* start = span->start();
-  heap_->Delete(span);
-  EXPECT_EQ(heap_.map->FindInUse(start), nullptr);
-}
-
-TEST_F(PageHeapTest, SpansForSmallObjectsComeBackAsLargeOnes) {
-  Span* span = New(4);
-  span->state = State::kSmall;
-  span->size_class = 7;
-  heap_->Delete(span);
-  Span* again = New(4);
-  EXPECT_EQ(again->state, State::kLarge);
-  EXPECT_EQ(again->size_class, 0);
-}
-
-TEST_F(PageHeapTest, DeletingTwiceCrashes) {
-  Span* span = New(5);
-  heap_->Delete(span);
-  EXPECT_DEATH(heap_->Delete(span), "check failed: span->in_use");
-}
 
 TEST_F(PageHeapTest, GrowsInStepsAndServesFromThem) {
   heap_->set_growth(Length(100));
@@ -182,33 +137,6 @@ TEST_F(PageHeapTest, BlocksApartAreNotMerged) {
   EXPECT_EQ(whole->start(), heap_.system.allocated().back().start);
 }
 
-TEST_F(PageHeapTest, RecordsAreRecycled) {
-  for (int i = 0; i < 10; ++i) heap_->Delete(New(3));
-  const size_t used = heap_.arena.stats().used_bytes;
-  for (int i = 0; i < 1000; ++i) {
-    Span* a = New(3);
-    Span* b = New(5);
-    heap_->Delete(a);
-    heap_->Delete(b);
-  }
-  EXPECT_LE(heap_.arena.stats().used_bytes, used + 4 * sizeof(Span));
-}
-
-TEST_F(PageHeapTest, AlignedSpansAreAligned) {
-  heap_->set_growth(Length(64));
-  for (uintptr_t alignment = 1; alignment <= 4096; alignment *= 2) {
-    for (uintptr_t n : {1u, 3u, 200u}) {
-      New(1);
-      Span* span = heap_->NewAligned(Length(n), Length(alignment));
-      ASSERT_NE(span, nullptr);
-      EXPECT_EQ(span->length, Length(n));
-      EXPECT_EQ(span->first.index() % alignment, 0u);
-      EXPECT_EQ(heap_.map->FindInUse(span->start()), span);
-      heap_->CheckInvariants();
-    }
-  }
-}
-
 TEST_F(PageHeapTest, AlignedRequestsUseFreeSpansAndGiveTheRestBack) {
   Span* span = New(64);
   const PageId first = span->first;
@@ -250,13 +178,6 @@ TEST_F(PageHeapTest, ExtendsOverFreeAndReturnedNeighbours) {
   EXPECT_EQ(heap_->stats().returned, Length(1));
 }
 
-TEST_F(PageHeapTest, ExtendingToLessChangesNothing) {
-  Span* span = New(10);
-  EXPECT_TRUE(heap_->TryExtend(span, Length(10)));
-  EXPECT_TRUE(heap_->TryExtend(span, Length(3)));
-  EXPECT_EQ(span->length, Length(10));
-}
-
 TEST_F(PageHeapTest, DoesNotExtendBeyondTheHeap) {
   Span* span = New(10);
   EXPECT_FALSE(heap_->TryExtend(span, Length(11)));
@@ -276,38 +197,6 @@ TEST_F(PageHeapTest, TruncatedTailCoalesces) {
   heap_->Delete(row[1]);
   heap_->Truncate(row[0], Length(1));
   EXPECT_EQ(New(14)->first, row[0]->end());
-}
-
-TEST_F(PageHeapTest, TruncatingToMoreChangesNothing) {
-  Span* span = New(10);
-  heap_->Truncate(span, Length(10));
-  heap_->Truncate(span, Length(12));
-  EXPECT_EQ(span->length, Length(10));
-}
-
-TEST_F(PageHeapTest, FreshMemoryIsKnownToBeZero) {
-  heap_->set_growth(Length(100));
-  Span* span = New(10);
-  EXPECT_TRUE(span->zeroed);
-  EXPECT_TRUE(ReadsAsZero(span));
-  EXPECT_TRUE(New(10)->zeroed);
-}
-
-TEST_F(PageHeapTest, ReusedMemoryIsNotKnownToBeZero) {
-  Span* span = New(10);
-  Fill(span, 'x');
-  heap_->Delete(span);
-  EXPECT_FALSE(New(10)->zeroed);
-}
-
-TEST_F(PageHeapTest, ReturnedMemoryIsZeroAgain) {
-  Span* span = New(10);
-  Fill(span, 'x');
-  heap_->Delete(span);
-  heap_->ReleaseAtLeast(Length(10));
-  span = New(10);
-  EXPECT_TRUE(span->zeroed);
-  EXPECT_TRUE(ReadsAsZero(span));
 }
 
 TEST_F(PageHeapTest, OneDirtyPartMakesTheWholeDirty) {
@@ -361,31 +250,6 @@ TEST_F(PageHeapTest, ForEachSpanVisitsWhatIsThere) {
   EXPECT_EQ(spans[1].state, State::kLarge);
   EXPECT_EQ(spans[2].state, State::kReturned);
   EXPECT_EQ(spans[2].length, Length(70));
-}
-
-TEST_F(PageHeapTest, SuccessKeepsErrno) {
-  errno = EDOM;
-  Span* span = New(10);
-  heap_->Delete(span);
-  EXPECT_EQ(errno, EDOM);
-}
-
-TEST_F(PageHeapTest, CheckInvariantsNoticesABrokenMap) {
-  Span* span = New(10);
-  New(1);
-  heap_.map->Set(span->end() - Length(1), nullptr);
-  EXPECT_DEATH(heap_->CheckInvariants(), "check failed");
-  heap_.map->SetEnds(span);
-}
-
-TEST_F(PageHeapTest, CheckInvariantsNoticesAWrongState) {
-  Span* span = New(10);
-  heap_->Delete(span);
-  for (State state : {State::kUnused, State::kLarge, State::kReturned, State::kInTransit}) {
-    span->state = state;
-    EXPECT_DEATH(heap_->CheckInvariants(), "check failed");
-  }
-  span->state = State::kFree;
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #ifndef TCMALLOC_TESTS_UNIT_PAGE_HEAP_TEST_HEAP_H_
 #define TCMALLOC_TESTS_UNIT_PAGE_HEAP_TEST_HEAP_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -52,6 +55,33 @@ struct TestHeapOf {
 
 using TestHeap = TestHeapOf<ClassicPageHeap<FakeSystemMemory>>;
 using HugeTestHeap = TestHeapOf<HugePageHeap<FakeSystemMemory>>;
+
+// Spans of one heap; at the end, its invariants hold.
+template <typename Heap>
+class PageHeapFixture : public ::testing::Test {
+ protected:
+  ~PageHeapFixture() override { heap_->CheckInvariants(); }
+
+  Span* New(uintptr_t pages) {
+    Span* span = TryNew(pages);
+    EXPECT_NE(span, nullptr);
+    return span;
+  }
+  Span* TryNew(uintptr_t pages) { return heap_->New(Length(pages)); }
+
+  void RefuseGrowth() {
+    heap_.system.fail_allocate = [] { return true; };
+  }
+
+  // In pages.
+  std::vector<uintptr_t> ReleasedLengths() const {
+    std::vector<uintptr_t> lengths;
+    for (const auto& block : heap_.system.released()) lengths.push_back(block.bytes >> kPageShift);
+    return lengths;
+  }
+
+  Heap heap_;
+};
 
 inline void Fill(const Span* span, char byte) {
   std::fill(span->start(), span->start() + span->bytes(), byte);

@@ -17,10 +17,8 @@ namespace {
 constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr size_t kSmallHeap = HugePageAdvice::kSmallHeap;
 
-class HugePageHeapAdviceTest : public ::testing::Test {
+class HugePageHeapAdviceTest : public PageHeapFixture<HugeTestHeap> {
  protected:
-  ~HugePageHeapAdviceTest() override { heap_->CheckInvariants(); }
-
   void Set(HugepageMode mode, uint64_t max_ptes_none = 511, bool may_stall = true) {
     heap_->set_hugepages({.mode = mode,
                           .may_stall = may_stall,
@@ -28,11 +26,6 @@ class HugePageHeapAdviceTest : public ::testing::Test {
                           .hugepage_bytes = kHugePageSize});
   }
 
-  Span* New(uintptr_t pages) {
-    Span* span = heap_->New(Length(pages));
-    EXPECT_NE(span, nullptr);
-    return span;
-  }
   // Fills shared hugepages by two spans each, and returns the spans.
   std::vector<Span*> Fill(size_t hugepages) {
     std::vector<Span*> spans;
@@ -47,8 +40,6 @@ class HugePageHeapAdviceTest : public ::testing::Test {
       return a.advice == advice;
     }));
   }
-
-  HugeTestHeap heap_;
 };
 
 TEST_F(HugePageHeapAdviceTest, NeverTellsNothing) {

@@ -3,10 +3,7 @@
 // Giving memory back to the system.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "page_heap/huge/huge_page_heap.h"
@@ -20,27 +17,13 @@ using State = Span::State;
 constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr uint64_t kHalfLife = 8000;
 
-class HugePageHeapReleaseTest : public ::testing::Test {
+class HugePageHeapReleaseTest : public PageHeapFixture<HugeTestHeap> {
  protected:
-  ~HugePageHeapReleaseTest() override { heap_->CheckInvariants(); }
-
-  Span* New(uintptr_t pages) {
-    Span* span = heap_->New(Length(pages));
-    EXPECT_NE(span, nullptr);
-    return span;
-  }
-
   // Fills a hugepage, and frees the first `n` pages of it.
   void MakeFree(uintptr_t n) {
     Span* span = New(n);
     New(kHuge - n);
     heap_->Delete(span);
-  }
-
-  std::vector<uintptr_t> ReleasedLengths() const {
-    std::vector<uintptr_t> lengths;
-    for (const auto& block : heap_.system.released()) lengths.push_back(block.bytes >> kPageShift);
-    return lengths;
   }
 
   // Lets time pass in steps, and returns what went back.
@@ -53,7 +36,6 @@ class HugePageHeapReleaseTest : public ::testing::Test {
     return released;
   }
 
-  HugeTestHeap heap_;
   uint64_t now_ = 1;
 };
 
@@ -73,12 +55,6 @@ TEST_F(HugePageHeapReleaseTest, WholeHugepagesFirstThenTheEmptiest) {
   EXPECT_EQ(stats.released, Length(2 * kHuge + 5));
 }
 
-TEST_F(HugePageHeapReleaseTest, UntouchedMemoryIsNotReleased) {
-  New(1);
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
-  EXPECT_TRUE(heap_.system.released().empty());
-}
-
 TEST_F(HugePageHeapReleaseTest, FreeMemoryOfRegionsGoesBackToo) {
   std::vector<Span*> spans;
   while (heap_->huge_stats().regions == 0) spans.push_back(New(kHuge + 1));
@@ -88,32 +64,6 @@ TEST_F(HugePageHeapReleaseTest, FreeMemoryOfRegionsGoesBackToo) {
   heap_->ReleaseAtLeast(Length::Max());
   EXPECT_EQ(heap_->stats().free, Length(0));
   heap_->CheckInvariants();
-}
-
-TEST_F(HugePageHeapReleaseTest, VeryLongRangesGoInPieces) {
-  const Length piece = Length::FromBytesCeil(size_t{16} << 20);
-  heap_->Delete(New(20 * kHuge));
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), piece);
-  // The end goes first, for requests are served from the beginning.
-  const std::vector<Span> spans = heap_.SpansByAddress();
-  EXPECT_EQ(spans[0].state, State::kFree);
-  EXPECT_EQ(spans[1].state, State::kReturned);
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(20 * kHuge) - piece);
-}
-
-TEST_F(HugePageHeapReleaseTest, RefusedMemoryStaysFree) {
-  MakeFree(3);
-  heap_->Delete(New(2 * kHuge));
-  heap_.system.fail_release = [] {
-    errno = ENOMEM;
-    return true;
-  };
-  errno = EDOM;
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length::Max()), Length(0));
-  EXPECT_EQ(errno, EDOM);
-  EXPECT_EQ(heap_->stats().free, Length(2 * kHuge + 3));
-  EXPECT_EQ(heap_->stats().release_failures, 1u);
-  EXPECT_EQ(heap_->stats().in_transit, Length(0));
 }
 
 TEST_F(HugePageHeapReleaseTest, TheHeapIsUsableDuringARelease) {
@@ -214,30 +164,6 @@ TEST_F(HugePageHeapReleaseTest, HugepagesAreBrokenOnlyWhenDemandWasLowForLong) {
   for (Span* span : spans) heap_->Delete(span);
   EXPECT_EQ(Pass((DemandWindow::kEpochs - 1) * kHalfLife), Length(0));
   EXPECT_GT(Pass(4 * kHalfLife), Length(0));
-}
-
-TEST_F(HugePageHeapReleaseTest, AReleaseCutOffByForkIsTakenBack) {
-  MakeFree(5);
-  heap_->Delete(New(2 * kHuge));
-  heap_.system.on_release = [&](const FakeSystemMemory::Block&) {
-    heap_.system.on_release = nullptr;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      // What the thread that forks finds in the child, where this release never ends.
-      heap_->lock().Lock();
-      heap_->RecoverAfterFork();
-      heap_->lock().Unlock();
-      heap_->CheckInvariants();
-      const PageHeapStats stats = heap_->stats();
-      const bool good = stats.in_transit == Length(0) && stats.free == Length(2 * kHuge + 5) &&
-                        heap_->New(Length(2 * kHuge)) != nullptr;
-      ::_exit(good ? 0 : 1);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  };
-  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(2 * kHuge));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "unit/page_heap/test_heap.h"
@@ -18,49 +17,7 @@ using State = Span::State;
 
 constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 
-class HugePageHeapTest : public ::testing::Test {
- protected:
-  ~HugePageHeapTest() override { heap_->CheckInvariants(); }
-
-  Span* New(uintptr_t pages) {
-    Span* span = heap_->New(Length(pages));
-    EXPECT_NE(span, nullptr);
-    return span;
-  }
-
-  HugeTestHeap heap_;
-};
-
-TEST_F(HugePageHeapTest, NewSpanIsInUseAndInTheMap) {
-  Span* span = New(5);
-  EXPECT_EQ(span->length, Length(5));
-  EXPECT_EQ(span->state, State::kLarge);
-  EXPECT_EQ(heap_.map->Get(span->first), span);
-  EXPECT_EQ(heap_.map->Get(span->end() - Length(1)), span);
-  EXPECT_EQ(heap_.map->FindInUse(span->start()), span);
-  Fill(span, 'x');
-  char* start = span->start();
-  heap_->Delete(span);
-  EXPECT_EQ(heap_.map->FindInUse(start), nullptr);
-}
-
-TEST_F(HugePageHeapTest, SpansForSmallObjectsComeBackAsLargeOnes) {
-  for (uintptr_t n : {uintptr_t{4}, kHuge}) {
-    Span* span = New(n);
-    span->state = State::kSmall;
-    span->size_class = 7;
-    heap_->Delete(span);
-    Span* again = New(n);
-    EXPECT_EQ(again->state, State::kLarge);
-    EXPECT_EQ(again->size_class, 0);
-  }
-}
-
-TEST_F(HugePageHeapTest, DeletingTwiceCrashes) {
-  Span* span = New(5);
-  heap_->Delete(span);
-  EXPECT_DEATH(heap_->Delete(span), "check failed: span->in_use");
-}
+using HugePageHeapTest = PageHeapFixture<HugeTestHeap>;
 
 TEST_F(HugePageHeapTest, GrowsByWholeHugepagesAndFillsThem) {
   for (uintptr_t i = 0; i < kHuge; ++i) New(1);
@@ -157,20 +114,6 @@ TEST_F(HugePageHeapTest, OddLongSpansMoveIntoARegion) {
   EXPECT_EQ(heap_->stats().spans, 1u);
 }
 
-TEST_F(HugePageHeapTest, AlignedSpansAreAligned) {
-  for (uintptr_t alignment = 1; alignment <= 4 * kHuge; alignment *= 2) {
-    for (uintptr_t n : {uintptr_t{1}, uintptr_t{3}, kHuge - 1, kHuge, 2 * kHuge + 1}) {
-      New(1);
-      Span* span = heap_->NewAligned(Length(n), Length(alignment));
-      ASSERT_NE(span, nullptr);
-      EXPECT_EQ(span->length, Length(n));
-      EXPECT_EQ(span->first.index() % alignment, 0u);
-      EXPECT_EQ(heap_.map->FindInUse(span->start()), span);
-      heap_->CheckInvariants();
-    }
-  }
-}
-
 TEST_F(HugePageHeapTest, ExtendsAsFarAsNobodyUses) {
   Span* span = New(2);
   Span* next = New(1);
@@ -209,37 +152,6 @@ TEST_F(HugePageHeapTest, TruncateGivesTheTailBack) {
   EXPECT_EQ(span->length, Length(1));
 }
 
-TEST_F(HugePageHeapTest, FreshMemoryIsKnownToBeZero) {
-  for (uintptr_t n : {uintptr_t{2}, kHuge, 2 * kHuge + 3, uintptr_t{3}}) {
-    Span* span = New(n);
-    EXPECT_TRUE(span->zeroed) << n;
-    EXPECT_TRUE(ReadsAsZero(span));
-    Fill(span, 'x');
-  }
-}
-
-TEST_F(HugePageHeapTest, ReusedMemoryIsNotKnownToBeZero) {
-  for (uintptr_t n : {uintptr_t{2}, 2 * kHuge}) {
-    Span* span = New(n);
-    Fill(span, 'x');
-    heap_->Delete(span);
-    EXPECT_FALSE(New(n)->zeroed) << n;
-  }
-}
-
-TEST_F(HugePageHeapTest, ReturnedMemoryIsZeroAgain) {
-  for (uintptr_t n : {uintptr_t{2}, 2 * kHuge, 2 * kHuge + 2}) {
-    Span* span = New(n);
-    Fill(span, 'x');
-    heap_->Delete(span);
-    heap_->ReleaseAtLeast(Length::Max());
-    span = New(n);
-    EXPECT_TRUE(span->zeroed) << n;
-    EXPECT_TRUE(ReadsAsZero(span));
-    Fill(span, 'x');
-  }
-}
-
 TEST_F(HugePageHeapTest, MemoryThatTheSystemDoesNotClearIsDirty) {
   heap_.system.zeroed = false;
   EXPECT_FALSE(New(2)->zeroed);
@@ -260,43 +172,6 @@ TEST_F(HugePageHeapTest, ForEachSpanVisitsWhatIsThere) {
   EXPECT_EQ(spans[3].state, State::kReturned);
   EXPECT_EQ(spans[3].length, Length(kHuge - 6));
   EXPECT_TRUE(spans[3].zeroed);
-}
-
-TEST_F(HugePageHeapTest, RecordsAreRecycled) {
-  for (int i = 0; i < 10; ++i) heap_->Delete(New(3));
-  const size_t used = heap_.arena.stats().used_bytes;
-  for (int i = 0; i < 1000; ++i) {
-    Span* a = New(3);
-    Span* b = New(5);
-    heap_->Delete(a);
-    heap_->Delete(b);
-  }
-  EXPECT_LE(heap_.arena.stats().used_bytes, used + 4 * sizeof(Span));
-}
-
-TEST_F(HugePageHeapTest, SuccessKeepsErrno) {
-  errno = EDOM;
-  Span* span = New(10);
-  heap_->Delete(span);
-  EXPECT_EQ(errno, EDOM);
-}
-
-TEST_F(HugePageHeapTest, CheckInvariantsNoticesABrokenMap) {
-  Span* span = New(3);
-  New(1);
-  heap_.map->Set(span->end() - Length(1), nullptr);
-  EXPECT_DEATH(heap_->CheckInvariants(), "check failed");
-  heap_.map->SetEnds(span);
-}
-
-TEST_F(HugePageHeapTest, CheckInvariantsNoticesAWrongState) {
-  Span* span = New(kHuge);
-  heap_->Delete(span);
-  for (State state : {State::kUnused, State::kLarge, State::kReturned, State::kInTransit}) {
-    span->state = state;
-    EXPECT_DEATH(heap_->CheckInvariants(), "check failed");
-  }
-  span->state = State::kFree;
 }
 
 }  // namespace

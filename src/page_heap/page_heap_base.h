@@ -1,0 +1,377 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What both page heaps have in common.
+
+#ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
+#define TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "page_heap/release_decay.h"
+#include "page_heap/release_pacer.h"
+#include "page_heap/stats.h"
+#include "pages/metadata_arena.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+#include "system/auxv.h"
+#include "system/memory.h"
+
+namespace tcmalloc {
+
+// Lock, settings, growth, limit, release and statistics of a page heap over `System`, which offers
+// Allocate, Release and Unmap as SystemMemory does. `Spans` says where spans are put: HeapSpans or
+// HugeSpans.
+//
+// Every public member is thread safe and takes the lock itself. The lock is held while the system
+// is asked for memory, so that threads in need do not all grow the heap at once, and let go while
+// memory is given back, which takes long.
+template <typename System, typename Spans>
+class PageHeapBase {
+ public:
+  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
+
+  PageHeapBase(const PageHeapBase&) = delete;
+  PageHeapBase& operator=(const PageHeapBase&) = delete;
+
+  // The half-life of memory that nobody needs, in nanoseconds; 0 for ever.
+  void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.set_half_life(ns);
+  }
+
+  // See ReleasePacer. A release that is due happens in Delete.
+  void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    pacer_.set_rate(rate);
+  }
+  double release_rate() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return pacer_.rate();
+  }
+
+  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
+  // request would exceed it, free memory is released, and if that does not suffice it fails.
+  void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    limit_ = limit;
+  }
+  Length limit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return limit_;
+  }
+
+  // Whether Delete gives every free span back to the system at once.
+  void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    aggressive_decommit_ = on;
+  }
+  bool aggressive_decommit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return aggressive_decommit_;
+  }
+
+  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
+  // what a request needs in any case), to save system calls.
+  void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    least_growth_ = RoundUpToUnit(least);
+    most_growth_ = RoundUpToUnit(most);
+  }
+
+  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
+  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
+  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+
+  PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    PageHeapStats stats = spans_.stats();
+    stats.growths = events_.growths;
+    stats.growth_failures = events_.growth_failures;
+    stats.releases = events_.releases;
+    stats.release_failures = events_.release_failures;
+    stats.released = events_.released;
+    stats.limit_hits = events_.limit_hits;
+    return stats;
+  }
+
+  // Calls visit(const Span&) for every span, whatever its state, under the lock. What has no record
+  // appears as a span, too.
+  template <typename Visitor>
+  void ForEachSpan(Visitor&& visit) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    spans_.ForEach(visit);
+  }
+
+  // Crashes if the heap's structures contradict each other. Visits every span.
+  void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    spans_.CheckInvariants();
+  }
+
+  // For fork, which holds it from before the fork until after it.
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+  // In the child, which alone survives of the threads that were releasing memory.
+  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) { spans_.AbandonReleases(); }
+
+ protected:
+  // Beyond any address space, and small enough that no sum here overflows.
+  static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
+
+  // Whether spans are cut so that not a page more is released than was asked for.
+  enum class Cut : bool { kNever, kExactly };
+
+  // Blocks of the system begin and end at multiples of `unit`, a power of two.
+  constexpr PageHeapBase(System& system, PageMap& map, MetadataArena& arena, Length unit,
+                         Length least_growth)
+      : system_(system), spans_(map, arena), map_(map), unit_(unit), least_growth_(least_growth) {}
+  ~PageHeapBase() = default;
+
+  // At the beginning of every request.
+  void NoteRequest() TCMALLOC_REQUIRES(lock_) {
+    CheckOften();
+    spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
+  }
+  void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
+  }
+
+  bool HasLimit() const TCMALLOC_REQUIRES(lock_) { return limit_ != Length(0); }
+  bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
+    return !HasLimit() || spans_.committed() + n <= limit_;
+  }
+  // How many more pages the limit allows to be committed.
+  Length Headroom() const TCMALLOC_REQUIRES(lock_) {
+    return HasLimit() ? limit_ - std::min(spans_.committed(), limit_) : kMaxRequest;
+  }
+  // Releases so much that n more committed pages stay within the limit. May let go of the lock;
+  // if true is returned, the limit holds now.
+  template <typename... Which>
+  bool MakeRoom(Length n, Which... which) TCMALLOC_REQUIRES(lock_) {
+    if (AllowedByLimit(n)) return true;
+    ++events_.limit_hits;
+    ReleaseLocked(spans_.committed() + n - limit_, Cut::kNever, which...);
+    return AllowedByLimit(n);
+  }
+
+  // Adds at least `least` pages, or only as many as the request needs. Returns what `Spans` made of
+  // them, or null.
+  Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
+  Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
+
+  // Whether a request that failed is worth another attempt, for so far there were `retries`, and
+  // another thread was releasing memory. May let go of the lock.
+  bool MayRetry(int* retries) TCMALLOC_REQUIRES(lock_) {
+    return (*retries)++ < kMaxRetries && WaitForReleases();
+  }
+
+  // Gives back at least n pages, as far as there are so many and the system takes them. `which`
+  // tells `Spans` which ones may go. Lets go of the lock for system calls.
+  template <typename... Which>
+  Length ReleaseLocked(Length n, Cut cut, Which... which) TCMALLOC_REQUIRES(lock_);
+  // The same with a span whose release has begun.
+  Length ReleaseAlone(Span* span) TCMALLOC_REQUIRES(lock_);
+
+  // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
+  // average, which bounds what the checks cost in a large heap.
+  void CheckOften() TCMALLOC_REQUIRES(lock_) {
+    if constexpr (kParanoidChecks) {
+      check_credit_ += kSpansPerCall;
+      if (check_credit_ < spans_.count()) return;
+      check_credit_ = 0;
+      spans_.CheckInvariants();
+    }
+  }
+
+  System& system_;
+  SpinLock lock_{LockRank::kPageHeap};
+  Spans spans_ TCMALLOC_GUARDED_BY(lock_);
+  ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
+  ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
+  bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
+
+ private:
+  // Memory on its way to the system is lost to requests for the time of one call; this much
+  // takes about half a millisecond, and more would hardly save time.
+  static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
+  // How often a request that fails is tried again because another thread was releasing memory.
+  static constexpr int kMaxRetries = 8;
+  // How long such a release may take, first in turns of the scheduler and then, where the machine
+  // is busy, in milliseconds. Bounded, for the other thread may be stopped.
+  static constexpr int kMaxYields = 1000;
+  static constexpr int kMaxNaps = 1000;
+  static constexpr size_t kSpansPerCall = 256;
+
+  // Spans on their way to the system.
+  struct Departure {
+    Span* spans[System::kMostRequests];
+    size_t count = 0;
+    Length length;
+  };
+
+  Length RoundUpToUnit(Length n) const { return Length(AlignUp(n.pages(), unit_.pages())); }
+
+  Span* Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
+  // Waits until the releases of other threads have ended that are under way now. False if there
+  // were none, or if they do not end.
+  bool WaitForReleases() TCMALLOC_REQUIRES(lock_);
+  template <typename... Which>
+  void BeginDeparture(Length n, Cut cut, Departure* departure, Which... which)
+      TCMALLOC_REQUIRES(lock_);
+  // Returns how many pages the system took. Lets go of the lock for a system call.
+  Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
+  void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
+
+  PageMap& map_;
+  const Length unit_;
+  Length limit_ TCMALLOC_GUARDED_BY(lock_);
+  Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
+  Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
+  PageHeapStats events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone
+  size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+
+  // Written under the lock, read without.
+  std::atomic<uintptr_t> committed_{0};
+  std::atomic<uint64_t> spans_served_{0};
+};
+
+template <typename System, typename Spans>
+Span* PageHeapBase<System, Spans>::Grow(Length n, Length alignment, Length least) {
+  const int saved_errno = errno;
+  const size_t aligned = std::max(alignment, unit_).bytes();
+  const Length needed = RoundUpToUnit(n);
+  const Length eighth(AlignDown(spans_.total().pages() / 8, unit_.pages()));
+  const Length wanted = std::max({needed, least, std::min(eighth, most_growth_)});
+  MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
+  if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);
+  Span* span = block.start != nullptr ? Adopt(block) : nullptr;
+  if (span == nullptr) {
+    ++events_.growth_failures;
+    return nullptr;
+  }
+  ++events_.growths;
+  errno = saved_errno;
+  return span;
+}
+
+template <typename System, typename Spans>
+Span* PageHeapBase<System, Spans>::Adopt(const MemoryBlock& block) {
+  const PageId first = PageId::Containing(block.start);
+  const Length length(block.bytes >> kPageShift);
+  if (map_.Ensure(first, length)) {
+    if (Span* span = spans_.AddFresh(first, length, block.zeroed)) return span;
+  }
+  // A refusal costs address space, and nothing can be done about it.
+  static_cast<void>(system_.Unmap(block.start, block.bytes));
+  return nullptr;
+}
+
+template <typename System, typename Spans>
+bool PageHeapBase<System, Spans>::WaitForReleases() {
+  const uint64_t begun = spans_.releases_begun();
+  if (spans_.releases_ended() >= begun) return false;
+  const int saved_errno = errno;
+  for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxYields + kMaxNaps; ++turn) {
+    lock_.Unlock();
+    if (turn < kMaxYields) {
+      ::sched_yield();
+    } else {
+      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 1'000'000};
+      ::nanosleep(&kNap, nullptr);
+    }
+    lock_.Lock();
+  }
+  errno = saved_errno;
+  return spans_.releases_ended() >= begun;
+}
+
+template <typename System, typename Spans>
+template <typename... Which>
+Length PageHeapBase<System, Spans>::ReleaseLocked(Length n, Cut cut, Which... which) {
+  // Other threads may free memory as fast as this one releases it.
+  n = std::min(n, spans_.free());
+  Length released;
+  while (released < n) {
+    Departure departure;
+    BeginDeparture(n - released, cut, &departure, which...);
+    const Length taken = Depart(departure);
+    released += taken;
+    if (taken < departure.length || departure.count == 0) break;
+  }
+  return released;
+}
+
+template <typename System, typename Spans>
+Length PageHeapBase<System, Spans>::ReleaseAlone(Span* span) {
+  Departure departure;
+  departure.spans[departure.count++] = span;
+  departure.length = span->length;
+  return Depart(departure);
+}
+
+template <typename System, typename Spans>
+template <typename... Which>
+void PageHeapBase<System, Spans>::BeginDeparture(Length n, Cut cut, Departure* departure,
+                                                 Which... which) {
+  n = std::min(n, kMaxRelease);
+  while (departure->length < n && departure->count < System::kMostRequests) {
+    const Length most = cut == Cut::kExactly ? n - departure->length : kMaxRelease;
+    Span* span = spans_.BeginRelease(most, which...);
+    if (span == nullptr) return;
+    departure->spans[departure->count++] = span;
+    departure->length += span->length;
+  }
+}
+
+template <typename System, typename Spans>
+Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
+  ReleaseRequest requests[System::kMostRequests];
+  for (size_t i = 0; i < departure.count; ++i) {
+    requests[i] = {departure.spans[i]->start(), departure.spans[i]->bytes()};
+  }
+  lock_.Unlock();
+  const int saved_errno = errno;
+  system_.Release(requests, departure.count);
+  errno = saved_errno;
+  lock_.Lock();
+  Length taken;
+  for (size_t i = 0; i < departure.count; ++i) {
+    if (requests[i].released) taken += departure.spans[i]->length;
+    Arrive(departure.spans[i], requests[i].released);
+  }
+  return taken;
+}
+
+// Ends the departure of one span; afterwards it may be part of another.
+template <typename System, typename Spans>
+void PageHeapBase<System, Spans>::Arrive(Span* span, bool released) {
+  if (released) {
+    ++events_.releases;
+    events_.released += span->length;
+    decay_.NoteReleased(span->length);
+  } else {
+    ++events_.release_failures;
+  }
+  // The system takes whole pages of the kernel, which may be larger than ours: what it left at the
+  // ends still has its contents.
+  const size_t unit = KernelPageSize();
+  const bool zeroed =
+      IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
+  spans_.EndRelease(span, released, zeroed);
+  PublishCommitted();
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
