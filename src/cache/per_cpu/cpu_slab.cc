@@ -21,23 +21,41 @@ void ForEachClass(F f) {
 }  // namespace
 
 void CpuSlab::SetBegins() {
-  ForEachClass([this](uint8_t c) { Set(header(c).begin, kSlabBegin[c]); });
+  ForEachClass([this](uint8_t c) { Set(limits(c).begin, kSlabBegin[c]); });
+}
+
+void CpuSlab::FillTable() {
+  std::memcpy(memory_ + TCM_SLAB_CLASSES, kClassBySize.data(), kClassBySize.size());
+}
+
+void CpuSlab::ClearTable() { std::memset(memory_ + TCM_SLAB_CLASSES, 0, kClassBySize.size()); }
+
+void CpuSlab::SetEmpty(uint8_t c) {
+  const SlotWord no_object = kSlabBegin[c];
+  slots()[kSlabBegin[c] - 1].store(no_object, std::memory_order_relaxed);
+  top(c).store(no_object, std::memory_order_relaxed);
+}
+
+// Puts the addresses in the first `count` slots of the class in place of the words.
+void** CpuSlab::DecodeSlots(uint8_t c, uint32_t count) {
+  auto** objects = reinterpret_cast<void**>(memory_) + kSlabBegin[c];
+  for (uint32_t i = 0; i < count; ++i) objects[i] = SlotObject(slot(kSlabBegin[c] + i));
+  return objects;
 }
 
 void CpuSlab::SetEnds() {
-  ForEachClass([this](uint8_t c) { Set(header(c).end, kSlabBegin[c] + capacity(c)); });
+  ForEachClass([this](uint8_t c) { Set(limits(c).end, kSlabBegin[c] + capacity(c)); });
 }
 
 // After the first fence no section takes 0 for the beginning of a class, so none finds objects
-// below the new `current`; after the second, none takes 0 for the current slot, so none writes
-// there.
+// below the new tops; after the second, none takes 0 for the first free slot, so none writes there.
 bool CpuSlab::Initialize() {
   TCMALLOC_DCHECK(state() == SlabState::kUnused);
-  std::memcpy(memory_ + TCM_SLAB_CLASSES, kClassBySize.data(), kClassBySize.size());
   SetBegins();
   if (!fence_(fence_cpu_)) return false;
-  ForEachClass([this](uint8_t c) { Set(header(c).current, kSlabBegin[c]); });
+  for (size_t c = 1; c < kSizeClassCount; ++c) SetEmpty(static_cast<uint8_t>(c));
   if (!fence_(fence_cpu_)) return false;
+  FillTable();
   SetEnds();
   state_.store(SlabState::kOpen, std::memory_order_relaxed);
   return true;
@@ -45,23 +63,26 @@ bool CpuSlab::Initialize() {
 
 bool CpuSlab::Close() {
   TCMALLOC_DCHECK(state() == SlabState::kOpen);
+  ClearTable();
   ForEachClass([this](uint8_t c) {
-    Set(header(c).begin, kClosedBegin);
-    Set(header(c).end, 0);
+    Set(limits(c).begin, kClosedBegin);
+    Set(limits(c).end, 0);
   });
   if (!fence_(fence_cpu_)) {
+    FillTable();
     SetBegins();
     SetEnds();
     return false;
   }
-  current_changed_ = false;
+  tops_changed_ = false;
   state_.store(SlabState::kClosed, std::memory_order_relaxed);
   return true;
 }
 
 bool CpuSlab::Open() {
   TCMALLOC_DCHECK(state() == SlabState::kClosed);
-  if (current_changed_ && !fence_(fence_cpu_)) return false;
+  if (tops_changed_ && !fence_(fence_cpu_)) return false;
+  FillTable();
   SetBegins();
   SetEnds();
   state_.store(SlabState::kOpen, std::memory_order_relaxed);
@@ -71,33 +92,37 @@ bool CpuSlab::Open() {
 void CpuSlab::SetCapacity(uint8_t c, uint32_t capacity) {
   TCMALLOC_DCHECK(state() != SlabState::kUnused);
   TCMALLOC_DCHECK_LE(capacity, kMaxSlots[c]);
-  Set(header(c).capacity, capacity);
-  if (state() == SlabState::kOpen) Set(header(c).end, kSlabBegin[c] + capacity);
+  Set(limits(c).capacity, capacity);
+  if (state() == SlabState::kOpen) Set(limits(c).end, kSlabBegin[c] + capacity);
 }
 
 bool CpuSlab::Holds(const void* object, uint8_t c) const {
   if (state() == SlabState::kUnused) return false;
   const uint32_t count = CountObjects(c);
   for (uint32_t i = 0; i < count; ++i) {
-    std::atomic_ref<void*> slot(slots()[kSlabBegin[c] + i]);
-    if (slot.load(std::memory_order_relaxed) == object) return true;
+    if (SlotObject(slot(kSlabBegin[c] + i)) == object) return true;
   }
   return false;
 }
 
 void CpuSlab::CheckClass(uint8_t c) const {
-  const ClassHeader& h = header(c);
+  const ClassLimits& of_class = limits(c);
   const bool open = state() == SlabState::kOpen;
-  TCMALLOC_CHECK_EQ(Get(h.begin), open ? kSlabBegin[c] : kClosedBegin);
-  TCMALLOC_CHECK_EQ(Get(h.end), open ? kSlabBegin[c] + capacity(c) : 0U);
+  TCMALLOC_CHECK_EQ(Get(of_class.begin), open ? kSlabBegin[c] : kClosedBegin);
+  TCMALLOC_CHECK_EQ(Get(of_class.end), open ? kSlabBegin[c] + capacity(c) : 0U);
   TCMALLOC_CHECK_LE(capacity(c), kMaxSlots[c]);
-  TCMALLOC_CHECK_LE(kSlabBegin[c], Get(h.current));
-  TCMALLOC_CHECK_LE(Get(h.current), kSlabBegin[c] + kMaxSlots[c]);
+  const SlotWord word = top(c).load(std::memory_order_relaxed);
+  const uint32_t index = SlotIndex(word);
+  TCMALLOC_CHECK_LE(kSlabBegin[c], index);
+  TCMALLOC_CHECK_LE(index, uint32_t{kSlabBegin[c]} + kMaxSlots[c]);
   if (open) return;
-  for (uint32_t i = 0; i < CountObjects(c); ++i) {
-    const auto address = reinterpret_cast<uintptr_t>(slots()[kSlabBegin[c] + i]);
+  TCMALLOC_CHECK_EQ(word, slot(index - 1));
+  TCMALLOC_CHECK_EQ(slot(kSlabBegin[c] - 1U), kSlabBegin[c]);
+  for (uint32_t i = kSlabBegin[c]; i < index; ++i) {
+    const auto address = reinterpret_cast<uintptr_t>(SlotObject(slot(i)));
     TCMALLOC_CHECK(address != 0);
     TCMALLOC_CHECK_EQ(address % kSizeClasses[1].size, 0U);
+    TCMALLOC_CHECK_EQ(SlotIndex(slot(i)), i + 1);
   }
 }
 

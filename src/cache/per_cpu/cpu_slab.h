@@ -22,20 +22,22 @@ using SectionFence = bool (*)(int cpu);
 
 enum class SlabState : uint8_t {
   kUnused,  // zero, or on its way to open; all sections fail
-  kOpen,    // the sections own every `current`
-  kClosed,  // whoever holds the lock owns every `current`; all sections fail
+  kOpen,    // the sections own every top
+  kClosed,  // whoever holds the lock owns every top; all sections fail
 };
 
 // Guards one slab. Invariants, for each class c but 0:
 //
 //     open:           begin == kSlabBegin[c],   end == begin + capacity
 //     closed:         begin == kClosedBegin,    end == 0
-//     open or closed: kSlabBegin[c] <= current <= kSlabBegin[c] + kMaxSlots[c]
+//     open or closed: kSlabBegin[c] <= index of the top <= kSlabBegin[c] + kMaxSlots[c]
 //     always:         capacity <= kMaxSlots[c]
+//
+// The slab's table of classes is kClassBySize while it is open, and zero otherwise.
 //
 // Changes of `end` take effect in the next section; a class that holds more than its capacity keeps
 // the objects and takes no more. The other changes need fences: a section may stand between any two
-// of its loads for a long time, and would combine an old `current` with a new `begin` or `end`.
+// of its loads for a long time, and would combine an old top with a new `begin` or `end`.
 // docs/subsystems/per-cpu.md tells why these fences are enough.
 //
 // Thread safe: methods that say so need the lock, the others may be called by anyone and give
@@ -69,23 +71,22 @@ class alignas(64) CpuSlab {
     TCMALLOC_DCHECK(state() == SlabState::kClosed);
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
-      const uint16_t current = header(c).current.load(std::memory_order_relaxed);
-      if (current == kSlabBegin[c]) continue;
-      f(c, static_cast<void* const*>(slots() + kSlabBegin[c]),
-        static_cast<uint32_t>(current - kSlabBegin[c]));
-      header(c).current.store(kSlabBegin[c], std::memory_order_relaxed);
-      current_changed_ = true;
+      const uint32_t count = CountObjects(c);
+      if (count == 0) continue;
+      SetEmpty(c);
+      tops_changed_ = true;
+      f(c, static_cast<void* const*>(DecodeSlots(c, count)), count);
     }
   }
 
   // How many objects of class c free may put here; at most kMaxSlots[c]. For a slab that was
   // initialized.
   void SetCapacity(uint8_t c, uint32_t capacity) TCMALLOC_REQUIRES(lock_);
-  uint32_t capacity(uint8_t c) const { return header(c).capacity.load(std::memory_order_relaxed); }
+  uint32_t capacity(uint8_t c) const { return limits(c).capacity.load(std::memory_order_relaxed); }
 
   uint32_t CountObjects(uint8_t c) const {
-    const uint16_t current = header(c).current.load(std::memory_order_relaxed);
-    return current > kSlabBegin[c] ? static_cast<uint32_t>(current - kSlabBegin[c]) : 0;
+    const uint32_t index = SlotIndex(top(c).load(std::memory_order_relaxed));
+    return index > kSlabBegin[c] ? index - kSlabBegin[c] : 0;
   }
 
   // Whether `object` lies in the slab. While other threads run, it may miss one that moves, and
@@ -96,15 +97,25 @@ class alignas(64) CpuSlab {
   void CheckInvariants() const TCMALLOC_REQUIRES(lock_);
 
  private:
-  ClassHeader& header(uint8_t c) const { return reinterpret_cast<ClassHeader*>(memory_)[c]; }
-  void** slots() const { return reinterpret_cast<void**>(memory_); }
+  std::atomic<SlotWord>& top(uint8_t c) const {
+    return reinterpret_cast<std::atomic<SlotWord>*>(memory_ + TCM_TOP)[c];
+  }
+  ClassLimits& limits(uint8_t c) const {
+    return reinterpret_cast<ClassLimits*>(memory_ + TCM_LIMITS)[c];
+  }
+  std::atomic<SlotWord>* slots() const { return reinterpret_cast<std::atomic<SlotWord>*>(memory_); }
+  SlotWord slot(size_t index) const { return slots()[index].load(std::memory_order_relaxed); }
+  void SetEmpty(uint8_t c) TCMALLOC_REQUIRES(lock_);
+  void** DecodeSlots(uint8_t c, uint32_t count) TCMALLOC_REQUIRES(lock_);
+  void FillTable() TCMALLOC_REQUIRES(lock_);
+  void ClearTable() TCMALLOC_REQUIRES(lock_);
   void SetBegins() TCMALLOC_REQUIRES(lock_);
   void SetEnds() TCMALLOC_REQUIRES(lock_);
   void CheckClass(uint8_t c) const TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCpuSlab};
   std::atomic<SlabState> state_{SlabState::kUnused};
-  bool current_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
+  bool tops_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
   char* const memory_;
   const SectionFence fence_;
   const int fence_cpu_;

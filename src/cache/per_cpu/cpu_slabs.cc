@@ -17,9 +17,6 @@ namespace {
 
 static_assert(std::is_trivially_destructible_v<CpuSlab>);
 
-// Makes the compiler emit the table, which the sections read by name.
-[[gnu::used]] constexpr const void* table_of_sections = &kClassBySize;
-
 // Most ids are never used, but the kernel counts their slabs: a process of which little may be
 // mapped is better off without.
 constexpr size_t kLimitShare = 8;

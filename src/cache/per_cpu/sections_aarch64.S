@@ -1,15 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // The restartable sequences on a slab, for aarch64. The head of sections_x86_64.S tells how they
-// work; only this differs: the committing store writes a value computed before, from the `current`
-// that the section read. That is the same, for nobody else writes it meanwhile.
+// work.
 //
 // No load or store here is ordered. Those of one id follow each other on one CPU, or, where the
 // kernel moves a concurrency id to another CPU, across a context switch, which is a full barrier;
 // whoever closes a slab from elsewhere uses a fence that is one for the CPU that it interrupts.
 //
 // x0 to x3 are the arguments, x1 always the thread. x4 is the class, x5 the slab,
-// x6 the class's header in it, x7 to x11 are for anything.
+// x6 what the slab has for the class, x7 to x10 are for anything.
 
 #include "cache/per_cpu/sections_layout.h"
 
@@ -30,7 +29,7 @@
   .endm
 
 // Makes what follows the section of `name`, and finds the slab of the id that lies at `id` in the
-// rseq area, and in it the header of the class in x4.
+// rseq area.
   .macro START name, id
   ldr x5, [x1, #TCM_RSEQ_AREA]
   ADDRESS x6, \name\()_section
@@ -39,7 +38,21 @@
   ldr w5, [x5, #\id]
   ldr x6, [x1, #TCM_SLABS]
   add x5, x6, x5, lsl #TCM_SLAB_SHIFT
-  add x6, x5, x4, lsl #TCM_CLASS_HEADER_SHIFT
+  .endm
+
+  .macro FIND_CLASS
+  add x6, x5, x4, lsl #TCM_CLASS_SHIFT
+  .endm
+
+// The word of a slot, given the index of the slot after it.
+  .macro LOAD_BELOW to, index, scratch
+  add \scratch, x5, \index, lsl #3
+  ldur \to, [\scratch, #-8]
+  .endm
+
+// The index in a slot's word.
+  .macro INDEX_OF to, word
+  and \to, \word, #((1 << TCM_INDEX_BITS) - 1)
   .endm
 
   .macro COMMITTED name
@@ -82,23 +95,24 @@
 // void* (size_t size x0, FastLists* thread x1, AllocateSlowPath slow x2)
   .macro ALLOCATE name, id
   BEGIN_ROUTINE \name
-  cmp x0, #TCM_CLASS_BY_SIZE_ENTRIES
+  cmp x0, #TCM_SLAB_CLASSES_ENTRIES
   b.hs 3f
-  ADDRESS x4, TCM_CLASS_BY_SIZE
-  ldrb w4, [x4, x0]
   ldr x7, [x1, #TCM_CLOCK]
   subs x7, x7, x0
   b.mi 3f
   str x7, [x1, #TCM_CLOCK]
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
-  ldrh w8, [x6, #TCM_BEGIN]
-  cmp w7, w8
-  b.ls 2f
-  sub w7, w7, #1
-  ldr x8, [x5, x7, lsl #3]
-  strh w7, [x6, #TCM_CURRENT]
+  add x4, x5, #TCM_SLAB_CLASSES
+  ldrb w4, [x4, x0]
+  FIND_CLASS
+  ldr x7, [x6, #TCM_TOP]
+  lsr x8, x7, #TCM_INDEX_BITS
+  cbz x8, 2f
+  INDEX_OF x7, x7
+  sub x7, x7, #1
+  LOAD_BELOW x7, x7, x9
+  str x7, [x6, #TCM_TOP]
   COMMITTED \name
   mov x0, x8
   str xzr, [x0]
@@ -127,7 +141,8 @@
   movk w9, #(TCM_FREE_MARK >> 16), lsl #16
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
+  FIND_CLASS
+  ldrh w7, [x6, #TCM_TOP]
   ldrh w8, [x6, #TCM_END]
   cmp w7, w8
   b.hs 2f
@@ -135,9 +150,10 @@
   cmp w8, w9
   b.eq 2f
   str w9, [x0]
-  str x0, [x5, x7, lsl #3]
-  add w7, w7, #1
-  strh w7, [x6, #TCM_CURRENT]
+  add x8, x7, #1
+  orr x8, x8, x0, lsl #TCM_INDEX_BITS
+  str x8, [x5, x7, lsl #3]
+  str x8, [x6, #TCM_TOP]
   COMMITTED \name
   ret
 2:
@@ -152,14 +168,17 @@
   and w4, w0, #0xff
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
-  ldrh w8, [x6, #TCM_BEGIN]
-  cmp w7, w8
+  FIND_CLASS
+  ldr x7, [x6, #TCM_TOP]
+  INDEX_OF x8, x7
+  ldrh w9, [x6, #TCM_BEGIN]
+  cmp w8, w9
   b.ls 2f
-  sub w7, w7, #1
-  ldr x0, [x5, x7, lsl #3]
-  strh w7, [x6, #TCM_CURRENT]
+  sub x8, x8, #1
+  LOAD_BELOW x8, x8, x9
+  str x8, [x6, #TCM_TOP]
   COMMITTED \name
+  lsr x0, x7, #TCM_INDEX_BITS
   str xzr, [x0]
   ret
 2:
@@ -177,14 +196,16 @@
   movk w9, #(TCM_FREE_MARK >> 16), lsl #16
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
+  FIND_CLASS
+  ldrh w7, [x6, #TCM_TOP]
   ldrh w8, [x6, #TCM_END]
   cmp w7, w8
   b.hs 2f
   str w9, [x2]
-  str x2, [x5, x7, lsl #3]
-  add w7, w7, #1
-  strh w7, [x6, #TCM_CURRENT]
+  add x8, x7, #1
+  orr x8, x8, x2, lsl #TCM_INDEX_BITS
+  str x8, [x5, x7, lsl #3]
+  str x8, [x6, #TCM_TOP]
   COMMITTED \name
   mov w0, #1
   ret
@@ -198,14 +219,15 @@
 // uint32_t (uint8_t size_class w0, FastLists* thread x1, void** out x2, uint32_t n w3)
 //
 // w0 is how many objects move, w9 how many are left, w7 the slot after the next one. The loop ends
-// with the new `current` in w7.
+// with the slot after the new top in w7.
   .macro POP_BATCH name, id
   BEGIN_ROUTINE \name
   and w4, w0, #0xff
   cbz w3, 3f
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
+  FIND_CLASS
+  ldrh w7, [x6, #TCM_TOP]
   ldrh w8, [x6, #TCM_BEGIN]
   subs w0, w7, w8
   b.ls 3f
@@ -216,9 +238,11 @@
   sub w7, w7, #1
   sub w9, w9, #1
   ldr x8, [x5, x7, lsl #3]
+  lsr x8, x8, #TCM_INDEX_BITS
   str x8, [x2, x9, lsl #3]
   cbnz w9, 2b
-  strh w7, [x6, #TCM_CURRENT]
+  LOAD_BELOW x8, x7, x9
+  str x8, [x6, #TCM_TOP]
   COMMITTED \name
   ret
 3:
@@ -231,14 +255,15 @@
 // uint32_t (uint8_t size_class w0, FastLists* thread x1, void* const* in x2, uint32_t n w3)
 //
 // w0 is how many objects move, w9 how many have been copied, w7 the slot of the next one. The loop
-// ends with the new `current` in w7.
+// ends with the new top in x10.
   .macro PUSH_BATCH name, id
   BEGIN_ROUTINE \name
   and w4, w0, #0xff
   cbz w3, 3f
 1:
   START \name, \id
-  ldrh w7, [x6, #TCM_CURRENT]
+  FIND_CLASS
+  ldrh w7, [x6, #TCM_TOP]
   ldrh w8, [x6, #TCM_END]
   subs w0, w8, w7
   b.ls 3f
@@ -247,12 +272,14 @@
   mov w9, #0
 2:
   ldr x8, [x2, x9, lsl #3]
-  str x8, [x5, x7, lsl #3]
+  add x10, x7, #1
+  orr x10, x10, x8, lsl #TCM_INDEX_BITS
+  str x10, [x5, x7, lsl #3]
   add w7, w7, #1
   add w9, w9, #1
   cmp w9, w0
   b.lo 2b
-  strh w7, [x6, #TCM_CURRENT]
+  str x10, [x6, #TCM_TOP]
   COMMITTED \name
   ret
 3:
@@ -276,5 +303,4 @@
   POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
   PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID
 
-  .hidden TCM_CLASS_BY_SIZE
   .section .note.GNU-stack, "", %progbits

@@ -24,23 +24,26 @@
 #define TCM_AREA_SECTION 8
 #define TCM_AREA_MM_CID 24
 
-// A slab, and the header of a size class in it.
+// A slab, and what it has for each size class: a word, and a record of as many bytes.
 #define TCM_SLAB_SHIFT 18
 #define TCM_SLAB_BYTES (1 << TCM_SLAB_SHIFT)
-#define TCM_CLASS_HEADER_SHIFT 3
-#define TCM_CURRENT 0
-#define TCM_BEGIN 2
-#define TCM_END 4
+#define TCM_CLASS_SHIFT 3
+#define TCM_TOP 0
+#define TCM_LIMITS 1024
+#define TCM_BEGIN (TCM_LIMITS + 0)
+#define TCM_END (TCM_LIMITS + 2)
+
+// So many bits of a slot's word are an index, the lowest; the others are an address.
+#define TCM_INDEX_BITS 16
 
 // The first four bytes of a free object. Random, and no likely text, count, address or fraction.
 #define TCM_FREE_MARK 0x9d3cb5a7
 
-// A copy of tcmalloc::kClassBySize in each slab: to find it there takes x86-64 an instruction less.
-#define TCM_SLAB_CLASSES 1024
+// A copy of tcmalloc::kClassBySize in each slab that is open. In others all is class 0, which never
+// has an object, so that malloc needs no other test.
+#define TCM_SLAB_CLASSES 2048
 
-// tcmalloc::kClassBySize.
-#define TCM_CLASS_BY_SIZE _ZN8tcmalloc12kClassBySizeE
-#define TCM_CLASS_BY_SIZE_ENTRIES 1025
+#define TCM_SLAB_CLASSES_ENTRIES 1025
 
 // What stands before each abort handler, by the kernel's demand: an instruction that traps.
 #define TCM_SIGNATURE_X86_64 0x53053053

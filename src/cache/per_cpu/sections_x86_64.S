@@ -4,12 +4,15 @@
 //
 // A slab belongs to an id: a CPU's number, or a concurrency id that the kernel gives to one running
 // thread of the process at a time. A section finds the slab of the id that the thread has now,
-// reads and prepares as it likes, and ends with one store, to `current`, that makes the operation
-// happen. If the thread is interrupted anywhere between the section's start and the end of that
-// store, the kernel lets it go on at the abort handler, and nothing has happened: what the section
-// wrote before, a slot at or above `current`, is no part of the cache. No interruption falls inside
-// the committing instruction, though it reads and writes memory, and nobody else changes `current`
-// of an open slab, so it needs no lock prefix.
+// reads and prepares as it likes, and ends with one store, to the class's top word, that makes the
+// operation happen. If the thread is interrupted anywhere between the section's start and the end of
+// that store, the kernel lets it go on at the abort handler, and nothing has happened: what the
+// section wrote before, a slot above the top, is no part of the cache. Nobody else changes the top
+// of an open slab, so nothing here needs a lock prefix.
+//
+// The top word has the object that malloc returns next beside the index of the first free slot, so
+// that malloc neither looks for the slot first nor has to read what a free before has just written
+// there. A pair of free and malloc waits for each other's words, and this is what it waits for.
 //
 // Each try stores the address of its descriptor in the thread's rseq area first, which is what
 // makes it a section in the kernel's eyes. Nothing clears it afterwards: the kernel does when it
@@ -89,7 +92,7 @@
 // void* (size_t size %rdi, FastLists* thread %rsi, AllocateSlowPath slow %rdx)
   .macro ALLOCATE name, id
   BEGIN_ROUTINE \name
-  cmp $TCM_CLASS_BY_SIZE_ENTRIES, %rdi
+  cmp $TCM_SLAB_CLASSES_ENTRIES, %rdi
   jae 3f
   sub %rdi, TCM_CLOCK(%rsi)
   js 2f
@@ -97,11 +100,12 @@
   START \name, %rcx, %rax
   FIND_SLAB \id, %rcx, %ecx
   movzbl TCM_SLAB_CLASSES(%rcx,%rdi), %r8d
-  movzwl TCM_CURRENT(%rcx,%r8,8), %eax
-  cmp TCM_BEGIN(%rcx,%r8,8), %ax
-  jbe 2f
-  mov -8(%rcx,%rax,8), %rax
-  decw TCM_CURRENT(%rcx,%r8,8)
+  mov TCM_TOP(%rcx,%r8,8), %rax
+  movzwl %ax, %r9d
+  shr $TCM_INDEX_BITS, %rax
+  jz 2f
+  mov -16(%rcx,%r9,8), %r9
+  mov %r9, TCM_TOP(%rcx,%r8,8)
   COMMITTED \name
   movq $0, (%rax)
   ret
@@ -123,19 +127,21 @@
   cmp TCM_LINK_LIMIT(%rsi), %rdx
   jge 2f
   shr $(TCMALLOC_PAGE_SHIFT - 3), %rdx
-  add TCM_CLASSES(%rsi), %rdx
-  movzbl (%rdx), %edx
+  mov TCM_CLASSES(%rsi), %rax
+  movzbl (%rax,%rdx), %edx
 1:
   START \name, %r8, %rax
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_CURRENT(%r8,%rdx,8), %eax
+  movzwl TCM_TOP(%r8,%rdx,8), %eax
   cmp TCM_END(%r8,%rdx,8), %ax
   jae 2f
   cmpl $TCM_FREE_MARK, (%rdi)
   je 2f
   movl $TCM_FREE_MARK, (%rdi)
-  mov %rdi, (%r8,%rax,8)
-  incw TCM_CURRENT(%r8,%rdx,8)
+  imul $(1 << TCM_INDEX_BITS), %rdi, %r9
+  lea 1(%r9,%rax), %r9
+  mov %r9, (%r8,%rax,8)
+  mov %r9, TCM_TOP(%r8,%rdx,8)
   COMMITTED \name
   ret
 2:
@@ -151,11 +157,13 @@
 1:
   START \name, %rcx, %rax
   FIND_SLAB \id, %rcx, %ecx
-  movzwl TCM_CURRENT(%rcx,%rdi,8), %eax
+  mov TCM_TOP(%rcx,%rdi,8), %rax
   cmp TCM_BEGIN(%rcx,%rdi,8), %ax
   jbe 2f
-  mov -8(%rcx,%rax,8), %rax
-  decw TCM_CURRENT(%rcx,%rdi,8)
+  movzwl %ax, %r8d
+  shr $TCM_INDEX_BITS, %rax
+  mov -16(%rcx,%r8,8), %r8
+  mov %r8, TCM_TOP(%rcx,%rdi,8)
   COMMITTED \name
   movq $0, (%rax)
   ret
@@ -173,12 +181,14 @@
 1:
   START \name, %rcx, %rax
   FIND_SLAB \id, %rcx, %ecx
-  movzwl TCM_CURRENT(%rcx,%rdi,8), %eax
+  movzwl TCM_TOP(%rcx,%rdi,8), %eax
   cmp TCM_END(%rcx,%rdi,8), %ax
   jae 2f
   movl $TCM_FREE_MARK, (%rdx)
-  mov %rdx, (%rcx,%rax,8)
-  incw TCM_CURRENT(%rcx,%rdi,8)
+  imul $(1 << TCM_INDEX_BITS), %rdx, %r8
+  lea 1(%r8,%rax), %r8
+  mov %r8, (%rcx,%rax,8)
+  mov %r8, TCM_TOP(%rcx,%rdi,8)
   COMMITTED \name
   mov $1, %eax
   ret
@@ -192,7 +202,7 @@
 // uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void** out %rdx, uint32_t n %ecx)
 //
 // %eax is how many objects move, %r9 the slot after the next one to be copied, %r10 its place in
-// `out`. The loop ends with the new `current` in %r9.
+// `out`. The loop ends with the slot after the new top in %r9.
   .macro POP_BATCH name, id
   BEGIN_ROUTINE \name
   movzbl %dil, %edi
@@ -201,7 +211,7 @@
 1:
   START \name, %r8, %rax
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_CURRENT(%r8,%rdi,8), %r9d
+  movzwl TCM_TOP(%r8,%rdi,8), %r9d
   movzwl TCM_BEGIN(%r8,%rdi,8), %r10d
   mov %r9d, %eax
   sub %r10d, %eax
@@ -211,11 +221,13 @@
   mov %eax, %r10d
 2:
   mov -8(%r8,%r9,8), %r11
+  shr $TCM_INDEX_BITS, %r11
   mov %r11, -8(%rdx,%r10,8)
   dec %r9d
   dec %r10d
   jnz 2b
-  mov %r9w, TCM_CURRENT(%r8,%rdi,8)
+  mov -8(%r8,%r9,8), %r11
+  mov %r11, TCM_TOP(%r8,%rdi,8)
   COMMITTED \name
   ret
 3:
@@ -228,7 +240,7 @@
 // uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void* const* in %rdx, uint32_t n %ecx)
 //
 // %eax is how many objects move, %r9 the slot of the next one, %r10 its place in `in`. The loop
-// ends with the new `current` in %r9.
+// ends with the new top in %r11.
   .macro PUSH_BATCH name, id
   BEGIN_ROUTINE \name
   movzbl %dil, %edi
@@ -237,7 +249,7 @@
 1:
   START \name, %r8, %rax
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_CURRENT(%r8,%rdi,8), %r9d
+  movzwl TCM_TOP(%r8,%rdi,8), %r9d
   movzwl TCM_END(%r8,%rdi,8), %eax
   sub %r9d, %eax
   jbe 3f
@@ -245,13 +257,14 @@
   cmova %ecx, %eax
   xor %r10d, %r10d
 2:
-  mov (%rdx,%r10,8), %r11
+  imul $(1 << TCM_INDEX_BITS), (%rdx,%r10,8), %r11
+  lea 1(%r11,%r9), %r11
   mov %r11, (%r8,%r9,8)
   inc %r9d
   inc %r10d
   cmp %eax, %r10d
   jb 2b
-  mov %r9w, TCM_CURRENT(%r8,%rdi,8)
+  mov %r11, TCM_TOP(%r8,%rdi,8)
   COMMITTED \name
   ret
 3:

@@ -2,12 +2,12 @@
 //
 // How a slab is laid out:
 //
-//     0               TCM_SLAB_CLASSES                                                 kSlabBytes
-//     | class headers | kClassBySize | slots of class n-1 | ... | slots of class 1 |            |
+//     0      TCM_LIMITS TCM_SLAB_CLASSES                                              kSlabBytes
+//     | tops | limits   | kClassBySize   | slots of class n-1 | ... | slots of class 1 |       |
 //
-// A slot holds the address of a free object. Everything is counted in slots from the slab's start.
-// Large objects come first: they have few slots, which share pages with each other and the
-// headers. Memory that no class ever reached is never touched.
+// Everything is counted in slots from the slab's start. Large objects come first: they have few
+// slots, which share pages with each other and what stands before them. Memory that no class ever
+// reached is never touched.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
 #define TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
@@ -19,32 +19,45 @@
 #include <cstdint>
 
 #include "cache/per_cpu/sections_layout.h"
+#include "pages/page_types.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
 
 inline constexpr size_t kSlabBytes = TCM_SLAB_BYTES;
-inline constexpr size_t kSlotBytes = sizeof(void*);
+inline constexpr size_t kSlotBytes = sizeof(uint64_t);
 // The sections compute the offset of a slab in 32 bits.
 inline constexpr size_t kMaxSlabs = (size_t{1} << 32) / kSlabBytes;
 
 inline constexpr uint32_t kFreeMark = TCM_FREE_MARK;
 
-// Of one size class in one slab. The objects are in the slots [begin, current); free may add to
-// them while current < end. The sections alone change `current` while the slab is open; everything
-// else is changed under the slab's lock. Not one access publishes anything: see CpuSlab.
-struct ClassHeader {
-  std::atomic<uint16_t> current;
+// What a slot holds: the address of a free object and, in the low bits, the index of the next slot.
+// The top of a class is a copy of the highest slot in use, so its index says which slots are: the
+// objects are in [begin, index). The slot before the first one holds the top of an empty class,
+// without an address. The sections alone change the tops while the slab is open, and what is above
+// them; everything else is changed under the slab's lock. Not one access publishes anything: see
+// CpuSlab.
+using SlotWord = uint64_t;
+
+inline void* SlotObject(SlotWord word) { return reinterpret_cast<void*>(word >> TCM_INDEX_BITS); }
+constexpr uint32_t SlotIndex(SlotWord word) {
+  return static_cast<uint32_t>(word & ((1U << TCM_INDEX_BITS) - 1));
+}
+static_assert(kAddressBits + TCM_INDEX_BITS <= 64);
+
+// Of one size class in one slab: free may add objects while the top's index is below `end`.
+struct ClassLimits {
   std::atomic<uint16_t> begin;
   std::atomic<uint16_t> end;
   std::atomic<uint16_t> capacity;  // what end - begin is while the slab is open; sections ignore it
+  uint16_t unused;
 };
-static_assert(sizeof(ClassHeader) == size_t{1} << TCM_CLASS_HEADER_SHIFT);
-static_assert(offsetof(ClassHeader, current) == TCM_CURRENT);
-static_assert(offsetof(ClassHeader, begin) == TCM_BEGIN);
-static_assert(offsetof(ClassHeader, end) == TCM_END);
+static_assert(sizeof(SlotWord) == size_t{1} << TCM_CLASS_SHIFT);
+static_assert(sizeof(ClassLimits) == size_t{1} << TCM_CLASS_SHIFT);
+static_assert(TCM_LIMITS + offsetof(ClassLimits, begin) == TCM_BEGIN);
+static_assert(TCM_LIMITS + offsetof(ClassLimits, end) == TCM_END);
 
-// `begin` of every class in a closed slab: no `current` is above it.
+// `begin` of every class in a closed slab: no index is above it.
 inline constexpr uint16_t kClosedBegin = UINT16_MAX;
 
 namespace slab_layout_internal {
@@ -72,14 +85,14 @@ consteval auto MakeBegins(const std::array<uint16_t, kSizeClassCount>& slots) {
   std::array<uint16_t, kSizeClassCount> begins{};
   auto next = static_cast<uint16_t>(kFirstSlot);
   for (size_t c = kSizeClassCount - 1; c > 0; --c) {
-    begins[c] = next;
-    next = static_cast<uint16_t>(next + slots[c]);
+    begins[c] = static_cast<uint16_t>(next + 1);
+    next = static_cast<uint16_t>(begins[c] + slots[c]);
   }
   return begins;
 }
 
 consteval size_t UsedSlots(const std::array<uint16_t, kSizeClassCount>& slots) {
-  size_t used = kFirstSlot;
+  size_t used = kFirstSlot + kSizeClassCount - 1;  // one before each class
   for (const uint16_t n : slots) used += n;
   return used;
 }
@@ -97,10 +110,11 @@ inline constexpr std::array<uint16_t, kSizeClassCount> kSlabBegin =
 static_assert(slab_layout_internal::UsedSlots(kMaxSlots) < kClosedBegin);
 static_assert(slab_layout_internal::UsedSlots(kMaxSlots) * kSlotBytes <= kSlabBytes);
 static_assert(slab_layout_internal::UsedSlots(kMaxSlots) * kSlotBytes > kSlabBytes / 2);
-static_assert(kSizeClassCount * sizeof(ClassHeader) <= TCM_SLAB_CLASSES);
+static_assert(TCM_TOP + kSizeClassCount * sizeof(SlotWord) <= TCM_LIMITS);
+static_assert(TCM_LIMITS + kSizeClassCount * sizeof(ClassLimits) <= TCM_SLAB_CLASSES);
 static_assert(kSlabBegin[0] == 0 && kMaxSlots[0] == 0);
 
-static_assert(kClassBySize.size() == TCM_CLASS_BY_SIZE_ENTRIES);
+static_assert(kClassBySize.size() == TCM_SLAB_CLASSES_ENTRIES);
 #ifdef TCMALLOC_PAGE_SHIFT
 static_assert(kPageShift == TCMALLOC_PAGE_SHIFT);
 #endif

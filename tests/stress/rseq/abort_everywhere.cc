@@ -35,7 +35,7 @@ struct Order {
   bool fake_area = false;
   bool end = false;
   // The answer.
-  const uint16_t* current = nullptr;  // of the class, in the child
+  const SlotWord* top = nullptr;  // of the class, in the child
   Outcome outcome = Outcome::kWrong;
   uint32_t aborts_before = 0;
   uint32_t aborts_after = 0;
@@ -57,7 +57,7 @@ Order* order;
     }
     runner->Prepare();
     order->aborts_before = runner->aborts();
-    order->current = runner->current();
+    order->top = runner->top();
     TracedChild::Stop();
     runner->Run(operation);
     order->aborts_after = runner->aborts();
@@ -76,19 +76,19 @@ class Parent {
   explicit Parent(TracedChild& child) : child_(child) {}
 
   // The instructions of the routine that an undisturbed operation executes. The one that makes it
-  // happen, by changing `current`, must be the last of the section.
+  // happen, by changing the top, must be the last of the section.
   std::set<uintptr_t> Instructions(size_t i) {
     const Operation& operation = operations[i];
     std::set<uintptr_t> addresses;
     Begin(i, true);
-    const uint16_t current = child_.Read(order->current);
+    const SlotWord top = child_.Read(order->top);
     uintptr_t previous = 0;
     bool committed = false;
     do {
       if (!child_.Step()) Fail(operation, 0, "the child ended");
       const uintptr_t address = child_.instruction_pointer();
       if (address >= operation.begin && address < operation.end) addresses.insert(address);
-      if (!committed && child_.Read(order->current) != current) {
+      if (!committed && child_.Read(order->top) != top) {
         committed = true;
         if (!operation.InSection(previous) || operation.InSection(address)) {
           Fail(operation, previous, "commits, and is not the end of the section");

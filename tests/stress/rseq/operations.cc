@@ -64,12 +64,13 @@ char* OperationRunner::Slab() const {
 }
 
 std::vector<void*> OperationRunner::Contents() const {
-  auto* slots = reinterpret_cast<void**>(Slab()) + kSlabBegin[kClass];
-  return std::vector<void*>(slots, slots + slabs_.slab(thread_->id()).CountObjects(kClass));
-}
-
-const uint16_t* OperationRunner::current() const {
-  return reinterpret_cast<const uint16_t*>(Slab() + kClass * sizeof(ClassHeader) + TCM_CURRENT);
+  std::vector<void*> contents;
+  for (size_t i = 0; i < slabs_.slab(thread_->id()).CountObjects(kClass); ++i) {
+    contents.push_back(SlotObject(slots()[kSlabBegin[kClass] + i]));
+  }
+  // malloc takes the object from the top.
+  if (!contents.empty()) contents.back() = SlotObject(*top());
+  return contents;
 }
 
 // The slab is open, but the only thread that uses it is in no section.
@@ -77,9 +78,12 @@ void OperationRunner::Prepare() {
   for (size_t i = 0; i < pool_.objects.size(); ++i) {
     SetMark(pool_.objects[i], i < kHeld ? kFreeMark : 0);
   }
-  std::copy_n(pool_.objects.begin(), kHeld, reinterpret_cast<void**>(Slab()) + kSlabBegin[kClass]);
-  reinterpret_cast<ClassHeader*>(Slab())[kClass].current =
-      static_cast<uint16_t>(kSlabBegin[kClass] + kHeld);
+  for (size_t i = 0; i < kHeld; ++i) {
+    const size_t index = kSlabBegin[kClass] + i;
+    const auto address = reinterpret_cast<uintptr_t>(pool_.objects[i]);
+    slots()[index] = address << TCM_INDEX_BITS | (index + 1);
+  }
+  *top() = slots()[kSlabBegin[kClass] + kHeld - 1];
   std::copy_n(pool_.objects.begin() + kHeld, kBatch, in_.begin());
   out_ = {};
   count_ = 0;

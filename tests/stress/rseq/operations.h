@@ -58,8 +58,8 @@ class OperationRunner {
   Outcome Judge(const Operation& operation);
 
   uint32_t aborts() const { return thread_->aborts(); }
-  // Where the slab says which slots are in use: what every operation changes.
-  const uint16_t* current() const;
+  // What every operation changes.
+  SlotWord* top() const { return reinterpret_cast<SlotWord*>(Slab() + TCM_TOP) + kClass; }
 
  private:
   static constexpr size_t kSize = 64;
@@ -68,6 +68,7 @@ class OperationRunner {
   static constexpr uint32_t kBatch = 4;
 
   char* Slab() const;
+  SlotWord* slots() const { return reinterpret_cast<SlotWord*>(Slab()); }
   std::vector<void*> Contents() const;
   std::vector<void*> After(const Operation& operation) const;
 

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 
 namespace tcmalloc::testing {
 
@@ -60,13 +59,8 @@ bool TracedChild::Resume(int request) {
 bool TracedChild::Continue() { return Resume(PTRACE_CONT); }
 bool TracedChild::Step() { return Resume(PTRACE_SINGLESTEP); }
 
-uint16_t TracedChild::Read(const uint16_t* address) const {
-  constexpr uintptr_t kWord = sizeof(long);
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  long word = ::ptrace(PTRACE_PEEKDATA, pid_, reinterpret_cast<void*>(at / kWord * kWord), nullptr);
-  uint16_t value = 0;
-  std::memcpy(&value, reinterpret_cast<char*>(&word) + at % kWord, sizeof(value));
-  return value;
+uint64_t TracedChild::Read(const uint64_t* address) const {
+  return static_cast<uint64_t>(::ptrace(PTRACE_PEEKDATA, pid_, address, nullptr));
 }
 
 #if defined(__x86_64__)

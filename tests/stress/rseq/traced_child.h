@@ -48,7 +48,7 @@ class TracedChild {
   bool stopped_itself() const { return stopped_itself_; }
   uintptr_t instruction_pointer() const;
   // From the child's memory; `address` is aligned.
-  uint16_t Read(const uint16_t* address) const;
+  uint64_t Read(const uint64_t* address) const;
 
   // Stops the child before it executes the instruction; 0 takes the breakpoint away. False if the
   // kernel refuses.

@@ -70,9 +70,9 @@ class CpuSlabTest : public ::testing::Test {
 TEST(SlabLayoutTest, RegionsDoNotOverlapAndFitTheSlab) {
   size_t next = (TCM_SLAB_CLASSES + kClassBySize.size() + kSlotBytes - 1) / kSlotBytes;
   for (size_t c = kSizeClassCount - 1; c > 0; --c) {
-    EXPECT_EQ(kSlabBegin[c], next);
+    EXPECT_EQ(kSlabBegin[c], next + 1) << "the slot before holds the top of an empty class";
     EXPECT_GE(kMaxSlots[c], 2 * kSizeClasses[c].batch);
-    next += kMaxSlots[c];
+    next += 1 + kMaxSlots[c];
   }
   EXPECT_LE(next * kSlotBytes, kSlabBytes);
 }
@@ -180,7 +180,7 @@ TEST_F(CpuSlabTest, DrainHandsOutEverythingInOrder) {
   EXPECT_EQ(slab().state(), SlabState::kClosed);
   EXPECT_FALSE(thread_->Push(kClass, pool_.Take()));
   ASSERT_TRUE(slab().Open());
-  EXPECT_EQ(TestFence::calls, 2) << "a changed `current` needs one";
+  EXPECT_EQ(TestFence::calls, 2) << "a changed top needs one";
   EXPECT_EQ(thread_->Pop(kClass), nullptr);
   EXPECT_TRUE(thread_->Push(kClass, pool_.Take()));
 }
@@ -273,9 +273,19 @@ using CpuSlabDeathTest = CpuSlabTest;
 
 TEST_F(CpuSlabDeathTest, InvariantsNoticeAnOverrun) {
   Open(5);
-  auto* headers = reinterpret_cast<ClassHeader*>(slabs_.memory() + kSlabBytes);
-  headers[kClass].current = static_cast<uint16_t>(kSlabBegin[kClass] + kMaxSlots[kClass] + 1);
+  auto* tops = reinterpret_cast<SlotWord*>(slabs_.memory() + kSlabBytes + TCM_TOP);
+  tops[kClass] = kSlabBegin[kClass] + kMaxSlots[kClass] + 1U;
   SpinLockHolder holder(slab().lock());
+  EXPECT_DEATH(slab().CheckInvariants(), "check failed");
+}
+
+TEST_F(CpuSlabDeathTest, InvariantsNoticeATopThatIsNoCopy) {
+  Open(5);
+  ASSERT_TRUE(thread_->Push(kClass, pool_.Take()));
+  auto* tops = reinterpret_cast<SlotWord*>(slabs_.memory() + kSlabBytes + TCM_TOP);
+  tops[kClass] += SlotWord{64} << TCM_INDEX_BITS;
+  SpinLockHolder holder(slab().lock());
+  ASSERT_TRUE(slab().Close());
   EXPECT_DEATH(slab().CheckInvariants(), "check failed");
 }
 
