@@ -16,12 +16,12 @@ namespace tcmalloc {
 // Follows the machine's setting:
 //
 //   never     nothing is said or assumed.
-//   madvise   hugepages that spans share are asked for, once the heap has some: one hugepage costs
-//             a small program more memory than it has.
+//   madvise   hugepages that short spans share are asked for, once the heap has some: one hugepage
+//             costs a small program more memory than it has.
 //   always    the kernel backs everything by hugepages on first touch. A small heap is kept from
 //             that until it has grown.
 //
-// Long spans are left to the setting: whether they are used densely, only the program knows.
+// Large blocks are left to the setting: whether they are used densely, only the program knows.
 class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;
@@ -37,7 +37,8 @@ class HugePageAdvice {
   // What to tell the kernel of a hugepage that spans begin to share, of which nothing is resident;
   // it was told `told` before. kNone: nothing. `shared` hugepages are shared already, and where
   // memory is `scarce`, a whole one is too much.
-  Advice ForShared(Advice told, size_t shared, bool scarce) const;
+  Advice ForShared(Advice told, HugePageTracker::Contents contents, size_t shared,
+                   bool scarce) const;
 
   // Whether the kernel backs all of a hugepage by one page when it is first touched.
   bool BacksWhole(Advice told) const {

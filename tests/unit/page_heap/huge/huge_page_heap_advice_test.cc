@@ -26,10 +26,11 @@ class HugePageHeapAdviceTest : public PageHeapFixture<HugeTestHeap> {
                           .hugepage_bytes = kHugePageSize});
   }
 
-  // Fills shared hugepages by two spans each, and returns the spans.
+  // Fills shared hugepages by spans of small objects, and returns the spans.
   std::vector<Span*> Fill(size_t hugepages) {
+    const uintptr_t n = std::min(kHuge / 2, HugePageTracker::kLongestOfObjects.pages());
     std::vector<Span*> spans;
-    for (size_t i = 0; i < 2 * hugepages; ++i) spans.push_back(New(kHuge / 2));
+    for (size_t i = 0; i < hugepages * kHuge / n; ++i) spans.push_back(New(n));
     return spans;
   }
 
@@ -101,6 +102,18 @@ TEST_F(HugePageHeapAdviceTest, LongSpansAreLeftToTheSetting) {
   EXPECT_TRUE(heap_.system.advised().empty());
 }
 
+TEST_F(HugePageHeapAdviceTest, LargeBlocksThatShareAHugepageAreLeftToTheSetting) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap);
+  const uintptr_t n = HugePageTracker::kLongestOfObjects.pages() + 1;
+  while (heap_->huge_stats().shared < kSmallHeap + 3) New(n);
+  heap_->ReleaseUnused(1, Length(0));
+  for (const auto& advised : heap_.system.advised()) {
+    EXPECT_LT(advised.block.start, heap_.system.begin() + kSmallHeap * kHugePageSize);
+  }
+  EXPECT_EQ(heap_->stats().free, Length(0));
+}
+
 TEST_F(HugePageHeapAdviceTest, AnAlmostEmptyTailIsNotBackedWhole) {
   Set(HugepageMode::kAlways);
   New(kHuge + 1);
@@ -157,7 +170,8 @@ TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnce) {
 
 TEST_F(HugePageHeapAdviceTest, ACollapseMakesTheRestResident) {
   Set(HugepageMode::kAlways);
-  New(kHuge - 1);
+  New(1);
+  New(kHuge - 2);
   heap_->ReleaseUnused(1, Length(0));
   EXPECT_EQ(heap_->stats().free, Length(1));
   EXPECT_EQ(heap_->huge_stats().small_paged, 0u);
