@@ -15,7 +15,7 @@ HugePageAdvice::Advice HugePageAdvice::ForShared(Advice told, HugePageTracker::C
   Advice wanted = Advice::kNone;
   const bool unasked =
       setting_.mode == HugepageMode::kMadvise && contents == HugePageTracker::Contents::kBlocks;
-  const bool small = scarce || unasked || shared < kSmallHeap;
+  const bool small = scarce || unasked || IsSmallHeap(shared);
   if (on() && !small) {
     const bool by_default = setting_.mode == HugepageMode::kAlways && told == Advice::kNone;
     wanted = by_default ? Advice::kNone : Advice::kHuge;

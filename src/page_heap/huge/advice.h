@@ -19,15 +19,18 @@ namespace tcmalloc {
 //   madvise   hugepages that short spans share are asked for, once the heap has some: one hugepage
 //             costs a small program more memory than it has.
 //   always    the kernel backs everything by hugepages on first touch. A small heap is kept from
-//             that until it has grown.
+//             that until it has grown: a hundred idle threads have so many spans of which they
+//             touched little that hugepages would make it half as large again.
 //
 // Large blocks are left to the setting: whether they are used densely, only the program knows.
 class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;
 
-  // With fewer shared hugepages, the one in question included, the heap is small.
+  // With fewer shared hugepages the heap is small: where hugepages are asked for, and where they
+  // come unasked.
   static constexpr size_t kSmallHeap = 8;
+  static constexpr size_t kSmallHeapUnasked = 32;
 
   constexpr HugePageAdvice() = default;
 
@@ -49,9 +52,14 @@ class HugePageAdvice {
   // to.
   bool RefillsBroken(Advice told) const { return BacksWhole(told) && setting_.max_ptes_none > 0; }
   // Whether to ask for hugepages in place of pages that are in use.
-  bool MayCollapse() const { return on() && setting_.may_stall; }
+  bool MayCollapse(size_t shared) const {
+    return on() && setting_.may_stall && !IsSmallHeap(shared);
+  }
 
  private:
+  bool IsSmallHeap(size_t shared) const {
+    return shared < (setting_.mode == HugepageMode::kAlways ? kSmallHeapUnasked : kSmallHeap);
+  }
   bool on() const { return setting_.mode != HugepageMode::kNever; }
 
   TransparentHugepages setting_;

@@ -160,7 +160,7 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
 
 template <typename System>
 void HugePageHeap<System>::CollapseSome() {
-  if (!advice_.MayCollapse() || aggressive_decommit_) return;
+  if (!advice_.MayCollapse(spans_.filler().hugepages()) || aggressive_decommit_) return;
   for (int i = 0; i < kMaxCollapses && this->AllowedByLimit(kPagesPerHugePage); ++i) {
     HugePageTracker* tracker = spans_.ProposeCollapse();
     if (tracker == nullptr) return;

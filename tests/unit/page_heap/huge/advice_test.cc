@@ -11,7 +11,8 @@ using Contents = HugePageTracker::Contents;
 using Advice = HugePageTracker::Advice;
 
 constexpr size_t kSmall = HugePageAdvice::kSmallHeap - 1;
-constexpr size_t kLarge = HugePageAdvice::kSmallHeap;
+constexpr size_t kMiddle = HugePageAdvice::kSmallHeap;
+constexpr size_t kLarge = HugePageAdvice::kSmallHeapUnasked;
 
 HugePageAdvice In(HugepageMode mode) {
   HugePageAdvice advice;
@@ -29,14 +30,14 @@ TEST(HugePageAdviceTest, NeverSaysNothing) {
     EXPECT_FALSE(advice.BacksWhole(told));
     EXPECT_FALSE(advice.RefillsBroken(told));
   }
-  EXPECT_FALSE(advice.MayCollapse());
+  EXPECT_FALSE(advice.MayCollapse(kLarge));
 }
 
 TEST(HugePageAdviceTest, MadviseAsksOnceTheHeapIsLarge) {
   const HugePageAdvice advice = In(HugepageMode::kMadvise);
   EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kSmall, false), Advice::kNone);
-  EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kLarge, false), Advice::kHuge);
-  EXPECT_EQ(advice.ForShared(Advice::kSmall, Contents::kObjects, kLarge, false), Advice::kHuge);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kMiddle, false), Advice::kHuge);
+  EXPECT_EQ(advice.ForShared(Advice::kSmall, Contents::kObjects, kMiddle, false), Advice::kHuge);
   EXPECT_EQ(advice.ForShared(Advice::kHuge, Contents::kObjects, kLarge, false), Advice::kNone);
   EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kLarge, true), Advice::kNone);
   EXPECT_EQ(advice.ForShared(Advice::kHuge, Contents::kObjects, kLarge, true), Advice::kSmall);
@@ -57,6 +58,7 @@ TEST(HugePageAdviceTest, LargeBlocksAreLeftToTheSetting) {
 TEST(HugePageAdviceTest, AlwaysKeepsASmallHeapSmall) {
   const HugePageAdvice advice = In(HugepageMode::kAlways);
   EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kSmall, false), Advice::kSmall);
+  EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kMiddle, false), Advice::kSmall);
   EXPECT_EQ(advice.ForShared(Advice::kSmall, Contents::kObjects, kSmall, false), Advice::kNone);
   EXPECT_EQ(advice.ForShared(Advice::kNone, Contents::kObjects, kLarge, false), Advice::kNone);
   EXPECT_EQ(advice.ForShared(Advice::kSmall, Contents::kObjects, kLarge, false), Advice::kHuge);
@@ -76,14 +78,17 @@ TEST(HugePageAdviceTest, TheDaemonRefillsOnlyWhereItMay) {
   EXPECT_FALSE(advice.RefillsBroken(Advice::kNone));
 }
 
-TEST(HugePageAdviceTest, NoCollapseWhereNobodyShallWait) {
-  EXPECT_TRUE(In(HugepageMode::kMadvise).MayCollapse());
+TEST(HugePageAdviceTest, NoCollapseWhereNobodyShallWaitOrTheHeapIsSmall) {
+  EXPECT_TRUE(In(HugepageMode::kMadvise).MayCollapse(kMiddle));
+  EXPECT_FALSE(In(HugepageMode::kMadvise).MayCollapse(kSmall));
+  EXPECT_TRUE(In(HugepageMode::kAlways).MayCollapse(kLarge));
+  EXPECT_FALSE(In(HugepageMode::kAlways).MayCollapse(kMiddle));
   HugePageAdvice advice;
   advice.Configure({.mode = HugepageMode::kAlways,
                     .may_stall = false,
                     .max_ptes_none = 511,
                     .hugepage_bytes = kHugePageSize});
-  EXPECT_FALSE(advice.MayCollapse());
+  EXPECT_FALSE(advice.MayCollapse(kLarge));
 }
 
 TEST(HugePageAdviceTest, HugepagesOfAnotherSizeAreNone) {
