@@ -48,7 +48,7 @@ size_t TrackerLists::NextRun(size_t least) const {
   return word * kWord + static_cast<size_t>(std::countr_zero(bits));
 }
 
-HugePageTracker* TrackerLists::BestFit(Length n) const {
+HugePageTracker* TrackerLists::BestFitOfAny(Length n) const {
   const size_t run = NextRun(n.pages());
   if (run == kRuns) return nullptr;
   return lists_->of[run][Log2Floor(nonempty_buckets_[run])].front();

@@ -46,7 +46,9 @@ class TrackerLists {
 
   // Of the hugepages whose longest run has at least n pages those where it is shortest, and of
   // these one with the most allocations, to within a factor of two. Null if there is none.
-  HugePageTracker* BestFit(Length n) const;
+  HugePageTracker* BestFit(Length n) const {
+    return nonempty_words_ == 0 ? nullptr : BestFitOfAny(n);
+  }
   // One with the longest run, and few allocations; null if all hugepages are full.
   HugePageTracker* Emptiest() const;
 
@@ -75,6 +77,7 @@ class TrackerLists {
     IntrusiveList<HugePageTracker> of[kRuns][kBuckets];
   };
 
+  HugePageTracker* BestFitOfAny(Length n) const;
   // The smallest run at or above `least` with hugepages; kRuns if there is none.
   size_t NextRun(size_t least) const;
 

@@ -71,7 +71,10 @@ Length HugePageTracker::AssumeResident() {
 }
 
 size_t HugePageTracker::BestFit(size_t n, size_t alignment) const {
-  if (alignment == 1 && !HasFewRuns()) return BestFitOfMany(n);
+  if (alignment == 1) {
+    if (longest_ == kPages - used_) return n <= longest_ ? used_bits_.NextClear(0) : kPages;
+    if (!HasFewRuns()) return BestFitOfMany(n);
+  }
   size_t best = kPages;
   size_t best_length = kPages + 1;
   used_bits_.ForEachClearRun([&](size_t begin, size_t length) {
