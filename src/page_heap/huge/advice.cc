@@ -10,9 +10,12 @@ void HugePageAdvice::Configure(const TransparentHugepages& setting) {
   if (setting.hugepage_bytes != kHugePageSize) setting_.mode = HugepageMode::kNever;
 }
 
-HugePageAdvice::Advice HugePageAdvice::ForShared(Advice told, size_t shared, bool scarce) const {
+HugePageAdvice::Advice HugePageAdvice::ForShared(Advice told, HugePageTracker::Contents contents,
+                                                 size_t shared, bool scarce) const {
   Advice wanted = Advice::kNone;
-  const bool small = scarce || shared < kSmallHeap;
+  const bool unasked =
+      setting_.mode == HugepageMode::kMadvise && contents == HugePageTracker::Contents::kBlocks;
+  const bool small = scarce || unasked || IsSmallHeap(shared);
   if (on() && !small) {
     const bool by_default = setting_.mode == HugepageMode::kAlways && told == Advice::kNone;
     wanted = by_default ? Advice::kNone : Advice::kHuge;

@@ -16,18 +16,21 @@ namespace tcmalloc {
 // Follows the machine's setting:
 //
 //   never     nothing is said or assumed.
-//   madvise   hugepages that spans share are asked for, once the heap has some: one hugepage costs
-//             a small program more memory than it has.
+//   madvise   hugepages that short spans share are asked for, once the heap has some: one hugepage
+//             costs a small program more memory than it has.
 //   always    the kernel backs everything by hugepages on first touch. A small heap is kept from
-//             that until it has grown.
+//             that until it has grown: a hundred idle threads have so many spans of which they
+//             touched little that hugepages would make it half as large again.
 //
-// Long spans are left to the setting: whether they are used densely, only the program knows.
+// Large blocks are left to the setting: whether they are used densely, only the program knows.
 class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;
 
-  // With fewer shared hugepages, the one in question included, the heap is small.
+  // With fewer shared hugepages the heap is small: where hugepages are asked for, and where they
+  // come unasked.
   static constexpr size_t kSmallHeap = 8;
+  static constexpr size_t kSmallHeapUnasked = 32;
 
   constexpr HugePageAdvice() = default;
 
@@ -37,7 +40,8 @@ class HugePageAdvice {
   // What to tell the kernel of a hugepage that spans begin to share, of which nothing is resident;
   // it was told `told` before. kNone: nothing. `shared` hugepages are shared already, and where
   // memory is `scarce`, a whole one is too much.
-  Advice ForShared(Advice told, size_t shared, bool scarce) const;
+  Advice ForShared(Advice told, HugePageTracker::Contents contents, size_t shared,
+                   bool scarce) const;
 
   // Whether the kernel backs all of a hugepage by one page when it is first touched.
   bool BacksWhole(Advice told) const {
@@ -48,9 +52,14 @@ class HugePageAdvice {
   // to.
   bool RefillsBroken(Advice told) const { return BacksWhole(told) && setting_.max_ptes_none > 0; }
   // Whether to ask for hugepages in place of pages that are in use.
-  bool MayCollapse() const { return on() && setting_.may_stall; }
+  bool MayCollapse(size_t shared) const {
+    return on() && setting_.may_stall && !IsSmallHeap(shared);
+  }
 
  private:
+  bool IsSmallHeap(size_t shared) const {
+    return shared < (setting_.mode == HugepageMode::kAlways ? kSmallHeapUnasked : kSmallHeap);
+  }
   bool on() const { return setting_.mode != HugepageMode::kNever; }
 
   TransparentHugepages setting_;

@@ -2,7 +2,6 @@
 
 #include "page_heap/huge/huge_page_filler.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/bits.h"
@@ -10,62 +9,69 @@
 
 namespace tcmalloc {
 
-size_t TrackerLists::BucketOf(const HugePageTracker* tracker) {
-  return std::min(static_cast<size_t>(std::bit_width(tracker->allocations())), kBuckets - 1);
+bool TrackerLists::Reserve(MetadataArena& arena) {
+  // The arena's zero bytes are empty lists, and cost nothing until they are used.
+  if (lists_ == nullptr) {
+    lists_ = static_cast<Lists*>(arena.Allocate(sizeof(Lists), alignof(Lists)));
+  }
+  return lists_ != nullptr;
 }
 
-void TrackerLists::Insert(HugePageTracker* tracker) {
-  const size_t run = tracker->longest();
-  const size_t bucket = BucketOf(tracker);
-  lists_[run][bucket].PushFront(tracker);
-  nonempty_buckets_[run] |= static_cast<uint8_t>(1u << bucket);
-  nonempty_runs_[run / kWord] |= uint64_t{1} << (run % kWord);
+void TrackerLists::Insert(HugePageTracker* tracker, Key key) {
+  lists_->of[key.run][key.bucket].PushFront(tracker);
+  nonempty_buckets_[key.run] |= static_cast<uint8_t>(1u << key.bucket);
+  nonempty_runs_[key.run / kWord] |= uint64_t{1} << (key.run % kWord);
+  nonempty_words_ |= uint32_t{1} << (key.run / kWord);
 }
 
-void TrackerLists::Remove(HugePageTracker* tracker) {
-  const size_t run = tracker->longest();
-  const size_t bucket = BucketOf(tracker);
-  lists_[run][bucket].Remove(tracker);
-  if (!lists_[run][bucket].empty()) return;
-  nonempty_buckets_[run] &= static_cast<uint8_t>(~(1u << bucket));
-  if (nonempty_buckets_[run] == 0) nonempty_runs_[run / kWord] &= ~(uint64_t{1} << (run % kWord));
+void TrackerLists::Remove(HugePageTracker* tracker, Key key) {
+  IntrusiveList<HugePageTracker>& list = lists_->of[key.run][key.bucket];
+  list.Remove(tracker);
+  if (!list.empty()) return;
+  nonempty_buckets_[key.run] &= static_cast<uint8_t>(~(1u << key.bucket));
+  if (nonempty_buckets_[key.run] != 0) return;
+  nonempty_runs_[key.run / kWord] &= ~(uint64_t{1} << (key.run % kWord));
+  if (nonempty_runs_[key.run / kWord] == 0) {
+    nonempty_words_ &= ~(uint32_t{1} << (key.run / kWord));
+  }
 }
 
 size_t TrackerLists::NextRun(size_t least) const {
   size_t word = least / kWord;
   uint64_t bits = nonempty_runs_[word] & (~uint64_t{0} << (least % kWord));
-  while (bits == 0) {
-    if (++word == kWords) return kRuns;
+  if (bits == 0) {
+    const uint32_t later = nonempty_words_ & (~uint32_t{1} << word);
+    if (later == 0) return kRuns;
+    word = static_cast<size_t>(std::countr_zero(later));
     bits = nonempty_runs_[word];
   }
   return word * kWord + static_cast<size_t>(std::countr_zero(bits));
 }
 
-HugePageTracker* TrackerLists::BestFit(Length n) const {
+HugePageTracker* TrackerLists::BestFitOfAny(Length n) const {
   const size_t run = NextRun(n.pages());
   if (run == kRuns) return nullptr;
-  return lists_[run][Log2Floor(nonempty_buckets_[run])].front();
+  return lists_->of[run][Log2Floor(nonempty_buckets_[run])].front();
 }
 
 HugePageTracker* TrackerLists::Emptiest() const {
   for (size_t run = kRuns; run-- > 1;) {
-    for (const IntrusiveList<HugePageTracker>& list : lists_[run]) {
-      if (!list.empty()) return list.front();
-    }
+    const unsigned buckets = nonempty_buckets_[run];
+    if (buckets != 0) return lists_->of[run][std::countr_zero(buckets)].front();
   }
   return nullptr;
 }
 
 size_t TrackerLists::CheckInvariants() const {
+  if (lists_ == nullptr) return 0;
   size_t count = 0;
   for (size_t run = 0; run < kRuns; ++run) {
     for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
-      const IntrusiveList<HugePageTracker>& list = lists_[run][bucket];
+      const IntrusiveList<HugePageTracker>& list = lists_->of[run][bucket];
       TCMALLOC_CHECK_EQ((nonempty_buckets_[run] >> bucket & 1) != 0, !list.empty());
       count += list.size();
       for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
-        TCMALLOC_CHECK_EQ(tracker->longest(), run);
-        TCMALLOC_CHECK_EQ(BucketOf(tracker), bucket);
+        TCMALLOC_CHECK(KeyOf(tracker) == (Key{run, bucket}));
         TCMALLOC_CHECK(tracker->place == HugePageTracker::Place::kFiller);
         tracker->CheckInvariants();
       }
@@ -73,28 +79,28 @@ size_t TrackerLists::CheckInvariants() const {
     TCMALLOC_CHECK_EQ((nonempty_runs_[run / kWord] >> (run % kWord) & 1) != 0,
                       nonempty_buckets_[run] != 0);
   }
+  for (size_t word = 0; word < kWords; ++word) {
+    TCMALLOC_CHECK_EQ((nonempty_words_ >> word & 1) != 0, nonempty_runs_[word] != 0);
+  }
   return count;
 }
 
-const TrackerLists& HugePageFiller::ListsOf(const HugePageTracker* tracker) const {
-  if (tracker->returned() == Length(0)) return whole_;
-  return tracker->free() > Length(0) ? broken_ : returned_;
+bool HugePageFiller::Reserve(MetadataArena& arena) {
+  return whole_.Reserve(arena) && broken_.Reserve(arena) && returned_.Reserve(arena);
 }
 
 void HugePageFiller::Insert(HugePageTracker* tracker) {
   tracker->place = HugePageTracker::Place::kFiller;
-  ListsOf(tracker).Insert(tracker);
+  ListsOf(tracker).Insert(tracker, TrackerLists::KeyOf(tracker));
   ++hugepages_;
-  if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
-  if (IsCollapsible(tracker)) ++collapsible_;
+  Count(tracker);
 }
 
 void HugePageFiller::Remove(HugePageTracker* tracker) {
-  ListsOf(tracker).Remove(tracker);
+  ListsOf(tracker).Remove(tracker, TrackerLists::KeyOf(tracker));
   --hugepages_;
+  Discount(tracker);
   tracker->place = HugePageTracker::Place::kNone;
-  if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
-  if (IsCollapsible(tracker)) --collapsible_;
 }
 
 HugePageTracker* HugePageFiller::BestFit(Length n) const {
@@ -152,6 +158,7 @@ HugePageFiller::Stats HugePageFiller::stats() const {
 
 void HugePageFiller::CheckInvariants() const {
   size_t collapsible = 0;
+  size_t empty = 0;
   Length tail_slack;
   size_t count = 0;
   for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
@@ -159,10 +166,12 @@ void HugePageFiller::CheckInvariants() const {
     lists->ForEach([&](const HugePageTracker* tracker) {
       TCMALLOC_CHECK(&ListsOf(tracker) == lists);
       if (IsCollapsible(tracker)) ++collapsible;
+      if (tracker->used() == Length(0)) ++empty;
       if (tracker->tail) tail_slack += kPagesPerHugePage - tracker->used();
     });
   }
   TCMALLOC_CHECK_EQ(collapsible, collapsible_);
+  TCMALLOC_CHECK_EQ(empty, empty_);
   TCMALLOC_CHECK_EQ(tail_slack, tail_slack_);
   TCMALLOC_CHECK_EQ(count, hugepages_);
 }

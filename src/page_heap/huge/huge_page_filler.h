@@ -5,12 +5,15 @@
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "base/intrusive_list.h"
 #include "page_heap/huge/huge_page_tracker.h"
+#include "pages/metadata_arena.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -23,18 +26,36 @@ class TrackerLists {
   TrackerLists(const TrackerLists&) = delete;
   TrackerLists& operator=(const TrackerLists&) = delete;
 
-  void Insert(HugePageTracker* tracker);
-  void Remove(HugePageTracker* tracker);
+  // Makes room for the lists. False if no memory can be had. Call before anything is inserted.
+  [[nodiscard]] bool Reserve(MetadataArena& arena);
+
+  // Which list holds a hugepage.
+  struct Key {
+    size_t run;
+    size_t bucket;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  static Key KeyOf(const HugePageTracker* tracker) {
+    return {tracker->longest(),
+            std::min(static_cast<size_t>(std::bit_width(tracker->allocations())), kBuckets - 1)};
+  }
+
+  void Insert(HugePageTracker* tracker, Key key);
+  // `key` is what the hugepage was inserted with.
+  void Remove(HugePageTracker* tracker, Key key);
 
   // Of the hugepages whose longest run has at least n pages those where it is shortest, and of
   // these one with the most allocations, to within a factor of two. Null if there is none.
-  HugePageTracker* BestFit(Length n) const;
+  HugePageTracker* BestFit(Length n) const {
+    return nonempty_words_ == 0 ? nullptr : BestFitOfAny(n);
+  }
   // One with the longest run, and few allocations; null if all hugepages are full.
   HugePageTracker* Emptiest() const;
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
-    for (const auto& buckets : lists_) {
+    if (lists_ == nullptr) return;
+    for (const auto& buckets : lists_->of) {
       for (const IntrusiveList<HugePageTracker>& list : buckets) {
         for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
           visit(tracker);
@@ -50,12 +71,18 @@ class TrackerLists {
   static constexpr size_t kBuckets = 8;  // by the number of allocations
   static constexpr size_t kWord = 64;
   static constexpr size_t kWords = (kRuns + kWord - 1) / kWord;
+  static_assert(kWords < 32);
 
-  static size_t BucketOf(const HugePageTracker* tracker);
+  struct Lists {
+    IntrusiveList<HugePageTracker> of[kRuns][kBuckets];
+  };
+
+  HugePageTracker* BestFitOfAny(Length n) const;
   // The smallest run at or above `least` with hugepages; kRuns if there is none.
   size_t NextRun(size_t least) const;
 
-  IntrusiveList<HugePageTracker> lists_[kRuns][kBuckets];
+  Lists* lists_ = nullptr;
+  uint32_t nonempty_words_ = 0;  // of nonempty_runs_
   uint64_t nonempty_runs_[kWords] = {};
   uint8_t nonempty_buckets_[kRuns] = {};
 };
@@ -73,9 +100,15 @@ class HugePageFiller {
   HugePageFiller(const HugePageFiller&) = delete;
   HugePageFiller& operator=(const HugePageFiller&) = delete;
 
-  // A tracker may change only while it is not in here.
+  // Makes room for the lists. False if no memory can be had. Call before anything is inserted.
+  [[nodiscard]] bool Reserve(MetadataArena& arena);
+
   void Insert(HugePageTracker* tracker);
   void Remove(HugePageTracker* tracker);
+  // While a tracker is in here, it may change only by this: change() does it, and may not come
+  // here.
+  template <typename Change>
+  void Update(HugePageTracker* tracker, Change change);
 
   // A hugepage where n pages fit, aligned; null if there is none. With alignment, a hugepage may be
   // passed over that would do.
@@ -91,6 +124,8 @@ class HugePageFiller {
   Length tail_slack() const { return tail_slack_; }
 
   size_t hugepages() const { return hugepages_; }
+  // How many of them nobody uses.
+  size_t empty_ones() const { return empty_; }
 
   struct Stats {
     Length backed_used;    // in hugepages that are believed to be backed by one page
@@ -108,8 +143,13 @@ class HugePageFiller {
 
  private:
   static bool IsCollapsible(const HugePageTracker* tracker) {
-    return !tracker->backed && !tracker->collapse_tried && IsDense(tracker);
+    return tracker->contents == HugePageTracker::Contents::kObjects && !tracker->backed &&
+           !tracker->collapse_tried && IsDense(tracker);
   }
+
+  // Adds to the sums that are kept, or takes away, what a tracker has a part in.
+  void Count(const HugePageTracker* tracker);
+  void Discount(const HugePageTracker* tracker);
 
   const TrackerLists& ListsOf(const HugePageTracker* tracker) const;
   TrackerLists& ListsOf(const HugePageTracker* tracker) {
@@ -122,8 +162,40 @@ class HugePageFiller {
   TrackerLists returned_;  // all that is not used is returned
   Length tail_slack_;
   size_t collapsible_ = 0;
+  size_t empty_ = 0;
   size_t hugepages_ = 0;
 };
+
+inline void HugePageFiller::Count(const HugePageTracker* tracker) {
+  if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
+  if (tracker->used() == Length(0)) ++empty_;
+  if (IsCollapsible(tracker)) ++collapsible_;
+}
+
+inline void HugePageFiller::Discount(const HugePageTracker* tracker) {
+  if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
+  if (tracker->used() == Length(0)) --empty_;
+  if (IsCollapsible(tracker)) --collapsible_;
+}
+
+inline const TrackerLists& HugePageFiller::ListsOf(const HugePageTracker* tracker) const {
+  if (tracker->returned() == Length(0)) return whole_;
+  return tracker->free() > Length(0) ? broken_ : returned_;
+}
+
+template <typename Change>
+void HugePageFiller::Update(HugePageTracker* tracker, Change change) {
+  TrackerLists& lists = ListsOf(tracker);
+  const TrackerLists::Key key = TrackerLists::KeyOf(tracker);
+  Discount(tracker);
+  change();
+  Count(tracker);
+  TrackerLists& new_lists = ListsOf(tracker);
+  const TrackerLists::Key new_key = TrackerLists::KeyOf(tracker);
+  if (&lists == &new_lists && key == new_key) return;
+  lists.Remove(tracker, key);
+  new_lists.Insert(tracker, new_key);
+}
 
 }  // namespace tcmalloc
 

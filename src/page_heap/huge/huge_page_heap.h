@@ -112,8 +112,8 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
     TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
     this->NoteRequest();
     if (TCMALLOC_LIKELY(IsShort(n, alignment))) {
-      const PageRange pages{spans_.FindShared(n, alignment), n};
-      if (TCMALLOC_LIKELY(pages.first != PageId(0)) && IsAllowed(pages)) return Take(pages);
+      const HugeSpans::SharedPlace place = spans_.FindShared(n, alignment);
+      if (TCMALLOC_LIKELY(place) && IsAllowed(place, n)) return Take(place, n);
     }
     return AllocateSlow(n, alignment);
   }
@@ -124,7 +124,16 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* AllocateAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  Span* Take(PageRange pages) TCMALLOC_REQUIRES(lock_);
+  Span* Take(PageRange pages) TCMALLOC_REQUIRES(lock_) { return NoteTaken(spans_.Take(pages)); }
+  Span* Take(HugeSpans::SharedPlace place, Length n) TCMALLOC_REQUIRES(lock_) {
+    return NoteTaken(spans_.Take(place, n));
+  }
+  Span* NoteTaken(Span* span) TCMALLOC_REQUIRES(lock_) {
+    this->PublishCommitted();
+    decay_.NoteFree(spans_.free());
+    demand_.Note(spans_.in_use());
+    return span;
+  }
   // Look for a place that the limit allows, without growing.
   Search TryPlaces(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryShort(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
@@ -137,6 +146,9 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   }
   bool IsAllowed(PageRange pages) const TCMALLOC_REQUIRES(lock_) {
     return !this->HasLimit() || this->AllowedByLimit(spans_.Returned(pages));
+  }
+  bool IsAllowed(HugeSpans::SharedPlace place, Length n) const TCMALLOC_REQUIRES(lock_) {
+    return !this->HasLimit() || this->AllowedByLimit(HugeSpans::Returned(place, n));
   }
   bool GrowFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 

@@ -11,15 +11,6 @@
 namespace tcmalloc {
 
 template <typename System>
-Span* HugePageHeap<System>::Take(PageRange pages) {
-  Span* span = spans_.Take(pages);
-  this->PublishCommitted();
-  decay_.NoteFree(spans_.free());
-  demand_.Note(spans_.in_use());
-  return span;
-}
-
-template <typename System>
 Span* HugePageHeap<System>::AllocateSlow(Length n, Length alignment) {
   Span* span = AllocateAnywhere(n, alignment);
   TellBroken();
@@ -50,17 +41,17 @@ auto HugePageHeap<System>::TryPlaces(Length n, Length alignment, Span** span) ->
 
 template <typename System>
 auto HugePageHeap<System>::TryShort(Length n, Length alignment, Span** span) -> Search {
-  PageRange pages{spans_.FindShared(n, alignment), n};
-  if (pages.first != PageId(0) && IsAllowed(pages)) {
-    *span = Take(pages);
+  const HugeSpans::SharedPlace place = spans_.FindShared(n, alignment);
+  if (place && IsAllowed(place, n)) {
+    *span = Take(place, n);
     return Search::kTried;
   }
-  pages.first = spans_.FindWhole(kPagesPerHugePage, Length(1), HeadroomBeside(n));
-  if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
-  HugePageTracker* tracker = spans_.Share(pages.first);
+  const PageId first = spans_.FindWhole(kPagesPerHugePage, Length(1), HeadroomBeside(n));
+  if (first == PageId(0) || !IsAllowed(PageRange{first, n})) return Search::kNowhere;
+  HugePageTracker* tracker = spans_.Share(first, HugePageTracker::ContentsOf(n));
   if (tracker != nullptr) {
     PrepareShared(tracker);
-    *span = Take(pages);
+    *span = Take(HugeSpans::SharedPlace{tracker, 0}, n);
   }
   return Search::kTried;
 }
@@ -169,7 +160,7 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
 
 template <typename System>
 void HugePageHeap<System>::CollapseSome() {
-  if (!advice_.MayCollapse() || aggressive_decommit_) return;
+  if (!advice_.MayCollapse(spans_.filler().hugepages()) || aggressive_decommit_) return;
   for (int i = 0; i < kMaxCollapses && this->AllowedByLimit(kPagesPerHugePage); ++i) {
     HugePageTracker* tracker = spans_.ProposeCollapse();
     if (tracker == nullptr) return;
@@ -230,7 +221,8 @@ void HugePageHeap<System>::PrepareShared(HugePageTracker* tracker) {
   // What is resident is backed already, one way or the other.
   if (tracker->returned() < kPagesPerHugePage) return;
   const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(kPagesPerHugePage);
-  Tell(tracker, advice_.ForShared(tracker->advice, spans_.filler().hugepages(), scarce));
+  Tell(tracker,
+       advice_.ForShared(tracker->advice, tracker->contents, spans_.filler().hugepages(), scarce));
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
 }
 

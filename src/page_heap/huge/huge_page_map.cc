@@ -8,19 +8,16 @@ namespace tcmalloc {
 
 bool HugePageMap::Ensure(HugePage first, size_t n) {
   const uintptr_t end = first.index() + n;
-  if ((end - 1) >> kBits != 0) return false;
+  if ((end - 1) >> kBits != 0 || !EnsureNode(root_)) return false;
   for (uintptr_t i = first.index(); i < end; i = (i | (kLeafEntries - 1)) + 1) {
-    Leaf*& leaf = root_[i >> kLeafBits];
-    // The arena's zero bytes are a leaf without entries.
-    if (leaf == nullptr) leaf = static_cast<Leaf*>(arena_.Allocate(sizeof(Leaf), alignof(Leaf)));
-    if (leaf == nullptr) return false;
+    if (!EnsureNode(root_->leaves[i >> kLeafBits])) return false;
   }
   return true;
 }
 
 HugePageTracker* HugePageMap::GetOrMake(HugePage page) {
   HugePageTracker*& entry =
-      root_[page.index() >> kLeafBits]->trackers[page.index() & (kLeafEntries - 1)];
+      root_->leaves[page.index() >> kLeafBits]->trackers[page.index() & (kLeafEntries - 1)];
   if (entry != nullptr) return entry;
   void* memory = arena_.Allocate(sizeof(HugePageTracker), alignof(HugePageTracker));
   if (memory == nullptr) return nullptr;

@@ -27,8 +27,8 @@ class HugePageMap {
 
   // The tracker of `page`; null if it has none.
   HugePageTracker* Get(HugePage page) const {
-    if (page.index() >> kBits != 0) return nullptr;
-    const Leaf* leaf = root_[page.index() >> kLeafBits];
+    if (page.index() >> kBits != 0 || root_ == nullptr) return nullptr;
+    const Leaf* leaf = root_->leaves[page.index() >> kLeafBits];
     return leaf == nullptr ? nullptr : leaf->trackers[page.index() & (kLeafEntries - 1)];
   }
 
@@ -45,8 +45,19 @@ class HugePageMap {
     HugePageTracker* trackers[kLeafEntries];
   };
 
+  struct Root {
+    Leaf* leaves[size_t{1} << (kBits - kLeafBits)];
+  };
+
+  // The arena's zero bytes are a node without entries, and cost nothing until they are used.
+  template <typename Node>
+  bool EnsureNode(Node*& node) {
+    if (node == nullptr) node = static_cast<Node*>(arena_.Allocate(sizeof(Node), alignof(Node)));
+    return node != nullptr;
+  }
+
   MetadataArena& arena_;
-  Leaf* root_[size_t{1} << (kBits - kLeafBits)] = {};
+  Root* root_ = nullptr;
 };
 
 }  // namespace tcmalloc

@@ -18,6 +18,7 @@ void HugePageTracker::Reset(bool returned, bool zeroed) {
   used_ = 0;
   returned_ = returned ? kPages : 0;
   longest_ = kPages;
+  longest_runs_ = 1;
   allocations_ = 0;
   collapse_tried = false;
   tail = false;
@@ -30,16 +31,18 @@ void HugePageTracker::ResetUsed() {
 
 HugePageTracker::Claimed HugePageTracker::Claim(size_t first, size_t n, bool new_allocation) {
   TCMALLOC_DCHECK_EQ(used_bits_.Count(first, n), size_t{0});
-  const size_t returned = returned_bits_.Count(first, n);
-  const Claimed claimed{Length(returned), ReadsAsZero(first, n)};
-  const size_t run = used_bits_.NextSet(first) - used_bits_.EndOfSetBefore(first);
+  const size_t begin = used_bits_.EndOfSetBefore(first);
+  const size_t end = used_bits_.NextSet(first + n);
+  const size_t returned = returned_ > 0 ? returned_bits_.CountAndClear(first, n) : 0;
+  const Claimed claimed{Length(returned), zero_bits_.TestAndClear(first, n)};
   used_bits_.Set(first, n);
-  returned_bits_.Clear(first, n);
-  zero_bits_.Clear(first, n);
   used_ += static_cast<uint32_t>(n);
   returned_ -= static_cast<uint32_t>(returned);
   if (new_allocation) ++allocations_;
-  if (run == longest_) FindLongest();
+  // What is left of a longest run is no longest one, unless there is no other.
+  if (end - begin == longest_ && --longest_runs_ == 0) {
+    FindLongest(std::max(first - begin, end - first - n));
+  }
   return claimed;
 }
 
@@ -51,8 +54,13 @@ void HugePageTracker::Unclaim(size_t first, size_t n, bool returned, bool zeroed
   used_ -= static_cast<uint32_t>(n);
   if (returned) returned_ += static_cast<uint32_t>(n);
   --allocations_;
-  const size_t run = used_bits_.NextSet(first) - used_bits_.EndOfSetBefore(first);
-  longest_ = std::max(longest_, static_cast<uint32_t>(run));
+  // Longer than what it was merged of.
+  const size_t run = used_bits_.NextSet(first + n) - used_bits_.EndOfSetBefore(first);
+  if (run > longest_) {
+    longest_ = static_cast<uint16_t>(run);
+    longest_runs_ = 0;
+  }
+  if (run == longest_) ++longest_runs_;
 }
 
 Length HugePageTracker::AssumeResident() {
@@ -63,6 +71,10 @@ Length HugePageTracker::AssumeResident() {
 }
 
 size_t HugePageTracker::BestFit(size_t n, size_t alignment) const {
+  if (alignment == 1) {
+    if (longest_ == kPages - used_) return n <= longest_ ? used_bits_.NextClear(0) : kPages;
+    if (!HasFewRuns()) return BestFitOfMany(n);
+  }
   size_t best = kPages;
   size_t best_length = kPages + 1;
   used_bits_.ForEachClearRun([&](size_t begin, size_t length) {
@@ -71,6 +83,20 @@ size_t HugePageTracker::BestFit(size_t n, size_t alignment) const {
       best = start;
       best_length = length;
     }
+  });
+  return best;
+}
+
+// Without a look at the runs that are too short.
+size_t HugePageTracker::BestFitOfMany(size_t n) const {
+  const PageBits beginnings = (~used_bits_).BeginningsOf(n);
+  if (n == longest_) return beginnings.NextSet(0);
+  size_t best = kPages;
+  size_t best_length = kPages + 1;
+  (~beginnings).ForEachClearRun([&](size_t begin, size_t length) {
+    if (length >= best_length) return;
+    best = begin;
+    best_length = length;
   });
   return best;
 }
@@ -92,23 +118,38 @@ HugePageTracker::Run HugePageTracker::LongestFree() const {
   return longest;
 }
 
-void HugePageTracker::FindLongest() {
-  size_t longest = 0;
-  used_bits_.ForEachClearRun([&](size_t, size_t length) { longest = std::max(longest, length); });
-  longest_ = static_cast<uint32_t>(longest);
+void HugePageTracker::FindLongest(size_t known) {
+  PageBits::Longest longest{known, 1};
+  const size_t others = kPages - used_ - known;
+  if (others >= known) longest = HasFewRuns() ? LongestOfFew() : (~used_bits_).LongestRun();
+  longest_ = static_cast<uint16_t>(longest.length);
+  longest_runs_ = static_cast<uint16_t>(longest.runs);
+}
+
+PageBits::Longest HugePageTracker::LongestOfFew() const {
+  PageBits::Longest longest;
+  used_bits_.ForEachClearRun([&](size_t, size_t length) {
+    if (length > longest.length) longest = {length, 0};
+    if (length == longest.length) ++longest.runs;
+  });
+  return longest;
 }
 
 void HugePageTracker::CheckInvariants() const {
   TCMALLOC_CHECK_EQ(used_bits_.Count(0, kPages), size_t{used_});
   TCMALLOC_CHECK_EQ(returned_bits_.Count(0, kPages), size_t{returned_});
   size_t longest = 0;
+  size_t longest_runs = 0;
   size_t run = 0;
   for (size_t i = 0; i < kPages; ++i) {
     TCMALLOC_CHECK(!IsUsed(i) || (!IsReturned(i) && !zero_bits_.Get(i)));
     run = IsUsed(i) ? 0 : run + 1;
+    if (run > longest) longest_runs = 0;
     longest = std::max(longest, run);
+    if (run > 0 && run == longest) ++longest_runs;
   }
   TCMALLOC_CHECK_EQ(size_t{longest_}, longest);
+  TCMALLOC_CHECK_EQ(size_t{longest_runs_}, longest_runs);
   TCMALLOC_CHECK_EQ(allocations_ == 0, used_ == 0);
   TCMALLOC_CHECK_LE(allocations_, used_);
 }

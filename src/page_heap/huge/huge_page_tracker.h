@@ -31,6 +31,13 @@ class HugePageTracker : public ListNode {
   enum class Place : uint8_t { kNone, kFiller, kRegion };
   // What the kernel was told last.
   enum class Advice : uint8_t { kNone, kHuge, kSmall };
+  // What it was first shared for: spans of small objects, or large blocks.
+  enum class Contents : uint8_t { kObjects, kBlocks };
+  // Longer spans hold one object each.
+  static constexpr Length kLongestOfObjects = Length::FromBytesCeil(size_t{128} << 10);
+  static Contents ContentsOf(Length n) {
+    return n > kLongestOfObjects ? Contents::kBlocks : Contents::kObjects;
+  }
   struct Run {
     size_t first = kPages;
     size_t length = 0;
@@ -87,6 +94,7 @@ class HugePageTracker : public ListNode {
   HugePage hugepage;
   Place place = Place::kNone;
   Advice advice = Advice::kNone;
+  Contents contents = Contents::kObjects;
   bool backed = false;          // the kernel is believed to back it by one page
   bool collapse_tried = false;  // since Reset
   bool tail = false;            // holds the end of a span that is longer than a hugepage
@@ -94,14 +102,20 @@ class HugePageTracker : public ListNode {
   HugePageTracker* next_broken = nullptr;
 
  private:
-  void FindLongest();
+  // So few that it is faster to look at each than to compare all bits at once.
+  bool HasFewRuns() const { return allocations_ < 8; }
+  // There is a run of `known` pages, if that is not 0.
+  void FindLongest(size_t known);
+  PageBits::Longest LongestOfFew() const;
+  size_t BestFitOfMany(size_t n) const;
 
   PageBits used_bits_;
   PageBits returned_bits_;  // never used
   PageBits zero_bits_;      // never used; free or returned, and known to read as zero
   uint32_t used_ = 0;
   uint32_t returned_ = 0;
-  uint32_t longest_ = 0;
+  uint16_t longest_ = 0;       // pages of a longest run
+  uint16_t longest_runs_ = 0;  // runs that are so long; if there are none, both are 0
   uint32_t allocations_ = 0;
 };
 

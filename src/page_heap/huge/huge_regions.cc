@@ -27,7 +27,9 @@ PageId HugeRegions::NextUnused(PageId page, PageId end) const {
   while (page < end) {
     const HugePageTracker* tracker = map_.Get(HugePage::Containing(page));
     const PageId first = tracker->hugepage.first_page();
-    const size_t found = tracker->NextUnused((page - first).pages());
+    const bool full = tracker->used() == kPagesPerHugePage;
+    const size_t found =
+        full ? HugePageTracker::kPages : tracker->NextUnused((page - first).pages());
     page = first + Length(found);
     if (found < HugePageTracker::kPages) break;
   }
@@ -38,7 +40,9 @@ PageId HugeRegions::NextUsed(PageId page, PageId end) const {
   while (page < end) {
     const HugePageTracker* tracker = map_.Get(HugePage::Containing(page));
     const PageId first = tracker->hugepage.first_page();
-    const size_t found = tracker->NextUsed((page - first).pages());
+    const bool empty = tracker->used() == Length(0);
+    const size_t found =
+        empty ? HugePageTracker::kPages : tracker->NextUsed((page - first).pages());
     page = first + Length(found);
     if (found < HugePageTracker::kPages) break;
   }

@@ -11,6 +11,7 @@ namespace tcmalloc {
 namespace {
 
 using Place = HugePageTracker::Place;
+using Contents = HugePageTracker::Contents;
 using State = Span::State;
 
 constexpr Length kOnePage(1);
@@ -29,10 +30,10 @@ size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
 
 }  // namespace
 
-PageId HugeSpans::FindShared(Length n, Length alignment) const {
-  const HugePageTracker* tracker = filler_.Find(n, alignment);
-  if (tracker == nullptr) return PageId(0);
-  return tracker->hugepage.first_page() + Length(tracker->BestFit(n.pages(), alignment.pages()));
+HugeSpans::SharedPlace HugeSpans::FindShared(Length n, Length alignment) const {
+  HugePageTracker* tracker = filler_.Find(n, alignment);
+  if (tracker == nullptr) return {};
+  return {tracker, tracker->BestFit(n.pages(), alignment.pages())};
 }
 
 PageId HugeSpans::FindWhole(Length n, Length alignment, Length most_returned) {
@@ -111,6 +112,17 @@ Span* HugeSpans::Take(PageRange pages) {
   return span;
 }
 
+Span* HugeSpans::Take(SharedPlace place, Length n) {
+  Span* span = pool_.New();
+  if (span == nullptr) return nullptr;
+  span->first = place.tracker->hugepage.first_page() + Length(place.first);
+  span->length = n;
+  span->zeroed = ClaimInFiller(place.tracker, place.first, n, /*new_allocation=*/true);
+  span->state = State::kLarge;
+  map_.SetEnds(span);
+  return span;
+}
+
 // The hugepages at both ends may have to be shared.
 bool HugeSpans::MakeTrackers(PageRange pages) {
   const PageId end = pages.first + pages.length;
@@ -142,9 +154,10 @@ bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
         page = whole_end;
         continue;
       }
-      tracker = ShareFrom(range, HugePage::Containing(page).first_page(),
-                          pages.length > kPagesPerHugePage);
+      tracker = ShareFrom(range, HugePage::Containing(page).first_page(), Contents::kBlocks);
       if (tracker == nullptr) return false;
+      const bool tail = pages.length > kPagesPerHugePage;
+      filler_.Update(tracker, [&] { tracker->tail = tail; });
     }
     const PageId piece_end = std::min(end, HugePageEnd(page));
     const bool continued = extends && page == pages.first && !IsHugeAligned(page);
@@ -155,33 +168,46 @@ bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
 }
 
 // Returns whether the pages read as zero.
-bool HugeSpans::ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation) {
-  const bool in_filler = tracker->place == Place::kFiller;
-  if (in_filler) filler_.Remove(tracker);
-  const Length n = end - first;
-  const auto claimed = tracker->Claim(OffsetIn(tracker, first), n.pages(), new_allocation);
+bool HugeSpans::ClaimInFiller(HugePageTracker* tracker, size_t first, Length n,
+                              bool new_allocation) {
+  HugePageTracker::Claimed claimed;
+  filler_.Update(tracker, [&] { claimed = tracker->Claim(first, n.pages(), new_allocation); });
   returned_ -= claimed.returned;
   free_ -= n - claimed.returned;
-  // What lies wholly inside one span is not shared, so that the hugepages inside a span which are
-  // not shared always lie side by side.
-  const bool inside = tracker->used() == kPagesPerHugePage && tracker->allocations() == 1;
-  if (in_filler && !inside) filler_.Insert(tracker);
   return claimed.zeroed;
 }
 
-HugePageTracker* HugeSpans::Share(PageId first) {
+// The same in a hugepage in any place, and where it may end up wholly inside one span.
+bool HugeSpans::ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation) {
+  const size_t offset = OffsetIn(tracker, first);
+  const Length n = end - first;
+  if (tracker->place == Place::kFiller) {
+    const bool zeroed = ClaimInFiller(tracker, offset, n, new_allocation);
+    // What lies wholly inside one span is not shared, so that the hugepages inside a span which are
+    // not shared always lie side by side.
+    const bool inside = tracker->used() == kPagesPerHugePage && tracker->allocations() == 1;
+    if (inside) filler_.Remove(tracker);
+    return zeroed;
+  }
+  const auto claimed = tracker->Claim(offset, n.pages(), new_allocation);
+  returned_ -= claimed.returned;
+  free_ -= n - claimed.returned;
+  return claimed.zeroed;
+}
+
+HugePageTracker* HugeSpans::Share(PageId first, Contents contents) {
   if (trackers_.GetOrMake(HugePage::Containing(first)) == nullptr) return nullptr;
-  return ShareFrom(ranges_.Containing(first), first, /*tail=*/false);
+  return ShareFrom(ranges_.Containing(first), first, contents);
 }
 
 // Requires that the hugepage has a tracker.
-HugePageTracker* HugeSpans::ShareFrom(Span* range, PageId first, bool tail) {
+HugePageTracker* HugeSpans::ShareFrom(Span* range, PageId first, Contents contents) {
   const bool returned = range->state == State::kReturned;
   const bool zeroed = range->zeroed;
   if (!ranges_.Carve(range, first, kPagesPerHugePage)) return nullptr;
   HugePageTracker* tracker = trackers_.Get(HugePage::Containing(first));
   tracker->Reset(returned, zeroed);
-  tracker->tail = tail;
+  tracker->contents = contents;
   if (returned) tracker->backed = false;
   filler_.Insert(tracker);
   return tracker;
@@ -199,9 +225,9 @@ bool HugeSpans::AddRegion(PageId first) {
 }
 
 Span* HugeSpans::AddFresh(PageId first, Length length, bool zeroed) {
-  if (!trackers_.Ensure(HugePage::Containing(first), length.pages() / kPagesPerHugePage.pages())) {
-    return nullptr;
-  }
+  const size_t hugepages = length.pages() / kPagesPerHugePage.pages();
+  if (!filler_.Reserve(arena_)) return nullptr;
+  if (!trackers_.Ensure(HugePage::Containing(first), hugepages)) return nullptr;
   Span* record = pool_.New();
   if (record == nullptr) return nullptr;
   if (!blocks_.Add(first, length)) {
@@ -267,10 +293,11 @@ void HugeSpans::SplitAllocationAt(PageId cut) {
     return;
   }
   if (tracker->place == Place::kFiller) {
-    filler_.Remove(tracker);
-  } else {
-    tracker->ResetUsed();
+    filler_.Update(tracker, [&] { tracker->SplitAllocation(); });
+    return;
   }
+  tracker->ResetUsed();
+  tracker->contents = Contents::kBlocks;
   tracker->SplitAllocation();
   filler_.Insert(tracker);
 }
@@ -313,14 +340,26 @@ void HugeSpans::Free(Span* span, State state, bool zeroed) {
   FreeTrackers(first, end);
 }
 
+void HugeSpans::FreeInOne(HugePageTracker* tracker, Span* span) {
+  free_ += span->length;
+  const size_t first = OffsetIn(tracker, span->first);
+  filler_.Update(tracker, [&] { tracker->Unclaim(first, span->length.pages(), false, false); });
+  Retire(span);
+  if (tracker->used() == Length(0)) Vacate(tracker);
+}
+
 void HugeSpans::FreeIn(HugePageTracker* tracker, PageId first, PageId end, State state,
                        bool zeroed) {
-  const bool in_filler = tracker->place == Place::kFiller;
   const bool returned = state == State::kReturned;
-  if (in_filler) filler_.Remove(tracker);
-  if (returned) NoteBroken(tracker);
-  tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
-  if (in_filler) filler_.Insert(tracker);
+  const auto unclaim = [&] {
+    if (returned) NoteBroken(tracker);
+    tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
+  };
+  if (tracker->place == Place::kFiller) {
+    filler_.Update(tracker, unclaim);
+  } else {
+    unclaim();
+  }
 }
 
 void HugeSpans::NoteBroken(HugePageTracker* tracker) {
@@ -357,12 +396,9 @@ void HugeSpans::Vacate(HugePageTracker* tracker) {
     // Short spans may need it again soon, and one such is kept, lest a hugepage go back and forth
     // for every other span; long spans get it too: see ReclaimEmpty.
     if (IsMixed(tracker)) return;
+    if (tracker->free() > Length(0) && filler_.empty_ones() == 1) return;
     filler_.Remove(tracker);
-    if (tracker->free() > Length(0) && filler_.Empty() == nullptr) {
-      filler_.Insert(tracker);
-    } else {
-      MakeWhole(tracker);
-    }
+    MakeWhole(tracker);
     return;
   }
   HugePage first;
@@ -385,21 +421,23 @@ void HugeSpans::MakeWhole(HugePageTracker* tracker) {
 }
 
 void HugeSpans::AssumeBacked(HugePageTracker* tracker) {
-  const bool in_filler = tracker->place == Place::kFiller;
-  if (in_filler) filler_.Remove(tracker);
-  const Length were_returned = tracker->AssumeResident();
+  Length were_returned;
+  const auto assume = [&] {
+    were_returned = tracker->AssumeResident();
+    tracker->backed = true;
+  };
+  if (tracker->place == Place::kFiller) {
+    filler_.Update(tracker, assume);
+  } else {
+    assume();
+  }
   returned_ -= were_returned;
   free_ += were_returned;
-  tracker->backed = true;
-  if (in_filler) filler_.Insert(tracker);
 }
 
 HugePageTracker* HugeSpans::ProposeCollapse() {
   HugePageTracker* tracker = filler_.Collapsible();
-  if (tracker == nullptr) return nullptr;
-  filler_.Remove(tracker);
-  tracker->collapse_tried = true;
-  filler_.Insert(tracker);
+  if (tracker != nullptr) filler_.Update(tracker, [&] { tracker->collapse_tried = true; });
   return tracker;
 }
 

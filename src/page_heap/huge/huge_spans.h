@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "page_heap/classic/heap_regions.h"
 #include "page_heap/huge/huge_page.h"
@@ -49,6 +50,7 @@ class HugeSpans {
  public:
   constexpr HugeSpans(PageMap& map, MetadataArena& arena)
       : map_(map),
+        arena_(arena),
         pool_(arena),
         blocks_(arena),
         trackers_(arena),
@@ -57,9 +59,16 @@ class HugeSpans {
   HugeSpans(const HugeSpans&) = delete;
   HugeSpans& operator=(const HugeSpans&) = delete;
 
+  // Pages that nobody uses in a shared hugepage; without a tracker, nowhere.
+  struct SharedPlace {
+    HugePageTracker* tracker = nullptr;
+    size_t first = 0;
+    explicit operator bool() const { return tracker != nullptr; }
+  };
+
   // Where n pages nobody uses begin at a multiple of `alignment`, a power of two.
   // In a shared hugepage. Requires that both are below a hugepage.
-  PageId FindShared(Length n, Length alignment) const;
+  SharedPlace FindShared(Length n, Length alignment) const;
   // In a region.
   PageId FindInRegion(Length n, Length alignment) const { return regions_.Find(n, alignment); }
   // At the beginning of a hugepage of a range, best one that may be resident. To find one of these,
@@ -70,12 +79,26 @@ class HugeSpans {
 
   // How many of these pages, which nobody uses, are returned.
   Length Returned(PageRange pages) const;
+  static Length Returned(SharedPlace place, Length n) {
+    return Length(place.tracker->Returned(place.first, n.pages()));
+  }
 
   // Hands out pages that nobody uses, as kLarge. Null, with nothing lost, if no memory for a record
   // can be had.
   Span* Take(PageRange pages);
+  // The same with n pages, less than a hugepage, of a hugepage in the filler.
+  Span* Take(SharedPlace place, Length n);
   // Takes back a span in use.
-  void Free(Span* span) { Free(span, Span::State::kFree, false); }
+  void Free(Span* span) {
+    HugePageTracker* tracker = SharedAt(span->first);
+    const bool in_one = tracker != nullptr && tracker->place == HugePageTracker::Place::kFiller &&
+                        span->end() <= tracker->hugepage.end_page();
+    if (TCMALLOC_LIKELY(in_one)) {
+      FreeInOne(tracker, span);
+    } else {
+      Free(span, Span::State::kFree, false);
+    }
+  }
   // Makes a span in use n pages long. False, with nothing changed, if somebody uses the pages
   // behind it, more than `most_returned` of them are returned, or no memory for a record can be
   // had.
@@ -89,7 +112,7 @@ class HugeSpans {
   Span* AddFresh(PageId first, Length length, bool zeroed);
   // Lets spans share the hugepage that begins at `first`, which is in a range. Null, with nothing
   // changed, if no memory for a record can be had.
-  HugePageTracker* Share(PageId first);
+  HugePageTracker* Share(PageId first, HugePageTracker::Contents contents);
   // Makes a region of hugepages in a range.
   [[nodiscard]] bool AddRegion(PageId first);
   // Whether so much is left over behind long spans that a region is worth its address space.
@@ -154,8 +177,11 @@ class HugeSpans {
   bool ReclaimEmpty(Length most_returned);
   bool Claim(PageRange pages, bool extends, bool* zeroed);
   bool MakeTrackers(PageRange pages);
+  bool ClaimInFiller(HugePageTracker* tracker, size_t first, Length n, bool new_allocation);
   bool ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation);
-  HugePageTracker* ShareFrom(Span* range, PageId first, bool tail);
+  HugePageTracker* ShareFrom(Span* range, PageId first, HugePageTracker::Contents contents);
+  // Of a span that lies in one hugepage of the filler.
+  void FreeInOne(HugePageTracker* tracker, Span* span);
   void Free(Span* span, Span::State state, bool zeroed);
   void FreeIn(HugePageTracker* tracker, PageId first, PageId end, Span::State state, bool zeroed);
   void MakeRange(Span* record, PageRange pages, Span::State state, bool zeroed);
@@ -174,6 +200,7 @@ class HugeSpans {
   const Span* SpanAt(PageId page, Span* buffer) const;
 
   PageMap& map_;
+  MetadataArena& arena_;
   MetadataPool<Span> pool_;
   HeapRegions blocks_;
   HugePageMap trackers_;

@@ -30,11 +30,36 @@ class PageBits {
     ForEachWord(first, n, [this](size_t word, uint64_t mask) { words_[word] &= ~mask; });
   }
 
+  // Clears the range and returns how many of its bits were set.
+  size_t CountAndClear(size_t first, size_t n) {
+    const size_t count = Count(first, n);
+    if (count > 0) Clear(first, n);
+    return count;
+  }
+  // Clears the range and returns whether all of its bits were set.
+  bool TestAndClear(size_t first, size_t n) {
+    uint64_t missing = 0;
+    ForEachWord(first, n, [&](size_t word, uint64_t mask) {
+      missing |= mask & ~words_[word];
+      words_[word] &= ~mask;
+    });
+    return missing == 0;
+  }
+
+  bool empty() const {
+    for (uint64_t word : words_) {
+      if (word != 0) return false;
+    }
+    return true;
+  }
+
   // How many of the range's bits are set.
   size_t Count(size_t first, size_t n) const {
     size_t count = 0;
     ForEachWord(first, n, [&](size_t word, uint64_t mask) {
-      count += static_cast<size_t>(std::popcount(words_[word] & mask));
+      // Most often there are none, and not every processor counts by one instruction.
+      const uint64_t bits = words_[word] & mask;
+      if (bits != 0) count += static_cast<size_t>(std::popcount(bits));
     });
     return count;
   }
@@ -42,6 +67,67 @@ class PageBits {
   // The first bit at or after `from` that is set (clear); kBits if there is none.
   size_t NextSet(size_t from) const { return Next(from, 0); }
   size_t NextClear(size_t from) const { return Next(from, ~uint64_t{0}); }
+
+  PageBits operator~() const {
+    PageBits result;
+    for (size_t word = 0; word < kWords; ++word) result.words_[word] = ~words_[word];
+    if constexpr (kBits % kWord != 0) result.words_[kWords - 1] &= ~(~uint64_t{0} << kBits % kWord);
+    return result;
+  }
+
+  // The bits of this set that lie `distance` before one of `other`, which may be this. Requires
+  // 0 < distance.
+  PageBits Before(const PageBits& other, size_t distance) const {
+    PageBits result;
+    const size_t words = distance / kWord;
+    const size_t bits = distance % kWord;
+    for (size_t word = 0; word + words < kWords; ++word) {
+      uint64_t moved = other.words_[word + words] >> bits;
+      if (bits != 0 && word + words + 1 < kWords) {
+        moved |= other.words_[word + words + 1] << (kWord - bits);
+      }
+      result.words_[word] = words_[word] & moved;
+    }
+    return result;
+  }
+
+  // Where n > 0 set bits begin side by side.
+  PageBits BeginningsOf(size_t n) const {
+    PageBits runs = *this;
+    for (size_t length = 1; length < n;) {
+      const size_t more = std::min(length, n - length);
+      runs = runs.Before(runs, more);
+      length += more;
+    }
+    return runs;
+  }
+
+  struct Longest {
+    size_t length = 0;
+    size_t runs = 0;  // that are so long
+  };
+  // How many set bits lie side by side at most. Takes the same time however many runs there are.
+  Longest LongestRun() const {
+    if (empty()) return {};
+    // beginnings[i] is BeginningsOf(2^i).
+    PageBits beginnings[kBits == 1 ? 1 : std::bit_width(kBits)];
+    size_t power = 0;
+    beginnings[0] = *this;
+    while (size_t{2} << power <= kBits) {
+      const PageBits doubled = beginnings[power].Before(beginnings[power], size_t{1} << power);
+      if (doubled.empty()) break;
+      beginnings[++power] = doubled;
+    }
+    size_t length = size_t{1} << power;
+    PageBits runs = beginnings[power];
+    while (power-- > 0) {
+      const PageBits longer = runs.Before(beginnings[power], length);
+      if (longer.empty()) continue;
+      runs = longer;
+      length += size_t{1} << power;
+    }
+    return {length, runs.Count(0, kBits)};
+  }
 
   // One more than the last bit before `bit` that is set; 0 if there is none.
   size_t EndOfSetBefore(size_t bit) const {
@@ -85,6 +171,10 @@ class PageBits {
   // Calls f(word, mask) for each word that the range touches.
   template <typename F>
   static void ForEachWord(size_t first, size_t n, F f) {
+    if (n > 0 && first % kWord + n <= kWord) {
+      f(first / kWord, (~uint64_t{0} >> (kWord - n)) << (first % kWord));
+      return;
+    }
     for (const size_t end = first + n; first < end;) {
       const size_t bit = first % kWord;
       const size_t count = std::min(kWord - bit, end - first);

@@ -7,6 +7,9 @@
 #include <deque>
 #include <memory>
 
+#include "fakes/fake_metadata.h"
+#include "pages/metadata_arena.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -14,6 +17,7 @@ constexpr size_t kPages = HugePageTracker::kPages;
 
 class HugePageFillerTest : public ::testing::Test {
  protected:
+  HugePageFillerTest() { EXPECT_TRUE(filler_->Reserve(arena_)); }
   ~HugePageFillerTest() override { filler_->CheckInvariants(); }
 
   // A hugepage whose longest unused run has `run` pages, with `allocations` in front of it.
@@ -50,8 +54,31 @@ class HugePageFillerTest : public ::testing::Test {
   std::unique_ptr<HugePageFiller> filler_ = std::make_unique<HugePageFiller>();
 
  private:
+  testing::FakeMetadata metadata_;
+  MetadataArena arena_{testing::FakeMetadata::Source};
   std::deque<HugePageTracker> trackers_;
 };
+
+TEST_F(HugePageFillerTest, AnUpdateMovesAHugepageToWhereItBelongs) {
+  HugePageTracker* tracker = Insert(4);
+  filler_->Update(tracker, [&] { tracker->Claim(kPages - 1, 1, true); });
+  EXPECT_EQ(Find(4), nullptr);
+  EXPECT_EQ(Find(3), tracker);
+  EXPECT_EQ(filler_->empty_ones(), 0u);
+  filler_->Update(tracker, [&] { tracker->Unclaim(kPages - 1, 1, /*returned=*/true, false); });
+  EXPECT_EQ(Find(4), tracker);
+  filler_->Update(tracker, [&] { tracker->Unclaim(0, kPages - 4, /*returned=*/true, false); });
+  EXPECT_EQ(filler_->Empty(), tracker);
+  EXPECT_EQ(filler_->empty_ones(), 1u);
+}
+
+TEST(HugePageFillerWithoutMemoryTest, HasNoRoomAndFindsNothing) {
+  MetadataArena arena([](size_t) -> void* { return nullptr; });
+  HugePageFiller filler;
+  EXPECT_FALSE(filler.Reserve(arena));
+  EXPECT_EQ(filler.Find(Length(1), Length(1)), nullptr);
+  filler.CheckInvariants();
+}
 
 TEST_F(HugePageFillerTest, EmptyFindsNothing) {
   EXPECT_EQ(Find(1), nullptr);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr size_t kSmallHeap = HugePageAdvice::kSmallHeap;
+constexpr size_t kSmallHeapUnasked = HugePageAdvice::kSmallHeapUnasked;
 
 class HugePageHeapAdviceTest : public PageHeapFixture<HugeTestHeap> {
  protected:
@@ -26,10 +27,11 @@ class HugePageHeapAdviceTest : public PageHeapFixture<HugeTestHeap> {
                           .hugepage_bytes = kHugePageSize});
   }
 
-  // Fills shared hugepages by two spans each, and returns the spans.
+  // Fills shared hugepages by spans of small objects, and returns the spans.
   std::vector<Span*> Fill(size_t hugepages) {
+    const uintptr_t n = std::min(kHuge / 2, HugePageTracker::kLongestOfObjects.pages());
     std::vector<Span*> spans;
-    for (size_t i = 0; i < 2 * hugepages; ++i) spans.push_back(New(kHuge / 2));
+    for (size_t i = 0; i < hugepages * kHuge / n; ++i) spans.push_back(New(n));
     return spans;
   }
 
@@ -89,8 +91,9 @@ TEST_F(HugePageHeapAdviceTest, AlwaysOnKeepsASmallHeapSmall) {
   EXPECT_EQ(heap_->stats().committed(), Length(1));
   EXPECT_EQ(heap_->huge_stats().small_paged, 1u);
   New(kHuge - 1);
-  Fill(kSmallHeap + 3);
-  EXPECT_EQ(heap_.system.advised().size(), kSmallHeap - 1) << "later ones are left to the setting";
+  Fill(kSmallHeapUnasked + 3);
+  EXPECT_EQ(heap_.system.advised().size(), kSmallHeapUnasked - 1)
+      << "later ones are left to the setting";
 }
 
 TEST_F(HugePageHeapAdviceTest, LongSpansAreLeftToTheSetting) {
@@ -99,6 +102,18 @@ TEST_F(HugePageHeapAdviceTest, LongSpansAreLeftToTheSetting) {
     for (uintptr_t n : {kHuge, 10 * kHuge, 10 * kHuge - 1}) New(n);
   }
   EXPECT_TRUE(heap_.system.advised().empty());
+}
+
+TEST_F(HugePageHeapAdviceTest, LargeBlocksThatShareAHugepageAreLeftToTheSetting) {
+  Set(HugepageMode::kMadvise);
+  Fill(kSmallHeap);
+  const uintptr_t n = HugePageTracker::kLongestOfObjects.pages() + 1;
+  while (heap_->huge_stats().shared < kSmallHeap + 3) New(n);
+  heap_->ReleaseUnused(1, Length(0));
+  for (const auto& advised : heap_.system.advised()) {
+    EXPECT_LT(advised.block.start, heap_.system.begin() + kSmallHeap * kHugePageSize);
+  }
+  EXPECT_EQ(heap_->stats().free, Length(0));
 }
 
 TEST_F(HugePageHeapAdviceTest, AnAlmostEmptyTailIsNotBackedWhole) {
@@ -144,53 +159,61 @@ TEST_F(HugePageHeapAdviceTest, ADaemonThatDoesNotRefillIsLeftAlone) {
   EXPECT_EQ(Count(HugeAdvice::kNoHugepage), 0u);
 }
 
-TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnce) {
+TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnceTheHeapIsLarge) {
   Set(HugepageMode::kMadvise);
-  Fill(3);
-  New(1);
+  Fill(kSmallHeap - 1);
   heap_->ReleaseUnused(1, Length(0));
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
+  New(1);
   heap_->ReleaseUnused(2, Length(0));
-  EXPECT_EQ(Count(HugeAdvice::kCollapse), 3u);
-  EXPECT_EQ(heap_->huge_stats().collapses, 3u);
-  EXPECT_EQ(heap_->huge_stats().backed_used, Length(3 * kHuge));
+  heap_->ReleaseUnused(3, Length(0));
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), kSmallHeap - 1);
+  EXPECT_EQ(heap_->huge_stats().collapses, kSmallHeap - 1);
+  EXPECT_EQ(heap_->huge_stats().backed_used, Length((kSmallHeap - 1) * kHuge + 1));
 }
 
 TEST_F(HugePageHeapAdviceTest, ACollapseMakesTheRestResident) {
   Set(HugepageMode::kAlways);
-  New(kHuge - 1);
-  heap_->ReleaseUnused(1, Length(0));
+  New(1);
+  New(kHuge - 2);
+  Fill(kSmallHeapUnasked);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  for (uint64_t i = 1; i < kSmallHeapUnasked; ++i) heap_->ReleaseUnused(i, Length(0));
   EXPECT_EQ(heap_->stats().free, Length(1));
   EXPECT_EQ(heap_->huge_stats().small_paged, 0u);
 }
 
 TEST_F(HugePageHeapAdviceTest, AFailedCollapseIsNotTriedAgain) {
   Set(HugepageMode::kMadvise);
-  Fill(2);
+  Fill(kSmallHeap - 1);
+  New(1);
   heap_.system.fail_advise = [](HugeAdvice advice) { return advice == HugeAdvice::kCollapse; };
   errno = EDOM;
   heap_->ReleaseUnused(1, Length(0));
   heap_->ReleaseUnused(2, Length(0));
   EXPECT_EQ(errno, EDOM);
-  EXPECT_EQ(heap_->huge_stats().collapse_failures, 2u);
-  EXPECT_EQ(heap_->huge_stats().backed_used, Length(0));
+  EXPECT_EQ(heap_->huge_stats().collapse_failures, kSmallHeap - 1);
+  EXPECT_EQ(heap_->huge_stats().backed_used, Length(1));
 }
 
 TEST_F(HugePageHeapAdviceTest, NoCollapseWhereNobodyShallWait) {
   Set(HugepageMode::kMadvise, 511, /*may_stall=*/false);
-  Fill(3);
+  Fill(kSmallHeap);
   heap_->ReleaseUnused(1, Length(0));
   EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
 }
 
 TEST_F(HugePageHeapAdviceTest, AHugepageMayEmptyDuringACollapse) {
   Set(HugepageMode::kMadvise);
-  std::vector<Span*> spans = Fill(1);
+  std::vector<Span*> spans = Fill(kSmallHeap - 1);
+  Span* last = New(1);
   heap_.system.on_advise = [&](HugeAdvice) {
     for (Span* span : spans) heap_->Delete(span);
     spans.clear();
     heap_->CheckInvariants();
   };
   heap_->ReleaseUnused(1, Length(0));
+  heap_->Delete(last);
   EXPECT_EQ(heap_->stats().in_use(), Length(0));
 }
 

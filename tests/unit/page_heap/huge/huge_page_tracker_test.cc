@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace tcmalloc {
 namespace {
 
@@ -107,6 +109,32 @@ TEST_F(HugePageTrackerTest, ResetUsedIsOneAllocation) {
   EXPECT_EQ(tracker_.used(), Length(kPages));
   EXPECT_EQ(tracker_.allocations(), 1u);
   EXPECT_EQ(tracker_.longest(), 0u);
+}
+
+// With few allocations and with many, a place is found in different ways.
+TEST_F(HugePageTrackerTest, BestFitAmongManyRuns) {
+  std::mt19937_64 random(1);
+  for (int step = 0; step < 5000; ++step) {
+    const size_t page = random() % kPages;
+    if (tracker_.IsUsed(page)) {
+      tracker_.Unclaim(page, 1, random() % 2 == 0, false);
+    } else if (random() % 3 != 0) {
+      tracker_.Claim(page, 1, true);
+    }
+    const size_t n = 1 + random() % 8;
+    size_t best = kPages;
+    size_t best_length = kPages + 1;
+    for (size_t begin = tracker_.NextUnused(0); begin < kPages;) {
+      const size_t end = tracker_.NextUsed(begin);
+      if (end - begin >= n && end - begin < best_length) {
+        best = begin;
+        best_length = end - begin;
+      }
+      begin = tracker_.NextUnused(end);
+    }
+    ASSERT_EQ(tracker_.BestFit(n, 1), best);
+    tracker_.CheckInvariants();
+  }
 }
 
 }  // namespace

@@ -75,5 +75,34 @@ TEST(PageBitsTest, ClearRunsAreMaximal) {
   }
 }
 
+TEST(PageBitsTest, RunsAsOneSeesThem) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    PageBits bits;
+    for (uint64_t i = random() % 40; i > 0; --i) {
+      const size_t first = random() % kBits;
+      bits.Set(first, 1 + random() % std::min(kBits - first, size_t{70}));
+    }
+    PageBits::Longest longest;
+    const size_t n = 1 + random() % (round % 2 == 0 ? 8 : kBits);
+    std::vector<bool> beginnings(kBits);
+    (~bits).ForEachClearRun([&](size_t first, size_t length) {
+      if (length > longest.length) longest = {length, 0};
+      if (length == longest.length) ++longest.runs;
+      for (size_t i = first; i + n <= first + length; ++i) beginnings[i] = true;
+    });
+    ASSERT_EQ(bits.LongestRun().length, longest.length);
+    ASSERT_EQ(bits.LongestRun().runs, longest.runs);
+    ASSERT_EQ(bits.empty(), longest.length == 0);
+    const PageBits found = bits.BeginningsOf(n);
+    for (size_t i = 0; i < kBits; ++i) ASSERT_EQ(found.Get(i), beginnings[i]) << i << " of " << n;
+  }
+  PageBits full;
+  full.Set(0, kBits);
+  EXPECT_EQ(full.LongestRun().length, kBits);
+  EXPECT_EQ(full.LongestRun().runs, 1u);
+  EXPECT_TRUE((~full).empty());
+}
+
 }  // namespace
 }  // namespace tcmalloc
