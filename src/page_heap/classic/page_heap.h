@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "page_heap/classic/growth_offset.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/classic/release_pacer.h"
 #include "page_heap/release_decay.h"
@@ -205,6 +206,8 @@ class ClassicPageHeap {
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // See GrowthOffset. May let go of the lock.
+  void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
   // Releases so much that n more committed pages stay within the limit. May let go of the lock;
   // if true is returned, the limit holds now.
   bool MakeRoom(Length n) TCMALLOC_REQUIRES(lock_);
@@ -272,6 +275,7 @@ class ClassicPageHeap {
   SpinLock lock_{LockRank::kPageHeap};
   HeapSpans spans_ TCMALLOC_GUARDED_BY(lock_);
   ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
+  GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
   ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
   Length limit_ TCMALLOC_GUARDED_BY(lock_);
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_) = kMinGrowth;
@@ -288,6 +292,7 @@ class ClassicPageHeap {
 template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
   if (n > kMaxRequest || alignment > kMaxRequest) return nullptr;
+  OffsetGrowth(n);
   int retries = 0;
   do {
     if (!MakeRoom(n)) continue;
@@ -304,6 +309,13 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
   if (span == nullptr) span = Grow(n, alignment);
   if (span == nullptr) span = spans_.MergeRun(n, alignment, Headroom());
   return span;
+}
+
+template <typename System>
+void ClassicPageHeap<System>::OffsetGrowth(Length n) {
+  if (pacer_.rate() == 0) return;
+  const Length due = growth_offset_.Due(n, spans_.free(), spans_.committed());
+  if (due > Length(0)) growth_offset_.NoteReleased(ReleaseLocked(due, kExactly));
 }
 
 template <typename System>
