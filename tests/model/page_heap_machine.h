@@ -165,10 +165,10 @@ class PageHeapMachine {
 
   void New(Length n, Length alignment) {
     const std::vector<Span> before = heap_.SpansByAddress();
-    const uint64_t refusals = heap_->stats().growth_failures;
+    const PageHeapStats stats = heap_->stats();
     Span* span = heap_->NewAligned(n, alignment);
     if (span == nullptr) {
-      CheckFailure(before, n + alignment - Length(1), refusals);
+      CheckFailure(before, n + alignment - Length(1), stats.growth_failures);
       return;
     }
     ASSERT_EQ(span->state, State::kLarge);
@@ -176,7 +176,8 @@ class PageHeapMachine {
     ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
     CheckIsFree(span->first, span->end());
     if (alignment == Length(1)) {
-      Placement<Heap>::Check(heap_, before, span, /*limited=*/config_.limit > Length(0));
+      const bool offset = heap_->stats().released > stats.released;
+      Placement<Heap>::Check(heap_, before, span, config_.limit > Length(0) || offset);
     }
     if (span->zeroed) {
       ASSERT_TRUE(ReadsAsZero(span));

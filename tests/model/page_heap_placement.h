@@ -17,6 +17,7 @@
 namespace tcmalloc::testing {
 
 // Check judges where `span`, new and without alignment, is; `before` are the spans before it came.
+// `released`: whether the heap may have given memory back for it, at a limit or instead of growing.
 template <typename Heap>
 struct Placement;
 
@@ -33,12 +34,12 @@ struct Placement<TestHeap> {
     return best;
   }
 
-  static void Check(TestHeap&, const std::vector<Span>& before, const Span* span, bool limited) {
+  static void Check(TestHeap&, const std::vector<Span>& before, const Span* span, bool released) {
     for (State state : {State::kFree, State::kReturned}) {
       const Length best = ShortestFit(before, state, span->length);
       if (best == Length::Max()) continue;
-      // At the limit, memory is released before returned spans are looked at.
-      if (state == State::kReturned && limited) continue;
+      // Memory was released before returned spans were looked at.
+      if (state == State::kReturned && released) continue;
       const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
         return other.first == span->first;
       });
@@ -83,10 +84,10 @@ struct Placement<HugeTestHeap> {
   }
 
   static void Check(HugeTestHeap& heap, const std::vector<Span>& before, const Span* span,
-                    bool limited) {
+                    bool released) {
     const Length n = span->length;
     // At the limit, what is returned may not be used. Regions are for other spans.
-    if (n >= kPagesPerHugePage || limited || heap->huge_stats().regions > 0) return;
+    if (n >= kPagesPerHugePage || released || heap->huge_stats().regions > 0) return;
     HugePages pages = ContentsOf(before);
     const HugePage chosen = HugePage::Containing(span->first);
     const bool crosses = chosen.end_page() < span->end();

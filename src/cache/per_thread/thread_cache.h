@@ -46,7 +46,8 @@ struct ThreadCacheContext {
 // Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
 // then on every allocation miss permits one more full chain. When free fills the current list it
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
-// withdraws the permission.
+// withdraws the permission down to one. Where none was ever given, free makes the list at most half
+// a batch long, and no chain is kept.
 //
 // A collection returns half of what each class did not need since the last one, or all of it if the
 // class needed nothing. What lies unused says nothing about a thread that only freed meanwhile, so
@@ -227,7 +228,7 @@ class ThreadCache : private FastLists, public ListNode {
     ChainStack full;
     ObjectReference head_at_collection = 0;
     uint16_t capacity = 0;    // of the current list; at most one batch
-    uint16_t max_chains = 1;  // that may be kept in full
+    uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;  // whether any of them was needed since then
@@ -257,11 +258,12 @@ class ThreadCache : private FastLists, public ListNode {
   bool Refill(uint8_t c);
   TCMALLOC_COLD void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
-  void GrowCapacity(uint8_t c);
+  void GrowCapacity(uint8_t c, uint32_t most);
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
+  uint32_t LongestList(uint8_t c) const;
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
@@ -308,11 +310,11 @@ void ThreadCache<Source>::ForEachUsedClass(F f) const {
   }
 }
 
-// Lets the current list become longer; requires that it is shorter than a batch.
+// Lets the current list become longer, but not longer than `most`; requires that it is shorter.
 template <BatchSource Source>
-void ThreadCache<Source>::GrowCapacity(uint8_t c) {
+void ThreadCache<Source>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
-  const auto grown = static_cast<uint16_t>(std::clamp<uint32_t>(state.capacity * 2U, 1, Batch(c)));
+  const auto grown = static_cast<uint16_t>(std::clamp<uint32_t>(state.capacity * 2U, 1, most));
   room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + grown - state.capacity);
   state.capacity = grown;
 }
@@ -323,7 +325,7 @@ uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t batch = Batch(c);
   if (state.capacity < batch) {
-    GrowCapacity(c);
+    GrowCapacity(c, batch);
     return state.capacity;
   }
   if (state.max_chains < kMaxChains) ++state.max_chains;
@@ -447,12 +449,21 @@ Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
   return chain;
 }
 
+// How long frees alone may make the current list. A class that never missed a full batch may well
+// be one that others allocate and this thread only frees: nothing is gained by keeping many.
+template <BatchSource Source>
+uint32_t ThreadCache<Source>::LongestList(uint8_t c) const {
+  const uint32_t batch = Batch(c);
+  return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
+}
+
 // Requires that the current list has no room.
 template <BatchSource Source>
 void ThreadCache<Source>::MakeRoom(uint8_t c) {
-  if (states_[c].capacity < Batch(c)) {
+  const uint32_t most = LongestList(c);
+  if (states_[c].capacity < most) {
     NoteUsed(c);
-    GrowCapacity(c);
+    GrowCapacity(c, most);
     return;
   }
   const Chain chain = TakeCurrent(c);

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "page_heap/classic/growth_offset.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/page_heap_base.h"
 #include "pages/metadata_arena.h"
@@ -102,15 +103,20 @@ class ClassicPageHeap : public PageHeapBase<System, HeapSpans> {
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // See GrowthOffset. May let go of the lock.
+  void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
   // A longest span, or a part of it that takes no long time.
   Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
+
+  GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
 };
 
 template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
   if (n > Base::kMaxRequest || alignment > Base::kMaxRequest) return nullptr;
+  OffsetGrowth(n);
   int retries = 0;
   do {
     if (!this->MakeRoom(n)) continue;
@@ -127,6 +133,15 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
   if (span == nullptr) span = this->Grow(n, alignment, this->least_growth());
   if (span == nullptr) span = spans_.MergeRun(n, alignment, this->Headroom());
   return span;
+}
+
+template <typename System>
+void ClassicPageHeap<System>::OffsetGrowth(Length n) {
+  if (pacer_.rate() == 0) return;
+  const Length due = growth_offset_.Due(n, spans_.free(), spans_.committed());
+  if (due > Length(0)) {
+    growth_offset_.NoteReleased(this->ReleaseLocked(due, Base::Cut::kExactly));
+  }
 }
 
 template <typename System>

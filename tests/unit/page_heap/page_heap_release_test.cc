@@ -59,6 +59,29 @@ TEST_F(PageHeapReleaseTest, ReturnedNeighboursCoalesce) {
   EXPECT_EQ(heap_->stats().returned, Length(15));
 }
 
+// Free spans that are all too short for it.
+TEST_F(PageHeapReleaseTest, ARequestThatNeedsOtherMemoryIsOffsetByFreeMemory) {
+  const Length n = GrowthOffset::kLeast;
+  const uintptr_t shorter = n.pages() > 1 ? n.pages() - 1 : 1;
+  if (shorter == n.pages()) GTEST_SKIP() << "no span is shorter";
+  MakeFree({shorter, shorter, shorter});
+  heap_->set_release_rate(ReleasePacer::kDefaultRate);
+  const Length before = heap_->committed();
+  Span* span = New(n.pages());
+  EXPECT_EQ(heap_->committed(), before);
+  EXPECT_EQ(heap_->stats().released, n);
+  heap_->Delete(span);
+  New(n.pages());
+  EXPECT_EQ(heap_->stats().released, n) << "the request was served by free memory";
+}
+
+TEST_F(PageHeapReleaseTest, NothingIsOffsetAtRateZero) {
+  const uintptr_t n = GrowthOffset::kLeast.pages();
+  MakeFree({n, n});
+  New(2 * n);
+  EXPECT_EQ(heap_->stats().released, Length(0));
+}
+
 TEST_F(PageHeapReleaseTest, TheHeapIsUsableDuringARelease) {
   MakeFree({50, 20});
   int calls = 0;

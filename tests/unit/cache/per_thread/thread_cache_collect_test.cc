@@ -51,13 +51,33 @@ class ThreadCacheCollectTest : public ::testing::Test {
 TEST_F(ThreadCacheCollectTest, OverflowReturnsWholeBatches) {
   TestCache other(sources_);
   const Objects objects = other.AllocateMany(kClass, 100 * Batch());
+  Fill(2);
   sources_.source(kClass).ForgetCalls();
-  // A cache that only frees needs few of them.
   cache_.FreeAll(objects);
   cache_->CheckInvariants();
   EXPECT_LT(CachedChains(), 50u);
   ASSERT_FALSE(sources_.source(kClass).inserts().empty());
   for (uint32_t count : sources_.source(kClass).inserts()) EXPECT_EQ(count, Batch());
+}
+
+TEST_F(ThreadCacheCollectTest, AClassThatOnlyFreesKeepsHalfABatch) {
+  TestCache other(sources_);
+  const Objects objects = other.AllocateMany(kClass, 10 * Batch());
+  sources_.source(kClass).ForgetCalls();
+  for (void* object : objects) {
+    cache_.Free(object);
+    ASSERT_LE(cache_->CountObjects(kClass), Batch() / 2);
+  }
+  cache_->CheckInvariants();
+  for (uint32_t count : sources_.source(kClass).inserts()) EXPECT_EQ(count, Batch() / 2);
+}
+
+TEST_F(ThreadCacheCollectTest, AClassThatOnlyFreedMayAllocate) {
+  TestCache other(sources_);
+  cache_.FreeAll(other.AllocateMany(kClass, 10 * Batch()));
+  Fill(4);
+  EXPECT_GE(CachedChains(), 4u);
+  cache_->CheckInvariants();
 }
 
 TEST_F(ThreadCacheCollectTest, CollectReturnsHalfOfWhatWasNotUsed) {

@@ -195,8 +195,8 @@ TEST_P(ThreadCacheTest, CountsItsObjects) {
 
 TEST_P(ThreadCacheTest, HoldsWhatWasFreed) {
   // More than the current list holds, and no more than the cache may keep.
-  const Objects objects = cache_.AllocateMany(kClass, Batch());
-  const Objects freed(objects.begin() + 3, objects.end());
+  const Objects objects = cache_.AllocateMany(kClass, 3 * Batch());
+  const Objects freed(objects.begin() + 3, objects.begin() + static_cast<long>(Batch()));
   cache_.FreeAll(freed);
   for (void* object : freed) {
     ASSERT_EQ(cache_->Holds(object, kClass), sources_.source(kClass).inserts().empty());
