@@ -106,15 +106,16 @@ class PERFTOOLS_DLL_DECL MallocExtension {
   virtual void SetMemoryReleaseRate(double rate);
   virtual double GetMemoryReleaseRate();
 
-  // How many bytes a block would have that is asked for with `size`; 0 if none can be that large.
+  // How many bytes a block would have that is asked for with `size`; 0 if that is no number.
   virtual size_t GetEstimatedAllocatedSize(size_t size);
   // How many bytes the owner of a block may use; 0 for null. Aborts where GetOwnership would not
   // say kOwned.
   virtual size_t GetAllocatedSize(const void* p);
 
   enum Ownership { kUnknownOwnership = 0, kOwned, kNotOwned };
-  // Whether `p` points into memory of this allocator that is in use: by the program or, in the case
-  // of small blocks, by caches. Any value may be asked for.
+  // kOwned for a block of this allocator, for a small one even after it was freed, and kNotOwned for
+  // what lies outside the heap. A pointer into the middle of a block may give either. Any value may
+  // be asked for.
   virtual Ownership GetOwnership(const void* p);
 
   // How much is free in blocks of min_object_size to max_object_size bytes.
@@ -128,7 +129,7 @@ class PERFTOOLS_DLL_DECL MallocExtension {
     // "tcmalloc.large" and "tcmalloc.large_unmapped" all runs that are longer than those.
     const char* type;
   };
-  // Appends the free lists, empty ones included.
+  // Replaces *v by the free lists, empty ones included.
   virtual void GetFreeListSizes(std::vector<FreeListInfo>* v);
 
   // The samples behind GetHeapSample and the stacks behind GetHeapGrowthStacks: records of count,

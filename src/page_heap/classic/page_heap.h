@@ -145,6 +145,7 @@ class ClassicPageHeap {
   PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     PageHeapStats stats = spans_.stats();
+    stats.commits = events_.commits;
     stats.growths = events_.growths;
     stats.growth_failures = events_.growth_failures;
     stats.releases = events_.releases;
@@ -244,6 +245,7 @@ class ClassicPageHeap {
   void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
 
   void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    if (spans_.committed() > committed()) ++events_.commits;
     committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
   }
 
@@ -259,6 +261,7 @@ class ClassicPageHeap {
   }
 
   struct Events {
+    uint64_t commits = 0;
     uint64_t growths = 0;
     uint64_t growth_failures = 0;
     uint64_t releases = 0;

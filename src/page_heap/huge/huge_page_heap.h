@@ -205,6 +205,7 @@ class HugePageHeap {
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* Take(PageRange pages) TCMALLOC_REQUIRES(lock_);
   void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    if (spans_.committed() > committed()) ++events_.commits;
     committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
   }
   // Look for a place that the limit allows, without growing.

@@ -325,6 +325,7 @@ template <typename System>
 PageHeapStats HugePageHeap<System>::stats() {
   SpinLockHolder holder(lock_);
   PageHeapStats stats = spans_.stats();
+  stats.commits = events_.commits;
   stats.growths = events_.growths;
   stats.growth_failures = events_.growth_failures;
   stats.releases = events_.releases;
