@@ -33,11 +33,12 @@ struct MallocRange;
 // A source of memory that a program provides for the heap.
 class PERFTOOLS_DLL_DECL SysAllocator {
  public:
-  SysAllocator() {}
+  constexpr SysAllocator() {}
   virtual ~SysAllocator();
 
   // Memory of at least `size` bytes, aligned to `alignment`, a power of two; its true size goes to
-  // *actual_size unless that is null. Null if there is none. Must not allocate by malloc.
+  // *actual_size unless that is null. Null if there is none. Locks of the heap are held: it must
+  // neither allocate by malloc nor call MallocExtension. Thread safe.
   virtual void* Alloc(size_t size, size_t* actual_size, size_t alignment) = 0;
 };
 
@@ -93,7 +94,10 @@ class PERFTOOLS_DLL_DECL MallocExtension {
 
   // Where the heap's memory comes from. Null if that is not known.
   virtual SysAllocator* GetSystemAllocator();
-  // Lets the heap take its memory from `a`, where the extension supports that.
+  // Lets the heap grow by memory of `a` alone, which must live as long as the process; the
+  // allocator's own records still come from the system. The memory is never asked back and may hold
+  // anything. It goes back to the system only where `a` passes on what the allocator that was in
+  // use before gave it. Null restores the system's memory.
   virtual void SetSystemAllocator(SysAllocator* a);
 
   // Gives at least so many bytes of free pages back to the system, if there are so many.
@@ -113,9 +117,9 @@ class PERFTOOLS_DLL_DECL MallocExtension {
   virtual size_t GetAllocatedSize(const void* p);
 
   enum Ownership { kUnknownOwnership = 0, kOwned, kNotOwned };
-  // kOwned for a block of this allocator, for a small one even after it was freed, and kNotOwned for
-  // what lies outside the heap. A pointer into the middle of a block may give either. Any value may
-  // be asked for.
+  // kOwned for a block of this allocator, for a small one even after it was freed, and kNotOwned
+  // for what lies outside the heap. A pointer into the middle of a block may give either. Any value
+  // may be asked for.
   virtual Ownership GetOwnership(const void* p);
 
   // How much is free in blocks of min_object_size to max_object_size bytes.

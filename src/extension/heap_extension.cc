@@ -10,12 +10,14 @@
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "extension/append.h"
+#include "extension/forever.h"
 #include "extension/free_lists.h"
 #include "extension/growth_profile.h"
 #include "extension/properties.h"
 #include "extension/range_snapshot.h"
 #include "extension/release.h"
 #include "extension/report.h"
+#include "extension/system_allocator.h"
 #include "extension/weak_references.h"
 #include "heap/heap.h"
 
@@ -99,6 +101,9 @@ class HeapExtension final : public MallocExtension {
   void MarkThreadIdle() override { FlushThreadCache(); }
   void MarkThreadTemporarilyIdle() override { FlushThreadCache(); }
 
+  SysAllocator* GetSystemAllocator() override { return CurrentSystemAllocator(); }
+  void SetSystemAllocator(SysAllocator* a) override { RegisterSystemAllocator(a); }
+
   void ReleaseToSystem(size_t num_bytes) override { ReleaseFreeSpans(num_bytes); }
   void ReleaseFreeMemory() override { tcmalloc::ReleaseFreeMemory(); }
 
@@ -124,16 +129,6 @@ class HeapExtension final : public MallocExtension {
     SlowPath slow_path;
     return slow_path.reentrant() ? 0 : slow_path.OwnCachedBytes();
   }
-};
-
-// An object that is never destroyed. The other member makes the union a literal type.
-template <typename T>
-union Forever {
-  constexpr Forever() : value() {}
-  constexpr ~Forever() {}
-
-  char unused;
-  T value;
 };
 
 // It has no state, so that being constant does no harm.

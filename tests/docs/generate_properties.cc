@@ -54,7 +54,8 @@ The headers say what each function does. What may differ from what a reader of g
 - **GetFreeListSizes** counts the caches of CPUs as `tcmalloc.thread`.
 - **GetHeapSample** says that there are no samples. **GetHeapGrowthStacks** has one record, of all growth
   together, without a stack.
-- **SetSystemAllocator** does nothing, and **GetSystemAllocator** gives null.
+- **SetSystemAllocator**: memory that is not from the system goes back to nobody; at most 64 separate runs of it
+  can be had.
 - **VerifyAllMemory** and its kin are true, and **MallocMemoryStats** counts nothing.
 - A program may `Register` an extension of its own; `Register(nullptr)` restores that of the heap.
 - Where the C++ library comes into a C program only later, by dlopen, the type information of the class

@@ -148,7 +148,6 @@ void CheckRelease() {
   Extension().SetMemoryReleaseRate(5);
   CHECK(Extension().GetMemoryReleaseRate() == 5);
   Extension().SetMemoryReleaseRate(before);
-  Extension().SetSystemAllocator(Extension().GetSystemAllocator());
 }
 
 void CheckDebugCalls() {
@@ -172,6 +171,38 @@ void CallEverything(const char* where) {
   CheckThread();
   CheckRelease();
   CheckDebugCalls();
+}
+
+// Counts what it passes on.
+class CountingAllocator : public SysAllocator {
+ public:
+  explicit CountingAllocator(SysAllocator* next) : next_(next) {}
+  void* Alloc(size_t size, size_t* actual_size, size_t alignment) override {
+    ++calls;
+    return next_->Alloc(size, actual_size, alignment);
+  }
+
+  int calls = 0;
+
+ private:
+  SysAllocator* next_;
+};
+
+void ReplaceTheSource() {
+  stage = "source of memory";
+  SysAllocator* const system = Extension().GetSystemAllocator();
+  CHECK(system != nullptr);
+  static CountingAllocator counting(system);
+  Extension().SetSystemAllocator(&counting);
+  CHECK(Extension().GetSystemAllocator() == &counting);
+  const size_t before = Value("tcmalloc.pageheap_unmapped_bytes");
+  char* const block = static_cast<char*>(std::calloc(1, size_t{100} << 20));
+  CHECK(block != nullptr && counting.calls > 0);
+  CHECK(block[0] == 0 && block[(size_t{100} << 20) - 1] == 0);
+  std::free(block);
+  Extension().ReleaseFreeMemory();
+  CHECK(Value("tcmalloc.pageheap_unmapped_bytes") >= before + (size_t{100} << 20));
+  Extension().SetSystemAllocator(system);
 }
 
 // What the interrupted code holds must not be waited for.
@@ -262,6 +293,7 @@ int main(int argc, char**) {
     CallEverything("a thread");
   }).join();
   RegisterAnother();
+  ReplaceTheSource();
   if (argc == 1) LookAtTypes();
   InterruptOften();
   const pid_t child = fork();
