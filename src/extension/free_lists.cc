@@ -2,40 +2,22 @@
 
 #include "extension/free_lists.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "allocator/slow_path.h"
+#include "extension/free_pages.h"
 #include "extension/statistics.h"
 #include "extension/weak_references.h"
-#include "heap/heap.h"
 #include "pages/page_types.h"
-#include "pages/span.h"
+#include "size_class/size_classes.h"
 
 namespace tcmalloc {
 namespace {
 
 using FreeListInfo = MallocExtension::FreeListInfo;
 
-// Runs of up to so many pages have a list for each length.
-constexpr size_t kListedPages = 128;
-
-constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * kListedPages + 2;
-
-// Free pages by the length of their runs; the last entry counts all that are longer.
-struct FreePages {
-  Length with_memory[kListedPages + 1];
-  Length without[kListedPages + 1];
-};
-
-void CountFreePages(FreePages* pages) {
-  heap.page_heap().ForEachSpan([pages](const Span& span) {
-    if (span.in_use() || span.state == Span::State::kUnused) return;
-    const size_t i = std::min<size_t>(span.length.pages() - 1, kListedPages);
-    (span.state == Span::State::kReturned ? pages->without : pages->with_memory)[i] += span.length;
-  });
-}
+constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreePages::kListed + 2;
 
 // Allocates nothing, for there is room for kMostLists.
 void AppendSizeClass(uint8_t c, std::vector<FreeListInfo>* lists) {
@@ -50,16 +32,17 @@ void AppendSizeClass(uint8_t c, std::vector<FreeListInfo>* lists) {
 }
 
 void AppendPages(const FreePages& pages, std::vector<FreeListInfo>* lists) {
-  for (size_t i = 0; i < kListedPages; ++i) {
-    const size_t least = i * kPageSize;
-    const size_t most = least + kPageSize;
-    lists->push_back({least, most, pages.with_memory[i].bytes(), "tcmalloc.page"});
-    lists->push_back({least, most, pages.without[i].bytes(), "tcmalloc.page_unmapped"});
+  for (size_t i = 1; i <= FreePages::kListed; ++i) {
+    const FreeRuns& runs = pages.of_length[i];
+    const size_t least = Length(i - 1).bytes();
+    const size_t most = Length(i).bytes();
+    lists->push_back({least, most, runs.with_memory.bytes(), "tcmalloc.page"});
+    lists->push_back({least, most, runs.without.bytes(), "tcmalloc.page_unmapped"});
   }
-  constexpr size_t kLeast = kListedPages * kPageSize;
-  lists->push_back({kLeast, SIZE_MAX, pages.with_memory[kListedPages].bytes(), "tcmalloc.large"});
-  lists->push_back(
-      {kLeast, SIZE_MAX, pages.without[kListedPages].bytes(), "tcmalloc.large_unmapped"});
+  constexpr size_t kLeast = Length(FreePages::kListed).bytes();
+  const FreeRuns& longer = pages.longer;
+  lists->push_back({kLeast, SIZE_MAX, longer.with_memory.bytes(), "tcmalloc.large"});
+  lists->push_back({kLeast, SIZE_MAX, longer.without.bytes(), "tcmalloc.large_unmapped"});
 }
 
 }  // namespace

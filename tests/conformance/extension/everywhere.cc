@@ -67,6 +67,7 @@ void CheckTexts() {
   static char buffer[65536];
   Extension().GetStats(buffer, sizeof(buffer));
   CHECK(Contains(buffer, "Bytes in use by application"));
+  CHECK(Contains(buffer, " bytes ] : ") && Contains(buffer, "PageHeap: "));
   buffer[10] = 'x';
   Extension().GetStats(buffer, 10);
   CHECK(std::strlen(buffer) == 9 && buffer[10] == 'x');
@@ -264,7 +265,8 @@ void RegisterAnother() {
 void LookAtTypes() {
   stage = "types";
   CHECK(dynamic_cast<Derived*>(MallocExtension::instance()) == nullptr);
-  CHECK(typeid(Extension()) != typeid(MallocExtension));
+  const MallocExtension& ours = Extension();
+  CHECK(typeid(ours) != typeid(MallocExtension));
   MallocExtension base;
   MallocExtension* const pointer = &base;
   CHECK(typeid(*pointer) == typeid(MallocExtension));
