@@ -10,6 +10,7 @@ not installed.
 import argparse
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,9 @@ def run(command, **options):
                           timeout=TIMEOUT_SECONDS, **options)
 
 
-def find_libraries(prefix, compiler):
+def find_libraries(prefix):
     """The directory of the package's libraries, or None."""
-    triplet = run([compiler, "-print-multiarch"]).stdout.strip()
-    for directory in (prefix / "lib" / triplet, prefix / "lib"):
+    for directory in (prefix / f"lib/{platform.machine()}-linux-gnu", prefix / "lib"):
         if (directory / "libtcmalloc_minimal.so").exists():
             return directory
     return None
@@ -40,7 +40,7 @@ def main():
     parser.add_argument("source", type=pathlib.Path)
     arguments = parser.parse_args()
     include = arguments.prefix / "include"
-    libraries = find_libraries(arguments.prefix, arguments.cxx)
+    libraries = find_libraries(arguments.prefix)
     if not (include / "gperftools/malloc_extension.h").exists() or libraries is None:
         print("libgoogle-perftools-dev is not installed")
         return SKIPPED
