@@ -28,6 +28,12 @@ class SlowPath {
   void* AllocateObject(uint8_t c, size_t size) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
+  // Returns what the thread's own cache holds, if it has one, to the lists that all threads share.
+  void FlushOwnCache() const {
+    if (Cache* own = OwnCache()) own->Flush();
+  }
+  // How much that is.
+  size_t OwnCachedBytes() const;
   // Gives up what the thread's own cache holds and the caches that it shares, and gives back to
   // the system at least `least` of what is free then. Returns what that freed.
   ShedBytes Shed(Length least) const;

@@ -13,4 +13,19 @@ size_t ReleaseFreeMemory() {
   return slow_path.Shed(Length::Max()).page_heap;
 }
 
+size_t ReleaseFreeSpans(size_t bytes) {
+  SlowPath slow_path;
+  if (slow_path.reentrant() || bytes == 0) return 0;
+  heap.EnsureInitialized();
+  const bool all = bytes > Length::Max().bytes();
+  return heap.page_heap()
+      .ReleaseAtLeast(all ? Length::Max() : Length::FromBytesCeil(bytes))
+      .bytes();
+}
+
+void FlushThreadCache() {
+  SlowPath slow_path;
+  if (!slow_path.reentrant()) slow_path.FlushOwnCache();
+}
+
 }  // namespace tcmalloc

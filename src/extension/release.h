@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Giving memory back on request.
+// Giving memory back on request. Everything here keeps errno, and does nothing in a signal handler
+// that interrupted the slow path.
 
 #ifndef TCMALLOC_EXTENSION_RELEASE_H_
 #define TCMALLOC_EXTENSION_RELEASE_H_
@@ -10,8 +11,15 @@
 namespace tcmalloc {
 
 // Empties the calling thread's cache and the transfer caches, and gives all free spans back to the
-// system. Returns the bytes that went back. Keeps errno.
+// system. Returns the bytes that went back.
 size_t ReleaseFreeMemory();
+
+// Gives at least so many bytes of free spans back to the system, if there are so many. Returns how
+// many it were.
+size_t ReleaseFreeSpans(size_t bytes);
+
+// Returns what the calling thread's cache holds to the lists that all threads share.
+void FlushThreadCache();
 
 }  // namespace tcmalloc
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "extension/free_pages.h"
 #include "extension/statistics.h"
 #include "heap/heap.h"
 #include "pages/page_types.h"
@@ -263,6 +264,64 @@ void WriteClassLines(TextSink& sink) {
   });
 }
 
+// What is free in runs that the lines so far have told about.
+struct Cumulative {
+  Length with_memory;
+  Length without;
+};
+
+// Begins with what says how long the runs are.
+void WriteRunsLine(TextSink& sink, Message line, const FreeRuns& runs, Cumulative* cumulative) {
+  cumulative->with_memory += runs.with_memory;
+  cumulative->without += runs.without;
+  line << " * ";
+  AppendPadded(line, runs.count, 6);
+  line << " spans ~ ";
+  AppendMebibytes(line, (runs.with_memory + runs.without).bytes());
+  line << " MiB; ";
+  AppendMebibytes(line, (cumulative->with_memory + cumulative->without).bytes());
+  line << " MiB cum; unmapped: ";
+  AppendMebibytes(line, runs.without.bytes());
+  line << " MiB; ";
+  AppendMebibytes(line, cumulative->without.bytes());
+  sink.WriteLine(line << " MiB cum");
+}
+
+void WriteRunsTitle(TextSink& sink, const FreePages& pages) {
+  FreeRuns all = pages.longer;
+  uint64_t lengths = 0;
+  for (const FreeRuns& runs : pages.of_length) {
+    if (runs.count > 0) ++lengths;
+    all.with_memory += runs.with_memory;
+    all.without += runs.without;
+  }
+  Message title;
+  title << "PageHeap: " << lengths << " sizes; ";
+  AppendMebibytes(title, all.with_memory.bytes());
+  title << " MiB free; ";
+  AppendMebibytes(title, all.without.bytes());
+  sink.WriteLine(title << " MiB unmapped");
+}
+
+void WriteFreePages(TextSink& sink) {
+  FreePages pages;
+  CountFreePages(&pages);
+  sink.WriteLine(Message() << kRule);
+  WriteRunsTitle(sink, pages);
+  sink.WriteLine(Message() << kRule);
+  Cumulative cumulative;
+  for (size_t i = 1; i <= FreePages::kListed; ++i) {
+    const FreeRuns& runs = pages.of_length[i];
+    if (runs.count == 0) continue;
+    Message line;
+    AppendPadded(line, i, 6);
+    WriteRunsLine(sink, line << " pages", runs, &cumulative);
+  }
+  Message line;
+  WriteRunsLine(sink, line << ">" << uint64_t{FreePages::kListed} << "   large", pages.longer,
+                &cumulative);
+}
+
 void WriteXmlField(TextSink& sink, const char* type, const Field& field,
                    const Statistics& statistics) {
   sink.WriteLine(Message() << "  <" << type << " name=\"" << field.name << "\" value=\""
@@ -295,7 +354,9 @@ void WriteTextReport(TextSink& sink, int level) {
   WriteFrontEndLine(sink);
   WritePageHeapLines(sink);
   sink.WriteLine(Message() << kRule);
-  if (level >= 2) WriteClassLines(sink);
+  if (level < 2) return;
+  WriteClassLines(sink);
+  WriteFreePages(sink);
 }
 
 void WriteXmlReport(TextSink& sink) {

@@ -10,7 +10,7 @@
 namespace tcmalloc {
 
 // The lines beginning with "MALLOC:" that gperftools prints and that programs scrape. Level 2 adds
-// a line for each size class in use.
+// a line for each size class in use and for each length of free runs of pages.
 void WriteTextReport(TextSink& sink, int level);
 
 // The document that malloc_info promises: glibc's root element, with our totals and size classes.

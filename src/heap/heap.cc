@@ -179,8 +179,33 @@ int Heap::LimitedCpus() {
 void Heap::RefreshAndApply(int64_t now) {
   if (!limits_.Refresh(now, page_heap_.committed())) return;
   front_end_.SetUsableCpus(UsableCpus(limits_.cgroup()));
+  ApplyCacheLimits();
+}
+
+void Heap::ApplyCacheLimits() {
   budget_.SetTotal(ThreadCacheBytes());
   cpus_.SetBytesPerCpu(BytesPerCpu());
+}
+
+void Heap::SetReleaseRate(double rate) {
+  SpinLockHolder holder(limits_.lock());
+  options_.release_rate = rate > 0 ? std::min(rate, kMostReleaseRate) : 0;
+  page_heap_.set_release_rate(options_.release_rate);
+  housekeeping_.set_half_life(HalfLife(options_));
+}
+
+void Heap::SetHeapLimit(uint64_t mebibytes) {
+  SpinLockHolder holder(limits_.lock());
+  options_.heap_limit_mb = std::min(mebibytes, kMostMebibytes);
+  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
+  ApplyCacheLimits();
+}
+
+void Heap::SetMaxTotalThreadCacheBytes(uint64_t bytes) {
+  SpinLockHolder holder(limits_.lock());
+  options_.max_total_thread_cache_bytes =
+      std::clamp(bytes, kLeastTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
+  ApplyCacheLimits();
 }
 
 void Heap::FollowLimits(Cache* own) {

@@ -77,6 +77,12 @@ class Heap {
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
+  // What a program changes while it runs, instead of the options of these names. Values outside
+  // an option's range become the nearest one inside.
+  void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
+  void SetHeapLimit(uint64_t mebibytes) TCMALLOC_EXCLUDES(limits_.lock());
+  void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
   bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
 
@@ -120,6 +126,7 @@ class Heap {
   void InitializeSizeClasses();
   void ConfigureLimits();
   void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
+  void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
   // What the options and limits together allow caches to hold.
   size_t ThreadCacheBytes();
   uint64_t LimitOfHeap();
@@ -148,6 +155,7 @@ class Heap {
   DeferredFrees deferred_;
   Housekeeping housekeeping_;
   BackgroundThread background_;
+  // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.
   Options options_;
 };
 

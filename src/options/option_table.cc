@@ -16,9 +16,6 @@ constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
 constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
-// Beyond any address space, and small enough that no sum overflows.
-constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
-
 constexpr OptionRow kTable[] = {
     {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
@@ -35,7 +32,7 @@ constexpr OptionRow kTable[] = {
      CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
      "ones."},
-    {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, 10}, "",
+    {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, kMostReleaseRate}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
      "larger value lowers resident memory and costs more page faults."},
     {"TCMALLOC_RELEASE_HALF_LIFE", CountType{&Options::release_half_life, 0, 86'400'000},
@@ -47,7 +44,9 @@ constexpr OptionRow kTable[] = {
      "Starts a thread that gives unused memory back while the program is idle. Otherwise that "
      "happens while the program allocates or frees."},
     {"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
-     CountType{&Options::max_total_thread_cache_bytes, 512 * kKiB, kGiB}, "bytes",
+     CountType{&Options::max_total_thread_cache_bytes, kLeastTotalThreadCacheBytes,
+               kMostTotalThreadCacheBytes},
+     "bytes",
      "The most that the caches of all threads hold together. More of it lets many threads "
      "allocate without sharing; less of it lowers resident memory."},
     {"TCMALLOC_TRANSFER_NUM_OBJ", CountType{&Options::transfer_num_obj, 0, 512}, "objects",

@@ -30,6 +30,13 @@ enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 // Which page heap hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
+// Ranges of options that programs may also set while they run.
+inline constexpr double kMostReleaseRate = 10;
+inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
+inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
+// Beyond any address space, and small enough that no sum overflows.
+inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;

@@ -3,6 +3,8 @@
 // malloc and its kin under their tc_ names, and the aliases that make them the process's own.
 
 #include <errno.h>
+#include <gperftools/nallocx.h>
+#include <gperftools/tcmalloc.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
+#include "allocator/allocated_size.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
 #include "base/bits.h"
@@ -50,12 +53,6 @@ TCMALLOC_NOINLINE void* MallocSlow(size_t size) {
 void* AllocateAlignedOrFail(size_t size, size_t alignment) {
   void* block = AllocateAligned(size, alignment);
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
-}
-
-size_t AllocatedSizeFor(size_t size, size_t alignment) {
-  if (const uint8_t c = SizeClassForAligned(size, alignment)) return kSizeClasses[c].size;
-  size_t rounded = 0;
-  return CheckedAlignUp(std::max(size, size_t{1}), kPageSize, &rounded) ? rounded : 0;
 }
 
 // Beside malloc, so that they are part of every static program that uses it. fork may be called
@@ -202,7 +199,7 @@ TCMALLOC_EXPORT void* tc_pvalloc(size_t size) noexcept {
 
 TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept { return tcmalloc::UsableSize(block); }
 
-TCMALLOC_EXPORT size_t tc_nallocx(size_t size, int flags) noexcept {
+TCMALLOC_EXPORT size_t tc_nallocx(size_t size, int flags) {
   return tcmalloc::AllocatedSizeFor(size, size_t{1} << (flags & tcmalloc::kLog2AlignmentMask));
 }
 
@@ -234,10 +231,10 @@ TCMALLOC_EXPORT int malloc_info(int options, FILE* stream) noexcept {
 }
 
 TCMALLOC_EXPORT const char* tc_version(int* major, int* minor, const char** patch) noexcept {
-  if (major != nullptr) *major = 2;
-  if (minor != nullptr) *minor = 18;
-  if (patch != nullptr) *patch = ".1";
-  return "gperftools 2.18.1";
+  if (major != nullptr) *major = TC_VERSION_MAJOR;
+  if (minor != nullptr) *minor = TC_VERSION_MINOR;
+  if (patch != nullptr) *patch = TC_VERSION_PATCH;
+  return TC_VERSION_STRING;
 }
 
 // The types differ from name to name only in what C allows to differ.

@@ -2,6 +2,8 @@
 //
 // operator new and operator delete in all replaceable forms, and their tc_ names.
 
+#include <gperftools/tcmalloc.h>
+
 #include <new>
 
 #include "allocator/allocate.h"

@@ -1,11 +1,10 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include <dlfcn.h>
-
 #include <new>
 
 #include "base/message.h"
 #include "override/cxx_runtime.h"
+#include "system/cxx_library.h"
 
 // Everything that this file uses of the C++ library, weak, so that it stays null without one.
 #pragma weak _ZSt17__throw_bad_allocv
@@ -21,35 +20,15 @@ std::new_handler _ZSt15get_new_handlerv() noexcept;
 }
 
 namespace tcmalloc {
-namespace {
-
-// A function of a C++ library that came into the process after this one, by dlopen; or null.
-void* FindLoaded(const char* name) {
-  for (const char* library : {"libstdc++.so.6", "libc++.so.1"}) {
-    void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle == nullptr) continue;
-    void* function = dlsym(handle, name);
-    dlclose(handle);
-    if (function != nullptr) return function;
-  }
-  return nullptr;
-}
-
-template <typename Function>
-Function* Resolve(Function* linked, const char* name) {
-  return linked != nullptr ? linked : reinterpret_cast<Function*>(FindLoaded(name));
-}
-
-}  // namespace
 
 void ThrowBadAlloc() {
-  auto* throw_bad_alloc = Resolve(&_ZSt17__throw_bad_allocv, "_ZSt17__throw_bad_allocv");
+  auto* throw_bad_alloc = ResolveWeak(&_ZSt17__throw_bad_allocv, "_ZSt17__throw_bad_allocv");
   if (throw_bad_alloc != nullptr) throw_bad_alloc();
   Crash(Message() << "operator new: out of memory, and no C++ library to throw std::bad_alloc");
 }
 
 std::new_handler CurrentNewHandler() {
-  auto* get_new_handler = Resolve(&_ZSt15get_new_handlerv, "_ZSt15get_new_handlerv");
+  auto* get_new_handler = ResolveWeak(&_ZSt15get_new_handlerv, "_ZSt15get_new_handlerv");
   return get_new_handler != nullptr ? get_new_handler() : nullptr;
 }
 

@@ -97,6 +97,7 @@ class PageHeapBase {
   PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     PageHeapStats stats = spans_.stats();
+    stats.commits = events_.commits;
     stats.growths = events_.growths;
     stats.growth_failures = events_.growth_failures;
     stats.releases = events_.releases;
@@ -144,6 +145,7 @@ class PageHeapBase {
     spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
   }
   void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
+    if (spans_.committed() > committed()) ++events_.commits;
     committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
   }
 

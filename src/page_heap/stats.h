@@ -20,6 +20,7 @@ struct PageHeapStats {
   Length in_transit;  // not in use, on the way from free to returned
   size_t spans = 0;   // records alive, whatever their state
 
+  uint64_t commits = 0;           // times that returned pages came into use
   uint64_t growths = 0;           // blocks obtained from the system
   uint64_t growth_failures = 0;   // requests that the system refused
   uint64_t releases = 0;          // runs given back to the system

@@ -29,6 +29,9 @@ constexpr int kMadvHugepage = 14;
 constexpr int kMadvNohugepage = 15;
 constexpr int kMadvCollapse = 25;
 
+// An advice for memory that stays resident.
+constexpr int kNeverRelease = -1;
+
 constexpr size_t kLargestBlock = size_t{1} << 48;
 // Below it are the program itself, its break, and what a truncated pointer points at.
 constexpr uintptr_t kLowestHint = uintptr_t{1} << 32;
@@ -90,6 +93,41 @@ void SystemMemory::Configure(const Config& config) {
 }
 
 MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {
+  const ProvideMemory provide = provide_.load(std::memory_order_acquire);
+  return provide != nullptr ? AllocateFromProvider(provide, bytes, alignment)
+                            : AllocateFromSystem(bytes, alignment);
+}
+
+MemoryBlock SystemMemory::AllocateFromProvider(ProvideMemory provide, size_t bytes,
+                                               size_t alignment) {
+  alignment = std::max(alignment, KernelPageSize());
+  MemoryBlock block;
+  size_t rounded = 0;
+  if (CheckedAlignUp(std::max(bytes, size_t{1}), alignment, &rounded) && rounded <= kLargestBlock) {
+    size_t actual = rounded;
+    const uintptr_t start = ToAddress(provide(rounded, &actual, alignment));
+    SpinLockHolder holder(lock_);
+    if (start != 0 && IsAligned(start, alignment) && actual >= rounded) {
+      block = AdoptProvided(start, AlignDown(actual, alignment));
+    }
+    if (block.start == nullptr) ++stats_.failures;
+  }
+  if (block.start == nullptr) errno = ENOMEM;
+  return block;
+}
+
+MemoryBlock SystemMemory::AdoptProvided(uintptr_t start, size_t bytes) {
+  MemoryBlock block = {.start = reinterpret_cast<void*>(start), .bytes = bytes};
+  const uintptr_t newest = ToAddress(newest_.start);
+  if (start >= newest && start + bytes <= newest + newest_.bytes) return block;
+  if (!files_.HasRoom()) return {};
+  files_.Add(start, bytes, kNeverRelease);
+  stats_.mmap_bytes += bytes;
+  NoteAllocation(block);
+  return block;
+}
+
+MemoryBlock SystemMemory::AllocateFromSystem(size_t bytes, size_t alignment) {
   alignment = std::max(alignment, KernelPageSize());
   size_t rounded = 0;
   MemoryBlock block;
@@ -106,6 +144,7 @@ MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {
     return {};
   }
   NoteAllocation(block);
+  newest_ = block;
   return block;
 }
 

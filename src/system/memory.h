@@ -54,10 +54,16 @@ enum class HugeAdvice : uint8_t {
   kCollapse,    // move what is resident into hugepages now
 };
 
+// A source of memory that the program provides: at least `bytes` bytes, aligned to `alignment`, and
+// in *actual how many; or null. It is called without SystemMemory's lock and may call
+// AllocateFromSystem.
+using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
+
 // What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
 // No function of it allocates; each may change errno. None aborts unless the configuration says so.
 //
-// Sources are asked in this order: a memory file system, a device of physical memory, mmap, sbrk.
+// Without a provider, sources are asked in this order: a memory file system, a device of physical
+// memory, mmap, sbrk.
 //
 // Blocks are asked for side by side, upwards from hint_start, so that the heap is contiguous and
 // below window_limit. Neither is promised: a block may lie anywhere.
@@ -83,9 +89,19 @@ class SystemMemory {
   void Configure(const Config& config) TCMALLOC_EXCLUDES(lock_);
 
   // At least `bytes` bytes that read as zero and may be written, a multiple of `alignment` (a
-  // power of two) and of the kernel's page in address and size; memory of a device may hold
-  // anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
+  // power of two) and of the kernel's page in address and size; memory of a device and of a
+  // provider may hold anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
   MemoryBlock Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  // The same, whether there is a provider or not.
+  MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+
+  // Lets Allocate take memory from `provide` alone; null undoes that. Nobody knows how to give
+  // such memory back, so that it stays, unless it is part of a block that the provider took from
+  // AllocateFromSystem for the same request.
+  void set_provider(ProvideMemory provide) {
+    // Release pairs with the acquire in Allocate and publishes what the provider uses.
+    provide_.store(provide, std::memory_order_release);
+  }
 
   // Gives the physical memory of the whole kernel pages inside [start, start + bytes) back; they
   // read as zero afterwards. False, with nothing changed, if there is no whole page, if release
@@ -110,6 +126,9 @@ class SystemMemory {
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
+  MemoryBlock AllocateFromProvider(ProvideMemory provide, size_t bytes, size_t alignment)
+      TCMALLOC_EXCLUDES(lock_);
+  MemoryBlock AdoptProvided(uintptr_t start, size_t bytes) TCMALLOC_REQUIRES(lock_);
   MemoryBlock AllocateFromFile(FileMemory& file, size_t bytes, size_t alignment)
       TCMALLOC_REQUIRES(lock_);
   MemoryBlock AllocateFromFiles(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
@@ -140,10 +159,13 @@ class SystemMemory {
   uintptr_t sbrk_start_ TCMALLOC_GUARDED_BY(lock_) = UINTPTR_MAX;
   uintptr_t sbrk_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
   SystemMemoryStats stats_ TCMALLOC_GUARDED_BY(lock_);
+  MemoryBlock newest_ TCMALLOC_GUARDED_BY(lock_);  // of AllocateFromSystem
 
   FileMemory memfs_ TCMALLOC_GUARDED_BY(lock_);
   FileMemory device_ TCMALLOC_GUARDED_BY(lock_);
   FileRanges files_;
+
+  std::atomic<ProvideMemory> provide_{nullptr};
 
   // Release is called without any lock.
   std::atomic<bool> disable_release_{false};

@@ -110,6 +110,71 @@ constexpr const char* kOperators[] = {
     "_ZdaPvSt11align_val_tRKSt9nothrow_t",
 };
 
+constexpr const char* kExtensionNames[] = {
+    "MallocExtension_GetAllocatedSize",
+    "MallocExtension_GetEstimatedAllocatedSize",
+    "MallocExtension_GetMemoryReleaseRate",
+    "MallocExtension_GetNumericProperty",
+    "MallocExtension_GetOwnership",
+    "MallocExtension_GetStats",
+    "MallocExtension_GetThreadCacheSize",
+    "MallocExtension_MallocMemoryStats",
+    "MallocExtension_MarkThreadBusy",
+    "MallocExtension_MarkThreadIdle",
+    "MallocExtension_MarkThreadTemporarilyIdle",
+    "MallocExtension_ReleaseFreeMemory",
+    "MallocExtension_ReleaseToSystem",
+    "MallocExtension_SetMemoryReleaseRate",
+    "MallocExtension_SetNumericProperty",
+    "MallocExtension_VerifyAllMemory",
+    "MallocExtension_VerifyArrayNewMemory",
+    "MallocExtension_VerifyMallocMemory",
+    "MallocExtension_VerifyNewMemory",
+    "_ZN12SysAllocatorD0Ev",
+    "_ZN12SysAllocatorD1Ev",
+    "_ZN12SysAllocatorD2Ev",
+    "_ZN15MallocExtension10InitializeEv",
+    "_ZN15MallocExtension12GetOwnershipEPKv",
+    "_ZN15MallocExtension13GetHeapSampleEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+    "_ZN15MallocExtension14MarkThreadBusyEv",
+    "_ZN15MallocExtension14MarkThreadIdleEv",
+    "_ZN15MallocExtension15ReadStackTracesEPi",
+    "_ZN15MallocExtension15ReleaseToSystemEm",
+    "_ZN15MallocExtension15VerifyAllMemoryEv",
+    "_ZN15MallocExtension15VerifyNewMemoryEPKv",
+    "_ZN15MallocExtension16GetAllocatedSizeEPKv",
+    "_ZN15MallocExtension16GetFreeListSizesEPSt6vectorINS_12FreeListInfoESaIS1_EE",
+    "_ZN15MallocExtension17MallocMemoryStatsEPiPmS0_",
+    "_ZN15MallocExtension17ReleaseFreeMemoryEv",
+    "_ZN15MallocExtension18GetNumericPropertyEPKcPm",
+    "_ZN15MallocExtension18GetSystemAllocatorEv",
+    "_ZN15MallocExtension18GetThreadCacheSizeEv",
+    "_ZN15MallocExtension18SetNumericPropertyEPKcm",
+    "_ZN15MallocExtension18SetSystemAllocatorEP12SysAllocator",
+    "_ZN15MallocExtension18VerifyMallocMemoryEPKv",
+    "_ZN15MallocExtension19GetHeapGrowthStacksEPNSt7__cxx1112basic_stringIcSt11char_"
+    "traitsIcESaIcEEE",
+    "_ZN15MallocExtension20GetMemoryReleaseRateEv",
+    "_ZN15MallocExtension20SetMemoryReleaseRateEd",
+    "_ZN15MallocExtension20VerifyArrayNewMemoryEPKv",
+    "_ZN15MallocExtension25GetEstimatedAllocatedSizeEm",
+    "_ZN15MallocExtension25MarkThreadTemporarilyIdleEv",
+    "_ZN15MallocExtension25ReadHeapGrowthStackTracesEv",
+    "_ZN15MallocExtension6RangesEPvPFvS0_PKN4base11MallocRangeEE",
+    "_ZN15MallocExtension8GetStatsEPci",
+    "_ZN15MallocExtension8RegisterEPS_",
+    "_ZN15MallocExtension8instanceEv",
+    "_ZN15MallocExtensionD0Ev",
+    "_ZN15MallocExtensionD1Ev",
+    "_ZN15MallocExtensionD2Ev",
+    "_ZTI12SysAllocator",
+    "_ZTI15MallocExtension",
+    "_ZTS12SysAllocator",
+    "_ZTS15MallocExtension",
+    "_ZTV12SysAllocator",
+    "_ZTV15MallocExtension",
+};
+
 void AddSymbol(Suite& suite, const char* name) {
   suite.Add(std::string("symbol/") + name, [name](Case& result) {
     result.Equal<std::string>("defining object", Symbol("malloc").object(), Symbol(name).object());
@@ -122,6 +187,7 @@ void AddSymbolCases(Suite& suite) {
   for (const char* name : kLibcNames) AddSymbol(suite, name);
   for (const char* name : kTcNames) AddSymbol(suite, name);
   for (const char* name : kOperators) AddSymbol(suite, name);
+  for (const char* name : kExtensionNames) AddSymbol(suite, name);
 }
 
 }  // namespace tcmalloc::testing

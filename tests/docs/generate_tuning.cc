@@ -1,17 +1,13 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Writes docs/tuning.md from the table of options.
-//
-//   generate_tuning FILE            exits with 1 if FILE is not what this program would write
-//   generate_tuning --update FILE   writes FILE
+// Writes docs/tuning.md from the table of options; generated_page.h tells the arguments.
 
-#include <fstream>
-#include <iostream>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "docs/generated_page.h"
 #include "options/option_table.h"
 
 namespace tcmalloc {
@@ -84,29 +80,9 @@ std::string Page() {
   return page.str();
 }
 
-int Check(const std::string& path, const std::string& program) {
-  std::ifstream file(path);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  if (file && contents.str() == Page()) return 0;
-  std::cerr << path << " is out of date; run: " << program << " --update " << path << "\n";
-  return 1;
-}
-
-int Update(const std::string& path) {
-  std::ofstream file(path);
-  file << Page() << std::flush;
-  if (file) return 0;
-  std::cerr << path << " cannot be written\n";
-  return 1;
-}
-
 }  // namespace
 }  // namespace tcmalloc
 
 int main(int argc, char** argv) {
-  if (argc == 2) return tcmalloc::Check(argv[1], argv[0]);
-  if (argc == 3 && std::string_view(argv[1]) == "--update") return tcmalloc::Update(argv[2]);
-  std::cerr << "usage: generate_tuning [--update] FILE\n";
-  return 2;
+  return tcmalloc::testing::KeepPage(argc, argv, tcmalloc::Page());
 }

@@ -2,6 +2,8 @@
 
 #include "cache/per_thread/cache_budget.h"
 
+#include <algorithm>
+
 namespace tcmalloc {
 namespace {
 
@@ -23,10 +25,21 @@ size_t CacheBudget::total() {
   return static_cast<size_t>(total_);
 }
 
+void CacheBudget::SetFirstShare(size_t bytes) {
+  SpinLockHolder holder(lock_);
+  const auto most = static_cast<size_t>(std::max(total_, kLeastShare));
+  first_share_ = std::max(static_cast<int64_t>(std::min(bytes, most)), kLeastShare);
+}
+
+size_t CacheBudget::first_share() {
+  SpinLockHolder holder(lock_);
+  return static_cast<size_t>(first_share_);
+}
+
 void CacheBudget::Join(BudgetShare& share) {
   SpinLockHolder holder(lock_);
-  share.bytes.store(kFirstShare, std::memory_order_relaxed);
-  unclaimed_ -= kFirstShare;
+  share.bytes.store(first_share_, std::memory_order_relaxed);
+  unclaimed_ -= first_share_;
   shares_.PushBack(&share);
 }
 
@@ -50,7 +63,7 @@ bool CacheBudget::Steal(BudgetShare& share) {
   for (int i = 0; i < kMaxVictims; ++i) {
     BudgetShare* victim = next_victim_ != nullptr ? next_victim_ : shares_.front();
     next_victim_ = shares_.next(victim);
-    if (victim == &share || victim->limit() - kStep < kFirstShare) continue;
+    if (victim == &share || victim->limit() - kStep < first_share_) continue;
     Add(*victim, -kStep);
     Add(share, kStep);
     return true;
@@ -62,7 +75,7 @@ void CacheBudget::CheckInvariants() {
   SpinLockHolder holder(lock_);
   int64_t sum = 0;
   for (BudgetShare* share = shares_.front(); share != nullptr; share = shares_.next(share)) {
-    TCMALLOC_CHECK_LE(kFirstShare, share->limit());
+    TCMALLOC_CHECK_LE(kLeastShare, share->limit());
     sum += share->limit();
   }
   TCMALLOC_CHECK_EQ(unclaimed_, total_ - sum);

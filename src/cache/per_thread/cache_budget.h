@@ -30,14 +30,20 @@ struct BudgetShare : ListNode {
 // ones with small caches. Thread safe.
 class CacheBudget {
  public:
-  // What a share starts with and never falls below by theft, and what it grows by.
+  // What a share starts with and never falls below by theft, unless set otherwise; what that may be
+  // set to at least; and what a share grows by.
   static constexpr int64_t kFirstShare = 64 << 10;
+  static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;
 
   constexpr CacheBudget() = default;
 
   void SetTotal(size_t bytes) TCMALLOC_EXCLUDES(lock_);
   size_t total() TCMALLOC_EXCLUDES(lock_);
+
+  // At least kLeastShare and at most the total. Shares that exist keep what they have.
+  void SetFirstShare(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+  size_t first_share() TCMALLOC_EXCLUDES(lock_);
 
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Does nothing if it has left already.
@@ -57,6 +63,7 @@ class CacheBudget {
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int64_t unclaimed_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  int64_t first_share_ TCMALLOC_GUARDED_BY(lock_) = kFirstShare;
   IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);
   BudgetShare* next_victim_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
 };

@@ -268,6 +268,67 @@ TEST_F(SystemMemoryTest, MemoryBelowTheBreakStays) {
   EXPECT_EQ(memory_.stats().sbrk_bytes, kMiB);
 }
 
+struct Provided {
+  SystemMemory* memory = nullptr;  // null: nothing is had
+  uintptr_t skipped = 0;           // bytes of its block that are not passed on
+  void* foreign = nullptr;         // what is passed on instead
+  size_t calls = 0;
+};
+Provided provided;
+
+void* Provide(size_t bytes, size_t* actual, size_t alignment) {
+  ++provided.calls;
+  if (provided.foreign != nullptr) return provided.foreign;
+  if (provided.memory == nullptr) return nullptr;
+  const MemoryBlock block = provided.memory->AllocateFromSystem(bytes, alignment);
+  *actual = block.bytes - provided.skipped;
+  return Pointer(Address(block) + provided.skipped);
+}
+
+TEST_F(SystemMemoryTest, AProviderAloneIsAsked) {
+  provided = {};
+  memory_.set_provider(Provide);
+  errno = 0;
+  EXPECT_EQ(memory_.Allocate(kMiB, 8 * kKiB).start, nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(provided.calls, 1u);
+  EXPECT_EQ(memory_.stats().failures, 1u);
+  memory_.set_provider(nullptr);
+  EXPECT_NE(memory_.Allocate(kMiB, 8 * kKiB).start, nullptr);
+  EXPECT_EQ(provided.calls, 1u);
+}
+
+TEST_F(SystemMemoryTest, WhatAProviderPassesOnIsTheSystems) {
+  provided = {.memory = &memory_};
+  memory_.set_provider(Provide);
+  const MemoryBlock block = memory_.Allocate(kMiB, 8 * kKiB);
+  EXPECT_EQ(Address(block), kHint);
+  EXPECT_EQ(block.bytes, kMiB);
+  EXPECT_FALSE(block.zeroed);
+  EXPECT_EQ(memory_.stats().mmap_bytes, kMiB);
+  EXPECT_EQ(memory_.stats().allocations, 1u);
+  EXPECT_TRUE(memory_.Release(block.start, block.bytes));
+}
+
+TEST_F(SystemMemoryTest, WhatAProviderHasFromElsewhereStays) {
+  provided = {.foreign = Pointer(700 * kGiB)};
+  memory_.set_provider(Provide);
+  const MemoryBlock block = memory_.Allocate(kMiB, 8 * kKiB);
+  EXPECT_EQ(Address(block), 700 * kGiB);
+  EXPECT_EQ(block.bytes, kMiB);
+  EXPECT_EQ(memory_.stats().mmap_bytes, kMiB);
+  EXPECT_FALSE(memory_.Release(block.start, block.bytes));
+  EXPECT_FALSE(memory_.Unmap(block.start, block.bytes));
+}
+
+TEST_F(SystemMemoryTest, AProviderThatGivesTooLittleGivesNothing) {
+  memory_.set_provider(Provide);
+  provided = {.memory = &memory_, .skipped = 8 * kKiB};
+  EXPECT_EQ(memory_.Allocate(kMiB, 8 * kKiB).start, nullptr);
+  provided = {.foreign = Pointer(700 * kGiB + 4 * kKiB)};
+  EXPECT_EQ(memory_.Allocate(kMiB, 8 * kKiB).start, nullptr);
+}
+
 TEST_F(SystemMemoryTest, ReleasesOnlyWholeKernelPages) {
   EXPECT_TRUE(memory_.Release(Pointer(0x100001), 3 * 4096));
   EXPECT_EQ(space_.advised_start(), 0x101000u);

@@ -1,0 +1,28 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How large blocks are.
+
+#ifndef TCMALLOC_ALLOCATOR_ALLOCATED_SIZE_H_
+#define TCMALLOC_ALLOCATOR_ALLOCATED_SIZE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bits.h"
+#include "pages/page_types.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// The usable size of a block that is asked for with `size` bytes, aligned to `alignment`, a power
+// of two; 0 if none can be that large.
+constexpr size_t AllocatedSizeFor(size_t size, size_t alignment = 1) {
+  if (const uint8_t c = SizeClassForAligned(size, alignment)) return kSizeClasses[c].size;
+  size_t rounded = 0;
+  return CheckedAlignUp(std::max(size, size_t{1}), kPageSize, &rounded) ? rounded : 0;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_ALLOCATOR_ALLOCATED_SIZE_H_

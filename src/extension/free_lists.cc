@@ -1,0 +1,61 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/free_lists.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/slow_path.h"
+#include "extension/free_pages.h"
+#include "extension/statistics.h"
+#include "extension/weak_references.h"
+#include "pages/page_types.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+namespace {
+
+using FreeListInfo = MallocExtension::FreeListInfo;
+
+constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreePages::kListed + 2;
+
+// Allocates nothing, for there is room for kMostLists.
+void AppendSizeClass(uint8_t c, std::vector<FreeListInfo>* lists) {
+  const SizeClassStatistics of = CurrentSizeClassStatistics(c);
+  const size_t least = kSizeClasses[c - 1].size + 1;
+  const auto append = [&](const char* type, size_t objects) {
+    lists->push_back({least, of.object_bytes, objects * of.object_bytes, type});
+  };
+  append("tcmalloc.central", of.central_free);
+  append("tcmalloc.transfer", of.transfer_free);
+  append("tcmalloc.thread", of.thread_free + of.cpu_free);
+}
+
+void AppendPages(const FreePages& pages, std::vector<FreeListInfo>* lists) {
+  for (size_t i = 1; i <= FreePages::kListed; ++i) {
+    const FreeRuns& runs = pages.of_length[i];
+    const size_t least = Length(i - 1).bytes();
+    const size_t most = Length(i).bytes();
+    lists->push_back({least, most, runs.with_memory.bytes(), "tcmalloc.page"});
+    lists->push_back({least, most, runs.without.bytes(), "tcmalloc.page_unmapped"});
+  }
+  constexpr size_t kLeast = Length(FreePages::kListed).bytes();
+  const FreeRuns& longer = pages.longer;
+  lists->push_back({kLeast, SIZE_MAX, longer.with_memory.bytes(), "tcmalloc.large"});
+  lists->push_back({kLeast, SIZE_MAX, longer.without.bytes(), "tcmalloc.large_unmapped"});
+}
+
+}  // namespace
+
+void ListFreeLists(std::vector<FreeListInfo>* lists) {
+  lists->clear();
+  lists->reserve(kMostLists);
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return;
+  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(static_cast<uint8_t>(c), lists);
+  FreePages pages;
+  CountFreePages(&pages);
+  AppendPages(pages, lists);
+}
+
+}  // namespace tcmalloc

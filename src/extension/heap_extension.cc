@@ -1,0 +1,141 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/heap_extension.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "allocator/allocated_size.h"
+#include "allocator/deallocate.h"
+#include "allocator/slow_path.h"
+#include "extension/append.h"
+#include "extension/forever.h"
+#include "extension/free_lists.h"
+#include "extension/growth_profile.h"
+#include "extension/properties.h"
+#include "extension/range_snapshot.h"
+#include "extension/release.h"
+#include "extension/report.h"
+#include "extension/system_allocator.h"
+#include "extension/weak_references.h"
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+// Cuts what does not fit, and always leaves room for the terminating zero byte.
+class BufferSink final : public TextSink {
+ public:
+  // Requires size > 0.
+  BufferSink(char* buffer, size_t size) : next_(buffer), left_(size - 1) { *next_ = '\0'; }
+  void Write(std::string_view text) override {
+    const size_t count = std::min(text.size(), left_);
+    std::memcpy(next_, text.data(), count);
+    next_ += count;
+    left_ -= count;
+    *next_ = '\0';
+  }
+
+ private:
+  char* next_;
+  size_t left_;
+};
+
+class StringSink final : public TextSink {
+ public:
+  explicit StringSink(MallocExtensionWriter* writer) : writer_(writer) {}
+  void Write(std::string_view text) override { Append(writer_, text); }
+
+ private:
+  MallocExtensionWriter* writer_;
+};
+
+class HeapExtension final : public MallocExtension {
+ public:
+  constexpr HeapExtension() = default;
+
+  void GetStats(char* buffer, int buffer_length) override {
+    if (buffer_length <= 0) return;
+    BufferSink sink(buffer, static_cast<size_t>(buffer_length));
+    SlowPath slow_path;
+    if (!slow_path.reentrant()) WriteTextReport(sink, 2);
+  }
+
+  void GetHeapGrowthStacks(MallocExtensionWriter* writer) override {
+    StringSink sink(writer);
+    WriteGrowthProfile(sink);
+  }
+
+  void** ReadHeapGrowthStackTraces() override {
+    const HeapGrowth growth = CurrentHeapGrowth();
+    // One record: count, bytes and depth. A count of zero ends the list.
+    return new void* [] {
+      reinterpret_cast<void*>(growth.count), reinterpret_cast<void*>(growth.bytes), nullptr, nullptr
+    };
+  }
+
+  void Ranges(void* arg, RangeFunction func) override {
+    const RangeSnapshot snapshot;
+    for (const base::MallocRange& range : snapshot.ranges()) func(arg, &range);
+  }
+
+  bool GetNumericProperty(const char* name, size_t* value) override {
+    const Property* property = name != nullptr ? FindProperty(name) : nullptr;
+    if (property == nullptr || value == nullptr) return false;
+    SlowPath slow_path;
+    if (slow_path.reentrant()) return false;
+    *value = property->get();
+    return true;
+  }
+
+  bool SetNumericProperty(const char* name, size_t value) override {
+    const Property* property = name != nullptr ? FindProperty(name) : nullptr;
+    if (property == nullptr || property->set == nullptr) return false;
+    SlowPath slow_path;
+    if (slow_path.reentrant()) return false;
+    property->set(value);
+    return true;
+  }
+
+  void MarkThreadIdle() override { FlushThreadCache(); }
+  void MarkThreadTemporarilyIdle() override { FlushThreadCache(); }
+
+  SysAllocator* GetSystemAllocator() override { return CurrentSystemAllocator(); }
+  void SetSystemAllocator(SysAllocator* a) override { RegisterSystemAllocator(a); }
+
+  void ReleaseToSystem(size_t num_bytes) override { ReleaseFreeSpans(num_bytes); }
+  void ReleaseFreeMemory() override { tcmalloc::ReleaseFreeMemory(); }
+
+  void SetMemoryReleaseRate(double rate) override {
+    SlowPath slow_path;
+    if (!slow_path.reentrant()) heap.SetReleaseRate(rate);
+  }
+  double GetMemoryReleaseRate() override {
+    SlowPath slow_path;
+    return slow_path.reentrant() ? -1 : heap.page_heap().release_rate();
+  }
+
+  size_t GetEstimatedAllocatedSize(size_t size) override { return AllocatedSizeFor(size); }
+  size_t GetAllocatedSize(const void* p) override { return UsableSize(p); }
+  Ownership GetOwnership(const void* p) override {
+    const bool owned = heap.emergency().Owns(p) || heap.page_map().FindInUse(p) != nullptr;
+    return owned ? kOwned : kNotOwned;
+  }
+
+  void GetFreeListSizes(std::vector<FreeListInfo>* v) override { ListFreeLists(v); }
+
+  size_t GetThreadCacheSize() override {
+    SlowPath slow_path;
+    return slow_path.reentrant() ? 0 : slow_path.OwnCachedBytes();
+  }
+};
+
+// It has no state, so that being constant does no harm.
+constexpr Forever<HeapExtension> kExtension;
+
+}  // namespace
+
+MallocExtension* ExtensionOfHeap() { return const_cast<HeapExtension*>(&kExtension.value); }
+
+}  // namespace tcmalloc

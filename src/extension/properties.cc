@@ -1,0 +1,198 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/properties.h"
+
+#include <algorithm>
+
+#include "extension/statistics.h"
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+template <auto figure>
+uint64_t Now() {
+  const Statistics statistics = CurrentStatistics();
+  return (statistics.*figure)();
+}
+
+template <uint64_t Statistics::* figure>
+uint64_t NowField() {
+  return CurrentStatistics().*figure;
+}
+
+template <uint64_t PageHeapStats::* figure>
+uint64_t Pages() {
+  return heap.page_heap().stats().*figure;
+}
+
+uint64_t Committed() { return heap.page_heap().stats().committed().bytes(); }
+
+uint64_t Reserved() { return heap.page_heap().stats().system.bytes(); }
+
+uint64_t Released() { return heap.page_heap().stats().released.bytes(); }
+
+// What was committed and is not any longer was released.
+uint64_t EverCommitted() {
+  const PageHeapStats pages = heap.page_heap().stats();
+  return (pages.committed() + pages.released).bytes();
+}
+
+uint64_t PageHeapFree() {
+  const PageHeapStats pages = heap.page_heap().stats();
+  return (pages.free + pages.in_transit).bytes();
+}
+
+uint64_t PageHeapReturned() { return heap.page_heap().stats().returned.bytes(); }
+
+uint64_t Slack() { return PageHeapFree() + PageHeapReturned(); }
+
+uint64_t FrontEndBytes() {
+  const Statistics now = CurrentStatistics();
+  return now.thread_free + now.cpu_free;
+}
+
+uint64_t ThreadCacheCount() { return heap.caches().count(); }
+
+uint64_t Metadata() { return heap.arena().stats().used_bytes; }
+
+uint64_t VirtualMemory() { return Reserved() + Metadata(); }
+
+// Memory that the program has not asked for.
+uint64_t Overhead() {
+  const Statistics now = CurrentStatistics();
+  return now.page_heap_free + now.central_free + now.transfer_free + now.thread_free +
+         now.cpu_free + now.metadata;
+}
+
+uint64_t Required() {
+  const Statistics now = CurrentStatistics();
+  return now.physical() - now.page_heap_free;
+}
+
+uint64_t PerCpuActive() { return heap.front_end().wanted() == FrontEnd::kPerCpu ? 1 : 0; }
+
+uint64_t AggressiveDecommit() { return heap.page_heap().aggressive_decommit() ? 1 : 0; }
+void SetAggressiveDecommit(uint64_t on) { heap.page_heap().set_aggressive_decommit(on != 0); }
+
+uint64_t HeapLimitMb() { return heap.page_heap().limit().bytes() >> 20; }
+void SetHeapLimitMb(uint64_t mebibytes) { heap.SetHeapLimit(mebibytes); }
+
+uint64_t MaxTotalThreadCacheBytes() { return heap.budget().total(); }
+void SetMaxTotalThreadCacheBytes(uint64_t bytes) { heap.SetMaxTotalThreadCacheBytes(bytes); }
+
+uint64_t MinPerThreadCacheBytes() { return heap.budget().first_share(); }
+void SetMinPerThreadCacheBytes(uint64_t bytes) { heap.budget().SetFirstShare(bytes); }
+
+uint64_t NoneIsMost(uint64_t limit) { return limit == 0 ? UINT64_MAX : limit; }
+uint64_t HardLimit() { return NoneIsMost(heap.page_heap().limit().bytes()); }
+uint64_t SoftLimit() { return NoneIsMost(heap.limits().stats().soft_limit); }
+uint64_t SoftLimitHits() { return heap.limits().stats().soft_hits; }
+uint64_t ReleasedForSoftLimit() { return heap.limits().stats().shed.page_heap; }
+
+constexpr Property kProperties[] = {
+    // Of both families.
+    {"generic.current_allocated_bytes", NowField<&Statistics::in_use>, nullptr,
+     "Bytes in use by the program, rounded up to the sizes of blocks."},
+    {"generic.heap_size", Committed, nullptr,
+     "Bytes of the heap that may have physical memory: all but what was given back or never used."},
+    {"tcmalloc.slack_bytes", Slack, nullptr,
+     "Bytes of free pages, with physical memory or without."},
+    {"tcmalloc.pageheap_free_bytes", PageHeapFree, nullptr,
+     "Bytes of free pages that may have physical memory."},
+    {"tcmalloc.pageheap_unmapped_bytes", PageHeapReturned, nullptr,
+     "Bytes of free pages without physical memory."},
+    {"tcmalloc.max_total_thread_cache_bytes", MaxTotalThreadCacheBytes, SetMaxTotalThreadCacheBytes,
+     "The most bytes that the caches of all threads may hold, as "
+     "`TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES`; less while a limit of the heap calls for it."},
+    {"tcmalloc.current_total_thread_cache_bytes", FrontEndBytes, nullptr,
+     "Bytes in the caches of threads and of CPUs."},
+    // Of gperftools.
+    {"generic.total_physical_bytes", Now<&Statistics::physical>, nullptr,
+     "Bytes that the heap and the allocator's records may have in physical memory or swap."},
+    {"tcmalloc.central_cache_free_bytes", NowField<&Statistics::central_free>, nullptr,
+     "Bytes in central free lists, and what spans of small blocks cannot use."},
+    {"tcmalloc.transfer_cache_free_bytes", NowField<&Statistics::transfer_free>, nullptr,
+     "Bytes in transfer caches."},
+    {"tcmalloc.thread_cache_free_bytes", FrontEndBytes, nullptr,
+     "Bytes in the caches of threads and of CPUs."},
+    {"tcmalloc.pageheap_committed_bytes", Committed, nullptr, "As `generic.heap_size`."},
+    {"tcmalloc.pageheap_commit_count", Pages<&PageHeapStats::commits>, nullptr,
+     "Count: how often pages without physical memory came into use."},
+    {"tcmalloc.pageheap_total_commit_bytes", EverCommitted, nullptr,
+     "Bytes of all such pages since the start."},
+    {"tcmalloc.pageheap_decommit_count", Pages<&PageHeapStats::releases>, nullptr,
+     "Count: how many runs of pages were given back to the system."},
+    {"tcmalloc.pageheap_total_decommit_bytes", Released, nullptr,
+     "Bytes of all such runs since the start."},
+    {"tcmalloc.pageheap_scavenge_count", Pages<&PageHeapStats::releases>, nullptr,
+     "As `tcmalloc.pageheap_decommit_count`."},
+    {"tcmalloc.pageheap_reserve_count", Pages<&PageHeapStats::growths>, nullptr,
+     "Count: how often the heap got addresses from the system."},
+    {"tcmalloc.pageheap_total_reserve_bytes", Reserved, nullptr,
+     "Bytes of all such addresses since the start."},
+    {"tcmalloc.min_per_thread_cache_bytes", MinPerThreadCacheBytes, SetMinPerThreadCacheBytes,
+     "Bytes that the cache of a new thread may hold at first, and that other threads leave to it; "
+     "at least 4096 and at most the total of all threads."},
+    {"tcmalloc.aggressive_memory_decommit", AggressiveDecommit, SetAggressiveDecommit,
+     "1 if every free run of pages goes back to the system at once, as "
+     "`TCMALLOC_AGGRESSIVE_DECOMMIT`, otherwise 0. Any other value sets it to 1."},
+    {"tcmalloc.heap_limit_mb", HeapLimitMb, SetHeapLimitMb,
+     "MiB that the heap may have in physical memory, as `TCMALLOC_HEAP_LIMIT_MB`; 0 sets no "
+     "limit."},
+    {"tcmalloc.impl.thread_cache_count", ThreadCacheCount, nullptr, "Count: caches of threads."},
+    // Of google/tcmalloc.
+    {"generic.bytes_in_use_by_app", NowField<&Statistics::in_use>, nullptr,
+     "As `generic.current_allocated_bytes`."},
+    {"generic.virtual_memory_used", VirtualMemory, nullptr,
+     "Bytes of addresses of the heap and of the allocator's records."},
+    {"generic.physical_memory_used", Now<&Statistics::physical>, nullptr,
+     "As `generic.total_physical_bytes`."},
+    {"tcmalloc.per_cpu_caches_active", PerCpuActive, nullptr,
+     "1 if threads are served by the caches of CPUs, 0 if by their own."},
+    {"tcmalloc.central_cache_free", NowField<&Statistics::central_free>, nullptr,
+     "As `tcmalloc.central_cache_free_bytes`."},
+    {"tcmalloc.transfer_cache_free", NowField<&Statistics::transfer_free>, nullptr,
+     "As `tcmalloc.transfer_cache_free_bytes`."},
+    {"tcmalloc.thread_cache_free", NowField<&Statistics::thread_free>, nullptr,
+     "Bytes in the caches of threads alone."},
+    {"tcmalloc.cpu_free", NowField<&Statistics::cpu_free>, nullptr,
+     "Bytes in the caches of CPUs alone."},
+    {"tcmalloc.local_bytes", FrontEndBytes, nullptr,
+     "As `tcmalloc.current_total_thread_cache_bytes`."},
+    {"tcmalloc.page_heap_free", PageHeapFree, nullptr, "As `tcmalloc.pageheap_free_bytes`."},
+    {"tcmalloc.page_heap_unmapped", PageHeapReturned, nullptr,
+     "As `tcmalloc.pageheap_unmapped_bytes`."},
+    {"tcmalloc.metadata_bytes", Metadata, nullptr, "Bytes of the allocator's own records."},
+    {"tcmalloc.thread_cache_count", ThreadCacheCount, nullptr,
+     "As `tcmalloc.impl.thread_cache_count`."},
+    {"tcmalloc.external_fragmentation_bytes", Overhead, nullptr,
+     "Bytes in free pages that may have physical memory, in free lists and caches, and of the "
+     "allocator's records."},
+    {"tcmalloc.required_bytes", Required, nullptr,
+     "Bytes that would stay in physical memory if all free pages were given back."},
+    {"tcmalloc.hard_usage_limit_bytes", HardLimit, nullptr,
+     "`tcmalloc.heap_limit_mb` in bytes; without a limit the largest number."},
+    {"tcmalloc.desired_usage_limit_bytes", SoftLimit, nullptr,
+     "The soft limit in bytes that options and control groups set; without one the largest "
+     "number."},
+    {"tcmalloc.hard_limit_hits", Pages<&PageHeapStats::limit_hits>, nullptr,
+     "Count: requests that the hard limit did not allow at first."},
+    {"tcmalloc.soft_limit_hits", SoftLimitHits, nullptr,
+     "Count: how often memory was given back because of the soft limit."},
+    {"tcmalloc.num_released_total_bytes", Released, nullptr,
+     "As `tcmalloc.pageheap_total_decommit_bytes`."},
+    {"tcmalloc.num_released_soft_limit_exceeded_bytes", ReleasedForSoftLimit, nullptr,
+     "Bytes of those that the soft limit and memory pressure caused."},
+};
+
+}  // namespace
+
+std::span<const Property> Properties() { return kProperties; }
+
+const Property* FindProperty(std::string_view name) {
+  const auto* found = std::ranges::find(kProperties, name, &Property::name);
+  return found != std::end(kProperties) ? found : nullptr;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,30 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Numbers about the allocator by name, of gperftools and of google/tcmalloc.
+
+#ifndef TCMALLOC_EXTENSION_PROPERTIES_H_
+#define TCMALLOC_EXTENSION_PROPERTIES_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tcmalloc {
+
+struct Property {
+  std::string_view name;
+  uint64_t (*get)();
+  void (*set)(uint64_t value);  // null: read only
+  std::string_view meaning;
+};
+
+// All of them. The functions take locks of the heap: they are called inside a slow path that is
+// not reentrant.
+std::span<const Property> Properties();
+
+// Null if there is none of this name.
+const Property* FindProperty(std::string_view name);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_EXTENSION_PROPERTIES_H_

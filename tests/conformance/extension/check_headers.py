@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Compiles each public header alone, in every version of its language, with warnings as errors."""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+
+C_STANDARDS = ("c89", "c99", "c11")
+CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
+CXX_ONLY = {"malloc_extension.h"}
+WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
+TIMEOUT_SECONDS = 120
+
+
+def compilations(include, arguments):
+    """Pairs of a header's name and a command."""
+    for header in sorted(include.glob("*/*.h")):
+        name = header.relative_to(include).as_posix()
+        if header.name not in CXX_ONLY:
+            for standard in C_STANDARDS:
+                yield name, [arguments.cc, "-xc", f"-std={standard}"]
+        for standard in CXX_STANDARDS:
+            yield name, [arguments.cxx, "-xc++", f"-std={standard}", "-Wnon-virtual-dtor"]
+
+
+def complaint(name, compiler, include):
+    """What the compiler says about a header, or None."""
+    # Twice, for the guard.
+    source = f"#include <{name}>\n#include <{name}>\n" + "int main(void) { return 0; }\n"
+    command = [*compiler, *WARNINGS, f"-I{include}", "-fsyntax-only", "-"]
+    compiled = subprocess.run(command, input=source, capture_output=True, text=True,
+                              timeout=TIMEOUT_SECONDS)
+    return None if compiled.returncode == 0 else f"{name}: {' '.join(command)}\n{compiled.stderr}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--include", type=pathlib.Path, required=True)
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--cxx", default="c++")
+    arguments = parser.parse_args()
+    pairs = list(compilations(arguments.include, arguments))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        complaints = list(pool.map(lambda pair: complaint(*pair, arguments.include), pairs))
+    failures = [text for text in complaints if text]
+    print("\n".join(failures) or f"{len(pairs)} compilations")
+    return 1 if failures or not pairs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
