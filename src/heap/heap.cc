@@ -79,7 +79,7 @@ uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
 
 }  // namespace
 
-constinit EmergencyMemory emergency_memory;
+constinit EmergencyMemory emergency_memory{};
 constinit Heap heap;
 
 void Heap::ChooseWindow() {

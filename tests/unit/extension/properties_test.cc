@@ -138,7 +138,9 @@ TEST_F(PropertiesTest, ABlockIsCounted) {
   EXPECT_GT(Get("tcmalloc.pageheap_reserve_count"), 0u);
   Deallocate(block);
   EXPECT_EQ(Get("generic.current_allocated_bytes"), before);
-  EXPECT_GE(Get("tcmalloc.pageheap_free_bytes"), 100 * kMiB);
+  // Part of it may have gone back to the system, for so much is freed.
+  EXPECT_GE(Get("tcmalloc.slack_bytes"), 100 * kMiB);
+  EXPECT_GT(Get("tcmalloc.pageheap_free_bytes"), 50 * kMiB);
 }
 
 TEST_F(PropertiesTest, AReleaseIsCounted) {
