@@ -152,8 +152,8 @@ constexpr const char* kExtensionNames[] = {
     "_ZN15MallocExtension18SetNumericPropertyEPKcm",
     "_ZN15MallocExtension18SetSystemAllocatorEP12SysAllocator",
     "_ZN15MallocExtension18VerifyMallocMemoryEPKv",
-    "_ZN15MallocExtension19GetHeapGrowthStacksEPNSt7__cxx1112basic_stringIcSt11char_"
-    "traitsIcESaIcEEE",
+    ("_ZN15MallocExtension19GetHeapGrowthStacksEPNSt7__cxx1112basic_stringIcSt11char_"
+     "traitsIcESaIcEEE"),
     "_ZN15MallocExtension20GetMemoryReleaseRateEv",
     "_ZN15MallocExtension20SetMemoryReleaseRateEd",
     "_ZN15MallocExtension20VerifyArrayNewMemoryEPKv",
