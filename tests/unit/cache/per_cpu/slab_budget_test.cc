@@ -189,7 +189,9 @@ TEST(SlabBudgetTest, ChancesAreUsedUp) {
 
 TEST(SlabBudgetTest, NoMoreIsTakenThanIsNeeded) {
   Slab slab(64 * kKiB);
-  for (uint8_t c : {k64, k512, k1024}) slab.GrowTo(c, 20 * kKiB / kSizeClasses[c].size);
+  for (uint8_t c : {k64, k512, k1024}) {
+    slab.GrowTo(c, static_cast<uint32_t>(20 * kKiB / kSizeClasses[c].size));
+  }
   slab.ShrinkUnused();
   EXPECT_EQ(slab.Grow(kClassBySize[256], 20), 20u);
   int halves = 0;
@@ -323,7 +325,9 @@ TEST_F(TakeFromTest, AStepOfWhatHasRoom) {
 
 // A slab whose classes take from each other what all of them need is short as well.
 TEST_F(TakeFromTest, WhereClassesThatMissedGiveUpThereIsNeed) {
-  for (uint8_t c : {k1024, k512, k64}) rich_.Grow(c, 120 * kKiB / kSizeClasses[c].size);
+  for (uint8_t c : {k1024, k512, k64}) {
+    rich_.Grow(c, static_cast<uint32_t>(120 * kKiB / kSizeClasses[c].size));
+  }
   EXPECT_LT(rich_.capacity(k512), 240u) << "what was needed was taken from another class";
   Take(true);
   ExpectLimits(kLimit + kStep, kLimit - kStep);
