@@ -63,7 +63,7 @@ class FrontEndChoiceTest : public ::testing::Test {
     return std::string(message.view());
   }
 
-  static inline int masks_read = 0;
+  static inline std::atomic<int> masks_read = 0;
 
   FrontEndChoice choice_;
   int tries_ = 0;
