@@ -49,10 +49,10 @@ uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 // the program is built with: a sanitizer has its shadow where the allocator's own window would be.
 uintptr_t FreeAddresses() {
   void* const start =
-      mmap(nullptr, kWindow, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, kWindow + kMiB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return 0;
-  munmap(start, kWindow);
-  return Address(start);
+  munmap(start, kWindow + kMiB);
+  return AlignUp(Address(start), kMiB);
 }
 
 TEST(FileRangesTest, FindsWhatWasAdded) {
