@@ -45,13 +45,7 @@ void SlowPath::DeallocateObject(void* object, uint8_t c) const {
 
 size_t SlowPath::OwnCachedBytes() const {
   const Cache* own = OwnCache();
-  if (own == nullptr) return 0;
-  size_t bytes = 0;
-  for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const auto c = static_cast<uint8_t>(i);
-    bytes += own->CountObjects(c) * kSizeClasses[c].size;
-  }
-  return bytes;
+  return own != nullptr ? own->CountBytes() : 0;
 }
 
 ShedBytes SlowPath::Shed(Length least) const { return heap.Shed(OwnCache(), least); }

@@ -104,12 +104,20 @@ void Heap::ConfigureFromOptions() {
     page_heap_.Choose(PageHeapKind::kHuge);
     page_heap_.set_hugepages(ReadTransparentHugepages());
   }
-  page_heap_.set_release_rate(options_.release_rate);
+  ApplyReleaseRate();
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end, LimitedCpus);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
+}
+
+void Heap::ApplyReleaseRate() {
+  page_heap_.set_release_rate(options_.release_rate);
   housekeeping_.set_half_life(HalfLife(options_));
+}
+
+void Heap::ApplyHeapLimit() {
+  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
 }
 
 void Heap::InitializeSizeClasses() {
@@ -124,7 +132,7 @@ void Heap::InitializeSizeClasses() {
 }
 
 void Heap::ConfigureLimits() {
-  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
+  ApplyHeapLimit();
   limits_.Configure({.soft_limit = options_.soft_limit_mb << 20,
                      .follow_cgroup = options_.cgroup == CgroupOption::kAuto,
                      .cgroup_root = options_.cgroup_root.text});
@@ -190,14 +198,13 @@ void Heap::ApplyCacheLimits() {
 void Heap::SetReleaseRate(double rate) {
   SpinLockHolder holder(limits_.lock());
   options_.release_rate = rate > 0 ? std::min(rate, kMostReleaseRate) : 0;
-  page_heap_.set_release_rate(options_.release_rate);
-  housekeeping_.set_half_life(HalfLife(options_));
+  ApplyReleaseRate();
 }
 
 void Heap::SetHeapLimit(uint64_t mebibytes) {
   SpinLockHolder holder(limits_.lock());
   options_.heap_limit_mb = std::min(mebibytes, kMostMebibytes);
-  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
+  ApplyHeapLimit();
   ApplyCacheLimits();
 }
 

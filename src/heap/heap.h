@@ -125,6 +125,9 @@ class Heap {
   void ConfigureFromOptions();
   void InitializeSizeClasses();
   void ConfigureLimits();
+  // Hand options on to those that go by them.
+  void ApplyReleaseRate();
+  void ApplyHeapLimit();
   void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
   // What the options and limits together allow caches to hold.

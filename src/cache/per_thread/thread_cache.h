@@ -213,6 +213,14 @@ class ThreadCache : private FastLists, public ListNode {
     const ClassState& state = states_[c];
     return static_cast<size_t>(state.capacity - room[c]) + FullObjects(c);
   }
+  // Bytes of the objects of all classes. Likewise.
+  size_t CountBytes() const {
+    size_t bytes = 0;
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      bytes += CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
+    }
+    return bytes;
+  }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
 

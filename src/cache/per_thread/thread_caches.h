@@ -47,9 +47,7 @@ class ThreadCaches {
     ThreadCachesStats stats;
     ForEach([&stats](const Cache& cache) {
       ++stats.caches;
-      for (size_t c = 1; c < kSizeClassCount; ++c) {
-        stats.cached_bytes += cache.CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
-      }
+      stats.cached_bytes += cache.CountBytes();
     });
     stats.allocated = registry_.totals();
     return stats;

@@ -288,12 +288,8 @@ Span* HugeSpans::SplitTail(Span* span, Length n) {
 
 void HugeSpans::SplitAllocationAt(PageId cut) {
   HugePageTracker* tracker = trackers_.Get(HugePage::Containing(cut));
-  if (tracker->place == Place::kRegion) {
-    tracker->SplitAllocation();
-    return;
-  }
-  if (tracker->place == Place::kFiller) {
-    filler_.Update(tracker, [&] { tracker->SplitAllocation(); });
+  if (tracker->place != Place::kNone) {
+    Update(tracker, [&] { tracker->SplitAllocation(); });
     return;
   }
   tracker->ResetUsed();
@@ -351,15 +347,10 @@ void HugeSpans::FreeInOne(HugePageTracker* tracker, Span* span) {
 void HugeSpans::FreeIn(HugePageTracker* tracker, PageId first, PageId end, State state,
                        bool zeroed) {
   const bool returned = state == State::kReturned;
-  const auto unclaim = [&] {
+  Update(tracker, [&] {
     if (returned) NoteBroken(tracker);
     tracker->Unclaim(OffsetIn(tracker, first), (end - first).pages(), returned, zeroed);
-  };
-  if (tracker->place == Place::kFiller) {
-    filler_.Update(tracker, unclaim);
-  } else {
-    unclaim();
-  }
+  });
 }
 
 void HugeSpans::NoteBroken(HugePageTracker* tracker) {
@@ -422,15 +413,10 @@ void HugeSpans::MakeWhole(HugePageTracker* tracker) {
 
 void HugeSpans::AssumeBacked(HugePageTracker* tracker) {
   Length were_returned;
-  const auto assume = [&] {
+  Update(tracker, [&] {
     were_returned = tracker->AssumeResident();
     tracker->backed = true;
-  };
-  if (tracker->place == Place::kFiller) {
-    filler_.Update(tracker, assume);
-  } else {
-    assume();
-  }
+  });
   returned_ -= were_returned;
   free_ += were_returned;
 }

@@ -192,6 +192,15 @@ class HugeSpans {
   // The hugepage of `cut`, which lies inside one span, is shared by the two that it is split into.
   void SplitAllocationAt(PageId cut);
   void NoteBroken(HugePageTracker* tracker);
+  // Makes a change to a tracker wherever it is, in the filler as that demands.
+  template <typename Change>
+  void Update(HugePageTracker* tracker, Change change) {
+    if (tracker->place == HugePageTracker::Place::kFiller) {
+      filler_.Update(tracker, change);
+    } else {
+      change();
+    }
+  }
   // What to give back next; of length 0 if there is nothing.
   PageRange NextRelease(Length most, Breaking breaking) const;
   void Retire(Span* record);

@@ -13,6 +13,15 @@ namespace {
 
 constexpr size_t kBits = PageBits::kBits;
 
+PageBits RandomRuns(std::mt19937_64& random) {
+  PageBits bits;
+  for (uint64_t i = random() % 40; i > 0; --i) {
+    const size_t first = random() % kBits;
+    bits.Set(first, 1 + random() % std::min(kBits - first, size_t{70}));
+  }
+  return bits;
+}
+
 TEST(PageBitsTest, EmptyAndFull) {
   PageBits bits;
   EXPECT_EQ(bits.NextSet(0), kBits);
@@ -60,11 +69,7 @@ TEST(PageBitsTest, BehavesAsAVectorOfBits) {
 TEST(PageBitsTest, ClearRunsAreMaximal) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 1000; ++round) {
-    PageBits bits;
-    for (uint64_t i = random() % 40; i > 0; --i) {
-      const size_t first = random() % kBits;
-      bits.Set(first, 1 + random() % std::min(kBits - first, size_t{70}));
-    }
+    const PageBits bits = RandomRuns(random);
     size_t next = bits.NextClear(0);
     bits.ForEachClearRun([&](size_t first, size_t length) {
       ASSERT_EQ(first, next);
@@ -78,11 +83,7 @@ TEST(PageBitsTest, ClearRunsAreMaximal) {
 TEST(PageBitsTest, RunsAsOneSeesThem) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 1000; ++round) {
-    PageBits bits;
-    for (uint64_t i = random() % 40; i > 0; --i) {
-      const size_t first = random() % kBits;
-      bits.Set(first, 1 + random() % std::min(kBits - first, size_t{70}));
-    }
+    const PageBits bits = RandomRuns(random);
     PageBits::Longest longest;
     const size_t n = 1 + random() % (round % 2 == 0 ? 8 : kBits);
     std::vector<bool> beginnings(kBits);
