@@ -36,6 +36,7 @@ add_library(tcm_layer_flags INTERFACE)
 target_link_libraries(tcm_layer_flags INTERFACE tcm_flags)
 target_compile_options(tcm_layer_flags INTERFACE
   -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt
+  -ffunction-sections -fdata-sections
   ${no_malloc_builtins}
   "$<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>"
   "$<$<CXX_COMPILER_ID:Clang>:${clang_layer_warnings}>")

@@ -1,10 +1,11 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
-# tcm_layer(NAME <folder or folder/part> [SOURCES ...] [DEPENDS <lower layers> ...])
+# tcm_layer(NAME <folder or folder/part> [FOR_SIZE] [SOURCES ...] [DEPENDS <lower layers> ...])
 #
 # Makes the target tcm_<name, / written _>: an OBJECT library, or an INTERFACE library when the
 # layer is headers only. A dependency must stand below the layer in src/LAYERS, or be another part
-# of the same folder that was declared before it.
+# of the same folder that was declared before it. FOR_SIZE: what runs too rarely for its speed to
+# matter is compiled for size.
 
 set(layers_file "${PROJECT_SOURCE_DIR}/src/LAYERS")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${layers_file}")
@@ -38,7 +39,7 @@ function(tcm_check_layer_order name dependency)
 endfunction()
 
 function(tcm_layer)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "FOR_SIZE" "NAME" "SOURCES;DEPENDS")
   if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tcm_layer: bad arguments: NAME '${arg_NAME}' ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -51,6 +52,9 @@ function(tcm_layer)
     target_link_libraries(${target} PRIVATE tcm_layer_flags)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")
+    if(arg_FOR_SIZE)
+      target_compile_options(${target} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+    endif()
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)

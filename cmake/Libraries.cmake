@@ -9,17 +9,27 @@
 # What people run, without the tests: ./run builds it.
 add_custom_target(product)
 
+# Not every linker takes a part of a script.
+include(CheckLinkerFlag)
+set(rare_text "${PROJECT_SOURCE_DIR}/src/libs/rare_text.ld")
+check_linker_flag(CXX "LINKER:-T,${rare_text}" TCM_HAVE_RARE_TEXT)
+
 function(tcm_shared_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOVERSION;VERSION" "SOURCES;LAYERS")
   tcm_layer_objects(objects ${arg_LAYERS})
   add_library(${arg_NAME} SHARED ${arg_SOURCES} ${objects})
   set_target_properties(${arg_NAME} PROPERTIES SOVERSION ${arg_SOVERSION} VERSION ${arg_VERSION})
   target_link_libraries(${arg_NAME} PRIVATE tcm_layer_flags)
+  # gc-sections: what instantiated templates and layers have beyond what this library exports.
   # nodelete: memory from here outlives any dlclose.
   # as-needed: a C program must not pay for the C++ library where only weak references name it.
   target_link_options(${arg_NAME} PRIVATE
-    -static-libgcc LINKER:--as-needed LINKER:--no-undefined
+    -static-libgcc LINKER:--as-needed LINKER:--no-undefined LINKER:--gc-sections
     LINKER:-z,nodelete LINKER:-z,relro LINKER:-z,now)
+  if(TCM_HAVE_RARE_TEXT)
+    target_link_options(${arg_NAME} PRIVATE "LINKER:-T,${rare_text}")
+    set_property(TARGET ${arg_NAME} APPEND PROPERTY LINK_DEPENDS "${rare_text}")
+  endif()
   add_dependencies(product ${arg_NAME})
 endfunction()
 

@@ -91,8 +91,11 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
 
 class TCMALLOC_SCOPED_CAPABILITY SpinLockHolder {
  public:
-  explicit SpinLockHolder(SpinLock& lock) TCMALLOC_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
-  ~SpinLockHolder() TCMALLOC_RELEASE() { lock_.Unlock(); }
+  TCMALLOC_ALWAYS_INLINE explicit SpinLockHolder(SpinLock& lock) TCMALLOC_ACQUIRE(lock)
+      : lock_(lock) {
+    lock_.Lock();
+  }
+  TCMALLOC_ALWAYS_INLINE ~SpinLockHolder() TCMALLOC_RELEASE() { lock_.Unlock(); }
   SpinLockHolder(const SpinLockHolder&) = delete;
   SpinLockHolder& operator=(const SpinLockHolder&) = delete;
 

@@ -392,7 +392,6 @@ void WriteJsonLine(TextSink& sink) {
 }
 
 void WriteExitReports() {
-  if (!heap.initialized()) return;
   const Options& options = heap.options();
   if (options.malloc_stats > 0) PrintAtExit(static_cast<int>(options.malloc_stats));
   if (!options.exit_report.empty()) AppendJsonLine(options.exit_report.text);

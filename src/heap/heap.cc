@@ -17,6 +17,17 @@
 #include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
+
+template class PageHeapBase<SystemMemory, HeapSpans>;
+template class PageHeapBase<SystemMemory, HugeSpans>;
+template class ClassicPageHeap<SystemMemory>;
+template class HugePageHeap<SystemMemory>;
+template class CentralFreeList<PageHeap>;
+template class TransferCache<Central>;
+template class ThreadCache<Transfer>;
+template class ThreadCaches<Transfer>;
+template class CpuCache<Transfer>;
+
 namespace {
 
 // The most bytes of one size class that wait in its transfer cache.

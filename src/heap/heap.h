@@ -40,6 +40,17 @@ using Transfer = TransferCache<Central>;
 using Cache = ThreadCache<Transfer>;
 using Cpus = CpuCache<Transfer>;
 
+// Instantiated in heap.cc alone: one copy of each function, compiled for speed, whoever calls it.
+extern template class PageHeapBase<SystemMemory, HeapSpans>;
+extern template class PageHeapBase<SystemMemory, HugeSpans>;
+extern template class ClassicPageHeap<SystemMemory>;
+extern template class HugePageHeap<SystemMemory>;
+extern template class CentralFreeList<PageHeap>;
+extern template class TransferCache<Central>;
+extern template class ThreadCache<Transfer>;
+extern template class ThreadCaches<Transfer>;
+extern template class CpuCache<Transfer>;
+
 extern constinit EmergencyMemory emergency_memory;
 
 // constinit and trivially destructible: usable before the first constructor and after the last

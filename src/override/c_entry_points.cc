@@ -66,7 +66,7 @@ __attribute__((constructor)) void OnLoad() {
 }
 __attribute__((destructor)) void OnExit() {
   heap.background().Stop();
-  WriteExitReports();
+  if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load.
 __attribute__((used)) pid_t (*const vfork_reference)() = vfork;

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""What most processes never call lies behind all other code of the library, and only that.
+
+The system maps code in runs of pages: one function of the usual ones among the rare ones, or the
+other way round, and every process has both resident.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+
+import check_fast_path
+
+USUAL = ("malloc", "free", "operator new", "operator delete", "calloc", "realloc",
+         "tcmalloc::Heap::Initialize", "tcmalloc::RegisterForkHandlers", "tcmalloc::LoadOptions")
+RARE = ("tcmalloc::WriteTextReport", "tcmalloc::HugeSpans::Claim", "tcmalloc_allocate_by_mm_cid",
+        "MallocExtension_GetStats")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def rare_range(library):
+    for line in output_of("readelf", "-SW", str(library)).splitlines():
+        fields = line.replace("[ ", "[").split()
+        if len(fields) > 5 and fields[1] == ".text.rare":
+            start = int(fields[3], 16)
+            return range(start, start + int(fields[5], 16))
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    rare = rare_range(arguments.library)
+    if rare is None:
+        print("skipped: the linker took no part of a script")
+        return check_fast_path.SKIPPED
+    addresses = {}
+    for line in output_of("nm", "-C", str(arguments.library)).splitlines():
+        fields = line.split(maxsplit=2)
+        if len(fields) == 3 and fields[1] in "tTwW":
+            addresses[fields[2].split("(")[0].split("@")[0]] = int(fields[0], 16)
+    wrong = []
+    for expected, group in ((False, USUAL), (True, RARE)):
+        for name in group:
+            address = addresses.get(name)
+            if address is None:
+                wrong.append(f"{name}: no such function")
+            elif (address in rare) != expected:
+                wrong.append(f"{name} lies among the {'usual' if expected else 'rare'} functions")
+    print("\n".join(wrong) or f"{len(rare)} bytes of rare functions")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
