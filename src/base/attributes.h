@@ -9,6 +9,9 @@
 #define TCMALLOC_NOINLINE __attribute__((noinline))
 #define TCMALLOC_COLD __attribute__((cold, noinline))
 #define TCMALLOC_EXPORT __attribute__((visibility("default")))
+// A variable that nothing refers to but whose own references count, for the compiler and for a
+// linker that leaves out what nothing refers to.
+#define TCMALLOC_RETAINED __attribute__((used, retain))
 // For thread-local variables of a few bytes: with the initialized ones they fill up what the linker
 // would leave between those and an aligned one among the others.
 #define TCMALLOC_INITIALIZED_TLS __attribute__((section(".tdata")))

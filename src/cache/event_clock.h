@@ -18,13 +18,12 @@ namespace tcmalloc {
 // then it expires: that allocation is a sample. From the samples the number of allocations is
 // estimated.
 //
-// The mean interval starts at kFirstMeanInterval and grows with the bytes counted, so that the
-// estimate becomes no worse and threads that allocate large blocks are not stopped by every one.
-// The intervals are random so that no pattern of sizes can stay in step with them.
+// The intervals are random so that no pattern of sizes can stay in step with them, and bounded, for
+// malloc in a CPU's cache counts on it.
 class EventClock {
  public:
-  static constexpr uint64_t kFirstMeanInterval = 128 << 10;
-  static constexpr uint64_t kLastMeanInterval = 2 << 20;
+  static constexpr uint64_t kMeanInterval = 128 << 10;
+  static constexpr uint64_t kLongestInterval = kMeanInterval / 2 + kMeanInterval;
 
   constexpr EventClock() = default;
 
@@ -68,14 +67,9 @@ class EventClock {
   uint64_t allocations() const { return counted_allocations_; }
 
  private:
-  // How many mean intervals make up all the bytes that were counted, while the mean grows.
-  static constexpr uint64_t kIntervalsCounted = 1024;
-
   void NextInterval() {
     random_ = NextRandom(random_);
-    const uint64_t mean =
-        std::clamp(counted_bytes_ / kIntervalsCounted, kFirstMeanInterval, kLastMeanInterval);
-    interval_ = static_cast<int64_t>(mean / 2 + random_ % mean);
+    interval_ = static_cast<int64_t>(kMeanInterval / 2 + random_ % kMeanInterval);
     remaining_ = interval_;
   }
 

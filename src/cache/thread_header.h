@@ -24,14 +24,12 @@ using DeallocateSlowPath = void (*)(void* object);
 
 // The fast paths of threads whose objects do not lie in lists of their own.
 using AllocateElsewhere = void* (*)(size_t size, FastLists* thread, AllocateSlowPath slow);
-using DeallocateElsewhere = void (*)(void* object, FastLists* thread, ObjectReference reference,
-                                     DeallocateSlowPath slow);
+using DeallocateElsewhere = void (*)(void* object, FastLists* thread, ObjectReference reference);
 
-// Those of a thread that nothing may serve but the slow paths.
+// Those of a thread that nothing may serve but the slow paths. All of free have one, in the
+// thread's header; that of malloc depends on the entry point.
 inline void* AllocateClosed(size_t size, FastLists*, AllocateSlowPath slow) { return slow(size); }
-inline void DeallocateClosed(void* object, FastLists*, ObjectReference, DeallocateSlowPath slow) {
-  slow(object);
-}
+inline void DeallocateClosed(void* object, FastLists* thread, ObjectReference);
 
 // `function`, read after `argument` is ready: then gcc jumps to where it lies in memory, which
 // takes an instruction less than to load it first.
@@ -61,6 +59,7 @@ struct alignas(64) ThreadHeader {
   RseqArea* rseq_area = nullptr;
   char* slabs = nullptr;
   uint32_t aborts = 0;  // of sections of this thread
+  DeallocateSlowPath deallocate_slow = nullptr;
 
   // The record of the front end that the thread had before, and may have again: a fast path that a
   // signal interrupted may still use it.
@@ -76,6 +75,10 @@ struct FastLists {
   ThreadHeader header;
 };
 static_assert(offsetof(FastLists, header) == 1024, "the assembly of cache/per_cpu counts on it");
+
+inline void DeallocateClosed(void* object, FastLists* thread, ObjectReference) {
+  thread->header.deallocate_slow(object);
+}
 
 // The header of a thread without lists, as it is referred to.
 inline FastLists* AsIfWithLists(ThreadHeader* header) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/attributes.h"
 #include "extension/append.h"
 
 extern "C" {
@@ -21,7 +22,7 @@ struct References {
   void (*pure_virtual)();
   void (*throw_length_error)(const char*);
 };
-__attribute__((used)) constinit const References references = {
+TCMALLOC_RETAINED constinit const References references = {
     {_ZTVN10__cxxabiv117__class_type_infoE, _ZTVN10__cxxabiv120__si_class_type_infoE},
     __cxa_pure_virtual,
     _ZSt20__throw_length_errorPKc};

@@ -20,8 +20,9 @@ void WriteXmlReport(TextSink& sink);
 // One line, for tcm run.
 void WriteJsonLine(TextSink& sink);
 
-// What the environment asked to be printed when the process ends. Called once, at exit. The question
-// is answered inline, so that a process that wants none does not touch the pages of the reports.
+// What the environment asked to be printed when the process ends. Called once, at exit. The
+// question is answered inline, so that a process that wants none does not touch the pages of the
+// reports.
 inline bool ExitReportsAreWanted(const Options& options) {
   return options.malloc_stats > 0 || !options.exit_report.empty();
 }

@@ -10,6 +10,9 @@
 #include "system/system_calls.h"
 
 namespace tcmalloc {
+
+// Declared weak here alone, so that every other reference still makes a linker look for it.
+__attribute__((weak)) void DeallocateSlow(void* block);
 namespace {
 
 enum class Phase : uint8_t {
@@ -28,7 +31,7 @@ constinit thread_local Phase phase TCMALLOC_INITIALIZED_TLS
 constinit thread_local uint8_t destructor_rounds TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = 0;
 
-constinit Cache no_cache;
+constinit Cache no_cache{DeallocateSlow};
 
 // Written before the heap is initialized, then constant. Without a key caches outlive their
 // threads.
@@ -143,6 +146,8 @@ bool CloseThread() {
 }  // namespace
 
 constinit thread_local Cache* current_cache = &no_cache;
+
+DeallocateSlowPath SlowPathOfFree() { return DeallocateSlow; }
 
 void InitializeCurrentThread() { current_cache = &no_cache; }
 

@@ -251,8 +251,10 @@ bool Heap::StartPerCpu() {
   // The lock keeps a fork from taking the locks of some slabs and not of others.
   SpinLockHolder holder(initialization_lock_);
   if (rseq_support_.state != RseqState::kUsable) return false;
-  const Cpus::Context context{
-      .sources = transfers_, .codec = &codec_, .classes = page_map_.classes_by_reference()};
+  const Cpus::Context context{.sources = transfers_,
+                              .codec = &codec_,
+                              .classes = page_map_.classes_by_reference(),
+                              .deallocate_slow = SlowPathOfFree()};
   return cpus_.Initialize(context, rseq_support_, FenceRseq, bytes_per_cpu);
 }
 
@@ -268,7 +270,8 @@ void Heap::Initialize() {
               .codec = &codec_,
               .page_map = &page_map_,
               .arrays = &arrays_,
-              .budget = &budget_};
+              .budget = &budget_,
+              .deallocate_slow = SlowPathOfFree()};
   WatchThreadEnds();
   // Release pairs with the acquire in EnsureInitialized and publishes all of the above.
   initialized_.store(true, std::memory_order_release);

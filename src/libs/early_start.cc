@@ -6,6 +6,7 @@
 // depends on it. Only for the shared library: in a static program resolvers run before there is
 // any thread-local storage.
 
+#include "base/attributes.h"
 #include "heap/current_thread.h"
 
 namespace tcmalloc {
@@ -29,7 +30,7 @@ __attribute__((visibility("hidden"), ifunc("tcmalloc_resolve_early_start"))) voi
 tcmalloc_early_start();
 
 // The reference that makes the linker emit the relocation.
-__attribute__((visibility("hidden"), used)) Nothing tcmalloc_early_start_reference =
+TCMALLOC_RETAINED __attribute__((visibility("hidden"))) Nothing tcmalloc_early_start_reference =
     tcmalloc_early_start;
 
 }  // extern "C"

@@ -69,7 +69,7 @@ __attribute__((destructor)) void OnExit() {
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load.
-__attribute__((used)) pid_t (*const vfork_reference)() = vfork;
+TCMALLOC_RETAINED pid_t (*const vfork_reference)() = vfork;
 
 class StreamSink final : public TextSink {
  public:

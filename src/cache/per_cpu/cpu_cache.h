@@ -35,6 +35,7 @@ struct CpuCacheContext {
   Source* sources = nullptr;  // one per size class
   const LinkCodec* codec = nullptr;
   uintptr_t classes = 0;  // as ThreadHeader::classes
+  DeallocateSlowPath deallocate_slow = nullptr;
 };
 
 struct CpuCacheStats {
@@ -183,6 +184,7 @@ FastLists* CpuCache<Source>::Join() {
   thread->classes = context_.classes;
   thread->rseq_area = area;
   thread->slabs = slabs_.memory();
+  thread->deallocate_slow = context_.deallocate_slow;
   thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
   threads_.List(thread);
   return AsIfWithLists(thread);

@@ -31,6 +31,7 @@ static_assert(TCM_HEADER + offsetof(ThreadHeader, clock) == TCM_CLOCK);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, rseq_area) == TCM_RSEQ_AREA);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, slabs) == TCM_SLABS);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, aborts) == TCM_ABORTS);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, deallocate_slow) == TCM_DEALLOCATE_SLOW);
 
 static_assert(offsetof(RseqArea, cpu_id) == TCM_AREA_CPU_ID);
 static_assert(offsetof(RseqArea, rseq_cs) == TCM_AREA_SECTION);
@@ -47,12 +48,11 @@ struct Sections {
   // or the size is not in kClassBySize, goes to `slow` with nothing changed.
   void* (*allocate)(size_t size, FastLists* thread, AllocateSlowPath slow);
 
-  // Takes `object` in, or goes to `slow` with it: where `reference`, which is ReferenceTo(object),
-  // has no size class, where there is no room, or where the object bears the mark of a free one.
-  // The mark proves nothing: an aborted try leaves it behind, and the object's owner may have
-  // written it.
-  void (*deallocate)(void* object, FastLists* thread, ObjectReference reference,
-                     DeallocateSlowPath slow);
+  // Takes `object` in, or goes to the slow path in the thread's header with it: where `reference`,
+  // which is ReferenceTo(object), has no size class, where there is no room, or where the object
+  // bears the mark of a free one. The mark proves nothing: an aborted try leaves it behind, and the
+  // object's owner may have written it.
+  void (*deallocate)(void* object, FastLists* thread, ObjectReference reference);
 
   // An object of the class, with its first word cleared, or null.
   void* (*pop)(uint8_t size_class, FastLists* thread);
@@ -75,7 +75,7 @@ struct Sections {
 TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastLists* thread,
                                               AllocateSlowPath slow);
 TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
-                                               ObjectReference reference, DeallocateSlowPath slow);
+                                               ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
 TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastLists* thread, void** out,
@@ -86,7 +86,7 @@ TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastLists
 TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastLists* thread,
                                               AllocateSlowPath slow);
 TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
-                                               ObjectReference reference, DeallocateSlowPath slow);
+                                               ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
 TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastLists* thread, void** out,

@@ -95,14 +95,11 @@
 // void* (size_t size x0, FastLists* thread x1, AllocateSlowPath slow x2)
   .macro ALLOCATE name, id
   BEGIN_ROUTINE \name
-  cmp x0, #TCM_SLAB_CLASSES_ENTRIES
-  b.hs 3f
-  ldr x7, [x1, #TCM_CLOCK]
-  subs x7, x7, x0
-  b.mi 3f
-  str x7, [x1, #TCM_CLOCK]
 1:
   START \name, \id
+  ldr x10, [x1, #TCM_CLOCK]
+  subs x10, x10, x0
+  b.lo 2f
   add x4, x5, #TCM_SLAB_CLASSES
   ldrb w4, [x4, x0]
   FIND_CLASS
@@ -112,23 +109,19 @@
   INDEX_OF x7, x7
   sub x7, x7, #1
   LOAD_BELOW x7, x7, x9
+  str x10, [x1, #TCM_CLOCK]
   str x7, [x6, #TCM_TOP]
   COMMITTED \name
   mov x0, x8
   str xzr, [x0]
   ret
 2:
-  ldr x7, [x1, #TCM_CLOCK]
-  add x7, x7, x0
-  str x7, [x1, #TCM_CLOCK]
-3:
   br x2
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm
 
-// void (void* object x0, FastLists* thread x1, ObjectReference reference x2,
-//       DeallocateSlowPath slow x3)
+// void (void* object x0, FastLists* thread x1, ObjectReference reference x2)
   .macro DEALLOCATE name, id
   BEGIN_ROUTINE \name
   ldr x7, [x1, #TCM_LINK_LIMIT]
@@ -157,6 +150,7 @@
   COMMITTED \name
   ret
 2:
+  ldr x3, [x1, #TCM_DEALLOCATE_SLOW]
   br x3
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name

@@ -15,6 +15,7 @@
 #define TCM_RSEQ_AREA (TCM_HEADER + 104) /* RseqArea* */
 #define TCM_SLABS (TCM_HEADER + 112)     /* char*: slab 0 */
 #define TCM_ABORTS (TCM_HEADER + 120)    /* uint32_t: how often a section was aborted */
+#define TCM_DEALLOCATE_SLOW (TCM_HEADER + 128) /* DeallocateSlowPath */
 
 // After so many aborts, not necessarily of one call, an operation gives up. A power of two.
 #define TCM_ABORTS_PER_RETREAT 16
@@ -25,7 +26,7 @@
 #define TCM_AREA_MM_CID 24
 
 // A slab, and what it has for each size class: a word, and a record of as many bytes.
-#define TCM_SLAB_SHIFT 18
+#define TCM_SLAB_SHIFT 19
 #define TCM_SLAB_BYTES (1 << TCM_SLAB_SHIFT)
 #define TCM_CLASS_SHIFT 3
 #define TCM_TOP 0
@@ -43,7 +44,10 @@
 // has an object, so that malloc needs no other test.
 #define TCM_SLAB_CLASSES 2048
 
-#define TCM_SLAB_CLASSES_ENTRIES 1025
+// The slots. From the table to them all is zero, and never touched: what malloc finds there for a
+// size that the table does not have is class 0. A size beyond them is more than the clock ever has
+// left.
+#define TCM_SLOTS (1 << 18)
 
 // What stands before each abort handler, by the kernel's demand: an instruction that traps.
 #define TCM_SIGNATURE_X86_64 0x53053053

@@ -90,14 +90,16 @@
   .endm
 
 // void* (size_t size %rdi, FastLists* thread %rsi, AllocateSlowPath slow %rdx)
+//
+// The clock refuses a size that is larger than what it has left, however large, and is never
+// negative: whoever runs in between and makes it run down aborts the section. A try that is aborted
+// just before the commit has counted its bytes, and the next one counts them again.
   .macro ALLOCATE name, id
   BEGIN_ROUTINE \name
-  cmp $TCM_SLAB_CLASSES_ENTRIES, %rdi
-  jae 3f
-  sub %rdi, TCM_CLOCK(%rsi)
-  js 2f
 1:
   START \name, %rcx, %rax
+  cmp %rdi, TCM_CLOCK(%rsi)
+  jb 2f
   FIND_SLAB \id, %rcx, %ecx
   movzbl TCM_SLAB_CLASSES(%rcx,%rdi), %r8d
   mov TCM_TOP(%rcx,%r8,8), %rax
@@ -105,20 +107,18 @@
   shr $TCM_INDEX_BITS, %rax
   jz 2f
   mov -16(%rcx,%r9,8), %r9
+  sub %rdi, TCM_CLOCK(%rsi)
   mov %r9, TCM_TOP(%rcx,%r8,8)
   COMMITTED \name
   movq $0, (%rax)
   ret
 2:
-  add %rdi, TCM_CLOCK(%rsi)
-3:
   jmp *%rdx
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm
 
-// void (void* object %rdi, FastLists* thread %rsi, ObjectReference reference %rdx,
-//       DeallocateSlowPath slow %rcx)
+// void (void* object %rdi, FastLists* thread %rsi, ObjectReference reference %rdx)
 //
 // The object is marked before the slot is written and the store is committed. A try that is aborted
 // in between leaves the mark; the next one finds it and leaves the object to the slow path.
@@ -145,7 +145,7 @@
   COMMITTED \name
   ret
 2:
-  jmp *%rcx
+  jmp *TCM_DEALLOCATE_SLOW(%rsi)
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm

@@ -2,12 +2,12 @@
 //
 // How a slab is laid out:
 //
-//     0      TCM_LIMITS TCM_SLAB_CLASSES                                              kSlabBytes
-//     | tops | limits   | kClassBySize   | slots of class n-1 | ... | slots of class 1 |       |
+//     0      TCM_LIMITS TCM_SLAB_CLASSES       TCM_SLOTS                             kSlabBytes
+//     | tops | limits   | kClassBySize | zeros | slots of class n-1 | ... | of class 1 |       |
 //
 // Everything is counted in slots from the slab's start. Large objects come first: they have few
-// slots, which share pages with each other and what stands before them. Memory that no class ever
-// reached is never touched.
+// slots, which share pages with each other. Memory that no class ever reached is never touched, nor
+// are the zeros.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
 #define TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cache/event_clock.h"
 #include "cache/per_cpu/sections_layout.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
@@ -78,8 +79,7 @@ consteval auto MakeMaxSlots() {
   return slots;
 }
 
-inline constexpr size_t kFirstSlot =
-    (TCM_SLAB_CLASSES + kClassBySize.size() + kSlotBytes - 1) / kSlotBytes;
+inline constexpr size_t kFirstSlot = TCM_SLOTS / kSlotBytes;
 
 consteval auto MakeBegins(const std::array<uint16_t, kSizeClassCount>& slots) {
   std::array<uint16_t, kSizeClassCount> begins{};
@@ -114,7 +114,9 @@ static_assert(TCM_TOP + kSizeClassCount * sizeof(SlotWord) <= TCM_LIMITS);
 static_assert(TCM_LIMITS + kSizeClassCount * sizeof(ClassLimits) <= TCM_SLAB_CLASSES);
 static_assert(kSlabBegin[0] == 0 && kMaxSlots[0] == 0);
 
-static_assert(kClassBySize.size() == TCM_SLAB_CLASSES_ENTRIES);
+// Where malloc looks for the class of a size that the clock lets pass.
+static_assert(TCM_SLAB_CLASSES + kClassBySize.size() < TCM_SLOTS);
+static_assert(TCM_SLAB_CLASSES + EventClock::kLongestInterval < TCM_SLOTS);
 #ifdef TCMALLOC_PAGE_SHIFT
 static_assert(kPageShift == TCMALLOC_PAGE_SHIFT);
 #endif

@@ -35,6 +35,7 @@ struct ThreadCacheContext {
   const PageMap* page_map = nullptr;
   ChainArrays* arrays = nullptr;
   CacheBudget* budget = nullptr;
+  DeallocateSlowPath deallocate_slow = nullptr;
 };
 
 // Per size class a cache has one current list, from which malloc takes and to which free adds, and
@@ -76,6 +77,8 @@ class ThreadCache : private FastLists, public ListNode {
   using Context = ThreadCacheContext<Source>;
 
   constexpr ThreadCache() = default;
+  // Closed for good, but free finds its way.
+  constexpr explicit ThreadCache(DeallocateSlowPath slow) { header.deallocate_slow = slow; }
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
@@ -86,6 +89,7 @@ class ThreadCache : private FastLists, public ListNode {
     header.codec_key = context.codec->key;
     header.link_limit = context.codec->limit;
     header.classes = context.page_map->classes_by_reference();
+    header.deallocate_slow = context.deallocate_slow;
     std::fill_n(heads, kSizeClassCount, context.codec->end);
     context.budget->Join(share_);
     header.clock.Initialize(reinterpret_cast<uintptr_t>(this));
@@ -156,7 +160,7 @@ class ThreadCache : private FastLists, public ListNode {
   TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath slow) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
-      return LoadedLast(slow, header.deallocate)(object, this, reference, slow);
+      return LoadedLast(object, header.deallocate)(object, this, reference);
     }
     if (TCMALLOC_UNLIKELY(!TryFree(object))) slow(object);
   }

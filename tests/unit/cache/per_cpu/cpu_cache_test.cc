@@ -129,7 +129,7 @@ TEST_P(CpuCacheTest, EveryClassIsServed) {
 
 TEST_P(CpuCacheTest, AThreadThatUsesOneObjectMovesToALineOfItsOwn) {
   constexpr uint8_t k24 = SizeClassFor(24);
-  constexpr size_t kPairs = 4 * EventClock::kFirstMeanInterval / 24;
+  constexpr size_t kPairs = 4 * EventClock::kMeanInterval / 24;
   const auto use_one = [&] {
     void* object = nullptr;
     for (size_t i = 0; i < kPairs; ++i) Free(object = Allocate(k24));

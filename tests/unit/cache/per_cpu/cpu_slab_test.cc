@@ -68,7 +68,7 @@ class CpuSlabTest : public ::testing::Test {
 };
 
 TEST(SlabLayoutTest, RegionsDoNotOverlapAndFitTheSlab) {
-  size_t next = (TCM_SLAB_CLASSES + kClassBySize.size() + kSlotBytes - 1) / kSlotBytes;
+  size_t next = TCM_SLOTS / kSlotBytes;
   for (size_t c = kSizeClassCount - 1; c > 0; --c) {
     EXPECT_EQ(kSlabBegin[c], next + 1) << "the slot before holds the top of an empty class";
     EXPECT_GE(kMaxSlots[c], 2 * kSizeClasses[c].batch);

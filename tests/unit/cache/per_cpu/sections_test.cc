@@ -134,20 +134,26 @@ TEST_P(SectionsTest, AllocateFromAnEmptySlabIsSlowAndCountsNothing) {
 TEST_P(SectionsTest, AllocateIsSlowWhenTheClockExpires) {
   Open();
   Fill(1);
-  while (!thread_->clock().Advance(kSize)) continue;
-  const uint64_t expired = thread_->clock().allocated_bytes();
+  while (!thread_->clock().WouldExpire(kSize)) thread_->clock().Advance(kSize);
+  const uint64_t before = thread_->clock().allocated_bytes();
   EXPECT_EQ(thread_->Allocate(kSize), nullptr);
   EXPECT_EQ(slow_calls.allocations, 1);
-  EXPECT_EQ(thread_->clock().allocated_bytes(), expired);
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before);
   EXPECT_EQ(slab().CountObjects(kClass), 1u);
 }
 
 TEST_P(SectionsTest, AllocateKnowsTheSizesOfTheTable) {
   Open();
-  for (const size_t size : {kClassBySize.size(), size_t{1} << 20, SIZE_MAX}) {
+  const uint64_t before = thread_->clock().allocated_bytes();
+  for (const size_t size :
+       {kClassBySize.size(), kClassBySize.size() + 1, size_t{4096},
+        size_t{EventClock::kMeanInterval}, size_t{EventClock::kLongestInterval}, size_t{1} << 20,
+        size_t{1} << 40, size_t{1} << 62, size_t{1} << 63, (size_t{1} << 63) + kSize,
+        SIZE_MAX - (size_t{1} << 40), SIZE_MAX - kSlabBytes, SIZE_MAX - kSize, SIZE_MAX}) {
     EXPECT_EQ(thread_->Allocate(size), nullptr);
     EXPECT_EQ(slow_calls.last_size, size);
   }
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before);
   constexpr uint8_t kLast = kClassBySize.back();
   {
     SpinLockHolder holder(slab().lock());

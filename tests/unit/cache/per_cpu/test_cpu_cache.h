@@ -75,6 +75,7 @@ class TestCpuThread {
       : cpus_(cpus), lists_(cpus.cache.Join()) {
     if (lists_ == nullptr) return;
     if (area != nullptr) lists_->header.rseq_area = area;
+    lists_->header.deallocate_slow = SlowDeallocate;
     cpus_.cache.Open(lists_);
   }
   ~TestCpuThread() {
@@ -95,7 +96,7 @@ class TestCpuThread {
 
   void Free(void* object) {
     current_ = this;
-    lists_->header.deallocate(object, lists_, ReferenceTo(object), SlowDeallocate);
+    lists_->header.deallocate(object, lists_, ReferenceTo(object));
   }
 
   std::vector<void*> AllocateMany(uint8_t c, size_t count) {

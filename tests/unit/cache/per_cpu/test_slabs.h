@@ -123,6 +123,7 @@ class SlabThread {
     header.clock.Initialize(1);
     header.rseq_area = area;
     header.slabs = slabs.memory();
+    header.deallocate_slow = SlowDeallocate;
   }
 
   int id() const {
@@ -135,9 +136,7 @@ class SlabThread {
 
   // Null also where the slow path was called.
   void* Allocate(size_t size) { return sections_.allocate(size, lists.get(), SlowAllocate); }
-  void Deallocate(void* object) {
-    sections_.deallocate(object, lists.get(), ReferenceTo(object), SlowDeallocate);
-  }
+  void Deallocate(void* object) { sections_.deallocate(object, lists.get(), ReferenceTo(object)); }
   void* Pop(uint8_t c) { return sections_.pop(c, lists.get()); }
   bool Push(uint8_t c, void* object) { return sections_.push(c, lists.get(), object); }
   uint32_t PopBatch(uint8_t c, void** out, uint32_t n) {

@@ -80,7 +80,7 @@ TEST_P(ThreadCacheTest, TheLastObjectFreedIsTheNextAllocated) {
 class ThreadCacheReuseTest : public ThreadCacheTest {
  protected:
   static constexpr uint8_t k24 = SizeClassFor(24);
-  static constexpr size_t kTwoEvents = 4 * EventClock::kFirstMeanInterval;
+  static constexpr size_t kTwoEvents = 4 * EventClock::kMeanInterval;
 
   ThreadCacheReuseTest() { sources_.source(k24).has_lines = true; }
 
@@ -323,8 +323,8 @@ TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
     cache_.Free(object);
   }
   const auto bytes = static_cast<double>(kPairs * kSizeClasses[kClass].size);
-  EXPECT_NEAR(static_cast<double>(refused), bytes / EventClock::kFirstMeanInterval,
-              bytes / EventClock::kFirstMeanInterval / 2);
+  EXPECT_NEAR(static_cast<double>(refused), bytes / EventClock::kMeanInterval,
+              bytes / EventClock::kMeanInterval / 2);
   EXPECT_GE(cache_->clock().allocated_bytes(), kPairs * kSizeClasses[kClass].size);
 }
 
