@@ -14,8 +14,10 @@
 
 namespace tcmalloc {
 
-// All sizes, all states of the thread.
+// All sizes, all states of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
+// The same, but reports nothing: for a caller that does.
+void* AllocateQuietly(size_t size);
 
 // At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
 // no lock and makes no call but, where a cache of a CPU serves it, a jump. `slow` does the rest.

@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "central/corruption.h"
+#include "hook/hooks.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
@@ -110,6 +111,16 @@ void FreeReentrant(void* block) {
   }
 }
 
+// Frees a block that is not null from outside a slow path.
+void FreeOutside(void* block) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    FreeReentrant(block);
+  } else {
+    FreeInside(slow_path, block);
+  }
+}
+
 }  // namespace
 
 void FreeInside(const SlowPath& slow_path, void* block) {
@@ -128,12 +139,13 @@ void FreeInside(const SlowPath& slow_path, void* block) {
 void DeallocateSlow(void* block) {
   current_cache->UndoTryFree(block);
   if (block == nullptr) return;
-  SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    FreeReentrant(block);
-  } else {
-    FreeInside(slow_path, block);
-  }
+  if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  FreeOutside(block);
+}
+
+void DeallocateQuietly(void* block) {
+  current_cache->UndoTryFree(block);
+  FreeOutside(block);
 }
 
 void DeallocateLargeSized(void* block, size_t size) {

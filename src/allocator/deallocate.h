@@ -15,7 +15,10 @@
 namespace tcmalloc {
 
 // All blocks, null included. Aborts, with one line that names the address, on anything else.
+// Reports the block to the program's hooks.
 void DeallocateSlow(void* block);
+// The same for a block that is not null, but reports nothing: for a caller that did.
+void DeallocateQuietly(void* block);
 
 // Keeps errno. The fast path of a small object takes no lock and makes no call.
 TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
