@@ -48,8 +48,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tcm_gperftools_") as directory:
         program = pathlib.Path(directory) / "program"
         built = run([arguments.cxx, "-std=c++20", "-O1", "-fno-builtin", "-pthread",
-                     f"-I{include}", f"-I{arguments.tests}", arguments.source, f"-L{libraries}", "-Wl,--no-as-needed",
-                     "-ltcmalloc_minimal", "-o", program])
+                     f"-I{include}", f"-I{arguments.tests}", arguments.source, f"-L{libraries}",
+                     "-Wl,--no-as-needed", "-ltcmalloc_minimal", "-o", program])
         if built.returncode != 0:
             print(f"does not build:\n{built.stderr}")
             return 1
