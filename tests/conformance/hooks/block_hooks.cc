@@ -6,6 +6,8 @@
 #include <gperftools/malloc_hook.h>
 #include <gperftools/tcmalloc.h>
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -294,6 +296,34 @@ void CheckSignalHandler() {
   errno = 0;
 }
 
+// A child has the hooks; one of vfork even counts in its parent.
+void CheckChildren() {
+  const pid_t child = fork();
+  if (child == 0) {
+    Clear();
+    free(Allocated(malloc(50), 50));
+    Freed(heard.deleted_block);
+    _exit(0);
+  }
+  int status = -1;
+  PROGRAM_CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  Clear();
+  const pid_t vchild = vfork();
+  if (vchild == 0) {
+    free(malloc(50));
+    _exit(0);
+  }
+  PROGRAM_CHECK(vchild > 0 && waitpid(vchild, &status, 0) == vchild && status == 0);
+  PROGRAM_CHECK(heard.news == 1 && heard.deletes == 1 && heard.size == 50);
+  Clear();
+  for (const size_t size : kSizes) {
+    errno = 0;
+    void* block = Allocated(malloc(size), size);
+    free(block);
+    Freed(block);
+  }
+}
+
 void CheckStackTrace() {
   void* addresses[8];
   PROGRAM_CHECK(MallocHook::GetCallerStackTrace(addresses, 8, 0) == 0);
@@ -316,7 +346,7 @@ void Run() {
   for (void (*check)() :
        {CheckEveryEntryPoint, CheckRealloc, CheckContentsAtDelete, CheckNothing, CheckNewHandler,
         CheckHooksThatAllocate, CheckHooksThatChangeTheList, CheckListBounds, CheckInvoke,
-        CheckSignalHandler, CheckStackTrace, CheckAfterRemoval}) {
+        CheckSignalHandler, CheckChildren, CheckStackTrace, CheckAfterRemoval}) {
     errno = 0;
     check();
   }
