@@ -12,6 +12,9 @@
 
 extern "C" {
 
+// libc's names of the parameters are reserved ones.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+
 TCMALLOC_EXPORT void* mmap(void* start, size_t length, int protection, int flags, int fd,
                            off_t offset) noexcept {
   return tcmalloc::HookedMmap(start, length, protection, flags, fd, offset);
@@ -40,5 +43,7 @@ TCMALLOC_EXPORT void* mremap(void* old_start, size_t old_length, size_t new_leng
 }
 
 TCMALLOC_EXPORT void* sbrk(intptr_t increment) noexcept { return tcmalloc::HookedSbrk(increment); }
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 }  // extern "C"
