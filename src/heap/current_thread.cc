@@ -130,16 +130,17 @@ bool IsWhereWanted(Entry entry) {
   return (entry == Entry::kCpuCache) == (heap.front_end().wanted() == FrontEnd::kPerCpu);
 }
 
-void CloseFrontEnd(Cache* cache) {
-  IsCpuThread(cache) ? Cpus::Close(cache->lists()) : cache->Close();
+void CloseFrontEnd(Cache* cache, Entry entry) {
+  entry == Entry::kCpuCache ? Cpus::Close(cache->lists()) : cache->Close();
 }
 
-// Closes the running thread to its front end, if it has one and is outside the slow path. What is
-// closed already may be so because blocks are watched, and says nothing.
-bool CloseThread() {
-  if (phase != Phase::kServed) return false;
+// Closes the running thread to its front end, if it has one and is outside the slow path, and says
+// by `*entry` which. That it is closed already may be because blocks are watched, and says nothing.
+bool CloseThread(Entry* entry) {
+  if (TCMALLOC_UNLIKELY(phase != Phase::kServed)) return false;
   phase = Phase::kInside;
-  CloseFrontEnd(current_cache);
+  *entry = EntryOf(current_cache);
+  CloseFrontEnd(current_cache, *entry);
   return true;
 }
 
@@ -149,7 +150,7 @@ bool CloseThread() {
 void OpenThread(Entry entry) {
   entry == Entry::kCpuCache ? heap.cpus().Open(current_cache->lists()) : current_cache->Open();
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(current_cache);
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(current_cache, entry);
   phase = Phase::kServed;
 }
 
@@ -162,8 +163,10 @@ void InitializeCurrentThread() { current_cache = &no_cache; }
 void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThreadEnd) == 0; }
 
 Entry EnterSlowPath() {
-  if (CloseThread()) {
-    if (TCMALLOC_UNLIKELY(!IsWhereWanted(EntryOf(current_cache)))) Move();
+  Entry entry = Entry::kUncached;
+  if (CloseThread(&entry)) {
+    if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
+    Move();
     return EntryOf(current_cache);
   }
   if (phase == Phase::kEnded) {
@@ -197,7 +200,8 @@ void ReturnToSlowPathSoon(Entry entry) {
 
 SuspendedThread SuspendThread() {
   SuspendedThread thread = {nullptr, static_cast<uint8_t>(phase), destructor_rounds, false};
-  if (CloseThread()) {
+  Entry entry = Entry::kUncached;
+  if (CloseThread(&entry)) {
     thread.cache = current_cache;
   } else if (phase != Phase::kNew && phase != Phase::kEnded) {
     thread.interrupted = true;
