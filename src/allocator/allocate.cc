@@ -72,7 +72,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 }
 
 void* AllocateAlignedQuietly(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return AllocateOr(size, AllocateQuietly);
+  if (alignment <= sizeof(void*)) return AllocateOr<AllocateQuietly>(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
   if (TCMALLOC_LIKELY(c != 0)) return AllocateMedium(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
@@ -80,7 +80,7 @@ void* AllocateAlignedQuietly(size_t size, size_t alignment) {
 
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
-  void* object = size <= kMaxSmallSize ? AllocateOr(size, AllocateQuietly)
+  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateQuietly>(size)
                                        : AllocateLarge(size, kPageSize, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
@@ -94,7 +94,6 @@ void* AllocateQuietly(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (size >= kClassBySize.size()) return AllocateMedium(c, size, kMinAlignment);
-  if (!current_cache->closed()) current_cache->UndoTryAllocate(c);
   return AllocateSmall(c, size, kMinAlignment);
 }
 

@@ -111,16 +111,6 @@ void FreeReentrant(void* block) {
   }
 }
 
-// Frees a block that is not null from outside a slow path.
-void FreeOutside(void* block) {
-  SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    FreeReentrant(block);
-  } else {
-    FreeInside(slow_path, block);
-  }
-}
-
 }  // namespace
 
 void FreeInside(const SlowPath& slow_path, void* block) {
@@ -137,15 +127,18 @@ void FreeInside(const SlowPath& slow_path, void* block) {
 }
 
 void DeallocateSlow(void* block) {
-  current_cache->UndoTryFree(block);
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
-  FreeOutside(block);
+  DeallocateQuietly(block);
 }
 
 void DeallocateQuietly(void* block) {
-  current_cache->UndoTryFree(block);
-  FreeOutside(block);
+  SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    FreeReentrant(block);
+  } else {
+    FreeInside(slow_path, block);
+  }
 }
 
 void DeallocateLargeSized(void* block, size_t size) {

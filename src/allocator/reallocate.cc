@@ -38,9 +38,9 @@ void* AllocateToMove(size_t old_bytes, size_t size) {
   // the margin is not worth failing for.
   const size_t margin = old_bytes + old_bytes / 4;
   if (size > old_bytes && size < margin) {
-    if (void* fresh = AllocateOr(margin, AllocateQuietly)) return fresh;
+    if (void* fresh = AllocateOr<AllocateQuietly>(margin)) return fresh;
   }
-  return AllocateOr(size, AllocateQuietly);
+  return AllocateOr<AllocateQuietly>(size);
 }
 
 // To the program's hooks: what they knew as `block` is `resized` now.
@@ -61,7 +61,7 @@ void* Reallocate(void* block, size_t size) {
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, block, std::min(old_bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, fresh, size);
-  current_cache->Deallocate(block, DeallocateQuietly);
+  DeallocateOr<DeallocateQuietly>(block);
   return fresh;
 }
 

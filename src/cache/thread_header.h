@@ -67,9 +67,8 @@ struct alignas(64) ThreadHeader {
   FastLists* other = nullptr;
 
   // Makes the fast paths refuse, by another thread than the one that owns the header. The owner may
-  // open it again at any moment, and may have an operation under way, as if a signal handler had
-  // closed it. Volatile, so that each word is written at once; the sanitizer would call the fast
-  // paths' plain reads a race.
+  // open it again at any moment, and completes an operation that it has under way. Volatile, so
+  // that each word is written at once; the sanitizer would call the fast paths' plain reads a race.
   __attribute__((no_sanitize("thread"))) void CloseByOther() {
     const_cast<volatile size_t&>(size_limit) = 0;
     const_cast<volatile int64_t&>(address_limit) = INT64_MIN;
