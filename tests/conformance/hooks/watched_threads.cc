@@ -166,9 +166,10 @@ void CheckChurn() {
   for (pthread_t thread : threads) PROGRAM_CHECK(pthread_join(thread, nullptr) == 0);
 }
 
+// Without it a thread may miss a hook that is added while it leaves the slow path.
 bool HasFence() {
-  return (syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0) & MEMBARRIER_CMD_PRIVATE_EXPEDITED) !=
-         0;
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
 }
 
 }  // namespace
@@ -176,8 +177,7 @@ bool HasFence() {
 
 int main() {
   using namespace tcmalloc::testing;
-  if (!HasFence()) return 77;
-  CheckExactCounts();
+  if (HasFence()) CheckExactCounts();
   CheckNewThreads();
   CheckChurn();
 }
