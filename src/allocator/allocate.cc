@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "allocator/slow_path.h"
+#include "hook/hooks.h"
 
 namespace tcmalloc {
 namespace {
@@ -70,28 +71,45 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   return span->start();
 }
 
-}  // namespace
-
-void* AllocateSlow(size_t size) {
-  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
-  const uint8_t c = SizeClassFor(size);
-  if (size >= kClassBySize.size()) return AllocateMedium(c, size, kMinAlignment);
-  if (!current_cache->closed()) current_cache->UndoTryAllocate(c);
-  return AllocateSmall(c, size, kMinAlignment);
-}
-
-void* AllocateAligned(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return Allocate(size);
+void* AllocateAlignedQuietly(size_t size, size_t alignment) {
+  if (alignment <= sizeof(void*)) return AllocateOr<AllocateQuietly>(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
   if (TCMALLOC_LIKELY(c != 0)) return AllocateMedium(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
 }
 
-void* AllocateZeroed(size_t size) {
+void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
-  void* object = size <= kMaxSmallSize ? Allocate(size) : AllocateLarge(size, kPageSize, &zeroed);
+  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateQuietly>(size)
+                                       : AllocateLarge(size, kPageSize, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
+}
+
+bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
+
+}  // namespace
+
+void* AllocateQuietly(size_t size) {
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
+  const uint8_t c = SizeClassFor(size);
+  if (size >= kClassBySize.size()) return AllocateMedium(c, size, kMinAlignment);
+  return AllocateSmall(c, size, kMinAlignment);
+}
+
+void* AllocateSlow(size_t size) {
+  if (AllocationsAreWatched()) return ReportNew(AllocateQuietly(size), size);
+  return AllocateQuietly(size);
+}
+
+void* AllocateAligned(size_t size, size_t alignment) {
+  if (AllocationsAreWatched()) return ReportNew(AllocateAlignedQuietly(size, alignment), size);
+  return AllocateAlignedQuietly(size, alignment);
+}
+
+void* AllocateZeroed(size_t size) {
+  if (AllocationsAreWatched()) return ReportNew(AllocateZeroedQuietly(size), size);
+  return AllocateZeroedQuietly(size);
 }
 
 }  // namespace tcmalloc

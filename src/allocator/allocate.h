@@ -14,19 +14,29 @@
 
 namespace tcmalloc {
 
-// All sizes, all states of the thread.
+// All sizes, all states of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
+// The same, but reports nothing: for a caller that does.
+void* AllocateQuietly(size_t size);
 
-// At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
-// no lock and makes no call but, where a cache of a CPU serves it, a jump. `slow` does the rest.
-TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size, AllocateSlowPath slow) {
-  Cache* cache = current_cache;
-  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->AllocateElsewhere(size, slow);
-  void* object = cache->TryAllocate(kClassBySize[size], size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
+// What AllocateOr does after a fast path that failed.
+template <AllocateSlowPath kSlow>
+TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size) {
+  current_cache->UndoTryAllocate(kClassBySize[size]);
+  return kSlow(size);
 }
 
-TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr(size, AllocateSlow); }
+// At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
+// no lock and makes no call but, where a cache of a CPU serves it, a jump. `kSlow` does the rest.
+template <AllocateSlowPath kSlow>
+TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
+  Cache* cache = current_cache;
+  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->AllocateElsewhere(size, kSlow);
+  void* object = cache->TryAllocate(kClassBySize[size], size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size);
+}
+
+TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }
 
 // As Allocate, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);

@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "central/corruption.h"
+#include "hook/hooks.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
@@ -126,8 +127,12 @@ void FreeInside(const SlowPath& slow_path, void* block) {
 }
 
 void DeallocateSlow(void* block) {
-  current_cache->UndoTryFree(block);
   if (block == nullptr) return;
+  if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  DeallocateQuietly(block);
+}
+
+void DeallocateQuietly(void* block) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
     FreeReentrant(block);

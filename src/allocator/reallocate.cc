@@ -9,6 +9,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
+#include "hook/hooks.h"
 
 namespace tcmalloc {
 namespace {
@@ -25,24 +26,42 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   return grown;
 }
 
+bool ResizeInPlace(void* block, size_t old_bytes, size_t size) {
+  // Blocks shrink only when half of them would be unused.
+  if (size <= old_bytes) return size >= old_bytes / 2;
+  return GrowInPlace(block, old_bytes, size);
+}
+
+// The block that one of `old_bytes` moves to, for `size`.
+void* AllocateToMove(size_t old_bytes, size_t size) {
+  // A block that grows once often grows again; a quarter more makes the copies amortise. But
+  // the margin is not worth failing for.
+  const size_t margin = old_bytes + old_bytes / 4;
+  if (size > old_bytes && size < margin) {
+    if (void* fresh = AllocateOr<AllocateQuietly>(margin)) return fresh;
+  }
+  return AllocateOr<AllocateQuietly>(size);
+}
+
+// To the program's hooks: what they knew as `block` is `resized` now.
+TCMALLOC_COLD void Report(void* block, void* resized, size_t size) {
+  ReportDelete(block);
+  ReportNew(resized, size);
+}
+
 }  // namespace
 
 void* Reallocate(void* block, size_t size) {
   const size_t old_bytes = UsableSize(block);
-  // Blocks shrink only when half of them would be unused.
-  if (size <= old_bytes && size >= old_bytes / 2) return block;
-  void* fresh = nullptr;
-  if (size > old_bytes) {
-    if (GrowInPlace(block, old_bytes, size)) return block;
-    // A block that grows once often grows again; a quarter more makes the copies amortise. But
-    // the margin is not worth failing for.
-    const size_t margin = old_bytes + old_bytes / 4;
-    if (size < margin) fresh = Allocate(margin);
+  if (ResizeInPlace(block, old_bytes, size)) {
+    if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, block, size);
+    return block;
   }
-  if (fresh == nullptr) fresh = Allocate(size);
+  void* fresh = AllocateToMove(old_bytes, size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, block, std::min(old_bytes, size));
-  Deallocate(block);
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, fresh, size);
+  DeallocateOr<DeallocateQuietly>(block);
   return fresh;
 }
 

@@ -64,6 +64,16 @@ struct alignas(64) ThreadHeader {
   // The record of the front end that the thread had before, and may have again: a fast path that a
   // signal interrupted may still use it.
   FastLists* other = nullptr;
+
+  // Makes the fast paths refuse, by another thread than the one that owns the header. The owner may
+  // open it again at any moment, and completes an operation that it has under way. Volatile, so
+  // that each word is written at once; the sanitizer would call the fast paths' plain reads a race.
+  __attribute__((no_sanitize("thread"))) void CloseByOther() {
+    const_cast<volatile size_t&>(size_limit) = 0;
+    const_cast<volatile int64_t&>(address_limit) = INT64_MIN;
+    const_cast<AllocateElsewhere volatile&>(allocate) = AllocateClosed;
+    const_cast<DeallocateElsewhere volatile&>(deallocate) = DeallocateClosed;
+  }
 };
 
 // The lists of a thread, before its header. The heads come first: gcc spends an instruction more on

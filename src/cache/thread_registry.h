@@ -69,7 +69,7 @@ class ThreadRegistry {
     return totals;
   }
 
-  // Calls f(const T&) under the lock.
+  // Calls f(T&) under the lock.
   template <typename F>
   void ForEach(F f) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

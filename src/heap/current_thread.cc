@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "heap/fork.h"
+#include "hook/hooks.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -17,8 +18,8 @@ namespace {
 
 enum class Phase : uint8_t {
   kNew,     // has not allocated yet, or no front end could be had so far
-  kServed,  // has a front end
-  kInside,  // is in the slow path without a front end
+  kServed,  // has a front end, and is outside the slow path
+  kInside,  // is in the slow path
   kEnded,   // its destructors have run, or it is suspended; it gets no front end again
 };
 
@@ -132,15 +133,28 @@ bool IsWhereWanted(Entry entry) {
   return (entry == Entry::kCpuCache) == (heap.front_end().wanted() == FrontEnd::kPerCpu);
 }
 
-// Closes the running thread to its front end. False if it has none, or is closed already.
-bool CloseThread() {
-  if (!current_cache->closed()) {
-    current_cache->Close();
-    return true;
-  }
-  if (!current_cache->served_elsewhere()) return false;
-  Cpus::Close(current_cache->lists());
+void CloseFrontEnd(Cache* cache, Entry entry) {
+  entry == Entry::kCpuCache ? Cpus::Close(cache->lists()) : cache->Close();
+}
+
+// Closes the running thread to its front end, if it has one and is outside the slow path, and says
+// by `*entry` which. That it is closed already may be because blocks are watched, and says nothing.
+bool CloseThread(Entry* entry) {
+  if (TCMALLOC_UNLIKELY(phase != Phase::kServed)) return false;
+  phase = Phase::kInside;
+  *entry = EntryOf(current_cache);
+  CloseFrontEnd(current_cache, *entry);
   return true;
+}
+
+// Undoes CloseThread. While hooks want to hear of blocks the thread stays closed. It opens first
+// and looks afterwards: whoever adds a hook fences in between, and then closes all threads, so that
+// either this one sees the hook or its opening comes before it is closed.
+void OpenThread(Entry entry) {
+  entry == Entry::kCpuCache ? heap.cpus().Open(current_cache->lists()) : current_cache->Open();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(current_cache, entry);
+  phase = Phase::kServed;
 }
 
 }  // namespace
@@ -154,8 +168,10 @@ void InitializeCurrentThread() { current_cache = &no_cache; }
 void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThreadEnd) == 0; }
 
 Entry EnterSlowPath() {
-  if (CloseThread()) {
-    if (TCMALLOC_UNLIKELY(!IsWhereWanted(EntryOf(current_cache)))) Move();
+  Entry entry = Entry::kUncached;
+  if (CloseThread(&entry)) {
+    if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
+    Move();
     return EntryOf(current_cache);
   }
   if (phase == Phase::kEnded) {
@@ -164,17 +180,14 @@ Entry EnterSlowPath() {
   }
   if (phase != Phase::kNew) return Entry::kReentrant;
   phase = Phase::kInside;
-  if (!StartThread()) return Entry::kUncached;
-  phase = Phase::kServed;
-  return EntryOf(current_cache);
+  return StartThread() ? EntryOf(current_cache) : Entry::kUncached;
 }
 
 void LeaveSlowPath(Entry entry) {
   switch (entry) {
     case Entry::kThreadCache:
-      return current_cache->Open();
     case Entry::kCpuCache:
-      return heap.cpus().Open(current_cache->lists());
+      return OpenThread(entry);
     case Entry::kUncached:
       phase = destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
       return;
@@ -192,7 +205,8 @@ void ReturnToSlowPathSoon(Entry entry) {
 
 SuspendedThread SuspendThread() {
   SuspendedThread thread = {nullptr, static_cast<uint8_t>(phase), destructor_rounds, false};
-  if (CloseThread()) {
+  Entry entry = Entry::kUncached;
+  if (CloseThread(&entry)) {
     thread.cache = current_cache;
   } else if (phase != Phase::kNew && phase != Phase::kEnded) {
     thread.interrupted = true;
@@ -213,10 +227,12 @@ void ResumeThread(SuspendedThread thread) {
   phase = Phase::kInside;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   destructor_rounds = thread.destructor_rounds;
-  if (thread.cache != nullptr) current_cache = thread.cache;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  phase = static_cast<Phase>(thread.phase);
-  if (thread.cache != nullptr) LeaveSlowPath(EntryOf(thread.cache));
+  if (thread.cache == nullptr) {
+    phase = static_cast<Phase>(thread.phase);
+    return;
+  }
+  current_cache = thread.cache;
+  OpenThread(EntryOf(thread.cache));
 }
 
 }  // namespace tcmalloc

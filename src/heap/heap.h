@@ -28,6 +28,7 @@
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
+#include "system/biased_lock.h"
 #include "system/memory.h"
 #include "transfer/chain_stack.h"
 #include "transfer/transfer_cache.h"
@@ -96,6 +97,14 @@ class Heap {
 
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
   bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
+
+  // Leaves every thread to the slow paths, as LeaveSlowPath goes on doing while blocks are watched.
+  // Called by a thread in the slow path, after it added a hook; see docs/subsystems/hooks.md.
+  void CloseThreads() {
+    FenceThreads();
+    caches_.CloseAll();
+    cpus_.CloseAll();
+  }
 
   // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer

@@ -105,7 +105,7 @@ using tcmalloc::AllocateAlignedOrFail;
 extern "C" {
 
 TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
-  return tcmalloc::AllocateOr(size, tcmalloc::MallocSlow);
+  return tcmalloc::AllocateOr<tcmalloc::MallocSlow>(size);
 }
 
 TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {

@@ -43,7 +43,7 @@ TCMALLOC_NOINLINE void* NewSlow(size_t size) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
 }
 
-TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return AllocateOr(size, NewSlow); }
+TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return AllocateOr<NewSlow>(size); }
 
 void* NewNoThrow(size_t size) noexcept {
   void* block = Allocate(size);

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+extern "C" void* __sbrk(intptr_t increment) noexcept;
+
 namespace tcmalloc {
 namespace {
 
@@ -158,6 +160,7 @@ pid_t Wait4(pid_t child, int* status, int options) {
 void Exit(int status) { ::syscall(SYS_exit, status); }
 
 // libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk too.
+// By the name that is libc's alone: the library has a sbrk of its own, which calls hooks.
 constexpr SystemCalls kReal = {
     .mmap = Mmap,
     .munmap = Munmap,
@@ -165,7 +168,7 @@ constexpr SystemCalls kReal = {
     .process_madvise = ProcessMadvise,
     .mprotect = Mprotect,
     .mremap = Mremap,
-    .sbrk = ::sbrk,
+    .sbrk = ::__sbrk,
     .prctl = Prctl,
     .open = Open,
     .read = Read,

@@ -91,6 +91,11 @@ class CpuCache {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
+  // Closes every thread until it opens itself again.
+  void CloseAll() {
+    threads_.ForEach([](CpuThread& thread) { thread.CloseByOther(); });
+  }
+
   // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
   void* TryAllocate(FastLists* thread, uint8_t c, size_t size) {
     EventClock& clock = thread->header.clock;

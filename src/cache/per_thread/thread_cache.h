@@ -156,13 +156,16 @@ class ThreadCache : private FastLists, public ListNode {
     if (room[c] > 0) --room[c];
   }
 
-  // The whole of free, but for what `slow` does.
-  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath slow) {
+  // The whole of free, but for what `slow` does, or `after_try` where a TryFree returned false:
+  // only it has something to undo. They cannot tell by the limits, for other threads may close the
+  // cache at any moment.
+  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath after_try,
+                                         DeallocateSlowPath slow) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
       return LoadedLast(object, header.deallocate)(object, this, reference);
     }
-    if (TCMALLOC_UNLIKELY(!TryFree(object))) slow(object);
+    if (TCMALLOC_UNLIKELY(!TryFree(object))) after_try(object);
   }
 
   // The fast path of free. False leaves the object in use; the caller calls UndoTryFree.
@@ -183,9 +186,11 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Takes back what a TryFree that returned false did.
   void UndoTryFree(const void* object) {
-    const ObjectReference reference = ReferenceTo(object);
-    if (!IsBelow(reference, header.address_limit)) return;
-    const uint8_t c = ClassInWindow(reference);
+    if (IsBelow(ReferenceTo(object), header.address_limit)) UndoTryFreeInWindow(object);
+  }
+  // The same for a TryFree that found the address below the limit then.
+  void UndoTryFreeInWindow(const void* object) {
+    const uint8_t c = ClassInWindow(ReferenceTo(object));
     if (room[c] < states_[c].capacity) ++room[c];
   }
 

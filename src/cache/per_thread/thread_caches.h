@@ -71,6 +71,11 @@ class ThreadCaches {
     registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
   }
 
+  // Closes every cache to the fast paths until its thread opens it again.
+  void CloseAll() {
+    registry_.ForEach([](Cache& cache) { cache.lists()->header.CloseByOther(); });
+  }
+
   // Calls f(const Cache&) under the lock.
   template <typename F>
   void ForEach(F f) {

@@ -37,6 +37,7 @@ def main():
     parser.add_argument("--prefix", type=pathlib.Path, default=pathlib.Path("/usr"))
     parser.add_argument("--library-dir", default=os.environ.get("TCM_TEST_LIBRARY_DIR"))
     parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--tests", type=pathlib.Path, default=".", help="where sources include from")
     parser.add_argument("source", type=pathlib.Path)
     arguments = parser.parse_args()
     include = arguments.prefix / "include"
@@ -46,9 +47,9 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tcm_gperftools_") as directory:
         program = pathlib.Path(directory) / "program"
-        built = run([arguments.cxx, "-std=c++17", "-O1", "-fno-builtin", "-pthread",
-                     f"-I{include}", arguments.source, f"-L{libraries}", "-Wl,--no-as-needed",
-                     "-ltcmalloc_minimal", "-o", program])
+        built = run([arguments.cxx, "-std=c++20", "-O1", "-fno-builtin", "-pthread",
+                     f"-I{include}", f"-I{arguments.tests}", arguments.source, f"-L{libraries}",
+                     "-Wl,--no-as-needed", "-ltcmalloc_minimal", "-o", program])
         if built.returncode != 0:
             print(f"does not build:\n{built.stderr}")
             return 1

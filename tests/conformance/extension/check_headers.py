@@ -11,7 +11,7 @@ import sys
 
 C_STANDARDS = ("c89", "c99", "c11")
 CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
-CXX_ONLY = {"malloc_extension.h"}
+CXX_ONLY = {"malloc_extension.h", "malloc_hook.h"}
 WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 TIMEOUT_SECONDS = 120
 

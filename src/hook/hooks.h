@@ -1,0 +1,95 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The program's hooks, and how they are called.
+
+#ifndef TCMALLOC_HOOK_HOOKS_H_
+#define TCMALLOC_HOOK_HOOKS_H_
+
+#include <gperftools/malloc_hook_c.h>
+
+#include <atomic>
+#include <cstddef>
+
+#include "base/attributes.h"
+#include "hook/hook_list.h"
+
+namespace tcmalloc {
+
+// A function in place of a system call, or null.
+template <typename Function>
+class Replacement {
+ public:
+  constexpr Replacement() = default;
+
+  Function get() const { return function_.load(std::memory_order_acquire); }
+  // False if `function` is null or there is one already.
+  [[nodiscard]] bool Set(Function function) {
+    return function != nullptr && Exchange(nullptr, function);
+  }
+  // False unless `function` is the one.
+  [[nodiscard]] bool Remove(Function function) {
+    return function != nullptr && Exchange(function, nullptr);
+  }
+
+ private:
+  bool Exchange(Function from, Function to) {
+    // Release pairs with the acquire in get and publishes what the caller did before.
+    return function_.compare_exchange_strong(from, to, std::memory_order_release,
+                                             std::memory_order_relaxed);
+  }
+
+  std::atomic<Function> function_{nullptr};
+};
+
+// gperftools/malloc_hook_c.h says when each is called.
+struct Hooks {
+  HookList<MallocHook_NewHook> new_block;
+  HookList<MallocHook_DeleteHook> delete_block;
+  HookList<MallocHook_PreMmapHook> pre_mmap;
+  HookList<MallocHook_MmapHook> mmap;
+  HookList<MallocHook_MunmapHook> munmap;
+  HookList<MallocHook_MremapHook> mremap;
+  HookList<MallocHook_PreSbrkHook> pre_sbrk;
+  HookList<MallocHook_SbrkHook> sbrk;
+  Replacement<MallocHook_MmapReplacement> mmap_replacement;
+  Replacement<MallocHook_MunmapReplacement> munmap_replacement;
+};
+
+extern constinit Hooks hooks;
+
+// Whether any hook hears of blocks: then no thread may allocate or free by a fast path.
+inline bool BlocksAreWatched() { return !hooks.new_block.empty() || !hooks.delete_block.empty(); }
+
+// While a thread calls hooks: what it does meanwhile is reported to none. Keeps errno. Not to be
+// entered with a lock held.
+class HookScope {
+ public:
+  HookScope();
+  ~HookScope();
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
+
+  // Not if a hook is running already.
+  bool entered() const { return entered_; }
+
+ private:
+  int saved_errno_;
+  bool entered_;
+};
+
+template <typename Hook, typename... Arguments>
+void Invoke(const HookList<Hook>& list, Arguments... arguments) {
+  if (TCMALLOC_LIKELY(list.empty())) return;
+  const HookScope scope;
+  if (!scope.entered()) return;
+  list.ForEach([=](Hook hook) { hook(arguments...); });
+}
+
+// Reports a block that was allocated, if there is one, and returns it.
+TCMALLOC_COLD void* ReportNew(void* block, size_t size);
+// Reports a block that will be freed.
+TCMALLOC_COLD void ReportDelete(const void* block);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HOOK_HOOKS_H_

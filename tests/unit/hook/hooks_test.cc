@@ -1,0 +1,90 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hook/hooks.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace tcmalloc {
+namespace {
+
+int calls = 0;
+
+void Hear(const void*, size_t) {
+  ++calls;
+  errno = EXDEV;
+}
+
+void Nest(const void* block, size_t size) {
+  ++calls;
+  Invoke(hooks.new_block, block, size);
+}
+
+TEST(HooksTest, WatchesBlocksWhileAHookIsThere) {
+  EXPECT_FALSE(BlocksAreWatched());
+  ASSERT_TRUE(hooks.new_block.Add(Hear));
+  EXPECT_TRUE(BlocksAreWatched());
+  ASSERT_TRUE(hooks.new_block.Remove(Hear));
+  EXPECT_FALSE(BlocksAreWatched());
+  const auto hear = [](const void*) {};
+  ASSERT_TRUE(hooks.delete_block.Add(hear));
+  EXPECT_TRUE(BlocksAreWatched());
+  ASSERT_TRUE(hooks.delete_block.Remove(hear));
+  EXPECT_FALSE(BlocksAreWatched());
+}
+
+TEST(HooksTest, ReportsBlocksAndNotTheirAbsence) {
+  ASSERT_TRUE(hooks.new_block.Add(Hear));
+  calls = 0;
+  errno = 0;
+  int block = 0;
+  EXPECT_EQ(ReportNew(&block, 4), &block);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(errno, 0);
+  EXPECT_EQ(ReportNew(nullptr, 4), nullptr);
+  EXPECT_EQ(calls, 1);
+  ASSERT_TRUE(hooks.new_block.Remove(Hear));
+}
+
+TEST(HooksTest, ReportsNothingThatAHookDoes) {
+  ASSERT_TRUE(hooks.new_block.Add(Nest));
+  ASSERT_TRUE(hooks.new_block.Add(Hear));
+  for (int i = 1; i <= 2; ++i) {
+    calls = 0;
+    ReportNew(&calls, 1);
+    EXPECT_EQ(calls, 2);
+  }
+  ASSERT_TRUE(hooks.new_block.Remove(Nest));
+  ASSERT_TRUE(hooks.new_block.Remove(Hear));
+}
+
+TEST(HooksTest, ScopesNest) {
+  const HookScope outer;
+  EXPECT_TRUE(outer.entered());
+  {
+    const HookScope inner;
+    EXPECT_FALSE(inner.entered());
+  }
+  const HookScope again;
+  EXPECT_FALSE(again.entered());
+}
+
+TEST(ReplacementTest, IsTheOnlyOne) {
+  using Function = int (*)();
+  const Function one = [] { return 1; };
+  const Function two = [] { return 2; };
+  Replacement<Function> replacement;
+  EXPECT_EQ(replacement.get(), nullptr);
+  EXPECT_FALSE(replacement.Set(nullptr));
+  EXPECT_FALSE(replacement.Remove(nullptr));
+  EXPECT_TRUE(replacement.Set(one));
+  EXPECT_FALSE(replacement.Set(two));
+  EXPECT_FALSE(replacement.Remove(two));
+  EXPECT_EQ(replacement.get(), one);
+  EXPECT_TRUE(replacement.Remove(one));
+  EXPECT_TRUE(replacement.Set(two));
+}
+
+}  // namespace
+}  // namespace tcmalloc
