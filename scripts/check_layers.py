@@ -15,7 +15,7 @@ import repository
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LAYER_CALL = re.compile(r"^\s*tcm_layer\s*\(([^)]*)\)", re.MULTILINE)
-KEYWORDS = {"NAME", "SOURCES", "DEPENDS", "EXCEPTIONS"}
+KEYWORDS = {"NAME", "FOR_SIZE", "SOURCES", "DEPENDS", "EXCEPTIONS"}
 SOURCE_SUFFIXES = {".h", ".cc", ".c", ".inc", ".S"}
 
 

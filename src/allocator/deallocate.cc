@@ -132,6 +132,11 @@ void DeallocateSlow(void* block) {
   DeallocateQuietly(block);
 }
 
+void DeallocateAfterTry(void* block) {
+  current_cache->UndoTryFreeInWindow(block);
+  DeallocateSlow(block);
+}
+
 void DeallocateQuietly(void* block) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {

@@ -20,21 +20,14 @@ void DeallocateSlow(void* block);
 // The same for a block that is not null, but reports nothing: for a caller that did.
 void DeallocateQuietly(void* block);
 
-// What DeallocateOr does after a fast path that failed.
-template <DeallocateSlowPath kSlow>
-TCMALLOC_NOINLINE void DeallocateAfterTry(void* block) {
-  current_cache->UndoTryFreeInWindow(block);
-  kSlow(block);
-}
+// What Deallocate does after a fast path that failed.
+void DeallocateAfterTry(void* block);
 
-// Keeps errno. The fast path of a small object takes no lock and makes no call. `kSlow` does the
-// rest.
-template <DeallocateSlowPath kSlow>
-TCMALLOC_ALWAYS_INLINE void DeallocateOr(void* block) {
-  current_cache->Deallocate(block, DeallocateAfterTry<kSlow>, kSlow);
+// Keeps errno. The fast path of a small object takes no lock and makes no call. DeallocateSlow does
+// the rest.
+TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
+  current_cache->Deallocate(block, DeallocateAfterTry);
 }
-
-TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) { DeallocateOr<DeallocateSlow>(block); }
 
 // Aborts if the block is too small to have been asked for with `size` bytes.
 void DeallocateLargeSized(void* block, size_t size);

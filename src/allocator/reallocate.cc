@@ -60,8 +60,12 @@ void* Reallocate(void* block, size_t size) {
   void* fresh = AllocateToMove(old_bytes, size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, block, std::min(old_bytes, size));
-  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, fresh, size);
-  DeallocateOr<DeallocateQuietly>(block);
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
+    Report(block, fresh, size);
+    DeallocateQuietly(block);
+  } else {
+    Deallocate(block);
+  }
   return fresh;
 }
 

@@ -156,11 +156,10 @@ class ThreadCache : private FastLists, public ListNode {
     if (room[c] > 0) --room[c];
   }
 
-  // The whole of free, but for what `slow` does, or `after_try` where a TryFree returned false:
-  // only it has something to undo. They cannot tell by the limits, for other threads may close the
-  // cache at any moment.
-  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath after_try,
-                                         DeallocateSlowPath slow) {
+  // The whole of free, but for what the slow path in the header does, or `after_try` where a
+  // TryFree returned false: only it has something to undo. They cannot tell by the limits, for
+  // other threads may close the cache at any moment.
+  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath after_try) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
       return LoadedLast(object, header.deallocate)(object, this, reference);
