@@ -35,7 +35,7 @@ set(clang_layer_warnings -Wglobal-constructors -Wexit-time-destructors)
 add_library(tcm_layer_flags INTERFACE)
 target_link_libraries(tcm_layer_flags INTERFACE tcm_flags)
 target_compile_options(tcm_layer_flags INTERFACE
-  -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt
+  -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -ffunction-sections
   ${no_malloc_builtins}
   "$<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>"
   "$<$<CXX_COMPILER_ID:Clang>:${clang_layer_warnings}>")

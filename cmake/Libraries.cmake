@@ -17,8 +17,9 @@ function(tcm_shared_library)
   target_link_libraries(${arg_NAME} PRIVATE $<BUILD_INTERFACE:tcm_layer_flags>)
   # nodelete: memory from here outlives any dlclose.
   # as-needed: a C program must not pay for the C++ library where only weak references name it.
+  # gc-sections: functions that only tests call, or another library, are left out.
   target_link_options(${arg_NAME} PRIVATE
-    -static-libgcc LINKER:--as-needed LINKER:--no-undefined
+    -static-libgcc LINKER:--as-needed LINKER:--no-undefined LINKER:--gc-sections
     LINKER:-z,nodelete LINKER:-z,relro LINKER:-z,now)
   add_dependencies(product ${arg_NAME})
 endfunction()

@@ -28,8 +28,8 @@ __attribute__((visibility("hidden"))) Nothing tcmalloc_resolve_early_start() {
 __attribute__((visibility("hidden"), ifunc("tcmalloc_resolve_early_start"))) void
 tcmalloc_early_start();
 
-// The reference that makes the linker emit the relocation.
-__attribute__((visibility("hidden"), used)) Nothing tcmalloc_early_start_reference =
+// The reference that makes the linker emit the relocation; nothing else keeps it.
+__attribute__((visibility("hidden"), used, retain)) Nothing tcmalloc_early_start_reference =
     tcmalloc_early_start;
 
 }  // extern "C"
