@@ -67,6 +67,6 @@ install(CODE "set(TCMALLOC_UNINSTALL_SCRIPT \"${install_sources}/uninstall.cmake
 install(SCRIPT "${install_sources}/write_manifest.cmake" ALL_COMPONENTS)
 
 add_custom_target(uninstall
-  COMMAND "${CMAKE_COMMAND}" -D "PREFIX=$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}"
+  COMMAND "${CMAKE_COMMAND}" -D "PREFIX=${CMAKE_INSTALL_PREFIX}"
           -P "${install_sources}/uninstall.cmake"
   COMMENT "Removing what was installed in ${CMAKE_INSTALL_PREFIX}" VERBATIM)

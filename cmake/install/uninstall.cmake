@@ -1,11 +1,14 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
 # cmake -P PREFIX/share/tcmalloc/uninstall.cmake: removes what was installed in PREFIX, and the
-# folders that were made for it and are empty. From elsewhere: cmake -D PREFIX=... -P uninstall.cmake
+# folders that were made for it and are empty. As `cmake --install`, with DESTDIR in the environment:
+# cmake -D PREFIX=... -P uninstall.cmake
 
 cmake_policy(VERSION 3.25)
 
-if(NOT PREFIX)
+if(PREFIX)
+  string(PREPEND PREFIX "$ENV{DESTDIR}")
+else()
   set(PREFIX "${CMAKE_CURRENT_LIST_DIR}/../..")
 endif()
 cmake_path(NORMAL_PATH PREFIX)

@@ -155,7 +155,8 @@ class Installation:
         expect(f"Removed: {self.library}\n" in said, said)
         after = tree(self.prefix)
         expect(after == self.before, f"left: {set(after) ^ set(self.before)}\n{said}")
-        run(self.arguments.cmake, "-P", self.destination / "opt/tc/share/tcmalloc/uninstall.cmake")
+        script = self.destination / "opt/tc/share/tcmalloc/uninstall.cmake"
+        run(self.arguments.cmake, "-D", "PREFIX=/opt/tc", "-P", script, DESTDIR=self.destination)
         expect(tree(self.destination) == ["opt"], f"left: {tree(self.destination)}")
 
 
