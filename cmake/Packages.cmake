@@ -49,6 +49,10 @@ set(CPACK_COMPONENTS_ALL runtime tools doc debian_tcmalloc development debian_tc
   debian_tcmalloc_default)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# For cpack itself every package is one of the machine that it runs on.
+set(debian_name_of_x86_64 amd64)
+set(debian_name_of_aarch64 arm64)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${debian_name_of_${CMAKE_SYSTEM_PROCESSOR}})
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(same_version "tcmalloc (= ${TCMALLOC_VERSION})")

@@ -9,11 +9,14 @@ those that were installed, so that nothing of the source or the build tree is us
 import argparse
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 
 from processes import expect, run, run_checks
 
+SKIPPED = 77
+TOOLS = ("make", "nm", "pkg-config", "readelf")
 SONAME = "libtcmalloc_minimal.so.4"
 OTHERS = ("lib/of_others.txt", "share/doc/others/README")
 
@@ -167,6 +170,10 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
     arguments = parser.parse_args()
+    missing = [name for name in TOOLS if not shutil.which(name)]
+    if missing:
+        print(f"missing: {', '.join(missing)}")
+        return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tcm_installation_") as folder:
         installation = Installation(arguments, pathlib.Path(folder))
         names = ("install", "check_components", "check_library", "check_headers", "check_link",
