@@ -19,10 +19,10 @@ function(tcm_shared_library)
   tcm_layer_objects(objects ${arg_LAYERS})
   add_library(${arg_NAME} SHARED ${arg_SOURCES} ${objects})
   set_target_properties(${arg_NAME} PROPERTIES SOVERSION ${arg_SOVERSION} VERSION ${arg_VERSION})
-  target_link_libraries(${arg_NAME} PRIVATE tcm_layer_flags)
-  # gc-sections: what instantiated templates and layers have beyond what this library exports.
+  target_link_libraries(${arg_NAME} PRIVATE $<BUILD_INTERFACE:tcm_layer_flags>)
   # nodelete: memory from here outlives any dlclose.
   # as-needed: a C program must not pay for the C++ library where only weak references name it.
+  # gc-sections: functions that only tests call, another library, or no instance of a template.
   target_link_options(${arg_NAME} PRIVATE
     -static-libgcc LINKER:--as-needed LINKER:--no-undefined LINKER:--gc-sections
     LINKER:-z,nodelete LINKER:-z,relro LINKER:-z,now)
@@ -38,7 +38,9 @@ function(tcm_static_library)
   tcm_layer_objects(objects ${arg_LAYERS})
   add_library(${arg_NAME}_static STATIC ${arg_SOURCES} ${objects})
   set_target_properties(${arg_NAME}_static PROPERTIES OUTPUT_NAME ${arg_NAME})
-  target_link_libraries(${arg_NAME}_static PRIVATE tcm_layer_flags)
-  target_link_libraries(${arg_NAME}_static INTERFACE Threads::Threads)
+  target_link_libraries(${arg_NAME}_static PRIVATE $<BUILD_INTERFACE:tcm_layer_flags>)
+  # A program in C has to be told of the C++ library.
+  target_link_libraries(${arg_NAME}_static INTERFACE
+    Threads::Threads $<$<LINK_LANGUAGE:C>:stdc++>)
   add_dependencies(product ${arg_NAME}_static)
 endfunction()

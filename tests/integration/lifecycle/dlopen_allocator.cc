@@ -3,7 +3,8 @@
 // Loads the allocator, as a plug-in that links it would, into a program that runs on another
 // malloc, has threads, and uses thread-local variables of its own: the library must fit into what
 // libc has left of static TLS, must leave the program's malloc alone, and must survive dlclose.
-// Usage: dlopen_allocator PATH_OF_LIBRARY
+// With a second argument, libraries that were loaded earlier have taken nearly all of that. Usage:
+// dlopen_allocator PATH_OF_LIBRARY [PATH_OF_FILLER]
 
 #include <dlfcn.h>
 
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "integration/lifecycle/static_tls.h"
 #include "stress/threads/workload.h"
 
 namespace tcmalloc::testing {
@@ -27,6 +29,7 @@ namespace {
 constexpr int kThreads = 4;
 
 const char* library_path = nullptr;
+const char* filler_path = nullptr;
 void* (*allocate)(size_t) = nullptr;
 void (*deallocate)(void*) = nullptr;
 
@@ -79,6 +82,7 @@ int Body(Progress& progress) {
   const std::string malloc_before = FileOfMalloc();
   PROGRAM_CHECK(malloc_before != library_path);
   void* own_block = malloc(1000);
+  if (filler_path != nullptr) printf("%d fillers\n", FillStaticTls(filler_path));
 
   // These threads exist before the library and must be served as well.
   std::latch loaded(1);
@@ -123,5 +127,6 @@ int main(int argc, char** argv) {
   char* resolved = realpath(argv[1], nullptr);
   PROGRAM_CHECK(resolved != nullptr);
   tcmalloc::testing::library_path = resolved;
+  if (argc > 2) tcmalloc::testing::filler_path = argv[2];
   return tcmalloc::testing::RunSupervised("dlopen_allocator", tcmalloc::testing::Body);
 }

@@ -1,0 +1,72 @@
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#
+# What `cmake --install` puts where. Components: runtime, development, tools, doc. Everything below
+# the prefix may be moved together. Included after the libraries were declared.
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# The version that programs see through tc_version.
+set(version_header "${PROJECT_SOURCE_DIR}/include/gperftools/tcmalloc.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${version_header}")
+file(STRINGS "${version_header}" version_line REGEX "^#define TC_VERSION_STRING ")
+string(REGEX MATCH "[0-9]+[.][0-9.]+" TCMALLOC_VERSION "${version_line}")
+if(NOT TCMALLOC_VERSION)
+  message(FATAL_ERROR "${version_header} does not say the version")
+endif()
+
+set(install_sources "${PROJECT_SOURCE_DIR}/cmake/install")
+set(install_generated "${PROJECT_BINARY_DIR}/install")
+set(cmake_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tcmalloc")
+set(pkg_config_folder "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# First of all rules: which folders that others use as well exist already.
+set(shared_folders . bin include share share/doc "${CMAKE_INSTALL_BINDIR}"
+  "${CMAKE_INSTALL_INCLUDEDIR}" "${CMAKE_INSTALL_LIBDIR}" "${CMAKE_INSTALL_LIBDIR}/cmake"
+  "${pkg_config_folder}" "${CMAKE_INSTALL_DATAROOTDIR}" "${CMAKE_INSTALL_DATAROOTDIR}/doc" lib)
+list(REMOVE_DUPLICATES shared_folders)
+install(CODE "set(TCMALLOC_SHARED_FOLDERS \"${shared_folders}\")" ALL_COMPONENTS)
+install(SCRIPT "${install_sources}/note_folders.cmake" ALL_COMPONENTS)
+
+install(TARGETS tcmalloc_minimal tcmalloc_minimal_static EXPORT tcmallocTargets
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
+  ARCHIVE COMPONENT development
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(EXPORT tcmallocTargets NAMESPACE tcmalloc:: DESTINATION "${cmake_package_folder}"
+  COMPONENT development)
+configure_package_config_file("${install_sources}/tcmallocConfig.cmake.in"
+  "${install_generated}/tcmallocConfig.cmake" INSTALL_DESTINATION "${cmake_package_folder}")
+write_basic_package_version_file("${install_generated}/tcmallocConfigVersion.cmake"
+  VERSION "${TCMALLOC_VERSION}" COMPATIBILITY SameMajorVersion)
+install(FILES "${install_generated}/tcmallocConfig.cmake"
+              "${install_generated}/tcmallocConfigVersion.cmake"
+  DESTINATION "${cmake_package_folder}" COMPONENT development)
+
+file(RELATIVE_PATH prefix_of_pkg_config
+  "${CMAKE_INSTALL_PREFIX}/${pkg_config_folder}" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" prefix_of_pkg_config "${prefix_of_pkg_config}")
+configure_file("${install_sources}/libtcmalloc_minimal.pc.in"
+  "${install_generated}/libtcmalloc_minimal.pc" @ONLY)
+install(FILES "${install_generated}/libtcmalloc_minimal.pc" DESTINATION "${pkg_config_folder}"
+  COMPONENT development)
+
+# The scripts, not CMake, build the tool.
+install(PROGRAMS "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tcm" DESTINATION "${CMAKE_INSTALL_BINDIR}"
+  COMPONENT tools OPTIONAL)
+
+install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc USE_SOURCE_PERMISSIONS)
+
+# Last of all rules: what was installed, so that it can be removed without the build tree.
+install(CODE "set(TCMALLOC_UNINSTALL_SCRIPT \"${install_sources}/uninstall.cmake\")" ALL_COMPONENTS)
+install(SCRIPT "${install_sources}/write_manifest.cmake" ALL_COMPONENTS)
+
+add_custom_target(uninstall
+  COMMAND "${CMAKE_COMMAND}" -D "PREFIX=${CMAKE_INSTALL_PREFIX}"
+          -P "${install_sources}/uninstall.cmake"
+  COMMENT "Removing what was installed in ${CMAKE_INSTALL_PREFIX}" VERBATIM)
