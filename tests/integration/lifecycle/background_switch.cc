@@ -162,6 +162,7 @@ void ByManyThreads() {
       }));
     }
     for (std::thread& thread : threads) thread.join();
+    AwaitThreads(Extension::GetBackgroundProcessActionsEnabled() ? 2 : 1);
     Switch(last);
     AwaitThreads(last ? 2 : 1);
   }
