@@ -134,7 +134,7 @@ Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
   speed_time_ = now;
   // In floating point, for a product of any numbers.
   const double bytes = static_cast<double>(release_speed()) * static_cast<double>(passed) / 1e9;
-  const double most = static_cast<double>(Length::Max().bytes() / 2);
+  const double most = static_cast<double>(Length::Max().bytes()) / 2;
   speed_rest_ = std::min(speed_rest_ + bytes, most);
   if (speed_rest_ < static_cast<double>(kPageSize)) return Length(0);
   const Length due(static_cast<uint64_t>(speed_rest_) >> kPageShift);

@@ -344,7 +344,7 @@ size_t CpuCache<Source>::DrainSlab(int id) {
   if (slab.state() == SlabState::kOpen && !slab.Close()) return 0;
   size_t bytes = 0;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
-    bytes += count * kSizeClasses[c].size;
+    bytes += size_t{count} * kSizeClasses[c].size;
     Return(c, objects, count);
   });
   budgets_.budget(id).Reset(slab);
