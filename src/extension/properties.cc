@@ -75,8 +75,14 @@ uint64_t PerCpuActive() { return heap.front_end().wanted() == FrontEnd::kPerCpu 
 uint64_t AggressiveDecommit() { return heap.page_heap().aggressive_decommit() ? 1 : 0; }
 void SetAggressiveDecommit(uint64_t on) { heap.page_heap().set_aggressive_decommit(on != 0); }
 
-uint64_t HeapLimitMb() { return heap.page_heap().limit().bytes() >> 20; }
-void SetHeapLimitMb(uint64_t mebibytes) { heap.SetHeapLimit(mebibytes); }
+// A part of one counts as one, for 0 means that there is no limit.
+uint64_t HeapLimitMb() {
+  const uint64_t bytes = heap.hard_limit();
+  return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
+}
+void SetHeapLimitMb(uint64_t mebibytes) {
+  heap.SetHardLimit(std::min(mebibytes, kMostMebibytes) << 20);
+}
 
 uint64_t MaxTotalThreadCacheBytes() { return heap.budget().total(); }
 void SetMaxTotalThreadCacheBytes(uint64_t bytes) { heap.SetMaxTotalThreadCacheBytes(bytes); }
@@ -85,7 +91,7 @@ uint64_t MinPerThreadCacheBytes() { return heap.budget().first_share(); }
 void SetMinPerThreadCacheBytes(uint64_t bytes) { heap.budget().SetFirstShare(bytes); }
 
 uint64_t NoneIsMost(uint64_t limit) { return limit == 0 ? UINT64_MAX : limit; }
-uint64_t HardLimit() { return NoneIsMost(heap.page_heap().limit().bytes()); }
+uint64_t HardLimit() { return NoneIsMost(heap.hard_limit()); }
 uint64_t SoftLimit() { return NoneIsMost(heap.limits().stats().soft_limit); }
 uint64_t SoftLimitHits() { return heap.limits().stats().soft_hits; }
 uint64_t ReleasedForSoftLimit() { return heap.limits().stats().shed.page_heap; }

@@ -7,7 +7,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "heap/heap.h"
 #include "system/system_calls.h"
@@ -24,64 +26,167 @@ constexpr uint64_t kIdleWait = 10 * kSecond;
 
 uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
 
-}  // namespace
-
-bool BackgroundThread::Start() {
-  const int saved_errno = errno;
-  uint32_t state = state_.load(std::memory_order_relaxed);
-  bool started = state == kRunning || state == kStarting;
-  if ((state == kNone || state == kLost) &&
-      state_.compare_exchange_strong(state, kStarting, std::memory_order_acquire)) {
-    started = Create();
-    // Release pairs with the acquire in Stop and publishes thread_ and process_.
-    state_.store(started ? kRunning : kNone, std::memory_order_release);
-    heap.housekeeping().set_delegated(started);
-  }
-  errno = saved_errno;
-  return started;
+void WakeAll(std::atomic<uint32_t>& word) {
+  system_calls.futex(FutexWord(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
 }
 
-// The new thread inherits a mask of all signals, so that no handler of the program ever runs on it.
-bool BackgroundThread::Create() {
+bool BlockSignals(uint64_t* old) {
   const uint64_t all = ~uint64_t{0};
-  uint64_t old = 0;
-  if (system_calls.rt_sigprocmask(SIG_SETMASK, &all, &old) != 0) return false;
-  process_ = ::getpid();
-  const bool created = system_calls.pthread_create(&thread_, nullptr, Main, this) == 0;
-  system_calls.rt_sigprocmask(SIG_SETMASK, &old, nullptr);
-  return created;
+  return system_calls.rt_sigprocmask(SIG_SETMASK, &all, old) == 0;
+}
+
+// The scope of a change. No handler of the program runs in it, which might fork, and nobody cancels
+// the thread; a new thread inherits the mask, so that none ever runs on it. Keeps errno.
+class Undisturbed {
+ public:
+  Undisturbed() : saved_errno_(errno), blocked_(BlockSignals(&mask_)) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  }
+  ~Undisturbed() {
+    pthread_setcancelstate(cancel_state_, nullptr);
+    if (blocked_) system_calls.rt_sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    errno = saved_errno_;
+  }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+  bool blocked() const { return blocked_; }
+
+ private:
+  int saved_errno_;
+  uint64_t mask_ = 0;
+  bool blocked_;  // after mask_, which it sets
+  int cancel_state_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace
+
+// A child that did not come by fork's handlers shares the memory of its parent or has a copy, and
+// has none of the threads.
+bool BackgroundThread::IsOfThisProcess() const {
+  const pid_t process = process_.load(std::memory_order_relaxed);
+  return process == 0 || process == ::getpid();
+}
+
+bool BackgroundThread::Start() {
+  if (!IsOfThisProcess()) return false;
+  wish_.store(Wish::kOn);
+  Wake();
+  Settle();
+  return enabled();
 }
 
 void BackgroundThread::Stop() {
-  uint32_t running = kRunning;
-  // A child that did not come by fork's handlers has no such thread.
-  if (process_ != ::getpid()) return;
-  if (!state_.compare_exchange_strong(running, kStopping, std::memory_order_acquire)) return;
-  system_calls.futex(FutexWord(state_), FUTEX_WAKE_PRIVATE, 1, nullptr);
+  if (!IsOfThisProcess()) return;
+  wish_.store(Wish::kOff);
+  Wake();
+  Settle();
+}
+
+bool BackgroundThread::enabled() const {
+  if (paused()) return false;
+  return state_.load(std::memory_order_acquire) != kNone ||
+         lent_.load(std::memory_order_relaxed) > 0;
+}
+
+void BackgroundThread::Settle() {
+  const Undisturbed scope;
+  while (true) {
+    uint32_t state = state_.load();
+    if (state == kStarting || state == kStopping) {
+      system_calls.futex(FutexWord(state_), FUTEX_WAIT_PRIVATE, state, nullptr);
+      continue;
+    }
+    const bool wanted = WantsOwnThread();
+    if (state == (wanted ? kRunning : kNone)) return;
+    if (!state_.compare_exchange_strong(state, wanted ? kStarting : kStopping)) continue;
+    if (wanted && !(scope.blocked() && Create())) return SetState(kNone);
+    if (!wanted && state == kRunning) Join();
+    SetState(wanted ? kRunning : kNone);
+  }
+}
+
+void BackgroundThread::SetState(State state) {
+  // The release in it pairs with the acquire in Settle's exchange and publishes thread_.
+  state_.store(state);
+  WakeAll(state_);
+}
+
+bool BackgroundThread::Create() {
+  process_.store(::getpid(), std::memory_order_relaxed);
+  if (system_calls.pthread_create(&thread_, nullptr, Main, this) != 0) return false;
+  heap.housekeeping().AddDelegate();
+  return true;
+}
+
+void BackgroundThread::Join() {
+  Wake();
   ::pthread_join(thread_, nullptr);
-  heap.housekeeping().set_delegated(false);
-  state_.store(kNone, std::memory_order_release);
+  heap.housekeeping().RemoveDelegate();
 }
 
 void* BackgroundThread::Main(void* self) {
   auto* background = static_cast<BackgroundThread*>(self);
   system_calls.prctl(PR_SET_NAME, reinterpret_cast<unsigned long>(kThreadName), 0, 0, 0);
-  while (background->state_.load(std::memory_order_relaxed) != kStopping) {
-    const uint64_t wait = heap.housekeeping().RunAll();
-    background->WaitFor(wait == 0 ? kIdleWait : wait);
+  while (true) {
+    // Acquire pairs with the release in Wake: what was set before is seen below.
+    const uint32_t events = background->events_.load(std::memory_order_acquire);
+    if (background->state_.load(std::memory_order_relaxed) == kStopping) return nullptr;
+    background->Round(events);
   }
-  return nullptr;
 }
 
-// May come back early, and at once while the thread is being started.
-void BackgroundThread::WaitFor(uint64_t ns) {
+void BackgroundThread::RunForever() {
+  BlockSignals(nullptr);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  process_.store(::getpid(), std::memory_order_relaxed);
+  lent_.fetch_add(1);
+  Settle();
+  bool working = false;
+  while (true) {
+    const uint32_t events = events_.load(std::memory_order_acquire);
+    const bool work = !paused();
+    if (work && !working) heap.housekeeping().AddDelegate();
+    if (!work && working) heap.housekeeping().RemoveDelegate();
+    working = work;
+    if (working) {
+      Round(events);
+    } else {
+      WaitFor(kIdleWait, events);
+    }
+  }
+}
+
+// `events` was read before the settings that the round goes by.
+void BackgroundThread::Round(uint32_t events) {
+  const uint64_t wait = heap.housekeeping().RunAll();
+  WaitFor(std::max(wait == 0 ? kIdleWait : wait, interval()), events);
+}
+
+// May come back early, and at once if more has happened than `events`.
+void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) {
   const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-  system_calls.futex(FutexWord(state_), FUTEX_WAIT_PRIVATE, kRunning, &timeout);
+  system_calls.futex(FutexWord(events_), FUTEX_WAIT_PRIVATE, events, &timeout);
+}
+
+void BackgroundThread::set_interval(uint64_t ns) {
+  interval_ns_.store(ns, std::memory_order_relaxed);
+  Wake();
+}
+
+void BackgroundThread::Wake() {
+  const int saved_errno = errno;
+  events_.fetch_add(1, std::memory_order_release);
+  WakeAll(events_);
+  errno = saved_errno;
 }
 
 void BackgroundThread::ResetAfterFork() {
   const uint32_t state = state_.load(std::memory_order_relaxed);
-  state_.store(state == kRunning || state == kStarting ? kLost : kNone, std::memory_order_relaxed);
+  const bool had_one = state != kNone || lent_.load(std::memory_order_relaxed) > 0;
+  lent_.store(0, std::memory_order_relaxed);
+  state_.store(had_one && WantsOwnThread() ? kLost : kNone, std::memory_order_relaxed);
+  process_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tcmalloc

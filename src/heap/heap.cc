@@ -33,6 +33,9 @@ namespace {
 // The most bytes of one size class that wait in its transfer cache.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 
+// A hard limit above it limits nothing.
+constexpr uint64_t kMostLimit = kMostMebibytes << 20;
+
 // All caches together may hold at most so little of a limited heap, but at least so much.
 constexpr uint64_t kCacheShare = 8;
 constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
@@ -127,10 +130,6 @@ void Heap::ApplyReleaseRate() {
   housekeeping_.set_half_life(HalfLife(options_));
 }
 
-void Heap::ApplyHeapLimit() {
-  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
-}
-
 void Heap::InitializeSizeClasses() {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
@@ -143,7 +142,7 @@ void Heap::InitializeSizeClasses() {
 }
 
 void Heap::ConfigureLimits() {
-  ApplyHeapLimit();
+  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
   limits_.Configure({.soft_limit = options_.soft_limit_mb << 20,
                      .follow_cgroup = options_.cgroup == CgroupOption::kAuto,
                      .cgroup_root = options_.cgroup_root.text});
@@ -184,7 +183,7 @@ size_t Heap::BytesPerCpu() {
 
 // The lower one of the two limits.
 uint64_t Heap::LimitOfHeap() {
-  const uint64_t hard = options_.heap_limit_mb << 20;
+  const uint64_t hard = hard_limit();
   const uint64_t soft = limits_.soft_limit().bytes();
   return hard == 0 ? soft : std::min(hard, soft);
 }
@@ -212,18 +211,47 @@ void Heap::SetReleaseRate(double rate) {
   ApplyReleaseRate();
 }
 
-void Heap::SetHeapLimit(uint64_t mebibytes) {
-  SpinLockHolder holder(limits_.lock());
-  options_.heap_limit_mb = std::min(mebibytes, kMostMebibytes);
-  ApplyHeapLimit();
-  ApplyCacheLimits();
-}
-
 void Heap::SetMaxTotalThreadCacheBytes(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
   options_.max_total_thread_cache_bytes =
       std::clamp(bytes, kLeastTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
   ApplyCacheLimits();
+}
+
+void Heap::SetMaxPerCpuCacheSize(uint64_t bytes) {
+  SpinLockHolder holder(limits_.lock());
+  options_.max_per_cpu_cache_size = std::clamp(bytes, kLeastPerCpuCacheSize, kMostPerCpuCacheSize);
+  ApplyCacheLimits();
+}
+
+void Heap::SetHardLimit(uint64_t bytes) {
+  SpinLockHolder holder(limits_.lock());
+  page_heap_.set_limit(bytes > kMostLimit ? Length(0) : Length::FromBytesCeil(bytes));
+  ApplyCacheLimits();
+}
+
+void Heap::SetSoftLimit(uint64_t bytes) {
+  SpinLockHolder holder(limits_.lock());
+  limits_.Want(bytes == 0 ? UINT64_MAX : bytes, page_heap_.committed());
+  ApplyCacheLimits();
+}
+
+uint64_t Heap::max_total_thread_cache_bytes() {
+  SpinLockHolder holder(limits_.lock());
+  return options_.max_total_thread_cache_bytes;
+}
+
+uint64_t Heap::max_per_cpu_cache_size() {
+  SpinLockHolder holder(limits_.lock());
+  return options_.max_per_cpu_cache_size;
+}
+
+uint64_t Heap::hard_limit() { return page_heap_.limit().bytes(); }
+
+uint64_t Heap::soft_limit() {
+  SpinLockHolder holder(limits_.lock());
+  const uint64_t wanted = limits_.wanted();
+  return wanted == UINT64_MAX ? 0 : wanted;
 }
 
 void Heap::FollowLimits(Cache* own) {

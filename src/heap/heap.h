@@ -92,8 +92,17 @@ class Heap {
   // What a program changes while it runs, instead of the options of these names. Values outside
   // an option's range become the nearest one inside.
   void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
-  void SetHeapLimit(uint64_t mebibytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+  void SetMaxPerCpuCacheSize(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+  // Limits in bytes; 0: none.
+  void SetHardLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+  void SetSoftLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+
+  // What was set so, or by an option. What limits and control groups allow may be less.
+  uint64_t max_total_thread_cache_bytes() TCMALLOC_EXCLUDES(limits_.lock());
+  uint64_t max_per_cpu_cache_size() TCMALLOC_EXCLUDES(limits_.lock());
+  uint64_t hard_limit();
+  uint64_t soft_limit() TCMALLOC_EXCLUDES(limits_.lock());
 
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
   bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
@@ -147,7 +156,6 @@ class Heap {
   void ConfigureLimits();
   // Hand options on to those that go by them.
   void ApplyReleaseRate();
-  void ApplyHeapLimit();
   void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
   // What the options and limits together allow caches to hold.

@@ -30,6 +30,11 @@ void Housekeeping::set_half_life(uint64_t ns) {
   step_ns_.store(ns == 0 ? 0 : std::max<uint64_t>(ns / kSteps, 1), std::memory_order_relaxed);
 }
 
+void Housekeeping::set_release_speed(uint64_t speed) {
+  speed_since_.store(Now(), std::memory_order_relaxed);
+  speed_.store(speed, std::memory_order_relaxed);
+}
+
 void Housekeeping::ReturnIdleObjects() {
   const size_t caches = ShareOfStep(heap.caches().count());
   heap.caches().ReleaseIdle(std::min(caches, kMostCachesAtOnce), current_cache);
@@ -56,7 +61,8 @@ void Housekeeping::Step() {
 
 void Housekeeping::PollNow() {
   polls_left_ = kPollsPerLook;
-  if (delegated_.load(std::memory_order_relaxed) || step_ns_.load(std::memory_order_relaxed) == 0) {
+  if (delegates_.load(std::memory_order_relaxed) > 0 ||
+      step_ns_.load(std::memory_order_relaxed) == 0) {
     return;
   }
   if (!TryBegin()) return;
@@ -92,10 +98,22 @@ void Housekeeping::WorkForAWhile(uint64_t began) {
 
 uint64_t Housekeeping::RunAll() {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
-  if (step_ns == 0) return 0;
-  // Another thread is at its last poll.
-  if (!TryBegin()) return step_ns;
+  const uint64_t wait_ns = step_ns != 0 ? step_ns : release_speed() != 0 ? kSpeedWaitNs : 0;
+  // In the second case another thread is at its last poll, or at its round.
+  if (wait_ns == 0 || !TryBegin()) return wait_ns;
   const uint64_t now = Now();
+  Length released = ReleaseAtSpeed(now);
+  uint64_t wait = wait_ns;
+  if (step_ns != 0) {
+    released += ReleaseByTime(now);
+    wait = WaitAfter(released, step_ns);
+    if (release_speed() != 0) wait = std::min(wait, kSpeedWaitNs);
+  }
+  End();
+  return wait;
+}
+
+Length Housekeeping::ReleaseByTime(uint64_t now) {
   CountSteps(now);
   heap.RefreshLimits(static_cast<int64_t>(now));
   while (owed_steps_ > 0) Step();
@@ -106,17 +124,35 @@ uint64_t Housekeeping::RunAll() {
     released += last;
   } while (last == kMostInBackground);
   backlog_.store(false, std::memory_order_relaxed);
-  // A process with nothing to give back is woken more and more rarely.
+  return released;
+}
+
+// What was due and not there is not owed later.
+Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
+  const uint64_t since = std::max(speed_time_, speed_since_.load(std::memory_order_relaxed));
+  const uint64_t passed = now - std::min(since, now);
+  speed_time_ = now;
+  // In floating point, for a product of any numbers.
+  const double bytes = static_cast<double>(release_speed()) * static_cast<double>(passed) / 1e9;
+  const double most = static_cast<double>(Length::Max().bytes()) / 2;
+  speed_rest_ = std::min(speed_rest_ + bytes, most);
+  if (speed_rest_ < static_cast<double>(kPageSize)) return Length(0);
+  const Length due(static_cast<uint64_t>(speed_rest_) >> kPageShift);
+  const Length released = heap.page_heap().ReleaseAtLeast(due);
+  speed_rest_ -= static_cast<double>(std::max(due, released).bytes());
+  return released;
+}
+
+// A process with nothing to give back is woken more and more rarely.
+uint64_t Housekeeping::WaitAfter(Length released, uint64_t step_ns) {
   const bool quiet = released == Length(0) && heap.page_heap().stats().free == Length(0);
   wait_steps_ = quiet ? std::min(2 * wait_steps_, kMostWaitSteps) : 1;
-  const uint64_t wait = wait_steps_ * step_ns;
-  End();
-  return wait;
+  return wait_steps_ * step_ns;
 }
 
 void Housekeeping::ResetAfterFork() {
   busy_.store(false, std::memory_order_relaxed);
-  delegated_.store(false, std::memory_order_relaxed);
+  delegates_.store(0, std::memory_order_relaxed);
 }
 
 HousekeepingStats Housekeeping::stats() const {

@@ -39,6 +39,11 @@ class Housekeeping {
   // Of unused memory, in nanoseconds; 0 for never.
   void set_half_life(uint64_t ns);
 
+  // How much RunAll gives back in any case, used again soon or not, in bytes per second on average:
+  // spans go as wholes. Time counts from the call.
+  void set_release_speed(uint64_t speed);
+  uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
+
   // Called at the end of each slow path; does something only now and then. Returns whether it
   // should be called again soon, for more is due than was done.
   TCMALLOC_ALWAYS_INLINE bool Poll() {
@@ -52,8 +57,9 @@ class Housekeeping {
   // again; 0 if there is nothing to be done, ever.
   uint64_t RunAll();
 
-  // Whether somebody calls RunAll regularly, so that Poll need not do anything.
-  void set_delegated(bool delegated) { delegated_.store(delegated, std::memory_order_relaxed); }
+  // While somebody calls RunAll regularly, Poll need not do anything.
+  void AddDelegate() { delegates_.fetch_add(1, std::memory_order_relaxed); }
+  void RemoveDelegate() { delegates_.fetch_sub(1, std::memory_order_relaxed); }
 
   // In the child of fork, where whoever was at it is gone.
   void ResetAfterFork();
@@ -72,6 +78,8 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
+  // The longest time between two rounds while something is given back at a speed.
+  static constexpr uint64_t kSpeedWaitNs = 1'000'000'000;
 
   TCMALLOC_NOINLINE void PollNow();
   void CountSteps(uint64_t now);
@@ -80,13 +88,18 @@ class Housekeeping {
   bool TryBegin() { return !busy_.exchange(true, std::memory_order_acquire); }
   void End() { busy_.store(false, std::memory_order_release); }
   void WorkForAWhile(uint64_t began);
+  Length ReleaseByTime(uint64_t now);
+  Length ReleaseAtSpeed(uint64_t now);
+  uint64_t WaitAfter(Length released, uint64_t step_ns);
 
   // Slow paths of this thread before it looks at the clock.
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
   std::atomic<uint64_t> step_ns_{0};
   std::atomic<bool> busy_{false};  // held by whoever is at it
-  std::atomic<bool> delegated_{false};
+  std::atomic<uint64_t> speed_{0};
+  std::atomic<uint64_t> speed_since_{0};  // when it was set
+  std::atomic<int> delegates_{0};
   std::atomic<bool> backlog_{false};  // more is due than was released at once
   std::atomic<uint64_t> longest_pause_ns_{0};
   std::atomic<uint64_t> steps_{0};
@@ -94,7 +107,9 @@ class Housekeeping {
   uint64_t next_step_ = 0;   // when it begins
   uint64_t owed_steps_ = 0;  // begun and not done
   uint64_t wait_steps_ = 1;
-  size_t next_class_ = 1;  // whose transfer cache is looked at next
+  uint64_t speed_time_ = 0;  // of the last round that gave back at a speed
+  double speed_rest_ = 0;    // bytes that were due then and did not go, or too many that did
+  size_t next_class_ = 1;    // whose transfer cache is looked at next
 };
 
 }  // namespace tcmalloc

@@ -13,10 +13,10 @@ void Add(std::atomic<uint64_t>& sum, uint64_t n) { sum.fetch_add(n, std::memory_
 
 void Limits::Configure(const Config& config) {
   SpinLockHolder holder(lock_);
-  if (config.soft_limit != 0) configured_limit_ = config.soft_limit;
+  if (config.soft_limit != 0) wanted_ = config.soft_limit;
   follow_cgroup_ = config.follow_cgroup;
   cgroup_.set_root(config.cgroup_root);
-  SetSoftLimit(configured_limit_);
+  SetSoftLimit(wanted_);
   Length first = soft_limit();
   if (follow_cgroup_) first = std::min(first, kFirstLook);
   watched_pages_.store(first.pages(), std::memory_order_relaxed);
@@ -25,6 +25,14 @@ void Limits::Configure(const Config& config) {
 void Limits::SetSoftLimit(uint64_t bytes) {
   const Length limit = bytes == UINT64_MAX ? Length::Max() : Length(bytes >> kPageShift);
   soft_pages_.store(limit.pages(), std::memory_order_relaxed);
+}
+
+void Limits::Want(uint64_t bytes, Length committed) {
+  wanted_ = std::max(bytes, uint64_t{kPageSize});
+  SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
+  pause_ = 0;
+  next_shed_ = 0;
+  watched_pages_.store(0, std::memory_order_relaxed);
 }
 
 // What is resident outside the heap is underestimated where the heap has committed memory that
@@ -45,7 +53,7 @@ bool Limits::Refresh(int64_t now, Length committed) {
   next_refresh_.store(now + kRefreshInterval, std::memory_order_relaxed);
   cgroup_limits_ = cgroup_.Read();
   pressure_is_new_ = cgroup_limits_.pressure >= kHighPressure;
-  SetSoftLimit(std::min(configured_limit_, DerivedLimit(committed)));
+  SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
   return true;
 }
 

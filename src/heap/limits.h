@@ -33,7 +33,7 @@ struct LimitStats {
 };
 
 // Decides; Heap acts. The soft limit is on PageHeapStats::committed, which includes what caches
-// hold. It is the least of what the options say and what the cgroup leaves:
+// hold. It is the lower one of what the option or the program says and what the cgroup leaves:
 //
 //     min(memory.high, 9/10 of memory.max) - what the process has resident outside the heap
 //
@@ -84,6 +84,11 @@ class Limits {
     return follow_cgroup_ && now >= next_refresh_.load(std::memory_order_relaxed);
   }
 
+  // What the program wants, instead of the option; UINT64_MAX: nothing. The next that fetches
+  // memory looks, and need not wait.
+  void Want(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
+  uint64_t wanted() const TCMALLOC_REQUIRES(lock_) { return wanted_; }
+
   // Reads the limits of the cgroup if that is due. Returns whether it was.
   bool Refresh(int64_t now, Length committed) TCMALLOC_REQUIRES(lock_);
   // How much the heap should give back now: 0 where it is within its limit or has to wait, and
@@ -115,13 +120,13 @@ class Limits {
 
   SpinLock lock_{LockRank::kLimits};
   bool follow_cgroup_ = false;  // constant after Configure
-  uint64_t configured_limit_ = UINT64_MAX;
 
   std::atomic<uintptr_t> watched_pages_{UINTPTR_MAX};
   std::atomic<uint64_t> watched_spans_{UINT64_MAX};
   std::atomic<int64_t> next_refresh_{0};
   std::atomic<uintptr_t> soft_pages_{Length::Max().pages()};
 
+  uint64_t wanted_ TCMALLOC_GUARDED_BY(lock_) = UINT64_MAX;  // by the option or the program
   Cgroup cgroup_ TCMALLOC_GUARDED_BY(lock_);
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;

@@ -8,9 +8,6 @@
 namespace tcmalloc {
 namespace {
 
-constexpr uint64_t kKiB = uint64_t{1} << 10;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
@@ -29,7 +26,8 @@ constexpr OptionRow kTable[] = {
      "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
      "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
-     CountType{&Options::max_per_cpu_cache_size, 64 * kKiB, kGiB}, "bytes",
+     CountType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize},
+     "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
      "ones."},
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, kMostReleaseRate}, "",

@@ -34,6 +34,8 @@ enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
 inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
+inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
+inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // Beyond any address space, and small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 

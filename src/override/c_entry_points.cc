@@ -2,11 +2,14 @@
 //
 // malloc and its kin under their tc_ names, and the aliases that make them the process's own.
 
+#define TCMALLOC_OPTIONAL
 #include <errno.h>
 #include <gperftools/nallocx.h>
 #include <gperftools/tcmalloc.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <tcmalloc/alloc_at_least.h>
+#include <tcmalloc/internal_malloc_extension.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,8 +71,11 @@ __attribute__((destructor)) void OnExit() {
   heap.background().Stop();
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
-// Makes our vfork a part of such programs, for the shared libraries that they load.
+// Makes our vfork a part of such programs, for the shared libraries that they load, and what the
+// headers of the folder include/tcmalloc refer to weakly, which brings nothing out of an archive.
 TCMALLOC_RETAINED pid_t (*const vfork_reference)() = vfork;
+TCMALLOC_RETAINED size_t (*const extension_reference)(char*, size_t) = tcmalloc_get_stats;
+TCMALLOC_RETAINED alloc_result_t (*const new_reference)(size_t) noexcept = alloc_at_least;
 
 class StreamSink final : public TextSink {
  public:

@@ -6,64 +6,9 @@
 
 #include <new>
 
-#include "allocator/allocate.h"
 #include "allocator/deallocate.h"
-#include "override/cxx_runtime.h"
+#include "override/new.h"
 #include "override/out_of_memory.h"
-
-namespace tcmalloc {
-namespace {
-
-constexpr size_t kNoAlignment = 1;
-
-void* AllocateAny(size_t size, size_t alignment) {
-  return alignment <= kNoAlignment ? Allocate(size) : AllocateAligned(size, alignment);
-}
-
-// The loop that the standard prescribes: the handler makes room, throws, or does not return.
-TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment) {
-  while (true) {
-    std::new_handler handler = CurrentNewHandler();
-    if (handler == nullptr) ThrowBadAlloc();
-    handler();
-    if (void* block = AllocateAny(size, alignment)) return block;
-  }
-}
-
-TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment) {
-  while (true) {
-    std::new_handler handler = CurrentNewHandler();
-    if (handler == nullptr || !CallNewHandlerNoThrow(handler)) return nullptr;
-    if (void* block = AllocateAny(size, alignment)) return block;
-  }
-}
-
-TCMALLOC_NOINLINE void* NewSlow(size_t size) {
-  void* block = AllocateSlow(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
-}
-
-TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return AllocateOr<NewSlow>(size); }
-
-void* NewNoThrow(size_t size) noexcept {
-  void* block = Allocate(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrNull(size, kNoAlignment);
-}
-
-void* NewAligned(size_t size, std::align_val_t alignment) {
-  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
-  return TCMALLOC_LIKELY(block != nullptr) ? block
-                                           : RetryOrThrow(size, static_cast<size_t>(alignment));
-}
-
-void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
-  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
-  return TCMALLOC_LIKELY(block != nullptr) ? block
-                                           : RetryOrNull(size, static_cast<size_t>(alignment));
-}
-
-}  // namespace
-}  // namespace tcmalloc
 
 // Each function has a C++ name and the tc_ name that gperftools gave it. The table gives, for every
 // function: both names, result, parameters with names, and body.

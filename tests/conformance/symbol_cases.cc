@@ -175,6 +175,27 @@ constexpr const char* kExtensionNames[] = {
     "_ZTV15MallocExtension",
 };
 
+constexpr const char* kModernNames[] = {
+    "alloc_at_least",
+    "aligned_alloc_at_least",
+    "__size_returning_new",
+    "__size_returning_new_hot_cold",
+    "__size_returning_new_aligned",
+    "__size_returning_new_aligned_hot_cold",
+    "tcmalloc_size_returning_operator_new_nothrow",
+    "tcmalloc_size_returning_operator_new_hot_cold_nothrow",
+    "tcmalloc_size_returning_operator_new_aligned_nothrow",
+    "tcmalloc_size_returning_operator_new_aligned_hot_cold_nothrow",
+    "_Znwm12__hot_cold_t",
+    "_Znam12__hot_cold_t",
+    "_ZnwmRKSt9nothrow_t12__hot_cold_t",
+    "_ZnamRKSt9nothrow_t12__hot_cold_t",
+    "_ZnwmSt11align_val_t12__hot_cold_t",
+    "_ZnamSt11align_val_t12__hot_cold_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t",
+    "_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t",
+};
+
 void AddSymbol(Suite& suite, const char* name) {
   suite.Add(std::string("symbol/") + name, [name](Case& result) {
     result.Equal<std::string>("defining object", Symbol("malloc").object(), Symbol(name).object());
@@ -188,6 +209,7 @@ void AddSymbolCases(Suite& suite) {
   for (const char* name : kTcNames) AddSymbol(suite, name);
   for (const char* name : kOperators) AddSymbol(suite, name);
   for (const char* name : kExtensionNames) AddSymbol(suite, name);
+  for (const char* name : kModernNames) AddSymbol(suite, name);
 }
 
 }  // namespace tcmalloc::testing

@@ -30,6 +30,8 @@ linked with their libraries, runs unchanged when our libraries are found first.
 | `gperftools/nallocx.h` | `nallocx`: how large a block would be |
 | `google/tcmalloc.h`, `google/malloc_extension.h`, `google/malloc_extension_c.h` | the same by older names |
 
+The interface of google/tcmalloc, which has the same properties, is described in [What a program can call](api.md).
+
 ```cpp
 #include <gperftools/malloc_extension.h>
 

@@ -112,6 +112,8 @@ class CpuCache {
 
   // Returns what all slabs hold.
   void Flush();
+  // Returns what one slab holds, and how many bytes that were: 0 where there is no such slab.
+  size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
   // Returns what those slabs hold that were idle since the last call.
   void ReleaseIdle();
 
@@ -136,13 +138,14 @@ class CpuCache {
   static constexpr uint32_t kPieceObjects = 64;
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
+  bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
   Source& source(uint8_t c) { return context_.sources[c]; }
   // The slab that the running thread would use now.
   int CurrentSlab(const FastLists* thread) const {
     const RseqArea* area = thread->header.rseq_area;
     const uint32_t& id = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;
     const auto slab = static_cast<int>(__atomic_load_n(&id, __ATOMIC_RELAXED));
-    return slab >= 0 && slab < slabs_.count() ? slab : 0;
+    return HasSlab(slab) ? slab : 0;
   }
 
   void* Unpack(FastLists* thread, uint8_t c, Chain chain);
@@ -153,7 +156,7 @@ class CpuCache {
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(FastLists* thread, const SlabExcess& excess);
   void Sweep(FastLists* thread, int id);
-  void DrainSlab(int id);
+  size_t DrainSlab(int id);
 
   Context context_;
   CpuSlabs slabs_;
@@ -339,17 +342,22 @@ void CpuCache<Source>::Sweep(FastLists* thread, int id) {
   if (other >= 0) DrainSlab(other);
 }
 
+// Returns how many bytes the slab held.
 template <BatchSource Source>
-void CpuCache<Source>::DrainSlab(int id) {
+size_t CpuCache<Source>::DrainSlab(int id) {
   CpuSlab& slab = slabs_.slab(id);
   SpinLockHolder holder(slab.lock());
-  if (slab.state() == SlabState::kUnused) return;
-  if (slab.state() == SlabState::kOpen && !slab.Close()) return;
-  slab.Drain(
-      [this](uint8_t c, void* const* objects, uint32_t count) { Return(c, objects, count); });
+  if (slab.state() == SlabState::kUnused) return 0;
+  if (slab.state() == SlabState::kOpen && !slab.Close()) return 0;
+  size_t bytes = 0;
+  slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
+    bytes += size_t{count} * kSizeClasses[c].size;
+    Return(c, objects, count);
+  });
   budgets_.budget(id).Reset(slab);
   // Where the fence fails the slab stays closed, and the next drain tries again.
   static_cast<void>(slab.Open());
+  return bytes;
 }
 
 template <BatchSource Source>

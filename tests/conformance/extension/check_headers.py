@@ -11,30 +11,47 @@ import sys
 
 C_STANDARDS = ("c89", "c99", "c11")
 CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
-CXX_ONLY = {"malloc_extension.h", "malloc_hook.h"}
+CXX_ONLY = {"malloc_extension.h", "internal_malloc_extension.h", "malloc_hook.h",
+            "new_extension.h"}
+# Types of the standard library, for which C++17 is needed.
+MODERN = {"tcmalloc/malloc_extension.h", "tcmalloc/new_extension.h"}
+# What a program may include beside each other, in either order.
+TOGETHER = (("tcmalloc/malloc_extension.h", "gperftools/malloc_extension.h"),
+            ("tcmalloc/new_extension.h", "gperftools/nallocx.h"),
+            ("tcmalloc/new_extension.h", "gperftools/tcmalloc.h"))
 WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 TIMEOUT_SECONDS = 120
 
 
+def cxx_standards(name):
+    return CXX_STANDARDS[2:] if name in MODERN else CXX_STANDARDS
+
+
 def compilations(include, arguments):
-    """Pairs of a header's name and a command."""
+    """Pairs of headers' names and a command."""
+    cxx = [arguments.cxx, "-xc++", "-Wnon-virtual-dtor"]
     for header in sorted(include.glob("*/*.h")):
         name = header.relative_to(include).as_posix()
         if header.name not in CXX_ONLY:
             for standard in C_STANDARDS:
-                yield name, [arguments.cc, "-xc", f"-std={standard}"]
-        for standard in CXX_STANDARDS:
-            yield name, [arguments.cxx, "-xc++", f"-std={standard}", "-Wnon-virtual-dtor"]
+                yield (name,), [arguments.cc, "-xc", f"-std={standard}"]
+        for standard in cxx_standards(name):
+            yield (name,), [*cxx, f"-std={standard}"]
+    for names in TOGETHER:
+        for order in (names, names[::-1]):
+            yield order, [*cxx, f"-std={CXX_STANDARDS[-1]}"]
 
 
-def complaint(name, compiler, include):
-    """What the compiler says about a header, or None."""
+def complaint(names, compiler, include):
+    """What the compiler says about headers, or None."""
     # Twice, for the guard.
-    source = f"#include <{name}>\n#include <{name}>\n" + "int main(void) { return 0; }\n"
+    source = "".join(f"#include <{name}>\n" for name in names * 2) + "int main(void) { return 0; }\n"
     command = [*compiler, *WARNINGS, f"-I{include}", "-fsyntax-only", "-"]
     compiled = subprocess.run(command, input=source, capture_output=True, text=True,
                               timeout=TIMEOUT_SECONDS)
-    return None if compiled.returncode == 0 else f"{name}: {' '.join(command)}\n{compiled.stderr}"
+    if compiled.returncode == 0:
+        return None
+    return f"{' '.join(names)}: {' '.join(command)}\n{compiled.stderr}"
 
 
 def main():

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/allocate.h"
@@ -36,6 +37,7 @@ class ReleaseByTimeTest : public ::testing::TestWithParam<size_t> {
   }
   ~ReleaseByTimeTest() override {
     heap.housekeeping().set_half_life(0);
+    heap.housekeeping().set_release_speed(0);
     system_calls = real_system_calls;
   }
 
@@ -105,6 +107,79 @@ TEST_P(ReleaseByTimeTest, WithoutAHalfLifeNothingGoes) {
   for (int i = 0; i < 1000; ++i) Deallocate(Allocate(8 * (i % 32) + GetParam()));
   EXPECT_EQ(heap.housekeeping().RunAll(), 0u);
   EXPECT_GE(Resident(), before - kMiB);
+}
+
+// On so many spans between others in use, and no other free ones.
+class ReleaseSpeedTest : public ReleaseByTimeTest {
+ protected:
+  static constexpr uint64_t kSpeed = kMiB + 100;
+  static constexpr size_t kSpan = size_t{256} << 10;
+
+  ReleaseSpeedTest() {
+    heap.housekeeping().set_half_life(0);
+    for (size_t i = 0; i < 2 * kSpans; ++i) blocks_.push_back(Allocate(kSpan + 1));
+    heap.page_heap().ReleaseAtLeast(Length::Max());
+  }
+  ~ReleaseSpeedTest() override {
+    FreeSpans();
+    for (size_t i = 1; i < blocks_.size(); i += 2) Deallocate(blocks_[i]);
+  }
+
+  void FreeSpans() {
+    for (size_t i = 0; i < blocks_.size(); i += 2) Deallocate(std::exchange(blocks_[i], nullptr));
+  }
+  // How much goes in the rounds of so many seconds.
+  static size_t Run(int seconds) {
+    const size_t before = Resident();
+    for (int i = 0; i < seconds; ++i) {
+      Pass(1);
+      EXPECT_EQ(heap.housekeeping().RunAll(), kSecond);
+    }
+    return before - Resident();
+  }
+
+ private:
+  static constexpr size_t kSpans = 200;
+
+  std::vector<void*> blocks_;
+};
+
+TEST_P(ReleaseSpeedTest, GivesBackSoManyBytesASecond) {
+  FreeSpans();
+  heap.housekeeping().set_release_speed(kSpeed);
+  for (const int seconds : {1, 20}) {
+    const size_t due = static_cast<size_t>(seconds) * kSpeed;
+    const size_t released = Run(seconds);
+    EXPECT_GE(released + kSpan, due);
+    EXPECT_LE(released, due + 2 * kSpan);
+  }
+}
+
+TEST_P(ReleaseSpeedTest, CountsFromWhenItIsSet) {
+  FreeSpans();
+  Pass(1000);
+  heap.housekeeping().set_release_speed(kSpeed);
+  heap.housekeeping().RunAll();
+  EXPECT_LE(Run(1), kSpeed + 2 * kSpan);
+  heap.housekeeping().set_release_speed(UINT64_MAX);
+  Pass(1'000'000);
+  heap.housekeeping().RunAll();
+  EXPECT_EQ(heap.page_heap().stats().free, Length(0)) << "all there is";
+}
+
+TEST_P(ReleaseSpeedTest, WhatIsNotThereIsNotOwed) {
+  heap.housekeeping().set_release_speed(kSpeed);
+  EXPECT_EQ(Run(100), 0u);
+  FreeSpans();
+  EXPECT_LE(Run(1), kSpeed + 2 * kSpan);
+}
+
+INSTANTIATE_TEST_SUITE_P(OneSize, ReleaseSpeedTest, ::testing::Values(100));
+
+TEST_P(ReleaseByTimeTest, WithASpeedTheRoundsAreASecondApartAtMost) {
+  heap.housekeeping().set_half_life(100 * kSecond);
+  heap.housekeeping().set_release_speed(1);
+  EXPECT_EQ(heap.housekeeping().RunAll(), kSecond);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ReleaseByTimeTest, ::testing::Values(100, 4096, 200'000));

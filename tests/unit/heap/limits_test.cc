@@ -44,6 +44,11 @@ class LimitsTest : public ::testing::Test {
     SpinLockHolder holder(limits_.lock());
     return limits_.ToShed(now, committed);
   }
+  void Want(uint64_t bytes, Length committed = Length(0)) {
+    SpinLockHolder holder(limits_.lock());
+    limits_.Want(bytes, committed);
+    EXPECT_EQ(limits_.wanted(), bytes);
+  }
   void Watch(Length committed, uint64_t spans_served) {
     SpinLockHolder holder(limits_.lock());
     limits_.Watch(committed, spans_served);
@@ -81,6 +86,42 @@ TEST_F(LimitsTest, TheConfiguredLimitCounts) {
   EXPECT_LE(ToShed(kSecond, MiB(120)), MiB(22)) << "a little more, to make room";
   EXPECT_EQ(limits_.stats().soft_limit, 100 * kMiB);
   EXPECT_EQ(limits_.stats().soft_hits, 2u);
+}
+
+TEST_F(LimitsTest, TheProgramMayWantAnother) {
+  Configure(100, false);
+  Watch(MiB(150), 1000);
+  EXPECT_GT(ToShed(kSecond, MiB(150)), Length(0));
+  NoteSoftShed(kSecond, 2 * kSecond, MiB(150));
+  Want(50 * kMiB);
+  EXPECT_EQ(limits_.soft_limit(), MiB(50));
+  EXPECT_TRUE(limits_.IsDue(MiB(1), 1000)) << "somebody looks at once";
+  EXPECT_GE(ToShed(2 * kSecond, MiB(150)), MiB(100)) << "and need not wait";
+  Want(UINT64_MAX);
+  EXPECT_EQ(limits_.soft_limit(), Length::Max());
+  EXPECT_EQ(limits_.stats().soft_limit, 0u);
+}
+
+TEST_F(LimitsTest, OfTheProgramAndTheContainerTheLowerOneCounts) {
+  WriteLimit("memory.high", 400 * kMiB);
+  Configure(0);
+  Refresh(kSecond);
+  Want(300 * kMiB);
+  EXPECT_EQ(limits_.soft_limit(), MiB(300));
+  Want(500 * kMiB);
+  EXPECT_EQ(limits_.soft_limit(), MiB(400));
+  Want(300 * kMiB);
+  WriteLimit("memory.high", 200 * kMiB);
+  Refresh(2 * kSecond);
+  EXPECT_EQ(limits_.soft_limit(), MiB(200));
+  Want(UINT64_MAX);
+  EXPECT_EQ(limits_.soft_limit(), MiB(200));
+}
+
+TEST_F(LimitsTest, ALimitOfLessThanAPageIsOne) {
+  SpinLockHolder holder(limits_.lock());
+  limits_.Want(1, Length(0));
+  EXPECT_EQ(limits_.soft_limit(), Length(1));
 }
 
 TEST_F(LimitsTest, MemoryHighIsTheLimit) {

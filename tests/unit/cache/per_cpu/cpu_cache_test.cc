@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -321,6 +322,20 @@ TEST_P(CpuCacheTest, FlushReturnsWhatAllSlabsHold) {
   source(k64).ForgetCalls();
   Allocate(k64);
   EXPECT_EQ(source(k64).fetches(), std::vector<uint32_t>{1}) << "capacities begin anew";
+}
+
+TEST_P(CpuCacheTest, ReleaseReturnsWhatOneSlabHolds) {
+  TestCpus::Cache& cache = cpus_->cache;
+  FreeAll(AllocateMany(k64, 100));
+  const size_t cached = cpus_->CachedBytes();
+  EXPECT_GE(cached, 100u * 64);
+  EXPECT_EQ(cache.Release(-1), 0u);
+  EXPECT_EQ(cache.Release(INT_MAX), 0u);
+  EXPECT_EQ(cpus_->CachedBytes(), cached);
+  size_t released = 0;
+  for (int id = 0; id < 4096; ++id) released += cache.Release(id);
+  EXPECT_EQ(released, cached);
+  EXPECT_EQ(cpus_->CachedObjects(), 0u);
 }
 
 TEST_P(CpuCacheTest, FlushingWhatWasNeverUsedIsFree) {

@@ -1,0 +1,38 @@
+/* Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * malloc that says how much it gave. For C from C89 on and for C++ from C++11 on.
+ */
+
+#ifndef TCMALLOC_INCLUDE_TCMALLOC_ALLOC_AT_LEAST_H_
+#define TCMALLOC_INCLUDE_TCMALLOC_ALLOC_AT_LEAST_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+#define TCMALLOC_NOTHROW noexcept
+extern "C" {
+#else
+#define TCMALLOC_NOTHROW __attribute__((__nothrow__))
+#endif
+
+/* A block and its true size, all of which may be used. */
+typedef struct alloc_result_t {
+  void* ptr;
+  size_t size;
+} alloc_result_t;
+
+/* A block of at least min_size bytes, which the caller owns: free, or free_sized with any size from
+ * min_size up to the one returned. Where no memory can be had: a null pointer, size 0, and errno
+ * ENOMEM. Thread safe. */
+alloc_result_t alloc_at_least(size_t min_size) TCMALLOC_NOTHROW;
+
+/* The same, aligned. errno is EINVAL where the alignment is no power of two. */
+alloc_result_t aligned_alloc_at_least(size_t alignment, size_t min_size) TCMALLOC_NOTHROW;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#undef TCMALLOC_NOTHROW
+
+#endif /* TCMALLOC_INCLUDE_TCMALLOC_ALLOC_AT_LEAST_H_ */

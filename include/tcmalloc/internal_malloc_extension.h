@@ -1,0 +1,62 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What tcmalloc/malloc_extension.h calls. Not for programs: names and types here may change with
+// any version of the headers, though not within a version of the library's name (.so.4).
+//
+// All references are weak: where the library is absent they are null.
+
+#ifndef TCMALLOC_INCLUDE_TCMALLOC_INTERNAL_MALLOC_EXTENSION_H_
+#define TCMALLOC_INCLUDE_TCMALLOC_INTERNAL_MALLOC_EXTENSION_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The library itself defines it as nothing.
+#ifndef TCMALLOC_OPTIONAL
+#define TCMALLOC_OPTIONAL __attribute__((weak))
+#endif
+
+struct tcmalloc_property {
+  const char* name;  // a constant
+  size_t value;
+};
+
+extern "C" {
+
+// The length of the whole text, of which no more is written than fits; without a zero byte.
+TCMALLOC_OPTIONAL size_t tcmalloc_get_stats(char* buffer, size_t size);
+TCMALLOC_OPTIONAL bool tcmalloc_get_numeric_property(const char* name, size_t length,
+                                                     size_t* value);
+// The number of all properties, of which no more are written than fit.
+TCMALLOC_OPTIONAL size_t tcmalloc_get_properties(tcmalloc_property* properties, size_t count);
+
+TCMALLOC_OPTIONAL void tcmalloc_mark_thread_idle();
+TCMALLOC_OPTIONAL size_t tcmalloc_release_cpu_memory(int cpu);
+TCMALLOC_OPTIONAL void tcmalloc_release_memory_to_system(size_t bytes);
+
+// `hard` chooses the limit.
+TCMALLOC_OPTIONAL size_t tcmalloc_get_memory_limit(bool hard);
+TCMALLOC_OPTIONAL void tcmalloc_set_memory_limit(size_t bytes, bool hard);
+
+TCMALLOC_OPTIONAL bool tcmalloc_per_cpu_caches_active();
+TCMALLOC_OPTIONAL size_t tcmalloc_get_max_per_cpu_cache_size();
+TCMALLOC_OPTIONAL void tcmalloc_set_max_per_cpu_cache_size(size_t bytes);
+TCMALLOC_OPTIONAL size_t tcmalloc_get_max_total_thread_cache_bytes();
+TCMALLOC_OPTIONAL void tcmalloc_set_max_total_thread_cache_bytes(size_t bytes);
+
+TCMALLOC_OPTIONAL bool tcmalloc_get_background_enabled();
+TCMALLOC_OPTIONAL void tcmalloc_set_background_enabled(bool enabled);
+TCMALLOC_OPTIONAL int64_t tcmalloc_get_background_interval_ns();
+TCMALLOC_OPTIONAL void tcmalloc_set_background_interval_ns(int64_t ns);
+TCMALLOC_OPTIONAL size_t tcmalloc_get_background_release_rate();
+TCMALLOC_OPTIONAL void tcmalloc_set_background_release_rate(size_t bytes_per_second);
+TCMALLOC_OPTIONAL void tcmalloc_run_background_actions();
+
+TCMALLOC_OPTIONAL size_t tcmalloc_get_estimated_allocated_size(size_t size);
+// False where the block is none of the allocator's.
+TCMALLOC_OPTIONAL bool tcmalloc_get_allocated_size(const void* block, size_t* size);
+TCMALLOC_OPTIONAL bool tcmalloc_owns(const void* block);
+
+}  // extern "C"
+
+#endif  // TCMALLOC_INCLUDE_TCMALLOC_INTERNAL_MALLOC_EXTENSION_H_

@@ -1,0 +1,201 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the headers of the folder include/tcmalloc call, without any type of the C++ library. Those
+// that take locks of the heap do so inside the slow path.
+
+#define TCMALLOC_OPTIONAL
+#include <tcmalloc/internal_malloc_extension.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "allocator/allocated_size.h"
+#include "allocator/deallocate.h"
+#include "allocator/slow_path.h"
+#include "extension/properties.h"
+#include "extension/release.h"
+#include "extension/report.h"
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+// Counts what does not fit.
+class CountingSink final : public TextSink {
+ public:
+  CountingSink(char* buffer, size_t size) : buffer_(buffer), size_(size) {}
+  void Write(std::string_view text) override {
+    if (length_ < size_) {
+      std::memcpy(buffer_ + length_, text.data(), std::min(text.size(), size_ - length_));
+    }
+    length_ += text.size();
+  }
+  size_t length() const { return length_; }
+
+ private:
+  char* buffer_;
+  size_t size_;
+  size_t length_ = 0;
+};
+
+// Calls f inside the slow path, on a heap that is initialized. `otherwise`: where no lock may be
+// taken.
+template <typename F, typename Result>
+Result Inside(Result otherwise, F f) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return otherwise;
+  heap.EnsureInitialized();
+  return f(slow_path);
+}
+
+template <typename F>
+void Inside(F f) {
+  Inside(0, [&](const SlowPath& slow_path) {
+    f(slow_path);
+    return 0;
+  });
+}
+
+bool IsReentrant() {
+  return Inside(true, [](const SlowPath&) { return false; });
+}
+
+// What is above the limit goes back now, as far as it is not in use.
+void ShedAboveHardLimit(const SlowPath& slow_path) {
+  const Length limit(heap.hard_limit() >> kPageShift);
+  const Length committed = heap.page_heap().committed();
+  if (limit == Length(0) || committed <= limit) return;
+  heap.limits().NoteShed(slow_path.Shed(committed - limit));
+}
+
+}  // namespace
+}  // namespace tcmalloc
+
+using tcmalloc::heap;
+using tcmalloc::Inside;
+using tcmalloc::SlowPath;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+size_t tcmalloc_get_stats(char* buffer, size_t size) {
+  return Inside(size_t{0}, [&](const SlowPath&) {
+    tcmalloc::CountingSink sink(buffer, size);
+    tcmalloc::WriteTextReport(sink, 2);
+    return sink.length();
+  });
+}
+
+bool tcmalloc_get_numeric_property(const char* name, size_t length, size_t* value) {
+  const tcmalloc::Property* property = tcmalloc::FindProperty({name, length});
+  if (property == nullptr) return false;
+  return Inside(false, [&](const SlowPath&) {
+    *value = property->get();
+    return true;
+  });
+}
+
+size_t tcmalloc_get_properties(tcmalloc_property* properties, size_t count) {
+  return Inside(size_t{0}, [&](const SlowPath&) {
+    size_t i = 0;
+    for (const tcmalloc::Property& property : tcmalloc::Properties()) {
+      if (i < count) properties[i] = {property.name.data(), property.get()};
+      ++i;
+    }
+    return i;
+  });
+}
+
+void tcmalloc_mark_thread_idle() { tcmalloc::FlushThreadCache(); }
+
+size_t tcmalloc_release_cpu_memory(int cpu) {
+  return Inside(size_t{0}, [cpu](const SlowPath&) { return heap.cpus().Release(cpu); });
+}
+
+void tcmalloc_release_memory_to_system(size_t bytes) { tcmalloc::ReleaseFreeSpans(bytes); }
+
+size_t tcmalloc_get_memory_limit(bool hard) {
+  const uint64_t limit = Inside(uint64_t{0}, [hard](const SlowPath&) {
+    return hard ? heap.hard_limit() : heap.soft_limit();
+  });
+  return limit == 0 ? SIZE_MAX : limit;
+}
+
+void tcmalloc_set_memory_limit(size_t bytes, bool hard) {
+  if (bytes == SIZE_MAX) bytes = 0;
+  Inside([=](const SlowPath& slow_path) {
+    if (hard) {
+      heap.SetHardLimit(bytes);
+      tcmalloc::ShedAboveHardLimit(slow_path);
+    } else {
+      heap.SetSoftLimit(bytes);
+      slow_path.FollowLimits();
+    }
+  });
+}
+
+bool tcmalloc_per_cpu_caches_active() {
+  return heap.front_end().wanted() == tcmalloc::FrontEnd::kPerCpu;
+}
+
+size_t tcmalloc_get_max_per_cpu_cache_size() {
+  return Inside(size_t{0}, [](const SlowPath&) { return heap.max_per_cpu_cache_size(); });
+}
+void tcmalloc_set_max_per_cpu_cache_size(size_t bytes) {
+  Inside([bytes](const SlowPath&) { heap.SetMaxPerCpuCacheSize(bytes); });
+}
+
+size_t tcmalloc_get_max_total_thread_cache_bytes() {
+  return Inside(size_t{0}, [](const SlowPath&) { return heap.max_total_thread_cache_bytes(); });
+}
+void tcmalloc_set_max_total_thread_cache_bytes(size_t bytes) {
+  Inside([bytes](const SlowPath&) { heap.SetMaxTotalThreadCacheBytes(bytes); });
+}
+
+bool tcmalloc_get_background_enabled() { return heap.background().enabled(); }
+
+void tcmalloc_set_background_enabled(bool enabled) {
+  if (tcmalloc::IsReentrant()) return;
+  if (enabled) {
+    heap.background().Start();
+  } else {
+    heap.background().Stop();
+  }
+}
+
+int64_t tcmalloc_get_background_interval_ns() {
+  return static_cast<int64_t>(heap.background().interval());
+}
+void tcmalloc_set_background_interval_ns(int64_t ns) {
+  heap.background().set_interval(static_cast<uint64_t>(ns));
+}
+
+size_t tcmalloc_get_background_release_rate() { return heap.housekeeping().release_speed(); }
+void tcmalloc_set_background_release_rate(size_t bytes_per_second) {
+  heap.housekeeping().set_release_speed(bytes_per_second);
+  heap.background().Wake();
+}
+
+void tcmalloc_run_background_actions() {
+  if (tcmalloc::IsReentrant()) return;
+  tcmalloc::FlushThreadCache();
+  heap.background().RunForever();
+}
+
+size_t tcmalloc_get_estimated_allocated_size(size_t size) {
+  return tcmalloc::AllocatedSizeFor(size);
+}
+
+bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
+  if (block != nullptr && !tcmalloc_owns(block)) return false;
+  *size = tcmalloc::UsableSize(block);
+  return true;
+}
+
+bool tcmalloc_owns(const void* block) {
+  return heap.emergency().Owns(block) || heap.page_map().FindInUse(block) != nullptr;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
