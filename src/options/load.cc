@@ -31,6 +31,7 @@ void AppendQuoted(Message& message, std::string_view text) {
 }
 
 void AppendNumber(Message& message, uint64_t number) { message << number; }
+void AppendNumber(Message& message, int64_t number) { message << number; }
 
 void AppendNumber(Message& message, double number) {
   const auto whole = static_cast<int64_t>(number);
@@ -53,6 +54,7 @@ class Loader {
 
  private:
   void LoadAs(const CountType& type) { LoadNumber(type, ParseCount(value_)); }
+  void LoadAs(const IntegerType& type) { LoadNumber(type, ParseInteger(value_)); }
   void LoadAs(const RealType& type) { LoadNumber(type, ParseReal(value_)); }
 
   void LoadAs(const SwitchType& type) {

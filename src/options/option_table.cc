@@ -96,6 +96,10 @@ constexpr OptionRow kTable[] = {
      "parent and child write to the same memory."},
     {"TCMALLOC_MEMFS_DISABLE_FALLBACK", SwitchType{&Options::memfs_disable_fallback}, "",
      "Takes memory from that file alone: an allocation that it cannot serve fails."},
+    {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
+     IntegerType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
+     "A block of at least this size is reported on stderr. Each report raises the size by an "
+     "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds a line for each size class."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",

@@ -41,6 +41,7 @@ class Cells {
     return Join("switch", defaults_.*type.field ? "on" : "off");
   }
   std::string operator()(const CountType& type) const { return Number(type, "whole number, "); }
+  std::string operator()(const IntegerType& type) const { return Number(type, "whole number, "); }
   std::string operator()(const RealType& type) const { return Number(type, "number, "); }
   template <typename Enumeration>
   std::string operator()(const WordType<Enumeration>& type) const {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/suite.h"
@@ -32,6 +33,14 @@ ProbeRun Run(const Strings& environment, const Strings& observations) {
 void ExpectQuietSuccess(Case& result, const ProbeRun& run) {
   result.Equal("status", 0, run.status);
   result.Equal<std::string>("stderr", "", run.errors);
+}
+
+// What follows `before` in a text, up to a quotation mark or the end of the line.
+std::string Quoted(const std::string& text, const std::string& before) {
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return "nothing after " + before;
+  const std::size_t begin = at + before.size();
+  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 // Values that a program may have and that change nothing that a program sees.
@@ -66,6 +75,8 @@ void AddValid(Suite& suite) {
       "TCMALLOC_SKIP_MMAP=0",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=n",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=281474976710656",
       "MALLOCSTATS=0",
       "MALLOCSTATS=",
       "TCMALLOC_SOMETHING_ELSE_ENTIRELY=1",
@@ -104,6 +115,8 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_SKIP_MMAP=2",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=\tperhaps",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1GiB",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-2",
       "MALLOCSTATS=loud",
   };
   for (const std::string& setting : settings) {
@@ -233,6 +246,21 @@ void AddEffects(Suite& suite) {
     result.Equal("in the device", 1L, run.Value("in_file"));
     result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
   });
+  suite.Add("effect/TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", [](Case& result) {
+    ExpectQuietSuccess(result, Run({}, {"large"}));
+    const std::string name = "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=";
+    for (const std::string none : {"-1", "0"}) {
+      ExpectQuietSuccess(result, Run({name + none}, {"huge"}));
+    }
+    for (const auto& [setting, observation] :
+         {std::pair<Strings, std::string>{{name + "1000000"}, "large"}, {{}, "huge"}}) {
+      const ProbeRun run = Run(setting, {observation});
+      const Strings lines = run.ErrorLines();
+      if (!result.Equal<std::size_t>("lines on stderr", 1, lines.size())) continue;
+      result.Equal("size", run.Value("block_bytes"),
+                   std::strtol(Quoted(lines[0], "tcmalloc: large alloc ").c_str(), nullptr, 10));
+    }
+  });
   suite.Add("effect/MALLOCSTATS", [](Case& result) {
     const ProbeRun brief = Run({"MALLOCSTATS=1"}, {"secure"});
     result.Equal("status", 0, brief.status);
@@ -241,14 +269,6 @@ void AddEffects(Suite& suite) {
     result.Check(full.ErrorLines().size() > brief.ErrorLines().size(), "statistics",
                  "more lines than with 1", full.errors);
   });
-}
-
-// What follows `before` in a text, up to a quotation mark or the end of the line.
-std::string Quoted(const std::string& text, const std::string& before) {
-  const std::size_t at = text.find(before);
-  if (at == std::string::npos) return "nothing after " + before;
-  const std::size_t begin = at + before.size();
-  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 // The file at `path`, which is removed.
