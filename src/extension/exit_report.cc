@@ -15,10 +15,11 @@ void PrintAtExit(int level) {
   WriteTextReport(sink, level);
 }
 
-// In one piece, since other processes append to the same file.
+// In one piece, since other processes append to the same file. Does not wait for whoever should
+// read a FIFO.
 void AppendJsonLine(const char* path) {
-  const int fd =
-      system_calls.open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0);
+  const int fd = system_calls.open(
+      path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0);
   if (fd < 0) return;
   char line[kMostJsonTotals];
   BufferSink buffer(line, sizeof(line));

@@ -161,6 +161,9 @@ void WarnIfTypo(std::string_view name) {
 std::string_view NearestVariable(std::string_view name) {
   if (name.size() < kPrefix.size() || name.size() > kLongestVariable) return {};
   if (std::memcmp(name.data(), kPrefix.data(), kPrefix.size()) != 0) return {};
+  for (const IgnoredVariable& ignored : IgnoredVariables()) {
+    if (name == ignored.variable) return {};
+  }
   std::string_view nearest;
   size_t nearest_distance = kLargestTypo + 1;
   for (const OptionRow& row : OptionTable()) {

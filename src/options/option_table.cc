@@ -107,6 +107,18 @@ constexpr OptionRow kTable[] = {
      "tools that run programs."},
 };
 
+constexpr IgnoredVariable kIgnored[] = {
+    {"TCMALLOC_OVERRIDE_PAGESIZE",
+     "Pretends that the pages of the kernel are larger, for tests of gperftools. Here they are "
+     "what the kernel says."},
+    {"TCMALLOC_ENABLE_SIZED_DELETE",
+     "The size that a program hands to delete is never relied upon: the class of a small block is "
+     "one load away, and a wrong size would do harm."},
+    {"PERFTOOLS_VERBOSE", "There are no messages that could be asked for."},
+    {"TCMALLOC_DISABLE_REPLACEMENT", "Of Windows."},
+    {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},
+};
+
 static_assert(std::size(kTable) <= kMostOptions);
 static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
   return row.variable.size() <= kLongestVariable;
@@ -115,5 +127,6 @@ static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
 }  // namespace
 
 std::span<const OptionRow> OptionTable() { return kTable; }
+std::span<const IgnoredVariable> IgnoredVariables() { return kIgnored; }
 
 }  // namespace tcmalloc

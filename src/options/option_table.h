@@ -54,6 +54,13 @@ struct OptionRow {
   std::string_view meaning;  // sentences, without markup
 };
 
+// A variable of gperftools that has no effect here, and why.
+struct IgnoredVariable {
+  std::string_view variable;
+  std::string_view reason;  // sentences, without markup
+};
+std::span<const IgnoredVariable> IgnoredVariables();
+
 // Bounds that the table keeps, for whoever needs a fixed buffer.
 inline constexpr size_t kMostOptions = 64;
 inline constexpr size_t kLongestVariable = 64;

@@ -237,6 +237,13 @@ TEST(OptionsTest, LikelyTyposAreReported) {
   for (const OptionRow& row : OptionTable()) EXPECT_EQ(NearestVariable(row.variable), "");
 }
 
+TEST(OptionsTest, VariablesWithoutEffectAreNoTypos) {
+  for (const IgnoredVariable& ignored : IgnoredVariables()) {
+    EXPECT_EQ(Load({std::string(ignored.variable) + "=1"}).messages, "") << ignored.variable;
+    for (const OptionRow& row : OptionTable()) EXPECT_NE(row.variable, ignored.variable);
+  }
+}
+
 // Variables of other libraries of this family, which a user may well have set.
 TEST(OptionsTest, KnownNamesAreNoTypos) {
   for (const char* name : {
