@@ -95,7 +95,10 @@ void PrintUnderLoad() {
       std::vector<void*> blocks(1000);
       Work(t, &blocks);
       ++working;
-      for (unsigned round = t; !stop; round += kThreads) Work(round, &blocks);
+      for (unsigned round = t; !stop; round += kThreads) {
+        Work(round, &blocks);
+        if (round % 8 == t) MallocExtension_MarkThreadIdle();
+      }
       for (void* block : blocks) std::free(block);
     });
   }
@@ -105,6 +108,8 @@ void PrintUnderLoad() {
     MallocExtension_GetStats(text, sizeof(text));
     std::printf("== json\n%s== text\n%s", json, text);
     if (i % 50 == 0) MallocExtension_ReleaseFreeMemory();
+    MallocExtension_SetNumericProperty("tcmalloc.max_total_thread_cache_bytes",
+                                       std::size_t{1} << (20 + i % 5));
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +24,7 @@
 #include "extension/mallinfo.h"
 #include "extension/properties.h"
 #include "extension/report.h"
+#include "extension/sums.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -86,6 +89,38 @@ TEST_F(StatisticsTest, BlocksAreCountedInTheirClass) {
   ExpectSumsHold(after);
   EXPECT_EQ(after.in_use, before.in_use);
   EXPECT_EQ(after.large_in_use, before.large_in_use);
+}
+
+// Any figures that parts of the allocator may tell, each of a moment of its own.
+TEST_F(StatisticsTest, SumsHoldWhateverTheMoments) {
+  std::minstd_rand random(7);
+  const auto below = [&random](uint64_t bound) { return random() % (bound + 1); };
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    Statistics statistics;
+    for (size_t i = 1; i < kSizeClassCount; ++i) {
+      const auto c = static_cast<uint8_t>(i);
+      CentralStats central;
+      central.spans = below(20);
+      central.span_bytes = central.spans * kSizeClasses[c].span_bytes();
+      const size_t objects = central.spans * kSizeClasses[c].objects;
+      central.allocated_objects = below(objects);
+      central.uncarved_objects = below(objects - central.allocated_objects);
+      central.untouched_objects = below(central.uncarved_objects);
+      central.free_objects = objects - central.allocated_objects - central.uncarved_objects;
+      const uint64_t most = round % 2 == 0 ? objects / 3 : 2 * objects;
+      statistics.classes[c] = CombineSizeClass(c, central, {below(most), below(most), below(most)});
+    }
+    PageHeapStats pages;
+    pages.system = Length(below(size_t{1} << (round % 24)));
+    pages.free = Length(below(pages.system.pages()));
+    pages.returned = Length(below((pages.system - pages.free).pages()));
+    pages.in_transit = Length(below((pages.system - pages.free - pages.returned).pages()));
+    AddUp(pages, &statistics);
+    ExpectSumsHold(statistics);
+    uint64_t small_bytes = 0;
+    for (const SizeClassStatistics& of : statistics.classes) small_bytes += of.span_bytes;
+    EXPECT_EQ(statistics.mapped, std::max(small_bytes, pages.system.bytes()));
+  }
 }
 
 TEST_F(StatisticsTest, SumsHoldWhileThreadsAllocate) {
