@@ -101,7 +101,8 @@ constexpr OptionRow kTable[] = {
      "A block of at least this size is reported on stderr. Each report raises the size by an "
      "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
-     "1 prints statistics to stderr when the program exits; 2 adds a line for each size class."},
+     "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
+     "for free runs of pages."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},

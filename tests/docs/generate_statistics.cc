@@ -34,9 +34,11 @@ behind its prefix, a property. The text of gperftools, with its columns, is kept
 
 - **Consistent.** The sums below hold in each report, also while other threads allocate: the parts of a report
   are taken one after the other, and what would be counted twice is taken off what is in use or free.
-- **Exact at rest.** While no other thread is in the allocator, every figure is right to the byte.
-- **Cheap.** A report allocates nothing, and its cost does not grow with the blocks of a program. No lock of the
-  allocator is held longer than it takes to look at some thousand records.
+- **Exact at rest.** While no other thread is in the allocator, every figure is right to the byte, except those
+  that are called an estimate or a bound.
+- **Cheap.** A report allocates nothing, and its cost does not grow with the number of blocks. It grows with the
+  number of threads and, in level 2 on the page heap of hugepages, with that of hugepages. The page heap's lock is
+  let go after some thousand records, about a tenth of a millisecond.
 - In a signal handler that interrupted the allocator there are no figures: the text is empty.
 
 ## The whole heap
