@@ -32,6 +32,11 @@ PERFTOOLS_DLL_DECL int MallocExtension_MallocMemoryStats(
     int* blocks, size_t* total, int histogram[kMallocExtensionHistogramSize]);
 
 PERFTOOLS_DLL_DECL void MallocExtension_GetStats(char* buffer, int buffer_length);
+/* Not in gperftools. The statistics of the heap as an object of JSON on one line, cut to the
+ * buffer and always ended by a zero byte. Returns the length of the whole line; a buffer of 128 KiB
+ * is long enough for any. Allocates nothing. An empty object in a signal handler that interrupted
+ * the allocator. */
+PERFTOOLS_DLL_DECL size_t MallocExtension_GetStatsJson(char* buffer, size_t buffer_length);
 PERFTOOLS_DLL_DECL int MallocExtension_GetNumericProperty(const char* property, size_t* value);
 PERFTOOLS_DLL_DECL int MallocExtension_SetNumericProperty(const char* property, size_t value);
 

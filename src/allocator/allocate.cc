@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "allocator/slow_path.h"
+#include "base/message.h"
 #include "hook/hooks.h"
 
 namespace tcmalloc {
@@ -68,6 +69,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
   if (span == nullptr) return nullptr;
   if (zeroed != nullptr) *zeroed = span->zeroed;
+  ReportIfLarge(span->start(), span->bytes());
   return span->start();
 }
 
@@ -89,6 +91,12 @@ void* AllocateZeroedQuietly(size_t size) {
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
 
 }  // namespace
+
+// As gperftools does it, whose messages people look for.
+void ReportIfLarge(const void* block, size_t bytes) {
+  if (TCMALLOC_LIKELY(!heap.large_reports().IsDue(bytes))) return;
+  Warn(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
+}
 
 void* AllocateQuietly(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);

@@ -38,6 +38,9 @@ TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
 
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }
 
+// What is told of a block in a span of its own that was handed out, or that grew to `bytes`.
+void ReportIfLarge(const void* block, size_t bytes);
+
 // As Allocate, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);
 

@@ -22,8 +22,10 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   Span* span = heap.page_map().FindInUse(block);
   const bool grown = span->state == Span::State::kLarge &&
                      heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
-  if (grown) slow_path.FollowLimits();
-  return grown;
+  if (!grown) return false;
+  ReportIfLarge(block, span->bytes());
+  slow_path.FollowLimits();
+  return true;
 }
 
 bool ResizeInPlace(void* block, size_t old_bytes, size_t size) {

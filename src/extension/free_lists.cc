@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "allocator/slow_path.h"
-#include "extension/free_pages.h"
 #include "extension/statistics.h"
 #include "extension/weak_references.h"
+#include "heap/heap.h"
+#include "page_heap/free_runs.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
 
@@ -17,11 +18,10 @@ namespace {
 
 using FreeListInfo = MallocExtension::FreeListInfo;
 
-constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreePages::kListed + 2;
+constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreeRunCounts::kListed + 2;
 
 // Allocates nothing, for there is room for kMostLists.
-void AppendSizeClass(uint8_t c, std::vector<FreeListInfo>* lists) {
-  const SizeClassStatistics of = CurrentSizeClassStatistics(c);
+void AppendSizeClass(size_t c, const SizeClassStatistics& of, std::vector<FreeListInfo>* lists) {
   const size_t least = kSizeClasses[c - 1].size + 1;
   const auto append = [&](const char* type, size_t objects) {
     lists->push_back({least, of.object_bytes, objects * of.object_bytes, type});
@@ -31,15 +31,15 @@ void AppendSizeClass(uint8_t c, std::vector<FreeListInfo>* lists) {
   append("tcmalloc.thread", of.thread_free + of.cpu_free);
 }
 
-void AppendPages(const FreePages& pages, std::vector<FreeListInfo>* lists) {
-  for (size_t i = 1; i <= FreePages::kListed; ++i) {
+void AppendPages(const FreeRunCounts& pages, std::vector<FreeListInfo>* lists) {
+  for (size_t i = 1; i <= FreeRunCounts::kListed; ++i) {
     const FreeRuns& runs = pages.of_length[i];
     const size_t least = Length(i - 1).bytes();
     const size_t most = Length(i).bytes();
     lists->push_back({least, most, runs.with_memory.bytes(), "tcmalloc.page"});
     lists->push_back({least, most, runs.without.bytes(), "tcmalloc.page_unmapped"});
   }
-  constexpr size_t kLeast = Length(FreePages::kListed).bytes();
+  constexpr size_t kLeast = Length(FreeRunCounts::kListed).bytes();
   const FreeRuns& longer = pages.longer;
   lists->push_back({kLeast, SIZE_MAX, longer.with_memory.bytes(), "tcmalloc.large"});
   lists->push_back({kLeast, SIZE_MAX, longer.without.bytes(), "tcmalloc.large_unmapped"});
@@ -52,9 +52,10 @@ void ListFreeLists(std::vector<FreeListInfo>* lists) {
   lists->reserve(kMostLists);
   SlowPath slow_path;
   if (slow_path.reentrant()) return;
-  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(static_cast<uint8_t>(c), lists);
-  FreePages pages;
-  CountFreePages(&pages);
+  const Statistics statistics = CurrentStatistics();
+  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(c, statistics.classes[c], lists);
+  FreeRunCounts pages;
+  heap.page_heap().CountFreeRuns(&pages);
   AppendPages(pages, lists);
 }
 

@@ -2,8 +2,6 @@
 
 #include "extension/heap_extension.h"
 
-#include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "allocator/allocated_size.h"
@@ -24,24 +22,6 @@
 namespace tcmalloc {
 namespace {
 
-// Cuts what does not fit, and always leaves room for the terminating zero byte.
-class BufferSink final : public TextSink {
- public:
-  // Requires size > 0.
-  BufferSink(char* buffer, size_t size) : next_(buffer), left_(size - 1) { *next_ = '\0'; }
-  void Write(std::string_view text) override {
-    const size_t count = std::min(text.size(), left_);
-    std::memcpy(next_, text.data(), count);
-    next_ += count;
-    left_ -= count;
-    *next_ = '\0';
-  }
-
- private:
-  char* next_;
-  size_t left_;
-};
-
 class StringSink final : public TextSink {
  public:
   explicit StringSink(MallocExtensionWriter* writer) : writer_(writer) {}
@@ -58,8 +38,7 @@ class HeapExtension final : public MallocExtension {
   void GetStats(char* buffer, int buffer_length) override {
     if (buffer_length <= 0) return;
     BufferSink sink(buffer, static_cast<size_t>(buffer_length));
-    SlowPath slow_path;
-    if (!slow_path.reentrant()) WriteTextReport(sink, 2);
+    WriteTextReport(sink, 2);
   }
 
   void GetHeapGrowthStacks(MallocExtensionWriter* writer) override {
@@ -81,21 +60,15 @@ class HeapExtension final : public MallocExtension {
   }
 
   bool GetNumericProperty(const char* name, size_t* value) override {
-    const Property* property = name != nullptr ? FindProperty(name) : nullptr;
-    if (property == nullptr || value == nullptr) return false;
+    if (name == nullptr || value == nullptr) return false;
     SlowPath slow_path;
-    if (slow_path.reentrant()) return false;
-    *value = property->get();
-    return true;
+    return !slow_path.reentrant() && GetProperty(name, value);
   }
 
   bool SetNumericProperty(const char* name, size_t value) override {
-    const Property* property = name != nullptr ? FindProperty(name) : nullptr;
-    if (property == nullptr || property->set == nullptr) return false;
+    if (name == nullptr) return false;
     SlowPath slow_path;
-    if (slow_path.reentrant()) return false;
-    property->set(value);
-    return true;
+    return !slow_path.reentrant() && SetProperty(name, value);
   }
 
   void MarkThreadIdle() override { FlushThreadCache(); }

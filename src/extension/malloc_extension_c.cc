@@ -5,6 +5,10 @@
 #include <gperftools/malloc_extension.h>
 #include <gperftools/malloc_extension_c.h>
 
+#include <algorithm>
+
+#include "extension/report.h"
+
 static_assert(kMallocExtensionHistogramSize == kMallocHistogramSize);
 static_assert(static_cast<int>(MallocExtension_kOwned) == MallocExtension::kOwned);
 static_assert(static_cast<int>(MallocExtension_kNotOwned) == MallocExtension::kNotOwned);
@@ -31,6 +35,13 @@ int MallocExtension_MallocMemoryStats(int* blocks, size_t* total,
 
 void MallocExtension_GetStats(char* buffer, int buffer_length) {
   Extension().GetStats(buffer, buffer_length);
+}
+
+size_t MallocExtension_GetStatsJson(char* buffer, size_t buffer_length) {
+  char none[1];
+  tcmalloc::BufferSink sink(buffer_length > 0 ? buffer : none, std::max<size_t>(buffer_length, 1));
+  tcmalloc::WriteJsonReport(sink, tcmalloc::Detail::kAll);
+  return sink.written();
 }
 
 int MallocExtension_GetNumericProperty(const char* property, size_t* value) {

@@ -80,18 +80,16 @@ using tcmalloc::SlowPath;
 extern "C" {
 
 size_t tcmalloc_get_stats(char* buffer, size_t size) {
-  return Inside(size_t{0}, [&](const SlowPath&) {
-    tcmalloc::CountingSink sink(buffer, size);
-    tcmalloc::WriteTextReport(sink, 2);
-    return sink.length();
-  });
+  tcmalloc::CountingSink sink(buffer, size);
+  tcmalloc::WriteTextReport(sink, 2);
+  return sink.length();
 }
 
 bool tcmalloc_get_numeric_property(const char* name, size_t length, size_t* value) {
-  const tcmalloc::Property* property = tcmalloc::FindProperty({name, length});
-  if (property == nullptr) return false;
   return Inside(false, [&](const SlowPath&) {
-    *value = property->get();
+    uint64_t found = 0;
+    if (!tcmalloc::GetProperty({name, length}, &found)) return false;
+    *value = found;
     return true;
   });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "extension/fields.h"
 #include "extension/statistics.h"
 #include "heap/heap.h"
 
@@ -199,6 +200,25 @@ std::span<const Property> Properties() { return kProperties; }
 const Property* FindProperty(std::string_view name) {
   const auto* found = std::ranges::find(kProperties, name, &Property::name);
   return found != std::end(kProperties) ? found : nullptr;
+}
+
+bool GetProperty(std::string_view name, uint64_t* value) {
+  if (const Property* property = FindProperty(name)) {
+    *value = property->get();
+    return true;
+  }
+  if (!name.starts_with(kFieldPrefix)) return false;
+  const Field* field = FindField(name.substr(kFieldPrefix.size()));
+  if (field == nullptr) return false;
+  *value = field->value(CurrentStatistics());
+  return true;
+}
+
+bool SetProperty(std::string_view name, uint64_t value) {
+  const Property* property = FindProperty(name);
+  if (property == nullptr || property->set == nullptr) return false;
+  property->set(value);
+  return true;
 }
 
 }  // namespace tcmalloc

@@ -25,6 +25,11 @@ std::span<const Property> Properties();
 // Null if there is none of this name.
 const Property* FindProperty(std::string_view name);
 
+// By the names of properties, and those of fields behind kFieldPrefix. False, with nothing done, if
+// there is none of this name, or if it is read only. Called inside a slow path likewise.
+bool GetProperty(std::string_view name, uint64_t* value);
+bool SetProperty(std::string_view name, uint64_t value);
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_EXTENSION_PROPERTIES_H_

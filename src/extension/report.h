@@ -1,24 +1,28 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Statistics as text, XML and JSON.
+// Statistics as text, XML and JSON. In a signal handler that interrupted the allocator there are
+// none: the text is empty, and the documents are.
 
 #ifndef TCMALLOC_EXTENSION_REPORT_H_
 #define TCMALLOC_EXTENSION_REPORT_H_
 
+#include "extension/report_snapshot.h"
 #include "extension/text_sink.h"
 #include "options/options.h"
 
 namespace tcmalloc {
 
 // The lines beginning with "MALLOC:" that gperftools prints and that programs scrape. Level 2 adds
-// a line for each size class in use and for each length of free runs of pages.
+// lines for each size class in use and for each length of free runs of pages.
 void WriteTextReport(TextSink& sink, int level);
 
-// The document that malloc_info promises: glibc's root element, with our totals and size classes.
+// The document that malloc_info promises: glibc's root element, with our totals, size classes and
+// free runs of pages.
 void WriteXmlReport(TextSink& sink);
 
-// One line, for tcm run.
-void WriteJsonLine(TextSink& sink);
+// An object on one line, with its newline. The totals alone fit into kMostJsonTotals bytes.
+void WriteJsonReport(TextSink& sink, Detail detail);
+inline constexpr size_t kMostJsonTotals = 4096;
 
 // What the environment asked to be printed when the process ends. Called once, at exit. The
 // question is answered inline, so that a process that wants none does not touch the pages of the

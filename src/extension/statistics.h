@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator knows of itself, gathered from every layer.
+// What the allocator knows of itself, gathered from every layer. fields.h says what each figure is
+// called, and means, to those who read it.
 
 #ifndef TCMALLOC_EXTENSION_STATISTICS_H_
 #define TCMALLOC_EXTENSION_STATISTICS_H_
@@ -8,14 +9,50 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "size_class/size_classes.h"
+
 namespace tcmalloc {
 
-// In bytes unless said otherwise. Exact while no other thread is in the allocator, else each number
-// is right for a moment of its own.
+// Of one size class, in objects unless said otherwise:
+//
+//     span_bytes = object_bytes * (in_use + thread_free + cpu_free + transfer_free + central_free +
+//                                  untouched) + what the ends of spans have no object for
+struct SizeClassStatistics {
+  uint64_t object_bytes = 0;
+  uint64_t least_bytes = 0;  // that are asked for where no smaller class would do
+  uint64_t spans = 0;        // count
+  uint64_t span_bytes = 0;
+  uint64_t in_use = 0;
+  uint64_t thread_free = 0;
+  uint64_t cpu_free = 0;
+  uint64_t transfer_free = 0;
+  uint64_t central_free = 0;
+  uint64_t untouched = 0;  // of the central free list as well, but without memory yet
+
+  // In caches or free lists, with memory.
+  uint64_t free() const { return thread_free + cpu_free + transfer_free + central_free; }
+  // Bytes of its spans that hold no object.
+  uint64_t tail_bytes() const { return span_bytes - object_bytes * (in_use + free() + untouched); }
+  // Bytes with memory that only this class can use until their spans are empty.
+  uint64_t external_bytes() const { return object_bytes * central_free + tail_bytes(); }
+  // What the program has not asked for of the objects that it has is not known, but is no more,
+  // unless a block is aligned to more than its size calls for or shrank where it was.
+  uint64_t most_internal_bytes() const { return (object_bytes - least_bytes) * in_use; }
+};
+
+// In bytes unless said otherwise. The sums hold at any time:
+//
+//     mapped = in_use + page_heap_free + page_heap_returned + central_free + transfer_free +
+//              thread_free + cpu_free + untouched
+//     in_use = large_in_use + the sum over `classes` of in_use * object_bytes
+//
+// Exact while no other thread is in the allocator; else the parts are of moments of their own, and
+// what therefore would be counted twice is taken off what is in use or free.
 struct Statistics {
   uint64_t mapped = 0;  // address space obtained for the heap
   uint64_t peak_mapped = 0;
   uint64_t in_use = 0;              // by the application, rounded up to size classes and pages
+  uint64_t large_in_use = 0;        // of these, in spans of their own
   uint64_t page_heap_free = 0;      // free spans that may be resident
   uint64_t page_heap_returned = 0;  // free spans that are not
   uint64_t central_free = 0;        // objects of central free lists, and what spans cannot use
@@ -24,6 +61,7 @@ struct Statistics {
   uint64_t thread_free = 0;
   uint64_t cpu_free = 0;
   uint64_t metadata = 0;
+  uint64_t most_internal = 0;      // sum over `classes`
   uint64_t spans = 0;              // count
   uint64_t thread_caches = 0;      // count
   uint64_t cpu_caches = 0;         // count, that were ever used
@@ -39,24 +77,15 @@ struct Statistics {
   uint64_t allocated = 0;          // ever
   uint64_t allocations = 0;        // ever; count, estimated
 
+  SizeClassStatistics classes[kSizeClassCount];  // entry 0 is not used
+
   // What the system gave that is not known to be without physical memory.
   uint64_t physical() const { return mapped - page_heap_returned - untouched + metadata; }
 };
 
+// Takes each lock of the heap for a short time, however many spans there are. Call it inside a slow
+// path that is not reentrant.
 Statistics CurrentStatistics();
-
-// Of one size class, in objects.
-struct SizeClassStatistics {
-  size_t object_bytes = 0;
-  size_t spans = 0;
-  size_t in_use = 0;
-  size_t central_free = 0;  // those that were never carved included
-  size_t transfer_free = 0;
-  size_t thread_free = 0;
-  size_t cpu_free = 0;
-};
-
-SizeClassStatistics CurrentSizeClassStatistics(uint8_t size_class);
 
 }  // namespace tcmalloc
 

@@ -121,6 +121,7 @@ void Heap::ConfigureFromOptions() {
   ApplyReleaseRate();
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end, LimitedCpus);
+  large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
 }

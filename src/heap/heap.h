@@ -21,6 +21,7 @@
 #include "heap/emergency_arena.h"
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
+#include "heap/large_reports.h"
 #include "heap/limits.h"
 #include "options/options.h"
 #include "page_heap/any_page_heap.h"
@@ -84,6 +85,7 @@ class Heap {
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
+  LargeReports& large_reports() { return large_reports_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
   Housekeeping& housekeeping() { return housekeeping_; }
@@ -182,6 +184,7 @@ class Heap {
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
+  LargeReports large_reports_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
   Housekeeping housekeeping_;

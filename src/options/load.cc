@@ -31,6 +31,7 @@ void AppendQuoted(Message& message, std::string_view text) {
 }
 
 void AppendNumber(Message& message, uint64_t number) { message << number; }
+void AppendNumber(Message& message, int64_t number) { message << number; }
 
 void AppendNumber(Message& message, double number) {
   const auto whole = static_cast<int64_t>(number);
@@ -53,6 +54,7 @@ class Loader {
 
  private:
   void LoadAs(const CountType& type) { LoadNumber(type, ParseCount(value_)); }
+  void LoadAs(const IntegerType& type) { LoadNumber(type, ParseInteger(value_)); }
   void LoadAs(const RealType& type) { LoadNumber(type, ParseReal(value_)); }
 
   void LoadAs(const SwitchType& type) {
@@ -159,6 +161,9 @@ void WarnIfTypo(std::string_view name) {
 std::string_view NearestVariable(std::string_view name) {
   if (name.size() < kPrefix.size() || name.size() > kLongestVariable) return {};
   if (std::memcmp(name.data(), kPrefix.data(), kPrefix.size()) != 0) return {};
+  for (const IgnoredVariable& ignored : IgnoredVariables()) {
+    if (name == ignored.variable) return {};
+  }
   std::string_view nearest;
   size_t nearest_distance = kLargestTypo + 1;
   for (const OptionRow& row : OptionTable()) {

@@ -94,11 +94,28 @@ constexpr OptionRow kTable[] = {
      "parent and child write to the same memory."},
     {"TCMALLOC_MEMFS_DISABLE_FALLBACK", SwitchType{&Options::memfs_disable_fallback}, "",
      "Takes memory from that file alone: an allocation that it cannot serve fails."},
+    {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
+     IntegerType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
+     "A block of at least this size is reported on stderr. Each report raises the size by an "
+     "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
-     "1 prints statistics to stderr when the program exits; 2 adds a line for each size class."},
+     "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
+     "for free runs of pages."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},
+};
+
+constexpr IgnoredVariable kIgnored[] = {
+    {"TCMALLOC_OVERRIDE_PAGESIZE",
+     "Pretends that the pages of the kernel are larger, for tests of gperftools. Here they are "
+     "what the kernel says."},
+    {"TCMALLOC_ENABLE_SIZED_DELETE",
+     "The size that a program hands to delete is never relied upon: the class of a small block is "
+     "one load away, and a wrong size would do harm."},
+    {"PERFTOOLS_VERBOSE", "There are no messages that could be asked for."},
+    {"TCMALLOC_DISABLE_REPLACEMENT", "Of Windows."},
+    {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},
 };
 
 static_assert(std::size(kTable) <= kMostOptions);
@@ -109,5 +126,6 @@ static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
 }  // namespace
 
 std::span<const OptionRow> OptionTable() { return kTable; }
+std::span<const IgnoredVariable> IgnoredVariables() { return kIgnored; }
 
 }  // namespace tcmalloc

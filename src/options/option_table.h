@@ -24,6 +24,11 @@ struct CountType {
   uint64_t min;
   uint64_t max;
 };
+struct IntegerType {
+  int64_t Options::* field;
+  int64_t min;
+  int64_t max;
+};
 struct RealType {
   double Options::* field;
   double min;
@@ -38,9 +43,9 @@ struct WordType {
 struct PathType {
   PathOption Options::* field;
 };
-using OptionType =
-    std::variant<SwitchType, CountType, RealType, WordType<FrontEndOption>, WordType<CpuIdsOption>,
-                 WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;
+using OptionType = std::variant<SwitchType, CountType, IntegerType, RealType,
+                                WordType<FrontEndOption>, WordType<CpuIdsOption>,
+                                WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;
@@ -48,6 +53,13 @@ struct OptionRow {
   std::string_view unit;     // empty if there is none
   std::string_view meaning;  // sentences, without markup
 };
+
+// A variable of gperftools that has no effect here, and why.
+struct IgnoredVariable {
+  std::string_view variable;
+  std::string_view reason;  // sentences, without markup
+};
+std::span<const IgnoredVariable> IgnoredVariables();
 
 // Bounds that the table keeps, for whoever needs a fixed buffer.
 inline constexpr size_t kMostOptions = 64;

@@ -39,6 +39,9 @@ inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // Beyond any address space, and small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
+// Likewise, in bytes, for the size of a block.
+inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
+
 // Defaults are those of a process without any variable. option_table.h says what each one means.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
@@ -67,6 +70,7 @@ struct Options {
   bool memfs_ignore_mmap_fail = false;
   bool memfs_map_private = false;
   bool memfs_disable_fallback = false;
+  int64_t large_alloc_report_threshold = int64_t{1} << 30;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

@@ -107,6 +107,18 @@ std::optional<uint64_t> ParseCount(std::string_view text) {
   return fits ? value : UINT64_MAX;
 }
 
+std::optional<int64_t> ParseInteger(std::string_view text) {
+  text = TrimBlanks(text);
+  const bool minus = text.starts_with('-');
+  if (minus) text.remove_prefix(1);
+  if (minus && !StartsWithDigit(text)) return std::nullopt;
+  const std::optional<uint64_t> magnitude = ParseCount(text);
+  if (!magnitude.has_value()) return std::nullopt;
+  if (*magnitude > uint64_t{INT64_MAX}) return minus ? INT64_MIN : INT64_MAX;
+  const auto value = static_cast<int64_t>(*magnitude);
+  return minus ? -value : value;
+}
+
 std::optional<double> ParseReal(std::string_view text) {
   text = TrimBlanks(text);
   const bool minus = TakeSign(&text);

@@ -19,6 +19,9 @@ std::optional<bool> ParseSwitch(std::string_view text);
 // UINT64_MAX.
 std::optional<uint64_t> ParseCount(std::string_view text);
 
+// The same with a sign, plus or minus. A number that does not fit is INT64_MIN or INT64_MAX.
+std::optional<int64_t> ParseInteger(std::string_view text);
+
 // A decimal number like "1", "-0.5", ".5" or "2.5e-3", blanks around it and a sign allowed. No
 // infinities and no hexadecimal digits. Exact to a few units in the last place; a number that does
 // not fit is the largest double.

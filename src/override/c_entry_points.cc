@@ -21,9 +21,9 @@
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
 #include "base/bits.h"
+#include "extension/mallinfo.h"
 #include "extension/release.h"
 #include "extension/report.h"
-#include "extension/statistics.h"
 #include "heap/fork.h"
 #include "override/aliases.h"
 #include "override/out_of_memory.h"
@@ -85,23 +85,6 @@ class StreamSink final : public TextSink {
  private:
   FILE* stream_;
 };
-
-template <typename Info>
-Info MakeMallinfo() {
-  using Field = decltype(Info::arena);
-  const Statistics statistics = CurrentStatistics();
-  // The older structure has fields of 32 bits, in which large numbers wrap.
-  const auto field = [](uint64_t value) { return static_cast<Field>(value); };
-  Info info = {};
-  info.arena = field(statistics.mapped);
-  info.fsmblks = field(statistics.thread_free + statistics.cpu_free + statistics.central_free +
-                       statistics.transfer_free);
-  info.fordblks =
-      field(statistics.page_heap_free + statistics.page_heap_returned + statistics.untouched);
-  info.uordblks = field(statistics.in_use);
-  info.keepcost = field(statistics.page_heap_free);
-  return info;
-}
 
 }  // namespace
 }  // namespace tcmalloc

@@ -13,6 +13,7 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "page_heap/classic/page_heap.h"
+#include "page_heap/free_runs.h"
 #include "page_heap/huge/huge_page_heap.h"
 #include "page_heap/stats.h"
 #include "pages/metadata_arena.h"
@@ -107,6 +108,9 @@ class AnyPageHeap {
 
   PageHeapStats stats() {
     return With([](auto& heap) { return heap.stats(); });
+  }
+  void CountFreeRuns(FreeRunCounts* counts) {
+    With([&](auto& heap) { heap.CountFreeRuns(counts); });
   }
   template <typename Visitor>
   void ForEachSpan(Visitor&& visit) {

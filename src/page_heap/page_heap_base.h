@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "page_heap/free_runs.h"
 #include "page_heap/release_decay.h"
 #include "page_heap/release_pacer.h"
 #include "page_heap/stats.h"
@@ -105,6 +106,16 @@ class PageHeapBase {
     stats.released = events_.released;
     stats.limit_hits = events_.limit_hits;
     return stats;
+  }
+
+  // Adds what nobody uses. In a huge heap this takes many short holds of the lock, and then the
+  // result is exact only if nothing changes meanwhile.
+  void CountFreeRuns(FreeRunCounts* counts) TCMALLOC_EXCLUDES(lock_) {
+    PageId next;
+    for (bool more = true; more;) {
+      SpinLockHolder holder(lock_);
+      more = spans_.CountFreeRuns(&next, counts);
+    }
   }
 
   // Calls visit(const Span&) for every span, whatever its state, under the lock. What has no record

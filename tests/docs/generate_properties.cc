@@ -45,6 +45,8 @@ The headers say what each function does. What may differ from what a reader of g
 - **Everywhere.** All of it may be called before main, after exit handlers, in any thread and in the child of
   a fork. In a signal handler that interrupted the allocator, what needs a lock does nothing: texts are empty,
   and properties are not found.
+- **GetStats** gives text of level 2. `MallocExtension_GetStatsJson`, which gperftools has not, gives the same
+  figures as JSON ([statistics](statistics.md)).
 - **Ranges.** The callback sees a copy: it may allocate and free.
 - **MarkThreadIdle** and **MarkThreadTemporarilyIdle** return what the thread's own cache holds. They change
   nothing for a thread that the caches of CPUs serve, which it shares with others.
@@ -64,6 +66,9 @@ The headers say what each function does. What may differ from what a reader of g
   (`typeid`, `dynamic_cast`) cannot be used; everything else can.
 
 ## Numeric properties
+
+Every figure of the [statistics](statistics.md) can be read as `tcmalloc.statistics.` and its name. The properties
+below are those of gperftools and of google/tcmalloc.
 
 Bytes unless the meaning says otherwise. Each is exact while no other thread is in the allocator. A value that
 is written and lies outside the property's range becomes the nearest one inside.

@@ -41,6 +41,7 @@ class Cells {
     return Join("switch", defaults_.*type.field ? "on" : "off");
   }
   std::string operator()(const CountType& type) const { return Number(type, "whole number, "); }
+  std::string operator()(const IntegerType& type) const { return Number(type, "whole number, "); }
   std::string operator()(const RealType& type) const { return Number(type, "number, "); }
   template <typename Enumeration>
   std::string operator()(const WordType<Enumeration>& type) const {
@@ -70,6 +71,24 @@ class Cells {
   Options defaults_;
 };
 
+constexpr std::string_view kIgnored = R"(
+## Without effect
+
+Variables of gperftools that may be set and change nothing:
+
+| variable | why |
+|---|---|
+)";
+
+constexpr std::string_view kWhileItRuns = R"(
+Those of its profilers, its heap checker and its debug allocator concern other libraries than this one.
+
+## While a program runs
+
+`MallocExtension::SetNumericProperty` changes the total and the least of thread caches, the heap limit and
+aggressive decommit ([properties](malloc-extension.md#numeric-properties)); `SetMemoryReleaseRate` the release rate.
+)";
+
 std::string Page() {
   std::ostringstream page;
   page << kIntroduction;
@@ -77,6 +96,11 @@ std::string Page() {
     page << "| `" << row.variable << "` | " << std::visit(Cells(row.unit), row.type) << " | "
          << row.meaning << " |\n";
   }
+  page << kIgnored;
+  for (const IgnoredVariable& ignored : IgnoredVariables()) {
+    page << "| `" << ignored.variable << "` | " << ignored.reason << " |\n";
+  }
+  page << kWhileItRuns;
   return page.str();
 }
 

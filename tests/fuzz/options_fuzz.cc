@@ -94,6 +94,11 @@ void CheckValue(const CountType& type, const Options& options, std::string_view 
   TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
 }
 
+void CheckValue(const IntegerType& type, const Options& options, std::string_view text) {
+  const int64_t value = ParseInteger(text).value_or(Options().*type.field);
+  TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
+}
+
 void CheckValue(const RealType& type, const Options& options, std::string_view text) {
   const double value = ParseReal(text).value_or(Options().*type.field);
   TCMALLOC_CHECK(options.*type.field == std::clamp(value, type.min, type.max));

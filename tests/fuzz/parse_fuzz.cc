@@ -48,6 +48,15 @@ std::optional<uint64_t> Count(std::string_view text) {
   return std::strtoull(digits.c_str(), nullptr, 10);
 }
 
+std::optional<int64_t> Integer(std::string_view text) {
+  std::string digits = Trim(text);
+  const bool minus = digits.starts_with('-');
+  if (minus || digits.starts_with('+')) digits.erase(0, 1);
+  if (digits.empty() || !ConsistsOf(digits, "0123456789")) return std::nullopt;
+  // The largest number, or the smallest, where it does not fit.
+  return std::strtoll(((minus ? "-" : "") + digits).c_str(), nullptr, 10);
+}
+
 std::optional<double> Real(std::string_view text) {
   const std::string number = Trim(text);
   char* end = nullptr;
@@ -80,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view view(exact.data(), exact.size());
     TCMALLOC_CHECK(ParseSwitch(view) == Switch(text));
     TCMALLOC_CHECK(ParseCount(view) == Count(text));
+    TCMALLOC_CHECK(ParseInteger(view) == Integer(text));
     CheckReal(ParseReal(view), Real(text));
   }
   return 0;

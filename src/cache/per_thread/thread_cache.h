@@ -219,7 +219,13 @@ class ThreadCache : private FastLists, public ListNode {
   // Objects of class `c`. May be called by other threads; then it is an estimate.
   size_t CountObjects(uint8_t c) const {
     const ClassState& state = states_[c];
-    return static_cast<size_t>(state.capacity - room[c]) + FullObjects(c);
+    // The fast path changes the room before it takes what is not there.
+    return static_cast<size_t>(std::max(state.capacity - room[c], 0)) + FullObjects(c);
+  }
+  // Calls f(c, objects) for every class of which there ever were objects here. Likewise.
+  template <typename F>
+  void ForEachCount(F f) const {
+    ForEachUsedClass([&](uint8_t c) { f(c, CountObjects(c)); });
   }
   // Bytes of the objects of all classes. Likewise.
   size_t CountBytes() const {

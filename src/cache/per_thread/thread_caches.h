@@ -83,6 +83,8 @@ class ThreadCaches {
   }
 
   size_t count() { return registry_.count(); }
+  // Of living and ended threads. An estimate while other threads run.
+  AllocationTotals allocated() { return registry_.totals(); }
   SpinLock& lock() { return registry_.lock(); }
 
  private:

@@ -18,11 +18,23 @@ Span* FreeSpans::Longest() const {
   return nullptr;
 }
 
+void FreeSpans::AddRuns(Length FreeRuns::* memory, FreeRunCounts* counts) const {
+  static_assert(FreeRunCounts::kListed == kLists - 1);
+  Length listed;
+  for (size_t length = 1; length < kLists; ++length) {
+    counts->Add(Length(length), counts_[length], memory);
+    listed += Length(length * counts_[length]);
+  }
+  counts->longer.count += long_count_;
+  counts->longer.*memory += total_ - listed;
+}
+
 size_t FreeSpans::CheckInvariants(Span::State state) const {
   size_t count = 0;
   Length listed;
   for (size_t length = 0; length < kLists; ++length) {
     const IntrusiveList<Span>& list = lists_[length];
+    TCMALLOC_CHECK_EQ(list.size(), counts_[length]);
     TCMALLOC_CHECK_EQ(IsMarked(length), !list.empty());
     for (const Span* span = list.front(); span != nullptr; span = list.next(span)) {
       TCMALLOC_CHECK_EQ(span->length, Length(length));

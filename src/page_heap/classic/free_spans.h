@@ -11,6 +11,7 @@
 
 #include "base/intrusive_list.h"
 #include "page_heap/classic/span_tree.h"
+#include "page_heap/free_runs.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
 
@@ -37,6 +38,9 @@ class FreeSpans {
 
   Length total() const { return total_; }
 
+  // Takes the same time however many spans there are.
+  void AddRuns(Length FreeRuns::* memory, FreeRunCounts* counts) const;
+
   // Crashes if a list, the bits, the tree or the total are wrong, or if a span is not in `state`.
   // Returns the number of spans.
   size_t CheckInvariants(Span::State state) const;
@@ -57,6 +61,7 @@ class FreeSpans {
 
   IntrusiveList<Span> lists_[kLists];  // by length; the first one stays empty
   uint64_t nonempty_[kWords] = {};
+  uint32_t counts_[kLists] = {};  // of the spans in each list
   SpanTree long_;
   size_t long_count_ = 0;
   Length total_;
@@ -69,6 +74,7 @@ inline void FreeSpans::Insert(Span* span) {
   total_ += span->length;
   if (length < kLists) {
     lists_[length].PushFront(span);
+    ++counts_[length];
     Mark(length);
   } else {
     long_.Insert(span);
@@ -81,6 +87,7 @@ inline void FreeSpans::Remove(Span* span) {
   total_ -= span->length;
   if (length < kLists) {
     lists_[length].Remove(span);
+    --counts_[length];
     if (lists_[length].empty()) Unmark(length);
   } else {
     long_.Remove(span);

@@ -239,6 +239,18 @@ PageHeapStats HeapSpans::stats() const {
   return stats;
 }
 
+bool HeapSpans::CountFreeRuns(PageId*, FreeRunCounts* counts) const {
+  free_.AddRuns(&FreeRuns::with_memory, counts);
+  returned_.AddRuns(&FreeRuns::without, counts);
+  size_t records = 2 * FreeSpans::kLists;
+  for (const Span* span = releasing_.front(); span != nullptr; span = releasing_.next(span)) {
+    counts->Add(span->length, 1, &FreeRuns::with_memory);
+    ++records;
+  }
+  counts->NoteHold(records);
+  return false;
+}
+
 namespace {
 
 // What a walk over all spans finds.

@@ -11,6 +11,7 @@
 #include "base/intrusive_list.h"
 #include "page_heap/classic/free_spans.h"
 #include "page_heap/classic/heap_regions.h"
+#include "page_heap/free_runs.h"
 #include "page_heap/stats.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -95,6 +96,9 @@ class HeapSpans {
       }
     }
   }
+
+  // Adds all runs at once. Returns false: nothing remains to be counted.
+  bool CountFreeRuns(PageId* next, FreeRunCounts* counts) const;
 
   // Crashes if anything that is promised above does not hold.
   void CheckInvariants() const;

@@ -144,21 +144,11 @@ HugePageTracker* HugePageFiller::Collapsible() const {
   return found;
 }
 
-HugePageFiller::Stats HugePageFiller::stats() const {
-  Stats stats;
-  for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
-    lists->ForEach([&](const HugePageTracker* tracker) {
-      if (!tracker->backed) return;
-      stats.backed_used += tracker->used();
-      stats.backed_unused += kPagesPerHugePage - tracker->used();
-    });
-  }
-  return stats;
-}
-
 void HugePageFiller::CheckInvariants() const {
   size_t collapsible = 0;
   size_t empty = 0;
+  Length backed_used;
+  size_t backed = 0;
   Length tail_slack;
   size_t count = 0;
   for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {
@@ -167,11 +157,15 @@ void HugePageFiller::CheckInvariants() const {
       TCMALLOC_CHECK(&ListsOf(tracker) == lists);
       if (IsCollapsible(tracker)) ++collapsible;
       if (tracker->used() == Length(0)) ++empty;
+      if (tracker->backed) ++backed;
+      if (tracker->backed) backed_used += tracker->used();
       if (tracker->tail) tail_slack += kPagesPerHugePage - tracker->used();
     });
   }
   TCMALLOC_CHECK_EQ(collapsible, collapsible_);
   TCMALLOC_CHECK_EQ(empty, empty_);
+  TCMALLOC_CHECK_EQ(backed, backed_);
+  TCMALLOC_CHECK_EQ(backed_used, backed_used_);
   TCMALLOC_CHECK_EQ(tail_slack, tail_slack_);
   TCMALLOC_CHECK_EQ(count, hugepages_);
 }

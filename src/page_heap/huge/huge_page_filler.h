@@ -126,12 +126,11 @@ class HugePageFiller {
   size_t hugepages() const { return hugepages_; }
   // How many of them nobody uses.
   size_t empty_ones() const { return empty_; }
-
-  struct Stats {
-    Length backed_used;    // in hugepages that are believed to be backed by one page
-    Length backed_unused;  // what that costs
-  };
-  Stats stats() const;
+  // In hugepages that are believed to be backed by one page: what is used, and what that costs.
+  Length backed_used() const { return backed_used_; }
+  Length backed_unused() const {
+    return Length(kPagesPerHugePage.pages() * backed_) - backed_used_;
+  }
 
   void CheckInvariants() const;
 
@@ -164,18 +163,28 @@ class HugePageFiller {
   size_t collapsible_ = 0;
   size_t empty_ = 0;
   size_t hugepages_ = 0;
+  size_t backed_ = 0;
+  Length backed_used_;
 };
 
 inline void HugePageFiller::Count(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) ++empty_;
   if (IsCollapsible(tracker)) ++collapsible_;
+  if (tracker->backed) {
+    ++backed_;
+    backed_used_ += tracker->used();
+  }
 }
 
 inline void HugePageFiller::Discount(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) --empty_;
   if (IsCollapsible(tracker)) --collapsible_;
+  if (tracker->backed) {
+    --backed_;
+    backed_used_ -= tracker->used();
+  }
 }
 
 inline const TrackerLists& HugePageFiller::ListsOf(const HugePageTracker* tracker) const {

@@ -242,12 +242,11 @@ template <typename System>
 HugePageStats HugePageHeap<System>::huge_stats() {
   SpinLockHolder holder(lock_);
   HugePageStats stats = huge_events_;
-  const HugePageFiller::Stats filler = spans_.filler().stats();
   stats.setting = advice_.setting();
   stats.shared = spans_.filler().hugepages();
   stats.regions = spans_.regions();
-  stats.backed_used = filler.backed_used;
-  stats.backed_unused = filler.backed_unused;
+  stats.backed_used = spans_.filler().backed_used();
+  stats.backed_unused = spans_.filler().backed_unused();
   stats.broken = spans_.broken();
   return stats;
 }

@@ -75,6 +75,11 @@ class HugePageTracker : public ListNode {
   size_t Returned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
   // From `first` on: pages of one kind, used or not, and of those not used free or returned alike.
   Run UnusedRun(size_t first) const;
+  // Calls f(first, n) for every run of pages that are not used, free and returned ones together.
+  template <typename F>
+  void ForEachUnusedRun(F f) const {
+    used_bits_.ForEachClearRun(f);
+  }
   // At or after `page`; kPages if there is none.
   size_t NextUnused(size_t page) const { return used_bits_.NextClear(page); }
   size_t NextUsed(size_t page) const { return used_bits_.NextSet(page); }

@@ -482,6 +482,66 @@ PageHeapStats HugeSpans::stats() const {
   return stats;
 }
 
+const HeapRegions::Region* HugeSpans::BlockFrom(PageId page) const {
+  const HeapRegions::Region* lowest = nullptr;
+  for (const HeapRegions::Region* block = blocks_.first(); block != nullptr; block = block->next) {
+    if (block->end() > page && (lowest == nullptr || block->first < lowest->first)) lowest = block;
+  }
+  return lowest;
+}
+
+size_t HugeSpans::CountFreeRunsAt(PageId page, PageId* end, FreeRunCounts* counts) const {
+  *end = HugePageEnd(page);
+  const HugePageTracker* tracker = SharedAt(page);
+  if (tracker == nullptr) {
+    if (const Span* range = ranges_.BeginningAt(page)) {
+      const bool returned = range->state == State::kReturned;
+      counts->Add(range->length, 1, returned ? &FreeRuns::without : &FreeRuns::with_memory);
+      *end = range->end();
+    }
+    return 1;
+  }
+  size_t records = 1;
+  if (!IsMixed(tracker)) {
+    const auto memory = tracker->free() > Length(0) ? &FreeRuns::with_memory : &FreeRuns::without;
+    tracker->ForEachUnusedRun([&](size_t, size_t n) {
+      counts->Add(Length(n), 1, memory);
+      ++records;
+    });
+    return records;
+  }
+  for (size_t at = tracker->NextUnused(0); at < HugePageTracker::kPages;) {
+    const HugePageTracker::Run run = tracker->UnusedRun(at);
+    const bool returned = tracker->IsReturned(at);
+    counts->Add(Length(run.length), 1, returned ? &FreeRuns::without : &FreeRuns::with_memory);
+    at = tracker->NextUnused(at + run.length);
+    ++records;
+  }
+  return records;
+}
+
+bool HugeSpans::CountFreeRuns(PageId* next, FreeRunCounts* counts) const {
+  size_t records = 0;
+  if (*next == PageId(0)) {
+    for (const Span* span = releasing_.front(); span != nullptr; span = releasing_.next(span)) {
+      counts->Add(span->length, 1, &FreeRuns::with_memory);
+      ++records;
+    }
+  }
+  bool more = true;
+  while (more && records < kRecordsPerPart) {
+    const HeapRegions::Region* block = BlockFrom(*next);
+    more = block != nullptr;
+    if (!more) break;
+    *next = std::max(*next, block->first);
+    while (*next < block->end() && records < kRecordsPerPart) {
+      records += CountFreeRunsAt(*next, next, counts);
+    }
+  }
+  counts->NoteHold(records);
+  return more;
+}
+
 const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
   const HugePageTracker* tracker = SharedAt(page);
   if (tracker == nullptr) return map_.Get(page);

@@ -11,6 +11,7 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "page_heap/classic/heap_regions.h"
+#include "page_heap/free_runs.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/huge/huge_page_filler.h"
 #include "page_heap/huge/huge_page_map.h"
@@ -165,6 +166,12 @@ class HugeSpans {
   template <typename Visitor>
   void ForEach(Visitor&& visit) const;
 
+  static constexpr size_t kRecordsPerPart = 4096;
+  // Adds a part of the runs that nobody uses, in order of address, from *next on, which it moves:
+  // page 0 at first. Looks at kRecordsPerPart records, or at those of one hugepage more. False if
+  // that was the last part.
+  bool CountFreeRuns(PageId* next, FreeRunCounts* counts) const;
+
   // Crashes if anything that is promised above does not hold.
   void CheckInvariants() const;
 
@@ -207,6 +214,11 @@ class HugeSpans {
   // The span that holds `page`, a used one or the first of a whole hugepage; or, in `buffer`, the
   // run of unused pages that begins there.
   const Span* SpanAt(PageId page, Span* buffer) const;
+  // The block with the lowest address that ends behind `page`; null if there is none.
+  const HeapRegions::Region* BlockFrom(PageId page) const;
+  // Of the hugepage that begins at `page`, or of the range that does: *end is where the next one
+  // begins. Returns how many records it looked at.
+  size_t CountFreeRunsAt(PageId page, PageId* end, FreeRunCounts* counts) const;
 
   PageMap& map_;
   MetadataArena& arena_;

@@ -37,6 +37,11 @@ static void CheckExtension(void) {
 
   MallocExtension_GetStats(text, sizeof(text));
   CHECK(strstr(text, "MALLOC:") != NULL);
+  number = MallocExtension_GetStatsJson(text, sizeof(text));
+  CHECK(number == strlen(text) && text[0] == '{' && strstr(text, "\"size_classes\":[{") != NULL);
+  CHECK(strcmp(text + number - 2, "}\n") == 0);
+  CHECK(MallocExtension_GetStatsJson(text, 2) > 2 && strcmp(text, "{") == 0);
+  CHECK(MallocExtension_GetStatsJson(NULL, 0) > 2);
   CHECK(MallocExtension_GetNumericProperty("generic.heap_size", &number) == 1 && number > 0);
   CHECK(MallocExtension_GetNumericProperty("nothing", &number) == 0);
   CHECK(MallocExtension_SetNumericProperty("tcmalloc.heap_limit_mb", 1 << 20) == 1);

@@ -8,9 +8,12 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "conformance/suite.h"
@@ -22,7 +25,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr std::size_t kLeastCases = 50;
+constexpr std::size_t kLeastCases = 100;
 constexpr long kAllMiB = 200;
 
 ProbeRun Run(const Strings& environment, const Strings& observations) {
@@ -32,6 +35,14 @@ ProbeRun Run(const Strings& environment, const Strings& observations) {
 void ExpectQuietSuccess(Case& result, const ProbeRun& run) {
   result.Equal("status", 0, run.status);
   result.Equal<std::string>("stderr", "", run.errors);
+}
+
+// What follows `before` in a text, up to a quotation mark or the end of the line.
+std::string Quoted(const std::string& text, const std::string& before) {
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return "nothing after " + before;
+  const std::size_t begin = at + before.size();
+  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 // Values that a program may have and that change nothing that a program sees.
@@ -66,6 +77,8 @@ void AddValid(Suite& suite) {
       "TCMALLOC_SKIP_MMAP=0",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=n",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=281474976710656",
       "MALLOCSTATS=0",
       "MALLOCSTATS=",
       "TCMALLOC_SOMETHING_ELSE_ENTIRELY=1",
@@ -104,6 +117,8 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_SKIP_MMAP=2",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=\tperhaps",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1GiB",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-2",
       "MALLOCSTATS=loud",
   };
   for (const std::string& setting : settings) {
@@ -233,6 +248,21 @@ void AddEffects(Suite& suite) {
     result.Equal("in the device", 1L, run.Value("in_file"));
     result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
   });
+  suite.Add("effect/TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", [](Case& result) {
+    ExpectQuietSuccess(result, Run({}, {"large"}));
+    const std::string name = "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=";
+    for (const std::string none : {"-1", "0"}) {
+      ExpectQuietSuccess(result, Run({name + none}, {"huge"}));
+    }
+    for (const auto& [setting, observation] :
+         {std::pair<Strings, std::string>{{name + "1000000"}, "large"}, {{}, "huge"}}) {
+      const ProbeRun run = Run(setting, {observation});
+      const Strings lines = run.ErrorLines();
+      if (!result.Equal<std::size_t>("lines on stderr", 1, lines.size())) continue;
+      result.Equal("size", run.Value("block_bytes"),
+                   std::strtol(Quoted(lines[0], "tcmalloc: large alloc ").c_str(), nullptr, 10));
+    }
+  });
   suite.Add("effect/MALLOCSTATS", [](Case& result) {
     const ProbeRun brief = Run({"MALLOCSTATS=1"}, {"secure"});
     result.Equal("status", 0, brief.status);
@@ -241,14 +271,6 @@ void AddEffects(Suite& suite) {
     result.Check(full.ErrorLines().size() > brief.ErrorLines().size(), "statistics",
                  "more lines than with 1", full.errors);
   });
-}
-
-// What follows `before` in a text, up to a quotation mark or the end of the line.
-std::string Quoted(const std::string& text, const std::string& before) {
-  const std::size_t at = text.find(before);
-  if (at == std::string::npos) return "nothing after " + before;
-  const std::size_t begin = at + before.size();
-  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 // The file at `path`, which is removed.
@@ -286,41 +308,156 @@ void AddFrontEnd(Suite& suite) {
   }
 }
 
-// Each hostile variable would show, were it looked at.
+// Each of these would show in an ordinary process: on stderr, in what can be had, or in a file.
+const Strings& HostileSettings() {
+  static const Strings settings = {
+      "TCMALLOC_FRONT_END=bogus",
+      "TCMALLOC_CPU_IDS=bogus",
+      "TCMALLOC_PAGE_HEAP=bogus",
+      "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=-1",
+      "TCMALLOC_RELEASE_RATE=bogus",
+      "TCMALLOC_RELEASE_HALF_LIFE=never",
+      "TCMALLOC_BACKGROUND=maybe",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1",
+      "TCMALLOC_TRANSFER_NUM_OBJ=x",
+      "TCMALLOC_HEAP_LIMIT_MB=64",
+      "TCMALLOC_SOFT_LIMIT_MB=%n%n%n",
+      "TCMALLOC_CGROUP=v2",
+      "TCMALLOC_CGROUP_ROOT=" + std::string(5000, '/'),
+      "TCMALLOC_AGGRESSIVE_DECOMMIT=?",
+      "TCMALLOC_SKIP_SBRK=?",
+      "TCMALLOC_SKIP_MMAP=1",
+      "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
+      "TCMALLOC_DEVMEM_START=1",
+      "TCMALLOC_DEVMEM_LIMIT=x",
+      "TCMALLOC_DEVMEM_DEVICE=/nowhere/mem",
+      "TCMALLOC_MEMFS_MALLOC_PATH=/nowhere/heap",
+      "TCMALLOC_MEMFS_LIMIT_MB=x",
+      "TCMALLOC_MEMFS_ABORT_ON_FAIL=?",
+      "TCMALLOC_MEMFS_IGNORE_MMAP_FAIL=?",
+      "TCMALLOC_MEMFS_MAP_PRIVATE=?",
+      "TCMALLOC_MEMFS_DISABLE_FALLBACK=?",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1",
+      "MALLOCSTATS=2",
+      "TCMALLOC_RELEASE_RAET=1",
+      "TCMALLOC_EXIT_REPORT=REPORT",
+  };
+  return settings;
+}
+
+// The settings, with `path` for the report.
+Strings HostileSettings(const std::string& path) {
+  Strings settings = HostileSettings();
+  settings.back() = "TCMALLOC_EXIT_REPORT=" + path;
+  return settings;
+}
+
+void ExpectNothingFollowed(Case& result, const ProbeRun& run) {
+  ExpectQuietSuccess(result, run);
+  result.Equal("privileged", 1L, run.Value("secure"));
+  result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
+  result.Equal("in the segment of sbrk", 0L, run.Value("sbrk"));
+  result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
+               "below 16", run.Value("resident_after_trim_mib"));
+}
+
+// In a privileged process, each setting by itself and all together.
+void CheckPrivileged(Case& result, Privilege privilege) {
+  const Strings observations = {"secure", "large", "obtainable", "resident", "segment"};
+  const PrivilegedCopy copy(ProbePath(), privilege);
+  if (!copy.problem().empty()) return result.Skip(copy.problem());
+  const Starter starter = privilege == Privilege::kUser ? Starter::kNobody : Starter::kSelf;
+  if (RunProbe(copy.path(), {}, {"secure"}, starter).Value("secure") != 1) {
+    return result.Skip("the system does not raise privileges (nosuid or no_new_privs)");
+  }
+  const std::string report = copy.directory() + "/report";
+  std::ofstream(report).close();
+  const Strings settings = HostileSettings(report);
+  for (const std::string& setting : settings) {
+    ExpectNothingFollowed(result, RunProbe(copy.path(), {setting}, observations, starter));
+  }
+  ExpectNothingFollowed(result, RunProbe(copy.path(), settings, observations, starter));
+  struct stat information = {};
+  result.Equal("the report is there", 0, stat(report.c_str(), &information));
+  result.Equal<long>("bytes of the report", 0, information.st_size);
+}
+
+// A directory of its own, removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    if (mkdtemp(path_) == nullptr) std::abort();
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string File(const std::string& name) const { return std::string(path_) + "/" + name; }
+
+ private:
+  char path_[32] = "/tmp/hostile_files.XXXXXX";
+};
+
+// A report that cannot be written is left out, and the program ends as if none had been asked for.
+void AddHostileFiles(Suite& suite) {
+  struct Hostile {
+    const char* name;
+    // Makes the file and returns what to put into the variable.
+    std::string (*make)(const TemporaryDirectory&);
+  };
+  static constexpr Hostile kHostile[] = {
+      {"a directory", [](const TemporaryDirectory& in) { return in.File(""); }},
+      {"a file that is not there", [](const TemporaryDirectory& in) { return in.File("no"); }},
+      {"a FIFO that nobody reads",
+       [](const TemporaryDirectory& in) {
+         mkfifo(in.File("fifo").c_str(), S_IRWXU);
+         return in.File("fifo");
+       }},
+      {"a symbolic link",
+       [](const TemporaryDirectory& in) {
+         static_cast<void>(symlink(in.File("target").c_str(), in.File("link").c_str()));
+         return in.File("link");
+       }},
+      {"a full disk", [](const TemporaryDirectory&) { return std::string("/dev/full"); }},
+      {"a path of 4095 letters",
+       [](const TemporaryDirectory& in) { return in.File(std::string(4000, 'x')); }},
+      {"percent signs and stars", [](const TemporaryDirectory& in) { return in.File("%s%n*?["); }},
+      {"a file below a file",
+       [](const TemporaryDirectory& in) { return in.File("target") + "/report"; }},
+  };
+  for (const Hostile& hostile : kHostile) {
+    suite.Add(std::string("exit report/") + hostile.name, [&hostile](Case& result) {
+      const TemporaryDirectory directory;
+      std::ofstream(directory.File("target")) << "kept";
+      const std::string path = hostile.make(directory);
+      ExpectQuietSuccess(result, Run({"TCMALLOC_EXIT_REPORT=" + path}, {"use"}));
+      result.Equal<std::string>("a file of others", "kept", TakeFile(directory.File("target")));
+      result.True("nothing made", access(directory.File("no").c_str(), F_OK) != 0);
+    });
+  }
+}
+
 void AddPrivileged(Suite& suite) {
-  suite.Add("privileged/the environment is ignored", [](Case& result) {
-    const PrivilegedCopy copy(ProbePath());
-    if (!copy.problem().empty()) return result.Skip(copy.problem());
-    if (RunProbe(copy.path(), {}, {"secure"}).Value("secure") != 1) {
-      return result.Skip("the system does not raise privileges (nosuid or no_new_privs)");
+  suite.Add("privileged/a set-group-id program ignores the environment",
+            [](Case& result) { CheckPrivileged(result, Privilege::kGroup); });
+  suite.Add("privileged/a set-user-id program ignores the environment",
+            [](Case& result) { CheckPrivileged(result, Privilege::kUser); });
+  for (const std::string& setting : HostileSettings()) {
+    const std::string name = setting.substr(0, setting.find('='));
+    // What needs another variable, or a file, to be seen is tested elsewhere.
+    if (name == "TCMALLOC_DEVMEM_DEVICE" || name == "TCMALLOC_EXIT_REPORT" ||
+        name == "TCMALLOC_DEVMEM_START") {
+      continue;
     }
-    const std::string report = copy.directory() + "/report";
-    const Strings hostile = {
-        "TCMALLOC_HEAP_LIMIT_MB=64",
-        "TCMALLOC_RELEASE_RATE=bogus",
-        "TCMALLOC_DISABLE_MEMORY_RELEASE=1",
-        "TCMALLOC_SKIP_MMAP=1",
-        "TCMALLOC_TRANSFER_NUM_OBJ=x",
-        "TCMALLOC_RELEASE_RAET=1",
-        "TCMALLOC_EXIT_REPORT=" + report,
-        "MALLOCSTATS=2",
-        "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/environment",
-        "TCMALLOC_MEMFS_DISABLE_FALLBACK=1",
-        "TCMALLOC_MEMFS_LIMIT_MB=1",
-        "TCMALLOC_DEVMEM_START=1",
-        "TCMALLOC_DEVMEM_DEVICE=/nowhere/mem",
-    };
-    const ProbeRun run =
-        RunProbe(copy.path(), hostile, {"secure", "use", "obtainable", "resident", "segment"});
-    ExpectQuietSuccess(result, run);
-    result.Equal("privileged", 1L, run.Value("secure"));
-    result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
-    result.Equal("in the segment of sbrk", 0L, run.Value("sbrk"));
-    result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
-                 "below 16", run.Value("resident_after_trim_mib"));
-    struct stat information;
-    result.True("no report file", stat(report.c_str(), &information) != 0);
-  });
+    suite.Add("privileged/but an ordinary program looks at " + name, [setting](Case& result) {
+      const ProbeRun run = Run({setting}, {"large", "obtainable", "resident", "segment"});
+      result.Equal("shows", true,
+                   !run.errors.empty() || run.Value("obtainable_mib") < kAllMiB ||
+                       run.Value("sbrk") == 1 || run.Value("resident_after_trim_mib") > 112);
+    });
+  }
   // The same variables do something in a process without privileges.
   suite.Add("privileged/but not by an ordinary process", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"secure", "obtainable"});
@@ -340,6 +477,7 @@ int main(int argc, char** argv) {
   AddMalformed(suite);
   AddEffects(suite);
   AddFrontEnd(suite);
+  AddHostileFiles(suite);
   AddPrivileged(suite);
   return suite.Main(argc, argv, kLeastCases);
 }

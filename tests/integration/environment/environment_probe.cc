@@ -42,6 +42,16 @@ void Obtainable() {
   Print("obtainable_mib", obtained);
 }
 
+// A block that is not touched.
+void Take(std::size_t bytes) {
+  void* const block = std::malloc(bytes);
+  Print("block_bytes", malloc_usable_size(block));
+  std::free(block);
+}
+
+void Large() { Take(4 * kMiB + 1); }
+void Huge() { Take(1024 * kMiB); }
+
 // Resident mebibytes of 128 MiB that were used and freed, before and after malloc_trim.
 void Resident() {
   constexpr std::size_t kBlocks = 128;
@@ -128,8 +138,11 @@ struct Observation {
 };
 
 constexpr Observation kObservations[] = {
-    {"secure", Secure}, {"obtainable", Obtainable},   {"resident", Resident}, {"segment", Segment},
-    {"use", Use},       {"information", Information}, {"backing", Backing},
+    {"secure", Secure},     {"obtainable", Obtainable},
+    {"resident", Resident}, {"segment", Segment},
+    {"large", Large},       {"huge", Huge},
+    {"use", Use},           {"information", Information},
+    {"backing", Backing},
 };
 
 }  // namespace

@@ -7,11 +7,15 @@
 
 namespace tcmalloc::testing {
 
-// A copy of a program that changes the group when it runs, so that the kernel sets AT_SECURE. The
-// group, not the user: the copy can still read what the program needs. Removed at the end.
+// kGroup: started by root, it runs with another group. kUser: started by a user without rights, it
+// runs with those of root. Either way it can read what the program needs.
+enum class Privilege { kGroup, kUser };
+
+// A copy of a program that has more rights than who starts it, so that the kernel sets AT_SECURE.
+// Removed at the end.
 class PrivilegedCopy {
  public:
-  explicit PrivilegedCopy(const std::string& program);
+  PrivilegedCopy(const std::string& program, Privilege privilege);
   ~PrivilegedCopy();
   PrivilegedCopy(const PrivilegedCopy&) = delete;
   PrivilegedCopy& operator=(const PrivilegedCopy&) = delete;
@@ -24,6 +28,7 @@ class PrivilegedCopy {
  private:
   std::string Make(const std::string& program);
 
+  Privilege privilege_;
   std::string directory_;
   std::string path_;
   std::string problem_;

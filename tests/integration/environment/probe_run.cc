@@ -14,6 +14,8 @@
 namespace tcmalloc::testing {
 namespace {
 
+constexpr uid_t kNobody = 65534;
+
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& string : strings) pointers.push_back(string.data());
@@ -56,7 +58,7 @@ std::string ProbePath() {
 }
 
 ProbeRun RunProbe(const std::string& program, const std::vector<std::string>& environment,
-                  const std::vector<std::string>& observations) {
+                  const std::vector<std::string>& observations, Starter starter) {
   std::vector<std::string> arguments{program};
   arguments.insert(arguments.end(), observations.begin(), observations.end());
   std::vector<std::string> variables = environment;
@@ -65,6 +67,7 @@ ProbeRun RunProbe(const std::string& program, const std::vector<std::string>& en
   const int output = memfd_create("probe output", MFD_CLOEXEC);
   const ChildResult child = RunInChild([&] {
     dup2(output, STDOUT_FILENO);
+    if (starter == Starter::kNobody && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(126);
     execve(program.c_str(), argument_pointers.data(), variable_pointers.data());
     _exit(127);
   });

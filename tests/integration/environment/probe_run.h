@@ -24,9 +24,12 @@ struct ProbeRun {
 // The probe in the directory of this program.
 std::string ProbePath();
 
+// Who starts the probe.
+enum class Starter { kSelf, kNobody };
+
 // Runs `program` with exactly this environment, duplicates included.
 ProbeRun RunProbe(const std::string& program, const std::vector<std::string>& environment,
-                  const std::vector<std::string>& observations);
+                  const std::vector<std::string>& observations, Starter starter = Starter::kSelf);
 
 }  // namespace tcmalloc::testing
 

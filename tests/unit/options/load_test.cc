@@ -59,6 +59,7 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_FALSE(options.skip_sbrk);
   EXPECT_FALSE(options.skip_mmap);
   EXPECT_FALSE(options.disable_memory_release);
+  EXPECT_EQ(options.large_alloc_report_threshold, 1 << 30);
   EXPECT_EQ(options.malloc_stats, 0u);
   EXPECT_TRUE(options.exit_report.empty());
   EXPECT_EQ(messages, "");
@@ -89,6 +90,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_SKIP_SBRK=1",
       "TCMALLOC_SKIP_MMAP=yes",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   });
@@ -115,6 +117,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_TRUE(options.skip_sbrk);
   EXPECT_TRUE(options.skip_mmap);
   EXPECT_TRUE(options.disable_memory_release);
+  EXPECT_EQ(options.large_alloc_report_threshold, -1);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_EQ(messages, "");
@@ -232,6 +235,13 @@ TEST(OptionsTest, LikelyTyposAreReported) {
   EXPECT_EQ(NearestVariable("TCMALLOC_" + std::string(1000, 'X')), "");
   EXPECT_EQ(NearestVariable("MALLOCSTAT"), "");
   for (const OptionRow& row : OptionTable()) EXPECT_EQ(NearestVariable(row.variable), "");
+}
+
+TEST(OptionsTest, VariablesWithoutEffectAreNoTypos) {
+  for (const IgnoredVariable& ignored : IgnoredVariables()) {
+    EXPECT_EQ(Load({std::string(ignored.variable) + "=1"}).messages, "") << ignored.variable;
+    for (const OptionRow& row : OptionTable()) EXPECT_NE(row.variable, ignored.variable);
+  }
 }
 
 // Variables of other libraries of this family, which a user may well have set.

@@ -51,6 +51,27 @@ TEST(ParseCountTest, AnythingElseIsNoNumber) {
   }
 }
 
+TEST(ParseIntegerTest, DecimalNumbersWithASign) {
+  EXPECT_EQ(ParseInteger("0"), 0);
+  EXPECT_EQ(ParseInteger("-0"), 0);
+  EXPECT_EQ(ParseInteger(" -17\n"), -17);
+  EXPECT_EQ(ParseInteger("+1073741824"), 1073741824);
+  EXPECT_EQ(ParseInteger("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(ParseInteger("-9223372036854775807"), -INT64_MAX);
+  EXPECT_EQ(ParseInteger("-9223372036854775808"), INT64_MIN);
+}
+
+TEST(ParseIntegerTest, WhatDoesNotFitIsTheNearest) {
+  EXPECT_EQ(ParseInteger("9223372036854775808"), INT64_MAX);
+  EXPECT_EQ(ParseInteger("-99999999999999999999999"), INT64_MIN);
+}
+
+TEST(ParseIntegerTest, AnythingElseIsNoNumber) {
+  for (const char* text : {"", "-", "--1", "-+1", "+-1", "- 1", "1-", "-1k", "-0x1", "-1.5"}) {
+    EXPECT_EQ(ParseInteger(text), std::nullopt) << text;
+  }
+}
+
 TEST(ParseRealTest, DecimalNumbers) {
   EXPECT_EQ(ParseReal("0"), 0.0);
   EXPECT_EQ(ParseReal("1"), 1.0);

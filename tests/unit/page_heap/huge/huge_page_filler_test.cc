@@ -182,8 +182,8 @@ TEST_F(HugePageFillerTest, CountsWhatHugepagesGainAndWaste) {
   With(backed, [&] { backed->backed = true; });
   Insert(5);
   EXPECT_EQ(filler_->hugepages(), 2u);
-  EXPECT_EQ(filler_->stats().backed_used, Length(kPages - 3));
-  EXPECT_EQ(filler_->stats().backed_unused, Length(3));
+  EXPECT_EQ(filler_->backed_used(), Length(kPages - 3));
+  EXPECT_EQ(filler_->backed_unused(), Length(3));
 }
 
 TEST_F(HugePageFillerTest, CountsTheSlackOfTails) {

@@ -1,0 +1,53 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "extension/report_snapshot.h"
+
+#include "allocator/slow_path.h"
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr HugepageFigure kHugepageFigures[] = {
+    {"shared", [](const HugePageStats& s) { return uint64_t{s.shared}; },
+     "Hugepages that several spans share."},
+    {"gained_bytes", [](const HugePageStats& s) { return uint64_t{s.backed_used.bytes()}; },
+     "In use in those that the kernel is believed to back by one page."},
+    {"wasted_bytes", [](const HugePageStats& s) { return uint64_t{s.backed_unused.bytes()}; },
+     "Not in use in the same."},
+    {"collapsed", [](const HugePageStats& s) { return s.collapses; },
+     "Made by the kernel of pages in use, on request."},
+    {"broken", [](const HugePageStats& s) { return s.broken; }, "Of which a part was given back."},
+    {"refusals", [](const HugePageStats& s) { return s.advice_failures + s.collapse_failures; },
+     "Requests that the kernel did not follow."},
+};
+
+void DescribeFrontEnd(ReportSnapshot* snapshot) {
+  const bool per_cpu = heap.front_end().wanted() == FrontEnd::kPerCpu;
+  snapshot->front_end = per_cpu ? "per_cpu" : "per_thread";
+  heap.front_end().Describe(heap.rseq_support(), snapshot->front_end_reason);
+}
+
+void DescribePageHeap(ReportSnapshot* snapshot) {
+  snapshot->uses_hugepages = heap.page_heap().kind() == PageHeapKind::kHuge;
+  snapshot->page_heap = snapshot->uses_hugepages ? "huge" : "classic";
+  const bool by_default = heap.options().page_heap == PageHeapOption::kAuto;
+  snapshot->page_heap_reason = by_default ? "the default" : "chosen by TCMALLOC_PAGE_HEAP";
+  if (snapshot->uses_hugepages) snapshot->hugepages = heap.page_heap().huge_stats();
+}
+
+}  // namespace
+
+bool TakeSnapshot(Detail detail, ReportSnapshot* snapshot) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return false;
+  snapshot->statistics = CurrentStatistics();
+  if (detail == Detail::kAll) heap.page_heap().CountFreeRuns(&snapshot->free_runs);
+  DescribeFrontEnd(snapshot);
+  DescribePageHeap(snapshot);
+  return true;
+}
+
+std::span<const HugepageFigure> HugepageFigures() { return kHugepageFigures; }
+
+}  // namespace tcmalloc

@@ -1,0 +1,171 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Writes docs/statistics.md from the table of figures; generated_page.h tells the arguments.
+
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "docs/generated_page.h"
+#include "extension/fields.h"
+#include "extension/report_snapshot.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr std::string_view kIntroduction = R"(# Statistics
+
+<!-- Generated from src/extension/fields.cc by tests/docs/generate_statistics.cc: the test
+docs_statistics fails when the two differ, and prints the command that writes this page anew. -->
+
+What the allocator tells about itself, and how to read it.
+
+| you have | you get the figures by |
+|---|---|
+| a program that ends | `MALLOCSTATS=1` or `2` in its environment: text on stderr at exit |
+| C or C++ | `MallocExtension::instance()->GetStats`, `MallocExtension_GetStats`: text of level 2 |
+| | `MallocExtension_GetStatsJson` (`gperftools/malloc_extension_c.h`): JSON |
+| | `MallocExtension::GetNumericProperty`: one figure, `tcmalloc.statistics.` and its name, or a name of gperftools ([all of them](malloc-extension.md)) |
+| only libc's functions | `malloc_stats()`: text of level 1 on stderr; `malloc_info(0, stream)`: XML; `mallinfo2()` |
+| `tcm run` | a report that sums up JSON of all processes (`TCMALLOC_EXIT_REPORT`) |
+
+All formats print the same table of figures: a name here is a key in JSON, the `name` of an element in XML and,
+behind its prefix, a property. The text of gperftools, with its columns, is kept for programs that scrape it.
+
+- **Consistent.** The sums below hold in each report, also while other threads allocate: the parts of a report
+  are taken one after the other, and what would be counted twice is taken off what is in use or free.
+- **Exact at rest.** While no other thread is in the allocator, every figure is right to the byte, except those
+  that are called an estimate or a bound.
+- **Cheap.** A report allocates nothing, and its cost does not grow with the number of blocks. It grows with the
+  number of threads and, in level 2 on the page heap of hugepages, with that of hugepages. The page heap's lock is
+  let go after some thousand records, about a tenth of a millisecond.
+- In a signal handler that interrupted the allocator there are no figures: the text is empty.
+
+## The whole heap
+
+```
+in_use + page_heap_free + central_free + transfer_free + thread_free + cpu_free + metadata = physical
+physical + page_heap_returned + untouched = virtual = mapped_bytes + metadata
+in_use = large_in_use + the sum over size classes of in_use * bytes
+```
+
+)";
+
+constexpr std::string_view kSizeClasses = R"(
+## Size classes
+
+Blocks of up to 256 KiB are rounded up to the size of a class. Level 2 of the text has two lines for each class
+that has spans:
+
+```
+class   7 [       96 bytes ] :       85 objs;   0.0 MiB;   0.1 cum MiB;    0.001 overhead MiB
+blocks   7 [       96 bytes ] : spans 3; span_bytes 24576; in_use 12; thread_free 40; ...
+```
+
+The first is gperftools': free blocks wherever they are; their bytes; the bytes of this class and all before; the
+ends of spans that have no room for a block. The second has the figures below, which are attributes of `<size>` in
+XML and members of `size_classes` in JSON.
+
+```
+span_bytes = bytes * (in_use + thread_free + cpu_free + transfer_free + central_free + untouched)
+             + the ends of its spans
+```
+
+)";
+
+constexpr std::string_view kFreeRuns = R"(
+## Free runs of pages
+
+The rest of level 2 tells what the page heap has free, for each length of runs in pages: how many there are, their
+MiB, the MiB of this length and all before, and the same of what has no physical memory (`unmapped`). XML has it in
+`<free_runs>`, JSON in `free_runs`: `least_pages` and `most_pages`, `count`, `free_bytes`, `returned_bytes`. The last
+row is of all longer runs and has no `most_pages`. Much memory in short runs is fragmentation: no large
+block fits there.
+
+## Front end and page heap
+
+`front end:` and `page heap:` say which of either runs, and why; `front_end`, `front_end_reason`, `page_heap` and
+`page_heap_reason` say it in XML and JSON. Where the page heap is the one of hugepages, there are these
+figures besides:
+
+)";
+
+constexpr std::string_view kMallinfo = R"(
+## mallinfo2
+
+| member | sum of |
+|---|---|
+| `arena` | `mapped_bytes` |
+| `uordblks` | `in_use` |
+| `fsmblks` | `thread_free`, `cpu_free`, `transfer_free`, `central_free` |
+| `fordblks` | `page_heap_free`, `page_heap_returned`, `untouched` |
+| `keepcost` | `page_heap_free` |
+
+The other members are 0. In `mallinfo`, whose members have 32 bits, large numbers wrap.
+
+## What the figures tell
+
+| what you see | what it means |
+|---|---|
+| resident memory far above `in_use` | see where it is: `page_heap_free` goes back by itself ([when](limits-and-containers.md)); `thread_free` is bounded by `TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES`; `central_free` is fragmentation |
+| `central_free` large, `in_use` small | each span still has some block in use; `external_bytes` tells which sizes |
+| `most_internal` large | blocks may be a little larger than their class before; compare sizes with the classes |
+| `page_heap_returned` large | address space alone; it costs no memory |
+| `metadata` grows and does not shrink | records are kept for reuse; it follows the largest number of spans |
+
+## Large allocations
+
+A block of `TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD` bytes or more, 1 GiB unless set, is reported on stderr:
+
+```
+tcmalloc: large alloc 1073741824 bytes == 0x7f3a80000000 @
+```
+
+The bytes are those of the block, in whole pages. Each report raises the threshold by an eighth, so that a program
+with many such blocks does not fill its log. Behind the `@` stand the addresses of the callers where the library
+captures stacks; the minimal library does not. A threshold that is negative or 0 turns the reports off. Blocks of up to
+256 KiB are never reported.
+)";
+
+void WriteFields(std::ostream& page) {
+  page << "| figure | unit | meaning |\n|---|---|---|\n";
+  for (const Field& field : Fields()) {
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning;
+    if (!field.label.empty()) page << " In the text: \"" << field.label << "\".";
+    page << " |\n";
+  }
+}
+
+void WriteSizeClassFields(std::ostream& page) {
+  page << "| figure | unit | meaning |\n|---|---|---|\n";
+  for (const SizeClassField& field : SizeClassFields()) {
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning
+         << " |\n";
+  }
+}
+
+void WriteHugepageFigures(std::ostream& page) {
+  page << "| figure | meaning |\n|---|---|\n| `mode` | What the kernel does about them. |\n";
+  for (const HugepageFigure& figure : HugepageFigures()) {
+    page << "| `" << figure.name << "` | " << figure.meaning << " |\n";
+  }
+}
+
+std::string Page() {
+  std::ostringstream page;
+  page << kIntroduction;
+  WriteFields(page);
+  page << kSizeClasses;
+  WriteSizeClassFields(page);
+  page << kFreeRuns;
+  WriteHugepageFigures(page);
+  page << kMallinfo;
+  return page.str();
+}
+
+}  // namespace
+}  // namespace tcmalloc
+
+int main(int argc, char** argv) {
+  return tcmalloc::testing::KeepPage(argc, argv, tcmalloc::Page());
+}
