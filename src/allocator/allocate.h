@@ -36,6 +36,15 @@ TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size);
 }
 
+// The same for malloc, whose slow path the thread's header has as well.
+template <AllocateSlowPath kMallocSlow>
+TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
+  Cache* cache = current_cache;
+  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->MallocElsewhere(size);
+  void* object = cache->TryAllocate(kClassBySize[size], size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kMallocSlow>(size);
+}
+
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }
 
 // What is told of a block in a span of its own that was handed out, or that grew to `bytes`.

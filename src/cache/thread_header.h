@@ -24,11 +24,19 @@ using DeallocateSlowPath = void (*)(void* object);
 
 // The fast paths of threads whose objects do not lie in lists of their own.
 using AllocateElsewhere = void* (*)(size_t size, FastLists* thread, AllocateSlowPath slow);
+using MallocElsewhere = void* (*)(size_t size, FastLists* thread);
 using DeallocateElsewhere = void (*)(void* object, FastLists* thread, ObjectReference reference);
 
-// Those of a thread that nothing may serve but the slow paths. All of free have one, in the
-// thread's header; that of malloc depends on the entry point.
+// The slow paths that need not be named with each call: of malloc, which has more calls than all
+// other ways to allocate, and of everything that frees.
+struct SlowPaths {
+  AllocateSlowPath malloc = nullptr;
+  DeallocateSlowPath free = nullptr;
+};
+
+// The fast paths of a thread that nothing may serve but the slow ones.
 inline void* AllocateClosed(size_t size, FastLists*, AllocateSlowPath slow) { return slow(size); }
+inline void* MallocClosed(size_t size, FastLists* thread);
 inline void DeallocateClosed(void* object, FastLists* thread, ObjectReference);
 
 // `function`, read after `argument` is ready: then gcc jumps to where it lies in memory, which
@@ -39,7 +47,8 @@ TCMALLOC_ALWAYS_INLINE Function LoadedLast(Argument& argument, Function& functio
   return function;
 }
 
-// One cache line that every operation reads, and one for what lies elsewhere. The assembly of
+// One cache line that every operation reads, and one for what lies elsewhere; then what is rarely
+// needed. The assembly of
 // cache/per_cpu knows the offsets.
 struct alignas(64) ThreadHeader {
   // The lists serve sizes below `size_limit` and references below `address_limit`; a thread without
@@ -58,8 +67,10 @@ struct alignas(64) ThreadHeader {
   DeallocateElsewhere deallocate = DeallocateClosed;
   RseqArea* rseq_area = nullptr;
   char* slabs = nullptr;
+  MallocElsewhere malloc = MallocClosed;
+
   uint32_t aborts = 0;  // of sections of this thread
-  DeallocateSlowPath deallocate_slow = nullptr;
+  SlowPaths slow;
 
   // The record of the front end that the thread had before, and may have again: a fast path that a
   // signal interrupted may still use it.
@@ -72,6 +83,7 @@ struct alignas(64) ThreadHeader {
     const_cast<volatile size_t&>(size_limit) = 0;
     const_cast<volatile int64_t&>(address_limit) = INT64_MIN;
     const_cast<AllocateElsewhere volatile&>(allocate) = AllocateClosed;
+    const_cast<MallocElsewhere volatile&>(malloc) = MallocClosed;
     const_cast<DeallocateElsewhere volatile&>(deallocate) = DeallocateClosed;
   }
 };
@@ -86,8 +98,11 @@ struct FastLists {
 };
 static_assert(offsetof(FastLists, header) == 1024, "the assembly of cache/per_cpu counts on it");
 
+inline void* MallocClosed(size_t size, FastLists* thread) {
+  return thread->header.slow.malloc(size);
+}
 inline void DeallocateClosed(void* object, FastLists* thread, ObjectReference) {
-  thread->header.deallocate_slow(object);
+  thread->header.slow.free(object);
 }
 
 // The header of a thread without lists, as it is referred to.

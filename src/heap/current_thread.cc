@@ -13,7 +13,9 @@
 namespace tcmalloc {
 
 // Declared weak here alone, so that every other reference still makes a linker look for it.
+__attribute__((weak)) void* MallocSlow(size_t size);
 __attribute__((weak)) void DeallocateSlow(void* block);
+
 namespace {
 
 enum class Phase : uint8_t {
@@ -32,7 +34,7 @@ constinit thread_local Phase phase TCMALLOC_INITIALIZED_TLS
 constinit thread_local uint8_t destructor_rounds TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = 0;
 
-constinit Cache no_cache{DeallocateSlow};
+constinit Cache no_cache{SlowPaths{MallocSlow, DeallocateSlow}};
 
 // Written before the heap is initialized, then constant. Without a key caches outlive their
 // threads.
@@ -161,7 +163,7 @@ void OpenThread(Entry entry) {
 
 constinit thread_local Cache* current_cache = &no_cache;
 
-DeallocateSlowPath SlowPathOfFree() { return DeallocateSlow; }
+SlowPaths SlowPathsOfEntryPoints() { return {MallocSlow, DeallocateSlow}; }
 
 void InitializeCurrentThread() { current_cache = &no_cache; }
 

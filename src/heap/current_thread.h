@@ -18,9 +18,10 @@ namespace tcmalloc {
 extern constinit thread_local Cache* current_cache
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// What free does where the fast paths refuse: the allocator's DeallocateSlow, which stands above.
-// Null in a program without the allocator, a test of the heap.
-DeallocateSlowPath SlowPathOfFree();
+// What malloc and free do where the fast paths refuse: MallocSlow of the entry points and
+// DeallocateSlow of the allocator, which stand above. Null in a program without these, a test of
+// lower layers.
+SlowPaths SlowPathsOfEntryPoints();
 
 // Gives current_cache its initial value in a thread whose thread-local storage is still zero.
 void InitializeCurrentThread();

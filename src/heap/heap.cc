@@ -283,7 +283,7 @@ bool Heap::StartPerCpu() {
   const Cpus::Context context{.sources = transfers_,
                               .codec = &codec_,
                               .classes = page_map_.classes_by_reference(),
-                              .deallocate_slow = SlowPathOfFree()};
+                              .slow = SlowPathsOfEntryPoints()};
   return cpus_.Initialize(context, rseq_support_, FenceRseq, bytes_per_cpu);
 }
 
@@ -300,7 +300,7 @@ void Heap::Initialize() {
               .page_map = &page_map_,
               .arrays = &arrays_,
               .budget = &budget_,
-              .deallocate_slow = SlowPathOfFree()};
+              .slow = SlowPathsOfEntryPoints()};
   WatchThreadEnds();
   // Release pairs with the acquire in EnsureInitialized and publishes all of the above.
   initialized_.store(true, std::memory_order_release);

@@ -41,16 +41,15 @@ void* FailAllocation(size_t size, size_t alignment) {
   return nullptr;
 }
 
-namespace {
-
-constexpr size_t kNoAlignment = 1;
-// MALLOCX_LG_ALIGN: the low bits of nallocx's flags are the logarithm of the alignment.
-constexpr int kLog2AlignmentMask = 0x3f;
-
-TCMALLOC_NOINLINE void* MallocSlow(size_t size) {
+void* MallocSlow(size_t size) {
   void* block = AllocateSlow(size);
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, kNoAlignment);
 }
+
+namespace {
+
+// MALLOCX_LG_ALIGN: the low bits of nallocx's flags are the logarithm of the alignment.
+constexpr int kLog2AlignmentMask = 0x3f;
 
 // Requires a valid alignment.
 void* AllocateAlignedOrFail(size_t size, size_t alignment) {
@@ -94,7 +93,7 @@ using tcmalloc::AllocateAlignedOrFail;
 extern "C" {
 
 TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
-  return tcmalloc::AllocateOr<tcmalloc::MallocSlow>(size);
+  return tcmalloc::AllocateForMalloc<tcmalloc::MallocSlow>(size);
 }
 
 TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {

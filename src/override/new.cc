@@ -3,6 +3,7 @@
 #include "override/new.h"
 
 #include "override/cxx_runtime.h"
+#include "override/out_of_memory.h"
 
 namespace tcmalloc {
 namespace {

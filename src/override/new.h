@@ -13,8 +13,6 @@
 
 namespace tcmalloc {
 
-inline constexpr size_t kNoAlignment = 1;
-
 // After a failure: the loop that the standard prescribes. The handler makes room, throws, or does
 // not return.
 TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment);

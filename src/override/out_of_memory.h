@@ -18,8 +18,13 @@ namespace tcmalloc {
 using NewModeRetry = void* (*)(size_t size, size_t alignment);
 extern constinit std::atomic<NewModeRetry> new_mode_retry;
 
+inline constexpr size_t kNoAlignment = 1;
+
 // Sets errno to ENOMEM and returns null, or a block that a new handler made room for.
 TCMALLOC_COLD void* FailAllocation(size_t size, size_t alignment);
+
+// malloc where its fast paths refuse. The header of every thread has it as well.
+void* MallocSlow(size_t size);
 
 }  // namespace tcmalloc
 

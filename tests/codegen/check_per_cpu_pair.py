@@ -15,7 +15,7 @@ import sys
 
 import check_fast_path
 
-PAIR = {"malloc": "tcmalloc_allocate_by_mm_cid", "free": "tcmalloc_deallocate_by_mm_cid"}
+PAIR = {"malloc": "tcmalloc_malloc_by_mm_cid", "free": "tcmalloc_deallocate_by_mm_cid"}
 
 
 def to_section(code, start, sizes):

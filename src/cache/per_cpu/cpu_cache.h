@@ -35,7 +35,7 @@ struct CpuCacheContext {
   Source* sources = nullptr;  // one per size class
   const LinkCodec* codec = nullptr;
   uintptr_t classes = 0;  // as ThreadHeader::classes
-  DeallocateSlowPath deallocate_slow = nullptr;
+  SlowPaths slow = {};
 };
 
 struct CpuCacheStats {
@@ -83,10 +83,12 @@ class CpuCache {
   void Open(FastLists* thread) const {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     thread->header.allocate = sections_->allocate;
+    thread->header.malloc = sections_->malloc;
     thread->header.deallocate = sections_->deallocate;
   }
   static void Close(FastLists* thread) {
     thread->header.allocate = AllocateClosed;
+    thread->header.malloc = MallocClosed;
     thread->header.deallocate = DeallocateClosed;
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
@@ -192,7 +194,7 @@ FastLists* CpuCache<Source>::Join() {
   thread->classes = context_.classes;
   thread->rseq_area = area;
   thread->slabs = slabs_.memory();
-  thread->deallocate_slow = context_.deallocate_slow;
+  thread->slow = context_.slow;
   thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
   threads_.List(thread);
   return AsIfWithLists(thread);

@@ -31,7 +31,8 @@ static_assert(TCM_HEADER + offsetof(ThreadHeader, clock) == TCM_CLOCK);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, rseq_area) == TCM_RSEQ_AREA);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, slabs) == TCM_SLABS);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, aborts) == TCM_ABORTS);
-static_assert(TCM_HEADER + offsetof(ThreadHeader, deallocate_slow) == TCM_DEALLOCATE_SLOW);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, slow.malloc) == TCM_MALLOC_SLOW);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, slow.free) == TCM_FREE_SLOW);
 
 static_assert(offsetof(RseqArea, cpu_id) == TCM_AREA_CPU_ID);
 static_assert(offsetof(RseqArea, rseq_cs) == TCM_AREA_SECTION);
@@ -47,6 +48,8 @@ struct Sections {
   // At least `size` bytes. Counts them on the thread's clock. If that expires, there is no object,
   // or the size is not in kClassBySize, goes to `slow` with nothing changed.
   void* (*allocate)(size_t size, FastLists* thread, AllocateSlowPath slow);
+  // The same with the slow path of malloc that is in the thread's header.
+  void* (*malloc)(size_t size, FastLists* thread);
 
   // Takes `object` in, or goes to the slow path in the thread's header with it: where `reference`,
   // which is ReferenceTo(object), has no size class, where there is no room, or where the object
@@ -74,6 +77,7 @@ struct Sections {
 
 TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastLists* thread,
                                               AllocateSlowPath slow);
+TCM_SECTION void* tcmalloc_malloc_by_mm_cid(size_t size, FastLists* thread);
 TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
@@ -85,6 +89,7 @@ TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastLists
 
 TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastLists* thread,
                                               AllocateSlowPath slow);
+TCM_SECTION void* tcmalloc_malloc_by_cpu_id(size_t size, FastLists* thread);
 TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
@@ -97,11 +102,13 @@ TCM_SECTION uint32_t tcmalloc_push_batch_by_cpu_id(uint8_t size_class, FastLists
 #undef TCM_SECTION
 
 inline constexpr Sections kSectionsByMmCid = {
-    tcmalloc_allocate_by_mm_cid, tcmalloc_deallocate_by_mm_cid, tcmalloc_pop_by_mm_cid,
-    tcmalloc_push_by_mm_cid,     tcmalloc_pop_batch_by_mm_cid,  tcmalloc_push_batch_by_mm_cid};
+    tcmalloc_allocate_by_mm_cid,  tcmalloc_malloc_by_mm_cid, tcmalloc_deallocate_by_mm_cid,
+    tcmalloc_pop_by_mm_cid,       tcmalloc_push_by_mm_cid,   tcmalloc_pop_batch_by_mm_cid,
+    tcmalloc_push_batch_by_mm_cid};
 inline constexpr Sections kSectionsByCpuId = {
-    tcmalloc_allocate_by_cpu_id, tcmalloc_deallocate_by_cpu_id, tcmalloc_pop_by_cpu_id,
-    tcmalloc_push_by_cpu_id,     tcmalloc_pop_batch_by_cpu_id,  tcmalloc_push_batch_by_cpu_id};
+    tcmalloc_allocate_by_cpu_id,  tcmalloc_malloc_by_cpu_id, tcmalloc_deallocate_by_cpu_id,
+    tcmalloc_pop_by_cpu_id,       tcmalloc_push_by_cpu_id,   tcmalloc_pop_batch_by_cpu_id,
+    tcmalloc_push_batch_by_cpu_id};
 
 constexpr const Sections& SectionsFor(CpuIds ids) {
   return ids == CpuIds::kMmCid ? kSectionsByMmCid : kSectionsByCpuId;

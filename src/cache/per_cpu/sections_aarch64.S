@@ -92,8 +92,17 @@
   .popsection
   .endm
 
-// void* (size_t size x0, FastLists* thread x1, AllocateSlowPath slow x2)
-  .macro ALLOCATE name, id
+  .macro GO_TO_ARGUMENT
+  br x2
+  .endm
+
+  .macro GO_TO_SLOW_MALLOC
+  ldr x2, [x1, #TCM_MALLOC_SLOW]
+  br x2
+  .endm
+
+// void* (size_t size x0, FastLists* thread x1[, AllocateSlowPath slow x2])
+  .macro ALLOCATE name, id, go_to_slow
   BEGIN_ROUTINE \name
 1:
   START \name, \id
@@ -116,7 +125,7 @@
   str xzr, [x0]
   ret
 2:
-  br x2
+  \go_to_slow
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm
@@ -150,7 +159,7 @@
   COMMITTED \name
   ret
 2:
-  ldr x3, [x1, #TCM_DEALLOCATE_SLOW]
+  ldr x3, [x1, #TCM_FREE_SLOW]
   br x3
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
@@ -283,14 +292,16 @@
   END_ROUTINE \name
   .endm
 
-  ALLOCATE tcmalloc_allocate_by_mm_cid, TCM_AREA_MM_CID
+  ALLOCATE tcmalloc_allocate_by_mm_cid, TCM_AREA_MM_CID, GO_TO_ARGUMENT
+  ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
 
-  ALLOCATE tcmalloc_allocate_by_cpu_id, TCM_AREA_CPU_ID
+  ALLOCATE tcmalloc_allocate_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_ARGUMENT
+  ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID

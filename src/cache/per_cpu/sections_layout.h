@@ -9,13 +9,14 @@
 // Fields of the thread's header (cache/thread_header.h), counted from the pointer that each routine
 // takes.
 #define TCM_HEADER 1024
-#define TCM_LINK_LIMIT (TCM_HEADER + 16) /* int64_t: references below it, signed, have a class */
-#define TCM_CLASSES (TCM_HEADER + 40)    /* uintptr_t: of the class window, for references */
-#define TCM_CLOCK (TCM_HEADER + 48)      /* int64_t: bytes until the event clock expires */
-#define TCM_RSEQ_AREA (TCM_HEADER + 104) /* RseqArea* */
-#define TCM_SLABS (TCM_HEADER + 112)     /* char*: slab 0 */
-#define TCM_ABORTS (TCM_HEADER + 120)    /* uint32_t: how often a section was aborted */
-#define TCM_DEALLOCATE_SLOW (TCM_HEADER + 128) /* DeallocateSlowPath */
+#define TCM_LINK_LIMIT (TCM_HEADER + 16)   /* int64_t: references below it, signed, have a class */
+#define TCM_CLASSES (TCM_HEADER + 40)      /* uintptr_t: of the class window, for references */
+#define TCM_CLOCK (TCM_HEADER + 48)        /* int64_t: bytes until the event clock expires */
+#define TCM_RSEQ_AREA (TCM_HEADER + 104)   /* RseqArea* */
+#define TCM_SLABS (TCM_HEADER + 112)       /* char*: slab 0 */
+#define TCM_ABORTS (TCM_HEADER + 128)      /* uint32_t: how often a section was aborted */
+#define TCM_MALLOC_SLOW (TCM_HEADER + 136) /* AllocateSlowPath */
+#define TCM_FREE_SLOW (TCM_HEADER + 144)   /* DeallocateSlowPath */
 
 // After so many aborts, not necessarily of one call, an operation gives up. A power of two.
 #define TCM_ABORTS_PER_RETREAT 16

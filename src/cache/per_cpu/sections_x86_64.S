@@ -89,12 +89,20 @@
   .popsection
   .endm
 
-// void* (size_t size %rdi, FastLists* thread %rsi, AllocateSlowPath slow %rdx)
+  .macro GO_TO_ARGUMENT
+  jmp *%rdx
+  .endm
+
+  .macro GO_TO_SLOW_MALLOC
+  jmp *TCM_MALLOC_SLOW(%rsi)
+  .endm
+
+// void* (size_t size %rdi, FastLists* thread %rsi[, AllocateSlowPath slow %rdx])
 //
 // The clock refuses a size that is larger than what it has left, however large, and is never
 // negative: whoever runs in between and makes it run down aborts the section. A try that is aborted
 // just before the commit has counted its bytes, and the next one counts them again.
-  .macro ALLOCATE name, id
+  .macro ALLOCATE name, id, go_to_slow
   BEGIN_ROUTINE \name
 1:
   START \name, %rcx, %rax
@@ -113,7 +121,7 @@
   movq $0, (%rax)
   ret
 2:
-  jmp *%rdx
+  \go_to_slow
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm
@@ -145,7 +153,7 @@
   COMMITTED \name
   ret
 2:
-  jmp *TCM_DEALLOCATE_SLOW(%rsi)
+  jmp *TCM_FREE_SLOW(%rsi)
   ON_ABORT \name, 1b, 2b
   END_ROUTINE \name
   .endm
@@ -274,14 +282,16 @@
   END_ROUTINE \name
   .endm
 
-  ALLOCATE tcmalloc_allocate_by_mm_cid, TCM_AREA_MM_CID
+  ALLOCATE tcmalloc_allocate_by_mm_cid, TCM_AREA_MM_CID, GO_TO_ARGUMENT
+  ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
 
-  ALLOCATE tcmalloc_allocate_by_cpu_id, TCM_AREA_CPU_ID
+  ALLOCATE tcmalloc_allocate_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_ARGUMENT
+  ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID

@@ -35,7 +35,7 @@ struct ThreadCacheContext {
   const PageMap* page_map = nullptr;
   ChainArrays* arrays = nullptr;
   CacheBudget* budget = nullptr;
-  DeallocateSlowPath deallocate_slow = nullptr;
+  SlowPaths slow = {};
 };
 
 // Per size class a cache has one current list, from which malloc takes and to which free adds, and
@@ -77,8 +77,8 @@ class ThreadCache : private FastLists, public ListNode {
   using Context = ThreadCacheContext<Source>;
 
   constexpr ThreadCache() = default;
-  // Closed for good, but free finds its way.
-  constexpr explicit ThreadCache(DeallocateSlowPath slow) { header.deallocate_slow = slow; }
+  // Closed for good, but malloc and free find their way.
+  constexpr explicit ThreadCache(const SlowPaths& slow) { header.slow = slow; }
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
@@ -89,7 +89,7 @@ class ThreadCache : private FastLists, public ListNode {
     header.codec_key = context.codec->key;
     header.link_limit = context.codec->limit;
     header.classes = context.page_map->classes_by_reference();
-    header.deallocate_slow = context.deallocate_slow;
+    header.slow = context.slow;
     std::fill_n(heads, kSizeClassCount, context.codec->end);
     context.budget->Join(share_);
     header.clock.Initialize(reinterpret_cast<uintptr_t>(this));
@@ -129,6 +129,9 @@ class ThreadCache : private FastLists, public ListNode {
   // For sizes that size_limit does not admit.
   TCMALLOC_ALWAYS_INLINE void* AllocateElsewhere(size_t size, AllocateSlowPath slow) {
     return LoadedLast(slow, header.allocate)(size, this, slow);
+  }
+  TCMALLOC_ALWAYS_INLINE void* MallocElsewhere(size_t size) {
+    return LoadedLast(size, header.malloc)(size, this);
   }
 
   // The fast path of malloc: an object of class `c` for `size` bytes, or null; then the caller

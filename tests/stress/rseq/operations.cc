@@ -13,6 +13,7 @@
   HIDDEN const char tcmalloc_##routine##_end[]
 #define DECLARE_FIELD(field)      \
   DECLARE(allocate_by_##field);   \
+  DECLARE(malloc_by_##field);     \
   DECLARE(deallocate_by_##field); \
   DECLARE(pop_by_##field);        \
   DECLARE(push_by_##field);       \
@@ -30,7 +31,7 @@ DECLARE_FIELD(cpu_id);
    reinterpret_cast<uintptr_t>(tcmalloc_##routine##_end), \
    &tcmalloc_##routine##_section}
 #define OPERATIONS(ids, field)                                                                  \
-  OPERATION(kAllocate, ids, allocate_by_##field),                                               \
+  OPERATION(kAllocate, ids, allocate_by_##field), OPERATION(kMalloc, ids, malloc_by_##field),   \
       OPERATION(kDeallocate, ids, deallocate_by_##field), OPERATION(kPop, ids, pop_by_##field), \
       OPERATION(kPush, ids, push_by_##field), OPERATION(kPopBatch, ids, pop_batch_by_##field),  \
       OPERATION(kPushBatch, ids, push_batch_by_##field)
@@ -98,6 +99,9 @@ void OperationRunner::Run(const Operation& operation) {
     case OperationKind::kAllocate:
       out_[0] = thread_->Allocate(kSize);
       return;
+    case OperationKind::kMalloc:
+      out_[0] = thread_->Malloc(kSize);
+      return;
     case OperationKind::kDeallocate:
       return thread_->Deallocate(in_[0]);
     case OperationKind::kPop:
@@ -119,6 +123,7 @@ std::vector<void*> OperationRunner::After(const Operation& operation) const {
   std::vector<void*> objects(pool_.objects.begin(), pool_.objects.begin() + kHeld);
   switch (operation.kind) {
     case OperationKind::kAllocate:
+    case OperationKind::kMalloc:
     case OperationKind::kPop:
       objects.pop_back();
       break;
@@ -143,6 +148,7 @@ Outcome OperationRunner::Judge(const Operation& operation) {
   void* top = before.back();
   switch (operation.kind) {
     case OperationKind::kAllocate:
+    case OperationKind::kMalloc:
       done = done && out_[0] == top && MarkOf(top) == 0 && slow_calls.allocations == 0;
       refused =
           refused && out_[0] == nullptr && MarkOf(top) == kFreeMark && slow_calls.allocations == 1;

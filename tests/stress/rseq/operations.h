@@ -23,7 +23,7 @@ struct SectionDescriptor {
   uint64_t abort;
 };
 
-enum class OperationKind { kAllocate, kDeallocate, kPop, kPush, kPopBatch, kPushBatch };
+enum class OperationKind { kAllocate, kMalloc, kDeallocate, kPop, kPush, kPopBatch, kPushBatch };
 
 // A routine in memory.
 struct Operation {

@@ -69,9 +69,9 @@ TEST_F(ReportLargeTest, InEveryWayToGetOne) {
 }
 
 TEST_F(ReportLargeTest, FailuresAreNotReported) {
-  heap.SetHeapLimit(100);
+  heap.SetHardLimit(100 * kMiB);
   EXPECT_EQ(ReportsOf([] { EXPECT_EQ(Allocate(200 * kMiB), nullptr); }), "");
-  heap.SetHeapLimit(0);
+  heap.SetHardLimit(0);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
     for (void* block : blocks) {
       if (current_cache->TryFree(block)) continue;
       close();
-      DeallocateAfterTry<DeallocateSlow>(block);
+      DeallocateAfterTry(block);
     }
     blocks.clear();
     current_cache->CheckInvariants();

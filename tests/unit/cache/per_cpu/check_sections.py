@@ -25,7 +25,7 @@ import tempfile
 SKIPPED = 77
 CLANGS = ["clang++-19", "clang-19", "clang"]
 DESCRIPTOR = struct.Struct("<IIQQQ")
-OPERATIONS = ["allocate", "deallocate", "pop", "push", "pop_batch", "push_batch"]
+OPERATIONS = ["allocate", "malloc", "deallocate", "pop", "push", "pop_batch", "push_batch"]
 FIELDS = ["mm_cid", "cpu_id"]
 
 X86_64, AARCH64 = 62, 183  # e_machine
@@ -33,8 +33,8 @@ ABSOLUTE_RELOCATION = {X86_64: 1, AARCH64: 257}
 # What stands before the handler: on x86-64 the signature is the operand of an undefined instruction.
 SIGNATURE = {X86_64: b"\x0f\xb9\x3d\x53\x30\x05\x53", AARCH64: b"\x00\xbc\x28\xd4"}
 INSTRUCTIONS = {
-    X86_64: {"allocate": 17, "deallocate": 21},
-    AARCH64: {"allocate": 25, "deallocate": 29},
+    X86_64: {"allocate": 17, "malloc": 17, "deallocate": 21},
+    AARCH64: {"allocate": 25, "malloc": 25, "deallocate": 29},
 }
 HIDDEN = 2
 # Instructions of aarch64 by mask and value: bl, blr, svc; loads and stores that are exclusive or

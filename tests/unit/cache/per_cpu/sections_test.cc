@@ -142,6 +142,23 @@ TEST_P(SectionsTest, AllocateIsSlowWhenTheClockExpires) {
   EXPECT_EQ(slab().CountObjects(kClass), 1u);
 }
 
+// Both take the same way but for the slow path that they know.
+TEST_P(SectionsTest, MallocIsAllocateWithTheSlowPathOfTheHeader) {
+  Open();
+  Fill(1);
+  const uint64_t before = thread_->clock().allocated_bytes();
+  void* object = thread_->Malloc(kSize);
+  ASSERT_NE(object, nullptr);
+  EXPECT_EQ(*static_cast<uint64_t*>(object), 0u);
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before + kSize);
+  EXPECT_EQ(slow_calls.allocations, 0);
+  for (const size_t size : {kSize, kClassBySize.size(), size_t{1} << 63, SIZE_MAX}) {
+    EXPECT_EQ(thread_->Malloc(size), nullptr);
+    EXPECT_EQ(slow_calls.last_size, size);
+  }
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before + kSize);
+}
+
 TEST_P(SectionsTest, AllocateKnowsTheSizesOfTheTable) {
   Open();
   const uint64_t before = thread_->clock().allocated_bytes();

@@ -75,7 +75,7 @@ class TestCpuThread {
       : cpus_(cpus), lists_(cpus.cache.Join()) {
     if (lists_ == nullptr) return;
     if (area != nullptr) lists_->header.rseq_area = area;
-    lists_->header.deallocate_slow = SlowDeallocate;
+    lists_->header.slow = {SlowAllocate, SlowDeallocate};
     cpus_.cache.Open(lists_);
   }
   ~TestCpuThread() {
@@ -89,7 +89,7 @@ class TestCpuThread {
   void* Allocate(uint8_t c) {
     current_ = this;
     const size_t size = kSizeClasses[c].size;
-    if (size < kClassBySize.size()) return lists_->header.allocate(size, lists_, SlowAllocate);
+    if (size < kClassBySize.size()) return lists_->header.malloc(size, lists_);
     void* object = cpus_.cache.TryAllocate(lists_, c, size);
     return object != nullptr ? object : SlowAllocate(size);
   }

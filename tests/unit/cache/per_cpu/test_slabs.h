@@ -123,7 +123,7 @@ class SlabThread {
     header.clock.Initialize(1);
     header.rseq_area = area;
     header.slabs = slabs.memory();
-    header.deallocate_slow = SlowDeallocate;
+    header.slow = {SlowAllocate, SlowDeallocate};
   }
 
   int id() const {
@@ -136,6 +136,7 @@ class SlabThread {
 
   // Null also where the slow path was called.
   void* Allocate(size_t size) { return sections_.allocate(size, lists.get(), SlowAllocate); }
+  void* Malloc(size_t size) { return sections_.malloc(size, lists.get()); }
   void Deallocate(void* object) { sections_.deallocate(object, lists.get(), ReferenceTo(object)); }
   void* Pop(uint8_t c) { return sections_.pop(c, lists.get()); }
   bool Push(uint8_t c, void* object) { return sections_.push(c, lists.get(), object); }
