@@ -208,7 +208,8 @@ bool GetProperty(std::string_view name, uint64_t* value) {
     return true;
   }
   if (!name.starts_with(kFieldPrefix)) return false;
-  const Field* field = FindField(name.substr(kFieldPrefix.size()));
+  name.remove_prefix(kFieldPrefix.size());
+  const Field* field = FindField(name);
   if (field == nullptr) return false;
   *value = field->value(CurrentStatistics());
   return true;
