@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "heap/current_thread.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
@@ -41,7 +42,7 @@ bool TryLockForAWhile(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   return false;
 }
 
-void Prepare() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+TCMALLOC_COLD void Prepare() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   ForkState now;
   now.entry = EnterSlowPath();
   size_t i = 0;
@@ -61,7 +62,7 @@ void ForEachTakenLock(const ForkState& before, F f) {
   });
 }
 
-void InParent() {
+TCMALLOC_COLD void InParent() {
   // The locks guard the state, so it is copied before the first of them is freed.
   const ForkState before = state;
   ForEachTakenLock(before,
@@ -69,7 +70,7 @@ void InParent() {
   LeaveSlowPath(before.entry);
 }
 
-void InChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+TCMALLOC_COLD void InChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   heap.page_heap().RecoverAfterFork();
   heap.caches().AbandonOthers(current_cache);
   heap.housekeeping().ResetAfterFork();

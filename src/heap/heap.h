@@ -124,7 +124,7 @@ class Heap {
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
-  TCMALLOC_COLD void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());
+  TCMALLOC_NOINLINE void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());
   // The same for whoever comes by regularly, by a clock in nanoseconds that is monotonic. Cheap
   // where there is nothing to read yet, and then false. May change errno.
   bool RefreshLimits(int64_t now) TCMALLOC_EXCLUDES(limits_.lock()) {
@@ -151,7 +151,7 @@ class Heap {
   }
 
  private:
-  TCMALLOC_COLD void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
+  TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
   void ChooseWindow();
   void ConfigureFromOptions();
   void InitializeSizeClasses();

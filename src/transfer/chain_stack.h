@@ -118,7 +118,7 @@ class ChainStack {
 
   uint32_t capacity() const { return slots_ == nullptr ? 0 : uint32_t{1} << log2_; }
 
-  TCMALLOC_COLD bool Grow(ChainArrays& arrays) {
+  TCMALLOC_NOINLINE bool Grow(ChainArrays& arrays) {
     const int log2 = slots_ == nullptr ? kFirstLog2 : log2_ + 1;
     if (log2 > ChainArrays::kMaxLog2) return false;
     PackedChain* slots = arrays.Allocate(log2);

@@ -13,9 +13,11 @@ import sys
 
 import check_fast_path
 
-USUAL = ("malloc", "free", "operator new", "operator delete", "calloc", "realloc",
-         "tcmalloc::Heap::Initialize", "tcmalloc::RegisterForkHandlers", "tcmalloc::LoadOptions")
-RARE = ("tcmalloc::WriteTextReport", "tcmalloc::HugeSpans::Claim", "tcmalloc_allocate_by_mm_cid",
+USUAL = ("malloc", "free", "_Znwm", "_ZdlPv", "calloc", "realloc",
+         "_ZN8tcmalloc4Heap10InitializeEv", "_ZN8tcmalloc20RegisterForkHandlersEv",
+         "_ZN8tcmalloc11LoadOptionsERNS_11EnvironmentEPNS_7OptionsE")
+RARE = ("_ZN8tcmalloc15WriteTextReportERNS_8TextSinkEi",
+        "_ZN8tcmalloc9HugeSpans5ClaimENS_9PageRangeEbPb", "tcmalloc_allocate_by_mm_cid",
         "MallocExtension_GetStats")
 
 
@@ -41,10 +43,10 @@ def main():
         print("skipped: the linker took no part of a script")
         return check_fast_path.SKIPPED
     addresses = {}
-    for line in output_of("nm", "-C", str(arguments.library)).splitlines():
-        fields = line.split(maxsplit=2)
+    for line in output_of("nm", str(arguments.library)).splitlines():
+        fields = line.split()
         if len(fields) == 3 and fields[1] in "tTwW":
-            addresses[fields[2].split("(")[0].split("@")[0]] = int(fields[0], 16)
+            addresses[fields[2].split("@")[0]] = int(fields[0], 16)
     wrong = []
     for expected, group in ((False, USUAL), (True, RARE)):
         for name in group:

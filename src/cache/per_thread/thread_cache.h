@@ -281,7 +281,7 @@ class ThreadCache : private FastLists, public ListNode {
   }
   void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
-  TCMALLOC_COLD void LeaveSharedLine(uint8_t c);
+  TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   void GrowCapacity(uint8_t c, uint32_t most);
   uint32_t FetchCount(uint8_t c);
