@@ -144,6 +144,8 @@ void CloseFrontEnd(Cache* cache, Entry entry) {
 bool CloseThread(Entry* entry) {
   if (TCMALLOC_UNLIKELY(phase != Phase::kServed)) return false;
   phase = Phase::kInside;
+  // A signal handler that finds the front end closed must find the phase as well, or it would open.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   *entry = EntryOf(current_cache);
   CloseFrontEnd(current_cache, *entry);
   return true;
