@@ -24,8 +24,9 @@ set(TCM_SKIPPED_EXIT_STATUS 77)
 
 # Most of a whole run of the tests is their compilation: little optimization, and no more than line
 # numbers for stack traces. With it gcc 12 finds fault with the inlined strings of its own library.
+set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
 set(TCM_TEST_COMPILE_OPTIONS
-  "$<$<NOT:$<CONFIG:Debug>>:-O1;-g1>"
+  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>"
   "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
 
 # Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
