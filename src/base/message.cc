@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -31,8 +32,9 @@ void WriteTagged(const Message& message) {
 }  // namespace
 
 Message& Message::operator<<(std::string_view text) {
-  size_t count = text.size() < kCapacity - size_ ? text.size() : kCapacity - size_;
-  std::memcpy(buffer_ + size_, text.data(), count);
+  const size_t count = std::min(text.size(), kCapacity - size_);
+  // An empty view may have no address, which memcpy must not be given.
+  if (count > 0) std::memcpy(buffer_ + size_, text.data(), count);
   size_ += count;
   return *this;
 }

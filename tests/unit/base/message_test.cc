@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/check.h"
@@ -32,6 +33,11 @@ std::string Fixed(double value) {
   Message message;
   message.AppendFixed(value);
   return std::string(message.view());
+}
+
+TEST(MessageTest, EmptyTextNeedsNoAddress) {
+  EXPECT_EQ(Text(std::string_view()), "");
+  EXPECT_EQ(Text(std::string_view("")), "");
 }
 
 TEST(MessageTest, Numbers) {
