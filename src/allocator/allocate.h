@@ -19,11 +19,18 @@ void* AllocateSlow(size_t size);
 // The same, but reports nothing: for a caller that does.
 void* AllocateQuietly(size_t size);
 
-// What AllocateOr does after a fast path that failed.
+// What AllocateFromLists does after a fast path that failed.
 template <AllocateSlowPath kSlow>
 TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size) {
   current_cache->UndoTryAllocate(kClassBySize[size]);
   return kSlow(size);
+}
+
+// A size below the cache's limit, from its lists or, where they refuse, by `kSlow`.
+template <AllocateSlowPath kSlow>
+TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(Cache* cache, size_t size) {
+  void* object = cache->TryAllocate(kClassBySize[size], size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size);
 }
 
 // At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
@@ -32,8 +39,7 @@ template <AllocateSlowPath kSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
   Cache* cache = current_cache;
   if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->AllocateElsewhere(size, kSlow);
-  void* object = cache->TryAllocate(kClassBySize[size], size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size);
+  return AllocateFromLists<kSlow>(cache, size);
 }
 
 // The same for malloc, whose slow path the thread's header has as well.
@@ -41,8 +47,7 @@ template <AllocateSlowPath kMallocSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
   Cache* cache = current_cache;
   if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->MallocElsewhere(size);
-  void* object = cache->TryAllocate(kClassBySize[size], size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kMallocSlow>(size);
+  return AllocateFromLists<kMallocSlow>(cache, size);
 }
 
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }

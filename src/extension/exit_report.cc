@@ -31,7 +31,6 @@ void AppendJsonLine(const char* path) {
 }  // namespace
 
 void WriteExitReports() {
-  if (!heap.initialized()) return;
   const Options& options = heap.options();
   if (options.malloc_stats > 0) PrintAtExit(static_cast<int>(options.malloc_stats));
   if (!options.exit_report.empty()) AppendJsonLine(options.exit_report.text);

@@ -6,8 +6,6 @@
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
-#include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "allocator/allocated_size.h"
@@ -20,24 +18,6 @@
 
 namespace tcmalloc {
 namespace {
-
-// Counts what does not fit.
-class CountingSink final : public TextSink {
- public:
-  CountingSink(char* buffer, size_t size) : buffer_(buffer), size_(size) {}
-  void Write(std::string_view text) override {
-    if (length_ < size_) {
-      std::memcpy(buffer_ + length_, text.data(), std::min(text.size(), size_ - length_));
-    }
-    length_ += text.size();
-  }
-  size_t length() const { return length_; }
-
- private:
-  char* buffer_;
-  size_t size_;
-  size_t length_ = 0;
-};
 
 // Calls f inside the slow path, on a heap that is initialized. `otherwise`: where no lock may be
 // taken.
@@ -80,9 +60,9 @@ using tcmalloc::SlowPath;
 extern "C" {
 
 size_t tcmalloc_get_stats(char* buffer, size_t size) {
-  tcmalloc::CountingSink sink(buffer, size);
+  tcmalloc::PrefixSink sink(buffer, size);
   tcmalloc::WriteTextReport(sink, 2);
-  return sink.length();
+  return sink.written();
 }
 
 bool tcmalloc_get_numeric_property(const char* name, size_t length, size_t* value) {

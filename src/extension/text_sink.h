@@ -38,20 +38,20 @@ class FileSink final : public TextSink {
   int fd_;
 };
 
-// Writes to memory. Cuts what does not fit, and always leaves room for the terminating zero byte.
-class BufferSink final : public TextSink {
+// Writes to memory, and cuts what does not fit.
+class PrefixSink final : public TextSink {
  public:
-  // Requires size > 0.
-  BufferSink(char* buffer, size_t size) : next_(buffer), left_(size - 1) { *next_ = '\0'; }
+  PrefixSink(char* buffer, size_t size) : next_(buffer), left_(size) {}
   void Write(std::string_view text) override {
     const size_t count = std::min(text.size(), left_);
-    std::memcpy(next_, text.data(), count);
+    if (count > 0) std::memcpy(next_, text.data(), count);
     next_ += count;
     left_ -= count;
-    *next_ = '\0';
     written_ += text.size();
   }
 
+  // Where the next text goes.
+  char* end() const { return next_; }
   // Bytes, those included that did not fit.
   size_t written() const { return written_; }
 
@@ -59,6 +59,22 @@ class BufferSink final : public TextSink {
   char* next_;
   size_t left_;
   size_t written_ = 0;
+};
+
+// The same, and always ends what it has written with a zero byte, for which it leaves room.
+class BufferSink final : public TextSink {
+ public:
+  // Requires size > 0.
+  BufferSink(char* buffer, size_t size) : text_(buffer, size - 1) { *text_.end() = '\0'; }
+  void Write(std::string_view text) override {
+    text_.Write(text);
+    *text_.end() = '\0';
+  }
+
+  size_t written() const { return text_.written(); }
+
+ private:
+  PrefixSink text_;
 };
 
 }  // namespace tcmalloc

@@ -12,13 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                        \
-    }                                                                 \
-  } while (0)
+#include "conformance/c_check.h"
 
 static void CheckExtension(void) {
   static char text[65536];

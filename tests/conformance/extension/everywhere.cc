@@ -21,17 +21,9 @@
 #include <typeinfo>
 #include <vector>
 
+#include "conformance/extension/stage_check.h"
+
 namespace {
-
-const char* stage = "";
-
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, stage, #condition); \
-      std::abort();                                                                   \
-    }                                                                                 \
-  } while (false)
 
 MallocExtension& Extension() { return *MallocExtension::instance(); }
 

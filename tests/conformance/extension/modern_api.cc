@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include "conformance/extension/stage_check.h"
+
 namespace {
 
 using Extension = tcmalloc::MallocExtension;
@@ -30,16 +32,6 @@ using LimitKind = Extension::LimitKind;
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
-
-const char* stage = "";
-
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, stage, #condition); \
-      std::abort();                                                                   \
-    }                                                                                 \
-  } while (false)
 
 size_t Value(std::string_view name) {
   const std::optional<size_t> value = Extension::GetNumericProperty(name);

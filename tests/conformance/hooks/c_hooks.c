@@ -12,13 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                        \
-    }                                                                 \
-  } while (0)
+#include "conformance/c_check.h"
 
 static int calls = 0;
 
