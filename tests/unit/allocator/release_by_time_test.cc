@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -118,6 +119,8 @@ class ReleaseSpeedTest : public ReleaseByTimeTest {
   ReleaseSpeedTest() {
     heap.housekeeping().set_half_life(0);
     for (size_t i = 0; i < 2 * kSpans; ++i) blocks_.push_back(Allocate(kSpan + 1));
+    // The order of addresses is not that of allocation, where holes were filled.
+    std::sort(blocks_.begin(), blocks_.end());
     heap.page_heap().ReleaseAtLeast(Length::Max());
   }
   ~ReleaseSpeedTest() override {
