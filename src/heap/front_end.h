@@ -71,7 +71,7 @@ class FrontEndChoice {
   void Describe(const RseqSupport& support, Message& message) const;
 
  private:
-  static constexpr int kManyThreads = 8;  // for each CPU
+  static constexpr int kManyThreads = 16;  // for each CPU
 
   enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
 

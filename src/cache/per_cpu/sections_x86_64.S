@@ -102,6 +102,9 @@
 // The clock refuses a size that is larger than what it has left, however large, and is never
 // negative: whoever runs in between and makes it run down aborts the section. A try that is aborted
 // just before the commit has counted its bytes, and the next one counts them again.
+//
+// The index is read from the top word by a load of its own: what waits for it then does not wait
+// for its extraction. Nobody writes the word between the two loads without an abort.
   .macro ALLOCATE name, id, go_to_slow
   BEGIN_ROUTINE \name
 1:
@@ -111,7 +114,7 @@
   FIND_SLAB \id, %rcx, %ecx
   movzbl TCM_SLAB_CLASSES(%rcx,%rdi), %r8d
   mov TCM_TOP(%rcx,%r8,8), %rax
-  movzwl %ax, %r9d
+  movzwl TCM_TOP(%rcx,%r8,8), %r9d
   shr $TCM_INDEX_BITS, %rax
   jz 2f
   mov -16(%rcx,%r9,8), %r9

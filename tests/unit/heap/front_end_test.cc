@@ -29,7 +29,7 @@ namespace {
 class FrontEndChoiceTest : public ::testing::Test {
  protected:
   static constexpr int kCpus = 3;
-  static constexpr int kMany = 8 * kCpus;
+  static constexpr int kMany = 16 * kCpus;
 
   void SetUp() override {
     system_calls.sched_getaffinity = [](pid_t, size_t bytes, void* mask) {
@@ -97,7 +97,7 @@ TEST_F(FrontEndChoiceTest, AsManyCpusAsItIsTold) {
 
 TEST_F(FrontEndChoiceTest, NobodyAsksForFewThreads) {
   choice_.Configure(FrontEndOption::kAuto, [] { return ++masks_read; });
-  StartThreads(8);
+  StartThreads(16);
   EXPECT_EQ(masks_read, 0) << "too few for a single CPU";
 }
 
