@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -51,7 +52,11 @@ void UseCache() {
   UseCache();
   heap.page_heap().CheckInvariants();
   heap.budget().CheckInvariants();
-  for (uint8_t c : kClasses) heap.central(c).CheckInvariants();
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    heap.transfer(c).CheckInvariants();
+    heap.central(c).CheckInvariants();
+  }
   _exit(0);
 }
 
@@ -75,7 +80,7 @@ TEST_F(HeapForkTest, TheChildOfASingleThread) {
 
 TEST_F(HeapForkTest, TheParentGoesOn) {
   ForkAndWait();
-  heap.ForEachLock([](SpinLock& lock) { EXPECT_FALSE(lock.IsHeld()); });
+  heap.ForEachLock([](const SpinLock& lock, size_t) { EXPECT_FALSE(lock.IsHeld()); });
   EXPECT_FALSE(current_cache->closed());
   UseHeap();
   UseCache();
@@ -96,6 +101,23 @@ TEST_F(HeapForkTest, TheChildOfABusyProcess) {
   for (int i = 0; i < kForks && !HasFatalFailure(); ++i) ForkAndWait();
   done = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// In step with the forks another thread uses one class after the other for the first time.
+TEST_F(HeapForkTest, TheChildOfAProcessThatMakesAClass) {
+  std::atomic<size_t> wanted{0};
+  std::thread maker([&] {
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      while (wanted < c) std::this_thread::yield();
+      heap.transfer(static_cast<uint8_t>(c)).CheckInvariants();
+    }
+  });
+  for (size_t c = 1; c < kSizeClassCount && !HasFatalFailure(); ++c) {
+    wanted = c;
+    ForkAndWait();
+  }
+  wanted = kSizeClassCount;
+  maker.join();
 }
 
 // A signal handler may fork while its thread is in the slow path.
