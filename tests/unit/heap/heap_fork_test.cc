@@ -4,12 +4,14 @@
 // by its alarm.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -60,18 +62,33 @@ void UseCache() {
   _exit(0);
 }
 
-void ForkAndWait() {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) RunChild();
+void ExpectSuccess(pid_t child) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
 }
 
+void ForkAndWait() {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) RunChild();
+  ExpectSuccess(child);
+}
+
+// Called between the heap's own handlers, since this one is registered before them.
+std::function<void()> after_prepare;
+const int handler_registered = pthread_atfork(
+    [] {
+      if (after_prepare) after_prepare();
+    },
+    nullptr, nullptr);
+
 class HeapForkTest : public ::testing::Test {
  protected:
-  HeapForkTest() { UseCache(); }  // registers the handlers
+  HeapForkTest() {
+    EXPECT_EQ(handler_registered, 0);
+    UseCache();  // registers the heap's handlers
+  }
 };
 
 TEST_F(HeapForkTest, TheChildOfASingleThread) {
@@ -103,6 +120,53 @@ TEST_F(HeapForkTest, TheChildOfABusyProcess) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Whether every lock is free but the one under which lists are made.
+bool OthersAreFree() {
+  bool free = true;
+  heap.ForEachLock([&free](const SpinLock& lock, size_t) {
+    free = free && (!lock.IsHeld() || &lock == &heap.lists().lock());
+  });
+  return free;
+}
+
+// The heap's handlers could not take the lock of another thread that is making a class, and when
+// they let go of the others there is one lock more. Has to come before the test that makes all.
+TEST_F(HeapForkTest, AForkInsideTheSlowPathWhileAClassIsMade) {
+  constexpr uint8_t kNew = SizeClassFor(1024);
+  ASSERT_EQ(heap.lists().Find(kNew), nullptr);
+  std::atomic<int> stage{0};
+  const auto wait_for = [&stage](int wanted) {
+    while (stage != wanted) std::this_thread::yield();
+  };
+  std::thread maker([&]() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    SpinLock& lock = heap.lists().lock();
+    lock.Lock();
+    stage = 1;
+    wait_for(2);
+    lock.Unlock();
+    heap.transfer(kNew);
+    lock.Lock();
+    stage = 3;
+    wait_for(4);
+    lock.Unlock();
+  });
+  wait_for(1);
+  after_prepare = [&] {
+    stage = 2;
+    wait_for(3);
+  };
+  const Entry entry = EnterSlowPath();
+  const pid_t child = fork();
+  LeaveSlowPath(entry);
+  if (child == 0) _exit(OthersAreFree() ? 0 : 1);
+  after_prepare = nullptr;
+  ASSERT_GE(child, 0);
+  EXPECT_TRUE(OthersAreFree());
+  stage = 4;
+  maker.join();
+  ExpectSuccess(child);
+}
+
 // In step with the forks another thread uses one class after the other for the first time.
 TEST_F(HeapForkTest, TheChildOfAProcessThatMakesAClass) {
   std::atomic<size_t> wanted{0};
@@ -130,9 +194,7 @@ TEST_F(HeapForkTest, AForkInsideTheSlowPath) {
     RunChild();
   }
   LeaveSlowPath(entry);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  ExpectSuccess(child);
   UseHeap();
 }
 

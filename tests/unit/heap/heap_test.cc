@@ -107,6 +107,7 @@ TEST_F(InitializedHeapTest, LocksAreListedOnceAndInRankOrder) {
   EXPECT_TRUE(locks.contains(&heap.page_heap().lock()));
   EXPECT_TRUE(locks.contains(&heap.budget().lock()));
   EXPECT_TRUE(locks.contains(&heap.arena().lock()));
+  EXPECT_TRUE(locks.contains(&heap.lists().lock()));
   EXPECT_TRUE(locks.contains(&heap.transfer(1).lock()));
   EXPECT_TRUE(locks.contains(&heap.central(kSizeClassCount - 1).lock()));
 }
