@@ -43,7 +43,7 @@ struct SizeClassMemory {
 };
 
 // Makes the lists of a class when they are first asked for, side by side in the order of first use:
-// a small program uses a third of the classes and touches no memory for the others. Making them
+// many programs use half of the classes or fewer, and touch no memory for the others. Making them
 // cannot fail. Thread safe.
 class SizeClassLists {
  public:
