@@ -16,10 +16,11 @@ enum class LockRank : uint8_t {
   kLimits,        // who looks at the limits, and sheds memory
   kThreadCaches,  // the list of thread caches
   kCacheBudget,
-  kFullChains,     // one per thread cache
-  kCpuSlab,        // one per CPU or concurrency id
-  kTransferCache,  // one per size class
-  kCentralList,    // one per size class
+  kFullChains,      // one per thread cache
+  kCpuSlab,         // one per CPU or concurrency id
+  kSizeClassLists,  // which size classes have lists
+  kTransferCache,   // one per size class
+  kCentralList,     // one per size class
   kChainArrays,
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata

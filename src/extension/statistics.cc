@@ -17,8 +17,12 @@ void CountSizeClasses(Statistics* statistics) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     cached[c].cpu = heap.cpus().CountObjects(c);
-    cached[c].transfer = heap.transfer(c).stats().objects;
-    statistics->classes[c] = CombineSizeClass(c, heap.central(c).stats(), cached[c]);
+    CentralStats central;
+    if (Transfer* transfer = heap.lists().Find(c)) {
+      cached[c].transfer = transfer->stats().objects;
+      central = heap.lists().central(c).stats();
+    }
+    statistics->classes[c] = CombineSizeClass(c, central, cached[c]);
   }
 }
 

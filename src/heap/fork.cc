@@ -16,14 +16,12 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLocks = 2 * (kSizeClassCount - 1) + 9 + kMaxSlabs;
-
 // What happened before a fork, for the handlers after it. Guarded by the locks themselves. A bit
 // for each lock: the state is copied to the stack of the thread that forks, which may be a small
 // one.
 struct ForkState {
   Entry entry = Entry::kUncached;
-  uint8_t taken[kLocks / 8 + 1] = {};
+  uint8_t taken[Heap::kLocks / 8 + 1] = {};
 
   void SetTaken(size_t lock) { taken[lock / 8] |= static_cast<uint8_t>(1 << lock % 8); }
   bool IsTaken(size_t lock) const { return (taken[lock / 8] >> lock % 8 & 1) != 0; }
@@ -45,20 +43,17 @@ bool TryLockForAWhile(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
 TCMALLOC_COLD void Prepare() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   ForkState now;
   now.entry = EnterSlowPath();
-  size_t i = 0;
-  heap.ForEachLock([&](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  heap.ForEachLock([&](SpinLock& lock, size_t position) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     if (now.entry != Entry::kReentrant) lock.Lock();
-    if (now.entry != Entry::kReentrant || TryLockForAWhile(lock)) now.SetTaken(i);
-    ++i;
+    if (now.entry != Entry::kReentrant || TryLockForAWhile(lock)) now.SetTaken(position);
   });
   state = now;
 }
 
 template <typename F>
 void ForEachTakenLock(const ForkState& before, F f) {
-  size_t i = 0;
-  heap.ForEachLock([&](SpinLock& lock) {
-    if (before.IsTaken(i++)) f(lock);
+  heap.ForEachLock([&](SpinLock& lock, size_t position) {
+    if (before.IsTaken(position)) f(lock);
   });
 }
 

@@ -24,14 +24,11 @@ template class ClassicPageHeap<SystemMemory>;
 template class HugePageHeap<SystemMemory>;
 template class CentralFreeList<PageHeap>;
 template class TransferCache<Central>;
-template class ThreadCache<Transfer>;
-template class ThreadCaches<Transfer>;
-template class CpuCache<Transfer>;
+template class ThreadCache<SizeClassLists>;
+template class ThreadCaches<SizeClassLists>;
+template class CpuCache<SizeClassLists>;
 
 namespace {
-
-// The most bytes of one size class that wait in its transfer cache.
-constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 
 // A hard limit above it limits nothing.
 constexpr uint64_t kMostLimit = kMostMebibytes << 20;
@@ -83,17 +80,10 @@ size_t CachedBytes(const Cpus& cpus) {
   return bytes;
 }
 
-uint32_t BatchFor(uint8_t c, uint64_t transfer_num_obj) {
-  const uint64_t batch = kSizeClasses[c].batch;
-  if (transfer_num_obj == 0) return static_cast<uint32_t>(batch);
-  // The central list gives the objects of a cache line at a time.
-  return static_cast<uint32_t>(
-      std::min(batch, std::max(transfer_num_obj, uint64_t{Central::kLineObjects})));
-}
-
 }  // namespace
 
 constinit EmergencyMemory emergency_memory{};
+constinit SizeClassMemory size_class_memory{};
 constinit Heap heap;
 
 void Heap::ChooseWindow() {
@@ -119,6 +109,7 @@ void Heap::ConfigureFromOptions() {
     page_heap_.set_hugepages(ReadTransparentHugepages());
   }
   ApplyReleaseRate();
+  lists_.set_batch(options_.transfer_num_obj);
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end, LimitedCpus);
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
@@ -129,17 +120,6 @@ void Heap::ConfigureFromOptions() {
 void Heap::ApplyReleaseRate() {
   page_heap_.set_release_rate(options_.release_rate);
   housekeeping_.set_half_life(HalfLife(options_));
-}
-
-void Heap::InitializeSizeClasses() {
-  for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const auto c = static_cast<uint8_t>(i);
-    centrals_[c].Initialize(c, page_heap_, page_map_, codec_);
-    const uint32_t batch = BatchFor(c, options_.transfer_num_obj);
-    const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
-    transfers_[c].Initialize(centrals_[c], arrays_, batch,
-                             static_cast<uint32_t>(std::max(chains, size_t{1})));
-  }
 }
 
 void Heap::ConfigureLimits() {
@@ -157,12 +137,12 @@ ShedBytes Heap::Shed(Cache* own, Length least) {
   caches_.ReleaseFull();
   cpus_.Flush();
   shed.caches = before - std::min(before, cached());
-  for (size_t c = 1; c < kSizeClassCount; ++c) {
-    const size_t objects = transfers_[c].stats().objects;
-    if (objects == 0) continue;
+  lists_.ForEach([&shed](uint8_t c, Transfer& transfer, Central&) {
+    const size_t objects = transfer.stats().objects;
+    if (objects == 0) return;
     shed.transfer += objects * kSizeClasses[c].size;
-    transfers_[c].Drain();
-  }
+    transfer.Drain();
+  });
   shed.page_heap = page_heap_.ReleaseAtLeast(least).bytes();
   return shed;
 }
@@ -280,7 +260,7 @@ bool Heap::StartPerCpu() {
   // The lock keeps a fork from taking the locks of some slabs and not of others.
   SpinLockHolder holder(initialization_lock_);
   if (rseq_support_.state != RseqState::kUsable) return false;
-  const Cpus::Context context{.sources = transfers_,
+  const Cpus::Context context{.sources = &lists_,
                               .codec = &codec_,
                               .classes = page_map_.classes_by_reference(),
                               .slow = SlowPathsOfEntryPoints()};
@@ -294,8 +274,7 @@ void Heap::Initialize() {
   LoadOptions(environment, &options_);
   ChooseWindow();
   ConfigureFromOptions();
-  InitializeSizeClasses();
-  context_ = {.sources = transfers_,
+  context_ = {.sources = &lists_,
               .codec = &codec_,
               .page_map = &page_map_,
               .arrays = &arrays_,

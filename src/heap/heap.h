@@ -10,12 +10,12 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "base/check.h"
 #include "base/spin_lock.h"
 #include "cache/per_cpu/cpu_cache.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
-#include "central/central_free_list.h"
 #include "heap/background_thread.h"
 #include "heap/deferred_frees.h"
 #include "heap/emergency_arena.h"
@@ -23,6 +23,7 @@
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
 #include "heap/limits.h"
+#include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/any_page_heap.h"
 #include "pages/free_link.h"
@@ -32,28 +33,24 @@
 #include "system/biased_lock.h"
 #include "system/memory.h"
 #include "transfer/chain_stack.h"
-#include "transfer/transfer_cache.h"
 
 namespace tcmalloc {
 
-using PageHeap = AnyPageHeap<SystemMemory>;
-using Central = CentralFreeList<PageHeap>;
-using Transfer = TransferCache<Central>;
-using Cache = ThreadCache<Transfer>;
-using Cpus = CpuCache<Transfer>;
+using Cache = ThreadCache<SizeClassLists>;
+using Caches = ThreadCaches<SizeClassLists>;
+using Cpus = CpuCache<SizeClassLists>;
 
 // Instantiated in heap.cc alone: one copy of each function, compiled for speed, whoever calls it.
 extern template class PageHeapBase<SystemMemory, HeapSpans>;
 extern template class PageHeapBase<SystemMemory, HugeSpans>;
 extern template class ClassicPageHeap<SystemMemory>;
 extern template class HugePageHeap<SystemMemory>;
-extern template class CentralFreeList<PageHeap>;
-extern template class TransferCache<Central>;
-extern template class ThreadCache<Transfer>;
-extern template class ThreadCaches<Transfer>;
-extern template class CpuCache<Transfer>;
+extern template class ThreadCache<SizeClassLists>;
+extern template class ThreadCaches<SizeClassLists>;
+extern template class CpuCache<SizeClassLists>;
 
 extern constinit EmergencyMemory emergency_memory;
+extern constinit SizeClassMemory size_class_memory;
 
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
@@ -75,10 +72,15 @@ class Heap {
   MetadataArena& arena() { return arena_; }
   PageMap& page_map() { return page_map_; }
   PageHeap& page_heap() { return page_heap_; }
-  Central& central(uint8_t c) { return centrals_[c]; }
-  Transfer& transfer(uint8_t c) { return transfers_[c]; }
+  SizeClassLists& lists() { return lists_; }
+  // Those of a class, made if they were not.
+  Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
+  Central& central(uint8_t c) {
+    lists_.Ensure(c);
+    return lists_.central(c);
+  }
   CacheBudget& budget() { return budget_; }
-  ThreadCaches<Transfer>& caches() { return caches_; }
+  Caches& caches() { return caches_; }
   Cpus& cpus() { return cpus_; }
   FrontEndChoice& front_end() { return front_end_; }
   // What was found when caches of CPUs were first wanted.
@@ -133,28 +135,39 @@ class Heap {
     return true;
   }
 
-  // Calls f(lock) for every lock in rank order.
+  // Calls f(lock, position) for every lock in rank order. A lock keeps its position, below kLocks,
+  // when slabs and the lists of size classes are made.
+  static constexpr size_t kLocks = 10 + kMaxSlabs + 2 * kSizeClassCount;
   template <typename F>
   void ForEachLock(F f) {
-    f(initialization_lock_);
-    f(limits_.lock());
-    f(caches_.lock());
-    f(cpus_.threads_lock());
-    f(budget_.lock());
-    cpus_.ForEachSlabLock(f);
-    for (size_t c = 1; c < kSizeClassCount; ++c) f(transfers_[c].lock());
-    for (size_t c = 1; c < kSizeClassCount; ++c) f(centrals_[c].lock());
-    f(arrays_.lock());
-    f(page_heap_.lock());
-    f(arena_.lock());
-    f(memory_.lock());
+    size_t position = 0;
+    const auto next = [&](SpinLock& lock) { f(lock, position++); };
+    next(initialization_lock_);
+    next(limits_.lock());
+    next(caches_.lock());
+    next(cpus_.threads_lock());
+    next(budget_.lock());
+    const size_t slabs = position;
+    cpus_.ForEachSlabLock(next);
+    position = slabs + kMaxSlabs;
+    next(lists_.lock());
+    lists_.ForEach(
+        [&](uint8_t c, Transfer& transfer, Central&) { f(transfer.lock(), position + c); });
+    position += kSizeClassCount;
+    lists_.ForEach(
+        [&](uint8_t c, Transfer&, Central& central) { f(central.lock(), position + c); });
+    position += kSizeClassCount;
+    next(arrays_.lock());
+    next(page_heap_.lock());
+    next(arena_.lock());
+    next(memory_.lock());
+    TCMALLOC_DCHECK_EQ(position, kLocks);
   }
 
  private:
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
   void ChooseWindow();
   void ConfigureFromOptions();
-  void InitializeSizeClasses();
   void ConfigureLimits();
   // Hand options on to those that go by them.
   void ApplyReleaseRate();
@@ -175,11 +188,10 @@ class Heap {
   PageHeap page_heap_{memory_, page_map_, arena_};
   LinkCodec codec_;
   ChainArrays arrays_{arena_};
-  Central centrals_[kSizeClassCount];
-  Transfer transfers_[kSizeClassCount];
+  SizeClassLists lists_{size_class_memory, page_heap_, page_map_, codec_, arrays_};
   CacheBudget budget_;
   Cache::Context context_;
-  ThreadCaches<Transfer> caches_{arena_};
+  Caches caches_{arena_};
   Cpus cpus_{arena_};
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;

@@ -40,7 +40,8 @@ void Housekeeping::ReturnIdleObjects() {
   heap.caches().ReleaseIdle(std::min(caches, kMostCachesAtOnce), current_cache);
   if (steps_.load(std::memory_order_relaxed) % kSteps == 0) heap.cpus().ReleaseIdle();
   for (size_t i = 0; i < ShareOfStep(kSizeClassCount - 1); ++i) {
-    heap.transfer(static_cast<uint8_t>(next_class_)).ReturnUnused();
+    Transfer* transfer = heap.lists().Find(static_cast<uint8_t>(next_class_));
+    if (transfer != nullptr) transfer->ReturnUnused();
     next_class_ = next_class_ % (kSizeClassCount - 1) + 1;
   }
 }

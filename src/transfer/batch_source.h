@@ -33,6 +33,18 @@ concept BatchSource = ChainSource<T> && requires(T source) {
   source.ReturnUnused();
 };
 
+// A source for each size class c, made when it is first asked for. Thread safe.
+//   Ensure(c)  of any class
+//   [c]        of a class for which Ensure was called: every one of which there ever was an object
+//   Find(c)    of any class: null if Ensure was never called for it
+template <typename T>
+concept SourceTable =
+    BatchSource<typename T::Source> && requires(T table, const T const_table, uint8_t c) {
+      { table.Ensure(c) } -> std::same_as<typename T::Source&>;
+      { const_table[c] } -> std::same_as<typename T::Source&>;
+      { const_table.Find(c) } -> std::same_as<typename T::Source*>;
+    };
+
 // One object past all caches, with a zero link; null if no memory can be had.
 template <ChainSource Source>
 void* FetchOne(Source& source, const LinkCodec& codec) {

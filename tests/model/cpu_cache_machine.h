@@ -41,8 +41,8 @@ class CpuCacheMachine {
     TestFence::Reset();
     TestFence::real = false;
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      cpus_.sources[c].fail = [this] { return Interrupt(); };
-      cpus_.sources[c].has_lines = true;
+      cpus_.sources.at(c).fail = [this] { return Interrupt(); };
+      cpus_.sources.at(c).has_lines = true;
     }
     for (size_t i = 0; i < kThreads; ++i) Restart(i);
   }

@@ -39,8 +39,8 @@ class ThreadCacheMachine {
   ThreadCacheMachine(Window window, size_t budget) : sources_(window) {
     sources_.budget.SetTotal(budget);
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      sources_.sources[c].fail = [this] { return failures_ > 0 && failures_-- > 0; };
-      sources_.sources[c].has_lines = true;
+      sources_.sources.at(c).fail = [this] { return failures_ > 0 && failures_-- > 0; };
+      sources_.sources.at(c).has_lines = true;
     }
     for (auto& cache : caches_) cache = std::make_unique<TestCache>(sources_);
   }

@@ -30,9 +30,9 @@ struct CpuThread : ThreadHeader, ListNode {
   ReuseWatch watch;
 };
 
-template <BatchSource Source>
+template <SourceTable Sources>
 struct CpuCacheContext {
-  Source* sources = nullptr;  // one per size class
+  Sources* sources = nullptr;
   const LinkCodec* codec = nullptr;
   uintptr_t classes = 0;  // as ThreadHeader::classes
   SlowPaths slow = {};
@@ -54,10 +54,11 @@ struct CpuCacheStats {
 // How much a slab may hold of each class is SlabBudget's affair.
 //
 // Thread safe. A thread is referred to as if it had lists; see FastLists.
-template <BatchSource Source>
+template <SourceTable Sources>
 class CpuCache {
  public:
-  using Context = CpuCacheContext<Source>;
+  using Source = typename Sources::Source;
+  using Context = CpuCacheContext<Sources>;
 
   constexpr explicit CpuCache(MetadataArena& arena) : threads_(arena) {}
   CpuCache(const CpuCache&) = delete;
@@ -141,7 +142,8 @@ class CpuCache {
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
-  Source& source(uint8_t c) { return context_.sources[c]; }
+  // Of a class of which there are objects, or were.
+  Source& source(uint8_t c) { return (*context_.sources)[c]; }
   // The slab that the running thread would use now.
   int CurrentSlab(const FastLists* thread) const {
     const RseqArea* area = thread->header.rseq_area;
@@ -170,9 +172,9 @@ class CpuCache {
   ThreadRegistry<CpuThread> threads_;
 };
 
-template <BatchSource Source>
-bool CpuCache<Source>::Initialize(const Context& context, const RseqSupport& support,
-                                  SectionFence fence, size_t bytes_per_cpu) {
+template <SourceTable Sources>
+bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& support,
+                                   SectionFence fence, size_t bytes_per_cpu) {
   context_ = context;
   ids_ = support.ids;
   sections_ = &SectionsFor(support.ids);
@@ -184,8 +186,8 @@ bool CpuCache<Source>::Initialize(const Context& context, const RseqSupport& sup
   return true;
 }
 
-template <BatchSource Source>
-FastLists* CpuCache<Source>::Join() {
+template <SourceTable Sources>
+FastLists* CpuCache<Sources>::Join() {
   RseqArea* area = CurrentRseqArea();
   if (area == nullptr) return nullptr;
   CpuThread* thread = threads_.New();
@@ -200,19 +202,22 @@ FastLists* CpuCache<Source>::Join() {
   return AsIfWithLists(thread);
 }
 
-template <BatchSource Source>
-void* CpuCache<Source>::Allocate(FastLists* thread, uint8_t c, size_t size) {
+template <SourceTable Sources>
+void* CpuCache<Sources>::Allocate(FastLists* thread, uint8_t c, size_t size) {
   void* object = sections_->pop(c, thread);
   const bool hit = object != nullptr;
-  if (!hit) object = Unpack(thread, c, source(c).Fetch(Grow(thread, c, 1)));
+  if (!hit) {
+    Source& source = context_.sources->Ensure(c);
+    object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
+  }
   if (object == nullptr) return nullptr;
   const bool expired = thread->header.clock.AdvanceSlow(size);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 
 // The first object of a chain, of which the others go into the slab; null if there is none.
-template <BatchSource Source>
-void* CpuCache<Source>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
+template <SourceTable Sources>
+void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
   if (chain.empty()) return nullptr;
   void* object = ObjectAt(chain.head);
   const Chain rest{context_.codec->Next(object), chain.count - 1};
@@ -223,8 +228,8 @@ void* CpuCache<Source>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
 
 // What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
 // one over and over. Other threads may use others of its line.
-template <BatchSource Source>
-void* CpuCache<Source>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
+template <SourceTable Sources>
+void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
   ReuseWatch& watch = RecordOf(thread)->watch;
   if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
   void* own = Unpack(thread, c, source(c).FetchLine());
@@ -234,8 +239,8 @@ void* CpuCache<Source>::LeaveSharedLine(FastLists* thread, void* object, uint8_t
   return own;
 }
 
-template <BatchSource Source>
-void CpuCache<Source>::Deallocate(FastLists* thread, void* object, uint8_t c) {
+template <SourceTable Sources>
+void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
   if (sections_->push(c, thread, object)) return;
   Grow(thread, c, 1);
   if (sections_->push(c, thread, object)) return;
@@ -247,8 +252,8 @@ void CpuCache<Source>::Deallocate(FastLists* thread, void* object, uint8_t c) {
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
 // allows. Returns how many to fetch.
-template <BatchSource Source>
-uint32_t CpuCache<Source>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
+template <SourceTable Sources>
+uint32_t CpuCache<Sources>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
@@ -270,8 +275,8 @@ uint32_t CpuCache<Source>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
 
 // Moves up to kPieceObjects objects from the front of `chain` to `out`, marked. Returns what
 // remains.
-template <BatchSource Source>
-Chain CpuCache<Source>::Mark(Chain chain, void** out, uint32_t* count) {
+template <SourceTable Sources>
+Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
   for (*count = 0; *count < kPieceObjects && !chain.empty(); ++*count) {
     void* object = ObjectAt(chain.head);
     chain = {context_.codec->Next(object), chain.count - 1};
@@ -282,8 +287,8 @@ Chain CpuCache<Source>::Mark(Chain chain, void** out, uint32_t* count) {
 }
 
 // Puts the objects of a chain into the slab, and what finds no room there back into the source.
-template <BatchSource Source>
-void CpuCache<Source>::Put(FastLists* thread, uint8_t c, Chain chain) {
+template <SourceTable Sources>
+void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
   if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
   while (!chain.empty()) {
     void* piece[kPieceObjects];
@@ -301,8 +306,8 @@ void CpuCache<Source>::Put(FastLists* thread, uint8_t c, Chain chain) {
 }
 
 // Returns objects to the source, in chains of at most one batch.
-template <BatchSource Source>
-void CpuCache<Source>::Return(uint8_t c, void* const* objects, uint32_t count) {
+template <SourceTable Sources>
+void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
   while (count > 0) {
     Chain chain{context_.codec->end, 0};
     for (; count > 0 && chain.count < source(c).batch(); --count) {
@@ -314,8 +319,8 @@ void CpuCache<Source>::Return(uint8_t c, void* const* objects, uint32_t count) {
 }
 
 // Takes out what classes hold beyond a capacity that was taken from them.
-template <BatchSource Source>
-void CpuCache<Source>::ReturnExcess(FastLists* thread, const SlabExcess& excess) {
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnExcess(FastLists* thread, const SlabExcess& excess) {
   for (uint32_t i = 0; i < excess.count; ++i) {
     const uint8_t c = excess.entries[i].size_class;
     for (uint32_t left = excess.entries[i].objects; left > 0;) {
@@ -331,8 +336,8 @@ void CpuCache<Source>::ReturnExcess(FastLists* thread, const SlabExcess& excess)
 
 // Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and looks
 // at one other slab: if its CPU was idle, it is drained and gives up budget.
-template <BatchSource Source>
-void CpuCache<Source>::Sweep(FastLists* thread, int id) {
+template <SourceTable Sources>
+void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
   SlabExcess excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());
@@ -345,8 +350,8 @@ void CpuCache<Source>::Sweep(FastLists* thread, int id) {
 }
 
 // Returns how many bytes the slab held.
-template <BatchSource Source>
-size_t CpuCache<Source>::DrainSlab(int id) {
+template <SourceTable Sources>
+size_t CpuCache<Sources>::DrainSlab(int id) {
   CpuSlab& slab = slabs_.slab(id);
   SpinLockHolder holder(slab.lock());
   if (slab.state() == SlabState::kUnused) return 0;
@@ -362,22 +367,22 @@ size_t CpuCache<Source>::DrainSlab(int id) {
   return bytes;
 }
 
-template <BatchSource Source>
-void CpuCache<Source>::Flush() {
+template <SourceTable Sources>
+void CpuCache<Sources>::Flush() {
   if (!initialized()) return;
   for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
 }
 
-template <BatchSource Source>
-void CpuCache<Source>::ReleaseIdle() {
+template <SourceTable Sources>
+void CpuCache<Sources>::ReleaseIdle() {
   for (int id = 0; initialized() && id < slabs_.count(); ++id) {
     SlabBudget& budget = budgets_.budget(id);
     if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
   }
 }
 
-template <BatchSource Source>
-CpuCacheStats CpuCache<Source>::stats() {
+template <SourceTable Sources>
+CpuCacheStats CpuCache<Sources>::stats() {
   CpuCacheStats stats;
   stats.threads = threads_.count();
   stats.allocated = threads_.totals();
@@ -390,8 +395,8 @@ CpuCacheStats CpuCache<Source>::stats() {
   return stats;
 }
 
-template <BatchSource Source>
-void CpuCache<Source>::CheckInvariants() {
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckInvariants() {
   for (int id = 0; initialized() && id < slabs_.count(); ++id) {
     SpinLockHolder holder(slabs_.slab(id).lock());
     slabs_.slab(id).CheckInvariants();

@@ -28,9 +28,9 @@
 namespace tcmalloc {
 
 // What all thread caches of a process share.
-template <BatchSource Source>
+template <SourceTable Sources>
 struct ThreadCacheContext {
-  Source* sources = nullptr;  // one per size class
+  Sources* sources = nullptr;
   const LinkCodec* codec = nullptr;
   const PageMap* page_map = nullptr;
   ChainArrays* arrays = nullptr;
@@ -71,10 +71,11 @@ struct ThreadCacheContext {
 // alone, so that its fast paths need none.
 //
 // Owned by one thread; others may call only what says so.
-template <BatchSource Source>
+template <SourceTable Sources>
 class ThreadCache : private FastLists, public ListNode {
  public:
-  using Context = ThreadCacheContext<Source>;
+  using Source = typename Sources::Source;
+  using Context = ThreadCacheContext<Sources>;
 
   constexpr ThreadCache() = default;
   // Closed for good, but malloc and free find their way.
@@ -233,9 +234,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Bytes of the objects of all classes. Likewise.
   size_t CountBytes() const {
     size_t bytes = 0;
-    for (size_t c = 1; c < kSizeClassCount; ++c) {
-      bytes += CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
-    }
+    ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;
   }
   const EventClock& clock() const { return header.clock; }
@@ -262,9 +261,15 @@ class ThreadCache : private FastLists, public ListNode {
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
-  Source& source(uint8_t c) { return context_->sources[c]; }
-  uint32_t Batch(uint8_t c) const { return context_->sources[c].batch(); }
-  size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * Batch(c); }
+  // Of a class of which there are objects, or were.
+  Source& source(uint8_t c) const { return (*context_->sources)[c]; }
+  uint32_t Batch(uint8_t c) const { return source(c).batch(); }
+  // Of any class: 0 if there never was an object.
+  uint32_t BatchIfMade(uint8_t c) const {
+    const Source* source = context_->sources->Find(c);
+    return source != nullptr ? source->batch() : 0;
+  }
+  size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * BatchIfMade(c); }
 
   TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
     return *reinterpret_cast<const uint8_t*>(header.classes + (reference >> (kPageShift - 3)));
@@ -325,9 +330,9 @@ class ThreadCache : private FastLists, public ListNode {
   ReuseWatch watch_;
 };
 
-template <BatchSource Source>
+template <SourceTable Sources>
 template <typename F>
-void ThreadCache<Source>::ForEachUsedClass(F f) const {
+void ThreadCache<Sources>::ForEachUsedClass(F f) const {
   for (size_t word = 0; word < std::size(used_classes_); ++word) {
     for (uint64_t bits = used_classes_[word]; bits != 0; bits &= bits - 1) {
       f(static_cast<uint8_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
@@ -336,8 +341,8 @@ void ThreadCache<Source>::ForEachUsedClass(F f) const {
 }
 
 // Lets the current list become longer, but not longer than `most`; requires that it is shorter.
-template <BatchSource Source>
-void ThreadCache<Source>::GrowCapacity(uint8_t c, uint32_t most) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
   const auto grown = static_cast<uint16_t>(std::clamp<uint32_t>(state.capacity * 2U, 1, most));
   room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + grown - state.capacity);
@@ -345,8 +350,8 @@ void ThreadCache<Source>::GrowCapacity(uint8_t c, uint32_t most) {
 }
 
 // How many objects to ask the source for; grows with every miss.
-template <BatchSource Source>
-uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::FetchCount(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t batch = Batch(c);
   if (state.capacity < batch) {
@@ -357,8 +362,8 @@ uint32_t ThreadCache<Source>::FetchCount(uint8_t c) {
   return batch;
 }
 
-template <BatchSource Source>
-Chain ThreadCache<Source>::PopFull(uint8_t c) {
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::PopFull(uint8_t c) {
   ClassState& state = states_[c];
   BiasedLockHolder holder(chains_lock_);
   Chain chain;
@@ -373,18 +378,19 @@ Chain ThreadCache<Source>::PopFull(uint8_t c) {
 }
 
 // What the current list is to be filled with. Empty if no memory can be had.
-template <BatchSource Source>
-Chain ThreadCache<Source>::NextChain(uint8_t c) {
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   const Chain chain = PopFull(c);
   if (!chain.empty()) return chain;
+  Source& source = context_->sources->Ensure(c);
   NoteUsed(c);
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
-  return source(c).Fetch(FetchCount(c));
+  return source.Fetch(FetchCount(c));
 }
 
 // Fills the current list, which is empty.
-template <BatchSource Source>
-void ThreadCache<Source>::SetCurrent(uint8_t c, Chain chain) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   state.capacity = std::max(state.capacity, static_cast<uint16_t>(chain.count));
   room[c] = static_cast<int16_t>(state.capacity - chain.count);
@@ -392,16 +398,16 @@ void ThreadCache<Source>::SetCurrent(uint8_t c, Chain chain) {
 }
 
 // Fills the current list, which is empty. False if no memory can be had.
-template <BatchSource Source>
-bool ThreadCache<Source>::Refill(uint8_t c) {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::Refill(uint8_t c) {
   const Chain chain = NextChain(c);
   if (!chain.empty()) SetCurrent(c, chain);
   return !chain.empty();
 }
 
 // What follows `object` in a list of class `c`: nothing, or what may well be an object.
-template <BatchSource Source>
-ObjectReference ThreadCache<Source>::CheckedNext(void* object, uint8_t c) const {
+template <SourceTable Sources>
+ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
   const LinkCodec& codec = *context_->codec;
   const ObjectReference next = codec.Next(object);
   if (!codec.InWindow(next) && next != codec.end) {
@@ -415,8 +421,8 @@ ObjectReference ThreadCache<Source>::CheckedNext(void* object, uint8_t c) const 
 
 // Takes the first object of a list whose link the fast path did not accept: the last one where
 // the end lies outside the address window, one whose successor does, or one that was overwritten.
-template <BatchSource Source>
-void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
+template <SourceTable Sources>
+void* ThreadCache<Sources>::PopUnchecked(uint8_t c) {
   void* object = ObjectAt(heads[c]);
   heads[c] = CheckedNext(object, c);
   ++room[c];
@@ -424,12 +430,12 @@ void* ThreadCache<Source>::PopUnchecked(uint8_t c) {
   return object;
 }
 
-template <BatchSource Source>
-void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
+template <SourceTable Sources>
+void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   if (heads[c] == context_->codec->end) {
     if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) {
       room[c] = static_cast<int16_t>(states_[c].capacity);
-      return FetchOne(source(c), *context_->codec);
+      return FetchOne(context_->sources->Ensure(c), *context_->codec);
     }
     if (!Refill(c)) return nullptr;
   }
@@ -439,8 +445,8 @@ void* ThreadCache<Source>::AllocateSlow(uint8_t c, size_t size) {
 
 // Replaces a list of small objects by one in a line of the thread's own if the thread uses its
 // first object over and over. Other threads may use others of that line.
-template <BatchSource Source>
-void ThreadCache<Source>::LeaveSharedLine(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::LeaveSharedLine(uint8_t c) {
   if (SizeOf(c) >= ReuseWatch::kLineBytes || !watch_.IsStuckAt(ObjectAt(heads[c]))) return;
   if (!IsConsistent(c)) return;
   const Chain line = source(c).FetchLine();
@@ -451,8 +457,8 @@ void ThreadCache<Source>::LeaveSharedLine(uint8_t c) {
 }
 
 // Whether the current list is as long as its room says.
-template <BatchSource Source>
-bool ThreadCache<Source>::IsConsistent(uint8_t c) const {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   const ObjectReference end = context_->codec->end;
   ObjectReference reference = heads[c];
   int missing = states_[c].capacity - room[c];
@@ -464,8 +470,8 @@ bool ThreadCache<Source>::IsConsistent(uint8_t c) const {
 
 // The current list as a chain; the list is empty afterwards. Its length follows from the room,
 // unless signal handlers got in between: then its end counts.
-template <BatchSource Source>
-Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
   Chain chain{heads[c], static_cast<uint32_t>(std::max(states_[c].capacity - room[c], 1))};
   if (chain.head == end) chain.count = 0;
@@ -476,15 +482,15 @@ Chain ThreadCache<Source>::TakeCurrent(uint8_t c) {
 
 // How long frees alone may make the current list. A class that never missed a full batch may well
 // be one that others allocate and this thread only frees: nothing is gained by keeping many.
-template <BatchSource Source>
-uint32_t ThreadCache<Source>::LongestList(uint8_t c) const {
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   const uint32_t batch = Batch(c);
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
 // Requires that the current list has no room.
-template <BatchSource Source>
-void ThreadCache<Source>::MakeRoom(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
   if (states_[c].capacity < most) {
     NoteUsed(c);
@@ -495,8 +501,8 @@ void ThreadCache<Source>::MakeRoom(uint8_t c) {
   if (!chain.empty()) KeepOrReturn(c, chain);
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   if (state.full.size() >= state.max_chains) {
@@ -508,8 +514,8 @@ void ThreadCache<Source>::KeepOrReturn(uint8_t c, Chain chain) {
 }
 
 // False if there was no memory to note it.
-template <BatchSource Source>
-bool ThreadCache<Source>::PushFull(uint8_t c, Chain chain) {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
   BiasedLockHolder holder(chains_lock_);
   if (!states_[c].full.Push(chain, *context_->arrays)) return false;
   NoteCached(int64_t{chain.count} * SizeOf(c));
@@ -517,8 +523,8 @@ bool ThreadCache<Source>::PushFull(uint8_t c, Chain chain) {
   return true;
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::NoteOverage(ClassState& state) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::NoteOverage(ClassState& state) {
   if (++state.overages <= kMaxOverages) return;
   state.overages = 0;
   if (state.max_chains > 1) --state.max_chains;
@@ -526,23 +532,23 @@ void ThreadCache<Source>::NoteOverage(ClassState& state) {
 
 // Whether the full chains may grow by `bytes`, if need be after a collection or with a larger
 // share.
-template <BatchSource Source>
-bool ThreadCache<Source>::FitsBudget(int64_t bytes) {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
   if (HasRoomFor(bytes)) return true;
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
   return HasRoomFor(bytes) || (context_->budget->Grow(share_) && HasRoomFor(bytes));
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::FreeSlow(void* object, uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::FreeSlow(void* object, uint8_t c) {
   if (room[c] <= 0) MakeRoom(c);
   --room[c];
   context_->codec->Link(object, heads[c]);
   heads[c] = ReferenceTo(object);
 }
 
-template <BatchSource Source>
-bool ThreadCache<Source>::Holds(const void* object, uint8_t c) const {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::Holds(const void* object, uint8_t c) const {
   const ClassState& state = states_[c];
   const Chain current{heads[c], static_cast<uint32_t>(state.capacity - room[c])};
   if (ChainHolds(current, object, c)) return true;
@@ -554,8 +560,8 @@ bool ThreadCache<Source>::Holds(const void* object, uint8_t c) const {
 
 // Follows no link that does not lead to an object of class `c`, for the owner may change the list
 // meanwhile.
-template <BatchSource Source>
-bool ThreadCache<Source>::ChainHolds(Chain chain, const void* object, uint8_t c) const {
+template <SourceTable Sources>
+bool ThreadCache<Sources>::ChainHolds(Chain chain, const void* object, uint8_t c) const {
   for (; chain.count > 0; --chain.count) {
     void* element = ObjectAt(chain.head);
     if (element == object) return true;
@@ -567,8 +573,8 @@ bool ThreadCache<Source>::ChainHolds(Chain chain, const void* object, uint8_t c)
 }
 
 // Takes up to `most` of the oldest full chains of a class.
-template <BatchSource Source>
-uint32_t ThreadCache<Source>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
   ChainStack& full = states_[c].full;
   const uint32_t count = std::min<uint32_t>(most, full.size());
   for (uint32_t i = 0; i < count; ++i) {
@@ -582,8 +588,8 @@ uint32_t ThreadCache<Source>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
 
 // Returns `count` of the oldest full chains of a class to the source, or all if there are fewer, a
 // few at a time: whatever takes them then may take long.
-template <BatchSource Source>
-void ThreadCache<Source>::ReturnOldest(uint8_t c, uint32_t count) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
   Chain chains[kChainsAtOnce];
   for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
     {
@@ -595,8 +601,8 @@ void ThreadCache<Source>::ReturnOldest(uint8_t c, uint32_t count) {
 }
 
 // The same by another thread, which leaves them where the owner is at them.
-template <BatchSource Source>
-void ThreadCache<Source>::ReturnOldestByOther(uint8_t c, uint32_t count) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
   Chain chains[kChainsAtOnce];
   for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
     if (!chains_lock_.TryLockByOther()) return;
@@ -606,8 +612,8 @@ void ThreadCache<Source>::ReturnOldestByOther(uint8_t c, uint32_t count) {
   }
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::ReleaseIdle(bool by_owner) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
   if (abandoned_) return;
   if (chains_moved_) {
     chains_moved_ = false;
@@ -619,26 +625,26 @@ void ThreadCache<Source>::ReleaseIdle(bool by_owner) {
   });
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::ReleaseFull() {
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReleaseFull() {
   if (abandoned_) return;
   ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].full.size()); });
 }
 
-template <BatchSource Source>
-uint32_t ThreadCache<Source>::LowWater(uint8_t c) {
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::LowWater(uint8_t c) {
   BiasedLockHolder holder(chains_lock_);
   return states_[c].low_water;
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::NoteCollected(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::NoteCollected(uint8_t c) {
   BiasedLockHolder holder(chains_lock_);
   states_[c].low_water = static_cast<uint16_t>(states_[c].full.size());
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::CollectClass(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = LowWater(c);
   ReturnOldest(c, state.popped ? (unused + 1) / 2 : unused);
@@ -654,8 +660,8 @@ void ThreadCache<Source>::CollectClass(uint8_t c) {
   state.head_at_collection = heads[c];
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::Collect() {
+template <SourceTable Sources>
+void ThreadCache<Sources>::Collect() {
   ForEachUsedClass([this](uint8_t c) {
     CollectClass(c);
     source(c).ReturnUnused();
@@ -663,16 +669,16 @@ void ThreadCache<Source>::Collect() {
   allocated_at_collection_ = header.clock.allocated_bytes();
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::FlushFull(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::FlushFull(uint8_t c) {
   for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
   BiasedLockHolder holder(chains_lock_);
   states_[c].full.Clear(*context_->arrays);
   states_[c].low_water = 0;
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::FlushCurrent(uint8_t c) {
+template <SourceTable Sources>
+void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
   BiasedLockHolder holder(chains_lock_);
@@ -680,23 +686,23 @@ void ThreadCache<Source>::FlushCurrent(uint8_t c) {
   room[c] = 0;
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::Flush() {
+template <SourceTable Sources>
+void ThreadCache<Sources>::Flush() {
   ForEachUsedClass([this](uint8_t c) {
     FlushFull(c);
     if (IsConsistent(c)) FlushCurrent(c);
   });
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::Park() {
+template <SourceTable Sources>
+void ThreadCache<Sources>::Park() {
   Close();
   Flush();
   context_->budget->Leave(share_);
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::Retire() {
+template <SourceTable Sources>
+void ThreadCache<Sources>::Retire() {
   Close();
   ForEachUsedClass([this](uint8_t c) {
     FlushFull(c);
@@ -705,8 +711,8 @@ void ThreadCache<Source>::Retire() {
   context_->budget->Leave(share_);
 }
 
-template <BatchSource Source>
-void ThreadCache<Source>::CheckInvariants() const {
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckInvariants() const {
   TCMALLOC_CHECK_EQ(room[0], 0);
   int64_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -714,7 +720,7 @@ void ThreadCache<Source>::CheckInvariants() const {
     const ClassState& state = states_[c];
     TCMALLOC_CHECK_LE(0, room[c]);
     TCMALLOC_CHECK_LE(room[c], state.capacity);
-    TCMALLOC_CHECK_LE(state.capacity, Batch(c));
+    TCMALLOC_CHECK_LE(state.capacity, BatchIfMade(c));
     TCMALLOC_CHECK_LE(state.low_water, state.full.size());
     ObjectReference reference = heads[c];
     for (int length = state.capacity - room[c]; length > 0; --length) {

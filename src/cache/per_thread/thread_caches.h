@@ -20,10 +20,10 @@ struct ThreadCachesStats {
 };
 
 // Makes and recycles caches, and lists the living ones. Thread safe.
-template <BatchSource Source>
+template <SourceTable Sources>
 class ThreadCaches {
  public:
-  using Cache = ThreadCache<Source>;
+  using Cache = ThreadCache<Sources>;
 
   constexpr explicit ThreadCaches(MetadataArena& arena) : registry_(arena) {}
 

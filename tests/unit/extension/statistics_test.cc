@@ -68,6 +68,26 @@ class StatisticsTest : public ::testing::Test {
   StatisticsTest() { heap.EnsureInitialized(); }
 };
 
+size_t ClassesMade() {
+  size_t classes = 0;
+  heap.lists().ForEach([&classes](uint8_t, Transfer&, Central&) { ++classes; });
+  return classes;
+}
+
+TEST_F(StatisticsTest, ClassesThatWereNeverUsedCountAsEmpty) {
+  const size_t made = ClassesMade();
+  ASSERT_LT(made, kSizeClassCount - 1);
+  const Statistics now = Now();
+  ExpectSumsHold(now);
+  EXPECT_EQ(ClassesMade(), made);
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    EXPECT_EQ(now.classes[c].object_bytes, kSizeClasses[c].size);
+    if (heap.lists().Find(static_cast<uint8_t>(c)) == nullptr) {
+      EXPECT_EQ(now.classes[c].span_bytes, 0u);
+    }
+  }
+}
+
 TEST_F(StatisticsTest, BlocksAreCountedInTheirClass) {
   constexpr size_t kBlocks = 1000;
   const uint8_t c = SizeClassFor(1000);

@@ -4,11 +4,14 @@
 // by its alarm.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -51,22 +54,41 @@ void UseCache() {
   UseCache();
   heap.page_heap().CheckInvariants();
   heap.budget().CheckInvariants();
-  for (uint8_t c : kClasses) heap.central(c).CheckInvariants();
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    heap.transfer(c).CheckInvariants();
+    heap.central(c).CheckInvariants();
+  }
   _exit(0);
+}
+
+void ExpectSuccess(pid_t child) {
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
 }
 
 void ForkAndWait() {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) RunChild();
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  ExpectSuccess(child);
 }
+
+// Called between the heap's own handlers, since this one is registered before them.
+std::function<void()> after_prepare;
+const int handler_registered = pthread_atfork(
+    [] {
+      if (after_prepare) after_prepare();
+    },
+    nullptr, nullptr);
 
 class HeapForkTest : public ::testing::Test {
  protected:
-  HeapForkTest() { UseCache(); }  // registers the handlers
+  HeapForkTest() {
+    EXPECT_EQ(handler_registered, 0);
+    UseCache();  // registers the heap's handlers
+  }
 };
 
 TEST_F(HeapForkTest, TheChildOfASingleThread) {
@@ -75,7 +97,7 @@ TEST_F(HeapForkTest, TheChildOfASingleThread) {
 
 TEST_F(HeapForkTest, TheParentGoesOn) {
   ForkAndWait();
-  heap.ForEachLock([](SpinLock& lock) { EXPECT_FALSE(lock.IsHeld()); });
+  heap.ForEachLock([](const SpinLock& lock, size_t) { EXPECT_FALSE(lock.IsHeld()); });
   EXPECT_FALSE(current_cache->closed());
   UseHeap();
   UseCache();
@@ -98,6 +120,70 @@ TEST_F(HeapForkTest, TheChildOfABusyProcess) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Whether every lock is free but the one under which lists are made.
+bool OthersAreFree() {
+  bool free = true;
+  heap.ForEachLock([&free](const SpinLock& lock, size_t) {
+    free = free && (!lock.IsHeld() || &lock == &heap.lists().lock());
+  });
+  return free;
+}
+
+// The heap's handlers could not take the lock of another thread that is making a class, and when
+// they let go of the others there is one lock more. Has to come before the test that makes all.
+TEST_F(HeapForkTest, AForkInsideTheSlowPathWhileAClassIsMade) {
+  constexpr uint8_t kNew = SizeClassFor(1024);
+  ASSERT_EQ(heap.lists().Find(kNew), nullptr);
+  std::atomic<int> stage{0};
+  const auto wait_for = [&stage](int wanted) {
+    while (stage != wanted) std::this_thread::yield();
+  };
+  std::thread maker([&]() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    SpinLock& lock = heap.lists().lock();
+    lock.Lock();
+    stage = 1;
+    wait_for(2);
+    lock.Unlock();
+    heap.transfer(kNew);
+    lock.Lock();
+    stage = 3;
+    wait_for(4);
+    lock.Unlock();
+  });
+  wait_for(1);
+  after_prepare = [&] {
+    stage = 2;
+    wait_for(3);
+  };
+  const Entry entry = EnterSlowPath();
+  const pid_t child = fork();
+  LeaveSlowPath(entry);
+  if (child == 0) _exit(OthersAreFree() ? 0 : 1);
+  after_prepare = nullptr;
+  ASSERT_GE(child, 0);
+  EXPECT_TRUE(OthersAreFree());
+  stage = 4;
+  maker.join();
+  ExpectSuccess(child);
+}
+
+// In step with the forks another thread uses one class after the other for the first time.
+TEST_F(HeapForkTest, TheChildOfAProcessThatMakesAClass) {
+  std::atomic<size_t> wanted{0};
+  std::thread maker([&] {
+    for (size_t c = 1; c < kSizeClassCount; ++c) {
+      while (wanted < c) std::this_thread::yield();
+      heap.transfer(static_cast<uint8_t>(c)).CheckInvariants();
+    }
+  });
+  for (size_t c = 1; c < kSizeClassCount && !HasFatalFailure(); ++c) {
+    wanted = c;
+    ForkAndWait();
+  }
+  wanted = kSizeClassCount;
+  maker.join();
+}
+
 // A signal handler may fork while its thread is in the slow path.
 TEST_F(HeapForkTest, AForkInsideTheSlowPath) {
   const Entry entry = EnterSlowPath();
@@ -108,9 +194,7 @@ TEST_F(HeapForkTest, AForkInsideTheSlowPath) {
     RunChild();
   }
   LeaveSlowPath(entry);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  ExpectSuccess(child);
   UseHeap();
 }
 

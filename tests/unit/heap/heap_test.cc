@@ -44,6 +44,12 @@ TEST(HeapTest, ThreadsInitializeItOnce) {
   EXPECT_EQ(heap.codec().key, before.key);
 }
 
+size_t ClassesMade() {
+  size_t classes = 0;
+  heap.lists().ForEach([&classes](uint8_t, Transfer&, Central&) { ++classes; });
+  return classes;
+}
+
 class InitializedHeapTest : public ::testing::Test {
  protected:
   InitializedHeapTest() { heap.EnsureInitialized(); }
@@ -51,6 +57,20 @@ class InitializedHeapTest : public ::testing::Test {
 
 TEST_F(InitializedHeapTest, TheEndOfListsIsAWordOfZero) {
   EXPECT_EQ(LinkWord(ObjectAt(heap.codec().end)), 0u);
+}
+
+// Has to be the first one that might use a class.
+TEST_F(InitializedHeapTest, NoClassHasListsUntilItIsUsed) {
+  LeaveSlowPath(EnterSlowPath());
+  heap.Shed(nullptr, Length(0));
+  heap.ForEachLock([](const SpinLock& lock, size_t) { EXPECT_FALSE(lock.IsHeld()); });
+  heap.housekeeping().set_half_life(1);
+  for (size_t i = 0; i < kSizeClassCount; ++i) heap.housekeeping().RunAll();
+  heap.SetReleaseRate(heap.options().release_rate);
+  EXPECT_EQ(ClassesMade(), 0u);
+  EXPECT_EQ(heap.central(5).stats().spans, 0u);
+  EXPECT_EQ(ClassesMade(), 1u);
+  EXPECT_NE(heap.lists().Find(5), nullptr);
 }
 
 TEST_F(InitializedHeapTest, EveryClassIsServedFromItsOwnSpans) {
@@ -70,16 +90,24 @@ TEST_F(InitializedHeapTest, EveryClassIsServedFromItsOwnSpans) {
 }
 
 TEST_F(InitializedHeapTest, LocksAreListedOnceAndInRankOrder) {
+  heap.transfer(1);
+  heap.central(kSizeClassCount - 1);
   std::set<SpinLock*> locks;
+  size_t next = 0;
   // In builds with checks, taking them in another order ends the process.
-  heap.ForEachLock([&](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  heap.ForEachLock([&](SpinLock& lock, size_t position) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     EXPECT_TRUE(locks.insert(&lock).second);
+    EXPECT_GE(position, next);
+    next = position + 1;
     lock.Lock();
   });
-  heap.ForEachLock([](SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock.Unlock(); });
+  heap.ForEachLock([](SpinLock& lock, size_t)
+                       TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock.Unlock(); });
+  EXPECT_EQ(next, Heap::kLocks);
   EXPECT_TRUE(locks.contains(&heap.page_heap().lock()));
   EXPECT_TRUE(locks.contains(&heap.budget().lock()));
   EXPECT_TRUE(locks.contains(&heap.arena().lock()));
+  EXPECT_TRUE(locks.contains(&heap.lists().lock()));
   EXPECT_TRUE(locks.contains(&heap.transfer(1).lock()));
   EXPECT_TRUE(locks.contains(&heap.central(kSizeClassCount - 1).lock()));
 }

@@ -9,11 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "cache/per_cpu/cpu_cache.h"
 #include "fakes/fake_batch_source.h"
+#include "fakes/fake_source_table.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
 #include "unit/cache/per_cpu/test_slabs.h"
@@ -31,26 +31,26 @@ class GenerousSource : public FakeBatchSource {
 // Requires that Support() says kUsable.
 class TestCpus {
  public:
-  using Cache = CpuCache<GenerousSource>;
+  using Cache = CpuCache<FakeSourceTable<GenerousSource>>;
 
   static constexpr size_t kAmpleBytes = size_t{16} << 20;
 
   explicit TestCpus(CpuIds ids = Support().ids, int id_count = Support().id_count,
                     size_t bytes_per_cpu = kAmpleBytes) {
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      sources[c].Initialize(space, static_cast<uint8_t>(c));
+      sources.at(c).Initialize(space, static_cast<uint8_t>(c));
     }
     RseqSupport support = Support();
     support.ids = ids;
     support.id_count = id_count;
-    const Cache::Context context = {sources.get(), &space.codec, space.map->classes_by_reference()};
+    const Cache::Context context = {&sources, &space.codec, space.map->classes_by_reference()};
     EXPECT_TRUE(cache.Initialize(context, support, TestFence::Call, bytes_per_cpu));
   }
 
-  GenerousSource& source(uint8_t c) { return sources[c]; }
+  GenerousSource& source(uint8_t c) { return sources.at(c); }
   size_t ObjectsOut() const {
     size_t objects = 0;
-    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources[c].objects_out();
+    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources.at(c).objects_out();
     return objects;
   }
   size_t CachedObjects() const {
@@ -63,7 +63,7 @@ class TestCpus {
   size_t CachedBytes() { return cache.stats().cached_bytes; }
 
   ObjectSpace space;
-  std::unique_ptr<GenerousSource[]> sources = std::make_unique<GenerousSource[]>(kSizeClassCount);
+  FakeSourceTable<GenerousSource> sources;
   Cache cache{space.arena};
 };
 

@@ -15,6 +15,7 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "fakes/fake_batch_source.h"
+#include "fakes/fake_source_table.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
 
@@ -22,29 +23,29 @@ namespace tcmalloc::testing {
 
 // What caches share: a source of every class, and a budget.
 struct TestSources {
-  using Cache = ThreadCache<FakeBatchSource>;
+  using Cache = ThreadCache<FakeSourceTable<FakeBatchSource>>;
 
   static constexpr size_t kAmpleBudget = size_t{1} << 30;
 
   explicit TestSources(Window window = Window::kAll) : space(window) {
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      sources[c].Initialize(space, static_cast<uint8_t>(c));
+      sources.at(c).Initialize(space, static_cast<uint8_t>(c));
     }
     budget.SetTotal(kAmpleBudget);
-    context = {sources.get(), &space.codec, space.map.get(), &arrays, &budget};
+    context = {&sources, &space.codec, space.map.get(), &arrays, &budget};
   }
 
-  FakeBatchSource& source(uint8_t c) { return sources[c]; }
+  FakeBatchSource& source(uint8_t c) { return sources.at(c); }
   size_t ObjectsOut() const {
     size_t objects = 0;
-    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources[c].objects_out();
+    for (size_t c = 1; c < kSizeClassCount; ++c) objects += sources.at(c).objects_out();
     return objects;
   }
 
   ObjectSpace space;
   ChainArrays arrays{space.arena};
   CacheBudget budget;
-  std::unique_ptr<FakeBatchSource[]> sources = std::make_unique<FakeBatchSource[]>(kSizeClassCount);
+  FakeSourceTable<FakeBatchSource> sources;
   Cache::Context context;
 };
 

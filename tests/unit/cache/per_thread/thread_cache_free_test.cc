@@ -92,7 +92,8 @@ TEST_P(ThreadCacheFreeTest, ObjectsThatAreFreeAlready) {
 
 TEST_P(ThreadCacheFreeTest, ObjectsOfAClassThatWasNeverUsed) {
   const uint8_t other = SizeClassFor(4096);
-  const std::vector<void*> objects = sources_.space.Objects(sources_.source(other).Fetch(1));
+  const std::vector<void*> objects =
+      sources_.space.Objects(sources_.sources.Ensure(other).Fetch(1));
   LinkWord(objects[0]) = 0;
   ExpectRefused(objects[0]);
   cache_.Free(objects[0]);

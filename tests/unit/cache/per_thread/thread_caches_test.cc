@@ -7,6 +7,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
+#include "fakes/fake_source_table.h"
 #include "system/system_calls.h"
 #include "test_cache.h"
 #include "transfer/transfer_cache.h"
@@ -23,7 +25,7 @@ namespace {
 
 class ThreadCachesTest : public ::testing::Test {
  protected:
-  using Caches = ThreadCaches<FakeBatchSource>;
+  using Caches = ThreadCaches<FakeSourceTable<FakeBatchSource>>;
 
   TestSources sources_;
   Caches caches_{sources_.space.arena};
@@ -174,22 +176,22 @@ TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {
 struct Stack {
   using Central = CentralFreeList<FakeSpanSource>;
   using Transfer = TransferCache<Central>;
-  using Cache = ThreadCache<Transfer>;
+  using Cache = ThreadCache<FakeSourceTable<Transfer>>;
 
   Stack() {
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
       centrals[c].Initialize(c, space.spans, *space.map, space.codec);
-      transfers[c].Initialize(centrals[c], arrays, kSizeClasses[c].batch, 16);
+      transfers.at(c).Initialize(centrals[c], arrays, kSizeClasses[c].batch, 16);
     }
     budget.SetTotal(size_t{16} << 20);
-    context = {transfers.get(), &space.codec, space.map.get(), &arrays, &budget};
+    context = {&transfers, &space.codec, space.map.get(), &arrays, &budget};
   }
 
   void ExpectNothingOut() {
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      transfers[c].CheckInvariants();
-      transfers[c].Drain();
+      transfers.at(c).CheckInvariants();
+      transfers.at(c).Drain();
       centrals[c].CheckInvariants();
       EXPECT_EQ(centrals[c].stats().allocated_objects, 0u);
       // Spans that no object was ever taken of may stay.
@@ -201,9 +203,9 @@ struct Stack {
   ChainArrays arrays{space.arena};
   CacheBudget budget;
   std::unique_ptr<Central[]> centrals = std::make_unique<Central[]>(kSizeClassCount);
-  std::unique_ptr<Transfer[]> transfers = std::make_unique<Transfer[]>(kSizeClassCount);
+  FakeSourceTable<Transfer> transfers;
   Cache::Context context;
-  ThreadCaches<Transfer> caches{space.arena};
+  ThreadCaches<FakeSourceTable<Transfer>> caches{space.arena};
 };
 
 class ThreadCachesThreadsTest : public ::testing::Test {
@@ -342,7 +344,7 @@ TEST_F(ThreadCachesThreadsTest, SteadyStateSharesNothing) {
   const auto fetches = [&] {
     size_t sum = 0;
     for (size_t c = 1; c < kSizeClassCount; ++c) {
-      const TransferStats stats = stack_.transfers[c].stats();
+      const TransferStats stats = stack_.transfers.at(c).stats();
       sum += stats.hits + stats.misses;
     }
     return sum;

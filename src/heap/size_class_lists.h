@@ -1,0 +1,115 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the threads share of each size class: a transfer cache in front of a central free list.
+
+#ifndef TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
+#define TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/check.h"
+#include "base/spin_lock.h"
+#include "central/central_free_list.h"
+#include "page_heap/any_page_heap.h"
+#include "pages/free_link.h"
+#include "pages/page_map.h"
+#include "size_class/size_classes.h"
+#include "system/memory.h"
+#include "transfer/batch_source.h"
+#include "transfer/chain_stack.h"
+#include "transfer/transfer_cache.h"
+
+namespace tcmalloc {
+
+using PageHeap = AnyPageHeap<SystemMemory>;
+using Central = CentralFreeList<PageHeap>;
+using Transfer = TransferCache<Central>;
+
+extern template class CentralFreeList<PageHeap>;
+extern template class TransferCache<Central>;
+
+struct ListsOfClass {
+  Transfer transfer;
+  Central central;
+};
+
+// Where the lists of all classes have room. Apart from the heap, which is not all zero, so that it
+// lies in .bss: what is not used takes up neither resident memory nor the file.
+struct SizeClassMemory {
+  alignas(ListsOfClass) char bytes[(kSizeClassCount - 1) * sizeof(ListsOfClass)];
+};
+
+// Makes the lists of a class when they are first asked for, side by side in the order of first use:
+// many programs use half of the classes or fewer, and touch no memory for the others. Making them
+// cannot fail. Thread safe.
+class SizeClassLists {
+ public:
+  using Source = Transfer;
+
+  constexpr SizeClassLists(SizeClassMemory& memory, PageHeap& page_heap, PageMap& page_map,
+                           const LinkCodec& codec, ChainArrays& arrays)
+      : memory_(memory),
+        page_heap_(page_heap),
+        page_map_(page_map),
+        codec_(codec),
+        arrays_(arrays) {}
+  SizeClassLists(const SizeClassLists&) = delete;
+  SizeClassLists& operator=(const SizeClassLists&) = delete;
+
+  // Objects of a full chain, as far as the class admits it; 0: as the class has it. Called before
+  // everything else.
+  void set_batch(uint64_t objects) { batch_ = objects; }
+
+  // The transfer cache of class `c`, as a SourceTable gives it.
+  Transfer& Ensure(uint8_t c) TCMALLOC_EXCLUDES(lock_) {
+    Transfer* transfer = Find(c);
+    return TCMALLOC_LIKELY(transfer != nullptr) ? *transfer : Make(c).transfer;
+  }
+  Transfer& operator[](uint8_t c) const {
+    TCMALLOC_DCHECK(FindLists(c) != nullptr);
+    return FindLists(c)->transfer;
+  }
+  Transfer* Find(uint8_t c) const {
+    ListsOfClass* lists = FindLists(c);
+    return lists != nullptr ? &lists->transfer : nullptr;
+  }
+  // The central free list behind it, for which Ensure was called.
+  Central& central(uint8_t c) const { return FindLists(c)->central; }
+
+  // Calls f(c, transfer, central) for each class that has lists, in the order of classes.
+  template <typename F>
+  void ForEach(F f) const {
+    for (size_t i = 1; i < kSizeClassCount; ++i) {
+      const auto c = static_cast<uint8_t>(i);
+      ListsOfClass* lists = FindLists(c);
+      if (lists != nullptr) f(c, lists->transfer, lists->central);
+    }
+  }
+
+  // While it is held no class gets lists.
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  // Acquire pairs with the release in Make and publishes what the lists were initialized with.
+  ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }
+  TCMALLOC_COLD ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
+  uint32_t BatchFor(uint8_t c) const;
+
+  SpinLock lock_{LockRank::kSizeClassLists};
+  size_t made_ TCMALLOC_GUARDED_BY(lock_) = 0;  // classes that have lists
+  SizeClassMemory& memory_;
+  PageHeap& page_heap_;
+  PageMap& page_map_;
+  const LinkCodec& codec_;
+  ChainArrays& arrays_;
+  uint64_t batch_ = 0;
+  std::atomic<ListsOfClass*> lists_[kSizeClassCount] = {};
+};
+static_assert(SourceTable<SizeClassLists>);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
