@@ -23,6 +23,7 @@
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
 #include "heap/limits.h"
+#include "heap/peak.h"
 #include "options/options.h"
 #include "page_heap/any_page_heap.h"
 #include "pages/free_link.h"
@@ -85,6 +86,7 @@ class Heap {
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
+  Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
@@ -120,7 +122,7 @@ class Heap {
   // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
   // caches; of what is free then, at least `least`.
-  ShedBytes Shed(Cache* own, Length least);
+  ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
@@ -138,6 +140,7 @@ class Heap {
   void ForEachLock(F f) {
     f(initialization_lock_);
     f(limits_.lock());
+    f(peak_.lock());
     f(caches_.lock());
     f(cpus_.threads_lock());
     f(budget_.lock());
@@ -184,6 +187,7 @@ class Heap {
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
+  Peak peak_;
   LargeReports large_reports_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
