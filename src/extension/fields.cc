@@ -3,8 +3,10 @@
 #include "extension/fields.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
+#include "extension/meanings.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -26,7 +28,28 @@ uint64_t OfClass(const SizeClassStatistics& of) {
   return of.*figure;
 }
 
-constexpr Field kFields[] = {
+struct FieldRow {
+  std::string_view name;
+  std::string_view label;
+  FieldGroup group;
+  char sign;
+  Unit unit;
+  uint64_t (*value)(const Statistics&);
+  std::string_view meaning;
+
+  constexpr operator Field() const { return {name, label, group, sign, unit, value}; }
+};
+
+struct SizeClassFieldRow {
+  std::string_view name;
+  Unit unit;
+  uint64_t (*value)(const SizeClassStatistics&);
+  std::string_view meaning;
+
+  constexpr operator SizeClassField() const { return {name, unit, value}; }
+};
+
+constexpr FieldRow kFieldRows[] = {
     {"in_use", "Bytes in use by application", FieldGroup::kMemory, ' ', Unit::kBytes,
      Of<&Statistics::in_use>,
      "What the program has, each block rounded up to its size class or to whole pages."},
@@ -131,9 +154,10 @@ constexpr Field kFields[] = {
      Unit::kNanoseconds, Of<&Statistics::longest_pause_ns>,
      "What giving memory back by time ever took from a thread that allocated."},
 };
+constexpr auto kFields = kWithoutMeanings<Field, kFieldRows>;
 static_assert(std::ranges::is_sorted(kFields, {}, &Field::group));
 
-constexpr SizeClassField kSizeClassFields[] = {
+constexpr SizeClassFieldRow kSizeClassFieldRows[] = {
     {"bytes", Unit::kBytes, OfClass<&SizeClassStatistics::object_bytes>, "Of one block."},
     {"spans", Unit::kCount, OfClass<&SizeClassStatistics::spans>, "Spans that hold such blocks."},
     {"span_bytes", Unit::kBytes, OfClass<&SizeClassStatistics::span_bytes>, "Their pages."},
@@ -159,11 +183,21 @@ constexpr SizeClassField kSizeClassFields[] = {
      "were, may waste more."},
 };
 
+constexpr auto kSizeClassFields = kWithoutMeanings<SizeClassField, kSizeClassFieldRows>;
+
 }  // namespace
 
 std::span<const Field> Fields() { return kFields; }
 
 std::span<const SizeClassField> SizeClassFields() { return kSizeClassFields; }
+
+std::string_view MeaningOf(const Field& field) {
+  return Meanings<kFieldRows>::Of(static_cast<size_t>(&field - kFields.data()));
+}
+
+std::string_view MeaningOf(const SizeClassField& field) {
+  return Meanings<kSizeClassFieldRows>::Of(static_cast<size_t>(&field - kSizeClassFields.data()));
+}
 
 const Field* FindField(std::string_view name) {
   const auto* found = std::ranges::find(kFields, name, &Field::name);

@@ -3,8 +3,10 @@
 #include "extension/properties.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "extension/fields.h"
+#include "extension/meanings.h"
 #include "extension/statistics.h"
 #include "heap/heap.h"
 
@@ -112,7 +114,16 @@ uint64_t FragmentationAtPeak() {
 uint64_t None() { return 0; }
 constexpr std::string_view kNoExperiment = "0: google/tcmalloc's experiments are not made here.";
 
-constexpr Property kProperties[] = {
+struct PropertyRow {
+  std::string_view name;
+  uint64_t (*get)();
+  void (*set)(uint64_t value);
+  std::string_view meaning;
+
+  constexpr operator Property() const { return {name, get, set}; }
+};
+
+constexpr PropertyRow kRows[] = {
     // Of both families.
     {"generic.current_allocated_bytes", NowField<&Statistics::in_use>, nullptr,
      "Bytes in use by the program, rounded up to the sizes of blocks."},
@@ -246,9 +257,15 @@ constexpr Property kProperties[] = {
      kNoExperiment},
 };
 
+constexpr auto kProperties = kWithoutMeanings<Property, kRows>;
+
 }  // namespace
 
 std::span<const Property> Properties() { return kProperties; }
+
+std::string_view MeaningOf(const Property& property) {
+  return Meanings<kRows>::Of(static_cast<size_t>(&property - kProperties.data()));
+}
 
 const Property* FindProperty(std::string_view name) {
   const auto* found = std::ranges::find(kProperties, name, &Property::name);

@@ -132,7 +132,7 @@ captures stacks; the minimal library does not. A threshold that is negative or 0
 void WriteFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";
   for (const Field& field : Fields()) {
-    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning;
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << MeaningOf(field);
     if (!field.label.empty()) page << " In the text: \"" << field.label << "\".";
     page << " |\n";
   }
@@ -141,7 +141,7 @@ void WriteFields(std::ostream& page) {
 void WriteSizeClassFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";
   for (const SizeClassField& field : SizeClassFields()) {
-    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << MeaningOf(field)
          << " |\n";
   }
 }

@@ -117,7 +117,7 @@ TEST_F(PropertiesTest, NamesAreThoseOfBothFamilies) {
   std::set<std::string_view> names;
   for (const Property& property : Properties()) {
     EXPECT_TRUE(names.insert(property.name).second) << property.name;
-    EXPECT_FALSE(property.meaning.empty());
+    EXPECT_TRUE(MeaningOf(property).ends_with('.')) << property.name;
   }
   std::set<std::string_view> expected(std::begin(kReadable), std::end(kReadable));
   expected.insert(std::begin(kWritable), std::end(kWritable));

@@ -116,7 +116,8 @@ TEST_F(PeakOfHeapTest, WhatIsCachedIsNotInUse) {
 }
 
 TEST_F(PeakOfHeapTest, OneThreadLooksAtATime) {
-  SpinLockHolder holder(heap.peak().lock());
+  SpinLock& lock = heap.peak().lock();
+  SpinLockHolder holder(lock);
   // Would wait for ever if it waited.
   heap.peak().Look();
 }
