@@ -9,7 +9,11 @@ namespace {
 
 // Exact while no other thread is in the allocator.
 PeakStats Now() {
-  uint64_t cached = heap.caches().stats().cached_bytes;
+  uint64_t cached = 0;
+  heap.caches().ForEach([&](const Cache& cache) {
+    cache.ForEachCount(
+        [&](uint8_t c, size_t objects) { cached += objects * kSizeClasses[c].size; });
+  });
   uint64_t given_out = 0;
   uint64_t in_spans = 0;
   uint64_t untouched = 0;
