@@ -108,7 +108,8 @@ constexpr FieldRow kFieldRows[] = {
      Unit::kBytes, Of<&Statistics::peak_mapped>, "The largest that mapped_bytes ever was."},
     {"peak_in_use", "Application's part of the peak (bytes)", FieldGroup::kTotals, ' ',
      Unit::kBytes, Of<&Statistics::peak_in_use>,
-     "What in_use was when the heap held the most. That is known to within a 32nd, and to within "
+     "What in_use was when the heap grew to its peak. That is known to within a 32nd, and to "
+     "within "
      "1 MiB in small heaps, unless a report was made then."},
     {"peak_physical", "Actual memory used at the peak (bytes)", FieldGroup::kTotals, ' ',
      Unit::kBytes, Of<&Statistics::peak_physical>, "What physical was then."},

@@ -182,7 +182,7 @@ constexpr PropertyRow kRows[] = {
     {"generic.physical_memory_used", Now<&Statistics::physical>, nullptr,
      "As `generic.total_physical_bytes`."},
     {"generic.peak_memory_usage", NowField<&Statistics::peak_in_use>, nullptr,
-     "Bytes in use by the program when the heap held the most memory. That is known to within a "
+     "Bytes in use by the program when the heap grew to its peak. That is known to within a "
      "32nd, and to within 1 MiB in small heaps, unless statistics were read then."},
     {"generic.realized_fragmentation", FragmentationAtPeak, nullptr,
      "Percent: what the heap and the allocator's records held beyond that then, relative to it."},

@@ -23,10 +23,11 @@ struct PeakStats {
   uint64_t physical = 0;  // bytes of the heap and the allocator's records that had memory then
 };
 
-// Remembers the moment when the most was committed, to within a step, and of such moments the one
-// when the most was in use. What is in use takes some microseconds to add up. It is added up when
-// the heap has grown a step above the last peak, and whenever somebody reads statistics. A heap in
-// a steady state is never looked at.
+// Remembers the moment when the heap grew to the most that was ever committed, to within a step.
+// What is in use takes some microseconds to add up. It is added up when the heap has grown a step
+// above the last peak, and whenever somebody reads statistics: of the moments within that step
+// which are seen so, the one counts when the most was in use. A heap in a steady state is never
+// looked at, so that more may have been in use later without growth.
 //
 // Thread safe. Look and Note are called inside a slow path that is not reentrant.
 class Peak {
