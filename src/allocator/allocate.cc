@@ -23,7 +23,7 @@ template <typename F>
 auto WithLastResort(const SlowPath& slow_path, F allocate) {
   auto result = allocate();
   if (TCMALLOC_UNLIKELY(result == nullptr)) {
-    heap.limits().NoteShed(slow_path.Shed(Length(0)));
+    heap.limits().NoteShed(slow_path.Shed(Length(0), ReleaseCause::kHardLimit));
     result = allocate();
   }
   slow_path.FollowLimits();

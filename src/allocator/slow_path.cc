@@ -48,6 +48,8 @@ size_t SlowPath::OwnCachedBytes() const {
   return own != nullptr ? own->CountBytes() : 0;
 }
 
-ShedBytes SlowPath::Shed(Length least) const { return heap.Shed(OwnCache(), least); }
+ShedBytes SlowPath::Shed(Length least, ReleaseCause cause) const {
+  return heap.Shed(OwnCache(), least, cause);
+}
 
 }  // namespace tcmalloc

@@ -36,11 +36,13 @@ class SlowPath {
   size_t OwnCachedBytes() const;
   // Gives up what the thread's own cache holds and the caches that it shares, and gives back to
   // the system at least `least` of what is free then. Returns what that freed.
-  ShedBytes Shed(Length least) const;
+  ShedBytes Shed(Length least, ReleaseCause cause) const;
 
-  // After memory was fetched: gives some back if the heap holds more than it should.
+  // After memory was fetched: notes a peak, and gives some back if the heap holds more than it
+  // should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
+    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.peak().Look();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());
   }

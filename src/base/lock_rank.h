@@ -14,6 +14,7 @@ namespace tcmalloc {
 enum class LockRank : uint8_t {
   kInitialization,
   kLimits,        // who looks at the limits, and sheds memory
+  kPeak,          // what the heap held at its peak
   kThreadCaches,  // the list of thread caches
   kCacheBudget,
   kFullChains,      // one per thread cache

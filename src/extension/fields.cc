@@ -3,8 +3,10 @@
 #include "extension/fields.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
+#include "extension/meanings.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -26,7 +28,28 @@ uint64_t OfClass(const SizeClassStatistics& of) {
   return of.*figure;
 }
 
-constexpr Field kFields[] = {
+struct FieldRow {
+  std::string_view name;
+  std::string_view label;
+  FieldGroup group;
+  char sign;
+  Unit unit;
+  uint64_t (*value)(const Statistics&);
+  std::string_view meaning;
+
+  constexpr operator Field() const { return {name, label, group, sign, unit, value}; }
+};
+
+struct SizeClassFieldRow {
+  std::string_view name;
+  Unit unit;
+  uint64_t (*value)(const SizeClassStatistics&);
+  std::string_view meaning;
+
+  constexpr operator SizeClassField() const { return {name, unit, value}; }
+};
+
+constexpr FieldRow kFieldRows[] = {
     {"in_use", "Bytes in use by application", FieldGroup::kMemory, ' ', Unit::kBytes,
      Of<&Statistics::in_use>,
      "What the program has, each block rounded up to its size class or to whole pages."},
@@ -83,6 +106,26 @@ constexpr Field kFields[] = {
      Of<&Statistics::mapped>, "virtual without metadata."},
     {"peak_mapped_bytes", "Mapped for the heap, at most (bytes)", FieldGroup::kTotals, ' ',
      Unit::kBytes, Of<&Statistics::peak_mapped>, "The largest that mapped_bytes ever was."},
+    {"peak_in_use", "Application's part of the peak (bytes)", FieldGroup::kTotals, ' ',
+     Unit::kBytes, Of<&Statistics::peak_in_use>,
+     "What in_use was when the heap grew to its peak. That is known to within a 32nd, and to "
+     "within "
+     "1 MiB in small heaps, unless a report was made then."},
+    {"peak_physical", "Actual memory used at the peak (bytes)", FieldGroup::kTotals, ' ',
+     Unit::kBytes, Of<&Statistics::peak_physical>, "What physical was then."},
+    {"released_bytes", "Released to the system (bytes)", FieldGroup::kTotals, ' ', Unit::kBytes,
+     Of<&Statistics::released>,
+     "Pages that were given back, ever: the sum of the following and of shed_by_page_heap."},
+    {"released_for_program", "Of these, for the program (bytes)", FieldGroup::kTotals, ' ',
+     Unit::kBytes, Of<&Statistics::released_for_program>, "Because it asked for that."},
+    {"released_in_background", "In the background (bytes)", FieldGroup::kTotals, ' ', Unit::kBytes,
+     Of<&Statistics::released_in_background>,
+     "By the background thread, or one that the program lends, by time and at a speed."},
+    {"released_for_hard_limit", "For the hard limit (bytes)", FieldGroup::kTotals, ' ',
+     Unit::kBytes, Of<&Statistics::released_for_hard_limit>, "To keep to hard_limit."},
+    {"released_by_allocator", "By allocating threads (bytes)", FieldGroup::kTotals, ' ',
+     Unit::kBytes, Of<&Statistics::released_by_allocator>,
+     "The rest: by time, after frees and before growth, in threads that allocate and free."},
 
     {"hard_limit", "Hard limit of the heap (0: none)", FieldGroup::kLimits, ' ', Unit::kBytes,
      Of<&Statistics::hard_limit>, "`TCMALLOC_HEAP_LIMIT_MB` in bytes; 0 without."},
@@ -92,8 +135,13 @@ constexpr Field kFields[] = {
     {"hard_limit_hits", "Requests that met the hard limit (count)", FieldGroup::kLimits, ' ',
      Unit::kCount, Of<&Statistics::hard_limit_hits>,
      "Requests that it did not allow at first, whether they then succeeded or failed."},
+    {"hard_limit_shrinks", "Of these, met by releasing pages (count)", FieldGroup::kLimits, ' ',
+     Unit::kCount, Of<&Statistics::hard_limit_shrinks>,
+     "Those that it allowed once free pages had gone back."},
     {"soft_limit_hits", "Sheds for the soft limit (count)", FieldGroup::kLimits, ' ', Unit::kCount,
      Of<&Statistics::soft_limit_hits>, "How often memory was given up for it."},
+    {"soft_limit_shrinks", "Of these, that sufficed (count)", FieldGroup::kLimits, ' ',
+     Unit::kCount, Of<&Statistics::soft_limit_shrinks>, "How often the heap was within it then."},
     {"pressure_hits", "Sheds under memory pressure (count)", FieldGroup::kLimits, ' ', Unit::kCount,
      Of<&Statistics::pressure_hits>, "How often memory was given up because others waited for it."},
     {"shed_by_caches", "Shed by thread and CPU caches", FieldGroup::kLimits, ' ', Unit::kBytes,
@@ -107,9 +155,10 @@ constexpr Field kFields[] = {
      Unit::kNanoseconds, Of<&Statistics::longest_pause_ns>,
      "What giving memory back by time ever took from a thread that allocated."},
 };
+constexpr auto kFields = kWithoutMeanings<Field, kFieldRows>;
 static_assert(std::ranges::is_sorted(kFields, {}, &Field::group));
 
-constexpr SizeClassField kSizeClassFields[] = {
+constexpr SizeClassFieldRow kSizeClassFieldRows[] = {
     {"bytes", Unit::kBytes, OfClass<&SizeClassStatistics::object_bytes>, "Of one block."},
     {"spans", Unit::kCount, OfClass<&SizeClassStatistics::spans>, "Spans that hold such blocks."},
     {"span_bytes", Unit::kBytes, OfClass<&SizeClassStatistics::span_bytes>, "Their pages."},
@@ -135,11 +184,21 @@ constexpr SizeClassField kSizeClassFields[] = {
      "were, may waste more."},
 };
 
+constexpr auto kSizeClassFields = kWithoutMeanings<SizeClassField, kSizeClassFieldRows>;
+
 }  // namespace
 
 std::span<const Field> Fields() { return kFields; }
 
 std::span<const SizeClassField> SizeClassFields() { return kSizeClassFields; }
+
+std::string_view MeaningOf(const Field& field) {
+  return Meanings<kFieldRows>::Of(static_cast<size_t>(&field - kFields.data()));
+}
+
+std::string_view MeaningOf(const SizeClassField& field) {
+  return Meanings<kSizeClassFieldRows>::Of(static_cast<size_t>(&field - kSizeClassFields.data()));
+}
 
 const Field* FindField(std::string_view name) {
   const auto* found = std::ranges::find(kFields, name, &Field::name);

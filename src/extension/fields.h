@@ -33,7 +33,6 @@ struct Field {
   char sign;  // in the text's sum: ' ', '+' or '='
   Unit unit;
   uint64_t (*value)(const Statistics&);
-  std::string_view meaning;  // for the documentation
 };
 
 // A figure of each size class.
@@ -41,11 +40,14 @@ struct SizeClassField {
   std::string_view name;
   Unit unit;
   uint64_t (*value)(const SizeClassStatistics&);
-  std::string_view meaning;
 };
 
 std::span<const Field> Fields();
 std::span<const SizeClassField> SizeClassFields();
+
+// For the documentation; of one of these.
+std::string_view MeaningOf(const Field& field);
+std::string_view MeaningOf(const SizeClassField& field);
 
 // Null if there is none of this name.
 const Field* FindField(std::string_view name);

@@ -46,7 +46,7 @@ void ShedAboveHardLimit(const SlowPath& slow_path) {
   const Length limit(heap.hard_limit() >> kPageShift);
   const Length committed = heap.page_heap().committed();
   if (limit == Length(0) || committed <= limit) return;
-  heap.limits().NoteShed(slow_path.Shed(committed - limit));
+  heap.limits().NoteShed(slow_path.Shed(committed - limit, ReleaseCause::kHardLimit));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include "extension/properties.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "extension/fields.h"
+#include "extension/meanings.h"
 #include "extension/statistics.h"
 #include "heap/heap.h"
 
@@ -22,7 +24,7 @@ uint64_t NowField() {
   return CurrentStatistics().*figure;
 }
 
-template <uint64_t PageHeapStats::* figure>
+template <uint64_t PageHeapEvents::* figure>
 uint64_t Pages() {
   return heap.page_heap().stats().*figure;
 }
@@ -31,12 +33,17 @@ uint64_t Committed() { return heap.page_heap().stats().committed().bytes(); }
 
 uint64_t Reserved() { return heap.page_heap().stats().system.bytes(); }
 
-uint64_t Released() { return heap.page_heap().stats().released.bytes(); }
+uint64_t Released() { return heap.page_heap().stats().released().bytes(); }
+
+template <ReleaseCause cause>
+uint64_t ReleasedFor() {
+  return heap.page_heap().stats().released(cause).bytes();
+}
 
 // What was committed and is not any longer was released.
 uint64_t EverCommitted() {
   const PageHeapStats pages = heap.page_heap().stats();
-  return (pages.committed() + pages.released).bytes();
+  return (pages.committed() + pages.released()).bytes();
 }
 
 uint64_t PageHeapFree() {
@@ -95,9 +102,28 @@ uint64_t NoneIsMost(uint64_t limit) { return limit == 0 ? UINT64_MAX : limit; }
 uint64_t HardLimit() { return NoneIsMost(heap.hard_limit()); }
 uint64_t SoftLimit() { return NoneIsMost(heap.limits().stats().soft_limit); }
 uint64_t SoftLimitHits() { return heap.limits().stats().soft_hits; }
-uint64_t ReleasedForSoftLimit() { return heap.limits().stats().shed.page_heap; }
+uint64_t SoftLimitShrinks() { return heap.limits().stats().soft_shrinks; }
 
-constexpr Property kProperties[] = {
+// In percent of what the program had.
+uint64_t FragmentationAtPeak() {
+  const Statistics now = CurrentStatistics();
+  if (now.peak_in_use == 0) return 0;
+  return 100 * (now.peak_physical - std::min(now.peak_physical, now.peak_in_use)) / now.peak_in_use;
+}
+
+uint64_t None() { return 0; }
+constexpr std::string_view kNoExperiment = "0: google/tcmalloc's experiments are not made here.";
+
+struct PropertyRow {
+  std::string_view name;
+  uint64_t (*get)();
+  void (*set)(uint64_t value);
+  std::string_view meaning;
+
+  constexpr operator Property() const { return {name, get, set}; }
+};
+
+constexpr PropertyRow kRows[] = {
     // Of both families.
     {"generic.current_allocated_bytes", NowField<&Statistics::in_use>, nullptr,
      "Bytes in use by the program, rounded up to the sizes of blocks."},
@@ -124,17 +150,17 @@ constexpr Property kProperties[] = {
     {"tcmalloc.thread_cache_free_bytes", FrontEndBytes, nullptr,
      "Bytes in the caches of threads and of CPUs."},
     {"tcmalloc.pageheap_committed_bytes", Committed, nullptr, "As `generic.heap_size`."},
-    {"tcmalloc.pageheap_commit_count", Pages<&PageHeapStats::commits>, nullptr,
+    {"tcmalloc.pageheap_commit_count", Pages<&PageHeapEvents::commits>, nullptr,
      "Count: how often pages without physical memory came into use."},
     {"tcmalloc.pageheap_total_commit_bytes", EverCommitted, nullptr,
      "Bytes of all such pages since the start."},
-    {"tcmalloc.pageheap_decommit_count", Pages<&PageHeapStats::releases>, nullptr,
+    {"tcmalloc.pageheap_decommit_count", Pages<&PageHeapEvents::releases>, nullptr,
      "Count: how many runs of pages were given back to the system."},
     {"tcmalloc.pageheap_total_decommit_bytes", Released, nullptr,
      "Bytes of all such runs since the start."},
-    {"tcmalloc.pageheap_scavenge_count", Pages<&PageHeapStats::releases>, nullptr,
+    {"tcmalloc.pageheap_scavenge_count", Pages<&PageHeapEvents::releases>, nullptr,
      "As `tcmalloc.pageheap_decommit_count`."},
-    {"tcmalloc.pageheap_reserve_count", Pages<&PageHeapStats::growths>, nullptr,
+    {"tcmalloc.pageheap_reserve_count", Pages<&PageHeapEvents::growths>, nullptr,
      "Count: how often the heap got addresses from the system."},
     {"tcmalloc.pageheap_total_reserve_bytes", Reserved, nullptr,
      "Bytes of all such addresses since the start."},
@@ -155,6 +181,11 @@ constexpr Property kProperties[] = {
      "Bytes of addresses of the heap and of the allocator's records."},
     {"generic.physical_memory_used", Now<&Statistics::physical>, nullptr,
      "As `generic.total_physical_bytes`."},
+    {"generic.peak_memory_usage", NowField<&Statistics::peak_in_use>, nullptr,
+     "Bytes in use by the program when the heap grew to its peak. That is known to within a "
+     "32nd, and to within 1 MiB in small heaps, unless statistics were read then."},
+    {"generic.realized_fragmentation", FragmentationAtPeak, nullptr,
+     "Percent: what the heap and the allocator's records held beyond that then, relative to it."},
     {"tcmalloc.per_cpu_caches_active", PerCpuActive, nullptr,
      "1 if threads are served by the caches of CPUs, 0 if by their own."},
     {"tcmalloc.central_cache_free", NowField<&Statistics::central_free>, nullptr,
@@ -183,19 +214,58 @@ constexpr Property kProperties[] = {
     {"tcmalloc.desired_usage_limit_bytes", SoftLimit, nullptr,
      "The soft limit in bytes that options and control groups set; without one the largest "
      "number."},
-    {"tcmalloc.hard_limit_hits", Pages<&PageHeapStats::limit_hits>, nullptr,
+    {"tcmalloc.hard_limit_hits", Pages<&PageHeapEvents::limit_hits>, nullptr,
      "Count: requests that the hard limit did not allow at first."},
+    {"tcmalloc.successful_shrinks_after_hard_limit_hit", Pages<&PageHeapEvents::limit_shrinks>,
+     nullptr, "Count: of these, how often the limit allowed them once free pages had gone back."},
     {"tcmalloc.soft_limit_hits", SoftLimitHits, nullptr,
      "Count: how often memory was given back because of the soft limit."},
+    {"tcmalloc.successful_shrinks_after_soft_limit_hit", SoftLimitShrinks, nullptr,
+     "Count: of these, how often the heap was within the limit then."},
     {"tcmalloc.num_released_total_bytes", Released, nullptr,
      "As `tcmalloc.pageheap_total_decommit_bytes`."},
-    {"tcmalloc.num_released_soft_limit_exceeded_bytes", ReleasedForSoftLimit, nullptr,
-     "Bytes of those that the soft limit and memory pressure caused."},
+    {"tcmalloc.num_released_release_memory_to_system_bytes", ReleasedFor<ReleaseCause::kProgram>,
+     nullptr,
+     "Bytes of those that the program asked for: `ReleaseMemoryToSystem`, `ReleaseFreeMemory`, "
+     "`ReleaseToSystem`, `malloc_trim`."},
+    {"tcmalloc.num_released_process_background_actions_bytes",
+     ReleasedFor<ReleaseCause::kBackground>, nullptr,
+     "Bytes of those that the background thread gave back, or one that runs "
+     "`ProcessBackgroundActions`."},
+    {"tcmalloc.num_released_soft_limit_exceeded_bytes", ReleasedFor<ReleaseCause::kSoftLimit>,
+     nullptr, "Bytes of those that the soft limit and memory pressure caused."},
+    {"tcmalloc.num_released_hard_limit_exceeded_bytes", ReleasedFor<ReleaseCause::kHardLimit>,
+     nullptr,
+     "Bytes of those that the hard limit caused. What these four leave of the total is "
+     "`tcmalloc.statistics.released_by_allocator`."},
+    {"tcmalloc.sharded_transfer_cache_free", None, nullptr,
+     "0: transfer caches are not divided among groups of CPUs."},
+    {"tcmalloc.security_partitioning_active", None, nullptr,
+     "0: blocks are not divided by the types of what they hold."},
+    {"tcmalloc.experiment.TCMALLOC_HUGE_REGION_ADAPTIVE_RELEASE", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TCMALLOC_PER_CPU_CACHE_SIZE_1MB", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TCMALLOC_PGHO_EXPERIMENT", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TCMALLOC_REUSE_SIZE_CLASSES_ABLATION", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TCMALLOC_SONIC_MADV_NOHUGEPAGE_REGIONS", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_L3_AWARE", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_MM_VCPU", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_TCMALLOC_HEAP_PARTITIONING", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_TCMALLOC_POW2_SIZECLASS", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_TCMALLOC_RELEASE_STALE_PAGES", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_TCMALLOC_SHARDED_TRANSFER_CACHE", None, nullptr, kNoExperiment},
+    {"tcmalloc.experiment.TEST_ONLY_TCMALLOC_SUBRELEASE_UNBACKED_PAGES", None, nullptr,
+     kNoExperiment},
 };
+
+constexpr auto kProperties = kWithoutMeanings<Property, kRows>;
 
 }  // namespace
 
 std::span<const Property> Properties() { return kProperties; }
+
+std::string_view MeaningOf(const Property& property) {
+  return Meanings<kRows>::Of(static_cast<size_t>(&property - kProperties.data()));
+}
 
 const Property* FindProperty(std::string_view name) {
   const auto* found = std::ranges::find(kProperties, name, &Property::name);

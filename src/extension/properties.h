@@ -15,12 +15,14 @@ struct Property {
   std::string_view name;
   uint64_t (*get)();
   void (*set)(uint64_t value);  // null: read only
-  std::string_view meaning;
 };
 
 // All of them. The functions take locks of the heap: they are called inside a slow path that is
 // not reentrant.
 std::span<const Property> Properties();
+
+// For the documentation; of one of them.
+std::string_view MeaningOf(const Property& property);
 
 // Null if there is none of this name.
 const Property* FindProperty(std::string_view name);

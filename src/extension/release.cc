@@ -10,7 +10,7 @@ size_t ReleaseFreeMemory() {
   SlowPath slow_path;
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
-  return slow_path.Shed(Length::Max()).page_heap;
+  return slow_path.Shed(Length::Max(), ReleaseCause::kProgram).page_heap;
 }
 
 size_t ReleaseFreeSpans(size_t bytes) {

@@ -37,15 +37,21 @@ void AddTotals(Statistics* statistics) {
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
 }
 
+void AddPeak(Length committed, Statistics* statistics) {
+  const PeakStats peak = heap.peak().Note({committed, statistics->in_use, statistics->physical()});
+  statistics->peak_in_use = peak.in_use;
+  statistics->peak_physical = peak.physical;
+}
+
 void AddLimits(Statistics* statistics) {
   statistics->hard_limit = heap.page_heap().limit().bytes();
   const LimitStats limits = heap.limits().stats();
   statistics->soft_limit = limits.soft_limit;
   statistics->soft_limit_hits = limits.soft_hits;
   statistics->pressure_hits = limits.pressure_hits;
-  statistics->shed_by_caches = limits.shed.caches;
-  statistics->shed_by_transfer = limits.shed.transfer;
-  statistics->shed_by_page_heap = limits.shed.page_heap;
+  statistics->soft_limit_shrinks = limits.soft_shrinks;
+  statistics->shed_by_caches = limits.shed_caches;
+  statistics->shed_by_transfer = limits.shed_transfer;
 }
 
 }  // namespace
@@ -54,8 +60,10 @@ Statistics CurrentStatistics() {
   heap.EnsureInitialized();
   Statistics statistics;
   CountSizeClasses(&statistics);
-  AddUp(heap.page_heap().stats(), &statistics);
+  const PageHeapStats pages = heap.page_heap().stats();
+  AddUp(pages, &statistics);
   AddTotals(&statistics);
+  AddPeak(pages.committed(), &statistics);
   AddLimits(&statistics);
   return statistics;
 }

@@ -51,6 +51,8 @@ struct SizeClassStatistics {
 struct Statistics {
   uint64_t mapped = 0;  // address space obtained for the heap
   uint64_t peak_mapped = 0;
+  uint64_t peak_in_use = 0;         // when the heap held the most: see Peak
+  uint64_t peak_physical = 0;       // then
   uint64_t in_use = 0;              // by the application, rounded up to size classes and pages
   uint64_t large_in_use = 0;        // of these, in spans of their own
   uint64_t page_heap_free = 0;      // free spans that may be resident
@@ -61,21 +63,28 @@ struct Statistics {
   uint64_t thread_free = 0;
   uint64_t cpu_free = 0;
   uint64_t metadata = 0;
-  uint64_t most_internal = 0;      // sum over `classes`
-  uint64_t spans = 0;              // count
-  uint64_t thread_caches = 0;      // count
-  uint64_t cpu_caches = 0;         // count, that were ever used
-  uint64_t hard_limit = 0;         // 0: none
-  uint64_t soft_limit = 0;         // 0: none
-  uint64_t hard_limit_hits = 0;    // count: requests that it did not allow at first
-  uint64_t soft_limit_hits = 0;    // count: times that memory was shed because of it
-  uint64_t pressure_hits = 0;      // count: times that memory was shed under memory pressure
-  uint64_t shed_by_caches = 0;     // ever, because of any limit; to the page heap
-  uint64_t shed_by_transfer = 0;   // likewise
-  uint64_t shed_by_page_heap = 0;  // because of the soft limit or pressure; to the system
-  uint64_t longest_pause_ns = 0;   // that release by time took from an allocating thread
-  uint64_t allocated = 0;          // ever
-  uint64_t allocations = 0;        // ever; count, estimated
+  uint64_t most_internal = 0;       // sum over `classes`
+  uint64_t spans = 0;               // count
+  uint64_t thread_caches = 0;       // count
+  uint64_t cpu_caches = 0;          // count, that were ever used
+  uint64_t hard_limit = 0;          // 0: none
+  uint64_t soft_limit = 0;          // 0: none
+  uint64_t hard_limit_hits = 0;     // count: requests that it did not allow at first
+  uint64_t hard_limit_shrinks = 0;  // count: of these, times that releasing memory made room
+  uint64_t soft_limit_hits = 0;     // count: times that memory was shed because of it
+  uint64_t soft_limit_shrinks = 0;  // count: of these, times that the heap was within it then
+  uint64_t pressure_hits = 0;       // count: times that memory was shed under memory pressure
+  uint64_t shed_by_caches = 0;      // ever, because of any limit; to the page heap
+  uint64_t shed_by_transfer = 0;    // likewise
+  uint64_t shed_by_page_heap = 0;   // because of the soft limit or pressure; to the system
+  uint64_t released = 0;  // ever, to the system; the sum of shed_by_page_heap and of what follows
+  uint64_t released_for_program = 0;
+  uint64_t released_in_background = 0;
+  uint64_t released_for_hard_limit = 0;
+  uint64_t released_by_allocator = 0;
+  uint64_t longest_pause_ns = 0;  // that release by time took from an allocating thread
+  uint64_t allocated = 0;         // ever
+  uint64_t allocations = 0;       // ever; count, estimated
 
   SizeClassStatistics classes[kSizeClassCount];  // entry 0 is not used
 

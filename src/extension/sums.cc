@@ -35,6 +35,16 @@ uint64_t AddUpSizeClasses(Statistics* statistics) {
   return span_bytes;
 }
 
+void AddReleased(const PageHeapStats& pages, Statistics* statistics) {
+  const auto bytes = [&](ReleaseCause cause) { return pages.released(cause).bytes(); };
+  statistics->released = pages.released().bytes();
+  statistics->released_for_program = bytes(ReleaseCause::kProgram);
+  statistics->released_in_background = bytes(ReleaseCause::kBackground);
+  statistics->shed_by_page_heap = bytes(ReleaseCause::kSoftLimit);
+  statistics->released_for_hard_limit = bytes(ReleaseCause::kHardLimit);
+  statistics->released_by_allocator = bytes(ReleaseCause::kAllocator);
+}
+
 }  // namespace
 
 SizeClassStatistics CombineSizeClass(uint8_t c, const CentralStats& central,
@@ -61,6 +71,8 @@ void AddUp(const PageHeapStats& pages, Statistics* statistics) {
   statistics->page_heap_returned = pages.returned.bytes();
   statistics->spans = pages.spans;
   statistics->hard_limit_hits = pages.limit_hits;
+  statistics->hard_limit_shrinks = pages.limit_shrinks;
+  AddReleased(pages, statistics);
   statistics->large_in_use = Difference(pages.in_use().bytes(), small_bytes);
   statistics->in_use += statistics->large_in_use;
   uint64_t twice = Difference(small_bytes, pages.in_use().bytes());

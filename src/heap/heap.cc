@@ -129,7 +129,7 @@ void Heap::ConfigureLimits() {
                      .cgroup_root = options_.cgroup_root.text});
 }
 
-ShedBytes Heap::Shed(Cache* own, Length least) {
+ShedBytes Heap::Shed(Cache* own, Length least, ReleaseCause cause) {
   ShedBytes shed;
   const auto cached = [&] { return CachedBytes(cpus_) + caches_.stats().cached_bytes; };
   const size_t before = cached();
@@ -143,7 +143,7 @@ ShedBytes Heap::Shed(Cache* own, Length least) {
     shed.transfer += objects * kSizeClasses[c].size;
     transfer.Drain();
   });
-  shed.page_heap = page_heap_.ReleaseAtLeast(least).bytes();
+  shed.page_heap = page_heap_.ReleaseAtLeast(least, cause).bytes();
   return shed;
 }
 
@@ -241,7 +241,7 @@ void Heap::FollowLimits(Cache* own) {
   RefreshAndApply(now);
   const Length least = limits_.ToShed(now, page_heap_.committed());
   if (least > Length(0)) {
-    const ShedBytes shed = Shed(own, least);
+    const ShedBytes shed = Shed(own, least, ReleaseCause::kSoftLimit);
     limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap_.committed());
   }
   limits_.Watch(page_heap_.committed(), page_heap_.spans_served());

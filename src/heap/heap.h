@@ -23,6 +23,7 @@
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
 #include "heap/limits.h"
+#include "heap/peak.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/any_page_heap.h"
@@ -87,6 +88,7 @@ class Heap {
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
+  Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
@@ -122,7 +124,7 @@ class Heap {
   // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
   // caches; of what is free then, at least `least`.
-  ShedBytes Shed(Cache* own, Length least);
+  ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
@@ -137,13 +139,14 @@ class Heap {
 
   // Calls f(lock, position) for every lock in rank order. A lock keeps its position, below kLocks,
   // when slabs and the lists of size classes are made.
-  static constexpr size_t kLocks = 10 + kMaxSlabs + 2 * kSizeClassCount;
+  static constexpr size_t kLocks = 11 + kMaxSlabs + 2 * kSizeClassCount;
   template <typename F>
   void ForEachLock(F f) {
     size_t position = 0;
     const auto next = [&](SpinLock& lock) { f(lock, position++); };
     next(initialization_lock_);
     next(limits_.lock());
+    next(peak_.lock());
     next(caches_.lock());
     next(cpus_.threads_lock());
     next(budget_.lock());
@@ -196,6 +199,7 @@ class Heap {
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
+  Peak peak_;
   LargeReports large_reports_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;

@@ -121,7 +121,7 @@ Length Housekeeping::ReleaseByTime(uint64_t now) {
   Length released;
   Length last;
   do {
-    last = heap.page_heap().ReleaseUnused(now, kMostInBackground);
+    last = heap.page_heap().ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
     released += last;
   } while (last == kMostInBackground);
   backlog_.store(false, std::memory_order_relaxed);
@@ -139,7 +139,7 @@ Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
   speed_rest_ = std::min(speed_rest_ + bytes, most);
   if (speed_rest_ < static_cast<double>(kPageSize)) return Length(0);
   const Length due(static_cast<uint64_t>(speed_rest_) >> kPageShift);
-  const Length released = heap.page_heap().ReleaseAtLeast(due);
+  const Length released = heap.page_heap().ReleaseAtLeast(due, ReleaseCause::kBackground);
   speed_rest_ -= static_cast<double>(std::max(due, released).bytes());
   return released;
 }

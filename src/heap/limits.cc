@@ -61,7 +61,8 @@ bool Limits::Refresh(int64_t now, Length committed) {
 Length Limits::ToShed(int64_t now, Length committed) {
   if (now < next_shed_) return Length(0);
   const Length limit = soft_limit();
-  if (committed > limit) {
+  shed_for_limit_ = committed > limit;
+  if (shed_for_limit_) {
     Add(soft_hits_, 1);
     return committed - limit + std::max(Length(limit.pages() / kStepShare), Length(1));
   }
@@ -73,7 +74,9 @@ Length Limits::ToShed(int64_t now, Length committed) {
 
 void Limits::NoteSoftShed(const ShedBytes& shed, int64_t begin, int64_t end, Length committed) {
   NoteShed(shed);
-  const int64_t longer = committed > soft_limit() ? 2 * pause_ : 0;
+  const bool within = committed <= soft_limit();
+  if (within && shed_for_limit_) Add(soft_shrinks_, 1);
+  const int64_t longer = within ? 0 : 2 * pause_;
   pause_ = std::clamp(std::max((end - begin) * kCostShare, longer), kLeastPause, kMostPause);
   next_shed_ = end + pause_;
 }
@@ -81,7 +84,6 @@ void Limits::NoteSoftShed(const ShedBytes& shed, int64_t begin, int64_t end, Len
 void Limits::NoteShed(const ShedBytes& shed) {
   Add(shed_caches_, shed.caches);
   Add(shed_transfer_, shed.transfer);
-  Add(shed_page_heap_, shed.page_heap);
 }
 
 void Limits::Watch(Length committed, uint64_t spans_served) {
@@ -97,10 +99,10 @@ LimitStats Limits::stats() {
   const Length limit = soft_limit();
   if (limit != Length::Max()) stats.soft_limit = limit.bytes();
   stats.soft_hits = soft_hits_.load(std::memory_order_relaxed);
+  stats.soft_shrinks = soft_shrinks_.load(std::memory_order_relaxed);
   stats.pressure_hits = pressure_hits_.load(std::memory_order_relaxed);
-  stats.shed = {shed_caches_.load(std::memory_order_relaxed),
-                shed_transfer_.load(std::memory_order_relaxed),
-                shed_page_heap_.load(std::memory_order_relaxed)};
+  stats.shed_caches = shed_caches_.load(std::memory_order_relaxed);
+  stats.shed_transfer = shed_transfer_.load(std::memory_order_relaxed);
   SpinLockHolder holder(lock_);
   stats.cgroup = cgroup_limits_;
   return stats;

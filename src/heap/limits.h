@@ -27,8 +27,10 @@ struct ShedBytes {
 struct LimitStats {
   uint64_t soft_limit = 0;     // bytes; 0: none
   uint64_t soft_hits = 0;      // times that memory was shed because of it
+  uint64_t soft_shrinks = 0;   // of these, times that it was kept then
   uint64_t pressure_hits = 0;  // times that memory was shed because others wait for some
-  ShedBytes shed;              // ever, for the hard limit too
+  uint64_t shed_caches = 0;    // bytes that these stages shed for any limit, ever
+  uint64_t shed_transfer = 0;
   CgroupLimits cgroup;
 };
 
@@ -130,14 +132,15 @@ class Limits {
   Cgroup cgroup_ TCMALLOC_GUARDED_BY(lock_);
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;
+  bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) = false;  // and not for pressure, the last time
   int64_t next_shed_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int64_t pause_ TCMALLOC_GUARDED_BY(lock_) = 0;
 
   std::atomic<uint64_t> soft_hits_{0};
+  std::atomic<uint64_t> soft_shrinks_{0};
   std::atomic<uint64_t> pressure_hits_{0};
   std::atomic<uint64_t> shed_caches_{0};
   std::atomic<uint64_t> shed_transfer_{0};
-  std::atomic<uint64_t> shed_page_heap_{0};
 };
 
 }  // namespace tcmalloc

@@ -62,11 +62,11 @@ class AnyPageHeap {
     With([&](auto& heap) { heap.Truncate(span, n); });
   }
 
-  Length ReleaseAtLeast(Length n) {
-    return With([&](auto& heap) { return heap.ReleaseAtLeast(n); });
+  Length ReleaseAtLeast(Length n, ReleaseCause cause = ReleaseCause::kProgram) {
+    return With([&](auto& heap) { return heap.ReleaseAtLeast(n, cause); });
   }
-  Length ReleaseUnused(uint64_t now, Length most) {
-    return With([&](auto& heap) { return heap.ReleaseUnused(now, most); });
+  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator) {
+    return With([&](auto& heap) { return heap.ReleaseUnused(now, most, cause); });
   }
   void set_release_half_life(uint64_t ns) {
     With([&](auto& heap) { heap.set_release_half_life(ns); });

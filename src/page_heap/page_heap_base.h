@@ -98,13 +98,7 @@ class PageHeapBase {
   PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     PageHeapStats stats = spans_.stats();
-    stats.commits = events_.commits;
-    stats.growths = events_.growths;
-    stats.growth_failures = events_.growth_failures;
-    stats.releases = events_.releases;
-    stats.release_failures = events_.release_failures;
-    stats.released = events_.released;
-    stats.limit_hits = events_.limit_hits;
+    static_cast<PageHeapEvents&>(stats) = events_;
     return stats;
   }
 
@@ -174,8 +168,10 @@ class PageHeapBase {
   bool MakeRoom(Length n, Which... which) TCMALLOC_REQUIRES(lock_) {
     if (AllowedByLimit(n)) return true;
     ++events_.limit_hits;
-    ReleaseLocked(spans_.committed() + n - limit_, Cut::kNever, which...);
-    return AllowedByLimit(n);
+    ReleaseLocked(spans_.committed() + n - limit_, Cut::kNever, ReleaseCause::kHardLimit, which...);
+    if (!AllowedByLimit(n)) return false;
+    ++events_.limit_shrinks;
+    return true;
   }
 
   // Adds at least `least` pages, or only as many as the request needs. Returns what `Spans` made of
@@ -192,8 +188,9 @@ class PageHeapBase {
   // Gives back at least n pages, as far as there are so many and the system takes them. `which`
   // tells `Spans` which ones may go. Lets go of the lock for system calls.
   template <typename... Which>
-  Length ReleaseLocked(Length n, Cut cut, Which... which) TCMALLOC_REQUIRES(lock_);
-  // The same with a span whose release has begun.
+  Length ReleaseLocked(Length n, Cut cut, ReleaseCause cause, Which... which)
+      TCMALLOC_REQUIRES(lock_);
+  // The same for the allocator's own sake, with a span whose release has begun.
   Length ReleaseAlone(Span* span) TCMALLOC_REQUIRES(lock_);
 
   // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
@@ -229,6 +226,7 @@ class PageHeapBase {
   // Spans on their way to the system.
   struct Departure {
     Span* spans[System::kMostRequests];
+    ReleaseCause cause = ReleaseCause::kAllocator;
     size_t count = 0;
     Length length;
   };
@@ -244,14 +242,14 @@ class PageHeapBase {
       TCMALLOC_REQUIRES(lock_);
   // Returns how many pages the system took. Lets go of the lock for a system call.
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
-  void Arrive(Span* span, bool released) TCMALLOC_REQUIRES(lock_);
+  void Arrive(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
 
   PageMap& map_;
   const Length unit_;
   Length limit_ TCMALLOC_GUARDED_BY(lock_);
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
-  PageHeapStats events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone
+  PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
 
   // Written under the lock, read without.
@@ -311,12 +309,14 @@ bool PageHeapBase<System, Spans>::WaitForReleases() {
 
 template <typename System, typename Spans>
 template <typename... Which>
-Length PageHeapBase<System, Spans>::ReleaseLocked(Length n, Cut cut, Which... which) {
+Length PageHeapBase<System, Spans>::ReleaseLocked(Length n, Cut cut, ReleaseCause cause,
+                                                  Which... which) {
   // Other threads may free memory as fast as this one releases it.
   n = std::min(n, spans_.free());
   Length released;
   while (released < n) {
     Departure departure;
+    departure.cause = cause;
     BeginDeparture(n - released, cut, &departure, which...);
     const Length taken = Depart(departure);
     released += taken;
@@ -361,17 +361,17 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
   Length taken;
   for (size_t i = 0; i < departure.count; ++i) {
     if (requests[i].released) taken += departure.spans[i]->length;
-    Arrive(departure.spans[i], requests[i].released);
+    Arrive(departure.spans[i], requests[i].released, departure.cause);
   }
   return taken;
 }
 
 // Ends the departure of one span; afterwards it may be part of another.
 template <typename System, typename Spans>
-void PageHeapBase<System, Spans>::Arrive(Span* span, bool released) {
+void PageHeapBase<System, Spans>::Arrive(Span* span, bool released, ReleaseCause cause) {
   if (released) {
     ++events_.releases;
-    events_.released += span->length;
+    events_.released_for[static_cast<size_t>(cause)] += span->length;
     decay_.NoteReleased(span->length);
   } else {
     ++events_.release_failures;

@@ -82,7 +82,7 @@ std::string Page() {
   page << kIntroduction;
   for (const Property& property : Properties()) {
     page << "| `" << property.name << "` | " << (property.set != nullptr ? "read, write" : "read")
-         << " | " << property.meaning << " |\n";
+         << " | " << MeaningOf(property) << " |\n";
   }
   return page.str();
 }

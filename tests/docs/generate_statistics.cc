@@ -47,6 +47,8 @@ behind its prefix, a property. The text of gperftools, with its columns, is kept
 in_use + page_heap_free + central_free + transfer_free + thread_free + cpu_free + metadata = physical
 physical + page_heap_returned + untouched = virtual = mapped_bytes + metadata
 in_use = large_in_use + the sum over size classes of in_use * bytes
+released_for_program + released_in_background + shed_by_page_heap + released_for_hard_limit
+  + released_by_allocator = released_bytes
 ```
 
 )";
@@ -130,7 +132,7 @@ captures stacks; the minimal library does not. A threshold that is negative or 0
 void WriteFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";
   for (const Field& field : Fields()) {
-    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning;
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << MeaningOf(field);
     if (!field.label.empty()) page << " In the text: \"" << field.label << "\".";
     page << " |\n";
   }
@@ -139,7 +141,7 @@ void WriteFields(std::ostream& page) {
 void WriteSizeClassFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";
   for (const SizeClassField& field : SizeClassFields()) {
-    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << field.meaning
+    page << "| `" << field.name << "` | " << UnitName(field.unit) << " | " << MeaningOf(field)
          << " |\n";
   }
 }

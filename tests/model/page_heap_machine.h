@@ -176,7 +176,7 @@ class PageHeapMachine {
     ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
     CheckIsFree(span->first, span->end());
     if (alignment == Length(1)) {
-      const bool offset = heap_->stats().released > stats.released;
+      const bool offset = heap_->stats().released() > stats.released();
       Placement<Heap>::Check(heap_, before, span, config_.limit > Length(0) || offset);
     }
     if (span->zeroed) {
@@ -265,7 +265,7 @@ class PageHeapMachine {
     const PageHeapStats after = heap_->stats();
     ASSERT_LE(released, most);
     ASSERT_EQ(after.in_use(), before.in_use());
-    ASSERT_EQ(after.released, before.released + released);
+    ASSERT_EQ(after.released(), before.released() + released);
     // A hugepage that is made whole is resident.
     if (config_.hugepages == HugepageMode::kNever) {
       ASSERT_EQ(after.returned, before.returned + released);

@@ -70,17 +70,19 @@ class ClassicPageHeap : public PageHeapBase<System, HeapSpans> {
 
   // Gives at least n pages of free memory back to the system, the longest spans first, or all if
   // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
-  Length ReleaseAtLeast(Length n) TCMALLOC_EXCLUDES(lock_) {
+  Length ReleaseAtLeast(Length n, ReleaseCause cause = ReleaseCause::kProgram)
+      TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return this->ReleaseLocked(n, Base::Cut::kNever);
+    return this->ReleaseLocked(n, Base::Cut::kNever, cause);
   }
 
   // Gives back what ReleaseDecay says is due, but at most `most` pages. Returns how many; where
   // that is `most`, more may be due. Keeps errno.
-  Length ReleaseUnused(uint64_t now, Length most) TCMALLOC_EXCLUDES(lock_) {
+  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator)
+      TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     const Length due = decay_.Due(now, spans_.free());
-    return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly);
+    return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
 
  private:
@@ -140,7 +142,8 @@ void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
   const Length due = growth_offset_.Due(n, spans_.free(), spans_.committed());
   if (due > Length(0)) {
-    growth_offset_.NoteReleased(this->ReleaseLocked(due, Base::Cut::kExactly));
+    growth_offset_.NoteReleased(
+        this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));
   }
 }
 

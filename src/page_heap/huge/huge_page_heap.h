@@ -79,16 +79,18 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
 
   // Gives at least n pages of free memory back to the system, whole hugepages first, or all if
   // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
-  Length ReleaseAtLeast(Length n) TCMALLOC_EXCLUDES(lock_) {
+  Length ReleaseAtLeast(Length n, ReleaseCause cause = ReleaseCause::kProgram)
+      TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return Release(n, Base::Cut::kNever, Breaking::kAllowed);
+    return ReleaseByBreaking(n, Base::Cut::kNever, cause);
   }
 
   // Gives back what ReleaseDecay says is due, but at most `most` pages: hugepages that nobody uses,
   // and of others no more than demand of late leaves over. Where hugepages are nearly full, asks
   // the kernel to back them by one page. Returns how many pages went back; where that is `most`,
   // more may be due. `now` is in nanoseconds. Keeps errno.
-  Length ReleaseUnused(uint64_t now, Length most) TCMALLOC_EXCLUDES(lock_);
+  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator)
+      TCMALLOC_EXCLUDES(lock_);
 
   // What the kernel does about hugepages. Without it, nothing is told to the kernel.
   void set_hugepages(const TransparentHugepages& setting) TCMALLOC_EXCLUDES(lock_) {
@@ -154,7 +156,8 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
   // All of these let go of the lock for system calls.
-  Length Release(Length n, Base::Cut cut, Breaking breaking) TCMALLOC_REQUIRES(lock_);
+  // Breaks hugepages where that takes.
+  Length ReleaseByBreaking(Length n, Base::Cut cut, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
   // Tells the kernel to leave hugepages alone of which a part went back.
   void TellBroken() TCMALLOC_REQUIRES(lock_);
   void CollapseSome() TCMALLOC_REQUIRES(lock_);

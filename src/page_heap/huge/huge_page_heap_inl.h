@@ -118,14 +118,14 @@ void HugePageHeap<System>::DeleteLocked(Span* span) {
   }
   spans_.Free(span);
   if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
-    pacer_.NoteReleased(
-        this->ReleaseLocked(kPagesPerHugePage, Base::Cut::kExactly, Breaking::kForbidden));
+    pacer_.NoteReleased(this->ReleaseLocked(kPagesPerHugePage, Base::Cut::kExactly,
+                                            ReleaseCause::kAllocator, Breaking::kForbidden));
   }
 }
 
 template <typename System>
-Length HugePageHeap<System>::Release(Length n, Base::Cut cut, Breaking breaking) {
-  const Length released = this->ReleaseLocked(n, cut, breaking);
+Length HugePageHeap<System>::ReleaseByBreaking(Length n, Base::Cut cut, ReleaseCause cause) {
+  const Length released = this->ReleaseLocked(n, cut, cause, Breaking::kAllowed);
   TellBroken();
   return released;
 }
@@ -143,17 +143,17 @@ void HugePageHeap<System>::TellBroken() {
 }
 
 template <typename System>
-Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
+Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) {
   SpinLockHolder holder(lock_);
   if (decay_.half_life_ns() > 0) demand_.Advance(now, decay_.half_life_ns(), spans_.in_use());
   const Length due = std::min(decay_.Due(now, spans_.free()), most);
-  Length released = this->ReleaseLocked(due, Base::Cut::kExactly, Breaking::kForbidden);
+  Length released = this->ReleaseLocked(due, Base::Cut::kExactly, cause, Breaking::kForbidden);
   // Breaking a hugepage pays only if what it gives back is not needed soon: demand that was there
   // of late may come again.
   const Length reserve = demand_.peak() - std::min(demand_.peak(), spans_.in_use());
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
-  released += Release(std::min(due - std::min(due, released), surplus), Base::Cut::kExactly,
-                      Breaking::kAllowed);
+  released += ReleaseByBreaking(std::min(due - std::min(due, released), surplus),
+                                Base::Cut::kExactly, cause);
   CollapseSome();
   return released;
 }

@@ -65,6 +65,8 @@ void CheckStatistics() {
   CHECK(properties.size() > 30);
   CHECK(properties.count("tcmalloc.page_heap_free") == 1);
   CHECK(properties.at("generic.heap_size").value > 0);
+  CHECK(properties.at("generic.peak_memory_usage").value > 0);
+  CHECK(properties.at("tcmalloc.experiment.TEST_ONLY_L3_AWARE").value == 0);
   for (const auto& property : properties) {
     CHECK(Extension::GetNumericProperty(property.first).has_value());
   }
@@ -124,10 +126,12 @@ void CheckRelease() {
   CHECK(Value("tcmalloc.cpu_free") < kMiB);
 
   AllocateAndFree(64 * kMiB);
+  const size_t asked = Value("tcmalloc.num_released_release_memory_to_system_bytes");
   Extension::ReleaseMemoryToSystem(0);
   Extension::ReleaseMemoryToSystem(1);
   Extension::ReleaseMemoryToSystem(kNone);
   CHECK(Value("tcmalloc.page_heap_free") <= kMiB);
+  CHECK(Value("tcmalloc.num_released_release_memory_to_system_bytes") > asked);
 }
 
 void CheckSoftLimit() {
@@ -139,6 +143,9 @@ void CheckSoftLimit() {
   CHECK(Extension::GetMemoryLimit(LimitKind::kSoft) == limit);
   CHECK(Value("tcmalloc.desired_usage_limit_bytes") <= limit);
   CHECK(Value("generic.heap_size") <= limit + kMiB);
+  CHECK(Value("tcmalloc.num_released_soft_limit_exceeded_bytes") > 0);
+  CHECK(Value("tcmalloc.successful_shrinks_after_soft_limit_hit") <=
+        Value("tcmalloc.soft_limit_hits"));
   // Nothing fails, and what is free again goes.
   AllocateAndFree(64 * kMiB);
   Extension::SetMemoryLimit(limit, LimitKind::kSoft);

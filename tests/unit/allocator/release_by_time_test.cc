@@ -55,22 +55,26 @@ class ReleaseByTimeTest : public ::testing::TestWithParam<size_t> {
 
   // Bytes that may be resident.
   static size_t Resident() { return heap.page_heap().stats().committed().bytes(); }
+  static Length Released(ReleaseCause cause) { return heap.page_heap().stats().released(cause); }
 };
 
 // What the allocations find in the caches tells the heap nothing, so these are of sizes between.
 TEST_P(ReleaseByTimeTest, AThousandAllocationsAfterAnIdleTimeGiveItBack) {
   AllocateAndFree(GetParam(), 64 * kMiB);
   EXPECT_GE(Resident(), 48 * kMiB);
+  const Length released = Released(ReleaseCause::kAllocator);
   Pass(10);
   std::vector<void*> blocks;
   for (size_t i = 0; i < 1000; ++i) blocks.push_back(Allocate(1000 + i % 1000));
   EXPECT_LE(Resident(), 8 * kMiB);
+  EXPECT_GE(Released(ReleaseCause::kAllocator) - released, Length::FromBytesCeil(40 * kMiB));
   for (void* block : blocks) Deallocate(block);
 }
 
 TEST_P(ReleaseByTimeTest, TheBackgroundWorkNeedsNoAllocation) {
   const size_t before = Resident();
   AllocateAndFree(GetParam(), 64 * kMiB);
+  const Length released = Released(ReleaseCause::kBackground);
   for (int i = 0; i < 10 * ReleaseDecay::kSteps; ++i) {
     const uint64_t wait = heap.housekeeping().RunAll();
     EXPECT_GE(wait, kSecond / ReleaseDecay::kSteps);
@@ -78,6 +82,7 @@ TEST_P(ReleaseByTimeTest, TheBackgroundWorkNeedsNoAllocation) {
     now += kSecond / ReleaseDecay::kSteps;
   }
   EXPECT_LE(Resident(), before + 4 * kMiB);
+  EXPECT_GE(Released(ReleaseCause::kBackground) - released, Length::FromBytesCeil(40 * kMiB));
 }
 
 TEST_P(ReleaseByTimeTest, ThreadsThatSleepGiveBackWhatTheyCached) {
@@ -133,12 +138,15 @@ class ReleaseSpeedTest : public ReleaseByTimeTest {
   }
   // How much goes in the rounds of so many seconds.
   static size_t Run(int seconds) {
-    const size_t before = Resident();
+    const Length before = Released(ReleaseCause::kBackground);
+    const size_t resident = Resident();
     for (int i = 0; i < seconds; ++i) {
       Pass(1);
       EXPECT_EQ(heap.housekeeping().RunAll(), kSecond);
     }
-    return before - Resident();
+    const size_t released = (Released(ReleaseCause::kBackground) - before).bytes();
+    EXPECT_EQ(released, resident - Resident());
+    return released;
   }
 
  private:

@@ -62,8 +62,32 @@ constexpr std::string_view kReadable[] = {
     "tcmalloc.desired_usage_limit_bytes",
     "tcmalloc.hard_limit_hits",
     "tcmalloc.soft_limit_hits",
+    "tcmalloc.successful_shrinks_after_hard_limit_hit",
+    "tcmalloc.successful_shrinks_after_soft_limit_hit",
     "tcmalloc.num_released_total_bytes",
+    "tcmalloc.num_released_release_memory_to_system_bytes",
+    "tcmalloc.num_released_process_background_actions_bytes",
     "tcmalloc.num_released_soft_limit_exceeded_bytes",
+    "tcmalloc.num_released_hard_limit_exceeded_bytes",
+    "generic.peak_memory_usage",
+    "generic.realized_fragmentation",
+};
+// What there is not: always 0.
+constexpr std::string_view kAlwaysZero[] = {
+    "tcmalloc.sharded_transfer_cache_free",
+    "tcmalloc.security_partitioning_active",
+    "tcmalloc.experiment.TCMALLOC_HUGE_REGION_ADAPTIVE_RELEASE",
+    "tcmalloc.experiment.TCMALLOC_PER_CPU_CACHE_SIZE_1MB",
+    "tcmalloc.experiment.TCMALLOC_PGHO_EXPERIMENT",
+    "tcmalloc.experiment.TCMALLOC_REUSE_SIZE_CLASSES_ABLATION",
+    "tcmalloc.experiment.TCMALLOC_SONIC_MADV_NOHUGEPAGE_REGIONS",
+    "tcmalloc.experiment.TEST_ONLY_L3_AWARE",
+    "tcmalloc.experiment.TEST_ONLY_MM_VCPU",
+    "tcmalloc.experiment.TEST_ONLY_TCMALLOC_HEAP_PARTITIONING",
+    "tcmalloc.experiment.TEST_ONLY_TCMALLOC_POW2_SIZECLASS",
+    "tcmalloc.experiment.TEST_ONLY_TCMALLOC_RELEASE_STALE_PAGES",
+    "tcmalloc.experiment.TEST_ONLY_TCMALLOC_SHARDED_TRANSFER_CACHE",
+    "tcmalloc.experiment.TEST_ONLY_TCMALLOC_SUBRELEASE_UNBACKED_PAGES",
 };
 constexpr std::string_view kWritable[] = {
     "tcmalloc.max_total_thread_cache_bytes",
@@ -93,12 +117,17 @@ TEST_F(PropertiesTest, NamesAreThoseOfBothFamilies) {
   std::set<std::string_view> names;
   for (const Property& property : Properties()) {
     EXPECT_TRUE(names.insert(property.name).second) << property.name;
-    EXPECT_FALSE(property.meaning.empty());
+    EXPECT_TRUE(MeaningOf(property).ends_with('.')) << property.name;
   }
   std::set<std::string_view> expected(std::begin(kReadable), std::end(kReadable));
   expected.insert(std::begin(kWritable), std::end(kWritable));
+  expected.insert(std::begin(kAlwaysZero), std::end(kAlwaysZero));
   EXPECT_EQ(names, expected);
   for (const std::string_view name : kReadable) EXPECT_EQ(FindProperty(name)->set, nullptr) << name;
+  for (const std::string_view name : kAlwaysZero) {
+    EXPECT_EQ(Get(name), 0u) << name;
+    EXPECT_EQ(FindProperty(name)->set, nullptr) << name;
+  }
   for (const std::string_view name : kWritable) EXPECT_NE(FindProperty(name)->set, nullptr) << name;
 }
 
@@ -150,6 +179,157 @@ TEST_F(PropertiesTest, AReleaseIsCounted) {
   EXPECT_GE(ReleaseFreeSpans(64 * kMiB), 64 * kMiB);
   EXPECT_GE(Get("tcmalloc.num_released_total_bytes"), released + 64 * kMiB);
   EXPECT_GT(Get("tcmalloc.pageheap_decommit_count"), count);
+}
+
+// The parts of what was released, as they grow since this was made.
+class Released {
+ public:
+  Released() { Read(parts_); }
+
+  // That since then so much went back for one of kCauses, and nothing for the others.
+  void Expect(std::string_view only, uint64_t least) {
+    uint64_t now[kCount];
+    Read(now);
+    for (size_t i = 0; i < kCount; ++i) {
+      const uint64_t grown = now[i] - parts_[i];
+      if (kCauses[i] == only) {
+        EXPECT_GE(grown, least) << only;
+      } else {
+        EXPECT_EQ(grown, 0u) << kCauses[i];
+      }
+      parts_[i] = now[i];
+    }
+  }
+
+ private:
+  static constexpr std::string_view kCauses[] = {
+      "tcmalloc.num_released_release_memory_to_system_bytes",
+      "tcmalloc.num_released_process_background_actions_bytes",
+      "tcmalloc.num_released_soft_limit_exceeded_bytes",
+      "tcmalloc.num_released_hard_limit_exceeded_bytes",
+      "tcmalloc.statistics.released_by_allocator",
+  };
+  static constexpr size_t kCount = std::size(kCauses);
+
+  static void Read(uint64_t (&parts)[kCount]) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < kCount; ++i) {
+      EXPECT_TRUE(GetProperty(kCauses[i], &parts[i])) << kCauses[i];
+      sum += parts[i];
+    }
+    EXPECT_EQ(sum, Get("tcmalloc.num_released_total_bytes"));
+  }
+
+  uint64_t parts_[kCount];
+};
+
+// A heap that gives nothing back of itself, and has this much free.
+class ReleasePropertiesTest : public PropertiesTest {
+ protected:
+  static constexpr size_t kFree = 64 * kMiB;
+
+  ReleasePropertiesTest() {
+    heap.SetReleaseRate(0);
+    MakeFree();
+  }
+  ~ReleasePropertiesTest() override { heap.SetReleaseRate(1); }
+
+  // The program that releases it has the cause for itself.
+  static void MakeFree() {
+    ReleaseFreeSpans(SIZE_MAX);
+    Deallocate(Allocate(kFree));
+  }
+};
+
+TEST_F(ReleasePropertiesTest, ForTheProgram) {
+  Released released;
+  ReleaseFreeSpans(1);
+  released.Expect("tcmalloc.num_released_release_memory_to_system_bytes", 1);
+  ReleaseFreeMemory();
+  released.Expect("tcmalloc.num_released_release_memory_to_system_bytes", kFree / 2);
+}
+
+TEST_F(ReleasePropertiesTest, InTheBackground) {
+  Released released;
+  heap.housekeeping().set_release_speed(UINT64_MAX);
+  // Time has to pass on the system's clock, any at all.
+  while (Get("tcmalloc.pageheap_free_bytes") > 0) heap.housekeeping().RunAll();
+  heap.housekeeping().set_release_speed(0);
+  released.Expect("tcmalloc.num_released_process_background_actions_bytes", kFree);
+}
+
+TEST_F(ReleasePropertiesTest, ForTheSoftLimit) {
+  constexpr std::string_view kShrinks = "tcmalloc.successful_shrinks_after_soft_limit_hit";
+  Released released;
+  const uint64_t hits = Get("tcmalloc.soft_limit_hits");
+  const uint64_t shrinks = Get(kShrinks);
+  heap.SetSoftLimit(Get("generic.heap_size") - 10 * kMiB);
+  heap.FollowLimits(nullptr);
+  released.Expect("tcmalloc.num_released_soft_limit_exceeded_bytes", 10 * kMiB);
+  EXPECT_EQ(Get("tcmalloc.soft_limit_hits"), hits + 1);
+  EXPECT_EQ(Get(kShrinks), shrinks + 1);
+  // Of what is in use nothing can be released.
+  void* const block = Allocate(kFree);
+  heap.SetSoftLimit(kMiB);
+  heap.FollowLimits(nullptr);
+  EXPECT_EQ(Get("tcmalloc.soft_limit_hits"), hits + 2);
+  EXPECT_EQ(Get(kShrinks), shrinks + 1);
+  heap.SetSoftLimit(0);
+  Deallocate(block);
+}
+
+TEST_F(ReleasePropertiesTest, ForTheHardLimit) {
+  constexpr std::string_view kShrinks = "tcmalloc.successful_shrinks_after_hard_limit_hit";
+  Released released;
+  const uint64_t hits = Get("tcmalloc.hard_limit_hits");
+  const uint64_t shrinks = Get(kShrinks);
+  heap.SetHardLimit(Get("generic.heap_size") + kFree);
+  void* const block = Allocate(kFree + kFree / 2);
+  EXPECT_NE(block, nullptr);
+  released.Expect("tcmalloc.num_released_hard_limit_exceeded_bytes", kFree / 2);
+  EXPECT_EQ(Get("tcmalloc.hard_limit_hits"), hits + 1);
+  EXPECT_EQ(Get(kShrinks), shrinks + 1);
+  EXPECT_EQ(Allocate(4 * kFree), nullptr);
+  EXPECT_GT(Get("tcmalloc.hard_limit_hits"), hits + 1);
+  EXPECT_EQ(Get(kShrinks), shrinks + 1);
+  heap.SetHardLimit(0);
+  Deallocate(block);
+}
+
+TEST_F(ReleasePropertiesTest, ByTheAllocator) {
+  Released released;
+  Set("tcmalloc.aggressive_memory_decommit", 1);
+  Deallocate(Allocate(kFree));
+  Set("tcmalloc.aggressive_memory_decommit", 0);
+  released.Expect("tcmalloc.statistics.released_by_allocator", kFree);
+}
+
+TEST_F(ReleasePropertiesTest, ThePeakStaysWhenItIsOver) {
+  const uint64_t before = Get("generic.current_allocated_bytes");
+  const size_t size = Get("generic.peak_memory_usage") + 200 * kMiB;
+  Deallocate(Allocate(size));
+  ReleaseFreeMemory();
+  EXPECT_EQ(Get("generic.current_allocated_bytes"), before);
+  EXPECT_EQ(Get("generic.peak_memory_usage"), before + size);
+  Deallocate(Allocate(size / 2));
+  EXPECT_EQ(Get("generic.peak_memory_usage"), before + size);
+}
+
+// Every other one of many blocks is free when a larger one takes the heap to its peak.
+TEST_F(ReleasePropertiesTest, FragmentationIsThatOfThePeak) {
+  ReleaseFreeMemory();
+  const size_t bytes = 2 * Get("generic.peak_memory_usage") + 200 * kMiB;
+  std::vector<void*> blocks(bytes / kMiB);
+  for (void*& block : blocks) block = Allocate(kMiB);
+  EXPECT_LE(Get("generic.realized_fragmentation"), 3u);
+  for (size_t i = 0; i < blocks.size(); i += 2) Deallocate(blocks[i]);
+  void* const large = Allocate(bytes / 2);
+  EXPECT_NEAR(static_cast<double>(Get("generic.peak_memory_usage")), static_cast<double>(bytes),
+              static_cast<double>(bytes) / 50);
+  EXPECT_NEAR(static_cast<double>(Get("generic.realized_fragmentation")), 50, 3);
+  Deallocate(large);
+  for (size_t i = 1; i < blocks.size(); i += 2) Deallocate(blocks[i]);
+  EXPECT_NEAR(static_cast<double>(Get("generic.realized_fragmentation")), 50, 3);
 }
 
 TEST_F(PropertiesTest, TheTotalOfThreadCachesIsKeptInItsRange) {

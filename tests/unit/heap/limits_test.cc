@@ -241,8 +241,10 @@ TEST_F(LimitsTest, HighPressureShedsEverythingOncePerRefresh) {
   EXPECT_EQ(ToShed(2 * kSecond + 500 * kMillisecond, MiB(50)), Length(0));
   Refresh(3 * kSecond);
   EXPECT_EQ(ToShed(3 * kSecond, MiB(50)), Length::Max());
+  NoteSoftShed(3 * kSecond, 3 * kSecond, MiB(40));
   EXPECT_EQ(limits_.stats().pressure_hits, 2u);
   EXPECT_EQ(limits_.stats().soft_hits, 0u);
+  EXPECT_EQ(limits_.stats().soft_shrinks, 0u);
 }
 
 TEST_F(LimitsTest, CountsWhatEachStageShed) {
@@ -250,9 +252,19 @@ TEST_F(LimitsTest, CountsWhatEachStageShed) {
   NoteSoftShed(0, 1, MiB(1), {.caches = 1, .transfer = 10, .page_heap = 100});
   limits_.NoteShed({.caches = 2, .transfer = 20, .page_heap = 0});
   const LimitStats stats = limits_.stats();
-  EXPECT_EQ(stats.shed.caches, 3u);
-  EXPECT_EQ(stats.shed.transfer, 30u);
-  EXPECT_EQ(stats.shed.page_heap, 100u);
+  EXPECT_EQ(stats.shed_caches, 3u);
+  EXPECT_EQ(stats.shed_transfer, 30u);
+}
+
+TEST_F(LimitsTest, ShedsThatSufficeAreCounted) {
+  Configure(100, false);
+  EXPECT_GT(ToShed(kSecond, MiB(120)), Length(0));
+  NoteSoftShed(kSecond, kSecond, MiB(101));
+  EXPECT_EQ(limits_.stats().soft_shrinks, 0u);
+  EXPECT_GT(ToShed(3 * kSecond, MiB(120)), Length(0));
+  NoteSoftShed(3 * kSecond, 3 * kSecond, MiB(100));
+  EXPECT_EQ(limits_.stats().soft_shrinks, 1u);
+  EXPECT_EQ(limits_.stats().soft_hits, 2u);
 }
 
 // On the process's heap.
@@ -305,6 +317,20 @@ TEST_F(ShedTest, OneThreadLooksAtATime) {
   SpinLockHolder holder(heap.limits().lock());
   // Would wait for ever if it waited.
   heap.FollowLimits(nullptr);
+}
+
+TEST_F(ShedTest, WhatTheSoftLimitReleasesIsCountedAsSuch) {
+  heap.page_heap().Delete(heap.page_heap().New(MiB(64)));
+  const PageHeapStats before = heap.page_heap().stats();
+  const uint64_t shrinks = heap.limits().stats().soft_shrinks;
+  heap.SetSoftLimit((before.committed() - MiB(10)).bytes());
+  heap.FollowLimits(nullptr);
+  heap.SetSoftLimit(0);
+  const Length released = heap.page_heap().stats().released(ReleaseCause::kSoftLimit) -
+                          before.released(ReleaseCause::kSoftLimit);
+  EXPECT_GE(released, MiB(10));
+  EXPECT_EQ(heap.page_heap().stats().released() - before.released(), released);
+  EXPECT_EQ(heap.limits().stats().soft_shrinks, shrinks + 1);
 }
 
 TEST_F(ShedTest, CommittedIsWhatTheStatisticsSay) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -249,6 +250,67 @@ TYPED_TEST(PageHeapPromises, WhatCannotBeReleasedCountsAgainstTheLimit) {
   this->heap_.system.fail_release = [] { return true; };
   EXPECT_EQ(this->TryNew(3 * kHuge), nullptr);
   EXPECT_NE(this->TryNew(2 * kHuge), nullptr);
+}
+
+TYPED_TEST(PageHeapPromises, ReleasesAreCountedByTheirCause) {
+  Length expected[kReleaseCauseCount];
+  const auto count = [&](ReleaseCause cause, Length n) {
+    EXPECT_GT(n, Length(0));
+    expected[static_cast<size_t>(cause)] += n;
+    for (size_t i = 0; i < kReleaseCauseCount; ++i) {
+      EXPECT_EQ(this->heap_->stats().released_for[i], expected[i]) << i;
+    }
+  };
+  const auto free_two = [&] { this->heap_->Delete(this->New(2 * kHuge)); };
+  free_two();
+  count(ReleaseCause::kProgram, this->heap_->ReleaseAtLeast(Length(1)));
+  for (const ReleaseCause cause :
+       {ReleaseCause::kBackground, ReleaseCause::kSoftLimit, ReleaseCause::kHardLimit}) {
+    free_two();
+    count(cause, this->heap_->ReleaseAtLeast(Length(1), cause));
+  }
+  free_two();
+  this->heap_->set_limit(Length(3 * kHuge));
+  Span* span = this->New(3 * kHuge);
+  count(ReleaseCause::kHardLimit, Length(2 * kHuge));
+  this->heap_->set_aggressive_decommit(true);
+  this->heap_->Delete(span);
+  count(ReleaseCause::kAllocator, Length(3 * kHuge));
+
+  const Lengths released = this->ReleasedLengths();
+  const uintptr_t sum = std::accumulate(released.begin(), released.end(), uintptr_t{0});
+  EXPECT_EQ(this->heap_->stats().released(), Length(sum));
+}
+
+TYPED_TEST(PageHeapPromises, ReleasesByTimeAreCountedByTheirCause) {
+  constexpr uint64_t kHalfLife = 8000;
+  this->heap_->set_release_half_life(kHalfLife);
+  this->heap_->Delete(this->New(8 * kHuge));
+  uint64_t now = 1;
+  for (const ReleaseCause cause : {ReleaseCause::kBackground, ReleaseCause::kAllocator}) {
+    Length released;
+    for (int i = 0; i < 3 * ReleaseDecay::kSteps; ++i) {
+      now += kHalfLife / ReleaseDecay::kSteps;
+      released += this->heap_->ReleaseUnused(now, Length::Max(), cause);
+    }
+    EXPECT_GT(released, Length(0));
+    EXPECT_EQ(this->heap_->stats().released(cause), released);
+  }
+}
+
+// What does not fit whatever is released is a hit alone.
+TYPED_TEST(PageHeapPromises, ReleasesThatMakeRoomAreCounted) {
+  this->heap_->Delete(this->New(2 * kHuge));
+  this->heap_->set_limit(Length(3 * kHuge));
+  EXPECT_EQ(this->TryNew(4 * kHuge), nullptr);
+  EXPECT_EQ(this->heap_->stats().limit_shrinks, 0u);
+  EXPECT_EQ(this->heap_->stats().limit_hits, 1u);
+  this->heap_->set_limit(Length(0));
+  this->heap_->Delete(this->New(2 * kHuge));
+  this->heap_->set_limit(Length(3 * kHuge));
+  EXPECT_NE(this->TryNew(3 * kHuge), nullptr);
+  EXPECT_EQ(this->heap_->stats().limit_shrinks, 1u);
+  EXPECT_EQ(this->heap_->stats().limit_hits, 2u);
 }
 
 // A request that fails only because another thread is giving memory back must wait for it.

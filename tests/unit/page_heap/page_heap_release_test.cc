@@ -38,7 +38,7 @@ TEST_F(PageHeapReleaseTest, LongestFirstUntilEnough) {
   EXPECT_EQ(stats.free, Length(5));
   EXPECT_EQ(stats.returned, Length(120));
   EXPECT_EQ(stats.releases, 3u);
-  EXPECT_EQ(stats.released, Length(120));
+  EXPECT_EQ(stats.released(), Length(120));
 }
 
 TEST_F(PageHeapReleaseTest, AllIfThereIsLess) {
@@ -69,17 +69,17 @@ TEST_F(PageHeapReleaseTest, ARequestThatNeedsOtherMemoryIsOffsetByFreeMemory) {
   const Length before = heap_->committed();
   Span* span = New(n.pages());
   EXPECT_EQ(heap_->committed(), before);
-  EXPECT_EQ(heap_->stats().released, n);
+  EXPECT_EQ(heap_->stats().released(), n);
   heap_->Delete(span);
   New(n.pages());
-  EXPECT_EQ(heap_->stats().released, n) << "the request was served by free memory";
+  EXPECT_EQ(heap_->stats().released(), n) << "the request was served by free memory";
 }
 
 TEST_F(PageHeapReleaseTest, NothingIsOffsetAtRateZero) {
   const uintptr_t n = GrowthOffset::kLeast.pages();
   MakeFree({n, n});
   New(2 * n);
-  EXPECT_EQ(heap_->stats().released, Length(0));
+  EXPECT_EQ(heap_->stats().released(), Length(0));
 }
 
 TEST_F(PageHeapReleaseTest, TheHeapIsUsableDuringARelease) {
@@ -139,7 +139,7 @@ TEST_F(PageHeapReleaseTest, RateDecidesHowMuchDeleteReleases) {
     for (int i = 0; i < 40000; ++i) spans.push_back(heap->New(Length(1)));
     uint64_t freed = 0;
     for (size_t i = 0; i < spans.size(); i += 2, ++freed) heap->Delete(spans[i]);
-    const auto released = static_cast<double>(heap->stats().released.pages());
+    const auto released = static_cast<double>(heap->stats().released().pages());
     EXPECT_NEAR(released, static_cast<double>(freed) * rate / 1000, 1);
     heap->CheckInvariants();
   }

@@ -52,7 +52,7 @@ TEST_F(HugePageHeapReleaseTest, WholeHugepagesFirstThenTheEmptiest) {
   const PageHeapStats stats = heap_->stats();
   EXPECT_EQ(stats.free, Length(0));
   EXPECT_EQ(stats.releases, 3u);
-  EXPECT_EQ(stats.released, Length(2 * kHuge + 5));
+  EXPECT_EQ(stats.released(), Length(2 * kHuge + 5));
 }
 
 TEST_F(HugePageHeapReleaseTest, FreeMemoryOfRegionsGoesBackToo) {

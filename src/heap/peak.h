@@ -1,0 +1,69 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the heap held when it held the most.
+
+#ifndef TCMALLOC_HEAP_PEAK_H_
+#define TCMALLOC_HEAP_PEAK_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+struct PeakStats {
+  Length committed;       // PageHeapStats::committed, which makes the peak
+  uint64_t in_use = 0;    // bytes that the program had then
+  uint64_t physical = 0;  // bytes of the heap and the allocator's records that had memory then
+};
+
+// Remembers the moment when the heap grew to the most that was ever committed, to within a step.
+// What is in use takes some microseconds to add up. It is added up when the heap has grown a step
+// above the last peak, and whenever somebody reads statistics: of the moments within that step
+// which are seen so, the one counts when the most was in use. A heap in a steady state is never
+// looked at, so that more may have been in use later without growth.
+//
+// Thread safe. Look and Note are called inside a slow path that is not reentrant.
+class Peak {
+ public:
+  static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr uintptr_t kStepShare = 32;
+
+  // How much the heap grows beyond a peak of `committed` before it is looked at again.
+  static constexpr Length StepAbove(Length committed) {
+    return std::max(kLeastStep, Length(committed.pages() / kStepShare));
+  }
+
+  constexpr Peak() = default;
+  Peak(const Peak&) = delete;
+  Peak& operator=(const Peak&) = delete;
+
+  // Whether a thread that fetched memory should look. One load.
+  bool IsDue(Length committed) const {
+    return committed.pages() > next_pages_.load(std::memory_order_relaxed);
+  }
+  // Does nothing while another thread looks.
+  TCMALLOC_NOINLINE void Look() TCMALLOC_EXCLUDES(lock_);
+
+  // For whoever knows what the heap holds now. Returns the peak, which may be this moment.
+  PeakStats Note(const PeakStats& now) TCMALLOC_EXCLUDES(lock_);
+
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  void NoteLocked(const PeakStats& now) TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kPeak};
+  PeakStats peak_ TCMALLOC_GUARDED_BY(lock_);
+  std::atomic<uintptr_t> next_pages_{kLeastStep.pages()};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_PEAK_H_
