@@ -66,7 +66,8 @@ class PERFTOOLS_DLL_DECL MallocExtension {
   virtual bool MallocMemoryStats(int* blocks, size_t* total, int histogram[kMallocHistogramSize]);
 
   // Writes statistics for people into buffer[0, buffer_length), as far as they fit, with a
-  // terminating zero byte. 20000 bytes hold all of it most of the time.
+  // terminating zero byte. What gperftools prints comes first, and 20000 bytes hold it most of the
+  // time; all of it may take twice as many.
   virtual void GetStats(char* buffer, int buffer_length);
 
   // Appends a profile of the live heap, or of the stacks that made the heap grow, in the text

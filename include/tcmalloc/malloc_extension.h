@@ -71,7 +71,7 @@ class MallocExtension final {
   };
   using PropertyMap = std::map<std::string, Property>;
 
-  // All numbers by their names. Empty without the library.
+  // The numbers of the table in docs/malloc-extension.md by their names. Empty without the library.
   [[nodiscard]] static PropertyMap GetProperties() {
     PropertyMap map;
     if (tcmalloc_get_properties == nullptr) return map;
@@ -253,7 +253,7 @@ class MallocExtension final {
 
  private:
   // Holds all statistics most of the time.
-  static constexpr size_t kUsualStats = 16384;
+  static constexpr size_t kUsualStats = 40960;
 };
 
 }  // namespace tcmalloc

@@ -18,9 +18,10 @@ namespace tcmalloc {
 // The usable size of a block that is asked for with `size` bytes, aligned to `alignment`, a power
 // of two; 0 if none can be that large.
 constexpr size_t AllocatedSizeFor(size_t size, size_t alignment = 1) {
+  constexpr size_t kMostBytes = size_t{1} << kAddressBits;
+  if (std::max(size, alignment) > kMostBytes) return 0;
   if (const uint8_t c = SizeClassForAligned(size, alignment)) return kSizeClasses[c].size;
-  size_t rounded = 0;
-  return CheckedAlignUp(std::max(size, size_t{1}), kPageSize, &rounded) ? rounded : 0;
+  return AlignUp(std::max(size, size_t{1}), kPageSize);
 }
 
 }  // namespace tcmalloc

@@ -201,8 +201,9 @@ void WriteTextReport(TextSink& sink, int level) {
   sink.WriteLine(Message() << kRule);
   if (level < 2) return;
   WriteClassLines(sink, snapshot.statistics);
-  WriteObjectLines(sink, snapshot.statistics);
   WriteFreeRuns(sink, snapshot.free_runs);
+  // Last, because gperftools has none: a buffer that would do there cuts these lines.
+  WriteObjectLines(sink, snapshot.statistics);
 }
 
 }  // namespace tcmalloc

@@ -93,7 +93,8 @@ constexpr OptionRow kTable[] = {
      "Maps that file privately, so that a forked child has its own copy of the heap. Otherwise "
      "parent and child write to the same memory."},
     {"TCMALLOC_MEMFS_DISABLE_FALLBACK", SwitchType{&Options::memfs_disable_fallback}, "",
-     "Takes memory from that file alone: an allocation that it cannot serve fails."},
+     "Takes memory from that file alone: an allocation that it cannot serve fails. Does nothing "
+     "where the file could not be made."},
     {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
      IntegerType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
      "A block of at least this size is reported on stderr. Each report raises the size by an "

@@ -65,8 +65,8 @@ blocks   7 [       96 bytes ] : spans 3; span_bytes 24576; in_use 12; thread_fre
 ```
 
 The first is gperftools': free blocks wherever they are; their bytes; the bytes of this class and all before; the
-ends of spans that have no room for a block. The second has the figures below, which are attributes of `<size>` in
-XML and members of `size_classes` in JSON.
+ends of spans that have no room for a block. The second, in a section behind all that gperftools prints, has the
+figures below, which are attributes of `<size>` in XML and members of `size_classes` in JSON.
 
 ```
 span_bytes = bytes * (in_use + thread_free + cpu_free + transfer_free + central_free + untouched)

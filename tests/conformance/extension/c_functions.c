@@ -72,6 +72,8 @@ static void CheckFunctions(void) {
 
   CHECK(tc_malloc_size(block) == nallocx(1000, 0));
   CHECK(nallocx(100, MALLOCX_LG_ALIGN(12)) == 4096 && tc_nallocx(1, 0) == 8);
+  CHECK(nallocx((size_t)1 << 48, 0) == (size_t)1 << 48 && nallocx(((size_t)1 << 48) + 1, 0) == 0);
+  CHECK(nallocx(100, MALLOCX_LG_ALIGN(63)) == 0);
   block = tc_realloc(block, 5000);
   tc_free_sized(block, 5000);
   CHECK(tc_posix_memalign(&block, 64, 100) == 0);

@@ -230,10 +230,14 @@ void AddEffects(Suite& suite) {
                  "message", "the variable", aborted.errors);
   });
   suite.Add("effect/a memory file that cannot be made is reported", [](Case& result) {
-    const ProbeRun run = Run({"TCMALLOC_MEMFS_MALLOC_PATH=/nowhere/heap"}, {"use"});
-    result.Equal("status", 0, run.status);
-    result.Equal("program ran", 1L, run.Value("used"));
-    result.Equal<std::size_t>("lines on stderr", 1, run.ErrorLines().size());
+    for (const std::string alone : {"0", "1"}) {
+      const ProbeRun run = Run(
+          {"TCMALLOC_MEMFS_MALLOC_PATH=/nowhere/heap", "TCMALLOC_MEMFS_DISABLE_FALLBACK=" + alone},
+          {"use"});
+      result.Equal("status", 0, run.status);
+      result.Equal("program ran", 1L, run.Value("used"));
+      result.Equal<std::size_t>("lines on stderr", 1, run.ErrorLines().size());
+    }
   });
   suite.Add("effect/TCMALLOC_DEVMEM_START", [](Case& result) {
     char device[] = "/dev/shm/environment.device.XXXXXX";

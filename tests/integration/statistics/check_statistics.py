@@ -114,7 +114,10 @@ def check_free_runs(report):
 
 
 def check_text(text, report=None):
-    """Every line is one that scrapers know; where a report is given, the figures are its."""
+    """Every line is one that scrapers know; where a report is given, the figures are its.
+
+    What gperftools has not comes last, so that a buffer of the usual size cuts nothing else.
+    """
     figures = {}
     classes = {}
     heap = None
@@ -136,6 +139,8 @@ def check_text(text, report=None):
     missing = LABELS.keys() - figures.keys()
     expect(not missing, "not in the text:", missing)
     expect(heap is not None and runs, "no lines of the page heap")
+    kept, title, _ = text.partition("Where the blocks of each size class are\n")
+    expect(title and runs[-1][0] in kept, "the page heap's lines do not come before our own")
     expect_equal("lengths of runs", int(heap[1]), sum(1 for run in runs if run[1]))
     if report is None:
         return

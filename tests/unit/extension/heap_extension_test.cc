@@ -176,6 +176,7 @@ TEST_F(HeapExtensionTest, EstimatesAreWhatBlocksGet) {
     Deallocate(block);
   }
   EXPECT_EQ(extension_.GetEstimatedAllocatedSize(SIZE_MAX), 0u);
+  EXPECT_EQ(extension_.GetEstimatedAllocatedSize(SIZE_MAX / 2), 0u);
   EXPECT_EQ(extension_.GetAllocatedSize(nullptr), 0u);
 }
 
