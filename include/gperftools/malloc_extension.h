@@ -107,7 +107,8 @@ class PERFTOOLS_DLL_DECL MallocExtension {
   virtual void ReleaseFreeMemory();
 
   // How eagerly free pages go back on their own, as TCMALLOC_RELEASE_RATE: from 0, never, to 10.
-  // A rate outside becomes the nearest one inside. A negative result means that it is not known.
+  // A rate outside becomes the nearest one inside, and what is not a number 0. A negative result
+  // means that it is not known.
   virtual void SetMemoryReleaseRate(double rate);
   virtual double GetMemoryReleaseRate();
 
