@@ -99,8 +99,6 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   HugePageStats huge_stats() TCMALLOC_EXCLUDES(lock_);
 
  private:
-  // In one call of ReleaseUnused; each takes up to a millisecond.
-  static constexpr int kMaxCollapses = 8;
   // Each hugepage that the kernel is told to leave alone may cost two of the mappings that a
   // process may have, 65530 by default.
   static constexpr size_t kMaxSmallPaged = 8192;
@@ -157,7 +155,7 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   Length Release(Length n, Base::Cut cut, Breaking breaking) TCMALLOC_REQUIRES(lock_);
   // Tells the kernel to leave hugepages alone of which a part went back.
   void TellBroken() TCMALLOC_REQUIRES(lock_);
-  void CollapseSome() TCMALLOC_REQUIRES(lock_);
+  void CollapseOne() TCMALLOC_REQUIRES(lock_);
   bool Collapse(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
 
   // Decides how the kernel is to back a hugepage that spans begin to share, and tells it.

@@ -154,18 +154,18 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most) {
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
   released += Release(std::min(due - std::min(due, released), surplus), Base::Cut::kExactly,
                       Breaking::kAllowed);
-  CollapseSome();
+  CollapseOne();
   return released;
 }
 
+// Not more, for a thread that allocates may wait, and each takes up to a millisecond.
 template <typename System>
-void HugePageHeap<System>::CollapseSome() {
+void HugePageHeap<System>::CollapseOne() {
   if (!advice_.MayCollapse(spans_.filler().hugepages()) || aggressive_decommit_) return;
-  for (int i = 0; i < kMaxCollapses && this->AllowedByLimit(kPagesPerHugePage); ++i) {
-    HugePageTracker* tracker = spans_.ProposeCollapse();
-    if (tracker == nullptr) return;
-    ++(Collapse(tracker) ? huge_events_.collapses : huge_events_.collapse_failures);
-  }
+  if (!this->AllowedByLimit(kPagesPerHugePage)) return;
+  HugePageTracker* tracker = spans_.ProposeCollapse();
+  if (tracker == nullptr) return;
+  ++(Collapse(tracker) ? huge_events_.collapses : huge_events_.collapse_failures);
 }
 
 template <typename System>

@@ -166,7 +166,8 @@ TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnceTheHeapIsLarge) {
   EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
   New(1);
   heap_->ReleaseUnused(2, Length(0));
-  heap_->ReleaseUnused(3, Length(0));
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), 1u) << "no thread waits for more";
+  for (uint64_t i = 0; i < kSmallHeap; ++i) heap_->ReleaseUnused(3 + i, Length(0));
   EXPECT_EQ(Count(HugeAdvice::kCollapse), kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().collapses, kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().backed_used, Length((kSmallHeap - 1) * kHuge + 1));
@@ -189,8 +190,7 @@ TEST_F(HugePageHeapAdviceTest, AFailedCollapseIsNotTriedAgain) {
   New(1);
   heap_.system.fail_advise = [](HugeAdvice advice) { return advice == HugeAdvice::kCollapse; };
   errno = EDOM;
-  heap_->ReleaseUnused(1, Length(0));
-  heap_->ReleaseUnused(2, Length(0));
+  for (uint64_t i = 1; i <= kSmallHeap; ++i) heap_->ReleaseUnused(i, Length(0));
   EXPECT_EQ(errno, EDOM);
   EXPECT_EQ(heap_->huge_stats().collapse_failures, kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().backed_used, Length(1));
