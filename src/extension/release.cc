@@ -10,7 +10,11 @@ size_t ReleaseFreeMemory() {
   SlowPath slow_path;
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
-  return slow_path.Shed(Length::Max(), ReleaseCause::kProgram).page_heap;
+  // Not only in the last stage: with aggressive decommit spans go as the caches give them up.
+  const auto released = [] { return heap.page_heap().stats().released(); };
+  const Length before = released();
+  slow_path.Shed(Length::Max(), ReleaseCause::kProgram);
+  return (released() - before).bytes();
 }
 
 size_t ReleaseFreeSpans(size_t bytes) {

@@ -46,6 +46,18 @@ void Housekeeping::ReturnIdleObjects() {
   }
 }
 
+// Threads look at the clock far more often than once in a step. So where long nobody did, it is
+// known when the program fell idle, however busy it was in the step in which that happened.
+void Housekeeping::NotePause(uint64_t now) {
+  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+  const uint64_t spans = heap.page_heap().spans_served();
+  if (now > looked_ + step_ns && spans - spans_then_ <= ReleaseDecay::kFewTakes) {
+    heap.page_heap().NoteIdleSince(looked_);
+  }
+  looked_ = now;
+  spans_then_ = spans;
+}
+
 void Housekeeping::CountSteps(uint64_t now) {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
   if (now < next_step_) return;
@@ -69,6 +81,7 @@ void Housekeeping::PollNow() {
   if (!TryBegin()) return;
   const int saved_errno = errno;
   const uint64_t now = Now();
+  NotePause(now);
   CountSteps(now);
   // To read the limits of cgroups takes long enough for one thread.
   const bool read = heap.RefreshLimits(static_cast<int64_t>(now));

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "page_heap/huge/huge_page.h"
 #include "page_heap/release_decay.h"
 #include "pages/page_types.h"
 
@@ -67,9 +68,9 @@ class Housekeeping {
   HousekeepingStats stats() const;
 
  private:
-  // In an allocating thread: pieces of work of about a tenth of a millisecond, one after the other,
-  // until this time has passed.
-  static constexpr Length kMostAtOnce = Length::FromBytesCeil(size_t{1} << 20);
+  // In an allocating thread: pieces of work of about a fifth of a millisecond, one after the other,
+  // until this time has passed. Less than a hugepage would let none go.
+  static constexpr Length kMostAtOnce = kPagesPerHugePage;
   static constexpr uint64_t kPauseNs = 250'000;
   // In the background: bounded for the sake of threads that ask for this very memory.
   static constexpr Length kMostInBackground = Length::FromBytesCeil(size_t{64} << 20);
@@ -82,6 +83,7 @@ class Housekeeping {
   static constexpr uint64_t kSpeedWaitNs = 1'000'000'000;
 
   TCMALLOC_NOINLINE void PollNow();
+  void NotePause(uint64_t now);
   void CountSteps(uint64_t now);
   void Step();
   void ReturnIdleObjects();
@@ -104,6 +106,8 @@ class Housekeeping {
   std::atomic<uint64_t> longest_pause_ns_{0};
   std::atomic<uint64_t> steps_{0};
   // Guarded by busy_.
+  uint64_t looked_ = 0;      // when a thread looked at the clock in passing
+  uint64_t spans_then_ = 0;  // that the page heap had served
   uint64_t next_step_ = 0;   // when it begins
   uint64_t owed_steps_ = 0;  // begun and not done
   uint64_t wait_steps_ = 1;

@@ -68,6 +68,9 @@ class AnyPageHeap {
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator) {
     return With([&](auto& heap) { return heap.ReleaseUnused(now, most, cause); });
   }
+  void NoteIdleSince(uint64_t since) {
+    With([&](auto& heap) { heap.NoteIdleSince(since); });
+  }
   void set_release_half_life(uint64_t ns) {
     With([&](auto& heap) { heap.set_release_half_life(ns); });
   }

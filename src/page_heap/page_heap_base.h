@@ -52,6 +52,12 @@ class PageHeapBase {
     decay_.set_half_life(ns);
   }
 
+  // Says that hardly a span was taken since `since`, in nanoseconds: see ReleaseDecay.
+  void NoteIdleSince(uint64_t since) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.NoteIdleSince(since, spans_.free());
+  }
+
   // See ReleasePacer. A release that is due happens in Delete.
   void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

@@ -19,13 +19,15 @@ namespace tcmalloc {
 // that falls idle keeps next to nothing.
 //
 // Time is divided into kSteps steps for each half-life; the least of each step is remembered for a
-// half-life. Where nobody asked for several steps what is due, and hardly anything was taken, the
-// program was idle: during all of them but the first, what is free now counts as free. Times are
-// nanoseconds of one clock, and may stand still or, between threads, step back a little. Not thread
-// safe.
+// half-life. Where nobody asked for several steps what is due, and hardly anything was taken (in
+// the whole time, or since NoteIdleSince), the program was idle: during all of them but the first,
+// what is free now counts as free. Times are nanoseconds of one clock, and may stand still or,
+// between threads, step back a little. Not thread safe.
 class ReleaseDecay {
  public:
   static constexpr int kSteps = 8;
+  // So many spans that are taken are hardly anything.
+  static constexpr uint64_t kFewTakes = 256;
 
   constexpr ReleaseDecay() = default;
 
@@ -48,12 +50,16 @@ class ReleaseDecay {
   // until NoteReleased is called for them, they stay due.
   Length Due(uint64_t now, Length free);
 
+  // Says that hardly anything was taken since `since`, however much before it in the same step.
+  void NoteIdleSince(uint64_t since, Length free) {
+    Due(since, free);
+    takes_ = 0;
+  }
+
   // `n` free pages were released, due or not.
   void NoteReleased(Length n);
 
  private:
-  static constexpr uint64_t kFewTakes = 256;
-
   void EndStep();
   void Advance(uint64_t steps, Length free);
   Length Unneeded() const;

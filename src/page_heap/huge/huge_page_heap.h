@@ -87,8 +87,8 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
 
   // Gives back what ReleaseDecay says is due, but at most `most` pages: hugepages that nobody uses,
   // and of others no more than demand of late leaves over. Where hugepages are nearly full, asks
-  // the kernel to back them by one page. Returns how many pages went back; where that is `most`,
-  // more may be due. `now` is in nanoseconds. Keeps errno.
+  // the kernel to back them by one page, if it is done in the background. Returns how many pages
+  // went back; where that is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator)
       TCMALLOC_EXCLUDES(lock_);
 

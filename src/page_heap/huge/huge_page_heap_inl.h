@@ -154,7 +154,8 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCau
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
   released += ReleaseByBreaking(std::min(due - std::min(due, released), surplus),
                                 Base::Cut::kExactly, cause);
-  CollapseSome();
+  // It takes too long for a thread that allocates.
+  if (cause == ReleaseCause::kBackground) CollapseSome();
   return released;
 }
 

@@ -264,7 +264,7 @@ void Pressure(const char* root) {
 
 // Whether so many threads share the caches of CPUs, or would if the kernel had what that needs.
 void CpuQuota(const char* argument) {
-  constexpr int kSome = 12;
+  constexpr int kSome = 24;
   std::barrier all(kSome);
   std::vector<std::thread> threads;
   std::atomic<bool> shared{false};

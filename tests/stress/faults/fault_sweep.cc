@@ -12,9 +12,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,7 +35,26 @@ struct Programs {
   std::string early;
 };
 
-WorkloadCommand CommandFor(const Run& run, const Programs& programs) {
+// A directory for the files that heaps lie in: where unlink fails, they stay.
+class HeapFiles {
+ public:
+  HeapFiles() : directory_("/dev/shm/fault_sweep." + std::to_string(getpid())) {
+    std::filesystem::create_directory(directory_);
+  }
+  HeapFiles(const HeapFiles&) = delete;
+  HeapFiles& operator=(const HeapFiles&) = delete;
+  ~HeapFiles() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+
+  std::string Path() const { return directory_ + "/heap"; }
+
+ private:
+  std::string directory_;
+};
+
+WorkloadCommand CommandFor(const Run& run, const Programs& programs, const HeapFiles& files) {
   const Kind& kind = *run.kind;
   WorkloadCommand command;
   command.program =
@@ -41,7 +62,7 @@ WorkloadCommand CommandFor(const Run& run, const Programs& programs) {
   if (*kind.variable != '\0') command.environment.emplace_back(kind.variable);
   if (kind.memfs) {
     // Privately, for the workload forks.
-    command.environment.emplace_back("TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/fault_sweep");
+    command.environment.push_back("TCMALLOC_MEMFS_MALLOC_PATH=" + files.Path());
     command.environment.emplace_back("TCMALLOC_MEMFS_MAP_PRIVATE=1");
   }
   if (kind.start == Start::kProcess) {
@@ -104,13 +125,14 @@ class Tally {
 
 int Sweep(const Programs& programs, Extent extent) {
   const std::vector<Run> runs = PlanSweep(extent);
+  const HeapFiles files;
   Tally tally;
   std::atomic<size_t> next{0};
   std::vector<std::thread> workers;
   for (long i = 0; i < std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)); ++i) {
     workers.emplace_back([&] {
       for (size_t run = next++; run < runs.size() && !tally.TooManyFailures(); run = next++) {
-        const WorkloadCommand command = CommandFor(runs[run], programs);
+        const WorkloadCommand command = CommandFor(runs[run], programs, files);
         tally.Add(runs[run], command, RunWorkload(command));
       }
     });

@@ -71,6 +71,20 @@ TEST_P(ReleaseByTimeTest, AThousandAllocationsAfterAnIdleTimeGiveItBack) {
   for (void* block : blocks) Deallocate(block);
 }
 
+// What was taken before the pause began, however much, was not taken during it.
+TEST_P(ReleaseByTimeTest, ABusyTimeBeforeTheIdleTimeKeepsNothing) {
+  constexpr size_t kLarge = size_t{300} << 10;
+  AllocateAndFree(kLarge, 128 * kMiB);
+  AllocateAndFree(kLarge, 128 * kMiB);
+  EXPECT_GE(Resident(), 96 * kMiB);
+  Pass(10);
+  std::vector<void*> blocks;
+  for (size_t i = 0; i < 1000; ++i) blocks.push_back(Allocate(GetParam() + i % 1000));
+  const size_t live = 1000 * GetParam();
+  EXPECT_LE(Resident(), live + live / 4 + 16 * kMiB);
+  for (void* block : blocks) Deallocate(block);
+}
+
 TEST_P(ReleaseByTimeTest, TheBackgroundWorkNeedsNoAllocation) {
   const size_t before = Resident();
   AllocateAndFree(GetParam(), 64 * kMiB);

@@ -16,6 +16,7 @@
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
+#include "extension/release.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -115,6 +116,16 @@ TEST_F(HeapExtensionTest, RangesCoverTheHeapWithoutGaps) {
   EXPECT_EQ(RangeOf(large).fraction, 0);
   extension_.ReleaseFreeMemory();
   EXPECT_EQ(RangeOf(large).type, MallocRange::UNMAPPED);
+}
+
+TEST_F(HeapExtensionTest, SpansThatGoAsCachesGiveThemUpCountAsReleased) {
+  std::vector<void*> blocks(1000);
+  for (void*& block : blocks) block = Allocate(1000);
+  ReleaseFreeMemory();
+  extension_.SetNumericProperty("tcmalloc.aggressive_memory_decommit", 1);
+  for (void* block : blocks) Deallocate(block);
+  EXPECT_GT(ReleaseFreeMemory(), 0u) << "for malloc_trim to tell";
+  extension_.SetNumericProperty("tcmalloc.aggressive_memory_decommit", 0);
 }
 
 TEST_F(HeapExtensionTest, FreeListsGrowByWhatIsFreed) {

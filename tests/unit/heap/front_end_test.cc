@@ -88,7 +88,7 @@ TEST_F(FrontEndChoiceTest, ManyThreadsShareThoseOfCpus) {
 
 TEST_F(FrontEndChoiceTest, AsManyCpusAsItIsTold) {
   choice_.Configure(FrontEndOption::kAuto, [] { return 2; });
-  StartThreads(16);
+  StartThreads(32);
   EXPECT_EQ(choice_.wanted(), FrontEnd::kPerThread);
   StartThreads(1);
   EXPECT_EQ(choice_.wanted(), FrontEnd::kPerCpu);

@@ -98,6 +98,17 @@ TEST_F(ReleaseDecayTest, ABusyTimeThatNobodyWatchedIsNoIdleTime) {
   EXPECT_LE(Pass(11 * kHalfLife), Length(100));
 }
 
+TEST_F(ReleaseDecayTest, TheIdleTimeAfterABusyOneCounts) {
+  Give(1 << 20);
+  for (int i = 0; i < 1000; ++i) {
+    Take(900);
+    Give(900);
+  }
+  now_ += kStep / 2;
+  decay_.NoteIdleSince(now_, free_);
+  EXPECT_GE(Pass(11 * kHalfLife), Length((1 << 20) - (1 << 10)));
+}
+
 TEST_F(ReleaseDecayTest, AVeryLongIdleTimeCountsAndTakesNoTime) {
   Give(1 << 20);
   EXPECT_GE(Pass(uint64_t{1} << 60), Length((1 << 20) - 1));

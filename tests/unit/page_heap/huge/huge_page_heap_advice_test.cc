@@ -35,6 +35,11 @@ class HugePageHeapAdviceTest : public PageHeapFixture<HugeTestHeap> {
     return spans;
   }
 
+  // A round of a thread in the background, of which nobody waits.
+  void CollapseSome(uint64_t now) {
+    heap_->ReleaseUnused(now, Length(0), ReleaseCause::kBackground);
+  }
+
   size_t Count(HugeAdvice advice) const {
     const auto advised = heap_.system.advised();
     return static_cast<size_t>(std::count_if(advised.begin(), advised.end(), [&](const auto& a) {
@@ -162,11 +167,13 @@ TEST_F(HugePageHeapAdviceTest, ADaemonThatDoesNotRefillIsLeftAlone) {
 TEST_F(HugePageHeapAdviceTest, FullHugepagesAreCollapsedOnceTheHeapIsLarge) {
   Set(HugepageMode::kMadvise);
   Fill(kSmallHeap - 1);
-  heap_->ReleaseUnused(1, Length(0));
+  CollapseSome(1);
   EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
   New(1);
-  heap_->ReleaseUnused(2, Length(0));
-  heap_->ReleaseUnused(3, Length(0));
+  heap_->ReleaseUnused(2, Length(0), ReleaseCause::kAllocator);
+  EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u) << "a thread that allocates shall not wait";
+  CollapseSome(2);
+  CollapseSome(3);
   EXPECT_EQ(Count(HugeAdvice::kCollapse), kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().collapses, kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().backed_used, Length((kSmallHeap - 1) * kHuge + 1));
@@ -178,7 +185,7 @@ TEST_F(HugePageHeapAdviceTest, ACollapseMakesTheRestResident) {
   New(kHuge - 2);
   Fill(kSmallHeapUnasked);
   EXPECT_EQ(heap_->stats().free, Length(0));
-  for (uint64_t i = 1; i < kSmallHeapUnasked; ++i) heap_->ReleaseUnused(i, Length(0));
+  for (uint64_t i = 1; i < kSmallHeapUnasked; ++i) CollapseSome(i);
   EXPECT_EQ(heap_->stats().free, Length(1));
   EXPECT_EQ(heap_->huge_stats().small_paged, 0u);
 }
@@ -189,8 +196,8 @@ TEST_F(HugePageHeapAdviceTest, AFailedCollapseIsNotTriedAgain) {
   New(1);
   heap_.system.fail_advise = [](HugeAdvice advice) { return advice == HugeAdvice::kCollapse; };
   errno = EDOM;
-  heap_->ReleaseUnused(1, Length(0));
-  heap_->ReleaseUnused(2, Length(0));
+  CollapseSome(1);
+  CollapseSome(2);
   EXPECT_EQ(errno, EDOM);
   EXPECT_EQ(heap_->huge_stats().collapse_failures, kSmallHeap - 1);
   EXPECT_EQ(heap_->huge_stats().backed_used, Length(1));
@@ -199,7 +206,7 @@ TEST_F(HugePageHeapAdviceTest, AFailedCollapseIsNotTriedAgain) {
 TEST_F(HugePageHeapAdviceTest, NoCollapseWhereNobodyShallWait) {
   Set(HugepageMode::kMadvise, 511, /*may_stall=*/false);
   Fill(kSmallHeap);
-  heap_->ReleaseUnused(1, Length(0));
+  CollapseSome(1);
   EXPECT_EQ(Count(HugeAdvice::kCollapse), 0u);
 }
 
@@ -212,7 +219,7 @@ TEST_F(HugePageHeapAdviceTest, AHugepageMayEmptyDuringACollapse) {
     spans.clear();
     heap_->CheckInvariants();
   };
-  heap_->ReleaseUnused(1, Length(0));
+  CollapseSome(1);
   heap_->Delete(last);
   EXPECT_EQ(heap_->stats().in_use(), Length(0));
 }
