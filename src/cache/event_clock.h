@@ -60,11 +60,13 @@ class EventClock {
     interval_ -= cut;
   }
 
-  // Totals since the thread began. The number of allocations is an estimate.
+  // Since the thread began.
   uint64_t allocated_bytes() const {
     return counted_bytes_ + static_cast<uint64_t>(interval_ - remaining_);
   }
-  uint64_t allocations() const { return counted_allocations_; }
+  // Of these, what the intervals that ran out had, and in how many allocations: an estimate.
+  uint64_t counted_bytes() const { return counted_bytes_; }
+  uint64_t counted_allocations() const { return counted_allocations_; }
 
  private:
   void NextInterval() {

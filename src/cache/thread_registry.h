@@ -11,6 +11,7 @@
 
 #include "base/intrusive_list.h"
 #include "base/spin_lock.h"
+#include "cache/event_clock.h"
 #include "pages/metadata_arena.h"
 
 namespace tcmalloc {
@@ -18,12 +19,26 @@ namespace tcmalloc {
 // What threads allocated, by the clocks of living and ended ones.
 struct AllocationTotals {
   uint64_t bytes = 0;
-  uint64_t allocations = 0;  // estimated
+  uint64_t counted_bytes = 0;        // of those, the ones in the next figure
+  uint64_t counted_allocations = 0;  // estimated
 
-  template <typename Clock>
-  void Add(const Clock& clock) {
+  void Add(const EventClock& clock) {
     bytes += clock.allocated_bytes();
-    allocations += clock.allocations();
+    counted_bytes += clock.counted_bytes();
+    counted_allocations += clock.counted_allocations();
+  }
+  void Add(const AllocationTotals& other) {
+    bytes += other.bytes;
+    counted_bytes += other.counted_bytes;
+    counted_allocations += other.counted_allocations;
+  }
+
+  // An estimate, 0 before there is anything to go by. Of threads that allocate little most is not
+  // counted: it is taken to be in blocks of the same sizes.
+  uint64_t allocations() const {
+    if (counted_bytes == 0) return 0;
+    const double share = static_cast<double>(bytes) / static_cast<double>(counted_bytes);
+    return static_cast<uint64_t>(static_cast<double>(counted_allocations) * share);
   }
 };
 

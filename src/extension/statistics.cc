@@ -28,10 +28,11 @@ void CountSizeClasses(Statistics* statistics) {
 
 void AddTotals(Statistics* statistics) {
   const CpuCacheStats cpus = heap.cpus().stats();
-  const AllocationTotals allocated = heap.caches().allocated();
+  AllocationTotals allocated = heap.caches().allocated();
+  allocated.Add(cpus.allocated);
   statistics->cpu_caches = cpus.slabs;
-  statistics->allocated = allocated.bytes + cpus.allocated.bytes;
-  statistics->allocations = allocated.allocations + cpus.allocated.allocations;
+  statistics->allocated = allocated.bytes;
+  statistics->allocations = allocated.allocations();
   statistics->peak_mapped = heap.memory().stats().peak_bytes;
   statistics->metadata = heap.arena().stats().used_bytes;
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;

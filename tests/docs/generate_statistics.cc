@@ -22,7 +22,7 @@ What the allocator tells about itself, and how to read it.
 
 | you have | you get the figures by |
 |---|---|
-| a program that ends | `MALLOCSTATS=1` or `2` in its environment: text on stderr at exit |
+| a program that ends | `MALLOCSTATS=1` or `2` in its environment: text on stderr at exit (nothing from programs that close stderr before, as those of coreutils do: `tcm run` tells of them, too) |
 | C or C++ | `MallocExtension::instance()->GetStats`, `MallocExtension_GetStats`: text of level 2 |
 | | `MallocExtension_GetStatsJson` (`gperftools/malloc_extension_c.h`): JSON |
 | | `MallocExtension::GetNumericProperty`: one figure, `tcmalloc.statistics.` and its name, or a name of gperftools ([all of them](malloc-extension.md)) |

@@ -142,9 +142,13 @@ func (r Report) Text() string {
 }
 
 func (a Allocator) text(out *strings.Builder) {
-	fmt.Fprintf(out, "tcm: %s allocations of %s in all, %s live at exit, %s mapped at peak",
-		text.Count(a.Allocations), text.Bytes(a.AllocatedBytes), text.Bytes(a.LiveBytes),
-		text.Bytes(a.PeakMappedBytes))
+	fmt.Fprintf(out, "tcm: %s allocated in all", text.Bytes(a.AllocatedBytes))
+	// An estimate from samples, of which a small program has none.
+	if a.Allocations > 0 {
+		fmt.Fprintf(out, " in about %s blocks", text.Count(a.Allocations))
+	}
+	fmt.Fprintf(out, ", %s live at exit, %s mapped at peak",
+		text.Bytes(a.LiveBytes), text.Bytes(a.PeakMappedBytes))
 	if a.Processes > 1 {
 		fmt.Fprintf(out, " (sums over %d processes)", a.Processes)
 	}

@@ -161,7 +161,21 @@ TEST_F(ThreadCachesTest, TotalsOutliveTheCaches) {
   EXPECT_EQ(before.allocated.bytes, kCount * 64);
   caches_.Destroy(cache);
   EXPECT_EQ(caches_.stats().allocated.bytes, before.allocated.bytes);
-  EXPECT_EQ(caches_.stats().allocated.allocations, before.allocated.allocations);
+  EXPECT_EQ(caches_.stats().allocated.allocations(), before.allocated.allocations());
+}
+
+TEST_F(ThreadCachesTest, AllocationsOfShortLivedThreadsAreEstimated) {
+  const uint8_t c = SizeClassFor(64);
+  constexpr uint64_t kThreads = 100;
+  constexpr uint64_t kCount = 3 * EventClock::kMeanInterval / 2 / 64;
+  for (uint64_t thread = 0; thread < kThreads; ++thread) {
+    Caches::Cache* cache = caches_.Create(sources_.context);
+    cache->Close();
+    for (uint64_t i = 0; i < kCount; ++i) cache->FreeSlow(cache->AllocateSlow(c, 64), c);
+    caches_.Destroy(cache);
+  }
+  EXPECT_NEAR(static_cast<double>(caches_.stats().allocated.allocations()), kThreads * kCount,
+              kThreads * kCount / 100.0);
 }
 
 TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {
