@@ -109,8 +109,7 @@ constexpr FieldRow kFieldRows[] = {
     {"peak_in_use", "Application's part of the peak (bytes)", FieldGroup::kTotals, ' ',
      Unit::kBytes, Of<&Statistics::peak_in_use>,
      "What in_use was when the heap grew to its peak. That is known to within a 32nd, and to "
-     "within "
-     "1 MiB in small heaps, unless a report was made then."},
+     "within 1 MiB in small heaps, unless a report was made then."},
     {"peak_physical", "Actual memory used at the peak (bytes)", FieldGroup::kTotals, ' ',
      Unit::kBytes, Of<&Statistics::peak_physical>, "What physical was then."},
     {"released_bytes", "Released to the system (bytes)", FieldGroup::kTotals, ' ', Unit::kBytes,

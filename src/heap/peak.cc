@@ -10,10 +10,7 @@ namespace {
 // Exact while no other thread is in the allocator.
 PeakStats Now() {
   uint64_t cached = 0;
-  heap.caches().ForEach([&](const Cache& cache) {
-    cache.ForEachCount(
-        [&](uint8_t c, size_t objects) { cached += objects * kSizeClasses[c].size; });
-  });
+  heap.caches().ForEach([&cached](const Cache& cache) { cached += cache.CountBytes(); });
   uint64_t given_out = 0;
   uint64_t in_spans = 0;
   uint64_t untouched = 0;
