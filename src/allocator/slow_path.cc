@@ -14,7 +14,7 @@ SlowPath::~SlowPath() {
   if (TCMALLOC_UNLIKELY(!heap.deferred().empty()) && !reentrant()) {
     heap.deferred().Drain([this](void* block) { FreeInside(*this, block); });
   }
-  if (!reentrant() && heap.housekeeping().Poll()) ReturnToSlowPathSoon(entry_);
+  if (!reentrant() && heap.housekeeping().Poll(entry_)) ReturnToSlowPathSoon(entry_);
   LeaveSlowPath(entry_);
   if (!reentrant()) heap.background().Restart();
   errno = saved_errno_;

@@ -147,6 +147,14 @@ ShedBytes Heap::Shed(Cache* own, Length least, ReleaseCause cause) {
   return shed;
 }
 
+void Heap::ReturnLargeObjects(Cache* own) {
+  constexpr uint8_t kFirst = SizeClassFor(kPageSize);
+  if (own != nullptr) own->FlushFrom(kFirst);
+  lists_.ForEach([](uint8_t c, Transfer& transfer, Central&) {
+    if (c >= kFirst) transfer.Drain();
+  });
+}
+
 size_t Heap::ThreadCacheBytes() {
   const uint64_t wanted = options_.max_total_thread_cache_bytes;
   return std::min(wanted, std::max(LimitOfHeap() / kCacheShare, kLeastThreadCaches));

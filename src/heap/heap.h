@@ -126,6 +126,10 @@ class Heap {
   // caches; of what is free then, at least `least`.
   ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
+  // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold. They
+  // are few, so that nobody waits long.
+  void ReturnLargeObjects(Cache* own);
+
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
   TCMALLOC_NOINLINE void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());

@@ -10,6 +10,7 @@
 #include "page_heap/release_decay.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
+#include "system/resident.h"
 
 namespace tcmalloc {
 namespace {
@@ -72,7 +73,7 @@ void Housekeeping::Step() {
   --owed_steps_;
 }
 
-void Housekeeping::PollNow() {
+void Housekeeping::PollNow(Entry entry) {
   polls_left_ = kPollsPerLook;
   if (delegates_.load(std::memory_order_relaxed) > 0 ||
       step_ns_.load(std::memory_order_relaxed) == 0) {
@@ -85,9 +86,22 @@ void Housekeeping::PollNow() {
   CountSteps(now);
   // To read the limits of cgroups takes long enough for one thread.
   const bool read = heap.RefreshLimits(static_cast<int64_t>(now));
+  ReleaseExcess(entry);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
   errno = saved_errno;
   End();
+}
+
+void Housekeeping::ReleaseExcess(Entry entry) {
+  PageHeap& pages = heap.page_heap();
+  Cache* own = entry == Entry::kThreadCache ? current_cache : nullptr;
+  Length free = pages.free_now();
+  if (own != nullptr) free += Length(own->full_bytes() >> kPageShift);
+  if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, pages.committed(), pages.freed()))) return;
+  if (!excess_.IsExcessive(ResidentBytes(), free)) return;
+  heap.ReturnLargeObjects(own);
+  pages.MakeFreeDue();
+  backlog_.store(true, std::memory_order_relaxed);
 }
 
 // The page heap is asked last: what idle caches give it then counts as free for as long as they

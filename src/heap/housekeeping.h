@@ -10,11 +10,14 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "page_heap/excess_watch.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/release_decay.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
+
+enum class Entry : uint8_t;
 
 struct HousekeepingStats {
   uint64_t steps = 0;
@@ -45,11 +48,12 @@ class Housekeeping {
   void set_release_speed(uint64_t speed);
   uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
 
-  // Called at the end of each slow path; does something only now and then. Returns whether it
+  // Called at the end of each slow path, which was entered as `entry` and not from within another;
+  // does something only now and then. Returns whether it
   // should be called again soon, for more is due than was done.
-  TCMALLOC_ALWAYS_INLINE bool Poll() {
+  TCMALLOC_ALWAYS_INLINE bool Poll(Entry entry) {
     if (TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed))) {
-      PollNow();
+      PollNow(entry);
     }
     return backlog_.load(std::memory_order_relaxed);
   }
@@ -82,13 +86,14 @@ class Housekeeping {
   // The longest time between two rounds while something is given back at a speed.
   static constexpr uint64_t kSpeedWaitNs = 1'000'000'000;
 
-  TCMALLOC_NOINLINE void PollNow();
+  TCMALLOC_NOINLINE void PollNow(Entry entry);
   void NotePause(uint64_t now);
   void CountSteps(uint64_t now);
   void Step();
   void ReturnIdleObjects();
   bool TryBegin() { return !busy_.exchange(true, std::memory_order_acquire); }
   void End() { busy_.store(false, std::memory_order_release); }
+  void ReleaseExcess(Entry entry);
   void WorkForAWhile(uint64_t began);
   Length ReleaseByTime(uint64_t now);
   Length ReleaseAtSpeed(uint64_t now);
@@ -114,6 +119,7 @@ class Housekeeping {
   uint64_t speed_time_ = 0;  // of the last round that gave back at a speed
   double speed_rest_ = 0;    // bytes that were due then and did not go, or too many that did
   size_t next_class_ = 1;    // whose transfer cache is looked at next
+  ExcessWatch excess_;
 };
 
 }  // namespace tcmalloc

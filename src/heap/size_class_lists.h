@@ -95,7 +95,7 @@ class SizeClassLists {
  private:
   // Acquire pairs with the release in Make and publishes what the lists were initialized with.
   ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }
-  TCMALLOC_COLD ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
+  TCMALLOC_NOINLINE ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
   uint32_t BatchFor(uint8_t c) const;
 
   SpinLock lock_{LockRank::kSizeClassLists};

@@ -90,6 +90,11 @@ class AnyPageHeap {
   uint64_t spans_served() const {
     return IsClassic() ? classic_.spans_served() : huge_->spans_served();
   }
+  Length free_now() const { return IsClassic() ? classic_.free_now() : huge_->free_now(); }
+  Length freed() const { return IsClassic() ? classic_.freed() : huge_->freed(); }
+  void MakeFreeDue() {
+    With([](auto& heap) { heap.MakeFreeDue(); });
+  }
   void set_aggressive_decommit(bool on) {
     With([&](auto& heap) { heap.set_aggressive_decommit(on); });
   }

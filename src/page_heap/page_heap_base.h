@@ -100,6 +100,15 @@ class PageHeapBase {
   // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
   Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
   uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+  // Pages that were free after the last Delete, and that were ever freed. Take no lock.
+  Length free_now() const { return Length(free_now_.load(std::memory_order_relaxed)); }
+  Length freed() const { return Length(freed_.load(std::memory_order_relaxed)); }
+
+  // See ReleaseDecay.
+  void MakeFreeDue() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.MakeFreeDue();
+  }
 
   PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -158,6 +167,18 @@ class PageHeapBase {
   void PublishCommitted() TCMALLOC_REQUIRES(lock_) {
     if (spans_.committed() > committed()) ++events_.commits;
     committed_.store(spans_.committed().pages(), std::memory_order_relaxed);
+    free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
+  }
+
+  // After pages that were free were taken.
+  void NoteFreeTaken() TCMALLOC_REQUIRES(lock_) {
+    decay_.NoteFree(spans_.free());
+    free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
+  }
+  // At the end of every Delete.
+  void NoteFreed(Length n) TCMALLOC_REQUIRES(lock_) {
+    free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
+    freed_.store(freed().pages() + n.pages(), std::memory_order_relaxed);
   }
 
   bool HasLimit() const TCMALLOC_REQUIRES(lock_) { return limit_ != Length(0); }
@@ -261,6 +282,8 @@ class PageHeapBase {
   // Written under the lock, read without.
   std::atomic<uintptr_t> committed_{0};
   std::atomic<uint64_t> spans_served_{0};
+  std::atomic<uintptr_t> free_now_{0};
+  std::atomic<uintptr_t> freed_{0};
 };
 
 template <typename System, typename Spans>

@@ -50,11 +50,12 @@ Length ReleaseDecay::Due(uint64_t now, Length free) {
     step_start_ += steps * step_ns_;
   }
   owed_ = std::min({owed_, free, Unneeded()});
-  return owed_;
+  return std::max(owed_, std::min(excess_, free));
 }
 
 void ReleaseDecay::NoteReleased(Length n) {
   owed_ = Less(owed_, n);
+  excess_ = Less(excess_, n);
   least_ = Less(least_, n);
   for (Length& least : least_of_) least = Less(least, n);
 }

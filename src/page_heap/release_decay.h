@@ -43,6 +43,7 @@ class ReleaseDecay {
   // Notes that `free` pages are free after some were taken.
   void NoteFree(Length free) {
     least_ = std::min(least_, free);
+    excess_ = std::min(excess_, free);
     ++takes_;
   }
 
@@ -54,6 +55,11 @@ class ReleaseDecay {
   void NoteIdleSince(uint64_t since, Length free) {
     Due(since, free);
     takes_ = 0;
+  }
+
+  // Makes everything due that is free until some of it is taken, however lately it was needed.
+  void MakeFreeDue() {
+    if (step_ns_ != 0) excess_ = Length::Max();
   }
 
   // `n` free pages were released, due or not.
@@ -71,6 +77,7 @@ class ReleaseDecay {
   Length least_of_[kSteps];  // in the steps before, as a ring
   size_t next_ = 0;          // in that ring
   Length owed_;
+  Length excess_;
 };
 
 }  // namespace tcmalloc

@@ -210,7 +210,9 @@ class ThreadCache : private FastLists, public ListNode {
   void Collect();
   // Returns everything, on a closed cache, but for lists in use by a fast path that was
   // interrupted.
-  void Flush();
+  void Flush() { FlushFrom(1); }
+  // The same for the objects of class `first` and larger ones.
+  void FlushFrom(uint8_t first);
 
   // The owner is gone, whatever it was doing: nobody takes chains any longer.
   void Abandon() { abandoned_ = true; }
@@ -238,6 +240,8 @@ class ThreadCache : private FastLists, public ListNode {
     ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;
   }
+  // Of the full chains. May be called by other threads.
+  size_t full_bytes() const { return static_cast<size_t>(int64_t{cached_bytes_}); }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
 
@@ -688,8 +692,9 @@ void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
 }
 
 template <SourceTable Sources>
-void ThreadCache<Sources>::Flush() {
-  ForEachUsedClass([this](uint8_t c) {
+void ThreadCache<Sources>::FlushFrom(uint8_t first) {
+  ForEachUsedClass([this, first](uint8_t c) {
+    if (c < first) return;
     FlushFull(c);
     if (IsConsistent(c)) FlushCurrent(c);
   });

@@ -95,7 +95,7 @@ class ClassicPageHeap : public PageHeapBase<System, HeapSpans> {
     Span* span = spans_.Find(Span::State::kFree, n, alignment);
     if (TCMALLOC_LIKELY(span != nullptr)) {
       span = spans_.Take(span, n, alignment);
-      decay_.NoteFree(spans_.free());
+      this->NoteFreeTaken();
     } else {
       span = AllocateSlow(n, alignment);
       this->PublishCommitted();
@@ -153,6 +153,7 @@ void ClassicPageHeap<System>::DeleteLocked(Span* span) {
   TCMALLOC_CHECK(span->in_use());
   const Length n = span->length;
   span = spans_.Free(span);
+  this->NoteFreed(n);
   if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
     spans_.BeginRelease(span);
     this->ReleaseAlone(span);
@@ -167,7 +168,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
   if (!this->AllowedByLimit(n - span->length) || !spans_.Extend(span, n)) return false;
-  decay_.NoteFree(spans_.free());
+  this->NoteFreeTaken();
   this->PublishCommitted();
   return true;
 }

@@ -132,7 +132,7 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   }
   Span* NoteTaken(Span* span) TCMALLOC_REQUIRES(lock_) {
     this->PublishCommitted();
-    decay_.NoteFree(spans_.free());
+    this->NoteFreeTaken();
     demand_.Note(spans_.in_use());
     return span;
   }

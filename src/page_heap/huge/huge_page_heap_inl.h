@@ -91,7 +91,7 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   if (n <= span->length) return true;
   if (n > Base::kMaxRequest) return false;
   if (!spans_.Extend(span, n, this->Headroom())) return false;
-  decay_.NoteFree(spans_.free());
+  this->NoteFreeTaken();
   demand_.Note(spans_.in_use());
   this->PublishCommitted();
   return true;
@@ -117,6 +117,7 @@ void HugePageHeap<System>::DeleteLocked(Span* span) {
     return;
   }
   spans_.Free(span);
+  this->NoteFreed(n);
   if (TCMALLOC_UNLIKELY(pacer_.NoteFreed(n))) {
     pacer_.NoteReleased(this->ReleaseLocked(kPagesPerHugePage, Base::Cut::kExactly,
                                             ReleaseCause::kAllocator, Breaking::kForbidden));

@@ -1,0 +1,16 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+#ifndef TCMALLOC_SYSTEM_RESIDENT_H_
+#define TCMALLOC_SYSTEM_RESIDENT_H_
+
+#include <cstdint>
+
+namespace tcmalloc {
+
+// Bytes of this process that are resident, from /proc/self/statm: to within
+// what the kernel's counters of the CPUs are apart. 0 where that cannot be read. Takes some
+// microseconds. Thread safe. May change errno.
+uint64_t ResidentBytes();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_SYSTEM_RESIDENT_H_
