@@ -55,8 +55,7 @@ struct Span : ListNode {
   bool Contains(PageId page) const { return first <= page && page < end(); }
 };
 
-// The metadata budget: with spans of four pages and more for the smallest objects, a cache line
-// per span stays far below one percent.
+// The metadata budget: in spans of 8 KiB and more a cache line per span stays below one percent.
 static_assert(sizeof(Span) <= 64);
 
 }  // namespace tcmalloc

@@ -8,9 +8,10 @@
 // the 16-byte alignment of objects decides.
 //
 // Spans. A class takes the smallest span, so that spans drain, which
-//   - keeps the span's record and its page map entries within 0.35 % for objects of at most 1 KiB,
-//   - has at least 32 KiB, holds eight objects if that fits 64 KiB, and four if that fits 128 KiB,
+//   - has at least 8 KiB, holds eight objects if that fits 64 KiB, and four if that fits 128 KiB,
 //     so that central free lists seldom visit the page heap,
+//   - keeps the span's record, its page map entries and its tail within 1 % of its objects for
+//     those of at most 1 KiB,
 //   - leaves a tail of at most 0.5 % up to 1 KiB and 1.5 % up to 4 KiB, and
 //   - wastes at most 12.5 % of its memory when every object is asked for by the smallest size that
 //     rounds up to it.
@@ -88,17 +89,17 @@ consteval size_t Tail(size_t size, size_t pages) { return (pages << kPageShift) 
 
 consteval bool SpanIsLargeEnough(size_t size, size_t pages) {
   const size_t span = pages << kPageShift;
-  const size_t metadata = kSpanRecordBytes + kMapBytesPerPage * pages;
-  if (size <= 1024 && metadata * 10000 > span * 35) return false;
   const size_t four = size <= size_t{32} << 10 ? 4 * size : size;
   const size_t eight = std::min(8 * size, size_t{64} << 10);
-  return span >= std::max({size_t{32} << 10, size, four, eight});
+  return span >= std::max({size_t{8} << 10, size, four, eight});
 }
 
 // `previous` is the next smaller class's size.
 consteval bool SpanIsTight(size_t size, size_t previous, size_t pages) {
   const size_t span = pages << kPageShift;
   const size_t tail = Tail(size, pages);
+  const size_t metadata = kSpanRecordBytes + kMapBytesPerPage * pages;
+  if (size <= 1024 && (metadata + tail) * 100 > span - tail) return false;
   if (size <= 1024 && tail * 1000 > span * 5) return false;
   if (size <= 4096 && tail * 1000 > span * 15) return false;
   const size_t least_used = (span / size) * (previous + 1);

@@ -105,14 +105,6 @@ TEST(SizeClasses, RoundingAndTailTogetherWasteAtMostAnEighth) {
   });
 }
 
-TEST(SizeClasses, MetadataOfSmallObjectsIsCheap) {
-  ForEachClass([](uint8_t, const SizeClassInfo& info) {
-    if (info.size > 1024) return;
-    const size_t metadata = 64 + 9 * size_t{info.pages};
-    EXPECT_LE(metadata * 10000, info.span_bytes() * 35);
-  });
-}
-
 TEST(SizeClasses, ManyObjectsCostAtMostOnePercentMore) {
   ForEachClass([](uint8_t, const SizeClassInfo& info) {
     if (info.size > 1024) return;
