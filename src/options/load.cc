@@ -20,6 +20,10 @@ constexpr std::string_view kPrefix = "TCMALLOC_";
 constexpr size_t kLongestQuote = 64;
 constexpr size_t kLargestTypo = 2;
 
+// Copies of paths, since programs that change their title write over the environment they were
+// started with. Not in Options, which has other values than zero: this costs memory only when used.
+constinit char path_texts[kPathOptions][kPathCapacity] = {};
+
 // The beginning of a text that may hold anything, on one line.
 void AppendQuoted(Message& message, std::string_view text) {
   message << "\"";
@@ -104,15 +108,15 @@ class Loader {
   }
 
   void LoadAs(const PathType& type) {
-    char* text = (options_->*type.field).text;
-    const size_t capacity = sizeof((options_->*type.field).text);
-    if (value_.size() < capacity) {
+    if (value_.size() < kPathCapacity) {
+      char* text = path_texts[type.index];
       std::memcpy(text, value_.data(), value_.size());
       text[value_.size()] = '\0';
+      (options_->*type.field).text = text;
       return;
     }
     Message message = Complaint();
-    message << "a path of less than " << uint64_t{capacity} << " bytes; using none";
+    message << "a path of less than " << uint64_t{kPathCapacity} << " bytes; using none";
     Warn(message);
   }
 

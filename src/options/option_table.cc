@@ -60,7 +60,7 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_CGROUP", WordType{&Options::cgroup, kCgroups}, "",
      "auto follows the memory limits, the CPU quota and the memory pressure of the process's "
      "control groups, versions 1 and 2, as they change; off never looks at them."},
-    {"TCMALLOC_CGROUP_ROOT", PathType{&Options::cgroup_root}, "",
+    {"TCMALLOC_CGROUP_ROOT", PathType{&Options::cgroup_root, 0}, "",
      "A directory in which proc/self/cgroup, proc/self/mountinfo, proc/self/statm and the "
      "directories where control groups are mounted are looked for instead of in /. For tests."},
     {"TCMALLOC_AGGRESSIVE_DECOMMIT", SwitchType{&Options::aggressive_decommit}, "",
@@ -77,9 +77,9 @@ constexpr OptionRow kTable[] = {
      "there before any other is asked for. 0 leaves the device alone."},
     {"TCMALLOC_DEVMEM_LIMIT", CountType{&Options::devmem_limit, 0, kMostMebibytes}, "MiB",
      "Where in that device the heap must end. 0 sets no limit."},
-    {"TCMALLOC_DEVMEM_DEVICE", PathType{&Options::devmem_device}, "",
+    {"TCMALLOC_DEVMEM_DEVICE", PathType{&Options::devmem_device, 1}, "",
      "That device, if it is not /dev/mem."},
-    {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path}, "",
+    {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path, 2}, "",
      "The beginning of a file name in a mounted hugetlbfs or tmpfs. The heap is taken from a file "
      "that is made there and unlinked at once, and other memory only where that fails."},
     {"TCMALLOC_MEMFS_LIMIT_MB", CountType{&Options::memfs_limit_mb, 0, kMostMebibytes}, "MiB",
@@ -102,7 +102,7 @@ constexpr OptionRow kTable[] = {
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages."},
-    {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report}, "",
+    {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report, 3}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},
 };
@@ -119,7 +119,17 @@ constexpr IgnoredVariable kIgnored[] = {
     {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},
 };
 
+// Each path has a place of its own.
+consteval uint32_t PathIndexes() {
+  uint32_t indexes = 0;
+  for (const OptionRow& row : kTable) {
+    if (const auto* path = std::get_if<PathType>(&row.type)) indexes += uint32_t{1} << path->index;
+  }
+  return indexes;
+}
+
 static_assert(std::size(kTable) <= kMostOptions);
+static_assert(PathIndexes() == (uint32_t{1} << kPathOptions) - 1);
 static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
   return row.variable.size() <= kLongestVariable;
 }));

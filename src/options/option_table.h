@@ -42,7 +42,9 @@ struct WordType {
 };
 struct PathType {
   PathOption Options::* field;
+  uint8_t index;  // among the paths
 };
+inline constexpr size_t kPathOptions = 4;
 using OptionType = std::variant<SwitchType, CountType, IntegerType, RealType,
                                 WordType<FrontEndOption>, WordType<CpuIdsOption>,
                                 WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;

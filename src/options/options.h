@@ -10,10 +10,10 @@
 
 namespace tcmalloc {
 
-// A path with its terminating zero byte. It is a copy, since programs that change their title
-// write over the environment they were started with.
+// A path with its terminating zero byte, of less than kPathCapacity bytes in all.
+inline constexpr size_t kPathCapacity = 4096;
 struct PathOption {
-  char text[4096] = {};
+  const char* text = "";
 
   bool empty() const { return text[0] == '\0'; }
 };

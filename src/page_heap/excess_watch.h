@@ -13,8 +13,8 @@
 
 namespace tcmalloc {
 
-// Many programs work in cycles, between which most of the heap is free. What is kept then serves the
-// next cycle without page faults, if it touches the same pages. But blocks of other sizes lie
+// Many programs work in cycles, between which most of the heap is free. What is kept then serves
+// the next cycle without page faults, if it touches the same pages. But blocks of other sizes lie
 // elsewhere, and large ones are seldom touched as a whole: then each cycle leaves pages resident
 // that those before it did not touch, though none has more in use.
 //
@@ -30,23 +30,26 @@ class ExcessWatch {
   static constexpr Length kLeastHeap = Length::FromBytesCeil(size_t{4} << 20);
   static constexpr Length kLeastFreed = Length::FromBytesCeil(size_t{16} << 20);
   static constexpr uint64_t kLeastExcess = uint64_t{4} << 20;
-  // A cycle has begun when this much more is in use than between the two.
+  // Between two cycles no more than one page in so many is in use, and one has begun when this much
+  // more is.
+  static constexpr uintptr_t kMostUsedShare = 8;
   static constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{256} << 10);
   // One page goes back for so many that are freed.
   static constexpr uint64_t kFreedShare = 8;
 
   constexpr ExcessWatch() = default;
 
-  // Whether a cycle has begun since the last call. Three quarters of the heap are free then. `freed`
-  // is what was ever freed.
+  // Whether a cycle has begun since the last call. `freed` is what was ever freed.
   bool CycleBegins(Length free, Length committed, Length freed) {
     const Length in_use = committed - std::min(free, committed);
+    if (freed - freed_then_ < kLeastFreed || committed < kLeastHeap) {
+      least_in_use_ = Length::Max();
+      return false;
+    }
     least_in_use_ = std::min(least_in_use_, in_use);
-    if (freed - freed_then_ < kLeastFreed || committed < kLeastHeap) return false;
-    if (least_in_use_.pages() > committed.pages() / 8) return false;
+    if (least_in_use_.pages() > committed.pages() / kMostUsedShare) return false;
     if (in_use - least_in_use_ < kLeastGrowth) return false;
     freed_then_ = freed;
-    least_in_use_ = Length::Max();
     return true;
   }
 
@@ -68,8 +71,8 @@ class ExcessWatch {
  private:
   bool measuring_ = true;                // the cycle that runs shows what one needs
   uint64_t needed_ = 0;                  // bytes
-  Length least_in_use_ = Length::Max();  // since the last cycle began
-  Length freed_then_;                    // when it did
+  Length least_in_use_ = Length::Max();  // since enough was freed
+  Length freed_then_;                    // when the last cycle began
   Length given_back_;
 };
 

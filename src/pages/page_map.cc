@@ -19,9 +19,11 @@ Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
 bool PageMap::Ensure(PageId first, Length n) {
   const PageId end = first + n;
   if ((end - Length(1)).index() >> kPageBits != 0) return false;
+  Root* root = EnsureNode(root_);
+  if (root == nullptr) return false;
   for (uintptr_t index = first.index(); index < end.index();
        index = (index | (kLeafEntries - 1)) + 1) {
-    Middle* middle = EnsureNode(root_[index >> (kMiddleBits + kLeafBits)]);
+    Middle* middle = EnsureNode(root->middles[index >> (kMiddleBits + kLeafBits)]);
     if (middle == nullptr) return false;
     if (EnsureNode(middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)]) == nullptr) {
       return false;

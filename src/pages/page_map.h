@@ -59,8 +59,10 @@ class PageMap {
   Span* Get(PageId page) const {
     const uintptr_t index = page.index();
     if (index >> kPageBits != 0) return nullptr;
+    const Root* root = root_.load(std::memory_order_acquire);
+    if (root == nullptr) return nullptr;
     const Middle* middle =
-        root_[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
+        root->middles[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
     if (middle == nullptr) return nullptr;
     const Leaf* leaf =
         middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(std::memory_order_acquire);
@@ -78,7 +80,8 @@ class PageMap {
   // Requires Ensure to have succeeded for `page`.
   void Set(PageId page, Span* span) {
     const uintptr_t index = page.index();
-    Leaf* leaf = root_[index >> (kMiddleBits + kLeafBits)]
+    Leaf* leaf = root_.load(std::memory_order_relaxed)
+                     ->middles[index >> (kMiddleBits + kLeafBits)]
                      .load(std::memory_order_relaxed)
                      ->leaves[index >> kLeafBits & (kMiddleEntries - 1)]
                      .load(std::memory_order_relaxed);
@@ -111,6 +114,9 @@ class PageMap {
   struct Middle {
     std::atomic<Leaf*> leaves[kMiddleEntries];
   };
+  struct Root {
+    std::atomic<Middle*> middles[size_t{1} << kRootBits];
+  };
 
   void SetClasses(const Span* span, uint8_t size_class);
   template <typename Node>
@@ -119,7 +125,7 @@ class PageMap {
   MetadataArena& arena_;
   uint8_t* window_ = nullptr;
   uintptr_t window_limit_ = 0;
-  std::atomic<Middle*> root_[size_t{1} << kRootBits] = {};
+  std::atomic<Root*> root_{nullptr};
 };
 
 }  // namespace tcmalloc

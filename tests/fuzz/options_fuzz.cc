@@ -65,7 +65,7 @@ class CapturedStderr {
 // the length of the longest path, or any text.
 std::vector<std::string> TakeVariables(FuzzInput& input) {
   const auto table = OptionTable();
-  constexpr size_t kAboutLongestPath = sizeof(PathOption::text) - 8;
+  constexpr size_t kAboutLongestPath = kPathCapacity - 8;
   std::vector<std::string> variables;
   while (!input.empty()) {
     const std::string_view entry = input.TakeUntil('\0');

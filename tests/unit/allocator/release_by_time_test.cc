@@ -3,6 +3,8 @@
 // Memory that is not used goes back as time passes, on a clock of the test's own.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +16,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "heap/heap.h"
+#include "page_heap/huge/huge_page.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc::testing {
@@ -128,6 +131,74 @@ TEST_P(ReleaseByTimeTest, WithoutAHalfLifeNothingGoes) {
   EXPECT_EQ(heap.housekeeping().RunAll(), 0u);
   EXPECT_GE(Resident(), before - kMiB);
 }
+
+constinit std::atomic<size_t> released_bytes{0};
+
+// The clock goes on by a tenth of a millisecond whenever somebody looks at it: about what a piece
+// of the work takes.
+TEST_P(ReleaseByTimeTest, NoAllocationReleasesMoreThanAFewPieces) {
+  AllocateAndFree(GetParam(), 64 * kMiB);
+  Pass(10);
+  system_calls.clock_gettime = [](clockid_t, timespec* time) {
+    const uint64_t ns = now += 100'000;
+    *time = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+    return 0;
+  };
+  system_calls.madvise = [](void* start, size_t bytes, int advice) {
+    if (advice == MADV_DONTNEED) released_bytes += bytes;
+    return real_system_calls.madvise(start, bytes, advice);
+  };
+  system_calls.process_madvise = [](int process, const iovec* ranges, size_t n, int advice,
+                                    unsigned flags) {
+    for (size_t i = 0; i < n; ++i) released_bytes += ranges[i].iov_len;
+    return real_system_calls.process_madvise(process, ranges, n, advice, flags);
+  };
+  const size_t before = Resident();
+  size_t most = 0;
+  std::vector<void*> blocks;
+  for (size_t i = 0; i < 1000; ++i) {
+    released_bytes = 0;
+    blocks.push_back(Allocate(1000 + i % 1000));
+    most = std::max(most, released_bytes.load());
+  }
+  EXPECT_LE(most, 4 * kHugePageSize);
+  EXPECT_GE(before - Resident(), 32 * kMiB) << "there was something to release";
+  for (void* block : blocks) Deallocate(block);
+}
+
+// Each cycle touches the ends of blocks that lie elsewhere than those of the cycle before.
+class ReleaseByCycleTest : public ReleaseByTimeTest {
+ protected:
+  static constexpr size_t kBlocks = 2000;
+
+  static void RunCycles(size_t size) {
+    std::vector<void*> blocks(kBlocks);
+    for (int cycle = 0; cycle < 8; ++cycle) {
+      for (void*& block : blocks) {
+        block = Allocate(size);
+        std::memset(block, 1, 1);
+        std::memset(static_cast<char*>(block) + size - 1, 1, 1);
+      }
+      for (void* block : blocks) Deallocate(block);
+    }
+  }
+};
+
+TEST_P(ReleaseByCycleTest, WhatNoCycleUsesGoesBackWithoutAnyTime) {
+  RunCycles(GetParam());
+  const Length released = Released(ReleaseCause::kAllocator);
+  for (size_t i = 1; i <= 16; ++i) RunCycles(GetParam() + i * (size_t{20} << 10));
+  EXPECT_GE(Released(ReleaseCause::kAllocator) - released,
+            Length::FromBytesCeil(kBlocks * GetParam()));
+}
+
+TEST_P(ReleaseByCycleTest, WithoutAHalfLifeItStays) {
+  heap.housekeeping().set_half_life(0);
+  for (size_t i = 0; i <= 16; ++i) RunCycles(GetParam() + i * (size_t{20} << 10));
+  EXPECT_GE(heap.page_heap().stats().free, Length::FromBytesCeil(kBlocks * GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(LargeBlocks, ReleaseByCycleTest, ::testing::Values(size_t{300} << 10));
 
 // On so many spans between others in use, and no other free ones.
 class ReleaseSpeedTest : public ReleaseByTimeTest {

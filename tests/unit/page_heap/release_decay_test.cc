@@ -131,6 +131,23 @@ TEST_F(ReleaseDecayTest, WhatIsTakenIsDueNoLonger) {
   EXPECT_LE(decay_.Due(now_, free_), Length(100));
 }
 
+TEST_F(ReleaseDecayTest, FreeMemoryMayBeMadeDueAtOnce) {
+  Give(1000);
+  decay_.MakeFreeDue();
+  EXPECT_EQ(Pass(0), Length(1000));
+  Give(500);
+  EXPECT_EQ(Pass(0), Length(500)) << "what becomes free meanwhile";
+}
+
+TEST_F(ReleaseDecayTest, WhatBecomesFreeAfterSomeWasTakenIsNotDueAtOnce) {
+  Give(1000);
+  decay_.MakeFreeDue();
+  Take(300);
+  Give(400);
+  EXPECT_EQ(Pass(0), Length(700));
+  EXPECT_EQ(Pass(0), Length(0));
+}
+
 TEST_F(ReleaseDecayTest, NoHalfLifeMeansNever) {
   decay_.set_half_life(0);
   Give(1000);

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "system/auxv.h"
 #include "system/clock.h"
 #include "system/random.h"
+#include "system/resident.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -45,6 +47,24 @@ TEST_F(ProcessTest, PageSizeIsTheKernels) {
   system_calls.getauxval = [](unsigned long) -> unsigned long { return 0; };
   EXPECT_EQ(KernelPageSize(), 4096u);
   EXPECT_FALSE(IsSecureProcess());
+}
+
+TEST_F(ProcessTest, ResidentBytesFollowWhatIsTouched) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const uint64_t before = ResidentBytes();
+  void* memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::memset(memory, 1, kBytes);
+  const uint64_t touched = ResidentBytes();
+  ASSERT_EQ(::munmap(memory, kBytes), 0);
+  EXPECT_NEAR(static_cast<double>(touched - before), double{kBytes}, double{kBytes} / 8);
+  EXPECT_LT(ResidentBytes(), touched - kBytes / 2);
+}
+
+TEST_F(ProcessTest, ResidentBytesAreNoneWhereTheyCannotBeRead) {
+  system_calls.open = [](const char*, int, mode_t) { return -1; };
+  EXPECT_EQ(ResidentBytes(), 0u);
 }
 
 TEST_F(ProcessTest, SeedsDifferBySaltAndStayTheSameInAProcess) {

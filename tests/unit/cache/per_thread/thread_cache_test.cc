@@ -222,6 +222,22 @@ TEST_P(ThreadCacheTest, FlushReturnsEverything) {
   cache_->CheckInvariants();
 }
 
+TEST_P(ThreadCacheTest, FlushingLargeObjectsKeepsTheOthers) {
+  for (uint8_t c : {kLargeClass, kClass}) {
+    cache_.FreeAll(cache_.AllocateMany(c, 5 * size_t{sources_.source(c).batch()}));
+  }
+  const size_t small = cache_->CountObjects(kClass);
+  ASSERT_GT(small, 0u);
+  cache_->Close();
+  cache_->FlushFrom(kClass + 1);
+  cache_->CheckInvariants();
+  EXPECT_EQ(cache_->CountObjects(kLargeClass), 0u);
+  EXPECT_EQ(cache_->CountObjects(kClass), small);
+  cache_->FlushFrom(kClass);
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+  cache_->Open();
+}
+
 TEST_P(ThreadCacheTest, RetireReturnsEverythingAndLeavesTheBudget) {
   cache_.FreeAll(cache_.AllocateMany(kLargeClass, 10));
   cache_.FreeAll(cache_.AllocateMany(kClass, 10 * Batch()));
