@@ -35,7 +35,7 @@ class ExcessWatch {
   static constexpr uintptr_t kMostUsedShare = 8;
   static constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{256} << 10);
   // One page goes back for so many that are freed.
-  static constexpr uint64_t kFreedShare = 8;
+  static constexpr uint64_t kFreedShare = 32;
 
   constexpr ExcessWatch() = default;
 

@@ -29,7 +29,7 @@ class ExcessWatchTest : public ::testing::Test {
   }
   // So often that what was freed allows one release more.
   void Rest(size_t resident) {
-    for (uint64_t i = 0; i <= ExcessWatch::kFreedShare; ++i) EXPECT_FALSE(Cycle(resident));
+    for (uint64_t i = 0; i < 2 * ExcessWatch::kFreedShare; ++i) EXPECT_FALSE(Cycle(resident));
   }
 
   static constexpr size_t kHeap = 100;
