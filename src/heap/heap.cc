@@ -149,7 +149,9 @@ ShedBytes Heap::Shed(Cache* own, Length least, ReleaseCause cause) {
 
 void Heap::ReturnLargeObjects(Cache* own) {
   constexpr uint8_t kFirst = SizeClassFor(kPageSize);
-  if (own != nullptr) own->FlushFrom(kFirst);
+  // Takes half a millisecond. What the caches of threads may hold together is no more by default.
+  constexpr size_t kMostBytes = size_t{32} << 20;
+  if (own != nullptr && own->full_bytes() <= kMostBytes) own->FlushFrom(kFirst);
   lists_.ForEach([](uint8_t c, Transfer& transfer, Central&) {
     if (c >= kFirst) transfer.Drain();
   });

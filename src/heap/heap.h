@@ -126,8 +126,8 @@ class Heap {
   // caches; of what is free then, at least `least`.
   ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
-  // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold.
-  // They are few, so that nobody waits long.
+  // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold, if
+  // they are so few that nobody waits long.
   void ReturnLargeObjects(Cache* own);
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit

@@ -92,6 +92,7 @@ void Housekeeping::PollNow(Entry entry) {
   End();
 }
 
+// What a thread keeps for itself counts as free, for it may be most of the heap.
 void Housekeeping::ReleaseExcess(Entry entry) {
   PageHeap& pages = heap.page_heap();
   Cache* own = entry == Entry::kThreadCache ? current_cache : nullptr;

@@ -49,8 +49,8 @@ class Housekeeping {
   uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
 
   // Called at the end of each slow path, which was entered as `entry` and not from within another;
-  // does something only now and then. Returns whether it
-  // should be called again soon, for more is due than was done.
+  // does something only now and then. Returns whether it should be called again soon, for more is
+  // due than was done.
   TCMALLOC_ALWAYS_INLINE bool Poll(Entry entry) {
     if (TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed))) {
       PollNow(entry);
