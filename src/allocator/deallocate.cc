@@ -2,6 +2,7 @@
 
 #include "allocator/deallocate.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/message.h"
@@ -26,8 +27,24 @@ namespace {
   Crash(message);
 }
 
-// `block` lies in no span in use.
+// The large block that holds `address`, if it begins no more than a gibibyte before. The page map
+// knows the first page of such a block and the last one; entries of others may be those of spans
+// that were there before.
+TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
+  constexpr uintptr_t kMostPages = (uintptr_t{1} << 30) >> kPageShift;
+  const PageId page = PageId::Containing(address);
+  const uintptr_t pages = std::min(page.index(), kMostPages);
+  for (uintptr_t i = 1; i <= pages; ++i) {
+    const Span* span = heap.page_map().FindInUse((page - Length(i)).start());
+    if (span != nullptr) return span->Contains(page) ? span : nullptr;
+  }
+  return nullptr;
+}
+
+// No span in use is known to hold `block`.
 [[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block) {
+  const Span* around = LargeBlockAround(block);
+  if (around != nullptr) CrashOnInterior(block, around->start(), around->bytes());
   const Span* span = heap.page_map().Get(PageId::Containing(block));
   if (span != nullptr && !span->in_use() && span->start() == block) {
     CrashOnDoubleFree(block, span->bytes());

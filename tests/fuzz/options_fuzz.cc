@@ -114,7 +114,7 @@ void CheckValue(const WordType<Enumeration>& type, const Options& options, std::
 }
 
 void CheckValue(const PathType& type, const Options& options, std::string_view text) {
-  const bool fits = text.size() < sizeof((options.*type.field).text);
+  const bool fits = text.size() < kPathCapacity;
   TCMALLOC_CHECK_EQ(std::string_view((options.*type.field).text), fits ? text : "");
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <sstream>
@@ -85,6 +86,21 @@ TEST_F(DeallocateDeathTest, InteriorPointersOfLargeBlocks) {
   for (size_t offset : {size_t{8}, size_t{16}, kPageSize, 3 * kPageSize}) {
     EXPECT_DEATH(Deallocate(Plus(block, offset)), Naming("invalid free of ", Plus(block, offset)));
   }
+  Deallocate(block);
+}
+
+// The page map still has entries of the blocks that were there before.
+TEST_F(DeallocateDeathTest, InteriorPointersWhereOtherBlocksWere) {
+  constexpr size_t kSize = size_t{300} << 10;
+  std::vector<void*> before(64);
+  for (void*& block : before) block = Allocate(kSize);
+  for (void* block : before) Deallocate(block);
+  constexpr size_t kLarge = 32 * kSize;
+  void* block = Allocate(kLarge);
+  const auto is_inside = [&](void* other) { return other > block && other < Plus(block, kLarge); };
+  const auto inside = std::find_if(before.begin(), before.end(), is_inside);
+  ASSERT_NE(inside, before.end());
+  EXPECT_DEATH(Deallocate(*inside), "invalid free of .*: it points into the block at");
   Deallocate(block);
 }
 
