@@ -27,10 +27,13 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n) {
 // A transfer cache: one that keeps some of the chains.
 //   batch()         objects in a full chain
 //   ReturnUnused()  passes down some of what was not needed since the last call
+//   InsertPast(c), FetchPast(n)  insert and fetch where nothing is kept
 template <typename T>
-concept BatchSource = ChainSource<T> && requires(T source) {
+concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n) {
   { source.batch() } -> std::same_as<uint32_t>;
   source.ReturnUnused();
+  source.InsertPast(chain);
+  { source.FetchPast(n) } -> std::same_as<Chain>;
 };
 
 // A source for each size class c, made when it is first asked for. Thread safe.

@@ -76,6 +76,15 @@ class FakeBatchSource {
     }
   }
 
+  void InsertPast(Chain chain) {
+    Insert(chain);
+    ++inserts_past_;
+  }
+  Chain FetchPast(uint32_t wanted) {
+    ++fetches_past_;
+    return Fetch(wanted);
+  }
+
   // This source keeps nothing that somebody could need less of.
   void ReturnUnused() {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -88,6 +97,8 @@ class FakeBatchSource {
   const std::vector<uint32_t>& fetches() const { return fetches_; }
   const std::vector<uint32_t>& inserts() const { return inserts_; }
   size_t collections() const { return collections_; }
+  size_t inserts_past() const { return inserts_past_; }
+  size_t fetches_past() const { return fetches_past_; }
   size_t lines() const { return lines_; }
   void ForgetCalls() {
     fetches_.clear();
@@ -116,6 +127,8 @@ class FakeBatchSource {
   std::vector<uint32_t> inserts_;
   size_t collections_ = 0;
   std::atomic<size_t> lines_ = 0;
+  std::atomic<size_t> inserts_past_ = 0;
+  std::atomic<size_t> fetches_past_ = 0;
 };
 static_assert(BatchSource<FakeBatchSource>);
 

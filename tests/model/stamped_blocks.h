@@ -40,6 +40,10 @@ class StampedBlocks {
   // One of them, which is in use no longer. Requires that there is one.
   void* Take(uint64_t pick) {
     std::swap(blocks_[pick % blocks_.size()], blocks_.back());
+    return TakeLast();
+  }
+  // The one that was added last, or any after a Take. Likewise.
+  void* TakeLast() {
     const Block block = blocks_.back();
     blocks_.pop_back();
     CheckStamp(block);

@@ -30,11 +30,12 @@ class ThreadCacheMachine {
     kCollect,
     kFlush,
     kRestart,
-    kFail
+    kFail,
+    kShrink
   };
-  static constexpr const char* kNames[] = {"kAllocate", "kAllocateMany", "kFree",
-                                           "kFreeMany", "kRefused",      "kCollect",
-                                           "kFlush",    "kRestart",      "kFail"};
+  static constexpr const char* kNames[] = {"kAllocate", "kAllocateMany", "kFree",  "kFreeMany",
+                                           "kRefused",  "kCollect",      "kFlush", "kRestart",
+                                           "kFail",     "kShrink"};
 
   ThreadCacheMachine(Window window, size_t budget) : sources_(window) {
     sources_.budget.SetTotal(budget);
@@ -66,6 +67,9 @@ class ThreadCacheMachine {
         return Restart(action.a % caches_.size());
       case kFail:
         failures_ = action.b % 4;
+        return;
+      case kShrink:
+        return Shrink(cache, action.b, action.a / 8 % 1000);
     }
   }
 
@@ -108,6 +112,15 @@ class ThreadCacheMachine {
   void Free(TestCache& cache, uint64_t pick, uint64_t count) {
     for (; count > 0 && !blocks_.empty(); --count) {
       cache.Free(blocks_.Take(pick));
+    }
+  }
+
+  // A class becomes smaller, while now and then an object of it is allocated.
+  void Shrink(TestCache& cache, uint64_t pick, uint64_t frees) {
+    Allocate(cache, pick, frees);
+    for (uint64_t i = 0; i < frees && !blocks_.empty(); ++i) {
+      cache.Free(blocks_.TakeLast());
+      if (i % 3 == 0) Allocate(cache, pick, 1);
     }
   }
 

@@ -25,8 +25,8 @@ TEST_P(ThreadCacheModelTest, RandomActions) {
   for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
     SCOPED_TRACE(seed);
     ThreadCacheMachine machine(GetParam().window, GetParam().budget);
-    const Actions actions =
-        RandomActions(seed, 2000, {20, 40, 15, 25, 3, 1, 1, 1, 1}, {15, 25, 20, 45, 3, 2, 1, 1, 0});
+    const Actions actions = RandomActions(seed, 2000, {20, 40, 15, 25, 3, 1, 1, 1, 1, 2},
+                                          {15, 25, 20, 45, 3, 2, 1, 1, 0, 4});
     if (!Replay(machine, actions)) break;
   }
 }

@@ -1,0 +1,114 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// When a class counts as one that drains.
+
+#include "cache/per_thread/drain_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uint32_t kBatch = 64;
+
+class DrainWatchTest : public ::testing::Test {
+ protected:
+  // Overflows until a trial should begin.
+  int OverflowsUntilTrial() {
+    int n = 1;
+    while (!watch_.NoteOverflow()) ++n;
+    return n;
+  }
+  void Free(uint32_t n) {
+    while (n-- > 0) watch_.NoteFree();
+  }
+  // A trial in which nothing is allocated.
+  void FailTrial() {
+    watch_.Begin();
+    Free(DrainWatch::kTrialFrees);
+    EXPECT_FALSE(watch_.Drains());
+    watch_.End();
+  }
+
+  DrainWatch watch_;
+};
+
+TEST_F(DrainWatchTest, SomeOverflowsBringATrial) {
+  EXPECT_FALSE(watch_.active());
+  EXPECT_EQ(OverflowsUntilTrial(), DrainWatch::kFirstTrial);
+  watch_.Begin();
+  EXPECT_TRUE(watch_.active());
+}
+
+TEST_F(DrainWatchTest, AnEmptyListInBetweenMeansNone) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(watch_.NoteOverflow());
+    EXPECT_FALSE(watch_.NoteOverflow());
+    watch_.NoteRefill();
+  }
+}
+
+TEST_F(DrainWatchTest, ATrialIsShort) {
+  watch_.Begin();
+  Free(1);
+  EXPECT_EQ(watch_.NextLook(kBatch), DrainWatch::kTrialFrees);
+  EXPECT_EQ(watch_.NextLook(4), 4u) << "no more than a batch";
+  Free(DrainWatch::kTrialFrees);
+  EXPECT_EQ(watch_.NextLook(kBatch), kBatch);
+}
+
+TEST_F(DrainWatchTest, FreesAloneMakeTrialsRarer) {
+  int last = 0;
+  for (int expected = DrainWatch::kFirstTrial; expected <= DrainWatch::kLastTrial; expected *= 2) {
+    last = OverflowsUntilTrial();
+    EXPECT_EQ(last, expected);
+    FailTrial();
+  }
+  EXPECT_EQ(OverflowsUntilTrial(), last);
+}
+
+TEST_F(DrainWatchTest, GrowthMakesThemFrequentAgain) {
+  for (int i = 0; i < 3; ++i) FailTrial();
+  watch_.NoteRefill();
+  EXPECT_GT(OverflowsUntilTrial(), DrainWatch::kFirstTrial);
+  watch_.NoteGrowth();
+  EXPECT_EQ(OverflowsUntilTrial(), DrainWatch::kFirstTrial);
+}
+
+TEST_F(DrainWatchTest, AClassDrainsByTheShareOfAllocations) {
+  watch_.Begin();
+  Free(kBatch);
+  EXPECT_FALSE(watch_.Drains()) << "nothing is allocated";
+  watch_.NoteAllocations(1);
+  EXPECT_TRUE(watch_.Drains());
+  watch_.NoteAllocations(kBatch / 2 - 1);
+  EXPECT_TRUE(watch_.Drains());
+  watch_.NoteAllocations(1);
+  EXPECT_FALSE(watch_.Drains());
+}
+
+TEST_F(DrainWatchTest, AllocationsMayComeFirst) {
+  watch_.Begin();
+  EXPECT_TRUE(watch_.MayDrain());
+  watch_.NoteAllocations(DrainWatch::kSlack / 2);
+  EXPECT_TRUE(watch_.MayDrain());
+  watch_.NoteAllocations(1);
+  EXPECT_FALSE(watch_.MayDrain());
+  Free(2);
+  EXPECT_TRUE(watch_.MayDrain());
+}
+
+TEST_F(DrainWatchTest, WhatWasLongAgoIsForgotten) {
+  watch_.Begin();
+  watch_.NoteAllocations(20);
+  Free(kBatch);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(watch_.Drains()) << i;
+    watch_.NoteBatch();
+    Free(kBatch);
+  }
+  EXPECT_FALSE(watch_.Drains()) << "nobody has allocated for a while";
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

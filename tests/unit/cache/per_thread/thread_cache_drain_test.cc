@@ -1,0 +1,155 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a thread cache does with a class of which it frees more than it allocates.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cache/per_thread/thread_cache.h"
+#include "test_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+constexpr uint8_t kClass = SizeClassFor(64);
+
+class ThreadCacheDrainTest : public ::testing::TestWithParam<Window> {
+ protected:
+  ThreadCacheDrainTest() : objects_(cache_.AllocateMany(kClass, 100 * Batch())) {
+    source().ForgetCalls();
+  }
+  ~ThreadCacheDrainTest() override {
+    cache_->CheckInvariants();
+    cache_->Retire();
+    EXPECT_EQ(source().objects_out(), objects_.size());
+  }
+
+  FakeBatchSource& source() { return sources_.source(kClass); }
+  size_t Batch() { return source().batch(); }
+  size_t Cached() { return cache_->CountObjects(kClass); }
+
+  // Frees the oldest objects, so many for each that is allocated; 0 for none.
+  void Free(size_t frees, size_t per_allocation) {
+    for (size_t i = 1; i <= frees; ++i) {
+      cache_.Free(objects_.front());
+      objects_.erase(objects_.begin());
+      if (per_allocation != 0 && i % per_allocation == 0) {
+        objects_.push_back(cache_.Allocate(kClass));
+      }
+    }
+    cache_->CheckInvariants();
+  }
+  // Until frees go past the caches.
+  void Drain() {
+    while (source().inserts_past() == 0 && objects_.size() > 50 * Batch()) Free(4, 4);
+    ASSERT_GT(source().inserts_past(), 0u);
+  }
+
+  TestSources sources_{GetParam()};
+  TestCache cache_{sources_};
+  Objects objects_;  // in use
+};
+
+TEST_P(ThreadCacheDrainTest, ObjectsOfAClassThatShrinksGoBack) {
+  Drain();
+  EXPECT_LE(Cached(), 2 * Batch()) << "also those that were kept before";
+  const size_t before = source().inserts_past();
+  Free(40 * Batch(), 4);
+  EXPECT_GE(source().inserts_past() - before, 39u);
+  EXPECT_LE(Cached(), 2 * Batch());
+}
+
+TEST_P(ThreadCacheDrainTest, AllocationsAreServedByTheFullestSpans) {
+  Drain();
+  const size_t before = source().fetches_past();
+  Free(40 * Batch(), 4);
+  EXPECT_GE(source().fetches_past() - before, 30u);
+  // Those of the source, though others were freed a moment ago.
+  const Objects freed(objects_.begin(), objects_.begin() + 3);
+  for (void* object : freed) cache_.Free(object);
+  objects_.erase(objects_.begin(), objects_.begin() + 3);
+  void* object = cache_.Allocate(kClass);
+  EXPECT_EQ(std::count(freed.begin(), freed.end(), object), 0);
+  objects_.push_back(object);
+}
+
+TEST_P(ThreadCacheDrainTest, FreesAloneAreKeptAsEver) {
+  Free(99 * Batch(), 0);
+  EXPECT_EQ(source().inserts_past(), 0u);
+  EXPECT_GE(Cached(), 90 * Batch());
+}
+
+TEST_P(ThreadCacheDrainTest, AsManyAllocationsAsFreesAreKeptAsEver) {
+  Free(50 * Batch(), 0);
+  Free(40 * Batch(), 1);
+  EXPECT_EQ(source().inserts_past(), 0u);
+}
+
+TEST_P(ThreadCacheDrainTest, AClassThatGrowsAgainDrainsNoLonger) {
+  Drain();
+  const Objects more = cache_.AllocateMany(kClass, 10 * Batch());
+  objects_.insert(objects_.end(), more.begin(), more.end());
+  const size_t past = source().inserts_past() + source().fetches_past();
+  Free(10 * Batch(), 1);
+  EXPECT_EQ(source().inserts_past() + source().fetches_past(), past);
+}
+
+TEST_P(ThreadCacheDrainTest, WhoStopsAllocatingKeepsAgain) {
+  Drain();
+  Free(20 * Batch(), 0);
+  const size_t past = source().inserts_past();
+  Free(10 * Batch(), 0);
+  EXPECT_EQ(source().inserts_past(), past);
+  EXPECT_GE(Cached(), 10 * Batch());
+}
+
+TEST_P(ThreadCacheDrainTest, WithoutMemoryTheLastFreedServe) {
+  Drain();
+  Free(Batch() / 2, 0);
+  const size_t cached = Cached();
+  source().fail = [] { return true; };
+  size_t served = 0;
+  while (void* object = cache_.Allocate(kClass)) {
+    objects_.push_back(object);
+    ++served;
+  }
+  EXPECT_EQ(served, cached);
+  source().fail = nullptr;
+}
+
+TEST_P(ThreadCacheDrainTest, WhatLeavesIsFoundByTheSearchForADoubleFree) {
+  Drain();
+  void* object = objects_.front();
+  Free(1, 0);
+  EXPECT_TRUE(cache_->Holds(object, kClass));
+  EXPECT_FALSE(cache_->Holds(objects_.front(), kClass));
+}
+
+TEST_P(ThreadCacheDrainTest, AFlushReturnsAll) {
+  Drain();
+  Free(3, 0);
+  EXPECT_GT(Cached(), 0u);
+  cache_->Close();
+  cache_->Flush();
+  cache_->Open();
+  EXPECT_EQ(Cached(), 0u);
+}
+
+TEST_P(ThreadCacheDrainTest, CollectionsReturnAllThatLiesUnused) {
+  Drain();
+  Free(3, 0);
+  EXPECT_GT(Cached(), 0u);
+  for (int i = 0; i < 3; ++i) cache_.Collect();
+  EXPECT_EQ(Cached(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheDrainTest,
+                         ::testing::Values(Window::kAll, Window::kFirstBytes, Window::kNone));
+
+}  // namespace
+}  // namespace tcmalloc::testing
