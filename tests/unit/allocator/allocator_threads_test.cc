@@ -113,7 +113,8 @@ TEST(AllocatorThreads, EndedThreadsLeaveNothing) {
 
 // Release by time, which takes a few locks in each of its steps, is off. Now and then a thread
 // happens to look as if it used one object only, and gets another list; then it may miss, and
-// collect. That is one lock for more than a thousand operations.
+// collect. That is one lock for more than a thousand operations. The caches of CPUs grow for some
+// two hundred rounds, for threads are moved between them in the middle of each.
 TEST(AllocatorThreads, SteadyStateTakesHardlyAnyLock) {
   if constexpr (!kDebugChecks) GTEST_SKIP() << "locks are counted only in builds with checks";
   heap.EnsureInitialized();
@@ -130,7 +131,7 @@ TEST(AllocatorThreads, SteadyStateTakesHardlyAnyLock) {
       for (void*& block : blocks) block = Allocate(random() % 1000);
       for (void* block : blocks) Deallocate(block);
     };
-    for (int i = 0; i < 20; ++i) round();
+    for (int i = 0; i < 500; ++i) round();
     warm.arrive_and_wait();
     for (int i = 0; i < 200; ++i) round();
     done.arrive_and_wait();
