@@ -6,6 +6,9 @@
 #   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
 #   `unit` when left out. SERIAL: nothing else runs beside it.
 #
+# tcm_repeat_unit_test(NAME <name> OF <unit test> ENVIRONMENT NAME=value ...)
+#   Another run of a unit test, in another environment; declared only where that test is.
+#
 # tcm_program_test(NAME <name> LABELS <kind> ... (SOURCES ... | COMMAND <program> ...)
 #                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
 #                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
@@ -42,7 +45,7 @@ function(tcm_set_test_properties)
     ENVIRONMENT "${ARGN}")
 endfunction()
 
-set(test_program_options NAME TIMEOUT PRELOAD)
+set(test_program_options NAME OF TIMEOUT PRELOAD)
 set(test_program_lists
   SOURCES LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
 
@@ -70,6 +73,17 @@ function(tcm_unit_test)
     target_precompile_headers(${arg_NAME} REUSE_FROM tcm_precompiled_headers)
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS})
+  tcm_set_test_properties(${arg_ENVIRONMENT})
+endfunction()
+
+function(tcm_repeat_unit_test)
+  tcm_parse_test_arguments(tcm_repeat_unit_test "")
+  if(NOT TARGET ${arg_OF})
+    return()
+  endif()
+  get_test_property(${arg_OF} LABELS arg_LABELS)
+  get_test_property(${arg_OF} TIMEOUT arg_TIMEOUT)
+  add_test(NAME ${arg_NAME} COMMAND ${arg_OF})
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
 
