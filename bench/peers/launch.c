@@ -1,10 +1,13 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// tcm_launch [--set NAME=VALUE]... [--fd N | --then WORD...] -- PROGRAM [ARGUMENT...]
+// tcm_launch [--set NAME=VALUE]... [--sample MS] [--fd N | --then WORD...] -- PROGRAM [ARGUMENT...]
 //
 // Runs PROGRAM as its only child and tells, as one JSON line, what that cost. The line goes to
 // file descriptor N, or to the standard input of the follow-up command whose words the --then
 // options give one by one. Then it ends as PROGRAM did: same exit status, or same signal.
+//
+// With --sample it reads PROGRAM's resident size each MS milliseconds, for the average. The kernel
+// keeps the peak by itself, but no average that a process without privileges may ask for.
 //
 // Why a C program and not a few lines in the tool: Linux starts ru_maxrss of a process at the
 // resident size of the one that forked it, and a Go program has many megabytes, this one a few
@@ -15,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +39,7 @@ struct options {
   char* follow_up[kMaxWords + 1];
   int follow_up_count;
   int result_fd;
+  int sample_ms;  // 0: never
   char** program;
 };
 
@@ -42,13 +48,15 @@ struct outcome {
   struct rusage usage;
   int status;
   int start_error;
+  long long resident_pages;  // sum over the samples
+  long long samples;
 };
 
 static volatile sig_atomic_t g_child;
 
 _Noreturn static void Usage(void) {
   fputs(
-      "usage: tcm_launch [--set NAME=VALUE]... [--fd N | --then WORD...] -- PROGRAM "
+      "usage: tcm_launch [--set NAME=VALUE]... [--sample MS] [--fd N | --then WORD...] -- PROGRAM "
       "[ARGUMENT...]\n",
       stderr);
   exit(kExitUsage);
@@ -69,6 +77,8 @@ static struct options ParseOptions(int argc, char** argv) {
       Append(options.follow_up, &options.follow_up_count, argv[i + 1]);
     } else if (strcmp(argv[i], "--fd") == 0) {
       options.result_fd = atoi(argv[i + 1]);
+    } else if (strcmp(argv[i], "--sample") == 0 && atoi(argv[i + 1]) > 0) {
+      options.sample_ms = atoi(argv[i + 1]);
     } else {
       Usage();
     }
@@ -144,6 +154,34 @@ static long long NowNs(void) {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+// A process that has ended, and is not reaped yet, has no resident pages.
+static void Sample(int statm, struct outcome* outcome) {
+  char text[128];
+  const ssize_t length = pread(statm, text, sizeof text - 1, 0);
+  if (length <= 0) return;
+  text[length] = '\0';
+  long long resident = 0;
+  if (sscanf(text, "%*s %lld", &resident) != 1 || resident == 0) return;
+  outcome->resident_pages += resident;
+  ++outcome->samples;
+}
+
+// Until the end of PROGRAM. Without pidfds (Linux before 5.3) there are no samples.
+static void SampleUntilEnd(pid_t child, int interval_ms, struct outcome* outcome) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/statm", (int)child);
+  const int statm = open(path, O_RDONLY | O_CLOEXEC);
+  const int end = (int)syscall(SYS_pidfd_open, child, 0);
+  struct pollfd event = {.fd = end, .events = POLLIN};
+  while (statm >= 0 && end >= 0) {
+    const int ended = poll(&event, 1, interval_ms);
+    if (ended > 0 || (ended < 0 && errno != EINTR)) break;
+    if (ended == 0) Sample(statm, outcome);
+  }
+  if (statm >= 0) close(statm);
+  if (end >= 0) close(end);
+}
+
 // Waits without reaping first, so that no handler can signal a process that took over the number.
 static void Reap(pid_t child, const sigset_t* all, struct outcome* outcome, long long start) {
   siginfo_t info;
@@ -183,6 +221,7 @@ static struct outcome Run(const struct options* options) {
          errno == EINTR) {
   }
   close(error_pipe[0]);
+  if (options->sample_ms > 0) SampleUntilEnd(child, options->sample_ms, &outcome);
   Reap(child, &all, &outcome, start);
   return outcome;
 }
@@ -191,15 +230,21 @@ static long long Microseconds(struct timeval time) {
   return time.tv_sec * 1000000LL + time.tv_usec;
 }
 
+// 0 where there is no sample.
+static long long AverageResidentKiB(const struct outcome* outcome) {
+  if (outcome->samples == 0) return 0;
+  return outcome->resident_pages * (sysconf(_SC_PAGESIZE) / 1024) / outcome->samples;
+}
+
 static void WriteResult(int fd, const struct outcome* outcome) {
   const struct rusage* usage = &outcome->usage;
   const int status = outcome->status;
   dprintf(fd,
           "{\"wall_ns\":%lld,\"user_us\":%lld,\"system_us\":%lld,\"max_rss_kib\":%ld,"
-          "\"minor_faults\":%ld,\"major_faults\":%ld,\"exit\":%d,\"signal\":%d,"
-          "\"start_errno\":%d}\n",
+          "\"average_rss_kib\":%lld,\"minor_faults\":%ld,\"major_faults\":%ld,\"exit\":%d,"
+          "\"signal\":%d,\"start_errno\":%d}\n",
           outcome->wall_ns, Microseconds(usage->ru_utime), Microseconds(usage->ru_stime),
-          usage->ru_maxrss, usage->ru_minflt, usage->ru_majflt,
+          usage->ru_maxrss, AverageResidentKiB(outcome), usage->ru_minflt, usage->ru_majflt,
           WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
           outcome->start_error);
 }

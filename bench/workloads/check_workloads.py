@@ -17,7 +17,7 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 120
-TAGS = {"default", "quick", "memory", "hugepages", "real"}
+TAGS = {"default", "quick", "memory", "hugepages", "real", "server"}
 KEYS = {"name", "family", "program", "command", "args", "threads", "description", "tags",
         "optional"}
 

@@ -17,6 +17,10 @@ import (
 	"tcm/internal/text"
 )
 
+// residentInterval is how often the resident size of a workload is read. That takes a few
+// microseconds of a CPU.
+const residentInterval = 5 * time.Millisecond
+
 // Plan is what to run, and how.
 type Plan struct {
 	Workloads  []Workload
@@ -148,11 +152,12 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 	}
 	var output, complaints lastBytes
 	result, err := launch.Run(ctx, p.Launcher, launch.Command{
-		Program:   p.Build.Words(workload),
-		Variables: allocator.environment(),
-		Output:    &output,
-		Errors:    &complaints,
-		Timeout:   p.timeout(workload),
+		Program:     p.Build.Words(workload),
+		Variables:   allocator.environment(),
+		Output:      &output,
+		Errors:      &complaints,
+		Timeout:     p.timeout(workload),
+		SampleEvery: residentInterval,
 	})
 	if errors.Is(err, launch.ErrTimeout) {
 		return Sample{Failure: fmt.Sprintf("timeout after %s", text.Seconds(p.timeout(workload).Seconds()))}, nil
@@ -202,11 +207,12 @@ func (a Allocator) environment() map[string]string {
 // newSample has what the launcher measured.
 func newSample(result launch.Result) Sample {
 	return Sample{
-		Seconds:      result.Wall().Seconds(),
-		CPUSeconds:   (result.User() + result.System()).Seconds(),
-		WallSeconds:  result.Wall().Seconds(),
-		PeakResident: float64(result.MaxRSS()),
-		Faults:       float64(result.MinorFaults + result.MajorFaults),
+		Seconds:         result.Wall().Seconds(),
+		CPUSeconds:      (result.User() + result.System()).Seconds(),
+		WallSeconds:     result.Wall().Seconds(),
+		PeakResident:    float64(result.MaxRSS()),
+		AverageResident: float64(result.AverageRSS()),
+		Faults:          float64(result.MinorFaults + result.MajorFaults),
 	}
 }
 

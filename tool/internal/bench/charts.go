@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"tcm/internal/chart"
@@ -101,17 +102,22 @@ func (r *Results) summaryChart() []byte {
 		})
 		return made
 	}
+	groups := []chart.BarGroup{
+		group("Time", func(s Summary) (float64, int) { return s.Time, s.TimeWorkloads }),
+		group("CPU time", func(s Summary) (float64, int) { return s.CPU, s.TimeWorkloads }),
+		group("Peak resident memory", func(s Summary) (float64, int) { return s.Memory, s.Workloads }),
+	}
+	if slices.ContainsFunc(r.Summaries, func(s Summary) bool { return s.AverageMemory > 0 }) {
+		groups = append(groups,
+			group("Average resident memory", func(s Summary) (float64, int) { return s.AverageMemory, s.AverageWorkloads }))
+	}
 	return chart.Bars{
 		Title:    "Geometric means relative to " + r.Settings.Baseline,
 		Subtitle: r.subtitle(),
 		Axis:     "ratio to " + r.Settings.Baseline + "; shorter is better",
 		Series:   r.series(),
 		Common:   true,
-		Groups: []chart.BarGroup{
-			group("Time", func(s Summary) (float64, int) { return s.Time, s.TimeWorkloads }),
-			group("CPU time", func(s Summary) (float64, int) { return s.CPU, s.TimeWorkloads }),
-			group("Peak resident memory", func(s Summary) (float64, int) { return s.Memory, s.Workloads }),
-		},
+		Groups:   groups,
 	}.SVG()
 }
 

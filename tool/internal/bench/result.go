@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -21,8 +22,10 @@ type Sample struct {
 	// Ops is what the workload counts as operations, 0 where it counts none.
 	Ops          float64 `json:"ops,omitempty"`
 	PeakResident float64 `json:"peak_resident_bytes"`
-	Faults       float64 `json:"page_faults"`
-	Noise        Noise   `json:"noise"`
+	// AverageResident is the mean over the time of the whole program, 0 where it ended too soon.
+	AverageResident float64 `json:"average_resident_bytes,omitempty"`
+	Faults          float64 `json:"page_faults"`
+	Noise           Noise   `json:"noise"`
 	// Repeats counts the noisier runs that this one replaced.
 	Repeats int `json:"repeats,omitempty"`
 	// Failure says how the run failed; then the figures mean nothing.
@@ -37,7 +40,9 @@ type Figures struct {
 	CPUSeconds   float64 `json:"cpu_seconds"`
 	Ops          float64 `json:"ops,omitempty"`
 	PeakResident float64 `json:"peak_resident_bytes"`
-	Faults       float64 `json:"page_faults"`
+	// AverageResident is 0 where a run has none.
+	AverageResident float64 `json:"average_resident_bytes,omitempty"`
+	Faults          float64 `json:"page_faults"`
 	// Spread of Seconds: (slowest - fastest) / median.
 	Spread float64            `json:"spread"`
 	Extra  map[string]float64 `json:"extra,omitempty"`
@@ -45,10 +50,11 @@ type Figures struct {
 
 // Ratios of figures to those of another allocator.
 type Ratios struct {
-	Time   float64 `json:"time,omitempty"`
-	CPU    float64 `json:"cpu,omitempty"`
-	Memory float64 `json:"memory,omitempty"`
-	Faults float64 `json:"faults,omitempty"`
+	Time          float64 `json:"time,omitempty"`
+	CPU           float64 `json:"cpu,omitempty"`
+	Memory        float64 `json:"memory,omitempty"`
+	AverageMemory float64 `json:"average_memory,omitempty"`
+	Faults        float64 `json:"faults,omitempty"`
 }
 
 // Cell is one workload under one allocator.
@@ -78,14 +84,16 @@ type WorkloadResult struct {
 // Summary is one allocator over all workloads.
 type Summary struct {
 	Allocator string `json:"allocator"`
-	// The geometric means of ratios to the baseline, over Workloads workloads for CPU, memory and
-	// faults and over TimeWorkloads for time: those where both did not fail.
+	// The geometric means of ratios to the baseline, over Workloads workloads for memory and faults
+	// and over TimeWorkloads for time and CPU: those where both did not fail. That of the average
+	// resident size is over those where both ran long enough to have one.
 	Ratios
 	// TimeByFamily weighs every family of workloads alike.
-	TimeByFamily  float64 `json:"time_by_family,omitempty"`
-	TimeWorkloads int     `json:"time_workloads"`
-	Workloads     int     `json:"workloads"`
-	Failures      int     `json:"failures"`
+	TimeByFamily     float64 `json:"time_by_family,omitempty"`
+	TimeWorkloads    int     `json:"time_workloads"`
+	Workloads        int     `json:"workloads"`
+	AverageWorkloads int     `json:"average_workloads,omitempty"`
+	Failures         int     `json:"failures"`
 }
 
 // Settings are what a benchmark was asked to do.
@@ -180,6 +188,13 @@ func (w *WorkloadResult) Cell(allocator string) *Cell {
 	return nil
 }
 
+// hasAverage says whether any run was long enough for an average resident size.
+func (w *WorkloadResult) hasAverage() bool {
+	return slices.ContainsFunc(w.Cells, func(cell Cell) bool {
+		return cell.Median != nil && cell.Median.AverageResident > 0
+	})
+}
+
 func (w *WorkloadResult) evaluate(baseline string) {
 	for i := range w.Cells {
 		w.Cells[i].evaluate()
@@ -224,6 +239,7 @@ func (w *WorkloadResult) best() *Figures {
 		best.Seconds = math.Min(best.Seconds, figures.Seconds)
 		best.CPUSeconds = math.Min(best.CPUSeconds, figures.CPUSeconds)
 		best.PeakResident = math.Min(best.PeakResident, figures.PeakResident)
+		best.AverageResident = math.Min(best.AverageResident, figures.AverageResident)
 		best.Faults = math.Min(best.Faults, figures.Faults)
 	}
 	return best
@@ -243,12 +259,13 @@ func (c *Cell) evaluate() {
 	}
 	seconds := c.column(func(s Sample) float64 { return s.Seconds })
 	c.Median = &Figures{
-		Seconds:      Median(seconds),
-		CPUSeconds:   Median(c.column(func(s Sample) float64 { return s.CPUSeconds })),
-		Ops:          Median(c.column(func(s Sample) float64 { return s.Ops })),
-		PeakResident: Median(c.column(func(s Sample) float64 { return s.PeakResident })),
-		Faults:       Median(c.column(func(s Sample) float64 { return s.Faults })),
-		Spread:       Spread(seconds),
+		Seconds:         Median(seconds),
+		CPUSeconds:      Median(c.column(func(s Sample) float64 { return s.CPUSeconds })),
+		Ops:             Median(c.column(func(s Sample) float64 { return s.Ops })),
+		PeakResident:    Median(c.column(func(s Sample) float64 { return s.PeakResident })),
+		AverageResident: Median(c.column(func(s Sample) float64 { return s.AverageResident })),
+		Faults:          Median(c.column(func(s Sample) float64 { return s.Faults })),
+		Spread:          Spread(seconds),
 	}
 	for name := range c.Samples[0].Extra {
 		if c.Median.Extra == nil {
@@ -268,10 +285,11 @@ func (c *Cell) column(of func(Sample) float64) []float64 {
 
 func ratios(own, other *Figures) *Ratios {
 	return &Ratios{
-		Time:   ratio(own.Seconds, other.Seconds),
-		CPU:    ratio(own.CPUSeconds, other.CPUSeconds),
-		Memory: ratio(own.PeakResident, other.PeakResident),
-		Faults: ratio(own.Faults, other.Faults),
+		Time:          ratio(own.Seconds, other.Seconds),
+		CPU:           ratio(own.CPUSeconds, other.CPUSeconds),
+		Memory:        ratio(own.PeakResident, other.PeakResident),
+		AverageMemory: ratio(own.AverageResident, other.AverageResident),
+		Faults:        ratio(own.Faults, other.Faults),
 	}
 }
 
@@ -285,7 +303,7 @@ func ratio(own, other float64) float64 {
 
 func (r *Results) summarize(allocator string) Summary {
 	summary := Summary{Allocator: allocator}
-	var time, cpu, memory, faults []float64
+	var time, cpu, memory, average, faults []float64
 	var families []string
 	timeOf := map[string][]float64{}
 	for i := range r.Workloads {
@@ -302,6 +320,7 @@ func (r *Results) summarize(allocator string) Summary {
 		}
 		summary.Workloads++
 		memory = appendPositive(memory, cell.ToBaseline.Memory)
+		average = appendPositive(average, cell.ToBaseline.AverageMemory)
 		faults = appendPositive(faults, cell.ToBaseline.Faults)
 		if workload.HasTag(TagMemory) {
 			continue
@@ -313,8 +332,10 @@ func (r *Results) summarize(allocator string) Summary {
 		}
 		timeOf[workload.Family] = appendPositive(timeOf[workload.Family], cell.ToBaseline.Time)
 	}
-	summary.TimeWorkloads = len(time)
-	summary.Ratios = Ratios{Time: mean(time), CPU: mean(cpu), Memory: mean(memory), Faults: mean(faults)}
+	summary.TimeWorkloads, summary.AverageWorkloads = len(time), len(average)
+	summary.Ratios = Ratios{
+		Time: mean(time), CPU: mean(cpu), Memory: mean(memory), AverageMemory: mean(average), Faults: mean(faults),
+	}
 	var byFamily []float64
 	for _, family := range families {
 		byFamily = appendPositive(byFamily, mean(timeOf[family]))

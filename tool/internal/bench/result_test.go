@@ -18,7 +18,8 @@ import (
 func samples(seconds, resident float64) []Sample {
 	var made []Sample
 	for _, factor := range []float64{1, 1.1, 0.9} {
-		made = append(made, Sample{Seconds: seconds * factor, CPUSeconds: seconds, Ops: 1e6, PeakResident: resident, Faults: 100})
+		made = append(made, Sample{Seconds: seconds * factor, CPUSeconds: seconds, Ops: 1e6, PeakResident: resident,
+			AverageResident: resident / 2, Faults: 100})
 	}
 	return made
 }
@@ -31,6 +32,12 @@ func someResults() *Results {
 	cell := func(allocator string, seconds, resident float64) Cell {
 		return Cell{Allocator: allocator, Samples: samples(seconds, resident)}
 	}
+	short := func(cell Cell) Cell {
+		for i := range cell.Samples {
+			cell.Samples[i].AverageResident = 0
+		}
+		return cell
+	}
 	crash := Cell{Allocator: "peer", Samples: []Sample{{Failure: "crash: signal 11 (segmentation fault)"}}}
 	results := &Results{
 		Complete: true,
@@ -40,7 +47,7 @@ func someResults() *Results {
 		},
 		Workloads: []WorkloadResult{
 			workload("a1", "a", nil, cell(Glibc, 4, 100), cell(Ours, 1, 200), cell("peer", 2, 50)),
-			workload("a2", "a", nil, cell(Glibc, 1, 100), cell(Ours, 1, 100), cell("peer", 1, 100)),
+			workload("a2", "a", nil, cell(Glibc, 1, 100), short(cell(Ours, 1, 100)), cell("peer", 1, 100)),
 			workload("b", "b", nil, cell(Glibc, 1, 100), cell(Ours, 4, 100), crash),
 			workload("m", "m", []string{TagMemory}, cell(Glibc, 1, 100), cell(Ours, 1000, 400), cell("peer", 1, 200)),
 		},
@@ -55,7 +62,7 @@ func TestEvaluate(t *testing.T) {
 	if ours.ToBaseline.Time != 0.25 || ours.ToBaseline.Memory != 2 {
 		t.Errorf("to the baseline: %+v", *ours.ToBaseline)
 	}
-	if ours.ToBest.Time != 0.5 || ours.ToBest.Memory != 4 {
+	if ours.ToBest.Time != 0.5 || ours.ToBest.Memory != 4 || ours.ToBest.AverageMemory != 4 {
 		t.Errorf("to the best: %+v", *ours.ToBest)
 	}
 	if results.Workloads[0].BestTime != "peer" || results.Workloads[2].BestTime != Glibc {
@@ -73,6 +80,10 @@ func TestEvaluate(t *testing.T) {
 	// Ratios of memory are 2, 1, 1 and 4.
 	if !near(summary.Memory*summary.Memory*summary.Memory*summary.Memory, 8) || summary.Workloads != 4 {
 		t.Errorf("memory %v over %d", summary.Memory, summary.Workloads)
+	}
+	// In the second workload our runs were too short for an average.
+	if !near(summary.AverageMemory*summary.AverageMemory*summary.AverageMemory, 8) || summary.AverageWorkloads != 3 {
+		t.Errorf("average memory %v over %d", summary.AverageMemory, summary.AverageWorkloads)
 	}
 }
 
@@ -155,13 +166,13 @@ func TestChartsAreWellFormed(t *testing.T) {
 }
 
 func TestNewSample(t *testing.T) {
-	result := launch.Result{WallNs: 3e9, UserUs: 1e6, SystemUs: 5e5, MaxRSSKiB: 10, MinorFaults: 7, MajorFaults: 1}
+	result := launch.Result{WallNs: 3e9, UserUs: 1e6, SystemUs: 5e5, MaxRSSKiB: 10, AverageRSSKiB: 6, MinorFaults: 7, MajorFaults: 1}
 	sample := newSample(result)
 	if err := sample.add([]byte("talk\n{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}\n")); err != nil {
 		t.Fatal(err)
 	}
 	if sample.Seconds != 2 || sample.WallSeconds != 3 || sample.CPUSeconds != 1.5 || sample.Ops != 5 ||
-		sample.PeakResident != 10240 || sample.Faults != 8 || len(sample.Extra) != 1 || sample.Extra["bytes"] != 9 {
+		sample.PeakResident != 10240 || sample.AverageResident != 6144 || sample.Faults != 8 || len(sample.Extra) != 1 || sample.Extra["bytes"] != 9 {
 		t.Errorf("%+v", sample)
 	}
 	sample = newSample(result)

@@ -24,6 +24,10 @@ func (r *Results) WriteTable(output io.Writer) error {
 		func(ratios *Ratios) float64 { return ratios.Memory },
 		func(figures *Figures) string { return text.Bytes(int64(figures.PeakResident)) },
 		func(*WorkloadResult) bool { return true })
+	r.writeMatrix(output, "Average resident memory relative to "+r.Settings.Baseline,
+		func(ratios *Ratios) float64 { return ratios.AverageMemory },
+		func(figures *Figures) string { return bytesOrDash(figures.AverageResident) },
+		func(w *WorkloadResult) bool { return w.hasAverage() })
 	r.writeExtras(output)
 	r.writeTroubles(output)
 	return nil
@@ -67,12 +71,12 @@ func newTable(output io.Writer) *tabwriter.Writer {
 func (r *Results) writeSummary(output io.Writer) {
 	fmt.Fprintf(output, "\nGeometric means of ratios to %s (below 1 is better)\n", r.Settings.Baseline)
 	table := newTable(output)
-	fmt.Fprintln(table, "allocator\ttime\tby family\tCPU\tmemory\tfaults\ttime over\tmemory over\tfailed\t")
+	fmt.Fprintln(table, "allocator\ttime\tby family\tCPU\tpeak\taverage\tfaults\ttime over\tmemory over\tfailed\t")
 	for _, summary := range r.Summaries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
 			orDash(summary.Time), orDash(summary.TimeByFamily), orDash(summary.CPU), orDash(summary.Memory),
-			orDash(summary.Faults), summary.TimeWorkloads, r.timed(), summary.Workloads, len(r.Workloads),
-			summary.Failures)
+			orDash(summary.AverageMemory), orDash(summary.Faults), summary.TimeWorkloads, r.timed(),
+			summary.Workloads, len(r.Workloads), summary.Failures)
 	}
 	table.Flush()
 }
@@ -93,6 +97,13 @@ func orDash(ratio float64) string {
 		return "-"
 	}
 	return text.Ratio(ratio)
+}
+
+func bytesOrDash(bytes float64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return text.Bytes(int64(bytes))
 }
 
 // writeMatrix writes one line for each workload: the baseline's figure, every allocator's ratio
@@ -241,18 +252,20 @@ func (r *Results) writeTroubles(output io.Writer) {
 func (r *Results) WriteDetails(output io.Writer) error {
 	fmt.Fprintf(output, "\nAll figures; ratios are to %s and to the best of the others than %s\n", r.Settings.Baseline, Ours)
 	table := newTable(output)
-	fmt.Fprintln(table, "workload\tallocator\ttime\tspread\tratio\tto best\tMops/s\tCPU\tratio\tpeak\tratio\tto best\tfaults\t")
+	fmt.Fprintln(table, "workload\tallocator\ttime\tspread\tratio\tto best\tMops/s\tCPU\tratio\tpeak\tratio\tto best\taverage\tratio\tto best\tfaults\t")
 	for _, workload := range r.Workloads {
 		for _, cell := range workload.Cells {
 			if cell.Median == nil {
-				fmt.Fprintf(table, "%s\t%s\tFAILED\t\t\t\t\t\t\t\t\t\t\t\n", workload.Name, cell.Allocator)
+				fmt.Fprintf(table, "%s\t%s\tFAILED\t\t\t\t\t\t\t\t\t\t\t\t\t\t\n", workload.Name, cell.Allocator)
 				continue
 			}
 			base, best := orNone(cell.ToBaseline), orNone(cell.ToBest)
-			fmt.Fprintf(table, "%s\t%s\t%s\t%.0f%%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t\n", workload.Name, cell.Allocator,
+			fmt.Fprintf(table, "%s\t%s\t%s\t%.0f%%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t\n", workload.Name, cell.Allocator,
 				text.Seconds(cell.Median.Seconds), 100*cell.Median.Spread, orDash(base.Time), orDash(best.Time),
 				rate(cell.Median.Ops, cell.Median.Seconds), text.Seconds(cell.Median.CPUSeconds), orDash(base.CPU),
-				text.Bytes(int64(cell.Median.PeakResident)), orDash(base.Memory), orDash(best.Memory), cell.Median.Faults)
+				text.Bytes(int64(cell.Median.PeakResident)), orDash(base.Memory), orDash(best.Memory),
+				bytesOrDash(cell.Median.AverageResident), orDash(base.AverageMemory), orDash(best.AverageMemory),
+				cell.Median.Faults)
 		}
 	}
 	return table.Flush()

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,12 +30,14 @@ const resultDescriptor = "3"
 
 // Result is what a program cost and how it ended.
 type Result struct {
-	WallNs      int64 `json:"wall_ns"`
-	UserUs      int64 `json:"user_us"`
-	SystemUs    int64 `json:"system_us"`
-	MaxRSSKiB   int64 `json:"max_rss_kib"`
-	MinorFaults int64 `json:"minor_faults"`
-	MajorFaults int64 `json:"major_faults"`
+	WallNs    int64 `json:"wall_ns"`
+	UserUs    int64 `json:"user_us"`
+	SystemUs  int64 `json:"system_us"`
+	MaxRSSKiB int64 `json:"max_rss_kib"`
+	// AverageRSSKiB is 0 where the resident size was not sampled, or the program ended before.
+	AverageRSSKiB int64 `json:"average_rss_kib"`
+	MinorFaults   int64 `json:"minor_faults"`
+	MajorFaults   int64 `json:"major_faults"`
 	// Exit is the exit status, or -1 where a signal ended the program.
 	Exit   int `json:"exit"`
 	Signal int `json:"signal"`
@@ -65,6 +68,9 @@ func (r Result) System() time.Duration { return time.Duration(r.SystemUs) * time
 
 // MaxRSS is the peak resident size in bytes.
 func (r Result) MaxRSS() int64 { return r.MaxRSSKiB * 1024 }
+
+// AverageRSS is the average resident size in bytes, or 0 where there is none.
+func (r Result) AverageRSS() int64 { return r.AverageRSSKiB * 1024 }
 
 // Failure says in a few words how the program failed, or nothing where it ended with status 0.
 func (r Result) Failure() string {
@@ -172,6 +178,9 @@ type Command struct {
 	Output    io.Writer
 	Errors    io.Writer
 	Timeout   time.Duration
+	// SampleEvery is how often the resident size is read for its average, in whole milliseconds;
+	// 0 is never.
+	SampleEvery time.Duration
 }
 
 // ErrTimeout says that a program ran longer than it was allowed to and was killed.
@@ -194,7 +203,11 @@ func Start(launcher string, run Command) (*Process, error) {
 		return nil, err
 	}
 	defer writer.Close()
-	words := Words(launcher, []string{"--fd", resultDescriptor}, run.Variables, run.Program)
+	options := []string{"--fd", resultDescriptor}
+	if run.SampleEvery > 0 {
+		options = append(options, "--sample", strconv.FormatInt(run.SampleEvery.Milliseconds(), 10))
+	}
+	words := Words(launcher, options, run.Variables, run.Program)
 	command := exec.Command(words[0], words[1:]...)
 	command.Dir = run.Directory
 	command.Stdin = run.Input

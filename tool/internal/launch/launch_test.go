@@ -31,8 +31,8 @@ func buildLauncher(t *testing.T) string {
 }
 
 func TestParse(t *testing.T) {
-	result, err := Parse([]byte(`{"wall_ns":5,"user_us":6,"system_us":7,"max_rss_kib":8,"minor_faults":9,"major_faults":1,"exit":2,"signal":0,"start_errno":0}` + "\n"))
-	want := Result{WallNs: 5, UserUs: 6, SystemUs: 7, MaxRSSKiB: 8, MinorFaults: 9, MajorFaults: 1, Exit: 2}
+	result, err := Parse([]byte(`{"wall_ns":5,"user_us":6,"system_us":7,"max_rss_kib":8,"average_rss_kib":4,"minor_faults":9,"major_faults":1,"exit":2,"signal":0,"start_errno":0}` + "\n"))
+	want := Result{WallNs: 5, UserUs: 6, SystemUs: 7, MaxRSSKiB: 8, AverageRSSKiB: 4, MinorFaults: 9, MajorFaults: 1, Exit: 2}
 	if err != nil || result != want {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -92,6 +92,28 @@ func TestPeakResidentIsTheProgramsOwn(t *testing.T) {
 	}
 	if ballast[len(ballast)-1] != 1 {
 		t.Error("the ballast is gone")
+	}
+}
+
+// Half of the time there are some hundred mebibytes more than in the other half.
+func TestAverageResident(t *testing.T) {
+	launcher := buildLauncher(t)
+	average := func(every time.Duration) (average, peak int64) {
+		t.Helper()
+		result, err := Run(context.Background(), launcher, Command{
+			Program: []string{"python3", "-c", "import time; time.sleep(.2); x = b'1' * (100 << 20); time.sleep(.2)"},
+			Timeout: testTimeout, SampleEvery: every,
+		})
+		if err != nil || result.Exit != 0 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		return result.AverageRSS(), result.MaxRSS()
+	}
+	if got, peak := average(2 * time.Millisecond); got <= 10<<20 || got >= peak-10<<20 {
+		t.Errorf("average %d, peak %d", got, peak)
+	}
+	if got, _ := average(0); got != 0 {
+		t.Errorf("%d without samples", got)
 	}
 }
 
