@@ -37,17 +37,23 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   return WithLastResort(slow_path, [&] { return slow_path.AllocateObject(c, size); });
 }
 
-// For sizes and alignments that the inlined fast path does not look up.
-void* AllocateMedium(uint8_t c, size_t size, size_t alignment) {
+// From the cache of a CPU, if one serves this thread: for sizes that its fast path does not look
+// up.
+void* TryAllocateFromCpu(uint8_t c, size_t size) {
+  if (!current_cache->served_elsewhere()) return nullptr;
+  return heap.cpus().TryAllocate(current_cache->lists(), c, size);
+}
+
+// For classes that the fast paths do not look up.
+void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
+  void* object = nullptr;
   if (TCMALLOC_LIKELY(!current_cache->closed())) {
-    void* object = current_cache->TryAllocate(c, size);
-    if (TCMALLOC_LIKELY(object != nullptr)) return object;
-    current_cache->UndoTryAllocate(c);
-  } else if (current_cache->served_elsewhere()) {
-    void* object = heap.cpus().TryAllocate(current_cache->lists(), c, size);
-    if (TCMALLOC_LIKELY(object != nullptr)) return object;
+    object = current_cache->TryAllocate(c, size);
+    if (TCMALLOC_UNLIKELY(object == nullptr)) current_cache->UndoTryAllocate(c);
+  } else {
+    object = TryAllocateFromCpu(c, size);
   }
-  return AllocateSmall(c, size, alignment);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
 }
 
 // Beyond it no address space holds a block, and nothing that could be given up would help.
@@ -76,7 +82,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 void* AllocateAlignedQuietly(size_t size, size_t alignment) {
   if (alignment <= sizeof(void*)) return AllocateOr<AllocateQuietly>(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
-  if (TCMALLOC_LIKELY(c != 0)) return AllocateMedium(c, size, alignment);
+  if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
 }
 
@@ -101,7 +107,9 @@ void ReportIfLarge(const void* block, size_t bytes) {
 void* AllocateQuietly(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
-  if (size >= kClassBySize.size()) return AllocateMedium(c, size, kMinAlignment);
+  if (size >= kClassBySize.size()) {
+    if (void* object = TryAllocateFromCpu(c, size)) return object;
+  }
   return AllocateSmall(c, size, kMinAlignment);
 }
 

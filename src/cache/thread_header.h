@@ -22,7 +22,8 @@ struct FastLists;
 using AllocateSlowPath = void* (*)(size_t size);
 using DeallocateSlowPath = void (*)(void* object);
 
-// The fast paths of threads whose objects do not lie in lists of their own.
+// The fast paths of sizes and addresses that those of lists refuse: of threads without lists, and
+// of sizes that kClassBySize lacks.
 using AllocateElsewhere = void* (*)(size_t size, FastLists* thread, AllocateSlowPath slow);
 using MallocElsewhere = void* (*)(size_t size, FastLists* thread);
 using DeallocateElsewhere = void (*)(void* object, FastLists* thread, ObjectReference reference);
@@ -76,12 +77,16 @@ struct alignas(64) ThreadHeader {
   // signal interrupted may still use it.
   FastLists* other = nullptr;
 
-  // Makes the fast paths refuse, by another thread than the one that owns the header. The owner may
-  // open it again at any moment, and completes an operation that it has under way. Volatile, so
-  // that each word is written at once; the sanitizer would call the fast paths' plain reads a race.
-  __attribute__((no_sanitize("thread"))) void CloseByOther() {
+  // Make the fast paths refuse, the first those of lists and the second those that `allocate`,
+  // `malloc` and `deallocate` lead to, by another thread than the one that owns the header. The
+  // owner may open it again at any moment, and completes an operation that it has under way.
+  // Volatile, so that each word is written at once; the sanitizer would call the fast paths' plain
+  // reads a race.
+  __attribute__((no_sanitize("thread"))) void CloseListsByOther() {
     const_cast<volatile size_t&>(size_limit) = 0;
     const_cast<volatile int64_t&>(address_limit) = INT64_MIN;
+  }
+  __attribute__((no_sanitize("thread"))) void CloseElsewhereByOther() {
     const_cast<AllocateElsewhere volatile&>(allocate) = AllocateClosed;
     const_cast<MallocElsewhere volatile&>(malloc) = MallocClosed;
     const_cast<DeallocateElsewhere volatile&>(deallocate) = DeallocateClosed;

@@ -17,7 +17,9 @@ import sys
 import tempfile
 
 PAIRS = 50_000
-SIZES = (16, 100)
+# Sizes, and how many instructions more than the limit each may take: malloc looks those of more than
+# a kibibyte up in a function of its own, and what the thread does each so many bytes comes often.
+SIZES = {16: 0, 100: 0, 2000: 15}
 # The two return instructions of the stubs.
 STUB_INSTRUCTIONS = 2
 SKIPPED = 77
@@ -49,14 +51,15 @@ def instructions_per_round(probe, size, library):
 
 
 def check_pairs(probe, library, limit):
-    """Whether no pair takes more instructions than `limit`."""
+    """Whether no pair takes more instructions than `limit` and what its size may add."""
     loop = instructions_per_round(probe, "stub", library)
     pairs = {size: instructions_per_round(probe, size, library) + STUB_INSTRUCTIONS - loop
              for size in SIZES}
     for size, pair in pairs.items():
-        print(f"malloc({size}) and free: {pair:.2f} instructions, allowed are {limit:g}")
+        print(f"malloc({size}) and free: {pair:.2f} instructions, "
+              f"allowed are {limit + SIZES[size]:g}")
     # What the few pairs that miss add is well under half an instruction per pair.
-    return all(round(pair) <= limit for pair in pairs.values())
+    return all(round(pair) <= limit + SIZES[size] for size, pair in pairs.items())
 
 
 def main():

@@ -96,7 +96,7 @@ class CpuCache {
 
   // Closes every thread until it opens itself again.
   void CloseAll() {
-    threads_.ForEach([](CpuThread& thread) { thread.CloseByOther(); });
+    threads_.ForEach([](CpuThread& thread) { thread.CloseElsewhereByOther(); });
   }
 
   // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.

@@ -96,6 +96,8 @@ class ThreadCache : private FastLists, public ListNode {
     header.link_limit = context.codec->limit;
     header.classes = context.page_map->classes_by_reference();
     header.slow = context.slow;
+    header.allocate = AllocateMedium;
+    header.malloc = MallocMedium;
     std::fill_n(heads, kSizeClassCount, context.codec->end);
     context.budget->Join(share_);
     header.clock.Initialize(reinterpret_cast<uintptr_t>(this));
@@ -130,7 +132,9 @@ class ThreadCache : private FastLists, public ListNode {
   FastLists* lists() { return this; }
   // A thread without lists, as malloc and free refer to it.
   static ThreadCache* WithoutLists(FastLists* thread) { return static_cast<ThreadCache*>(thread); }
-  bool served_elsewhere() const { return header.allocate != AllocateClosed; }
+  bool served_elsewhere() const {
+    return header.rseq_area != nullptr && header.allocate != AllocateClosed;
+  }
 
   // For sizes that size_limit does not admit.
   TCMALLOC_ALWAYS_INLINE void* AllocateElsewhere(size_t size, AllocateSlowPath slow) {
@@ -158,6 +162,15 @@ class ThreadCache : private FastLists, public ListNode {
     // An object in use must not look like a free one.
     LinkWord(object) = 0;
     return object;
+  }
+
+  // What ThreadHeader::allocate and ::malloc are for a thread with lists.
+  static void* AllocateMedium(size_t size, FastLists* thread, AllocateSlowPath slow) {
+    return AllocateMediumOr(size, thread, [slow](size_t bytes) { return slow(bytes); });
+  }
+  static void* MallocMedium(size_t size, FastLists* thread) {
+    return AllocateMediumOr(size, thread,
+                            [thread](size_t bytes) { return thread->header.slow.malloc(bytes); });
   }
 
   // Takes back what a TryAllocate that returned null did.
@@ -288,6 +301,20 @@ class ThreadCache : private FastLists, public ListNode {
 
   TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
     return *reinterpret_cast<const uint8_t*>(header.classes + (reference >> (kPageShift - 3)));
+  }
+
+  // From the lists, if they are open. The table holds a class for every size, though for those of
+  // kClassBySize not the best: they come here only if a signal handler has opened the cache since
+  // the caller looked.
+  template <typename Slow>
+  TCMALLOC_ALWAYS_INLINE static void* AllocateMediumOr(size_t size, FastLists* thread, Slow slow) {
+    auto* cache = WithoutLists(thread);
+    if (TCMALLOC_UNLIKELY(size > kMaxSmallSize || cache->closed())) return slow(size);
+    const uint8_t c = kClassByMediumIndex[MediumIndex(size)];
+    void* object = cache->TryAllocate(c, size);
+    if (TCMALLOC_LIKELY(object != nullptr)) return object;
+    cache->UndoTryAllocate(c);
+    return slow(size);
   }
 
   // Whether full chains of this many bytes more fit.

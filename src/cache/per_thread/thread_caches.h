@@ -73,7 +73,7 @@ class ThreadCaches {
 
   // Closes every cache to the fast paths until its thread opens it again.
   void CloseAll() {
-    registry_.ForEach([](Cache& cache) { cache.lists()->header.CloseByOther(); });
+    registry_.ForEach([](Cache& cache) { cache.lists()->header.CloseListsByOther(); });
   }
 
   // Calls f(const Cache&) under the lock.

@@ -97,7 +97,7 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
   if (!heap.codec().InWindow(ReferenceTo(blocks[0]))) {
     GTEST_SKIP() << "the heap is outside of the window";
   }
-  const auto close = [] { current_cache->lists()->header.CloseByOther(); };
+  const auto close = [] { current_cache->lists()->header.CloseListsByOther(); };
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 1000; ++i) {
       void* block = current_cache->TryAllocate(kClassBySize[kSize], kSize);
