@@ -62,10 +62,9 @@ inline constexpr size_t kSpanRecordBytes = 64;
 // A pointer in the span map and a byte in the class window.
 inline constexpr size_t kMapBytesPerPage = 9;
 
-// Memory moved by one batch of objects too large for a full one, and the fewest objects in a batch
-// of those that do not exceed it.
+// Memory moved by one batch of objects too large for a full one, unless there would be fewer
+// objects in it than FewestInBatch.
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
-inline constexpr size_t kMinBatch = 4;
 
 // With offsets below 2^22 and sizes of at most 2^18, offset * (reciprocal * size - 2^40) is below
 // 2^40, which is what makes the quotient exact; and offset * reciprocal fits 64 bits.
@@ -116,6 +115,11 @@ consteval size_t SpanPages(size_t size, size_t previous) {
   return best;
 }
 
+consteval size_t FewestInBatch(size_t size) {
+  if (size <= kBatchBytes / 4) return 8;
+  return size <= kBatchBytes ? 4 : 2;
+}
+
 consteval SizeClassInfo MakeClass(size_t size, size_t previous) {
   SizeClassInfo info;
   const size_t pages = SpanPages(size, previous);
@@ -123,8 +127,8 @@ consteval SizeClassInfo MakeClass(size_t size, size_t previous) {
   info.size = static_cast<uint32_t>(size);
   info.objects = static_cast<uint16_t>((pages << kPageShift) / size);
   info.pages = static_cast<uint8_t>(pages);
-  info.batch = static_cast<uint8_t>(
-      std::clamp(kBatchBytes / size, size <= kBatchBytes ? kMinBatch : 2, kDefaultMaxBatch));
+  info.batch =
+      static_cast<uint8_t>(std::clamp(kBatchBytes / size, FewestInBatch(size), kDefaultMaxBatch));
   return info;
 }
 
