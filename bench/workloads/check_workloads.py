@@ -31,6 +31,7 @@ TINY = {
     "false_sharing": ["--rounds=100", "--writes=10"],
     "fragmentation": ["--live-bytes=1m", "--epochs=4"],
     "half_free": ["--rounds=8"],
+    "idle": ["--bytes=1m", "--pause-seconds=0"],
     "json_like": ["--documents=20", "--values=200"],
     "large_objects": ["--ops=50"],
     "larson": ["--generations=3", "--ops=2000"],
