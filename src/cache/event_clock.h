@@ -24,15 +24,12 @@ class EventClock {
  public:
   static constexpr uint64_t kMeanInterval = 128 << 10;
   static constexpr uint64_t kLongestInterval = kMeanInterval / 2 + kMeanInterval;
-  // Of the first one: what others may have left to a thread is looked at soon. See ReuseWatch.
-  static constexpr uint64_t kFirstInterval = 8 << 10;
 
   constexpr EventClock() = default;
 
   void Initialize(uint64_t seed) {
     random_ = seed;
     NextInterval();
-    Hasten(kFirstInterval);
   }
 
   // Whether the interval has run out. Then the caller takes the slow path, which calls

@@ -28,8 +28,7 @@ constexpr uintptr_t kLineBytes = 64;
 constexpr size_t kPairsInRound = 1000;
 // What a thread allocates in the whole, and while it may still share a line.
 constexpr size_t kBytes = size_t{4} << 20;
-constexpr size_t kBytesSharedByNew = size_t{64} << 10;
-constexpr size_t kBytesSharedByWarm = size_t{1} << 20;
+constexpr size_t kBytesShared = size_t{1} << 20;
 
 std::vector<int> UsableCpus() {
   cpu_set_t set;
@@ -163,8 +162,7 @@ int main(int argc, char** argv) {
       std::printf("%zu bytes, %s threads: %zu of %zu rounds shared a line, the last one was %zu\n",
                   size, warm ? "warm" : "new", outcome.shared_rounds, outcome.rounds,
                   outcome.last_shared);
-      const size_t bound = warm ? kBytesSharedByWarm : kBytesSharedByNew;
-      ends = ends && outcome.last_shared * kPairsInRound * size <= bound;
+      ends = ends && outcome.last_shared * kPairsInRound * size <= kBytesShared;
     }
   }
   return ends ? 0 : 1;

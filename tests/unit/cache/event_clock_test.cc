@@ -50,13 +50,6 @@ TEST_F(EventClockTest, ExpiresAboutEveryMeanInterval) {
   EXPECT_NEAR(samples, kExpected, kExpected / 10);
 }
 
-TEST_F(EventClockTest, TheFirstIntervalIsShort) {
-  EXPECT_FALSE(clock_.WouldExpire(EventClock::kFirstInterval));
-  EXPECT_TRUE(clock_.WouldExpire(EventClock::kFirstInterval + 1));
-  EXPECT_TRUE(clock_.AdvanceSlow(EventClock::kFirstInterval + 1));
-  EXPECT_FALSE(clock_.WouldExpire(EventClock::kMeanInterval / 2));
-}
-
 TEST_F(EventClockTest, NoIntervalIsLongerThanItSays) {
   for (int i = 0; i < 10'000; ++i) {
     EXPECT_TRUE(clock_.WouldExpire(EventClock::kLongestInterval + 1));

@@ -148,7 +148,6 @@ TEST_P(CpuCacheTest, AThreadThatUsesOneObjectMovesToALineOfItsOwn) {
 }
 
 TEST_P(CpuCacheTest, WhatWasFreedIsAllocatedFirst) {
-  FreeAll(AllocateMany(k64, EventClock::kFirstInterval / 64 + 1));
   std::vector<void*> objects = AllocateMany(k64, 100);
   FreeAll(objects);
   const size_t slow_paths = thread_->slow_paths;

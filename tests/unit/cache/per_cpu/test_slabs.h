@@ -121,8 +121,6 @@ class SlabThread {
     header.classes =
         reinterpret_cast<uintptr_t>(window.table()) - (uintptr_t{1} << (66 - kPageShift));
     header.clock.Initialize(1);
-    // Past the first interval, which is short.
-    header.clock.AdvanceSlow(EventClock::kFirstInterval + 1);
     header.rseq_area = area;
     header.slabs = slabs.memory();
     header.slow = {SlowAllocate, SlowDeallocate};

@@ -25,10 +25,10 @@ class ThreadCacheMediumTest : public ::testing::Test {
     return nullptr;
   }
 
-  // Some objects are cached, and the clock has stopped the thread for the first time.
+  // Some objects are cached.
   ThreadCacheMediumTest() {
     slow_size = 0;
-    cache_.FreeAll(cache_.AllocateMany(kMedium, EventClock::kFirstInterval / kSize + 1));
+    cache_.FreeAll(cache_.AllocateMany(kMedium, 3));
   }
   void ExpectServed(void* object) {
     ASSERT_NE(object, nullptr);
