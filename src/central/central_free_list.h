@@ -71,6 +71,9 @@ class CentralFreeList {
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
+  // Whether at least a third of the objects in the spans are free, and worth the trouble to drain them.
+  bool IsSparse() TCMALLOC_EXCLUDES(lock_);
+
   // Whether `object`, which lies in `span`, is on the span's list. For the report of a double free.
   bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
 
@@ -82,6 +85,8 @@ class CentralFreeList {
   static constexpr uint8_t kRanks = 8;
   // Fresh memory is carved up to the next boundary of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
+  // Of free objects; with less a class is not sparse.
+  static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // How many runs are looked up before the lock is taken to insert them.
   static constexpr uint32_t kInsertBlock = 32;
 
@@ -400,6 +405,13 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
     for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
   }
   while (Span* span = drained.PopFront()) DeleteSpan(span);
+}
+
+template <SpanSource PageHeap>
+bool CentralFreeList<PageHeap>::IsSparse() {
+  SpinLockHolder holder(lock_);
+  return stats_.free_objects * 2 >= stats_.allocated_objects + stats_.uncarved_objects &&
+         stats_.free_objects * info().size >= kLeastSparseBytes;
 }
 
 template <SpanSource PageHeap>

@@ -17,11 +17,13 @@ namespace tcmalloc {
 //   FetchLine()  the objects of a cache line, or of neighbouring ones, that nobody ever had; an
 //                empty chain if there are none at hand
 //   Insert(c)    takes the objects of a chain
+//   IsSparse()   whether at least a third of its objects are free
 template <typename T>
 concept ChainSource = requires(T source, Chain chain, uint32_t n) {
   { source.Fetch(n) } -> std::same_as<Chain>;
   { source.FetchLine() } -> std::same_as<Chain>;
   source.Insert(chain);
+  { source.IsSparse() } -> std::same_as<bool>;
 };
 
 // A transfer cache: one that keeps some of the chains.

@@ -75,6 +75,7 @@ class TransferCache {
   // Past the chains that are kept here: to where spans drain, from where they are fullest.
   void InsertPast(Chain chain) { central_->Insert(chain); }
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
+  bool IsSparse() { return central_->IsSparse(); }
 
   // Hands half of the chains that were not needed since the last call to the central free list.
   void ReturnUnused() TCMALLOC_EXCLUDES(lock_) {

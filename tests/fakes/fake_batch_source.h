@@ -42,6 +42,7 @@ class FakeBatchSource {
   uint32_t most_at_once = UINT32_MAX;  // objects that a Fetch returns
   static constexpr uint32_t kLineObjects = 8;
   bool has_lines = false;
+  bool sparse = false;
 
   uint32_t batch() const { return batch_; }
 
@@ -84,6 +85,8 @@ class FakeBatchSource {
     ++fetches_past_;
     return Fetch(wanted);
   }
+
+  bool IsSparse() const { return sparse; }
 
   // This source keeps nothing that somebody could need less of.
   void ReturnUnused() {

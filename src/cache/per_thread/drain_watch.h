@@ -17,8 +17,12 @@ namespace tcmalloc {
 //
 // The fast paths count neither. But a list that overflowed several times, and was never empty in
 // between, is a sign; a trial, during which frees take the slow path, tells whether anything is
-// allocated as well. Where not there is nothing to gain, and the next trial comes later. Owned by
-// one thread.
+// allocated as well. Where not there is nothing to gain, and the next trial comes later.
+//
+// When as much is allocated as is freed again, most spans have a few objects left. Those drain only
+// if new ones go elsewhere. So a class in which most room is free is treated as before for as many
+// batches as left while it drained: a heap that stays sparse does not pay for ever. Owned by one
+// thread.
 class DrainWatch {
  public:
   // Overflows in a row before the first trial, and at most.
@@ -30,6 +34,8 @@ class DrainWatch {
   // when allocations come first.
   static constexpr uint32_t kFreesPerAllocation = 2;
   static constexpr uint32_t kSlack = 8;
+  // Afterwards it stays as it is while it gets no more than so many for each free.
+  static constexpr uint32_t kAllocationsPerFree = 2;
 
   constexpr DrainWatch() = default;
 
@@ -50,6 +56,7 @@ class DrainWatch {
     active_ = true;
     frees_ = 0;
     allocations_ = 0;
+    credit_ = 0;
   }
   void End() {
     active_ = false;
@@ -69,8 +76,17 @@ class DrainWatch {
   bool Drains() const { return allocations_ > 0 && frees_ >= kFreesPerAllocation * allocations_; }
   // After allocations: whether it may.
   bool MayDrain() const { return frees_ + kSlack >= kFreesPerAllocation * allocations_; }
+  // If neither: whether it may stay as it is, where its spans have much room.
+  bool MaySettle() const {
+    return credit_ > 0 && allocations_ > 0 && allocations_ <= kAllocationsPerFree * frees_;
+  }
   // A batch left: what was longer ago counts less.
   void NoteBatch() {
+    if (Drains()) {
+      credit_ = static_cast<uint16_t>(std::min(credit_ + 1, int{UINT16_MAX}));
+    } else if (credit_ > 0) {
+      --credit_;
+    }
     frees_ /= 2;
     allocations_ /= 2;
   }
@@ -81,6 +97,7 @@ class DrainWatch {
   uint8_t next_trial_ = kFirstTrial;
   uint16_t frees_ = 0;  // since Begin, those of earlier batches for less
   uint16_t allocations_ = 0;
+  uint16_t credit_ = 0;  // batches that may leave after the class drained
 };
 
 }  // namespace tcmalloc

@@ -343,6 +343,7 @@ class ThreadCache : private FastLists, public ListNode {
   Chain StopDraining(uint8_t c);
   void ResumeKeeping(uint8_t c);
   uint32_t TakeAllocations(uint8_t c);
+  bool Settles(uint8_t c);
   void FreeDraining(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);

@@ -231,6 +231,12 @@ uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
   return static_cast<uint32_t>(allocated);
 }
 
+// Whether a class that drained, and no longer does, should be treated as before.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::Settles(uint8_t c) {
+  return states_[c].drain.MaySettle() && source(c).IsSparse();
+}
+
 // What the thread keeps in full chains would only be in the way of a class that drains.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
@@ -242,7 +248,7 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   state.drain.NoteFree();
   if (state.leaving.count < state.drain.NextLook(batch)) return;
   state.drain.NoteAllocations(TakeAllocations(c));
-  if (!state.drain.Drains()) return ResumeKeeping(c);
+  if (!state.drain.Drains() && !Settles(c)) return ResumeKeeping(c);
   if (state.leaving.count < batch) return;
   FlushFull(c);
   source(c).InsertPast(std::exchange(state.leaving, {context_->codec->end, 0}));
@@ -256,7 +262,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   ClassState& state = states_[c];
   state.drain.NoteAllocations(TakeAllocations(c));
   Chain chain;
-  if (state.drain.MayDrain()) {
+  if (state.drain.MayDrain() || Settles(c)) {
     chain = source(c).FetchPast(std::max(Batch(c) / kDrainingFetchShare, 1U));
   }
   if (chain.empty()) {

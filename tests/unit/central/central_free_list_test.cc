@@ -123,6 +123,27 @@ TEST_P(CentralFreeListTest, TouchedMemoryIsCarvedAtOnce) {
   EXPECT_EQ(central_.Fetch(wanted).size(), wanted);
 }
 
+TEST_P(CentralFreeListTest, SparseMeansAThirdFree) {
+  EXPECT_FALSE(central_->IsSparse());
+  const size_t per_span = central_.info().objects;
+  if (per_span < 4) GTEST_SKIP() << "too few to leave some in each span";
+  // A multiple of three, so that a third is a number of objects.
+  const size_t spans = (size_t{3} << 20) / central_.info().span_bytes() / 3 * 3;
+  const Objects objects = central_.FetchAll(spans * per_span);
+  EXPECT_FALSE(central_->IsSparse());
+  Objects kept;
+  Objects freed;
+  for (size_t i = 0; i < objects.size(); ++i) (i % 3 != 0 ? kept : freed).push_back(objects[i]);
+  ASSERT_EQ(freed.size() * 3, objects.size());
+  central_.Insert(Part(freed, 0, freed.size() - 1));
+  EXPECT_FALSE(central_->IsSparse());
+  central_.Insert({freed.back()});
+  EXPECT_TRUE(central_->IsSparse());
+  EXPECT_EQ(central_->stats().spans, spans) << "none could drain";
+  central_.Insert(Part(kept, 0, kept.size() - 1));
+  EXPECT_FALSE(central_->IsSparse()) << "what is left is not worth the trouble";
+}
+
 TEST_P(CentralFreeListTest, StatisticsAddUp) {
   const size_t per_span = central_.info().objects;
   const Objects objects = central_.FetchAll(2 * per_span + 1);

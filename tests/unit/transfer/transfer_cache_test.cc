@@ -52,6 +52,12 @@ TEST_F(TransferCacheTest, LinesComeFromTheCentralList) {
   EXPECT_EQ(transfer_->stats().chains, 1u);
 }
 
+TEST_F(TransferCacheTest, TheCentralListSaysWhetherItIsSparse) {
+  EXPECT_FALSE(transfer_->IsSparse());
+  transfer_.central.sparse = true;
+  EXPECT_TRUE(transfer_->IsSparse());
+}
+
 TEST_F(TransferCacheTest, AFullChainMovesUntouched) {
   const Chain chain = FromCentral(1).front();
   const std::vector<void*> objects = transfer_.space.Objects(chain);

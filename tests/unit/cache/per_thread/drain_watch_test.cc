@@ -110,5 +110,54 @@ TEST_F(DrainWatchTest, WhatWasLongAgoIsForgotten) {
   EXPECT_FALSE(watch_.Drains()) << "nobody has allocated for a while";
 }
 
+// As many batches as left while the class drained may leave afterwards.
+TEST_F(DrainWatchTest, ASettlingClassHasAsManyBatchesAsDrained) {
+  watch_.Begin();
+  EXPECT_FALSE(watch_.MaySettle());
+  constexpr int kBatches = 3;
+  for (int i = 0; i < kBatches; ++i) {
+    Free(kBatch);
+    watch_.NoteAllocations(kBatch / 4);
+    ASSERT_TRUE(watch_.Drains());
+    watch_.NoteBatch();
+  }
+  for (int left = kBatches; left > 0; --left) {
+    // Enough that those before do not make it drain.
+    Free(kBatch);
+    watch_.NoteAllocations(kBatch);
+    ASSERT_FALSE(watch_.Drains());
+    EXPECT_TRUE(watch_.MaySettle()) << left;
+    watch_.NoteBatch();
+  }
+  Free(kBatch);
+  watch_.NoteAllocations(kBatch);
+  EXPECT_FALSE(watch_.MaySettle()) << "all is spent";
+}
+
+TEST_F(DrainWatchTest, AClassThatGrowsDoesNotSettle) {
+  watch_.Begin();
+  Free(kBatch);
+  watch_.NoteAllocations(1);
+  watch_.NoteBatch();
+  EXPECT_FALSE(watch_.MaySettle()) << "nothing is allocated";
+  Free(kBatch);
+  watch_.NoteAllocations(3 * kBatch);
+  EXPECT_TRUE(watch_.MaySettle());
+  watch_.NoteAllocations(1);
+  EXPECT_FALSE(watch_.MaySettle());
+}
+
+TEST_F(DrainWatchTest, WhatWasDrainedBeforeATrialGivesNoCredit) {
+  watch_.Begin();
+  Free(kBatch);
+  watch_.NoteAllocations(kBatch / 4);
+  watch_.NoteBatch();
+  watch_.End();
+  watch_.Begin();
+  Free(kBatch);
+  watch_.NoteAllocations(kBatch);
+  EXPECT_FALSE(watch_.MaySettle());
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing

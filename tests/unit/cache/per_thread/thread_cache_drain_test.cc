@@ -90,6 +90,30 @@ TEST_P(ThreadCacheDrainTest, AsManyAllocationsAsFreesAreKeptAsEver) {
   EXPECT_EQ(source().inserts_past(), 0u);
 }
 
+// Of what was freed last nothing is allocated, while most of the spans' room is free.
+TEST_P(ThreadCacheDrainTest, ASparseClassGoesOnForAsLongAsItDrained) {
+  Drain();
+  Free(8 * Batch(), 4);
+  source().sparse = true;
+  const size_t drained = source().inserts_past();
+  Free(4 * Batch(), 1);
+  EXPECT_GE(source().inserts_past() - drained, 3u);
+  Free(40 * Batch(), 1);
+  const size_t past = source().inserts_past();
+  EXPECT_LE(past - drained, 2 * drained) << "a heap that stays sparse does not pay for ever";
+  Free(10 * Batch(), 1);
+  EXPECT_EQ(source().inserts_past(), past);
+}
+
+TEST_P(ThreadCacheDrainTest, AClassThatIsNotSparseKeepsAgain) {
+  Drain();
+  Free(8 * Batch(), 4);
+  Free(2 * Batch(), 1);
+  const size_t past = source().inserts_past();
+  Free(10 * Batch(), 1);
+  EXPECT_EQ(source().inserts_past(), past);
+}
+
 TEST_P(ThreadCacheDrainTest, AClassThatGrowsAgainDrainsNoLonger) {
   Drain();
   const Objects more = cache_.AllocateMany(kClass, 10 * Batch());
