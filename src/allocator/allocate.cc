@@ -46,13 +46,8 @@ void* TryAllocateFromCpu(uint8_t c, size_t size) {
 
 // For classes that the fast paths do not look up.
 void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
-  void* object = nullptr;
-  if (TCMALLOC_LIKELY(!current_cache->closed())) {
-    object = current_cache->TryAllocate(c, size);
-    if (TCMALLOC_UNLIKELY(object == nullptr)) current_cache->UndoTryAllocate(c);
-  } else {
-    object = TryAllocateFromCpu(c, size);
-  }
+  void* object = TCMALLOC_LIKELY(!current_cache->closed()) ? current_cache->AllocateListed(c, size)
+                                                           : TryAllocateFromCpu(c, size);
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
 }
 

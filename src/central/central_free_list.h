@@ -71,7 +71,8 @@ class CentralFreeList {
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
-  // Whether at least a third of the objects in the spans are free, and worth the trouble to drain them.
+  // Whether at least a third of the objects in the spans are free, and worth the trouble to drain
+  // them.
   bool IsSparse() TCMALLOC_EXCLUDES(lock_);
 
   // Whether `object`, which lies in `span`, is on the span's list. For the report of a double free.

@@ -164,9 +164,16 @@ class ThreadCache : private FastLists, public ListNode {
     return object;
   }
 
+  // The same with nothing to undo.
+  TCMALLOC_ALWAYS_INLINE void* AllocateListed(uint8_t c, size_t size) {
+    void* object = TryAllocate(c, size);
+    if (TCMALLOC_UNLIKELY(object == nullptr)) UndoTryAllocate(c);
+    return object;
+  }
+
   // What ThreadHeader::allocate and ::malloc are for a thread with lists.
   static void* AllocateMedium(size_t size, FastLists* thread, AllocateSlowPath slow) {
-    return AllocateMediumOr(size, thread, [slow](size_t bytes) { return slow(bytes); });
+    return AllocateMediumOr(size, thread, slow);
   }
   static void* MallocMedium(size_t size, FastLists* thread) {
     return AllocateMediumOr(size, thread,
@@ -311,10 +318,8 @@ class ThreadCache : private FastLists, public ListNode {
     auto* cache = WithoutLists(thread);
     if (TCMALLOC_UNLIKELY(size > kMaxSmallSize || cache->closed())) return slow(size);
     const uint8_t c = kClassByMediumIndex[MediumIndex(size)];
-    void* object = cache->TryAllocate(c, size);
-    if (TCMALLOC_LIKELY(object != nullptr)) return object;
-    cache->UndoTryAllocate(c);
-    return slow(size);
+    void* object = cache->AllocateListed(c, size);
+    return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
   }
 
   // Whether full chains of this many bytes more fit.
