@@ -7,7 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+
+#include "base/attributes.h"
+#include "system/vdso.h"
 
 extern "C" void* __sbrk(intptr_t increment) noexcept;
 
@@ -77,7 +81,30 @@ long Futex(uint32_t* word, int operation, uint32_t value, const timespec* timeou
   return ::syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
 }
 
+#if defined(__x86_64__)
+constexpr const char* kVdsoClock = "__vdso_clock_gettime";
+#else
+constexpr const char* kVdsoClock = "__kernel_clock_gettime";
+#endif
+
+using VdsoClock = int (*)(clockid_t clock, timespec* time);
+
+// The kernel's function for it, which costs a fraction of a system call, or 0. It is looked for at
+// the first call; libc's own is not used, for a program may have put another in its place.
+uintptr_t VdsoClockAddress() {
+  constexpr uintptr_t kUnknown = 1;
+  static constinit std::atomic<uintptr_t> known{kUnknown};
+  uintptr_t address = known.load(std::memory_order_relaxed);
+  if (TCMALLOC_LIKELY(address != kUnknown)) return address;
+  const uintptr_t image = ::getauxval(AT_SYSINFO_EHDR);
+  address = image != 0 ? FindVdsoFunction(image, kVdsoClock) : 0;
+  known.store(address, std::memory_order_relaxed);
+  return address;
+}
+
 int ClockGettime(clockid_t clock, timespec* time) {
+  const auto vdso = reinterpret_cast<VdsoClock>(VdsoClockAddress());
+  if (TCMALLOC_LIKELY(vdso != nullptr && vdso(clock, time) == 0)) return 0;
   return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
 }
 
