@@ -351,6 +351,20 @@ TEST_P(CpuCacheTest, UnusedClassesShrink) {
   EXPECT_EQ(Count(k1024), 0u);
 }
 
+// Whichever CPU uses them: nobody else asks, as long as every CPU is busy.
+TEST_P(CpuCacheTest, SourcesReturnWhatIsNotNeeded) {
+  FillSlab(k1024, 200);
+  FillSlab(k32K, 1);
+  EXPECT_EQ(source(k1024).collections(), 0u);
+  constexpr int kSweeps = 20;
+  Miss(k64, kSweeps * 256);
+  for (const uint8_t c : {k64, k1024, k32K}) {
+    EXPECT_GE(source(c).collections(), 2u);
+    EXPECT_LE(source(c).collections(), kSweeps / 2) << "one sweep does not ask all of them";
+  }
+  EXPECT_EQ(source(kClassBySize[128]).collections(), 0u) << "which nobody used";
+}
+
 TEST_P(CpuCacheTest, IdleSlabsAreDrained) {
   FillSlab(k1024, 200);
   Migrate(1);
