@@ -366,6 +366,7 @@ class ThreadCache : private FastLists, public ListNode {
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   void CollectClass(uint8_t c);
+  void CollectCurrent(uint8_t c);
   void FlushFull(uint8_t c);
   void FlushCurrent(uint8_t c);
   void CheckLeaving(uint8_t c) const;

@@ -425,16 +425,25 @@ void ThreadCache<Sources>::CollectClass(uint8_t c) {
   state.popped = false;
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   NoteCollected(c);
-  // A list whose head did not change since the last collection was most likely not used.
-  if (heads[c] == state.head_at_collection && IsConsistent(c)) {
-    if (state.drain.active()) ResumeKeeping(c);
-    if (heads[c] != context_->codec->end) {
-      source(c).Insert(TakeCurrent(c));
-      state.capacity = 0;
-      room[c] = 0;
-    }
-  }
+  CollectCurrent(c);
   state.head_at_collection = heads[c];
+}
+
+// A list whose head did not change since the last collection was most likely not used, and its
+// class starts slowly again. One that was used goes back if each of its objects may be the last
+// that keeps a span from draining.
+template <SourceTable Sources>
+void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
+  ClassState& state = states_[c];
+  const bool unused = heads[c] == state.head_at_collection;
+  const bool in_the_way = !state.drain.active() && source(c).IsSparse();
+  if ((!unused && !in_the_way) || !IsConsistent(c)) return;
+  if (state.drain.active()) ResumeKeeping(c);
+  if (heads[c] == context_->codec->end) return;
+  source(c).Insert(TakeCurrent(c));
+  if (!unused) return;
+  state.capacity = 0;
+  room[c] = 0;
 }
 
 template <SourceTable Sources>

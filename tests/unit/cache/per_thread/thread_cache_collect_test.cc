@@ -136,6 +136,27 @@ TEST_F(ThreadCacheCollectTest, AShortIdleListGoesBackToo) {
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
 }
 
+TEST_F(ThreadCacheCollectTest, AListInUseOfASparseClassGoesBack) {
+  Objects objects = cache_.AllocateMany(kClass, 3 * Batch());
+  for (const bool sparse : {false, true}) {
+    sources_.source(kClass).sparse = sparse;
+    // The list has another head at each collection.
+    for (int i = 0; i < 3; ++i) {
+      cache_.Free(objects.back());
+      objects.pop_back();
+      cache_.Collect();
+      cache_->CheckInvariants();
+    }
+    EXPECT_EQ(cache_->CountObjects(kClass) == 0, sparse);
+  }
+  // It is no class out of use that would start slowly again.
+  sources_.source(kClass).ForgetCalls();
+  objects.push_back(cache_.Allocate(kClass));
+  ASSERT_FALSE(sources_.source(kClass).fetches().empty());
+  EXPECT_EQ(sources_.source(kClass).fetches().back(), Batch());
+  cache_.FreeAll(objects);
+}
+
 // As for the slow path of a signal handler that interrupts a fast path between its writes.
 TEST_F(ThreadCacheCollectTest, AListInUseByAFastPathStays) {
   const Objects objects = cache_.AllocateMany(kClass, 4);

@@ -172,6 +172,17 @@ TEST_P(ThreadCacheDrainTest, CollectionsReturnAllThatLiesUnused) {
   EXPECT_EQ(Cached(), 0u);
 }
 
+TEST_P(ThreadCacheDrainTest, CollectionsDoNotEndIt) {
+  Drain();
+  source().sparse = true;
+  const size_t before = source().inserts_past();
+  for (int i = 0; i < 10; ++i) {
+    Free(2 * Batch(), 4);
+    cache_.Collect();
+  }
+  EXPECT_GE(source().inserts_past() - before, 19u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheDrainTest,
                          ::testing::Values(Window::kAll, Window::kFirstBytes, Window::kNone));
 
