@@ -40,11 +40,8 @@ void Housekeeping::ReturnIdleObjects() {
   const size_t caches = ShareOfStep(heap.caches().count());
   heap.caches().ReleaseIdle(std::min(caches, kMostCachesAtOnce), current_cache);
   if (steps_.load(std::memory_order_relaxed) % kSteps == 0) heap.cpus().ReleaseIdle();
-  for (size_t i = 0; i < ShareOfStep(kSizeClassCount - 1); ++i) {
-    Transfer* transfer = heap.lists().Find(static_cast<uint8_t>(next_class_));
-    if (transfer != nullptr) transfer->ReturnUnused();
-    next_class_ = next_class_ % (kSizeClassCount - 1) + 1;
-  }
+  constexpr auto kClasses = static_cast<uint32_t>(ShareOfStep(kSizeClassCount - 1));
+  turns_.ReturnUnused(heap.lists(), kClasses);
 }
 
 // Threads look at the clock far more often than once in a step. So where long nobody did, it is

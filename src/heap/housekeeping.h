@@ -14,6 +14,7 @@
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/release_decay.h"
 #include "pages/page_types.h"
+#include "transfer/source_turns.h"
 
 namespace tcmalloc {
 
@@ -118,7 +119,7 @@ class Housekeeping {
   uint64_t wait_steps_ = 1;
   uint64_t speed_time_ = 0;  // of the last round that gave back at a speed
   double speed_rest_ = 0;    // bytes that were due then and did not go, or too many that did
-  size_t next_class_ = 1;    // whose transfer cache is looked at next
+  SourceTurns turns_;        // of transfer caches
   ExcessWatch excess_;
 };
 

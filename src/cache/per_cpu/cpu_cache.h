@@ -20,6 +20,7 @@
 #include "pages/free_link.h"
 #include "system/rseq.h"
 #include "transfer/batch_source.h"
+#include "transfer/source_turns.h"
 
 namespace tcmalloc {
 
@@ -139,7 +140,7 @@ class CpuCache {
 
  private:
   static constexpr uint32_t kPieceObjects = 64;
-  static constexpr uint32_t kSourcesAtOnce = 16;
+  static constexpr uint32_t kSourcesPerSweep = 16;
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
@@ -161,7 +162,6 @@ class CpuCache {
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(FastLists* thread, const SlabExcess& excess);
   void Sweep(FastLists* thread, int id);
-  void ReturnUnused();
   size_t DrainSlab(int id);
 
   Context context_;
@@ -171,7 +171,7 @@ class CpuCache {
   SectionFence fence_ = nullptr;
   CpuIds ids_ = CpuIds::kCpuId;
   std::atomic<bool> initialized_{false};
-  std::atomic<uint32_t> next_source_{0};
+  SourceTurns turns_;
   ThreadRegistry<CpuThread> threads_;
 };
 
@@ -338,8 +338,8 @@ void CpuCache<Sources>::ReturnExcess(FastLists* thread, const SlabExcess& excess
 }
 
 // Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and what
-// the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and gives
-// up budget.
+// some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
+// gives up budget.
 template <SourceTable Sources>
 void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
   SlabExcess excess;
@@ -351,17 +351,7 @@ void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
   const int other =
       budgets_.VisitOther(id, [this](int i) -> const CpuSlab& { return slabs_.slab(i); });
   if (other >= 0) DrainSlab(other);
-  ReturnUnused();
-}
-
-// Asks some of the sources, each in turn, to return what was not needed since the last time.
-template <SourceTable Sources>
-void CpuCache<Sources>::ReturnUnused() {
-  uint32_t turn = next_source_.fetch_add(kSourcesAtOnce, std::memory_order_relaxed);
-  for (uint32_t i = 0; i < kSourcesAtOnce; ++i, ++turn) {
-    Source* source = context_.sources->Find(static_cast<uint8_t>(turn % kSizeClassCount));
-    if (source != nullptr) source->ReturnUnused();
-  }
+  turns_.ReturnUnused(*context_.sources, kSourcesPerSweep);
 }
 
 // Returns how many bytes the slab held.

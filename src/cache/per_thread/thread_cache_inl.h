@@ -436,8 +436,8 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   ClassState& state = states_[c];
   const bool unused = heads[c] == state.head_at_collection;
-  const bool in_the_way = !state.drain.active() && source(c).IsSparse();
-  if ((!unused && !in_the_way) || !IsConsistent(c)) return;
+  if (!unused && (state.drain.active() || !source(c).IsSparse())) return;
+  if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);
   if (heads[c] == context_->codec->end) return;
   source(c).Insert(TakeCurrent(c));
