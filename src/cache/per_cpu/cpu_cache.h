@@ -15,6 +15,7 @@
 #include "cache/per_cpu/sections.h"
 #include "cache/per_cpu/slab_budget.h"
 #include "cache/reuse_watch.h"
+#include "cache/scatter.h"
 #include "cache/thread_header.h"
 #include "cache/thread_registry.h"
 #include "pages/free_link.h"
@@ -156,6 +157,7 @@ class CpuCache {
 
   void* Unpack(FastLists* thread, uint8_t c, Chain chain);
   void* LeaveSharedLine(FastLists* thread, void* object, uint8_t c);
+  void NoteOverflow(FastLists* thread, uint8_t c);
   uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
   void Put(FastLists* thread, uint8_t c, Chain chain);
   Chain Mark(Chain chain, void** out, uint32_t* count);
@@ -245,12 +247,30 @@ void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_
 template <SourceTable Sources>
 void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
   if (sections_->push(c, thread, object)) return;
+  NoteOverflow(thread, c);
   Grow(thread, c, 1);
   if (sections_->push(c, thread, object)) return;
   void* batch[kDefaultMaxBatch];
   batch[0] = object;
   const uint32_t taken = sections_->pop_batch(c, thread, batch + 1, source(c).batch() - 1);
   Return(c, batch, taken + 1);
+}
+
+// Lets the slab keep less of a class whose objects are scattered.
+template <SourceTable Sources>
+void CpuCache<Sources>::NoteOverflow(FastLists* thread, uint8_t c) {
+  const int id = CurrentSlab(thread);
+  CpuSlab& slab = slabs_.slab(id);
+  if (slab.capacity(c) < source(c).batch()) return;
+  void* newest[kScatterProbes];
+  const uint32_t count = slab.CopyNewest(c, newest, kScatterProbes);
+  const bool scattered = AreScattered(kSizeClasses[c].size, newest, count);
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slab.lock());
+    budgets_.budget(id).NoteOverflow(slab, c, source(c).batch(), scattered, &excess);
+  }
+  ReturnExcess(thread, excess);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
@@ -308,16 +328,18 @@ void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
   }
 }
 
-// Returns objects to the source, in chains of at most one batch.
+// Returns objects to the source, in chains of at most one batch, past all caches where they are
+// scattered.
 template <SourceTable Sources>
 void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
+  const bool scattered = AreScattered(kSizeClasses[c].size, objects, count);
   while (count > 0) {
     Chain chain{context_.codec->end, 0};
     for (; count > 0 && chain.count < source(c).batch(); --count) {
       context_.codec->Link(objects[count - 1], chain.head);
       chain = {ReferenceTo(objects[count - 1]), chain.count + 1};
     }
-    source(c).Insert(chain);
+    scattered ? source(c).InsertPast(chain) : source(c).Insert(chain);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "cache/per_cpu/cpu_slab.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tcmalloc {
@@ -94,6 +95,15 @@ void CpuSlab::SetCapacity(uint8_t c, uint32_t capacity) {
   TCMALLOC_DCHECK_LE(capacity, kMaxSlots[c]);
   Set(limits(c).capacity, capacity);
   if (state() == SlabState::kOpen) Set(limits(c).end, kSlabBegin[c] + capacity);
+}
+
+uint32_t CpuSlab::CopyNewest(uint8_t c, void** out, uint32_t n) const {
+  if (state() == SlabState::kUnused) return 0;
+  const uint32_t objects = CountObjects(c);
+  const uint32_t count = std::min(objects, n);
+  const uint32_t first = kSlabBegin[c] + objects - count;
+  for (uint32_t i = 0; i < count; ++i) out[i] = SlotObject(slot(first + i));
+  return count;
 }
 
 bool CpuSlab::Holds(const void* object, uint8_t c) const {

@@ -89,6 +89,11 @@ class alignas(64) CpuSlab {
     return index > kSlabBegin[c] ? index - kSlabBegin[c] : 0;
   }
 
+  // Copies the addresses of up to n objects of class c, those that were freed last, in the order in
+  // which they were freed, and returns how many. While other threads run, an estimate: it may name
+  // objects that were taken out a moment ago.
+  uint32_t CopyNewest(uint8_t c, void** out, uint32_t n) const;
+
   // Whether `object` lies in the slab. While other threads run, it may miss one that moves, and
   // find one that was taken out a moment ago.
   bool Holds(const void* object, uint8_t c) const;

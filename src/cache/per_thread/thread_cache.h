@@ -16,6 +16,7 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
 #include "cache/reuse_watch.h"
+#include "cache/scatter.h"
 #include "cache/thread_header.h"
 #include "central/corruption.h"
 #include "pages/free_link.h"
@@ -344,6 +345,7 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t LongestList(uint8_t c) const;
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
+  bool IsScattered(uint8_t c, Chain chain) const;
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);
   void ResumeKeeping(uint8_t c);

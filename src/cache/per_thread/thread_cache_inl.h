@@ -274,8 +274,21 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   return true;
 }
 
+// Requires a chain of at least as many objects as it looks at, or of large ones.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::IsScattered(uint8_t c, Chain chain) const {
+  if (SizeOf(c) > kScatterMostSize || chain.count < kScatterProbes) return false;
+  void* objects[kScatterProbes];
+  for (void*& object : objects) {
+    object = ObjectAt(chain.head);
+    if (&object != std::end(objects) - 1) chain.head = CheckedNext(object, c);
+  }
+  return AreScattered(SizeOf(c), objects, kScatterProbes);
+}
+
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
+  if (IsScattered(c, chain)) return source(c).InsertPast(chain);
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   if (state.full.size() >= state.max_chains) {

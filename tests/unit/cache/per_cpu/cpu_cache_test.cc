@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -202,6 +203,22 @@ TEST_P(CpuCacheTest, OverflowReturnsABatch) {
   EXPECT_LE(Count(k64), kMaxSlots[k64]);
   ASSERT_FALSE(source(k64).inserts().empty());
   for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, kBatch);
+}
+
+TEST_P(CpuCacheTest, ScatteredObjectsGoToTheirSpans) {
+  std::vector<void*> objects = AllocateMany(k64, 20 * kBatch);
+  std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
+  FreeAll(objects);
+  EXPECT_LE(Count(k64), 2 * kBatch);
+  EXPECT_GT(source(k64).inserts_past(), 10u);
+}
+
+TEST_P(CpuCacheTest, NeighboursStay) {
+  std::vector<void*> objects = AllocateMany(k64, 20 * kBatch);
+  std::sort(objects.begin(), objects.end());
+  FreeAll(objects);
+  EXPECT_GT(Count(k64), 2 * kBatch);
+  EXPECT_EQ(source(k64).inserts_past(), 0u);
 }
 
 TEST_P(CpuCacheTest, ObjectsInASlabAreFoundThere) {

@@ -1,0 +1,68 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Full chains of objects that lie far apart go to their spans.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "cache/per_thread/thread_cache.h"
+#include "test_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Objects = std::vector<void*>;
+
+constexpr uint8_t k64 = SizeClassFor(64);
+constexpr uint8_t k4K = SizeClassFor(4096);
+constexpr size_t kBatches = 40;
+
+class ThreadCacheScatterTest : public ::testing::Test {
+ protected:
+  // Allocates many batches and frees them in order or at random.
+  void SwingOnce(uint8_t c, bool random) {
+    Objects objects = cache_.AllocateMany(c, kBatches * kSizeClasses[c].batch);
+    std::sort(objects.begin(), objects.end());
+    if (random) std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
+    for (void* object : objects) cache_.Free(object);
+    cache_->CheckInvariants();
+  }
+  size_t past(uint8_t c) { return sources_.source(c).inserts_past(); }
+
+  TestSources sources_;
+  TestCache cache_{sources_};
+};
+
+TEST_F(ThreadCacheScatterTest, NeighboursStay) {
+  SwingOnce(k64, false);
+  EXPECT_EQ(past(k64), 0u);
+  EXPECT_GT(cache_->full_bytes(), kBatches / 2 * kSizeClasses[k64].batch * 64);
+}
+
+TEST_F(ThreadCacheScatterTest, ScatteredObjectsGoPastTheCaches) {
+  SwingOnce(k64, true);
+  EXPECT_GT(past(k64), kBatches / 2);
+  EXPECT_EQ(cache_->full_bytes(), 0u);
+  EXPECT_LE(cache_->CountObjects(k64), kSizeClasses[k64].batch);
+}
+
+TEST_F(ThreadCacheScatterTest, NothingIsRemembered) {
+  SwingOnce(k64, true);
+  const size_t before = past(k64);
+  SwingOnce(k64, false);
+  EXPECT_LE(past(k64), before + 1);  // what was left of the first swing
+  EXPECT_GT(cache_->full_bytes(), 0u);
+}
+
+TEST_F(ThreadCacheScatterTest, LargeObjectsStay) {
+  SwingOnce(k4K, true);
+  EXPECT_EQ(past(k4K), 0u);
+  EXPECT_GT(cache_->full_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing

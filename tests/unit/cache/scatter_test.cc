@@ -1,0 +1,62 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/scatter.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uintptr_t kStart = uintptr_t{1} << 36;
+
+// `count` objects, each `step` bytes after the one before.
+std::vector<void*> Steps(intptr_t step, uint32_t count = kScatterProbes) {
+  std::vector<void*> objects;
+  for (uint32_t i = 0; i < count; ++i) {
+    objects.push_back(reinterpret_cast<void*>(kStart + static_cast<uintptr_t>(step * i)));
+  }
+  return objects;
+}
+
+bool AreScattered(uint32_t size, const std::vector<void*>& objects) {
+  return tcmalloc::AreScattered(size, objects.data(), static_cast<uint32_t>(objects.size()));
+}
+
+TEST(ScatterTest, NeighboursInEitherDirectionAreNot) {
+  for (uint32_t size : {8U, 64U, 1024U, kScatterMostSize}) {
+    EXPECT_FALSE(AreScattered(size, Steps(size))) << size;
+    EXPECT_FALSE(AreScattered(size, Steps(-intptr_t{size}))) << size;
+  }
+}
+
+TEST(ScatterTest, ObjectsOfDifferentPagesAre) {
+  for (uint32_t size : {8U, 64U, 1024U}) {
+    EXPECT_TRUE(AreScattered(size, Steps(1 << 16))) << size;
+    EXPECT_TRUE(AreScattered(size, Steps(-(1 << 16)))) << size;
+  }
+}
+
+TEST(ScatterTest, MostOfThemDecide) {
+  for (uint32_t jumps = 0; jumps < kScatterProbes; ++jumps) {
+    std::vector<void*> objects;
+    uintptr_t address = kStart;
+    for (uint32_t i = 0; i < kScatterProbes; ++i) {
+      address += i < jumps ? 1 << 20 : 64;
+      objects.push_back(reinterpret_cast<void*>(address));
+    }
+    const uint32_t far = jumps > 0 ? jumps - 1 : 0;  // the first object has none before it
+    EXPECT_EQ(AreScattered(64, objects), far > kScatterProbes / 2) << jumps;
+  }
+}
+
+TEST(ScatterTest, FewObjectsAndLargeOnesNeverAre) {
+  EXPECT_FALSE(AreScattered(64, Steps(1 << 20, kScatterProbes - 1)));
+  EXPECT_FALSE(AreScattered(64, {}));
+  EXPECT_FALSE(AreScattered(kScatterMostSize + 1, Steps(1 << 20)));
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
