@@ -48,11 +48,11 @@ double PagesOfAGroup(const Blocks& blocks) {
   return static_cast<double>(pages) / static_cast<double>(groups);
 }
 
-// Blocks that survive halve the room in each page. A part of the neighbours comes from lists that
-// the thread still has, or that it shares with the others: without care it is all of them.
-double MostPages(size_t size, Order order) {
+// Blocks that survive take room in each page, and a part of the neighbours comes from lists that
+// the thread still has, or that it shares with others. Without care it is all of them.
+double MostPages(size_t size) {
   const double ideal = std::max(1.0, static_cast<double>(kGroup * size) / 4096);
-  return (order == Order::kHalf ? 2 : 1) * ideal + 20;
+  return ideal + 32;
 }
 
 bool Check(size_t size, Order order, unsigned seed) {
@@ -68,9 +68,9 @@ bool Check(size_t size, Order order, unsigned seed) {
   const Blocks fresh(blocks.begin() + static_cast<std::ptrdiff_t>(survivors), blocks.end());
   const double pages = PagesOfAGroup(fresh);
   for (void* block : blocks) std::free(block);
-  if (pages <= MostPages(size, order)) return true;
+  if (pages <= MostPages(size)) return true;
   std::fprintf(stderr, "%zu bytes, freed %s: %.1f pages for %zu neighbours, more than %.1f\n", size,
-               kNames[static_cast<int>(order)], pages, kGroup, MostPages(size, order));
+               kNames[static_cast<int>(order)], pages, kGroup, MostPages(size));
   return false;
 }
 
