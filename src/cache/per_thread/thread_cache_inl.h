@@ -322,12 +322,34 @@ void ThreadCache<Sources>::FreeSlow(void* object, uint8_t c) {
 }
 
 template <SourceTable Sources>
-bool ThreadCache<Sources>::Holds(const void* object, uint8_t c) const {
+bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
+  if (CurrentHolds(object, c)) return true;
+  if (by_owner) {
+    BiasedLockHolder holder(chains_lock_);
+    return FullHolds(object, c);
+  }
+  // Without the lock the owner might take the array of chains away under the reader.
+  if (!chains_lock_.TryLockByOther()) return false;
+  const bool found = FullHolds(object, c);
+  chains_lock_.UnlockByOther();
+  return found;
+}
+
+// Of the lists that only their owner changes, by plain writes.
+template <SourceTable Sources>
+__attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(const void* object,
+                                                                               uint8_t c) const {
   const ClassState& state = states_[c];
-  const Chain current{heads[c], static_cast<uint32_t>(state.capacity - room[c])};
-  if (ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c)) return true;
-  for (uint32_t i = 0; i < state.full.size(); ++i) {
-    if (ChainHolds(state.full.at(i), object, c)) return true;
+  const int length = state.capacity - room[c];
+  const Chain current{heads[c], static_cast<uint32_t>(std::max(length, 0))};
+  return ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c);
+}
+
+template <SourceTable Sources>
+bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
+  const ChainStack& full = states_[c].full;
+  for (uint32_t i = 0; i < full.size(); ++i) {
+    if (ChainHolds(full.at(i), object, c)) return true;
   }
   return false;
 }
