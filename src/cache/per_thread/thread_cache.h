@@ -279,6 +279,7 @@ class ThreadCache : private FastLists, public ListNode {
  private:
   static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
+  static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
@@ -293,6 +294,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;  // whether any of them was needed since then
+    uint8_t strays = 0;   // allocations beside the list since it was last filled
     DrainWatch drain;
 
     void LowerWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
@@ -337,6 +339,7 @@ class ThreadCache : private FastLists, public ListNode {
   int16_t LeastRoom(uint8_t c) const { return states_[c].drain.active() ? -kDraining : 0; }
   void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
+  void* AllocateBeside(uint8_t c);
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   void GrowCapacity(uint8_t c, uint32_t most);

@@ -61,7 +61,9 @@ int NoteLibrary(dl_phdr_info* info, size_t, void*) {
     if (header.p_type != PT_LOAD) continue;
     const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
     if ((header.p_flags & PF_X) != 0) {
-      state.text = {begin, begin + header.p_memsz};
+      // From the first such segment to the end of the last one.
+      if (state.text.end == 0) state.text.begin = begin;
+      state.text.end = begin + header.p_memsz;
     } else if ((header.p_flags & PF_W) != 0 && state.data_count < state.data.size()) {
       state.data[state.data_count++] = {begin, begin + header.p_filesz};
     }
