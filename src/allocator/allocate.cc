@@ -37,17 +37,19 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   return WithLastResort(slow_path, [&] { return slow_path.AllocateObject(c, size); });
 }
 
-// From the cache of a CPU, if one serves this thread: for sizes that its fast path does not look
-// up.
-void* TryAllocateFromCpu(uint8_t c, size_t size) {
-  if (!current_cache->served_elsewhere()) return nullptr;
-  return heap.cpus().TryAllocate(current_cache->lists(), c, size);
+// From the cache of a CPU, if one serves the thread of `cache`: for sizes that its fast path does
+// not look up.
+void* TryAllocateFromCpu(Cache* cache, uint8_t c, size_t size) {
+  if (!cache->served_elsewhere()) return nullptr;
+  return heap.cpus().TryAllocate(cache->lists(), c, size);
 }
 
-// For classes that the fast paths do not look up.
+// For classes that the fast paths do not look up. Reads current_cache once, because a signal handler
+// may move the thread to its other front end.
 void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
-  void* object = TCMALLOC_LIKELY(!current_cache->closed()) ? current_cache->AllocateListed(c, size)
-                                                           : TryAllocateFromCpu(c, size);
+  Cache* cache = current_cache;
+  void* object = TCMALLOC_LIKELY(!cache->closed()) ? cache->AllocateListed(c, size)
+                                                   : TryAllocateFromCpu(cache, c, size);
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
 }
 
@@ -103,7 +105,7 @@ void* AllocateQuietly(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (size >= kClassBySize.size()) {
-    if (void* object = TryAllocateFromCpu(c, size)) return object;
+    if (void* object = TryAllocateFromCpu(current_cache, c, size)) return object;
   }
   return AllocateSmall(c, size, kMinAlignment);
 }

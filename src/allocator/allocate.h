@@ -19,10 +19,11 @@ void* AllocateSlow(size_t size);
 // The same, but reports nothing: for a caller that does.
 void* AllocateQuietly(size_t size);
 
-// What AllocateFromLists does after a fast path that failed.
+// What AllocateFromLists does after a fast path on `cache` that failed. A signal handler may have
+// moved the thread to its other front end since, so that current_cache is no longer that cache.
 template <AllocateSlowPath kSlow>
-TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size) {
-  current_cache->UndoTryAllocate(kClassBySize[size]);
+TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size, Cache* cache) {
+  cache->UndoTryAllocate(kClassBySize[size]);
   return kSlow(size);
 }
 
@@ -30,7 +31,7 @@ TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size) {
 template <AllocateSlowPath kSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(Cache* cache, size_t size) {
   void* object = cache->TryAllocate(kClassBySize[size], size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size, cache);
 }
 
 // At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes

@@ -83,7 +83,9 @@ bool TransferHolds(uint8_t c, const void* object) {
 
 bool AnyCacheHolds(uint8_t c, const void* object) {
   bool found = false;
-  heap.caches().ForEach([&](const Cache& cache) { found = found || cache.Holds(object, c); });
+  heap.caches().ForEach([&](Cache& cache) {
+    found = found || cache.Holds(object, c, &cache == current_cache);
+  });
   return found;
 }
 
@@ -91,10 +93,18 @@ bool AnyCacheHolds(uint8_t c, const void* object) {
 // application's data is one too, about once in 2^27 random words, so the lists decide.
 TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if (AnyCacheHolds(c, object) || heap.cpus().Holds(object, c) || TransferHolds(c, object) ||
+  if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
       heap.central(c).IsOnFreeList(span, object)) {
     CrashOnDoubleFree(object, kSizeClasses[c].size);
   }
+}
+
+// `object` bears the mark of those in slabs. It may have got it by chance, or from a free that was
+// aborted, so the slabs decide. No lock is taken, and no other list is searched: whatever goes
+// from a slab to one is linked there, which takes the place of the mark.
+TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
+  const uint8_t c = span->size_class;
+  if (heap.cpus().Holds(object, c)) CrashOnDoubleFree(object, kSizeClasses[c].size);
 }
 
 // Whether `next`, decoded from the first word of an object of class `c`, is what a free one has.
@@ -104,17 +114,11 @@ bool LooksLikeLink(ObjectReference next, uint8_t c) {
   return next == ReferenceTo(ObjectAt(next)) && span != nullptr && span->size_class == c;
 }
 
-// Whether `object` begins as the objects in the caches of CPUs do.
-bool LooksMarked(void* object) {
-  return static_cast<uint32_t>(LinkWord(object)) == kFreeMark && heap.cpus().initialized();
-}
-
 void FreeSmall(const SlowPath& slow_path, Span* span, void* object) {
   const uint8_t c = span->size_class;
   const ObjectReference next = heap.codec().Next(object);
-  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, c) || LooksMarked(object))) {
-    CheckDoubleFree(span, object);
-  }
+  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, c))) CheckDoubleFree(span, object);
+  if (TCMALLOC_UNLIKELY(heap.cpus().LooksFree(object))) CheckMarked(span, object);
   slow_path.DeallocateObject(object, c);
 }
 
@@ -149,8 +153,8 @@ void DeallocateSlow(void* block) {
   DeallocateQuietly(block);
 }
 
-void DeallocateAfterTry(void* block) {
-  current_cache->UndoTryFreeInWindow(block);
+void DeallocateAfterTry(void* block, Cache* cache) {
+  cache->UndoTryFreeInWindow(block);
   DeallocateSlow(block);
 }
 

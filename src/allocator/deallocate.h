@@ -20,8 +20,8 @@ void DeallocateSlow(void* block);
 // The same for a block that is not null, but reports nothing: for a caller that did.
 void DeallocateQuietly(void* block);
 
-// What Deallocate does after a fast path that failed.
-void DeallocateAfterTry(void* block);
+// What Deallocate does after a fast path on `cache` that failed; see AllocateAfterTry.
+void DeallocateAfterTry(void* block, Cache* cache);
 
 // Keeps errno. The fast path of a small object takes no lock and makes no call. DeallocateSlow does
 // the rest.

@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "base/random.h"
+#include "base/relaxed.h"
 
 namespace tcmalloc {
 
@@ -20,6 +21,10 @@ namespace tcmalloc {
 //
 // The intervals are random so that no pattern of sizes can stay in step with them, and bounded, for
 // malloc in a CPU's cache counts on it.
+//
+// Owned by one thread; others may call the const methods, which give estimates. The owner's
+// subtraction must stay one plain instruction, so that what is left is no atomic variable; others
+// read it by one load.
 class EventClock {
  public:
   static constexpr uint64_t kMeanInterval = 128 << 10;
@@ -47,8 +52,8 @@ class EventClock {
   bool AdvanceSlow(size_t size) {
     if (remaining_ >= 0 && !Advance(size)) return false;
     const auto passed = static_cast<uint64_t>(interval_ - remaining_);
-    counted_bytes_ += passed;
-    counted_allocations_ += passed / (size == 0 ? 1 : size);
+    counted_bytes_ = counted_bytes_ + passed;
+    counted_allocations_ = counted_allocations_ + passed / (size == 0 ? 1 : size);
     NextInterval();
     return true;
   }
@@ -57,12 +62,13 @@ class EventClock {
   void Hasten(int64_t bytes) {
     const int64_t cut = std::max<int64_t>(remaining_ - bytes, 0);
     remaining_ -= cut;
-    interval_ -= cut;
+    interval_ = interval_ - cut;
   }
 
-  // Since the thread began.
-  uint64_t allocated_bytes() const {
-    return counted_bytes_ + static_cast<uint64_t>(interval_ - remaining_);
+  // Since the thread began. Another thread may find an old interval and the rest of a new one.
+  __attribute__((no_sanitize("thread"))) uint64_t allocated_bytes() const {
+    const int64_t remaining = const_cast<const volatile int64_t&>(remaining_);
+    return counted_bytes_ + static_cast<uint64_t>(std::max<int64_t>(interval_ - remaining, 0));
   }
   // Of these, what the intervals that ran out had, and in how many allocations: an estimate.
   uint64_t counted_bytes() const { return counted_bytes_; }
@@ -76,9 +82,9 @@ class EventClock {
   }
 
   int64_t remaining_ = 0;
-  int64_t interval_ = 0;
-  uint64_t counted_bytes_ = 0;
-  uint64_t counted_allocations_ = 0;
+  Relaxed<int64_t> interval_ = 0;
+  Relaxed<uint64_t> counted_bytes_ = 0;
+  Relaxed<uint64_t> counted_allocations_ = 0;
   uint64_t random_ = 0;
 };
 

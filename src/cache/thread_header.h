@@ -17,6 +17,7 @@
 namespace tcmalloc {
 
 struct FastLists;
+struct SectionDescriptor;
 
 // What an entry point does where the fast paths do not serve it.
 using AllocateSlowPath = void* (*)(size_t size);
@@ -60,7 +61,10 @@ struct alignas(64) ThreadHeader {
   // load and two comparisons.
   int64_t link_limit = INT64_MIN;
   uint64_t codec_inverse = 1;
-  uint64_t codec_key = 1;
+  union {
+    uint64_t codec_key = 1;                 // of a thread with lists
+    const SectionDescriptor* free_section;  // of one that slabs serve: see FreeMark
+  };
   uintptr_t classes = 0;  // of the page map's window, moved so that references index it
   EventClock clock;
 

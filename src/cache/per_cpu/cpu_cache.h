@@ -12,6 +12,7 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "cache/per_cpu/cpu_slabs.h"
+#include "cache/per_cpu/free_mark.h"
 #include "cache/per_cpu/sections.h"
 #include "cache/per_cpu/slab_budget.h"
 #include "cache/reuse_watch.h"
@@ -19,6 +20,7 @@
 #include "cache/thread_header.h"
 #include "cache/thread_registry.h"
 #include "pages/free_link.h"
+#include "system/random.h"
 #include "system/rseq.h"
 #include "transfer/batch_source.h"
 #include "transfer/source_turns.h"
@@ -55,6 +57,11 @@ struct CpuCacheStats {
 //
 // How much a slab may hold of each class is SlabBudget's affair.
 //
+// The clock of a thread is never negative while it is open: malloc's section takes it for unsigned.
+// The sections alone advance it then, each in one step with what it counts, so that a signal handler
+// that runs it down aborts them. The other changes are made while the thread is closed, where a
+// handler has no section to run.
+//
 // Thread safe. A thread is referred to as if it had lists; see FastLists.
 template <SourceTable Sources>
 class CpuCache {
@@ -84,12 +91,14 @@ class CpuCache {
 
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
   void Open(FastLists* thread) const {
+    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
     std::atomic_signal_fence(std::memory_order_seq_cst);
     thread->header.allocate = sections_->allocate;
     thread->header.malloc = sections_->malloc;
     thread->header.deallocate = sections_->deallocate;
   }
   static void Close(FastLists* thread) {
+    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
     thread->header.allocate = AllocateClosed;
     thread->header.malloc = MallocClosed;
     thread->header.deallocate = DeallocateClosed;
@@ -103,11 +112,7 @@ class CpuCache {
 
   // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
   void* TryAllocate(FastLists* thread, uint8_t c, size_t size) {
-    EventClock& clock = thread->header.clock;
-    if (clock.WouldExpire(size)) return nullptr;
-    void* object = sections_->pop(c, thread);
-    if (object != nullptr) clock.Advance(size);
-    return object;
+    return sections_->pop_counted(c, thread, size);
   }
 
   // Any case of allocation, by a closed thread. Null if no memory can be had.
@@ -122,6 +127,8 @@ class CpuCache {
   // Returns what those slabs hold that were idle since the last call.
   void ReleaseIdle();
 
+  // Whether `object`, which is not null, begins as those in slabs do.
+  bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
   // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves. The
   // fence makes sure that a slot is not older than the index that says it counts.
   bool Holds(const void* object, uint8_t c) const {
@@ -141,6 +148,7 @@ class CpuCache {
 
  private:
   static constexpr uint32_t kPieceObjects = 64;
+  static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
@@ -167,6 +175,7 @@ class CpuCache {
   size_t DrainSlab(int id);
 
   Context context_;
+  FreeMark mark_;
   CpuSlabs slabs_;
   SlabBudgets budgets_;
   const Sections* sections_ = nullptr;
@@ -184,6 +193,7 @@ bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& su
   ids_ = support.ids;
   sections_ = &SectionsFor(support.ids);
   fence_ = fence;
+  if (!mark_.Initialize(support.ids, RandomSeed(kMarkSalt))) return false;
   if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
   if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
   // Release pairs with the acquire in initialized and publishes all of the above.
@@ -198,6 +208,7 @@ FastLists* CpuCache<Sources>::Join() {
   CpuThread* thread = threads_.New();
   if (thread == nullptr) return nullptr;
   thread->link_limit = context_.codec->limit;
+  thread->free_section = mark_.section();
   thread->classes = context_.classes;
   thread->rseq_area = area;
   thread->slabs = slabs_.memory();
@@ -246,6 +257,7 @@ void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_
 
 template <SourceTable Sources>
 void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
+  mark_.Put(object);
   if (sections_->push(c, thread, object)) return;
   NoteOverflow(thread, c);
   Grow(thread, c, 1);
@@ -303,7 +315,7 @@ Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
   for (*count = 0; *count < kPieceObjects && !chain.empty(); ++*count) {
     void* object = ObjectAt(chain.head);
     chain = {context_.codec->Next(object), chain.count - 1};
-    LinkWord(object) = kFreeMark;
+    mark_.Put(object);
     out[*count] = object;
   }
   return chain;

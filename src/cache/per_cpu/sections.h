@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cache/per_cpu/free_mark.h"
 #include "cache/per_cpu/sections_layout.h"
 #include "cache/thread_header.h"
 #include "pages/free_link.h"
@@ -26,6 +27,7 @@ namespace tcmalloc {
 
 static_assert(offsetof(FastLists, header) == TCM_HEADER);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, link_limit) == TCM_LINK_LIMIT);
+static_assert(TCM_HEADER + offsetof(ThreadHeader, free_section) == TCM_FREE_SECTION);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, classes) == TCM_CLASSES);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, clock) == TCM_CLOCK);
 static_assert(TCM_HEADER + offsetof(ThreadHeader, rseq_area) == TCM_RSEQ_AREA);
@@ -60,7 +62,11 @@ struct Sections {
   // An object of the class, with its first word cleared, or null.
   void* (*pop)(uint8_t size_class, FastLists* thread);
 
-  // Marks `object` and takes it in, or returns false; then it may have been marked or not.
+  // The same, and counts `size` bytes on the thread's clock. Null, with nothing changed, also where
+  // that would expire.
+  void* (*pop_counted)(uint8_t size_class, FastLists* thread, size_t size);
+
+  // Takes in `object`, which bears the mark, or returns false.
   bool (*push)(uint8_t size_class, FastLists* thread, void* object);
 
   // Moves up to n objects, as many as there are, without touching them: `out` receives them in the
@@ -70,6 +76,9 @@ struct Sections {
   // Moves up to n objects, as many as there is room for, from the front of `in`, without touching
   // them: the caller has marked them. Returns how many.
   uint32_t (*push_batch)(uint8_t size_class, FastLists* thread, void* const* in, uint32_t n);
+
+  // What deallocate expects a copy of in the thread's header; see FreeMark.
+  const SectionDescriptor* free_section;
 };
 
 // Hidden by name, for the compiler hides only what it sees defined.
@@ -81,11 +90,14 @@ TCM_SECTION void* tcmalloc_malloc_by_mm_cid(size_t size, FastLists* thread);
 TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
+TCM_SECTION void* tcmalloc_pop_counted_by_mm_cid(uint8_t size_class, FastLists* thread,
+ size_t size);
 TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastLists* thread, void** out,
                                                   uint32_t n);
 TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastLists* thread,
                                                    void* const* in, uint32_t n);
+TCM_SECTION const SectionDescriptor tcmalloc_deallocate_by_mm_cid_section;
 
 TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastLists* thread,
                                               AllocateSlowPath slow);
@@ -93,22 +105,25 @@ TCM_SECTION void* tcmalloc_malloc_by_cpu_id(size_t size, FastLists* thread);
 TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
+TCM_SECTION void* tcmalloc_pop_counted_by_cpu_id(uint8_t size_class, FastLists* thread,
+ size_t size);
 TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastLists* thread, void** out,
                                                   uint32_t n);
 TCM_SECTION uint32_t tcmalloc_push_batch_by_cpu_id(uint8_t size_class, FastLists* thread,
                                                    void* const* in, uint32_t n);
+TCM_SECTION const SectionDescriptor tcmalloc_deallocate_by_cpu_id_section;
 
 #undef TCM_SECTION
 
 inline constexpr Sections kSectionsByMmCid = {
-    tcmalloc_allocate_by_mm_cid,  tcmalloc_malloc_by_mm_cid, tcmalloc_deallocate_by_mm_cid,
-    tcmalloc_pop_by_mm_cid,       tcmalloc_push_by_mm_cid,   tcmalloc_pop_batch_by_mm_cid,
-    tcmalloc_push_batch_by_mm_cid};
+    tcmalloc_allocate_by_mm_cid, tcmalloc_malloc_by_mm_cid, tcmalloc_deallocate_by_mm_cid,
+    tcmalloc_pop_by_mm_cid, tcmalloc_pop_counted_by_mm_cid, tcmalloc_push_by_mm_cid, tcmalloc_pop_batch_by_mm_cid,
+    tcmalloc_push_batch_by_mm_cid, &tcmalloc_deallocate_by_mm_cid_section};
 inline constexpr Sections kSectionsByCpuId = {
-    tcmalloc_allocate_by_cpu_id,  tcmalloc_malloc_by_cpu_id, tcmalloc_deallocate_by_cpu_id,
-    tcmalloc_pop_by_cpu_id,       tcmalloc_push_by_cpu_id,   tcmalloc_pop_batch_by_cpu_id,
-    tcmalloc_push_batch_by_cpu_id};
+    tcmalloc_allocate_by_cpu_id, tcmalloc_malloc_by_cpu_id, tcmalloc_deallocate_by_cpu_id,
+    tcmalloc_pop_by_cpu_id, tcmalloc_pop_counted_by_cpu_id, tcmalloc_push_by_cpu_id, tcmalloc_pop_batch_by_cpu_id,
+    tcmalloc_push_batch_by_cpu_id, &tcmalloc_deallocate_by_cpu_id_section};
 
 constexpr const Sections& SectionsFor(CpuIds ids) {
   return ids == CpuIds::kMmCid ? kSectionsByMmCid : kSectionsByCpuId;

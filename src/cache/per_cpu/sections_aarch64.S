@@ -31,9 +31,14 @@
 // Makes what follows the section of `name`, and finds the slab of the id that lies at `id` in the
 // rseq area.
   .macro START name, id
-  ldr x5, [x1, #TCM_RSEQ_AREA]
   ADDRESS x6, \name\()_section
-  str x6, [x5, #TCM_AREA_SECTION]
+  START_AT \name, \id, x6
+  .endm
+
+// The same for a routine whose descriptor is the one at `section`.
+  .macro START_AT name, id, section
+  ldr x5, [x1, #TCM_RSEQ_AREA]
+  str \section, [x5, #TCM_AREA_SECTION]
 .L\name\()_start:
   ldr w5, [x5, #\id]
   ldr x6, [x1, #TCM_SLABS]
@@ -139,10 +144,9 @@
   ldr x7, [x1, #TCM_CLASSES]
   lsr x4, x2, #(TCMALLOC_PAGE_SHIFT - 3)
   ldrb w4, [x7, x4]
-  mov w9, #(TCM_FREE_MARK & 0xffff)
-  movk w9, #(TCM_FREE_MARK >> 16), lsl #16
+  ldr x9, [x1, #TCM_FREE_SECTION]
 1:
-  START \name, \id
+  START_AT \name, \id, x9
   FIND_CLASS
   ldrh w7, [x6, #TCM_TOP]
   ldrh w8, [x6, #TCM_END]
@@ -191,12 +195,40 @@
   END_ROUTINE \name
   .endm
 
+// void* (uint8_t size_class w0, FastLists* thread x1, size_t size x2)
+  .macro POP_COUNTED name, id
+  BEGIN_ROUTINE \name
+  and w4, w0, #0xff
+1:
+  START \name, \id
+  ldr x10, [x1, #TCM_CLOCK]
+  subs x10, x10, x2
+  b.lo 2f
+  FIND_CLASS
+  ldr x7, [x6, #TCM_TOP]
+  INDEX_OF x8, x7
+  ldrh w9, [x6, #TCM_BEGIN]
+  cmp w8, w9
+  b.ls 2f
+  sub x8, x8, #1
+  LOAD_BELOW x8, x8, x9
+  str x10, [x1, #TCM_CLOCK]
+  str x8, [x6, #TCM_TOP]
+  COMMITTED \name
+  lsr x0, x7, #TCM_INDEX_BITS
+  str xzr, [x0]
+  ret
+2:
+  mov x0, #0
+  ret
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
 // bool (uint8_t size_class w0, FastLists* thread x1, void* object x2)
   .macro PUSH name, id
   BEGIN_ROUTINE \name
   and w4, w0, #0xff
-  mov w9, #(TCM_FREE_MARK & 0xffff)
-  movk w9, #(TCM_FREE_MARK >> 16), lsl #16
 1:
   START \name, \id
   FIND_CLASS
@@ -204,7 +236,6 @@
   ldrh w8, [x6, #TCM_END]
   cmp w7, w8
   b.hs 2f
-  str w9, [x2]
   add x8, x7, #1
   orr x8, x8, x2, lsl #TCM_INDEX_BITS
   str x8, [x5, x7, lsl #3]
@@ -296,6 +327,7 @@
   ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
+  POP_COUNTED tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
@@ -304,6 +336,7 @@
   ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
+  POP_COUNTED tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID
   POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
   PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID

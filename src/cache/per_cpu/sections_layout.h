@@ -10,6 +10,7 @@
 // takes.
 #define TCM_HEADER 1024
 #define TCM_LINK_LIMIT (TCM_HEADER + 16)   /* int64_t: references below it, signed, have a class */
+#define TCM_FREE_SECTION (TCM_HEADER + 32) /* the descriptor of free's section: see FreeMark */
 #define TCM_CLASSES (TCM_HEADER + 40)      /* uintptr_t: of the class window, for references */
 #define TCM_CLOCK (TCM_HEADER + 48)        /* int64_t: bytes until the event clock expires */
 #define TCM_RSEQ_AREA (TCM_HEADER + 104)   /* RseqArea* */
@@ -37,9 +38,6 @@
 
 // So many bits of a slot's word are an index, the lowest; the others are an address.
 #define TCM_INDEX_BITS 16
-
-// The first four bytes of a free object. Random, and no likely text, count, address or fraction.
-#define TCM_FREE_MARK 0x9d3cb5a7
 
 // A copy of tcmalloc::kClassBySize in each slab that is open. In others all is class 0, which never
 // has an object, so that malloc needs no other test.

@@ -46,6 +46,13 @@
 .L\name\()_start:
   .endm
 
+// The same for a routine whose descriptor is the one at `section`.
+  .macro START_AT name, section, area
+  mov TCM_RSEQ_AREA(%rsi), \area
+  mov \section, TCM_AREA_SECTION(\area)
+.L\name\()_start:
+  .endm
+
 // The slab of the id that lies at `id` in the area; `area32` is the lower half of `area`, which
 // becomes the slab's address.
   .macro FIND_SLAB id, area, area32
@@ -132,7 +139,8 @@
 // void (void* object %rdi, FastLists* thread %rsi, ObjectReference reference %rdx)
 //
 // The object is marked before the slot is written and the store is committed. A try that is aborted
-// in between leaves the mark; the next one finds it and leaves the object to the slow path.
+// in between leaves the mark; the next one finds it and leaves the object to the slow path. The mark
+// is the lower half of the address of the descriptor, a copy whose place is random.
   .macro DEALLOCATE name, id
   BEGIN_ROUTINE \name
   cmp TCM_LINK_LIMIT(%rsi), %rdx
@@ -140,15 +148,16 @@
   shr $(TCMALLOC_PAGE_SHIFT - 3), %rdx
   mov TCM_CLASSES(%rsi), %rax
   movzbl (%rax,%rdx), %edx
+  mov TCM_FREE_SECTION(%rsi), %r10
 1:
-  START \name, %r8, %rax
+  START_AT \name, %r10, %r8
   FIND_SLAB \id, %r8, %r8d
   movzwl TCM_TOP(%r8,%rdx,8), %eax
   cmp TCM_END(%r8,%rdx,8), %ax
   jae 2f
-  cmpl $TCM_FREE_MARK, (%rdi)
+  cmp %r10d, (%rdi)
   je 2f
-  movl $TCM_FREE_MARK, (%rdi)
+  mov %r10d, (%rdi)
   imul $(1 << TCM_INDEX_BITS), %rdi, %r9
   lea 1(%r9,%rax), %r9
   mov %r9, (%r8,%rax,8)
@@ -185,6 +194,35 @@
   END_ROUTINE \name
   .endm
 
+// void* (uint8_t size_class %dil, FastLists* thread %rsi, size_t size %rdx)
+//
+// Treats the clock as malloc does.
+  .macro POP_COUNTED name, id
+  BEGIN_ROUTINE \name
+  movzbl %dil, %edi
+1:
+  START \name, %rcx, %rax
+  cmp %rdx, TCM_CLOCK(%rsi)
+  jb 2f
+  FIND_SLAB \id, %rcx, %ecx
+  mov TCM_TOP(%rcx,%rdi,8), %rax
+  cmp TCM_BEGIN(%rcx,%rdi,8), %ax
+  jbe 2f
+  movzwl %ax, %r8d
+  shr $TCM_INDEX_BITS, %rax
+  mov -16(%rcx,%r8,8), %r8
+  sub %rdx, TCM_CLOCK(%rsi)
+  mov %r8, TCM_TOP(%rcx,%rdi,8)
+  COMMITTED \name
+  movq $0, (%rax)
+  ret
+2:
+  xor %eax, %eax
+  ret
+  ON_ABORT \name, 1b, 2b
+  END_ROUTINE \name
+  .endm
+
 // bool (uint8_t size_class %dil, FastLists* thread %rsi, void* object %rdx)
   .macro PUSH name, id
   BEGIN_ROUTINE \name
@@ -195,7 +233,6 @@
   movzwl TCM_TOP(%rcx,%rdi,8), %eax
   cmp TCM_END(%rcx,%rdi,8), %ax
   jae 2f
-  movl $TCM_FREE_MARK, (%rdx)
   imul $(1 << TCM_INDEX_BITS), %rdx, %r8
   lea 1(%r8,%rax), %r8
   mov %r8, (%rcx,%rax,8)
@@ -289,6 +326,7 @@
   ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
+  POP_COUNTED tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
@@ -297,6 +335,7 @@
   ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
+  POP_COUNTED tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID
   POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
   PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID

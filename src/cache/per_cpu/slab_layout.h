@@ -30,8 +30,6 @@ inline constexpr size_t kSlotBytes = sizeof(uint64_t);
 // The sections compute the offset of a slab in 32 bits.
 inline constexpr size_t kMaxSlabs = (size_t{1} << 32) / kSlabBytes;
 
-inline constexpr uint32_t kFreeMark = TCM_FREE_MARK;
-
 // What a slot holds: the address of a free object and, in the low bits, the index of the next slot.
 // The top of a class is a copy of the highest slot in use, so its index says which slots are: the
 // objects are in [begin, index). The slot before the first one holds the top of an empty class,

@@ -181,7 +181,8 @@ class ThreadCache : private FastLists, public ListNode {
                             [thread](size_t bytes) { return thread->header.slow.malloc(bytes); });
   }
 
-  // Takes back what a TryAllocate that returned null did.
+  // Takes back what a TryAllocate that returned null did. Harmless on a cache that was flushed or
+  // parked since, like UndoTryFree: the room stays between its bounds.
   void UndoTryAllocate(uint8_t c) {
     if (room[c] > LeastRoom(c)) --room[c];
   }
@@ -189,12 +190,13 @@ class ThreadCache : private FastLists, public ListNode {
   // The whole of free, but for what the slow path in the header does, or `after_try` where a
   // TryFree returned false: only it has something to undo. They cannot tell by the limits, for
   // other threads may close the cache at any moment.
-  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object, DeallocateSlowPath after_try) {
+  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object,
+                                         void (*after_try)(void* object, ThreadCache* cache)) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
       return LoadedLast(object, header.deallocate)(object, this, reference);
     }
-    if (TCMALLOC_UNLIKELY(!TryFree(object))) after_try(object);
+    if (TCMALLOC_UNLIKELY(!TryFree(object))) after_try(object, this);
   }
 
   // The fast path of free. False leaves the object in use; the caller calls UndoTryFree.
@@ -228,9 +230,10 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes the object in, whether there is room or not, on a closed cache.
   void FreeSlow(void* object, uint8_t c);
 
-  // Whether a list of this cache holds `object`, which looks like a free one. May be called by
-  // other threads; then it may miss an object that moves meanwhile, but finds none that is in use.
-  bool Holds(const void* object, uint8_t c) const;
+  // Whether a list of this cache holds `object`, which looks like a free one. Called by the owner or,
+  // not `by_owner`, by other threads. These may miss an object that moves meanwhile, and one in a
+  // full chain while the owner is at its full chains, but find none that is in use.
+  bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
 
   // Returns half of what was not used since the last call.
   void Collect();
@@ -277,6 +280,7 @@ class ThreadCache : private FastLists, public ListNode {
  private:
   static constexpr uint16_t kMaxChains = UINT16_MAX;  // the budget's bound is lower
   static constexpr uint8_t kMaxOverages = 3;
+  static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
@@ -291,6 +295,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;  // whether any of them was needed since then
+    uint8_t strays = 0;   // allocations beside the list since it was last filled
     DrainWatch drain;
 
     void LowerWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
@@ -335,6 +340,7 @@ class ThreadCache : private FastLists, public ListNode {
   int16_t LeastRoom(uint8_t c) const { return states_[c].drain.active() ? -kDraining : 0; }
   void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
+  void* AllocateBeside(uint8_t c);
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   void GrowCapacity(uint8_t c, uint32_t most);
@@ -367,6 +373,8 @@ class ThreadCache : private FastLists, public ListNode {
   bool FitsBudget(int64_t bytes);
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
+  bool CurrentHolds(const void* object, uint8_t c) const;
+  bool FullHolds(const void* object, uint8_t c) const TCMALLOC_REQUIRES(chains_lock_);
   void CollectClass(uint8_t c);
   void CollectCurrent(uint8_t c);
   void FlushFull(uint8_t c);

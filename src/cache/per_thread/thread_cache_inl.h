@@ -78,6 +78,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   state.capacity = std::max(state.capacity, static_cast<int16_t>(chain.count));
+  state.strays = 0;
   room[c] = static_cast<int16_t>(state.capacity - chain.count);
   heads[c] = chain.head;
 }
@@ -117,13 +118,27 @@ void* ThreadCache<Sources>::PopUnchecked(uint8_t c) {
   return object;
 }
 
+// An object for a signal handler that interrupted a fast path at the list of class `c`, which is
+// empty. It is of a larger class, so that the handler's free leaves that list as the fast path has
+// read it. A room that goes on to disagree was left wrong by a handler, and is set right.
+template <SourceTable Sources>
+TCMALLOC_COLD void* ThreadCache<Sources>::AllocateBeside(uint8_t c) {
+  ClassState& state = states_[c];
+  if (++state.strays == kMostStrays) {
+    state.strays = 0;
+    room[c] = static_cast<int16_t>(state.capacity);
+  }
+  const uint32_t alignment = SizeOf(c) & -SizeOf(c);
+  size_t larger = c + size_t{1};
+  while (larger < kSizeClassCount && kSizeClasses[larger].size % alignment != 0) ++larger;
+  const auto served = larger < kSizeClassCount ? static_cast<uint8_t>(larger) : c;
+  return FetchOne(context_->sources->Ensure(served), *context_->codec);
+}
+
 template <SourceTable Sources>
 void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   if (heads[c] == context_->codec->end) {
-    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) {
-      room[c] = static_cast<int16_t>(states_[c].capacity);
-      return FetchOne(context_->sources->Ensure(c), *context_->codec);
-    }
+    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateBeside(c);
     if (!Refill(c)) return nullptr;
   }
   if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);
@@ -335,12 +350,34 @@ void ThreadCache<Sources>::FreeSlow(void* object, uint8_t c) {
 }
 
 template <SourceTable Sources>
-bool ThreadCache<Sources>::Holds(const void* object, uint8_t c) const {
+bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
+  if (CurrentHolds(object, c)) return true;
+  if (by_owner) {
+    BiasedLockHolder holder(chains_lock_);
+    return FullHolds(object, c);
+  }
+  // Without the lock the owner might take the array of chains away under the reader.
+  if (!chains_lock_.TryLockByOther()) return false;
+  const bool found = FullHolds(object, c);
+  chains_lock_.UnlockByOther();
+  return found;
+}
+
+// Of the lists that only their owner changes, by plain writes.
+template <SourceTable Sources>
+__attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(const void* object,
+                                                                               uint8_t c) const {
   const ClassState& state = states_[c];
-  const Chain current{heads[c], static_cast<uint32_t>(state.capacity - room[c])};
-  if (ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c)) return true;
-  for (uint32_t i = 0; i < state.full.size(); ++i) {
-    if (ChainHolds(state.full.at(i), object, c)) return true;
+  const int length = state.capacity - room[c];
+  const Chain current{heads[c], static_cast<uint32_t>(std::max(length, 0))};
+  return ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c);
+}
+
+template <SourceTable Sources>
+bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
+  const ChainStack& full = states_[c].full;
+  for (uint32_t i = 0; i < full.size(); ++i) {
+    if (ChainHolds(full.at(i), object, c)) return true;
   }
   return false;
 }

@@ -9,13 +9,14 @@
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 #define DECLARE(routine)                                                          \
-  HIDDEN const tcmalloc::testing::SectionDescriptor tcmalloc_##routine##_section; \
+  HIDDEN const tcmalloc::SectionDescriptor tcmalloc_##routine##_section; \
   HIDDEN const char tcmalloc_##routine##_end[]
 #define DECLARE_FIELD(field)      \
   DECLARE(allocate_by_##field);   \
   DECLARE(malloc_by_##field);     \
   DECLARE(deallocate_by_##field); \
   DECLARE(pop_by_##field);        \
+  DECLARE(pop_counted_by_##field); \
   DECLARE(push_by_##field);       \
   DECLARE(pop_batch_by_##field);  \
   DECLARE(push_batch_by_##field)
@@ -33,6 +34,7 @@ DECLARE_FIELD(cpu_id);
 #define OPERATIONS(ids, field)                                                                  \
   OPERATION(kAllocate, ids, allocate_by_##field), OPERATION(kMalloc, ids, malloc_by_##field),   \
       OPERATION(kDeallocate, ids, deallocate_by_##field), OPERATION(kPop, ids, pop_by_##field), \
+      OPERATION(kPopCounted, ids, pop_counted_by_##field), \
       OPERATION(kPush, ids, push_by_##field), OPERATION(kPopBatch, ids, pop_batch_by_##field),  \
       OPERATION(kPushBatch, ids, push_batch_by_##field)
 
@@ -77,7 +79,7 @@ std::vector<void*> OperationRunner::Contents() const {
 // The slab is open, but the only thread that uses it is in no section.
 void OperationRunner::Prepare() {
   for (size_t i = 0; i < pool_.objects.size(); ++i) {
-    SetMark(pool_.objects[i], i < kHeld ? kFreeMark : 0);
+    SetMark(pool_.objects[i], i < kHeld ? thread_->mark() : 0);
   }
   for (size_t i = 0; i < kHeld; ++i) {
     const size_t index = kSlabBegin[kClass] + i;
@@ -107,6 +109,9 @@ void OperationRunner::Run(const Operation& operation) {
     case OperationKind::kPop:
       out_[0] = thread_->Pop(kClass);
       return;
+    case OperationKind::kPopCounted:
+      out_[0] = thread_->PopCounted(kClass, kSize);
+      return;
     case OperationKind::kPush:
       count_ = thread_->Push(kClass, in_[0]) ? 1 : 0;
       return;
@@ -125,6 +130,7 @@ std::vector<void*> OperationRunner::After(const Operation& operation) const {
     case OperationKind::kAllocate:
     case OperationKind::kMalloc:
     case OperationKind::kPop:
+    case OperationKind::kPopCounted:
       objects.pop_back();
       break;
     case OperationKind::kDeallocate:
@@ -151,18 +157,19 @@ Outcome OperationRunner::Judge(const Operation& operation) {
     case OperationKind::kMalloc:
       done = done && out_[0] == top && MarkOf(top) == 0 && slow_calls.allocations == 0;
       refused =
-          refused && out_[0] == nullptr && MarkOf(top) == kFreeMark && slow_calls.allocations == 1;
+          refused && out_[0] == nullptr && MarkOf(top) == thread_->mark() && slow_calls.allocations == 1;
       break;
     case OperationKind::kDeallocate:
-      done = done && MarkOf(in_[0]) == kFreeMark && slow_calls.deallocations.empty();
+      done = done && MarkOf(in_[0]) == thread_->mark() && slow_calls.deallocations.empty();
       refused = refused && slow_calls.deallocations == std::vector<void*>{in_[0]};
       break;
     case OperationKind::kPop:
+    case OperationKind::kPopCounted:
       done = done && out_[0] == top && MarkOf(top) == 0;
-      refused = refused && out_[0] == nullptr && MarkOf(top) == kFreeMark;
+      refused = refused && out_[0] == nullptr && MarkOf(top) == thread_->mark();
       break;
     case OperationKind::kPush:
-      done = done && count_ == 1 && MarkOf(in_[0]) == kFreeMark;
+      done = done && count_ == 1 && MarkOf(in_[0]) == thread_->mark();
       refused = refused && count_ == 0;
       break;
     case OperationKind::kPopBatch:

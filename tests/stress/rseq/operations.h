@@ -14,16 +14,16 @@
 
 namespace tcmalloc::testing {
 
-// The kernel's struct rseq_cs.
-struct SectionDescriptor {
-  uint32_t version;
-  uint32_t flags;
-  uint64_t start;
-  uint64_t length;
-  uint64_t abort;
+enum class OperationKind {
+  kAllocate,
+  kMalloc,
+  kDeallocate,
+  kPop,
+  kPopCounted,
+  kPush,
+  kPopBatch,
+  kPushBatch
 };
-
-enum class OperationKind { kAllocate, kMalloc, kDeallocate, kPop, kPush, kPopBatch, kPushBatch };
 
 // A routine in memory.
 struct Operation {

@@ -103,7 +103,7 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
       void* block = current_cache->TryAllocate(kClassBySize[kSize], kSize);
       if (block == nullptr) {
         close();
-        block = AllocateAfterTry<AllocateSlow>(kSize);
+        block = AllocateAfterTry<AllocateSlow>(kSize, current_cache);
       }
       blocks.push_back(block);
     }
@@ -111,7 +111,7 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
     for (void* block : blocks) {
       if (current_cache->TryFree(block)) continue;
       close();
-      DeallocateAfterTry(block);
+      DeallocateAfterTry(block, current_cache);
     }
     blocks.clear();
     current_cache->CheckInvariants();

@@ -25,7 +25,8 @@ import tempfile
 SKIPPED = 77
 CLANGS = ["clang++-19", "clang-19", "clang"]
 DESCRIPTOR = struct.Struct("<IIQQQ")
-OPERATIONS = ["allocate", "malloc", "deallocate", "pop", "push", "pop_batch", "push_batch"]
+OPERATIONS = ["allocate", "malloc", "deallocate", "pop", "pop_counted", "push", "pop_batch",
+              "push_batch"]
 FIELDS = ["mm_cid", "cpu_id"]
 
 X86_64, AARCH64 = 62, 183  # e_machine
@@ -34,7 +35,7 @@ ABSOLUTE_RELOCATION = {X86_64: 1, AARCH64: 257}
 SIGNATURE = {X86_64: b"\x0f\xb9\x3d\x53\x30\x05\x53", AARCH64: b"\x00\xbc\x28\xd4"}
 INSTRUCTIONS = {
     X86_64: {"allocate": 17, "malloc": 17, "deallocate": 21},
-    AARCH64: {"allocate": 25, "malloc": 25, "deallocate": 29},
+    AARCH64: {"allocate": 25, "malloc": 25, "deallocate": 26},
 }
 HIDDEN = 2
 # Instructions of aarch64 by mask and value: bl, blr, svc; loads and stores that are exclusive or

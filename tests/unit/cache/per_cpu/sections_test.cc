@@ -92,7 +92,7 @@ TEST_P(SectionsTest, AllocateReturnsWhatWasFreedLast) {
   void* b = pool_.Take();
   thread_->Deallocate(a);
   thread_->Deallocate(b);
-  EXPECT_EQ(MarkOf(a), kFreeMark);
+  EXPECT_EQ(MarkOf(a), thread_->mark());
   EXPECT_EQ(slab().CountObjects(kClass), 2u);
 
   EXPECT_EQ(thread_->Allocate(kSize), b);
@@ -250,15 +250,41 @@ TEST_P(SectionsTest, PopAndPush) {
   EXPECT_EQ(thread_->Pop(kClass), nullptr);
   void* a = pool_.Take();
   void* b = pool_.Take();
-  SetMark(b, kFreeMark);
+  SetMark(b, thread_->mark());
   EXPECT_TRUE(thread_->Push(kClass, a));
   EXPECT_TRUE(thread_->Push(kClass, b)) << "a mark is no reason to refuse";
-  EXPECT_EQ(MarkOf(a), kFreeMark);
+  EXPECT_EQ(MarkOf(a), thread_->mark());
   EXPECT_FALSE(thread_->Push(kClass, pool_.Take()));
   EXPECT_EQ(thread_->Pop(kClass), b);
   EXPECT_EQ(*static_cast<uint64_t*>(b), 0u);
   EXPECT_EQ(thread_->Pop(kClass), a);
   EXPECT_EQ(thread_->Pop(kClass), nullptr);
+}
+
+TEST_P(SectionsTest, PopCountedCountsItsBytes) {
+  Open();
+  const std::vector<void*> objects = Fill(2);
+  const uint64_t before = thread_->clock().allocated_bytes();
+  EXPECT_EQ(thread_->PopCounted(kClass, kSize), objects[1]);
+  EXPECT_EQ(*static_cast<uint64_t*>(objects[1]), 0u);
+  EXPECT_EQ(thread_->PopCounted(kClass, kSize - 3), objects[0]);
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before + kSize + kSize - 3);
+  EXPECT_EQ(thread_->PopCounted(kClass, kSize), nullptr) << "the slab is empty";
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before + kSize + kSize - 3);
+}
+
+// The clock is never negative, not even by a size that is a negative number.
+TEST_P(SectionsTest, PopCountedRefusesWhatTheClockHasNotLeft) {
+  Open();
+  Fill(1);
+  const uint64_t before = thread_->clock().allocated_bytes();
+  EXPECT_EQ(thread_->PopCounted(kClass, EventClock::kLongestInterval + 1), nullptr);
+  EXPECT_EQ(thread_->PopCounted(kClass, SIZE_MAX), nullptr);
+  EXPECT_EQ(thread_->clock().allocated_bytes(), before);
+  while (!thread_->clock().WouldExpire(kSize)) thread_->clock().Advance(kSize);
+  EXPECT_EQ(thread_->PopCounted(kClass, kSize), nullptr);
+  EXPECT_EQ(slab().CountObjects(kClass), 1u);
+  EXPECT_FALSE(thread_->clock().WouldExpire(0));
 }
 
 TEST_P(SectionsTest, PopBatchTakesTheTopInTheOrderOfSlots) {
@@ -268,7 +294,7 @@ TEST_P(SectionsTest, PopBatchTakesTheTopInTheOrderOfSlots) {
   ASSERT_EQ(thread_->PopBatch(kClass, out.data(), 4), 4u);
   EXPECT_TRUE(std::equal(out.begin(), out.begin() + 4, objects.begin() + 6));
   EXPECT_EQ(out[4], nullptr);
-  EXPECT_EQ(MarkOf(out[0]), kFreeMark);
+  EXPECT_EQ(MarkOf(out[0]), thread_->mark());
   ASSERT_EQ(thread_->PopBatch(kClass, out.data(), 20), 6u);
   EXPECT_TRUE(std::equal(out.begin(), out.begin() + 6, objects.begin()));
   EXPECT_EQ(thread_->PopBatch(kClass, out.data(), 20), 0u);

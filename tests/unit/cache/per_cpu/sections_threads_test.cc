@@ -178,7 +178,7 @@ class Worker {
   }
   void PushBatch() {
     std::array<void*, kBatch> in;
-    for (void*& object : in) object = Leave(kFreeMark);
+    for (void*& object : in) object = Leave(thread_.mark());
     const uint32_t n = thread_.PushBatch(kClass, in.data(), kBatch);
     for (uint32_t i = n; i < kBatch; ++i) Keep(in[i]);
   }
@@ -195,15 +195,15 @@ class Worker {
 };
 
 // Empties a closed slab into the store.
-size_t DrainInto(ObjectStore& store, CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock()) {
+size_t Drain(Shared& shared, CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock()) {
   size_t drained = 0;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t n) {
     EXPECT_EQ(c, kClass);
     for (uint32_t i = 0; i < n; ++i) {
       Change(objects[i], kNobody, kDrainer);
-      EXPECT_EQ(MarkOf(objects[i]), kFreeMark);
+      EXPECT_EQ(MarkOf(objects[i]), FreeMarkBy(shared.ids).value());
       Change(objects[i], kDrainer, kNew);
-      store.Put(objects[i]);
+      shared.store.Put(objects[i]);
     }
     drained += n;
   });
@@ -230,7 +230,7 @@ void Manage(Shared& shared, CpuSlab& slab, uint32_t choice, ManagerCounts& count
   ASSERT_TRUE(slab.Close());
   ++counts.closed;
   slab.CheckInvariants();
-  if (choice % 8 == 0) counts.drained += DrainInto(shared.store, slab);
+  if (choice % 8 == 0) counts.drained += Drain(shared, slab);
   ASSERT_TRUE(slab.Open());
 }
 
@@ -289,7 +289,7 @@ TEST_P(SectionsThreadsTest, EveryObjectHasOneOwner) {
     SpinLockHolder holder(slab.lock());
     if (slab.state() != SlabState::kOpen) continue;
     ASSERT_TRUE(slab.Close());
-    DrainInto(shared.store, slab);
+    Drain(shared, slab);
   }
   EXPECT_EQ(wrong_owners, 0);
   EXPECT_EQ(shared.store.size(), kObjects);

@@ -94,7 +94,7 @@ class SlabMachine {
         ASSERT_EQ(slab.CountObjects(kClasses[k]), model_[static_cast<size_t>(i)].objects[k].size());
         for (void* object : model_[static_cast<size_t>(i)].objects[k]) {
           ASSERT_TRUE(slab.Holds(object, kClasses[k]));
-          ASSERT_EQ(MarkOf(object), kFreeMark);
+          ASSERT_EQ(MarkOf(object), thread_->mark());
         }
       }
     }
@@ -192,7 +192,7 @@ class SlabMachine {
     std::vector<void*> in;
     for (uint32_t i = 0; i < n; ++i) {
       in.push_back(pools_[k]->Take());
-      SetMark(in.back(), kFreeMark);
+      SetMark(in.back(), thread_->mark());
     }
     const size_t expected = std::min<size_t>(n, Room(k));
     ASSERT_EQ(thread_->PushBatch(kClasses[k], in.data(), n), expected);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/per_cpu/cpu_slabs.h"
+#include "cache/per_cpu/free_mark.h"
 #include "cache/per_cpu/sections.h"
 #include "fakes/fake_window.h"
 #include "pages/free_link.h"
@@ -64,6 +65,17 @@ inline uint32_t MarkOf(const void* object) {
   uint32_t mark = 0;
   std::memcpy(&mark, object, sizeof(mark));
   return mark;
+}
+// One for all slabs by ids of this kind in a process.
+inline const FreeMark& FreeMarkBy(CpuIds ids) {
+  static const auto make = [](CpuIds of) {
+    FreeMark mark;
+    if (!mark.Initialize(of, 3)) std::abort();
+    return mark;
+  };
+  static const FreeMark by_mm_cid = make(CpuIds::kMmCid);
+  static const FreeMark by_cpu_id = make(CpuIds::kCpuId);
+  return ids == CpuIds::kMmCid ? by_mm_cid : by_cpu_id;
 }
 inline void SetMark(void* object, uint32_t mark) { std::memcpy(object, &mark, sizeof(mark)); }
 
@@ -117,6 +129,7 @@ class SlabThread {
   SlabThread(const CpuSlabs& slabs, const FakeWindow& window, CpuIds ids, RseqArea* area)
       : sections_(SectionsFor(ids)), ids_(ids) {
     ThreadHeader& header = lists->header;
+    header.free_section = FreeMarkBy(ids).section();
     header.link_limit = static_cast<int64_t>((uint64_t{1} << 63) + FakeWindow::kEndOfUserSpace / 8);
     header.classes =
         reinterpret_cast<uintptr_t>(window.table()) - (uintptr_t{1} << (66 - kPageShift));
@@ -131,6 +144,7 @@ class SlabThread {
     const uint32_t& field = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;
     return static_cast<int>(*static_cast<const volatile uint32_t*>(&field));
   }
+  uint32_t mark() const { return FreeMarkBy(ids_).value(); }
   uint32_t aborts() const { return lists->header.aborts; }
   EventClock& clock() { return lists->header.clock; }
 
@@ -139,7 +153,11 @@ class SlabThread {
   void* Malloc(size_t size) { return sections_.malloc(size, lists.get()); }
   void Deallocate(void* object) { sections_.deallocate(object, lists.get(), ReferenceTo(object)); }
   void* Pop(uint8_t c) { return sections_.pop(c, lists.get()); }
-  bool Push(uint8_t c, void* object) { return sections_.push(c, lists.get(), object); }
+  void* PopCounted(uint8_t c, size_t size) { return sections_.pop_counted(c, lists.get(), size); }
+  bool Push(uint8_t c, void* object) {
+    FreeMarkBy(ids_).Put(object);
+    return sections_.push(c, lists.get(), object);
+  }
   uint32_t PopBatch(uint8_t c, void** out, uint32_t n) {
     return sections_.pop_batch(c, lists.get(), out, n);
   }

@@ -150,8 +150,8 @@ TEST_P(ThreadCacheDrainTest, WhatLeavesIsFoundByTheSearchForADoubleFree) {
   Drain();
   void* object = objects_.front();
   Free(1, 0);
-  EXPECT_TRUE(cache_->Holds(object, kClass));
-  EXPECT_FALSE(cache_->Holds(objects_.front(), kClass));
+  EXPECT_TRUE(cache_->Holds(object, kClass, true));
+  EXPECT_FALSE(cache_->Holds(objects_.front(), kClass, true));
 }
 
 TEST_P(ThreadCacheDrainTest, AFlushReturnsAll) {

@@ -86,7 +86,7 @@ TEST_P(ThreadCacheFreeTest, FreedSpans) {
 
 TEST_P(ThreadCacheFreeTest, ObjectsThatAreFreeAlready) {
   for (size_t i = 50; i < 100; ++i) {
-    if (cache_->Holds(objects_[i], kClass)) ExpectRefused(objects_[i]);
+    if (cache_->Holds(objects_[i], kClass, true)) ExpectRefused(objects_[i]);
   }
 }
 

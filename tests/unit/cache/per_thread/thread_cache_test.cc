@@ -199,9 +199,9 @@ TEST_P(ThreadCacheTest, HoldsWhatWasFreed) {
   const Objects freed(objects.begin() + 3, objects.begin() + static_cast<long>(Batch()));
   cache_.FreeAll(freed);
   for (void* object : freed) {
-    ASSERT_EQ(cache_->Holds(object, kClass), sources_.source(kClass).inserts().empty());
+    ASSERT_EQ(cache_->Holds(object, kClass, true), sources_.source(kClass).inserts().empty());
   }
-  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(cache_->Holds(objects[i], kClass));
+  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(cache_->Holds(objects[i], kClass, true));
 }
 
 TEST_P(ThreadCacheTest, FlushReturnsEverything) {

@@ -1,0 +1,55 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What tells a free object in a slab from one in use: a secret of the process.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_
+#define TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_
+
+#include <cstdint>
+
+#include "pages/free_link.h"
+#include "system/rseq.h"
+
+namespace tcmalloc {
+
+// A section as the kernel wants it described: its struct rseq_cs.
+struct alignas(32) SectionDescriptor {
+  uint32_t version;
+  uint32_t flags;
+  uint64_t start;
+  uint64_t length;
+  uint64_t abort;
+};
+
+// The first four bytes of each free object in a slab are the lower half of the address of a copy of
+// the descriptor of free's section. The copy lies at a place that is random to 27 bits: the kernel
+// chooses the page, RandomSeed the place in it. The section has that address in a register anyway,
+// because it hands it to the kernel, so the secret costs no instruction.
+//
+// Data of the program equals the mark by chance only; free of such a block is slow, and right.
+//
+// Thread safe once Initialize has returned true to everybody's knowledge. Constant-initialised and
+// trivially destructible; the copy is never given back, because the kernel may read it at any time.
+class FreeMark {
+ public:
+  constexpr FreeMark() = default;
+
+  // False if no memory can be had. May change errno.
+  [[nodiscard]] bool Initialize(CpuIds ids, uint64_t random);
+
+  // For ThreadHeader::free_section of every thread that uses the slabs.
+  const SectionDescriptor* section() const { return section_; }
+  uint32_t value() const {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_));
+  }
+
+  void Put(void* object) const { LinkWord(object) = value(); }
+  bool IsOn(void* object) const { return static_cast<uint32_t>(LinkWord(object)) == value(); }
+
+ private:
+  const SectionDescriptor* section_ = nullptr;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_

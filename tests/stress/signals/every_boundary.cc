@@ -1,0 +1,243 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// every_boundary [all]: runs signal handlers before each instruction of malloc, free and their kin.
+//
+// Short operations, which find what they want at hand, are interrupted once in each run, at each
+// boundary in turn. Long ones, which take every slow path, are interrupted at some boundaries of a
+// run and at others of the next one; `all` tries each of them. Every run is a child process or a
+// part of one, which ends with a verdict: blocks overlap, are too small, lose their contents or
+// stay in use, or the allocator aborts.
+//
+// With lists of the thread's own, a handler that keeps blocks or frees older ones may not run
+// between the instruction that reads a list's head and the one that writes it. This is the only
+// exception. The boundaries where it fails are found, one child for each, printed, and bounded in
+// number; everywhere else such handlers must do no harm either. docs/locking.md tells what follows.
+//
+// Exits with 77 where nothing can be stepped.
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "stress/signals/extension.h"
+#include "stress/signals/handlers.h"
+#include "stress/signals/ledger.h"
+#include "stress/signals/operations.h"
+#include "stress/signals/stepper.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr int kSkipped = 77;
+constexpr unsigned kPatience = 300;  // seconds of one child, for a hang
+// Between two boundaries of a long operation where the handler runs. Longer than any section, so
+// that each is aborted once at most and then completed; odd, so that loops are met everywhere.
+constexpr uint64_t kStride = 61;
+constexpr uint64_t kSlowStride = 1499;
+// The most boundaries at which a handler may fail between the read and the write of a list's head.
+constexpr size_t kLongestWindow = 12;
+
+// Written by a child.
+struct Report {
+  uint64_t boundaries = 0;  // of the last run
+  uint64_t handled = 0;     // in all runs
+  uint64_t first = 0;       // of the run that is under way
+  uintptr_t address = 0;    // where the handler ran last
+  uintptr_t offset = 0;
+};
+Report* report;
+
+// Runs of one child, which begin at these boundaries.
+struct Runs {
+  uint64_t first = 0;
+  uint64_t step = 1;
+  uint64_t count = 1;
+  uint64_t stride = 0;
+};
+
+std::vector<uintptr_t> windows;  // addresses at which handlers that change lists may fail
+uint64_t total_handled = 0;
+const Handler* handler;
+
+void CallHandler() {
+  report->address = Stepper::last_address();
+  report->offset = Stepper::last_offset();
+  handler->handle();
+}
+
+// Whether the process can go on.
+void Exercise() {
+  std::vector<void*> blocks(200);
+  for (const size_t size : {size_t{48}, size_t{96}, size_t{192}, size_t{20000}, size_t{300000}}) {
+    const size_t count = size < 1000 ? blocks.size() : 5;
+    for (size_t i = 0; i < count; ++i) blocks[i] = ledger.Add(std::malloc(size), size);
+    for (size_t i = 0; i < count; ++i) std::free(ledger.Remove(blocks[i]));
+  }
+}
+
+size_t SettledBytes() {
+  Exercise();
+  Extension::ReleaseFreeMemory();
+  return Extension::BytesInUse();
+}
+
+[[noreturn]] void RunChild(const InterruptedOperation& operation, const Runs& runs) {
+  ::alarm(kPatience);
+  ::signal(SIGABRT, SIG_DFL);
+  const bool is_list_handler = handler->changes_lists && !Extension::PerCpu();
+  const size_t before = SettledBytes();
+  for (uint64_t i = 0; i < runs.count; ++i) {
+    PrepareHandlers();
+    operation.prepare();
+    report->first = runs.first + i * runs.step;
+    Stepper::Boundaries boundaries{report->first, runs.stride};
+    if (is_list_handler && runs.stride != 0) {
+      boundaries.left_out = windows.data();
+      boundaries.left_out_count = windows.size();
+    }
+    Stepper::Arm(boundaries, CallHandler);
+    operation.run();
+    Stepper::Disarm();
+    report->boundaries = Stepper::boundaries();
+    report->handled += Stepper::handled();
+    FinishHandlers();
+  }
+  if (!handler->has_threads && SettledBytes() != before) EndWith(kLost);
+  EndWith(kGood);
+}
+
+// How a child ended, in words; empty if well.
+std::string Run(const InterruptedOperation& operation, const Runs& runs) {
+  *report = {};
+  const pid_t child = ::fork();
+  if (child == 0) RunChild(operation, runs);
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return "no child";
+  total_handled += report->handled;
+  if (WIFSIGNALED(status)) return ::strsignal(WTERMSIG(status));
+  switch (WEXITSTATUS(status)) {
+    case kGood:
+      return "";
+    case kTwice:
+      return "a block twice";
+    case kSmall:
+      return "a block too small";
+    case kChanged:
+      return "a block changed";
+    case kNoMemory:
+      return "no memory";
+    case kLost:
+      return "memory lost";
+    case kChild:
+      return "a forked child failed";
+    default:
+      return "exit status " + std::to_string(WEXITSTATUS(status));
+  }
+}
+
+bool failed = false;
+
+void Complain(const InterruptedOperation& operation, const std::string& how) {
+  std::printf("FAILED: %s, handler %s: %s; run from boundary %llu on, handler last at +%#lx\n",
+              operation.name, handler->name, how.c_str(),
+              static_cast<unsigned long long>(report->first),
+              static_cast<unsigned long>(report->offset));
+  failed = true;
+}
+
+uint64_t CountBoundaries(const InterruptedOperation& operation) {
+  handler = &Handlers()[0];
+  const std::string how = Run(operation, {.first = UINT64_MAX});
+  if (!how.empty()) Complain(operation, how);
+  return report->boundaries;
+}
+
+// Tries each boundary by itself; prints and bounds the windows of failures.
+void FindWindows(const InterruptedOperation& operation, uint64_t boundaries) {
+  size_t length = 0;
+  for (uint64_t i = 0; i < boundaries; ++i) {
+    const std::string how = Run(operation, {.first = i});
+    length = how.empty() ? 0 : length + 1;
+    if (how.empty()) continue;
+    if (std::find(windows.begin(), windows.end(), report->address) == windows.end()) {
+      windows.push_back(report->address);
+    }
+    std::printf("  boundary %3llu at +%#lx: %s: %s\n", static_cast<unsigned long long>(i),
+                static_cast<unsigned long>(report->offset), handler->name, how.c_str());
+    if (length > kLongestWindow) return Complain(operation, "too many boundaries in a row");
+  }
+}
+
+// Handlers that make the front end turn have nothing to do where it is fixed.
+bool Applies(const Handler& candidate) {
+  return !candidate.turns || ::getenv("TCMALLOC_FRONT_END") == nullptr;
+}
+
+void RunShort(const InterruptedOperation& operation) {
+  const uint64_t boundaries = CountBoundaries(operation);
+  std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  for (const Handler& h : Handlers()) {
+    if (!Applies(h)) continue;
+    handler = &h;
+    if (h.changes_lists && !Extension::PerCpu()) {
+      FindWindows(operation, boundaries);
+      continue;
+    }
+    const std::string how = Run(operation, {.count = boundaries});
+    if (!how.empty()) Complain(operation, how);
+  }
+}
+
+void RunLong(const InterruptedOperation& operation, bool all) {
+  const uint64_t boundaries = CountBoundaries(operation);
+  std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  for (const Handler& h : Handlers()) {
+    if (!Applies(h)) continue;
+    handler = &h;
+    const uint64_t stride = h.slow ? kSlowStride : kStride;
+    const uint64_t count = all ? stride : h.slow ? 1 : 2;
+    const std::string how =
+        Run(operation, {.step = all ? 1 : stride / 2, .count = count, .stride = stride});
+    if (!how.empty()) Complain(operation, how);
+  }
+}
+
+bool BindToOneCpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  return ::sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+int Main(bool all) {
+  ::setvbuf(stdout, nullptr, _IONBF, 0);
+  report = static_cast<Report*>(::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (!BindToOneCpu() || !Stepper::Initialize("libtcmalloc") || !Extension::Initialize()) {
+    std::printf("skipped: nothing to step\n");
+    return kSkipped;
+  }
+  Exercise();
+  std::printf("front end: %s\n", Extension::PerCpu() ? "per CPU" : "per thread");
+  for (const InterruptedOperation& operation : ShortOperations()) RunShort(operation);
+  for (const InterruptedOperation& operation : LongOperations()) RunLong(operation, all);
+  std::printf("%llu handlers ran\n", static_cast<unsigned long long>(total_handled));
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
+
+int main(int argc, char** argv) {
+  return tcmalloc::testing::Main(argc > 1 && std::strcmp(argv[1], "all") == 0);
+}

@@ -1,0 +1,37 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What signal handlers do that interrupt the allocator.
+
+#ifndef TCMALLOC_TESTS_STRESS_SIGNALS_HANDLERS_H_
+#define TCMALLOC_TESTS_STRESS_SIGNALS_HANDLERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tcmalloc::testing {
+
+struct Handler {
+  const char* name;
+  void (*handle)();
+  // Whether it keeps blocks, frees older ones, or frees out of order: what a list of the thread's
+  // own does not stand between two instructions.
+  bool changes_lists = false;
+  // Whether it takes as long as many others.
+  bool slow = false;
+  // Whether it starts threads, for which libc keeps memory.
+  bool has_threads = false;
+  // Whether it makes the front end turn, where that goes by the number of threads.
+  bool turns = false;
+};
+
+std::span<const Handler> Handlers();
+
+// Makes what the handlers use up or need, in the process that they run in.
+void PrepareHandlers();
+// Frees what they kept, and what is left of what they had.
+void FinishHandlers();
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_STRESS_SIGNALS_HANDLERS_H_

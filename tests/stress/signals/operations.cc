@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "stress/signals/operations.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "stress/signals/extension.h"
+#include "stress/signals/ledger.h"
+#include "stress/signals/stepper.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+template <typename F>
+auto Stepped(F f) {
+  Stepper::On();
+  auto result = f();
+  Stepper::Off();
+  return result;
+}
+
+void* Allocate(size_t size) {
+  return ledger.Add(Stepped([=] { return std::malloc(size); }), size);
+}
+void Free(void* block) {
+  ledger.Remove(block);
+  Stepped([=] {
+    std::free(block);
+    return 0;
+  });
+}
+void* AllocateAligned(size_t alignment, size_t size) {
+  return ledger.Add(Stepped([=] { return std::aligned_alloc(alignment, size); }), size);
+}
+void* AllocateZeroed(size_t size) {
+  auto* block = static_cast<uint8_t*>(Stepped([=] { return std::calloc(1, size); }));
+  for (size_t i = 0; i < size; ++i) {
+    if (block != nullptr && block[i] != 0) EndWith(kChanged);
+  }
+  return ledger.Add(block, size);
+}
+// The old block stays the caller's until the call has ended, but may be anybody's before that.
+void* Resize(void* block, size_t size) {
+  ledger.Remove(block);
+  return ledger.Add(Stepped([=] { return std::realloc(block, size); }), size);
+}
+void* New(size_t size) {
+  return ledger.Add(Stepped([=] { return ::operator new(size); }), size);
+}
+void Delete(void* block, size_t size) {
+  ledger.Remove(block);
+  Stepped([=] {
+    ::operator delete(block, size);
+    return 0;
+  });
+}
+
+constexpr size_t kSmall = 48;
+constexpr size_t kMedium = 20000;
+constexpr size_t kLarge = 280000;
+constexpr size_t kBurst = 40;
+
+// Leaves free objects of the size at hand, in the cache of this thread or CPU.
+void Warm(size_t size) {
+  void* blocks[kBurst];
+  for (void*& block : blocks) block = ledger.Add(std::malloc(size), size);
+  for (void* block : blocks) std::free(ledger.Remove(block));
+}
+void WarmSmall() { Warm(kSmall); }
+void WarmMedium() {
+  Warm(kMedium);
+  Warm(kSmall);
+}
+// Leaves none.
+void Empty() { Extension::ReleaseFreeMemory(); }
+// Puts something into every class, so that the table behind that of the classes has its neighbours.
+void WarmAll() {
+  for (size_t size = 16; size < 4096; size += 48) Warm(size);
+  WarmMedium();
+}
+
+void Pair(size_t size) { Free(Allocate(size)); }
+
+void Burst(size_t size, size_t count) {
+  void* blocks[kBurst * 4];
+  for (size_t i = 0; i < count; ++i) blocks[i] = Allocate(size);
+  for (size_t i = 0; i < count; ++i) Free(blocks[i]);
+}
+
+void SmallPair() { Pair(kSmall); }
+void MediumPair() { Pair(kMedium); }
+void NewAndDelete() { Delete(New(kSmall), kSmall); }
+void AlignedPair() { Free(AllocateAligned(64, 192)); }
+void ZeroedPair() { Free(AllocateZeroed(kSmall)); }
+void Growth() { Free(Resize(Allocate(kSmall), 2 * kSmall)); }
+
+void SmallBurst() { Burst(kSmall, kBurst * 4); }
+void MediumBurst() { Burst(kMedium, 12); }
+void LargeBurst() { Burst(kLarge, 3); }
+void EveryForm() {
+  for (const size_t size : {size_t{8}, size_t{200}, size_t{3000}}) {
+    void* zeroed = AllocateZeroed(size);
+    void* aligned = AllocateAligned(256, (size + 255) / 256 * 256);
+    void* object = New(size);
+    Free(aligned);
+    Delete(object, size);
+    Free(zeroed);
+  }
+  Free(AllocateAligned(65536, 131072));
+}
+void Resizes() {
+  void* block = Allocate(10);
+  for (const size_t size : {size_t{60}, size_t{1200}, size_t{5000}, kMedium, kLarge, kLarge + 9000,
+                            kMedium, size_t{100}}) {
+    block = Resize(block, size);
+  }
+  Free(block);
+}
+// Sizes that run the clock down, and then one beyond all classes.
+void ClockRunsDown() {
+  for (size_t i = 0; i < 6; ++i) {
+    void* medium = Allocate(100000 + 15000 * i);
+    Pair(262200 + 4096 * i);
+    Free(medium);
+  }
+}
+
+constexpr InterruptedOperation kShort[] = {
+    {"malloc and free", WarmSmall, SmallPair},
+    {"malloc and free, medium", WarmMedium, MediumPair},
+    {"new and sized delete", WarmSmall, NewAndDelete},
+    {"aligned_alloc and free", [] { Warm(192); }, AlignedPair},
+    {"calloc and free", WarmSmall, ZeroedPair},
+    {"realloc", [] { WarmSmall(), Warm(2 * kSmall); }, Growth},
+};
+constexpr InterruptedOperation kLong[] = {
+    {"many small blocks", Empty, SmallBurst},   {"many medium blocks", Empty, MediumBurst},
+    {"some large blocks", Empty, LargeBurst},   {"every entry point", Empty, EveryForm},
+    {"a block that is resized", Empty, Resizes}, {"the clock runs down", WarmAll, ClockRunsDown},
+};
+
+}  // namespace
+
+std::span<const InterruptedOperation> ShortOperations() { return kShort; }
+std::span<const InterruptedOperation> LongOperations() { return kLong; }
+
+}  // namespace tcmalloc::testing

@@ -1,0 +1,197 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "stress/signals/stepper.h"
+
+#include <elf.h>
+#include <link.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace tcmalloc::testing {
+namespace {
+
+// The kernel's struct rseq_cs, and what stands before each abort handler.
+struct Section {
+  uint32_t version;
+  uint32_t flags;
+  uint64_t start;
+  uint64_t length;
+  uint64_t abort;
+
+  bool Contains(uintptr_t address) const { return address - start < length; }
+};
+constexpr uint32_t kSignature = 0x53053053;
+constexpr uint64_t kLongestSection = 4096;
+
+struct Range {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+
+  bool Contains(uintptr_t address) const { return address >= begin && address < end; }
+};
+
+struct State {
+  const char* library = nullptr;
+  uintptr_t base = 0;
+  Range text;
+  std::array<Range, 8> data;
+  size_t data_count = 0;
+  std::array<Section, 64> sections;
+  size_t section_count = 0;
+
+  Stepper::Boundaries boundaries;
+  void (*handler)() = nullptr;
+  bool armed = false;
+  uint64_t seen = 0;
+  uint64_t handled = 0;
+  uintptr_t last = 0;
+};
+State state;
+
+int NoteLibrary(dl_phdr_info* info, size_t, void*) {
+  if (std::strstr(info->dlpi_name, state.library) == nullptr) return 0;
+  state.base = info->dlpi_addr;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    if (header.p_type != PT_LOAD) continue;
+    const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+    if ((header.p_flags & PF_X) != 0) {
+      // From the first such segment to the end of the last one.
+      if (state.text.end == 0) state.text.begin = begin;
+      state.text.end = begin + header.p_memsz;
+    } else if ((header.p_flags & PF_W) != 0 && state.data_count < state.data.size()) {
+      state.data[state.data_count++] = {begin, begin + header.p_filesz};
+    }
+  }
+  return 1;
+}
+
+bool IsSection(const Section& section) {
+  if (section.version != 0 || section.flags != 0 || section.length == 0 ||
+      section.length > kLongestSection || !state.text.Contains(section.start) ||
+      !state.text.Contains(section.abort)) {
+    return false;
+  }
+  uint32_t signature = 0;
+  std::memcpy(&signature, reinterpret_cast<const void*>(section.abort - sizeof(signature)),
+              sizeof(signature));
+  return signature == kSignature;
+}
+
+void FindSections(Range data) {
+  for (uintptr_t p = (data.begin + 31) / 32 * 32; p + sizeof(Section) <= data.end; p += 32) {
+    const auto& section = *reinterpret_cast<const Section*>(p);
+    if (IsSection(section) && state.section_count < state.sections.size()) {
+      state.sections[state.section_count++] = section;
+    }
+  }
+}
+
+const Section* SectionWith(uintptr_t abort) {
+  for (size_t i = 0; i < state.section_count; ++i) {
+    if (state.sections[i].abort == abort) return &state.sections[i];
+  }
+  return nullptr;
+}
+const Section* SectionAround(uintptr_t address) {
+  for (size_t i = 0; i < state.section_count; ++i) {
+    if (state.sections[i].Contains(address)) return &state.sections[i];
+  }
+  return nullptr;
+}
+
+bool IsChosen(uint64_t boundary, uintptr_t address) {
+  const Stepper::Boundaries& wanted = state.boundaries;
+  if (boundary < wanted.first) return false;
+  const uint64_t past = boundary - wanted.first;
+  if (wanted.stride == 0 ? past != 0 : past % wanted.stride != 0) return false;
+  return std::find(wanted.left_out, wanted.left_out + wanted.left_out_count, address) ==
+         wanted.left_out + wanted.left_out_count;
+}
+
+#if defined(__x86_64__)
+
+// A section is aborted by the step that makes it one, so that the thread then stood at its start.
+// Afterwards the kernel knows of no section any longer.
+void OnStep(int, siginfo_t*, void* raw_context) {
+  auto& ip = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs[REG_RIP];
+  auto address = static_cast<uintptr_t>(ip);
+  if (!state.armed || !state.text.Contains(address)) return;
+  const Section* aborted = SectionWith(address);
+  if (aborted != nullptr) address = aborted->start;
+  const bool chosen = IsChosen(state.seen++, address);
+  const Section* section = SectionAround(address);
+  ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
+  if (!chosen) return;
+  const int saved_errno = errno;
+  ++state.handled;
+  state.last = address;
+  state.handler();
+  errno = saved_errno;
+}
+
+#endif
+
+}  // namespace
+
+bool Stepper::Initialize(const char* library) {
+#if defined(__x86_64__)
+  state.library = library;
+  if (::dl_iterate_phdr(NoteLibrary, nullptr) == 0) return false;
+  for (size_t i = 0; i < state.data_count; ++i) FindSections(state.data[i]);
+  struct sigaction action = {};
+  action.sa_sigaction = OnStep;
+  action.sa_flags = SA_SIGINFO;
+  return ::sigaction(SIGTRAP, &action, nullptr) == 0;
+#else
+  static_cast<void>(library);
+  return false;
+#endif
+}
+
+void Stepper::Arm(const Boundaries& boundaries, void (*handler)()) {
+  state.boundaries = boundaries;
+  state.handler = handler;
+  state.seen = state.handled = 0;
+  state.armed = true;
+}
+void Stepper::Disarm() { state.armed = false; }
+
+// The processor traps after each instruction while this flag is set. Below the stack pointer there
+// may be live data of the function that this is a part of.
+#if defined(__x86_64__)
+__attribute__((noinline)) void Stepper::On() {
+  if (!state.armed) return;
+  asm volatile(
+      "lea -128(%%rsp), %%rsp\n\t"
+      "pushfq\n\t"
+      "orq $0x100, (%%rsp)\n\t"
+      "popfq\n\t"
+      "lea 128(%%rsp), %%rsp" ::
+          : "memory", "cc");
+}
+__attribute__((noinline)) void Stepper::Off() {
+  asm volatile(
+      "lea -128(%%rsp), %%rsp\n\t"
+      "pushfq\n\t"
+      "andq $-0x101, (%%rsp)\n\t"
+      "popfq\n\t"
+      "lea 128(%%rsp), %%rsp" ::
+          : "memory", "cc");
+}
+#else
+void Stepper::On() {}
+void Stepper::Off() {}
+#endif
+
+uint64_t Stepper::boundaries() { return state.seen; }
+uint64_t Stepper::handled() { return state.handled; }
+uintptr_t Stepper::last_offset() { return state.last - state.base; }
+uintptr_t Stepper::last_address() { return state.last; }
+
+}  // namespace tcmalloc::testing

@@ -1,0 +1,53 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs code of this process one instruction at a time, and a signal handler between two of them.
+
+#ifndef TCMALLOC_TESTS_STRESS_SIGNALS_STEPPER_H_
+#define TCMALLOC_TESTS_STRESS_SIGNALS_STEPPER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc::testing {
+
+// A boundary is a point before an instruction of the allocator's library that is about to run, and
+// is counted from 0 over everything that is stepped.
+//
+// A single-stepped thread completes no restartable section, because each step is a signal, and the
+// kernel aborts a section for that. Here the thread is put back to where it was, so that it goes
+// through its sections as if nobody watched. Only at the boundaries where the handler runs it stays
+// aborted, as the kernel would have it after one signal at that point. Nothing else may use the
+// slab meanwhile: the process is bound to one CPU, and its other threads wait.
+class Stepper {
+ public:
+  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0.
+  struct Boundaries {
+    uint64_t first = 0;
+    uint64_t stride = 0;
+    // Addresses of instructions before which it does not run.
+    const uintptr_t* left_out = nullptr;
+    size_t left_out_count = 0;
+  };
+
+  // False where there is no such library in the process, or no way to step.
+  static bool Initialize(const char* library);
+
+  // Calls handler() at these boundaries of everything that is stepped from now on.
+  static void Arm(const Boundaries& boundaries, void (*handler)());
+  static void Disarm();
+
+  // All code between On and Off is stepped while the stepper is armed.
+  static void On();
+  static void Off();
+
+  // Since Arm.
+  static uint64_t boundaries();
+  static uint64_t handled();
+  // Where the handler ran last, and the same as an offset in the library.
+  static uintptr_t last_address();
+  static uintptr_t last_offset();
+};
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_STRESS_SIGNALS_STEPPER_H_
