@@ -24,8 +24,10 @@ constexpr int64_t kFirstNap = kMillisecond / 16;
 constexpr int64_t kLongestNap = 2 * kMillisecond;
 // Slow paths end within microseconds where their threads run. One that does not end in these turns,
 // ten seconds, belongs to a thread that is stopped, or whose handler waits for the thread that
-// forks.
+// forks. A thread that forks inside its own slow path may hold the lock that the others wait for,
+// and waits for two milliseconds: it then goes on, and so do they.
 constexpr int kTurns = kYields + 5000;
+constexpr int kTurnsInside = kYields + 5;
 
 // Not libc's functions for it, which are points of cancellation.
 void Nap(int64_t ns) {
@@ -165,8 +167,11 @@ GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
   if (IsDamaged()) return {.others = true, .abandon = true};
   FenceOthers();
   View view = Look(own, thread);
+  const bool inside = (own != nullptr && own->place.load() == Place::kForking) ||
+                      StrangerOf(thread) != nullptr;
+  const int turns = inside ? kTurnsInside : kTurns;
   int64_t nap = kFirstNap;
-  for (int turn = 0; view.busy && turn < kTurns; ++turn) {
+  for (int turn = 0; view.busy && turn < turns; ++turn) {
     if (turn < kYields) {
       ::sched_yield();
     } else {
