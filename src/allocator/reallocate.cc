@@ -20,7 +20,8 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   Span* span = heap.page_map().FindInUse(block);
-  const bool grown = span->state == Span::State::kLarge &&
+  // A large block of the emergency arena has no span.
+  const bool grown = span != nullptr && span->state == Span::State::kLarge &&
                      heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
   if (!grown) return false;
   ReportIfLarge(block, span->bytes());

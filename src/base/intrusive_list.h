@@ -60,6 +60,12 @@ class IntrusiveList {
     --size_;
   }
 
+  // Empties the list without a look at its elements, which believe that they are still in it.
+  void Abandon() {
+    head_ = {};
+    size_ = 0;
+  }
+
   T* PopFront() {
     T* element = front();
     if (element != nullptr) Remove(element);

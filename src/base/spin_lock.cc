@@ -14,8 +14,8 @@ namespace {
 // Long enough for the short critical sections of the allocator, short against a context switch.
 constexpr int kSpins = 200;
 
-// Bit r is set while this thread holds a lock of rank r. Ranks with one lock per size class are
-// only ever held one at a time, except by fork, which takes them in order of class.
+// Bit r is set while this thread holds a lock of rank r. Locks of
+// one rank are held one at a time.
 thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
 // By rank.
 constinit std::atomic<uint64_t> acquisitions[kLockRankCount] = {};
@@ -88,7 +88,5 @@ void SpinLock::NoteAcquisition() {
 }
 
 void SpinLock::NoteRelease() { held_ranks &= ~(uint32_t{1} << static_cast<uint32_t>(rank_)); }
-
-void ResetHeldLocksAfterFork() { held_ranks = 0; }
 
 }  // namespace tcmalloc

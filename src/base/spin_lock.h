@@ -68,12 +68,6 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
   // For assertions only: true also where another thread holds the lock.
   bool IsHeld() const { return word_.load(std::memory_order_relaxed) != kFree; }
 
-  // After fork the child is alone and holds the lock by its parent's hand; sleepers are gone.
-  void ResetAfterFork() {
-    if constexpr (kDebugChecks) NoteRelease();
-    word_.store(kFree, std::memory_order_relaxed);
-  }
-
  private:
   static constexpr uint32_t kFree = 0;
   static constexpr uint32_t kHeld = 1;
@@ -102,9 +96,6 @@ class TCMALLOC_SCOPED_CAPABILITY SpinLockHolder {
  private:
   SpinLock& lock_;
 };
-
-// Forgets which locks this thread is known to hold; the fork child calls it.
-void ResetHeldLocksAfterFork();
 
 }  // namespace tcmalloc
 

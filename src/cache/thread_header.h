@@ -17,6 +17,7 @@
 namespace tcmalloc {
 
 struct FastLists;
+struct GateSeat;
 struct SectionDescriptor;
 
 // What an entry point does where the fast paths do not serve it.
@@ -80,6 +81,11 @@ struct alignas(64) ThreadHeader {
   // The record of the front end that the thread had before, and may have again: a fast path that a
   // signal interrupted may still use it.
   FastLists* other = nullptr;
+
+  // Where the thread says that it is inside a slow path; of both its records.
+  GateSeat* seat = nullptr;
+  // The next record of a thread that has ended, where nobody could release them at once.
+  FastLists* next_ended = nullptr;
 
   // Make the fast paths refuse, the first those of lists and the second those that `allocate`,
   // `malloc` and `deallocate` lead to, by another thread than the one that owns the header. The

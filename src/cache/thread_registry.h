@@ -84,16 +84,25 @@ class ThreadRegistry {
     return totals;
   }
 
+  // Forgets all records but `mine`, which may be null: in the child of fork their threads are gone.
+  // Only reads them, and leaves them where they are, so that the kernel need not copy their pages.
+  void KeepOnly(T* mine) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    for (T* record = living_.front(); record != nullptr; record = living_.next(record)) {
+      if (record != mine) ended_.Add(record->clock());
+    }
+    living_.Abandon();
+    count_ = 0;
+    if (mine == nullptr) return;
+    static_cast<ListNode&>(*mine) = {};
+    living_.PushBack(mine);
+    count_ = 1;
+  }
+
   // Calls f(T&) under the lock.
   template <typename F>
   void ForEach(F f) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    ForEachLocked(f);
-  }
-
-  // Calls f(T&).
-  template <typename F>
-  void ForEachLocked(F f) TCMALLOC_REQUIRES(lock_) {
     for (T* record = living_.front(); record != nullptr; record = living_.next(record)) f(*record);
   }
 
@@ -109,8 +118,6 @@ class ThreadRegistry {
       f(*record);
     }
   }
-
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   SpinLock lock_{LockRank::kThreadCaches};

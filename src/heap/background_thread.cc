@@ -3,7 +3,6 @@
 #include "heap/background_thread.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -11,7 +10,9 @@
 #include <cerrno>
 #include <climits>
 
+#include "heap/current_thread.h"
 #include "heap/heap.h"
+#include "system/signal_mask.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -23,6 +24,21 @@ constexpr char kThreadName[] = "tcmalloc";
 constexpr uint64_t kSecond = 1'000'000'000;
 // How often it looks whether there is something to do while release by time is off.
 constexpr uint64_t kIdleWait = 10 * kSecond;
+// How long it stays away from the heap while a fork is under way.
+constexpr uint64_t kWaitForFork = kSecond / 100;
+// How long a process that ends waits for it.
+constexpr uint64_t kWaitAtExit = kSecond;
+
+timespec Timespec(uint64_t ns) {
+  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+}
+
+// The running thread was interrupted inside the slow path, and may hold what others wait for.
+bool IsInterrupted() {
+  const Entry entry = EnterSlowPath();
+  LeaveSlowPath(entry);
+  return entry == Entry::kReentrant;
+}
 
 uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
 
@@ -30,32 +46,19 @@ void WakeAll(std::atomic<uint32_t>& word) {
   system_calls.futex(FutexWord(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
 }
 
-bool BlockSignals(uint64_t* old) {
-  const uint64_t all = ~uint64_t{0};
-  return system_calls.rt_sigprocmask(SIG_SETMASK, &all, old) == 0;
-}
-
 // The scope of a change. No handler of the program runs in it, which might fork, and nobody cancels
 // the thread; a new thread inherits the mask, so that none ever runs on it. Keeps errno.
 class Undisturbed {
  public:
-  Undisturbed() : saved_errno_(errno), blocked_(BlockSignals(&mask_)) {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
-  }
-  ~Undisturbed() {
-    pthread_setcancelstate(cancel_state_, nullptr);
-    if (blocked_) system_calls.rt_sigprocmask(SIG_SETMASK, &mask_, nullptr);
-    errno = saved_errno_;
-  }
+  Undisturbed() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }
+  ~Undisturbed() { pthread_setcancelstate(cancel_state_, nullptr); }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
 
-  bool blocked() const { return blocked_; }
+  bool blocked() const { return signals_.blocked(); }
 
  private:
-  int saved_errno_;
-  uint64_t mask_ = 0;
-  bool blocked_;  // after mask_, which it sets
+  const SignalsBlocked signals_;
   int cancel_state_ = PTHREAD_CANCEL_ENABLE;
 };
 
@@ -81,6 +84,29 @@ void BackgroundThread::Stop() {
   wish_.store(Wish::kOff);
   Wake();
   Settle();
+}
+
+void BackgroundThread::StopAtExit() {
+  if (!IsOfThisProcess()) return;
+  wish_.store(Wish::kOff);
+  uint32_t running = kRunning;
+  if (!state_.compare_exchange_strong(running, kStopping)) return;
+  Wake();
+  if (IsInterrupted() || !AwaitEnd()) return;
+  Join();
+  SetState(kNone);
+}
+
+bool BackgroundThread::AwaitEnd() {
+  const Undisturbed scope;
+  const timespec timeout = Timespec(kWaitAtExit);
+  while (has_ended_.load() == 0) {
+    const bool timed_out =
+        system_calls.futex(FutexWord(has_ended_), FUTEX_WAIT_PRIVATE, 0, &timeout) != 0 &&
+        errno == ETIMEDOUT;
+    if (timed_out) return false;
+  }
+  return true;
 }
 
 bool BackgroundThread::enabled() const {
@@ -114,6 +140,7 @@ void BackgroundThread::SetState(State state) {
 
 bool BackgroundThread::Create() {
   process_.store(::getpid(), std::memory_order_relaxed);
+  has_ended_.store(0, std::memory_order_relaxed);
   if (system_calls.pthread_create(&thread_, nullptr, Main, this) != 0) return false;
   heap.housekeeping().AddDelegate();
   return true;
@@ -131,9 +158,12 @@ void* BackgroundThread::Main(void* self) {
   while (true) {
     // Acquire pairs with the release in Wake: what was set before is seen below.
     const uint32_t events = background->events_.load(std::memory_order_acquire);
-    if (background->state_.load(std::memory_order_relaxed) == kStopping) return nullptr;
+    if (background->state_.load(std::memory_order_relaxed) == kStopping) break;
     background->Round(events);
   }
+  background->has_ended_.store(1);
+  WakeAll(background->has_ended_);
+  return nullptr;
 }
 
 void BackgroundThread::RunForever() {
@@ -157,15 +187,19 @@ void BackgroundThread::RunForever() {
   }
 }
 
-// `events` was read before the settings that the round goes by.
+// `events` was read before the settings that the round goes by. The thread has no cache, and knows
+// itself by the address of a variable on its stack.
 void BackgroundThread::Round(uint32_t events) {
+  const char self = 0;
+  if (!heap.gate().EnterAsStranger(&self)) return WaitFor(kWaitForFork, events);
   const uint64_t wait = heap.housekeeping().RunAll();
+  heap.gate().LeaveAsStranger(&self);
   WaitFor(std::max(wait == 0 ? kIdleWait : wait, interval()), events);
 }
 
 // May come back early, and at once if more has happened than `events`.
 void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) {
-  const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  const timespec timeout = Timespec(ns);
   system_calls.futex(FutexWord(events_), FUTEX_WAIT_PRIVATE, events, &timeout);
 }
 

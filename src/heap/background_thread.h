@@ -14,8 +14,8 @@
 namespace tcmalloc {
 
 // Does the housekeeping at regular times, on threads that the program lends or, where it is asked
-// to and there is none, on a thread of the allocator's own. They block all signals and allocate
-// nothing. Thread safe.
+// to and there is none, on a thread of the allocator's own. They block all signals of programs,
+// allocate nothing, and stay away while a fork is under way. Thread safe.
 //
 // Start, Stop and RunForever first say what is wanted and then make it so, one thread at a time;
 // the others wait. Whoever has made a change looks again whether it is still wanted, so that the
@@ -34,6 +34,10 @@ class BackgroundThread {
   bool Start();
   // Ends the own thread and waits until it has ended; lent threads pause until Start. Likewise.
   void Stop();
+  // The same when the process ends, but waits only so long that a round can end, and not at all
+  // where the running thread interrupted itself inside the slow path: the own thread may then wait
+  // for what the interrupted code holds.
+  void StopAtExit();
   // Lends the calling thread for good. It pauses while Stop was the last word.
   [[noreturn]] void RunForever();
 
@@ -65,6 +69,7 @@ class BackgroundThread {
   void SetState(State state);
   bool Create();
   void Join();
+  bool AwaitEnd();
   void Round(uint32_t events);
   void WaitFor(uint64_t ns, uint32_t events);
   bool paused() const { return wish_.load(std::memory_order_relaxed) == Wish::kOff; }
@@ -72,6 +77,7 @@ class BackgroundThread {
 
   std::atomic<Wish> wish_{Wish::kUnsaid};
   std::atomic<uint32_t> state_{kNone};  // waited on by Start and Stop
+  std::atomic<uint32_t> has_ended_{0};  // the own thread; waited on by StopAtExit
   std::atomic<uint32_t> events_{0};     // waited on by the threads; counts what they should notice
   std::atomic<int> lent_{0};            // threads of the program
   std::atomic<uint64_t> interval_ns_{0};

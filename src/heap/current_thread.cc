@@ -8,6 +8,7 @@
 
 #include "heap/fork.h"
 #include "hook/hooks.h"
+#include "system/signal_mask.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -34,6 +35,14 @@ constinit thread_local Phase phase TCMALLOC_INITIALIZED_TLS
 constinit thread_local uint8_t destructor_rounds TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = 0;
 
+// The forks that this thread has under way, one within the other, and what they found.
+struct Forks {
+  uint8_t depth = 0;
+  GateFindings findings;
+};
+constinit thread_local Forks forks TCMALLOC_INITIALIZED_TLS
+    __attribute__((tls_model("initial-exec"))) = {};
+
 constinit Cache no_cache{SlowPaths{MallocSlow, DeallocateSlow}};
 
 // Written before the heap is initialized, then constant. Without a key caches outlive their
@@ -41,14 +50,22 @@ constinit Cache no_cache{SlowPaths{MallocSlow, DeallocateSlow}};
 constinit pthread_key_t key = 0;
 constinit bool has_key = false;
 
+// The records of threads that ended while the gate was closed, linked by ThreadHeader::next_ended.
+constinit std::atomic<FastLists*> ended{nullptr};
+// In a child whose vanished threads left something to be cleared: where the record of its first
+// thread is found, which is a word of that thread while it lives.
+constinit Cache** survivor = nullptr;
+constinit Cache* ended_survivor = nullptr;
+
+// How the running thread is known to the gate while it has no seat.
+ThreadId Self() { return &phase; }
+
+GateSeat* SeatOf(Cache* cache) { return cache->lists()->header.seat; }
+
 // Without lists, the record of a thread that the caches of CPUs serve.
 bool IsCpuThread(Cache* cache) { return cache->lists()->header.rseq_area != nullptr; }
 
-void Release(Cache* cache) {
-  if (FastLists* other = cache->lists()->header.other) {
-    other->header.other = nullptr;
-    Release(Cache::WithoutLists(other));
-  }
+void ReleaseRecord(Cache* cache) {
   if (IsCpuThread(cache)) {
     heap.cpus().Leave(cache->lists());
   } else {
@@ -56,8 +73,55 @@ void Release(Cache* cache) {
   }
 }
 
-void NoteThreadEnd() {
+// Gives up the records and the seat of a thread that has ended, or gets no front end.
+void Release(Cache* cache) {
+  GateSeat* seat = SeatOf(cache);
+  if (FastLists* other = cache->lists()->header.other) ReleaseRecord(Cache::WithoutLists(other));
+  ReleaseRecord(cache);
+  heap.gate().ReturnSeat(seat);
   if (heap.front_end().NoteEnd()) heap.cpus().Flush();
+}
+
+void PushEnded(FastLists* thread) {
+  thread->header.next_ended = ended.load(std::memory_order_relaxed);
+  // Release pairs with the acquire in ReleaseEnded.
+  while (!ended.compare_exchange_weak(thread->header.next_ended, thread, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+// Called inside.
+void ReleaseEnded() {
+  if (TCMALLOC_LIKELY(ended.load(std::memory_order_relaxed) == nullptr)) return;
+  FastLists* thread = ended.exchange(nullptr, std::memory_order_acquire);
+  while (thread != nullptr) {
+    FastLists* next = thread->header.next_ended;
+    Release(Cache::WithoutLists(thread));
+    thread = next;
+  }
+}
+
+// Takes the front end away from the running thread, which is outside the slow path, and leaves the
+// phase `then`. Another thread releases it if a fork is under way.
+void GiveUpFrontEnd(Phase then) {
+  phase = Phase::kInside;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const bool entered = heap.gate().EnterAsStranger(Self());
+  Cache* cache = current_cache;
+  if (entered) {
+    current_cache = &no_cache;
+    Release(cache);
+    ReleaseEnded();
+    heap.gate().LeaveAsStranger(Self());
+  } else {
+    if (survivor == &current_cache) {
+      ended_survivor = cache;
+      survivor = &ended_survivor;
+    }
+    current_cache = &no_cache;
+    PushEnded(cache->lists());
+  }
+  phase = then;
 }
 
 // Any value but null makes libc call OnThreadEnd.
@@ -67,12 +131,7 @@ bool WatchThread(void* value) {
 
 void OnThreadEnd(void* value) {
   if (++destructor_rounds < kLastRound && WatchThread(value)) return;
-  phase = Phase::kInside;
-  Cache* cache = current_cache;
-  current_cache = &no_cache;
-  Release(cache);
-  NoteThreadEnd();
-  phase = Phase::kEnded;
+  GiveUpFrontEnd(Phase::kEnded);
 }
 
 Cache* JoinCpus() {
@@ -94,18 +153,19 @@ Cache* MakeFrontEnd() {
   return cache != nullptr ? cache : MakeThreadCache();
 }
 
-// Gives the thread a front end, if that can be had and it is clear which. Requires phase kInside,
-// for the calls may allocate.
+// Gives the thread a front end, closed, if that can be had and it is clear which. Called inside.
 bool StartThread() {
-  heap.EnsureInitialized();
-  RegisterForkHandlers();
+  ReleaseEnded();
+  GateSeat* seat = heap.gate().TakeSeat(heap.arena());
+  if (seat == nullptr) return false;
   const bool decided = heap.front_end().NoteStart([] { return heap.StartPerCpu(); });
   Cache* cache = decided ? MakeFrontEnd() : nullptr;
-  if (cache == nullptr || !WatchThread(cache)) {
-    if (cache != nullptr) Release(cache);
-    NoteThreadEnd();
+  if (cache == nullptr) {
+    heap.gate().ReturnSeat(seat);
+    if (heap.front_end().NoteEnd()) heap.cpus().Flush();
     return false;
   }
+  cache->lists()->header.seat = seat;
   current_cache = cache;
   return true;
 }
@@ -122,6 +182,7 @@ TCMALLOC_COLD void Move() {
     Cache* made = to_cpus ? JoinCpus() : MakeThreadCache();
     if (made == nullptr) return;
     other = made->lists();
+    other->header.seat = SeatOf(old);
     other->header.other = old->lists();
     old->lists()->header.other = other;
   } else if (!to_cpus) {
@@ -161,6 +222,48 @@ void OpenThread(Entry entry) {
   phase = Phase::kServed;
 }
 
+// Turns away from a closed gate, with the front end as it was found. In a fork of its own, and
+// where nothing may be trusted that threads share, the thread stays closed to it.
+TCMALLOC_COLD Entry TurnAway(Entry entry) {
+  if (forks.depth == 0 && !heap.gate().IsDamaged()) {
+    OpenThread(entry);
+  } else {
+    phase = Phase::kServed;
+  }
+  return Entry::kReentrant;
+}
+
+// False if the gate is closed; then the phase is `otherwise`.
+bool BecomeStranger(Phase otherwise) {
+  phase = Phase::kInside;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (heap.gate().EnterAsStranger(Self())) return true;
+  phase = otherwise;
+  return false;
+}
+
+// Lets a thread that was just started leave, and libc know of it. That may allocate, and the thread
+// is served by then. False if libc has no memory for it: the thread has no front end any more.
+bool OpenNewThread() {
+  heap.gate().LeaveAsStranger(Self());
+  OpenThread(EntryOf(current_cache));
+  RegisterForkHandlers();
+  if (WatchThread(current_cache)) return true;
+  GiveUpFrontEnd(Phase::kNew);
+  return false;
+}
+
+// The entry of a thread that has no front end yet, or no longer.
+TCMALLOC_NOINLINE Entry EnterWithoutSeat() {
+  const Phase before = phase;
+  if (!BecomeStranger(before)) return Entry::kReentrant;
+  // It may be the first thread, and shall find lists to share.
+  heap.EnsureInitialized();
+  if (before == Phase::kEnded || !StartThread()) return Entry::kUncached;
+  if (OpenNewThread()) return EnterSlowPath();
+  return BecomeStranger(Phase::kNew) ? Entry::kUncached : Entry::kReentrant;
+}
+
 }  // namespace
 
 constinit thread_local Cache* current_cache = &no_cache;
@@ -173,26 +276,23 @@ void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThrea
 
 Entry EnterSlowPath() {
   Entry entry = Entry::kUncached;
-  if (CloseThread(&entry)) {
+  if (TCMALLOC_LIKELY(CloseThread(&entry))) {
+    if (TCMALLOC_UNLIKELY(!heap.gate().Enter(SeatOf(current_cache)))) return TurnAway(entry);
     if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
     Move();
     return EntryOf(current_cache);
   }
-  if (phase == Phase::kEnded) {
-    phase = Phase::kInside;
-    return Entry::kUncached;
-  }
-  if (phase != Phase::kNew) return Entry::kReentrant;
-  phase = Phase::kInside;
-  return StartThread() ? EntryOf(current_cache) : Entry::kUncached;
+  return phase == Phase::kInside ? Entry::kReentrant : EnterWithoutSeat();
 }
 
 void LeaveSlowPath(Entry entry) {
   switch (entry) {
     case Entry::kThreadCache:
     case Entry::kCpuCache:
+      heap.gate().Leave(SeatOf(current_cache));
       return OpenThread(entry);
     case Entry::kUncached:
+      heap.gate().LeaveAsStranger(Self());
       phase = destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
       return;
     case Entry::kReentrant:
@@ -217,8 +317,6 @@ SuspendedThread SuspendThread() {
     return thread;
   }
   phase = Phase::kInside;
-  // It may be the first thread, and shall find lists to share.
-  heap.EnsureInitialized();
   current_cache = &no_cache;
   destructor_rounds = kLastRound;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -228,6 +326,8 @@ SuspendedThread SuspendThread() {
 
 void ResumeThread(SuspendedThread thread) {
   if (thread.interrupted) return;
+  // A child that was killed has not left.
+  if (phase == Phase::kInside) heap.gate().LeaveAsStranger(Self());
   phase = Phase::kInside;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   destructor_rounds = thread.destructor_rounds;
@@ -237,6 +337,75 @@ void ResumeThread(SuspendedThread thread) {
   }
   current_cache = thread.cache;
   OpenThread(EntryOf(thread.cache));
+}
+
+void BeginFork() {
+  {
+    const SignalsBlocked scope;
+    // What this thread allocates until the end of the fork comes from nowhere that others use.
+    if (phase == Phase::kServed) CloseFrontEnd(current_cache, EntryOf(current_cache));
+    heap.gate().Close(SeatOf(current_cache), Self());
+    ++forks.depth;
+  }
+  const GateFindings found = heap.gate().AwaitOthers(SeatOf(current_cache), Self());
+  if (found.others) forks.findings.others = true;
+  if (found.abandon) forks.findings.abandon = true;
+}
+
+void EndForkInParent() {
+  {
+    const SignalsBlocked scope;
+    --forks.depth;
+    heap.gate().Open(SeatOf(current_cache), Self(), forks.depth == 0);
+    if (forks.depth > 0) return;
+    forks.findings = {};
+    if (phase == Phase::kServed && !heap.gate().IsDamaged()) OpenThread(EntryOf(current_cache));
+  }
+  if (TCMALLOC_LIKELY(ended.load(std::memory_order_relaxed) == nullptr)) return;
+  const Entry entry = EnterSlowPath();
+  if (entry != Entry::kReentrant) ReleaseEnded();
+  LeaveSlowPath(entry);
+}
+
+void EndForkInChild() {
+  const SignalsBlocked scope;
+  --forks.depth;
+  heap.background().ResetAfterFork();
+  if (forks.findings.others) {
+    // Other threads may have been at these while the kernel copied one page after the other.
+    heap.cpus().AbandonObjects();
+    heap.deferred().Abandon();
+    ended.store(nullptr, std::memory_order_relaxed);
+    survivor = &current_cache;
+  }
+  heap.gate().OpenInChild(SeatOf(current_cache), Self(), forks.depth, forks.findings);
+  if (forks.depth > 0) return;
+  forks.findings = {};
+  if (phase == Phase::kServed && !heap.gate().IsDamaged()) OpenThread(EntryOf(current_cache));
+}
+
+void ClearAfterFork() {
+  FastLists* on_cpus = nullptr;
+  Cache* with_lists = nullptr;
+  const auto keep = [&](Cache* cache) {
+    if (IsCpuThread(cache)) {
+      on_cpus = cache->lists();
+    } else {
+      with_lists = cache;
+    }
+  };
+  Cache* mine = *survivor;
+  const bool has_one = mine != &no_cache;
+  if (has_one) {
+    keep(mine);
+    if (FastLists* other = mine->lists()->header.other) keep(Cache::WithoutLists(other));
+  }
+  heap.cpus().KeepOnly(on_cpus);
+  heap.caches().KeepOnly(with_lists);
+  heap.budget().KeepOnly(with_lists != nullptr ? &with_lists->share() : nullptr);
+  heap.front_end().ResetAfterFork(has_one ? 1 : 0);
+  heap.housekeeping().ResetAfterFork();
+  heap.gate().FreeOtherSeats(SeatOf(mine));
 }
 
 }  // namespace tcmalloc

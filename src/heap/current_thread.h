@@ -31,8 +31,8 @@ enum class Entry : uint8_t {
   kThreadCache,  // with a cache of its own, closed now
   kCpuCache,     // served by the caches of CPUs, closed to them now
   kUncached,     // without a cache: it could not be made yet, or the thread's destructors have run
-  kReentrant,    // from a signal handler, fork handler or library call that interrupted the slow
-                 // path; no lock may be taken
+  kReentrant,    // from a signal handler or library call that interrupted the slow path, or while a
+                 // fork is under way; no lock may be taken
 };
 
 // Marks the running thread as inside the slow path, gives it a front end if it has none yet, and
@@ -60,6 +60,15 @@ static_assert(sizeof(SuspendedThread) == 2 * sizeof(void*));
 SuspendedThread SuspendThread();
 // Undoes SuspendThread, which returned `thread`, in whatever state the thread was left since.
 void ResumeThread(SuspendedThread thread);
+
+// What the handlers of fork do; see ForkGate. A fork may begin within a fork, in a signal handler.
+// Each keeps errno, but for BeginFork.
+void BeginFork();
+void EndForkInParent();
+void EndForkInChild();
+
+// Clears what threads left that exist no longer: see ForkGate::OpenInChild.
+void ClearAfterFork();
 
 // Arranges that threads give up their caches when they end. Called once, with the heap's
 // initialization lock held. Allocates nothing.

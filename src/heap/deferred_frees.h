@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Blocks freed by a signal handler that interrupted the allocator.
+// Blocks freed where no lock may be taken.
 
 #ifndef TCMALLOC_HEAP_DEFERRED_FREES_H_
 #define TCMALLOC_HEAP_DEFERRED_FREES_H_
@@ -26,6 +26,9 @@ class DeferredFrees {
     } while (!head_.compare_exchange_weak(head, block, std::memory_order_release,
                                           std::memory_order_relaxed));
   }
+
+  // In the child of fork, where a block may have been copied before its link was written.
+  void Abandon() { head_.store(nullptr, std::memory_order_relaxed); }
 
   // Calls f(block) for each block that was pushed; its first word is zero again.
   template <typename F>

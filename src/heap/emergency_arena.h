@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Memory for a signal handler that interrupts the allocator.
+// Memory for whoever may take no lock: a signal handler that interrupts the allocator, and threads
+// that find a fork under way.
 
 #ifndef TCMALLOC_HEAP_EMERGENCY_ARENA_H_
 #define TCMALLOC_HEAP_EMERGENCY_ARENA_H_
@@ -11,49 +12,71 @@
 
 namespace tcmalloc {
 
-// What the arena hands out. Apart from it, since it is all zero and belongs into .bss: as a part of
-// the heap, which is not, it would be a quarter of a megabyte in the file and in resident memory.
+// What the arena hands out first, and where it notes what it maps later. Apart from it, since it is
+// all zero and belongs into .bss: as a part of the heap, which is not, it would be a quarter of a
+// megabyte in the file and in resident memory.
 struct EmergencyMemory {
+  // Both halves change together: units in use from the start on, and blocks in use.
+  struct State {
+    uint32_t used;
+    uint32_t blocks;
+  };
+  static constexpr size_t kMostChunks = 64;
+
   alignas(64) char bytes[size_t{256} << 10];
+  // The start of a chunk, and in the low bits the logarithm of its size; 0: none. One word, so that
+  // a child of fork finds all of it or nothing.
+  std::atomic<uintptr_t> chunks[kMostChunks];
+  std::atomic<State> states[kMostChunks];
 };
 
 // Takes no lock, so that it works while the same thread is anywhere in the allocator. Each part of
 // the memory is filled from its start on, and starts over when its last block is freed; the first
 // part serves in which there is room. So a thread that is preempted in its handler holds up one
-// part, not all. Thread safe and async-signal-safe.
+// part, not all. Where no part has room, a chunk is mapped, each twice as large as the one before;
+// chunks stay. Thread safe and async-signal-safe.
 class EmergencyArena {
  public:
-  constexpr explicit EmergencyArena(EmergencyMemory& memory) : memory_(memory.bytes) {}
+  constexpr explicit EmergencyArena(EmergencyMemory& memory) : memory_(memory) {}
 
-  // Null if it does not fit. `alignment` is a power of two.
+  // Null if no memory can be had. `alignment` is a power of two.
   void* Allocate(size_t bytes, size_t alignment);
   void Free(void* block);
 
-  bool Owns(const void* address) const { return OffsetOf(address) < kBytes; }
+  bool Owns(const void* address) const {
+    return OffsetOf(address) < kBytes || ChunkOf(address) < EmergencyMemory::kMostChunks;
+  }
   // Requires Owns(block).
   static size_t SizeOf(const void* block);
 
  private:
-  static constexpr size_t kBytes = sizeof(EmergencyMemory);
+  using State = EmergencyMemory::State;
+
+  static constexpr size_t kBytes = sizeof(EmergencyMemory::bytes);
   static constexpr size_t kHeaderBytes = 16;
+  static constexpr size_t kUnit = kHeaderBytes;
   // The last part is as large as all others together, for what does not fit into those.
   static constexpr size_t kParts = 9;
   static constexpr size_t kPartBytes = kBytes / 2 / (kParts - 1);
-
-  // Both halves change together: bytes used, and blocks in use.
-  struct State {
-    uint32_t used;
-    uint32_t blocks;
-  };
+  static constexpr int kFirstChunkLog2 = 20;
+  // Units of a larger one could not be counted.
+  static constexpr int kLargestChunkLog2 = 35;
+  // Of a free block so large the pages are given back.
+  static constexpr size_t kLargeBytes = size_t{128} << 10;
 
   static size_t EndOf(size_t part) { return part < kParts - 1 ? (part + 1) * kPartBytes : kBytes; }
   uintptr_t OffsetOf(const void* address) const {
-    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(memory_);
+    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(memory_.bytes);
   }
-  void* AllocateIn(size_t part, size_t bytes, size_t alignment);
+  // kMostChunks if it is in none. Most programs have none.
+  size_t ChunkOf(const void* address) const;
+  void* AllocateInChunks(size_t bytes, size_t alignment);
+  bool MapChunk(size_t index, int log2);
+  static void* AllocateIn(std::atomic<State>& state, uintptr_t begin, uintptr_t end, size_t bytes,
+                          size_t alignment);
 
   std::atomic<State> parts_[kParts] = {};
-  char* const memory_;
+  EmergencyMemory& memory_;
 };
 
 }  // namespace tcmalloc

@@ -1,14 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// fork: the child gets a heap that no vanished thread holds a lock of.
+// fork: the child gets a heap that no vanished thread was changing.
 
 #ifndef TCMALLOC_HEAP_FORK_H_
 #define TCMALLOC_HEAP_FORK_H_
 
 namespace tcmalloc {
 
-// Registers handlers that take every lock of the heap, in rank order, before a fork and free them
-// after it. Registers once; may allocate, and may be called again where it failed.
+// Registers handlers that close the heap's gate before a fork and open it afterwards. Registers once;
+// may allocate, and may be called again where it failed.
 void RegisterForkHandlers();
 
 }  // namespace tcmalloc

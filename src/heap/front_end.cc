@@ -20,10 +20,21 @@ bool FrontEndChoice::Calls(int threads) {
 }
 
 bool FrontEndChoice::NoteEnd() {
-  const int threads = threads_.fetch_sub(1, std::memory_order_relaxed) - 1;
+  return TurnBack(threads_.fetch_sub(1, std::memory_order_relaxed) - 1);
+}
+
+bool FrontEndChoice::TurnBack(int threads) {
   if (option_ != FrontEndOption::kAuto || wanted() != FrontEnd::kPerCpu) return false;
   if (threads > many_threads_.load(std::memory_order_relaxed) / 2) return false;
   return wanted_.exchange(FrontEnd::kPerThread, std::memory_order_relaxed) == FrontEnd::kPerCpu;
+}
+
+void FrontEndChoice::ResetAfterFork(int threads) {
+  State trying = State::kTrying;
+  state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
+  threads_.store(threads, std::memory_order_relaxed);
+  // The caches of CPUs are empty.
+  static_cast<void>(TurnBack(threads));
 }
 
 void FrontEndChoice::Describe(const RseqSupport& support, Message& message) const {

@@ -57,11 +57,8 @@ class FrontEndChoice {
     if (state == State::kStarted) wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
     return state != State::kTrying;
   }
-  // In the child of a fork, where a thread that was trying does not exist.
-  void ResetAfterFork() {
-    State trying = State::kTrying;
-    state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
-  }
+  // In the child of a fork, where so many threads are left, and one that was trying does not exist.
+  void ResetAfterFork(int threads);
   // Notes a thread that ends. True if the choice turned: the caches of CPUs are not wanted any
   // longer.
   bool NoteEnd();
@@ -77,6 +74,8 @@ class FrontEndChoice {
 
   // Whether so many threads call for caches of CPUs.
   bool Calls(int threads);
+  // True if so few are left that the choice turns.
+  bool TurnBack(int threads);
   bool Try() {
     State untried = State::kUntried;
     return state_.compare_exchange_strong(untried, State::kTrying, std::memory_order_relaxed);

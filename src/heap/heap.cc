@@ -267,8 +267,6 @@ bool Heap::StartPerCpu() {
     RefreshAndApply(MonotonicNanoseconds());
     bytes_per_cpu = BytesPerCpu();
   }
-  // The lock keeps a fork from taking the locks of some slabs and not of others.
-  SpinLockHolder holder(initialization_lock_);
   if (rseq_support_.state != RseqState::kUsable) return false;
   const Cpus::Context context{.sources = &lists_,
                               .codec = &codec_,

@@ -19,6 +19,7 @@
 #include "heap/background_thread.h"
 #include "heap/deferred_frees.h"
 #include "heap/emergency_arena.h"
+#include "heap/fork_gate.h"
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
@@ -49,6 +50,9 @@ extern template class HugePageHeap<SystemMemory>;
 extern template class ThreadCache<SizeClassLists>;
 extern template class ThreadCaches<SizeClassLists>;
 extern template class CpuCache<SizeClassLists>;
+
+// See heap/current_thread.h.
+void ClearAfterFork();
 
 extern constinit EmergencyMemory emergency_memory;
 extern constinit SizeClassMemory size_class_memory;
@@ -92,6 +96,7 @@ class Heap {
   LargeReports& large_reports() { return large_reports_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
+  ForkGate& gate() { return gate_; }
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
@@ -111,7 +116,7 @@ class Heap {
   uint64_t soft_limit() TCMALLOC_EXCLUDES(limits_.lock());
 
   // Makes the caches of CPUs. False if they cannot be had here. Called once.
-  bool StartPerCpu() TCMALLOC_EXCLUDES(initialization_lock_);
+  bool StartPerCpu();
 
   // Leaves every thread to the slow paths, as LeaveSlowPath goes on doing while blocks are watched.
   // Called by a thread in the slow path, after it added a hook; see docs/subsystems/hooks.md.
@@ -139,36 +144,6 @@ class Heap {
     if (!limits_.RefreshIsDue(now)) return false;
     FollowLimits(nullptr);
     return true;
-  }
-
-  // Calls f(lock, position) for every lock in rank order. A lock keeps its position, below kLocks,
-  // when slabs and the lists of size classes are made.
-  static constexpr size_t kLocks = 11 + kMaxSlabs + 2 * kSizeClassCount;
-  template <typename F>
-  void ForEachLock(F f) {
-    size_t position = 0;
-    const auto next = [&](SpinLock& lock) { f(lock, position++); };
-    next(initialization_lock_);
-    next(limits_.lock());
-    next(peak_.lock());
-    next(caches_.lock());
-    next(cpus_.threads_lock());
-    next(budget_.lock());
-    const size_t slabs = position;
-    cpus_.ForEachSlabLock(next);
-    position = slabs + kMaxSlabs;
-    next(lists_.lock());
-    lists_.ForEach(
-        [&](uint8_t c, Transfer& transfer, Central&) { f(transfer.lock(), position + c); });
-    position += kSizeClassCount;
-    lists_.ForEach(
-        [&](uint8_t c, Transfer&, Central& central) { f(central.lock(), position + c); });
-    position += kSizeClassCount;
-    next(arrays_.lock());
-    next(page_heap_.lock());
-    next(arena_.lock());
-    next(memory_.lock());
-    TCMALLOC_DCHECK_EQ(position, kLocks);
   }
 
  private:
@@ -207,6 +182,7 @@ class Heap {
   LargeReports large_reports_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
+  ForkGate gate_{ClearAfterFork};
   Housekeeping housekeeping_;
   BackgroundThread background_;
   // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.

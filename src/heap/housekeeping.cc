@@ -139,16 +139,17 @@ uint64_t Housekeeping::RunAll() {
   return wait;
 }
 
+// Leaves the rest to the next round where a fork waits for this thread.
 Length Housekeeping::ReleaseByTime(uint64_t now) {
   CountSteps(now);
   heap.RefreshLimits(static_cast<int64_t>(now));
-  while (owed_steps_ > 0) Step();
+  while (owed_steps_ > 0 && !heap.gate().closed()) Step();
   Length released;
   Length last;
   do {
     last = heap.page_heap().ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
     released += last;
-  } while (last == kMostInBackground);
+  } while (last == kMostInBackground && !heap.gate().closed());
   backlog_.store(false, std::memory_order_relaxed);
   return released;
 }

@@ -63,11 +63,11 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
 __attribute__((constructor)) void OnLoad() {
   RegisterForkHandlers();
   if (getenv("TCMALLOC_BACKGROUND") == nullptr) return;
-  heap.EnsureInitialized();
+  LeaveSlowPath(EnterSlowPath());
   if (heap.options().background) heap.background().Start();
 }
 __attribute__((destructor)) void OnExit() {
-  heap.background().Stop();
+  heap.background().StopAtExit();
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load, and what the

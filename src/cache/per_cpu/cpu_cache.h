@@ -137,11 +137,12 @@ class CpuCache {
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
   CpuCacheStats stats();
 
-  SpinLock& threads_lock() { return threads_.lock(); }
-  // Calls f(lock) for the lock of each slab.
-  template <typename F>
-  void ForEachSlabLock(F f) {
-    for (int id = 0; id < slabs_.count(); ++id) f(slabs_.slab(id).lock());
+  // In the child of fork: forgets all threads but `mine`, which may be null.
+  void KeepOnly(FastLists* mine) { threads_.KeepOnly(mine != nullptr ? RecordOf(mine) : nullptr); }
+  // In the child of fork, alone: forgets the objects in all slabs. The kernel may have copied one
+  // page of a slab before and another after a section of a vanished thread.
+  void AbandonObjects() {
+    for (int id = 0; id < slabs_.count(); ++id) slabs_.slab(id).AbandonObjects();
   }
 
   void CheckInvariants();

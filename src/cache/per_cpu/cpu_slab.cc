@@ -90,6 +90,11 @@ bool CpuSlab::Open() {
   return true;
 }
 
+void CpuSlab::AbandonObjects() {
+  if (state() == SlabState::kUnused) return;
+  ForEachClass([this](uint8_t c) { top(c).store(kSlabBegin[c], std::memory_order_relaxed); });
+}
+
 void CpuSlab::SetCapacity(uint8_t c, uint32_t capacity) {
   TCMALLOC_DCHECK(state() != SlabState::kUnused);
   TCMALLOC_DCHECK_LE(capacity, kMaxSlots[c]);

@@ -51,6 +51,18 @@ void CacheBudget::Leave(BudgetShare& share) {
   shares_.Remove(&share);
 }
 
+void CacheBudget::KeepOnly(BudgetShare* mine) {
+  SpinLockHolder holder(lock_);
+  const bool keep = mine != nullptr && mine->linked();
+  shares_.Abandon();
+  next_victim_ = nullptr;
+  unclaimed_ = total_;
+  if (!keep) return;
+  static_cast<ListNode&>(*mine) = {};
+  shares_.PushBack(mine);
+  unclaimed_ -= mine->limit();
+}
+
 bool CacheBudget::Grow(BudgetShare& share) {
   SpinLockHolder holder(lock_);
   if (unclaimed_ <= 0) return Steal(share);

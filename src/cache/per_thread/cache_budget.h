@@ -48,6 +48,8 @@ class CacheBudget {
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Does nothing if it has left already.
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.
+  void KeepOnly(BudgetShare* mine) TCMALLOC_EXCLUDES(lock_);
   // False if there was nothing to be had.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 

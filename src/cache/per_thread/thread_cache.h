@@ -109,10 +109,7 @@ class ThreadCache : private FastLists, public ListNode {
   void Retire();
   // Does what Flush does and leaves the budget. The cache stays closed until Rejoin and Open.
   void Park();
-  void Rejoin() {
-    abandoned_ = false;
-    context_->budget->Join(share_);
-  }
+  void Rejoin() { context_->budget->Join(share_); }
 
   bool closed() const { return header.size_limit == 0; }
   void Close() {
@@ -243,8 +240,6 @@ class ThreadCache : private FastLists, public ListNode {
   // The same for the objects of class `first` and larger ones.
   void FlushFrom(uint8_t first);
 
-  // The owner is gone, whatever it was doing: nobody takes chains any longer.
-  void Abandon() { abandoned_ = true; }
   // Returns half of the full chains of each class, if no chain came or went since the last call.
   // Called by the owner or, one at a time, by other threads.
   void ReleaseIdle(bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
@@ -391,7 +386,6 @@ class ThreadCache : private FastLists, public ListNode {
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
   Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
-  bool abandoned_ = false;
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
   ReuseWatch watch_;

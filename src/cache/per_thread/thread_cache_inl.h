@@ -438,7 +438,6 @@ void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
-  if (abandoned_) return;
   if (chains_moved_) {
     chains_moved_ = false;
     return;
@@ -451,7 +450,6 @@ void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReleaseFull() {
-  if (abandoned_) return;
   ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].full.size()); });
 }
 

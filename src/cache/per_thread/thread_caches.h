@@ -53,13 +53,8 @@ class ThreadCaches {
     return stats;
   }
 
-  // In the child of fork: the threads of all caches but `mine` are gone, and may have been changing
-  // their full chains. Requires lock().
-  void AbandonOthers(const Cache* mine) TCMALLOC_REQUIRES(registry_.lock()) {
-    registry_.ForEachLocked([mine](Cache& cache) {
-      if (&cache != mine) cache.Abandon();
-    });
-  }
+  // In the child of fork: forgets all caches but `mine`, which may be null, with what they hold.
+  void KeepOnly(Cache* mine) { registry_.KeepOnly(mine); }
 
   // Takes memory from `n` caches, those in turn, if their threads are idle; see
   // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
@@ -85,7 +80,6 @@ class ThreadCaches {
   size_t count() { return registry_.count(); }
   // Of living and ended threads. An estimate while other threads run.
   AllocationTotals allocated() { return registry_.totals(); }
-  SpinLock& lock() { return registry_.lock(); }
 
  private:
   ThreadRegistry<Cache> registry_;

@@ -1,0 +1,223 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap/fork_gate.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "system/biased_lock.h"
+#include "system/signal_mask.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+// How often the processor is offered to others before the thread sleeps, and for how long it does.
+constexpr int kYields = 16;
+constexpr int64_t kFirstNap = kMillisecond / 16;
+constexpr int64_t kLongestNap = 2 * kMillisecond;
+// Slow paths end within microseconds where their threads run. One that does not end in these turns,
+// ten seconds, belongs to a thread that is stopped, or whose handler waits for the thread that
+// forks. A thread that forks inside its own slow path may hold the lock that the others wait for,
+// and waits for two milliseconds: it then goes on, and so do they.
+constexpr int kTurns = kYields + 5000;
+constexpr int kTurnsInside = kYields + 5;
+
+// Not libc's functions for it, which are points of cancellation.
+void Nap(int64_t ns) {
+  constexpr int64_t kSecond = 1000 * kMillisecond;
+  const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  uint32_t nobody_wakes = 0;
+  system_calls.futex(&nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &timeout);
+}
+
+uintptr_t NameOf(ThreadId thread) { return reinterpret_cast<uintptr_t>(thread) << 1; }
+
+}  // namespace
+
+GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
+  GateSeat* seat = nullptr;
+  {
+    SpinLockHolder holder(lock_);
+    seat = free_;
+    if (seat != nullptr) free_ = seat->next_free;
+  }
+  if (seat == nullptr) {
+    void* memory = arena.Allocate(sizeof(GateSeat), alignof(GateSeat));
+    if (memory == nullptr) return nullptr;
+    seat = new (memory) GateSeat;
+    seat->next = seats_.load(std::memory_order_relaxed);
+    // Release pairs with the acquire in Look.
+    while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+  seat->taken.store(true, std::memory_order_relaxed);
+  return seat;
+}
+
+void ForkGate::ReturnSeat(GateSeat* seat) {
+  SpinLockHolder holder(lock_);
+  seat->taken.store(false, std::memory_order_relaxed);
+  seat->next_free = free_;
+  free_ = seat;
+}
+
+bool ForkGate::LookAgain(GateSeat* seat) {
+  if (MayStay(seat, nullptr)) return true;
+  Leave(seat);
+  return false;
+}
+
+std::atomic<uintptr_t>* ForkGate::StrangerOf(ThreadId thread) {
+  const uintptr_t name = NameOf(thread);
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    if ((stranger.load(std::memory_order_relaxed) & ~kForkingStranger) == name) return &stranger;
+  }
+  return nullptr;
+}
+
+bool ForkGate::EnterAsStranger(ThreadId thread) {
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    uintptr_t nobody = 0;
+    if (!stranger.compare_exchange_strong(nobody, NameOf(thread))) continue;
+    if (word_.load() == 0 || MayStay(nullptr, thread)) return true;
+    stranger.store(0, std::memory_order_release);
+    return false;
+  }
+  return false;
+}
+
+void ForkGate::LeaveAsStranger(ThreadId thread) {
+  // Release pairs with the acquire in Look.
+  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+    stranger->store(0, std::memory_order_release);
+  }
+}
+
+bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
+  // Pairs with Close where the kernel has no fence.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint32_t word = word_.load() & ~kSelfFencing;
+  return word == 0 || (word == kUncleared && Clear(seat, thread));
+}
+
+// What vanished threads left is cleared when the thread that survived is outside, which may be
+// later: it may have forked in a handler that interrupted it.
+bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
+  const SignalsBlocked scope;
+  const uint32_t fencing = word_.load() & kSelfFencing;
+  uint32_t uncleared = kUncleared | fencing;
+  if (!word_.compare_exchange_strong(uncleared, kClearing | fencing)) return false;
+  if (Look(seat, thread).busy) {
+    word_.fetch_xor(kClearing | kUncleared);
+    return false;
+  }
+  cleaner_();
+  // A fork that began meanwhile waits for this thread, and finds it gone at once.
+  return ((word_.fetch_and(~kClearing) & ~kClearing) & ~kSelfFencing) == 0;
+}
+
+ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
+  View view;
+  const auto note = [&view](bool inside, bool forking) {
+    view.busy = view.busy || (inside && !forking);
+    view.findings.abandon = view.findings.abandon || forking;
+  };
+  for (const std::atomic<uintptr_t>& stranger : strangers_) {
+    const uintptr_t name = stranger.load();
+    const bool forking = (name & kForkingStranger) != 0;
+    if (name != 0 && (name & ~kForkingStranger) != NameOf(thread)) note(true, forking);
+  }
+  // Acquire pairs with the release in TakeSeat.
+  for (const GateSeat* seat = seats_.load(std::memory_order_acquire); seat != nullptr;
+       seat = seat->next) {
+    if (seat == own) continue;
+    const Place place = seat->place.load(std::memory_order_acquire);
+    note(place != Place::kOutside, place == Place::kForking);
+    view.findings.others = view.findings.others || seat->taken.load(std::memory_order_relaxed);
+  }
+  return view;
+}
+
+void ForkGate::Close(GateSeat* own, ThreadId thread) {
+  if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kInside) {
+    own->place.store(Place::kForking, std::memory_order_release);
+  }
+  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) stranger->fetch_or(kForkingStranger);
+  word_.fetch_add(1);
+}
+
+// Without the kernel's fence threads fence themselves from now on; what one of them had stored
+// before it could see that is in memory long before the nap is over.
+void ForkGate::FenceOthers() {
+  if (FenceThreads()) return;
+  const bool fencing = (word_.fetch_or(kSelfFencing) & kSelfFencing) != 0;
+  if (!fencing) Nap(kMillisecond);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
+  if (IsDamaged()) return {.others = true, .abandon = true};
+  FenceOthers();
+  View view = Look(own, thread);
+  const bool inside = (own != nullptr && own->place.load() == Place::kForking) ||
+                      StrangerOf(thread) != nullptr;
+  const int turns = inside ? kTurnsInside : kTurns;
+  int64_t nap = kFirstNap;
+  for (int turn = 0; view.busy && turn < turns; ++turn) {
+    if (turn < kYields) {
+      ::sched_yield();
+    } else {
+      Nap(nap);
+      nap = std::min(2 * nap, kLongestNap);
+    }
+    view = Look(own, thread);
+  }
+  view.findings.abandon = view.findings.abandon || view.busy;
+  return view.findings;
+}
+
+void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
+  if (outermost) {
+    if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking) {
+      own->place.store(Place::kInside, std::memory_order_relaxed);
+    }
+    if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+      stranger->fetch_and(~kForkingStranger);
+    }
+  }
+  word_.fetch_sub(1);
+}
+
+void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    if ((stranger.load() & ~kForkingStranger) != NameOf(thread)) stranger.store(0);
+  }
+  for (GateSeat* seat = seats_.load(); seat != nullptr; seat = seat->next) {
+    if (seat == own || seat->place.load() == Place::kOutside) continue;
+    seat->place.store(Place::kOutside);
+  }
+  const uint32_t left = findings.abandon ? kAbandoned : findings.others ? kUncleared : 0;
+  word_.store((word_.load() & (kAbandoned | kSelfFencing | kUncleared)) | left | (forks + 1));
+  Open(own, thread, forks == 0);
+}
+
+void ForkGate::FreeOtherSeats(const GateSeat* own) {
+  SpinLockHolder holder(lock_);
+  free_ = nullptr;
+  for (GateSeat* seat = seats_.load(); seat != nullptr; seat = seat->next) {
+    if (seat == own) continue;
+    seat->taken.store(false, std::memory_order_relaxed);
+    seat->next_free = free_;
+    free_ = seat;
+  }
+}
+
+}  // namespace tcmalloc
