@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include "heap/current_thread.h"
 #include "heap/heap.h"
@@ -84,7 +85,8 @@ bool Housekeeping::PollNow(Entry entry) {
   NotePause(now, step_ns);
   CountSteps(now, step_ns);
   // To read the limits of cgroups takes long enough for one thread.
-  const bool read = heap.RefreshLimits(static_cast<int64_t>(now));
+  const bool read =
+      heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
   ReleaseExcess(entry);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
   errno = saved_errno;
@@ -99,7 +101,8 @@ void Housekeeping::ReleaseExcess(Entry entry) {
   Length free = pages.free_now();
   if (own != nullptr) free += Length(own->full_bytes() >> kPageShift);
   if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, pages.committed(), pages.freed()))) return;
-  if (!excess_.IsExcessive(ResidentBytes(), free)) return;
+  const std::optional<uint64_t> resident = ResidentBytes();
+  if (!resident.has_value() || !excess_.IsExcessive(*resident, free)) return;
   heap.ReturnLargeObjects(own);
   pages.MakeFreeDue();
   backlog_.store(true, std::memory_order_relaxed);
@@ -127,16 +130,18 @@ void Housekeeping::WorkForAWhile(uint64_t began) {
 
 uint64_t Housekeeping::RunAll() {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
-  const uint64_t wait_ns = step_ns != 0 ? step_ns : release_speed() != 0 ? kSpeedWaitNs : 0;
+  const bool every_round = release_speed() != 0 || heap.limits().follows_cgroup();
+  const uint64_t wait_ns = step_ns != 0 ? step_ns : every_round ? kRoundNs : 0;
   // In the second case another thread is at its last poll, or at its round.
   if (wait_ns == 0 || !TryBegin()) return wait_ns;
   const uint64_t now = Now();
+  heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kRegular);
   Length released = ReleaseAtSpeed(now);
   uint64_t wait = wait_ns;
   if (step_ns != 0) {
     released += ReleaseByTime(now, step_ns);
     wait = WaitAfter(released, step_ns);
-    if (release_speed() != 0) wait = std::min(wait, kSpeedWaitNs);
+    if (every_round) wait = std::min(wait, kRoundNs);
   }
   End();
   return wait;
@@ -144,7 +149,6 @@ uint64_t Housekeeping::RunAll() {
 
 Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   CountSteps(now, step_ns);
-  heap.RefreshLimits(static_cast<int64_t>(now));
   while (owed_steps_ > 0) Step();
   Length released;
   Length last;

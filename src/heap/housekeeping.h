@@ -84,8 +84,9 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
-  // The longest time between two rounds while something is given back at a speed.
-  static constexpr uint64_t kSpeedWaitNs = 1'000'000'000;
+  // The longest time between two rounds while something is given back at a speed, or limits of
+  // cgroups are followed.
+  static constexpr uint64_t kRoundNs = 1'000'000'000;
 
   TCMALLOC_NOINLINE bool PollNow(Entry entry);
   void NotePause(uint64_t now, uint64_t step_ns);
