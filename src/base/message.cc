@@ -24,7 +24,8 @@ char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
   return end;
 }
 
-// How long a line may wait for whoever should read it: the last one of a process longer than others.
+// How long a line may wait for whoever should read it: the last one of a process longer than
+// others.
 constexpr int kCrashPatience = 1000;  // milliseconds
 constexpr int kPatience = 100;
 

@@ -41,9 +41,9 @@ class Message {
   size_t size_ = 0;
 };
 
-// Write "tcmalloc: <message>" to stderr, in one line. Where stderr is a pipe that is full, or another
-// stream whose reader is late, they wait a while and then do without: the program is inside malloc
-// or free.
+// Write "tcmalloc: <message>" to stderr, in one line. Where stderr is a pipe that is full, or
+// another stream whose reader is late, they wait a while and then do without: the program is inside
+// malloc or free.
 
 // Waits up to a second, and aborts.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);

@@ -85,8 +85,7 @@ bool Housekeeping::PollNow(Entry entry) {
   NotePause(now, step_ns);
   CountSteps(now, step_ns);
   // To read the limits of cgroups takes long enough for one thread.
-  const bool read =
-      heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
+  const bool read = heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
   ReleaseExcess(entry);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
   errno = saved_errno;

@@ -249,8 +249,8 @@ class PageHeapBase {
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
   // How often a request that fails is tried again because another thread was releasing memory.
   static constexpr int kMaxRetries = 8;
-  // How often a thread waits for such a release, and how long at most each time. Bounded, because the
-  // other thread may be stopped.
+  // How often a thread waits for such a release, and how long at most each time. Bounded, because
+  // the other thread may be stopped.
   static constexpr int kMaxWaits = 1000;
   static constexpr timespec kLongestWait = {.tv_sec = 0, .tv_nsec = 2'000'000};
   static constexpr size_t kSpansPerCall = 256;

@@ -204,7 +204,8 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
         std::min(limits->memory_max, ParseMemoryLimit(FirstLine(path, max, &interfered_).view()));
     if (unified) {
       limits->memory_high =
-          std::min(limits->memory_high, ParseMemoryLimit(FirstLine(path, "memory.high", &interfered_).view()));
+          std::min(limits->memory_high,
+                   ParseMemoryLimit(FirstLine(path, "memory.high", &interfered_).view()));
     }
     return true;
   });
@@ -212,7 +213,8 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
     const char* current = unified ? "memory.current" : "memory.usage_in_bytes";
     const uint64_t bytes = ParseMemoryLimit(FirstLine(path, current, &interfered_).view());
     if (bytes != kNoMemoryLimit) limits->memory_current = bytes;
-    if (unified) limits->pressure = ParsePressure(FirstLine(path, "memory.pressure", &interfered_).view());
+    if (unified)
+      limits->pressure = ParsePressure(FirstLine(path, "memory.pressure", &interfered_).view());
     return false;
   });
 }
@@ -220,9 +222,10 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
 void Cgroup::ReadCpu(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpu];
   ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
-    const int cpus = directory.unified ? ParseCpuMax(FirstLine(path, "cpu.max", &interfered_).view())
-                                       : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us", &interfered_).view(),
-                                                       FirstLine(path, "cpu.cfs_period_us", &interfered_).view());
+    const int cpus = directory.unified
+                         ? ParseCpuMax(FirstLine(path, "cpu.max", &interfered_).view())
+                         : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us", &interfered_).view(),
+                                         FirstLine(path, "cpu.cfs_period_us", &interfered_).view());
     limits->cpu_quota = Stricter(limits->cpu_quota, cpus);
     return true;
   });

@@ -64,8 +64,8 @@ class Cgroup {
   // outlive this.
   void set_root(const char* root) { root_ = root; }
 
-  // What the limits are now. Follows the process where it was moved to another cgroup. Nothing where
-  // a file that is there could not be read now: see LineReader::interfered.
+  // What the limits are now. Follows the process where it was moved to another cgroup. Nothing
+  // where a file that is there could not be read now: see LineReader::interfered.
   std::optional<CgroupLimits> Read();
 
   // Bytes that are resident in this process, its share of files included. Nothing if unknown.

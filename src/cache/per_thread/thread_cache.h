@@ -405,7 +405,7 @@ class ThreadCache : private FastLists, public ListNode {
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;
-  uint8_t next_given_up_ = 0;  // whose list is the next to make room for others
+  uint8_t next_given_up_ = 0;           // whose list is the next to make room for others
   Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
   bool abandoned_ = false;
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock

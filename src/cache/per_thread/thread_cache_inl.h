@@ -43,8 +43,8 @@ class ThreadCache<Sources>::ListChange {
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
-  const int wanted = static_cast<int>(
-      std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
+  const int wanted =
+      static_cast<int>(std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
   const int more = AffordedObjects(c, wanted - state.capacity);
   if (TCMALLOC_UNLIKELY(more == 0)) return false;
   const ListChange change(*this, c);
@@ -261,8 +261,8 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
-// Requires that the current list has no room. Afterwards it has none only where the budget admits no
-// object of the class.
+// Requires that the current list has no room. Afterwards it has none only where the budget admits
+// no object of the class.
 template <SourceTable Sources>
 void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
