@@ -122,8 +122,8 @@ class SlowReleases {
     }};
     const sock_fprog program = {filter.size(), filter.data()};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    listener_ = static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                         SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+    listener_ = static_cast<int>(
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
     return listener_ >= 0;
   }
   void AwaitRelease() { Await(holding_); }
