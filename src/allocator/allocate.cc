@@ -64,16 +64,28 @@ Span* AllocateSpan(size_t size, size_t alignment) {
              : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
 }
 
+// A block in a span of its own, or in the emergency arena.
+struct LargeBlock {
+  void* start = nullptr;  // null if no memory can be had
+  size_t bytes = 0;
+  bool zeroed = false;
+};
+
+LargeBlock FindLarge(size_t size, size_t alignment) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return {heap.emergency().Allocate(size, alignment), size, false};
+  Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
+  if (span == nullptr) return {};
+  return {span->start(), span->bytes(), span->zeroed};
+}
+
 // `zeroed` tells whether the bytes are known to be zero; null if nobody asks.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
-  SlowPath slow_path;
-  if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
-  if (span == nullptr) return nullptr;
-  if (zeroed != nullptr) *zeroed = span->zeroed;
-  ReportIfLarge(span->start(), span->bytes());
-  return span->start();
+  const LargeBlock block = FindLarge(size, alignment);
+  if (zeroed != nullptr) *zeroed = block.zeroed;
+  if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
+  return block.start;
 }
 
 void* AllocateAlignedQuietly(size_t size, size_t alignment) {
@@ -98,7 +110,7 @@ bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()
 // As gperftools does it, whose messages people look for.
 void ReportIfLarge(const void* block, size_t bytes) {
   if (TCMALLOC_LIKELY(!heap.large_reports().IsDue(bytes))) return;
-  Warn(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
+  Notify(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
 }
 
 void* AllocateQuietly(size_t size) {

@@ -53,7 +53,8 @@ TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
 
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }
 
-// What is told of a block in a span of its own that was handed out, or that grew to `bytes`.
+// Prints the report of a large allocation, if one is due, for a block in a span of its own that is
+// ready to be handed out, or that grew to `bytes`. Called outside the slow path, or at its end.
 void ReportIfLarge(const void* block, size_t bytes);
 
 // As Allocate, aligned to `alignment`, a power of two.

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/output.h"
 
 namespace tcmalloc {
 namespace {
@@ -23,10 +24,15 @@ char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
   return end;
 }
 
-void WriteTagged(const Message& message) {
+// How long a line may wait for whoever should read it: the last one of a process longer than
+// others.
+constexpr int kCrashPatience = 1000;  // milliseconds
+constexpr int kPatience = 100;
+
+void WriteTagged(const Message& message, int milliseconds) {
   Message line;
   line << "tcmalloc: " << message.view();
-  line.WriteLine(STDERR_FILENO);
+  line.WriteLine(STDERR_FILENO, milliseconds);
 }
 
 }  // namespace
@@ -69,29 +75,20 @@ Message& Message::AppendFixed(double value) {
   return *this;
 }
 
-void Message::WriteLine(int fd) const {
+void Message::WriteLine(int fd, int milliseconds) const {
   char line[kCapacity + 1];
   std::memcpy(line, buffer_, size_);
   line[size_] = '\n';
-  WriteAll(fd, {line, size_ + 1});
-}
-
-void WriteAll(int fd, std::string_view text) {
-  const int saved_errno = errno;
-  while (!text.empty()) {
-    ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  errno = saved_errno;
+  WriteLineWithin(fd, {line, size_ + 1}, milliseconds);
 }
 
 void Crash(const Message& message) {
-  WriteTagged(message);
+  WriteTagged(message, kCrashPatience);
   std::abort();
 }
 
-void Warn(const Message& message) { WriteTagged(message); }
+void Warn(const Message& message) { WriteTagged(message, kPatience); }
+
+void Notify(const Message& message) { WriteTagged(message, 0); }
 
 }  // namespace tcmalloc

@@ -33,23 +33,24 @@ class Message {
 
   std::string_view view() const { return {buffer_, size_}; }
 
-  // Writes the text and a newline to file descriptor `fd` in one call; errno is kept and a failure
-  // is ignored, for there is nobody to tell.
-  void WriteLine(int fd) const;
+  // Writes the text and a newline to `fd`: see WriteLineWithin.
+  void WriteLine(int fd, int milliseconds) const;
 
  private:
   char buffer_[kCapacity + 1] = {};
   size_t size_ = 0;
 };
 
-// Writes all of `text` to `fd`, retrying interrupted and short writes. Keeps errno.
-void WriteAll(int fd, std::string_view text);
+// Write "tcmalloc: <message>" to stderr, in one line. Where stderr is a pipe that is full, or
+// another stream whose reader is late, they wait a while and then do without: the program is inside
+// malloc or free.
 
-// Writes "tcmalloc: <message>" to stderr, in one line, and aborts.
+// Waits up to a second, and aborts.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);
-
-// Writes "tcmalloc: <message>" to stderr, in one line.
+// Waits up to a tenth of a second.
 TCMALLOC_COLD void Warn(const Message& message);
+// Does not wait.
+TCMALLOC_COLD void Notify(const Message& message);
 
 }  // namespace tcmalloc
 

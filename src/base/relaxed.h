@@ -24,6 +24,10 @@ class Relaxed {
   }
   operator T() const { return value_.load(std::memory_order_relaxed); }  // NOLINT: likewise
 
+  // A load and a store, because one thread at a time changes it.
+  Relaxed& operator+=(T n) { return *this = static_cast<T>(static_cast<T>(*this) + n); }
+  Relaxed& operator-=(T n) { return *this = static_cast<T>(static_cast<T>(*this) - n); }
+
  private:
   std::atomic<T> value_{};
 };

@@ -19,7 +19,7 @@ using base::MallocRange;
 // Of a span of small objects. Its count may change meanwhile, for the central list's lock guards
 // it.
 double FractionInUse(const Span& span) {
-  const uint32_t objects = __atomic_load_n(&span.allocated, __ATOMIC_RELAXED);
+  const uint32_t objects = span.allocated;
   return static_cast<double>(objects) * kSizeClasses[span.size_class].size /
          static_cast<double>(span.bytes());
 }

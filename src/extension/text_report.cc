@@ -67,8 +67,8 @@ void WriteFieldLines(TextSink& sink, const Statistics& statistics) {
     if (group == FieldGroup::kMemory && field.group != group) sink.Write("MALLOC:\n");
     group = field.group;
     if (field.label.empty()) continue;
-    const auto write = group == FieldGroup::kMemory ? WriteSumLine : WriteCountLine;
-    write(sink, field, field.value(statistics));
+    const auto print = group == FieldGroup::kMemory ? WriteSumLine : WriteCountLine;
+    print(sink, field, field.value(statistics));
   }
 }
 

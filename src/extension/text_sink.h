@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/message.h"
+#include "base/output.h"
 
 namespace tcmalloc {
 

@@ -181,12 +181,12 @@ uint64_t Heap::LimitOfHeap() {
 
 int Heap::LimitedCpus() {
   SpinLockHolder holder(heap.limits_.lock());
-  heap.RefreshAndApply(MonotonicNanoseconds());
+  heap.RefreshAndApply(MonotonicNanoseconds(), Limits::Reader::kRegular);
   return UsableCpus(heap.limits_.cgroup());
 }
 
-void Heap::RefreshAndApply(int64_t now) {
-  if (!limits_.Refresh(now, page_heap_.committed())) return;
+void Heap::RefreshAndApply(int64_t now, Limits::Reader reader) {
+  if (!limits_.Refresh(now, page_heap_.committed(), reader)) return;
   front_end_.SetUsableCpus(UsableCpus(limits_.cgroup()));
   ApplyCacheLimits();
 }
@@ -206,7 +206,10 @@ void Heap::SetMaxTotalThreadCacheBytes(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
   options_.max_total_thread_cache_bytes =
       std::clamp(bytes, kLeastTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
+  const size_t total = budget_.total();
   ApplyCacheLimits();
+  // Threads that are idle do not notice that they have less.
+  if (budget_.total() < total) caches_.ReleaseFull();
 }
 
 void Heap::SetMaxPerCpuCacheSize(uint64_t bytes) {
@@ -245,10 +248,10 @@ uint64_t Heap::soft_limit() {
   return wanted == UINT64_MAX ? 0 : wanted;
 }
 
-void Heap::FollowLimits(Cache* own) {
+void Heap::FollowLimits(Cache* own, Limits::Reader reader) {
   if (!limits_.lock().TryLock()) return;
   const int64_t now = MonotonicNanoseconds();
-  RefreshAndApply(now);
+  RefreshAndApply(now, reader);
   const Length least = limits_.ToShed(now, page_heap_.committed());
   if (least > Length(0)) {
     const ShedBytes shed = Shed(own, least, ReleaseCause::kSoftLimit);
@@ -264,7 +267,7 @@ bool Heap::StartPerCpu() {
   size_t bytes_per_cpu = 0;
   {
     SpinLockHolder holder(limits_.lock());
-    RefreshAndApply(MonotonicNanoseconds());
+    RefreshAndApply(MonotonicNanoseconds(), Limits::Reader::kRegular);
     bytes_per_cpu = BytesPerCpu();
   }
   if (rseq_support_.state != RseqState::kUsable) return false;

@@ -137,12 +137,14 @@ class Heap {
 
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
-  TCMALLOC_NOINLINE void FollowLimits(Cache* own) TCMALLOC_EXCLUDES(limits_.lock());
-  // The same for whoever comes by regularly, by a clock in nanoseconds that is monotonic. Cheap
+  TCMALLOC_NOINLINE void FollowLimits(Cache* own,
+                                      Limits::Reader reader = Limits::Reader::kAllocating)
+      TCMALLOC_EXCLUDES(limits_.lock());
+  // The same for whoever comes by now and then, by a clock in nanoseconds that is monotonic. Cheap
   // where there is nothing to read yet, and then false. May change errno.
-  bool RefreshLimits(int64_t now) TCMALLOC_EXCLUDES(limits_.lock()) {
-    if (!limits_.RefreshIsDue(now)) return false;
-    FollowLimits(nullptr);
+  bool RefreshLimits(int64_t now, Limits::Reader reader) TCMALLOC_EXCLUDES(limits_.lock()) {
+    if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
+    FollowLimits(nullptr, reader);
     return true;
   }
 
@@ -153,7 +155,7 @@ class Heap {
   void ConfigureLimits();
   // Hand options on to those that go by them.
   void ApplyReleaseRate();
-  void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
+  void RefreshAndApply(int64_t now, Limits::Reader reader) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
   // What the options and limits together allow caches to hold.
   size_t ThreadCacheBytes();

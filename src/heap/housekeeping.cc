@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include "heap/current_thread.h"
 #include "heap/heap.h"
@@ -46,8 +47,7 @@ void Housekeeping::ReturnIdleObjects() {
 
 // Threads look at the clock far more often than once in a step. So where long nobody did, it is
 // known when the program fell idle, however busy it was in the step in which that happened.
-void Housekeeping::NotePause(uint64_t now) {
-  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+void Housekeeping::NotePause(uint64_t now, uint64_t step_ns) {
   const uint64_t spans = heap.page_heap().spans_served();
   if (now > looked_ + step_ns && spans - spans_then_ <= ReleaseDecay::kFewTakes) {
     heap.page_heap().NoteIdleSince(looked_);
@@ -56,8 +56,7 @@ void Housekeeping::NotePause(uint64_t now) {
   spans_then_ = spans;
 }
 
-void Housekeeping::CountSteps(uint64_t now) {
-  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+void Housekeeping::CountSteps(uint64_t now, uint64_t step_ns) {
   if (now < next_step_) return;
   const uint64_t passed = next_step_ == 0 ? 1 : (now - next_step_) / step_ns + 1;
   owed_steps_ = std::min(owed_steps_ + passed, kMostOwedSteps);
@@ -70,23 +69,28 @@ void Housekeeping::Step() {
   --owed_steps_;
 }
 
-void Housekeeping::PollNow(Entry entry) {
+// What is left over is done by one thread, again and again; the others look in passing.
+bool Housekeeping::PollNow(Entry entry) {
   polls_left_ = kPollsPerLook;
-  if (delegates_.load(std::memory_order_relaxed) > 0 ||
-      step_ns_.load(std::memory_order_relaxed) == 0) {
-    return;
+  if (delegates_.load(std::memory_order_relaxed) > 0) return false;
+  const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
+  if (step_ns == 0) {
+    // Nobody will do what was left over when release by time was turned off.
+    if (backlog_.load(std::memory_order_relaxed)) backlog_.store(false, std::memory_order_relaxed);
+    return false;
   }
-  if (!TryBegin()) return;
+  if (!TryBegin()) return false;
   const int saved_errno = errno;
   const uint64_t now = Now();
-  NotePause(now);
-  CountSteps(now);
+  NotePause(now, step_ns);
+  CountSteps(now, step_ns);
   // To read the limits of cgroups takes long enough for one thread.
-  const bool read = heap.RefreshLimits(static_cast<int64_t>(now));
+  const bool read = heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
   ReleaseExcess(entry);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
   errno = saved_errno;
   End();
+  return backlog_.load(std::memory_order_relaxed);
 }
 
 // What a thread keeps for itself counts as free, for it may be most of the heap.
@@ -96,7 +100,8 @@ void Housekeeping::ReleaseExcess(Entry entry) {
   Length free = pages.free_now();
   if (own != nullptr) free += Length(own->full_bytes() >> kPageShift);
   if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, pages.committed(), pages.freed()))) return;
-  if (!excess_.IsExcessive(ResidentBytes(), free)) return;
+  const std::optional<uint64_t> resident = ResidentBytes();
+  if (!resident.has_value() || !excess_.IsExcessive(*resident, free)) return;
   heap.ReturnLargeObjects(own);
   pages.MakeFreeDue();
   backlog_.store(true, std::memory_order_relaxed);
@@ -124,25 +129,26 @@ void Housekeeping::WorkForAWhile(uint64_t began) {
 
 uint64_t Housekeeping::RunAll() {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
-  const uint64_t wait_ns = step_ns != 0 ? step_ns : release_speed() != 0 ? kSpeedWaitNs : 0;
+  const bool every_round = release_speed() != 0 || heap.limits().follows_cgroup();
+  const uint64_t wait_ns = step_ns != 0 ? step_ns : every_round ? kRoundNs : 0;
   // In the second case another thread is at its last poll, or at its round.
   if (wait_ns == 0 || !TryBegin()) return wait_ns;
   const uint64_t now = Now();
+  heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kRegular);
   Length released = ReleaseAtSpeed(now);
   uint64_t wait = wait_ns;
   if (step_ns != 0) {
-    released += ReleaseByTime(now);
+    released += ReleaseByTime(now, step_ns);
     wait = WaitAfter(released, step_ns);
-    if (release_speed() != 0) wait = std::min(wait, kSpeedWaitNs);
+    if (every_round) wait = std::min(wait, kRoundNs);
   }
   End();
   return wait;
 }
 
 // Leaves the rest to the next round where a fork waits for this thread.
-Length Housekeeping::ReleaseByTime(uint64_t now) {
-  CountSteps(now);
-  heap.RefreshLimits(static_cast<int64_t>(now));
+Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
+  CountSteps(now, step_ns);
   while (owed_steps_ > 0 && !heap.gate().closed()) Step();
   Length released;
   Length last;

@@ -50,13 +50,13 @@ class Housekeeping {
   uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
 
   // Called at the end of each slow path, which was entered as `entry` and not from within another;
-  // does something only now and then. Returns whether it should be called again soon, for more is
-  // due than was done.
+  // does something only now and then. Returns whether this thread should call it again soon,
+  // because more is due than it has done.
   TCMALLOC_ALWAYS_INLINE bool Poll(Entry entry) {
-    if (TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed))) {
-      PollNow(entry);
+    if (TCMALLOC_LIKELY(--polls_left_ > 0 && !backlog_.load(std::memory_order_relaxed))) {
+      return false;
     }
-    return backlog_.load(std::memory_order_relaxed);
+    return PollNow(entry);
   }
 
   // Does all that is due, for as long as it takes. Returns after how many nanoseconds to do so
@@ -84,25 +84,32 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
-  // The longest time between two rounds while something is given back at a speed.
-  static constexpr uint64_t kSpeedWaitNs = 1'000'000'000;
+  // The longest time between two rounds while something is given back at a speed, or limits of
+  // cgroups are followed.
+  static constexpr uint64_t kRoundNs = 1'000'000'000;
 
-  TCMALLOC_NOINLINE void PollNow(Entry entry);
-  void NotePause(uint64_t now);
-  void CountSteps(uint64_t now);
+  TCMALLOC_NOINLINE bool PollNow(Entry entry);
+  void NotePause(uint64_t now, uint64_t step_ns);
+  void CountSteps(uint64_t now, uint64_t step_ns);
   void Step();
   void ReturnIdleObjects();
-  bool TryBegin() { return !busy_.exchange(true, std::memory_order_acquire); }
+  // The load keeps threads that come by while another is at it from writing to its cache line.
+  bool TryBegin() {
+    return !busy_.load(std::memory_order_relaxed) &&
+           !busy_.exchange(true, std::memory_order_acquire);
+  }
   void End() { busy_.store(false, std::memory_order_release); }
   void ReleaseExcess(Entry entry);
   void WorkForAWhile(uint64_t began);
-  Length ReleaseByTime(uint64_t now);
+  Length ReleaseByTime(uint64_t now, uint64_t step_ns);
   Length ReleaseAtSpeed(uint64_t now);
   uint64_t WaitAfter(Length released, uint64_t step_ns);
 
   // Slow paths of this thread before it looks at the clock.
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
+  // Set at any time; 0 while nothing goes back by time. Whoever divides by it reads it once and
+  // hands it on.
   std::atomic<uint64_t> step_ns_{0};
   std::atomic<bool> busy_{false};  // held by whoever is at it
   std::atomic<uint64_t> speed_{0};

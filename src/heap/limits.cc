@@ -3,6 +3,7 @@
 #include "heap/limits.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tcmalloc {
 namespace {
@@ -20,6 +21,7 @@ void Limits::Configure(const Config& config) {
   Length first = soft_limit();
   if (follow_cgroup_) first = std::min(first, kFirstLook);
   watched_pages_.store(first.pages(), std::memory_order_relaxed);
+  refresh_pages_.store(first.pages(), std::memory_order_relaxed);
 }
 
 void Limits::SetSoftLimit(uint64_t bytes) {
@@ -43,18 +45,29 @@ uint64_t Limits::DerivedLimit(Length committed) {
     limit = std::min(limit, cgroup_limits_.memory_max - cgroup_limits_.memory_max / 10);
   }
   if (limit == kNoMemoryLimit) return UINT64_MAX;
-  const uint64_t resident = cgroup_.ReadResidentBytes();
-  const uint64_t outside = resident - std::min(resident, uint64_t{committed.bytes()});
+  resident_ = cgroup_.ReadResidentBytes().value_or(resident_);
+  const uint64_t outside = resident_ - std::min(resident_, uint64_t{committed.bytes()});
   return limit - std::min(outside, limit - limit / 8);
 }
 
-bool Limits::Refresh(int64_t now, Length committed) {
-  if (!RefreshIsDue(now)) return false;
-  next_refresh_.store(now + kRefreshInterval, std::memory_order_relaxed);
-  cgroup_limits_ = cgroup_.Read();
-  pressure_is_new_ = cgroup_limits_.pressure >= kHighPressure;
-  SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
+bool Limits::Refresh(int64_t now, Length committed, Reader reader) {
+  if (!RefreshIsDue(now, committed, reader)) return false;
+  if (const std::optional<CgroupLimits> limits = cgroup_.Read()) {
+    cgroup_limits_ = *limits;
+    pressure_is_new_ = limits->pressure >= kHighPressure;
+    SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
+  }
+  PlanRefresh(now, committed);
   return true;
+}
+
+void Limits::PlanRefresh(int64_t now, Length committed) {
+  const Length limit = soft_limit();
+  const Length way = std::min(limit - std::min(committed, limit), committed);
+  const Length growth = std::max(Length(way.pages() / kGrowthShare), kLeastGrowth);
+  next_refresh_.store(now + kRefreshInterval, std::memory_order_relaxed);
+  seldom_refresh_.store(now + kSeldom, std::memory_order_relaxed);
+  refresh_pages_.store((committed + growth).pages(), std::memory_order_relaxed);
 }
 
 // What is shed beyond the excess leaves room to grow in before the next shed.

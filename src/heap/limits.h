@@ -45,16 +45,30 @@ struct LimitStats {
 // A heap above its limit need not be able to shed anything. A shed therefore waits for kCostShare
 // times as long as the last one took, and twice as long each time the last one did not suffice.
 //
+// Limits of cgroups are read when the heap passes kFirstLook. Afterwards a background thread reads
+// them every second. Threads that allocate do so only where the heap has grown towards its limit,
+// and otherwise seldom: files that malloc opens are in the way of programs that close all they
+// find, and of whoever traces system calls. docs/decisions/0020-when-cgroups-are-read.md.
+//
 // IsDue and the statistics may be called by anyone; the rest requires the lock, which is only ever
 // tried by threads that allocate.
 class Limits {
  public:
+  // Who reads the limits: a thread in passing, or one that comes by regularly or must know.
+  enum class Reader : uint8_t { kAllocating, kRegular };
+
   // The share of the last ten seconds in which some task of the cgroup waited for memory that
   // makes the heap give up what it does not use: hundredths of a percent.
   static constexpr uint32_t kHighPressure = 1000;
 
   static constexpr int64_t kMillisecond = 1'000'000;
   static constexpr int64_t kRefreshInterval = 1000 * kMillisecond;
+  // Of threads that allocate, in a heap that does not grow.
+  static constexpr int64_t kSeldom = 10 * kRefreshInterval;
+  // How much a heap grows before they read again: by a share of the way to its limit or, where that
+  // is far, of itself, but at least by so much.
+  static constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr uintptr_t kGrowthShare = 8;
   static constexpr int64_t kLeastPause = 10 * kMillisecond;
   static constexpr int64_t kMostPause = 1000 * kMillisecond;
   static constexpr int64_t kCostShare = 64;
@@ -82,17 +96,23 @@ class Limits {
            spans_served > watched_spans_.load(std::memory_order_relaxed);
   }
   // Whether Refresh would read anything. Clocks are monotonic, in nanoseconds.
-  bool RefreshIsDue(int64_t now) const {
-    return follow_cgroup_ && now >= next_refresh_.load(std::memory_order_relaxed);
+  bool RefreshIsDue(int64_t now, Length committed, Reader reader) const {
+    if (!follow_cgroup_ || now < next_refresh_.load(std::memory_order_relaxed)) return false;
+    return reader == Reader::kRegular ||
+           committed.pages() > refresh_pages_.load(std::memory_order_relaxed) ||
+           now >= seldom_refresh_.load(std::memory_order_relaxed);
   }
+  // Constant after Configure.
+  bool follows_cgroup() const { return follow_cgroup_; }
 
   // What the program wants, instead of the option; UINT64_MAX: nothing. The next that fetches
   // memory looks, and need not wait.
   void Want(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
   uint64_t wanted() const TCMALLOC_REQUIRES(lock_) { return wanted_; }
 
-  // Reads the limits of the cgroup if that is due. Returns whether it was.
-  bool Refresh(int64_t now, Length committed) TCMALLOC_REQUIRES(lock_);
+  // Reads the limits of the cgroup if that is due. Returns whether it was. What cannot be read now,
+  // because the process has no descriptor left, stays as it was.
+  bool Refresh(int64_t now, Length committed, Reader reader) TCMALLOC_REQUIRES(lock_);
   // How much the heap should give back now: 0 where it is within its limit or has to wait, and
   // Length::Max() under pressure.
   Length ToShed(int64_t now, Length committed) TCMALLOC_REQUIRES(lock_);
@@ -119,18 +139,23 @@ class Limits {
 
   void SetSoftLimit(uint64_t bytes);
   uint64_t DerivedLimit(Length committed) TCMALLOC_REQUIRES(lock_);
+  void PlanRefresh(int64_t now, Length committed) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kLimits};
   bool follow_cgroup_ = false;  // constant after Configure
 
   std::atomic<uintptr_t> watched_pages_{UINTPTR_MAX};
   std::atomic<uint64_t> watched_spans_{UINT64_MAX};
+  // When limits may be read again, and when and where a thread that allocates does it.
   std::atomic<int64_t> next_refresh_{0};
+  std::atomic<int64_t> seldom_refresh_{INT64_MAX};
+  std::atomic<uintptr_t> refresh_pages_{kFirstLook.pages()};
   std::atomic<uintptr_t> soft_pages_{Length::Max().pages()};
 
   uint64_t wanted_ TCMALLOC_GUARDED_BY(lock_) = UINT64_MAX;  // by the option or the program
   Cgroup cgroup_ TCMALLOC_GUARDED_BY(lock_);
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
+  uint64_t resident_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bytes, when it was last read
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;
   bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) = false;  // and not for pressure, the last time
   int64_t next_shed_ TCMALLOC_GUARDED_BY(lock_) = 0;

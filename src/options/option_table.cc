@@ -98,7 +98,8 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
      IntegerType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
      "A block of at least this size is reported on stderr. Each report raises the size by an "
-     "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported."},
+     "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported. Only for "
+     "programs in which descriptor 2 is stderr."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages."},

@@ -70,7 +70,7 @@ struct Options {
   bool memfs_ignore_mmap_fail = false;
   bool memfs_map_private = false;
   bool memfs_disable_fallback = false;
-  int64_t large_alloc_report_threshold = int64_t{1} << 30;
+  int64_t large_alloc_report_threshold = 0;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

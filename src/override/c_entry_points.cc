@@ -76,13 +76,21 @@ TCMALLOC_RETAINED pid_t (*const vfork_reference)() = vfork;
 TCMALLOC_RETAINED size_t (*const extension_reference)(char*, size_t) = tcmalloc_get_stats;
 TCMALLOC_RETAINED alloc_result_t (*const new_reference)(size_t) noexcept = alloc_at_least;
 
+// Nobody cancels the thread while one of these lives, though fwrite would let them.
 class StreamSink final : public TextSink {
  public:
-  explicit StreamSink(FILE* stream) : stream_(stream) {}
+  explicit StreamSink(FILE* stream) : stream_(stream) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  }
+  ~StreamSink() { pthread_setcancelstate(cancel_state_, nullptr); }
+  StreamSink(const StreamSink&) = delete;
+  StreamSink& operator=(const StreamSink&) = delete;
+
   void Write(std::string_view text) override { fwrite(text.data(), 1, text.size(), stream_); }
 
  private:
   FILE* stream_;
+  int cancel_state_ = PTHREAD_CANCEL_ENABLE;
 };
 
 }  // namespace

@@ -5,12 +5,13 @@
 #ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 #define TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 
-#include <sched.h>
+#include <linux/futex.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,6 +29,7 @@
 #include "pages/span.h"
 #include "system/auxv.h"
 #include "system/memory.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 
@@ -144,7 +146,10 @@ class PageHeapBase {
   // For fork, which holds it from before the fork until after it.
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
   // In the child, which alone survives of the threads that were releasing memory.
-  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) { spans_.AbandonReleases(); }
+  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) {
+    spans_.AbandonReleases();
+    waiting_ = 0;
+  }
 
  protected:
   // Beyond any address space, and small enough that no sum here overflows.
@@ -244,10 +249,10 @@ class PageHeapBase {
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
   // How often a request that fails is tried again because another thread was releasing memory.
   static constexpr int kMaxRetries = 8;
-  // How long such a release may take, first in turns of the scheduler and then, where the machine
-  // is busy, in milliseconds. Bounded, for the other thread may be stopped.
-  static constexpr int kMaxYields = 1000;
-  static constexpr int kMaxNaps = 1000;
+  // How often a thread waits for such a release, and how long at most each time. Bounded, because
+  // the other thread may be stopped.
+  static constexpr int kMaxWaits = 1000;
+  static constexpr timespec kLongestWait = {.tv_sec = 0, .tv_nsec = 2'000'000};
   static constexpr size_t kSpansPerCall = 256;
 
   // Spans on their way to the system.
@@ -264,6 +269,14 @@ class PageHeapBase {
   // Waits until the releases of other threads have ended that are under way now. False if there
   // were none, or if they do not end.
   bool WaitForReleases() TCMALLOC_REQUIRES(lock_);
+  // Lets threads go on that wait for releases, of which some have ended.
+  void WakeWaiting() TCMALLOC_REQUIRES(lock_) {
+    arrivals_.fetch_add(1, std::memory_order_relaxed);
+    if (waiting_ > 0) FutexOnArrivals(FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+  }
+  void FutexOnArrivals(int operation, uint32_t value, const timespec* timeout) {
+    system_calls.futex(reinterpret_cast<uint32_t*>(&arrivals_), operation, value, timeout);
+  }
   template <typename... Which>
   void BeginDeparture(Length n, Cut cut, Departure* departure, Which... which)
       TCMALLOC_REQUIRES(lock_);
@@ -278,12 +291,14 @@ class PageHeapBase {
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  int waiting_ TCMALLOC_GUARDED_BY(lock_) = 0;  // threads, for releases
 
   // Written under the lock, read without.
   std::atomic<uintptr_t> committed_{0};
   std::atomic<uint64_t> spans_served_{0};
   std::atomic<uintptr_t> free_now_{0};
   std::atomic<uintptr_t> freed_{0};
+  std::atomic<uint32_t> arrivals_{0};  // counts ends of releases; waited on
 };
 
 template <typename System, typename Spans>
@@ -322,16 +337,14 @@ bool PageHeapBase<System, Spans>::WaitForReleases() {
   const uint64_t begun = spans_.releases_begun();
   if (spans_.releases_ended() >= begun) return false;
   const int saved_errno = errno;
-  for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxYields + kMaxNaps; ++turn) {
+  ++waiting_;
+  for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxWaits; ++turn) {
+    const uint32_t arrivals = arrivals_.load(std::memory_order_relaxed);
     lock_.Unlock();
-    if (turn < kMaxYields) {
-      ::sched_yield();
-    } else {
-      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 1'000'000};
-      ::nanosleep(&kNap, nullptr);
-    }
+    FutexOnArrivals(FUTEX_WAIT_PRIVATE, arrivals, &kLongestWait);
     lock_.Lock();
   }
+  --waiting_;
   errno = saved_errno;
   return spans_.releases_ended() >= begun;
 }
@@ -385,13 +398,14 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
   lock_.Unlock();
   const int saved_errno = errno;
   system_.Release(requests, departure.count);
-  errno = saved_errno;
   lock_.Lock();
   Length taken;
   for (size_t i = 0; i < departure.count; ++i) {
     if (requests[i].released) taken += departure.spans[i]->length;
     Arrive(departure.spans[i], requests[i].released, departure.cause);
   }
+  WakeWaiting();
+  errno = saved_errno;
   return taken;
 }
 

@@ -14,6 +14,21 @@
 
 namespace tcmalloc {
 
+// A PageId or Length of a span that other threads may read while its owner changes it.
+template <typename T>
+class SharedPages : public Relaxed<T> {
+ public:
+  using Relaxed<T>::Relaxed;
+  using Relaxed<T>::operator=;
+
+  constexpr T value() const { return *this; }
+  auto index() const { return value().index(); }
+  auto address() const { return value().address(); }
+  auto start() const { return value().start(); }
+  auto pages() const { return value().pages(); }
+  auto bytes() const { return value().bytes(); }
+};
+
 // One contiguous run of pages, free or in use. Spans come from a pool that never gives memory
 // back, so that a stale page map entry still points at a Span, whose state tells that it is stale.
 //
@@ -29,18 +44,20 @@ namespace tcmalloc {
 // carved - allocated objects are on free_list; those past `carved` were never touched.
 // allocated counts every object that the span has given out, whether the application or a cache
 // has it now.
+//
+// The owner changes it. A lookup of a foreign pointer, or of a stale entry, reads where any span
+// lies, its state and its class; statistics read what is allocated; the page heap reads the states
+// of neighbours. They may see a mixture of old and new.
 struct Span : ListNode {
   enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall };
 
-  PageId first;
-  Length length;
-  uintptr_t free_list = 0;  // kSmall: head, in the form of pages/free_link.h
-  uint32_t allocated = 0;   // kSmall
-  uint32_t carved = 0;      // kSmall
-  uint32_t capacity = 0;    // kSmall
-  uint8_t size_class = 0;   // kSmall
-  // Its owner changes it; the page heap also reads that of neighbours, and a lookup of a foreign
-  // pointer that of any span.
+  SharedPages<PageId> first;
+  SharedPages<Length> length;
+  uintptr_t free_list = 0;          // kSmall: head, in the form of pages/free_link.h
+  Relaxed<uint32_t> allocated = 0;  // kSmall
+  uint32_t carved = 0;              // kSmall
+  uint32_t capacity = 0;            // kSmall
+  Relaxed<uint8_t> size_class = 0;  // kSmall
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it

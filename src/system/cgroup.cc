@@ -21,37 +21,41 @@ uint64_t Hash(uint64_t seed, std::string_view text) {
   return NextRandom(seed);
 }
 
-// Lists the lines of the file at root + name.
+// Lists the lines of the file at root + name. Sets `interfered` where they cannot be had now.
 class RootedFile {
  public:
-  RootedFile(const char* root, std::string_view name) {
+  RootedFile(const char* root, std::string_view name, bool* interfered) : interfered_(interfered) {
     CgroupPath path;
     open_ = path.Append(root) && path.Append(name) && lines_.Open(path.c_str());
+    *interfered_ |= lines_.interfered();
   }
 
   bool Next(std::string_view* line) {
     while (open_ && lines_.Next(line)) {
       if (!lines_.truncated()) return true;
     }
+    *interfered_ |= lines_.interfered();
     return false;
   }
 
  private:
+  bool* interfered_;
   // Longer lines are none of cgroups.
   char buffer_[1024];
   LineReader lines_{buffer_, sizeof(buffer_), '\n'};
   bool open_ = false;
 };
 
-// The first line of a file.
+// The first line of a file. Sets `interfered` where it cannot be had now.
 class FirstLine {
  public:
-  FirstLine(CgroupPath* directory, std::string_view name) {
+  FirstLine(CgroupPath* directory, std::string_view name, bool* interfered) {
     const size_t length = directory->view().size();
     LineReader lines(buffer_, sizeof(buffer_), '\n');
     if (directory->Append("/") && directory->Append(name) && lines.Open(directory->c_str())) {
       exists_ = lines.Next(&line_) && !lines.truncated();
     }
+    *interfered |= lines.interfered();
     directory->Truncate(length);
   }
 
@@ -101,44 +105,49 @@ bool CgroupPath::AppendUnescaped(std::string_view text) {
   return count != 0;
 }
 
-CgroupLimits Cgroup::Read() {
+std::optional<CgroupLimits> Cgroup::Read() {
+  interfered_ = false;
   Locate();
   CgroupLimits limits;
   ReadMemory(&limits);
   ReadCpu(&limits);
   ReadCpuset(&limits);
+  if (interfered_) return std::nullopt;
   return limits;
 }
 
-uint64_t Cgroup::ReadResidentBytes() const {
-  RootedFile file(root_, "/proc/self/statm");
+std::optional<uint64_t> Cgroup::ReadResidentBytes() const {
+  bool interfered = false;
+  RootedFile file(root_, "/proc/self/statm", &interfered);
   std::string_view line;
-  return file.Next(&line) ? ParseResidentPages(line) * KernelPageSize() : 0;
+  if (!file.Next(&line)) return std::nullopt;
+  return ParseResidentPages(line) * KernelPageSize();
 }
 
-// Reads where the cgroups are mounted only if the process has moved since the last time.
+// Reads where the cgroups are mounted only if the process has moved since the last time, or if that
+// could not be read then.
 void Cgroup::Locate() {
   uint64_t hash = kEmptyHash;
   std::string_view line;
   {
-    RootedFile file(root_, "/proc/self/cgroup");
+    RootedFile file(root_, "/proc/self/cgroup", &interfered_);
     while (file.Next(&line)) hash = Hash(hash, line);
   }
-  if (hash == membership_hash_) return;
-  membership_hash_ = hash;
+  if (interfered_ || hash == membership_hash_) return;
   for (Directory& directory : directories_) directory = {};
   {
-    RootedFile file(root_, "/proc/self/cgroup");
+    RootedFile file(root_, "/proc/self/cgroup", &interfered_);
     CgroupMembership membership;
     while (file.Next(&line)) {
       if (ParseCgroupMembership(line, &membership)) SetMembership(membership);
     }
   }
-  RootedFile file(root_, "/proc/self/mountinfo");
+  RootedFile file(root_, "/proc/self/mountinfo", &interfered_);
   MountLine mount;
   while (file.Next(&line)) {
     if (ParseMountLine(line, &mount)) Mount(mount);
   }
+  membership_hash_ = interfered_ ? 0 : hash;
 }
 
 // A controller belongs to version 2 unless a hierarchy of version 1 has it.
@@ -186,34 +195,37 @@ void Cgroup::Place(const MountLine& mount, Directory* directory) const {
   directory->top = top;
 }
 
-void Cgroup::ReadMemory(CgroupLimits* limits) const {
+void Cgroup::ReadMemory(CgroupLimits* limits) {
   const Directory& directory = directories_[kMemory];
   const bool unified = directory.unified;
   const char* max = unified ? "memory.max" : "memory.limit_in_bytes";
   ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
     limits->memory_max =
-        std::min(limits->memory_max, ParseMemoryLimit(FirstLine(path, max).view()));
+        std::min(limits->memory_max, ParseMemoryLimit(FirstLine(path, max, &interfered_).view()));
     if (unified) {
       limits->memory_high =
-          std::min(limits->memory_high, ParseMemoryLimit(FirstLine(path, "memory.high").view()));
+          std::min(limits->memory_high,
+                   ParseMemoryLimit(FirstLine(path, "memory.high", &interfered_).view()));
     }
     return true;
   });
   ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
     const char* current = unified ? "memory.current" : "memory.usage_in_bytes";
-    const uint64_t bytes = ParseMemoryLimit(FirstLine(path, current).view());
+    const uint64_t bytes = ParseMemoryLimit(FirstLine(path, current, &interfered_).view());
     if (bytes != kNoMemoryLimit) limits->memory_current = bytes;
-    if (unified) limits->pressure = ParsePressure(FirstLine(path, "memory.pressure").view());
+    if (unified)
+      limits->pressure = ParsePressure(FirstLine(path, "memory.pressure", &interfered_).view());
     return false;
   });
 }
 
-void Cgroup::ReadCpu(CgroupLimits* limits) const {
+void Cgroup::ReadCpu(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpu];
   ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
-    const int cpus = directory.unified ? ParseCpuMax(FirstLine(path, "cpu.max").view())
-                                       : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us").view(),
-                                                       FirstLine(path, "cpu.cfs_period_us").view());
+    const int cpus = directory.unified
+                         ? ParseCpuMax(FirstLine(path, "cpu.max", &interfered_).view())
+                         : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us", &interfered_).view(),
+                                         FirstLine(path, "cpu.cfs_period_us", &interfered_).view());
     limits->cpu_quota = Stricter(limits->cpu_quota, cpus);
     return true;
   });
@@ -221,12 +233,12 @@ void Cgroup::ReadCpu(CgroupLimits* limits) const {
 
 // What is effective already respects the cgroups above. Version 2 may have no such file in a cgroup
 // for which the controller is off.
-void Cgroup::ReadCpuset(CgroupLimits* limits) const {
+void Cgroup::ReadCpuset(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpuset];
   ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
     for (const char* name :
          {directory.unified ? "cpuset.cpus.effective" : "cpuset.effective_cpus", "cpuset.cpus"}) {
-      limits->cpuset_cpus = CountOfCpuList(FirstLine(path, name).view());
+      limits->cpuset_cpus = CountOfCpuList(FirstLine(path, name, &interfered_).view());
       if (limits->cpuset_cpus != kNoCpuLimit) return false;
     }
     return true;

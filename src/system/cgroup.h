@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "system/cgroup_text.h"
@@ -63,11 +64,12 @@ class Cgroup {
   // outlive this.
   void set_root(const char* root) { root_ = root; }
 
-  // What the limits are now. Follows the process where it was moved to another cgroup.
-  CgroupLimits Read();
+  // What the limits are now. Follows the process where it was moved to another cgroup. Nothing
+  // where a file that is there could not be read now: see LineReader::interfered.
+  std::optional<CgroupLimits> Read();
 
-  // Bytes that are resident in this process, its share of files included; 0 if unknown.
-  uint64_t ReadResidentBytes() const;
+  // Bytes that are resident in this process, its share of files included. Nothing if unknown.
+  std::optional<uint64_t> ReadResidentBytes() const;
 
  private:
   enum Controller : uint8_t { kMemory, kCpu, kCpuset, kControllers };
@@ -85,13 +87,14 @@ class Cgroup {
   void SetMembership(const CgroupMembership& membership);
   void Mount(const MountLine& mount);
   void Place(const MountLine& mount, Directory* directory) const;
-  void ReadMemory(CgroupLimits* limits) const;
-  void ReadCpu(CgroupLimits* limits) const;
-  void ReadCpuset(CgroupLimits* limits) const;
+  void ReadMemory(CgroupLimits* limits);
+  void ReadCpu(CgroupLimits* limits);
+  void ReadCpuset(CgroupLimits* limits);
 
   const char* root_ = "";
   uint64_t membership_hash_ = 0;  // of what the directories were found by
   Directory directories_[kControllers];
+  bool interfered_ = false;  // with some file, since Read began
 };
 
 }  // namespace tcmalloc

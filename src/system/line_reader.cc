@@ -16,7 +16,12 @@ bool LineReader::Open(const char* path) {
   do {
     fd_ = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
   } while (fd_ < 0 && errno == EINTR);
+  if (fd_ < 0) NoteFailure(errno);
   return fd_ >= 0;
+}
+
+void LineReader::NoteFailure(int error) {
+  interfered_ = error == EMFILE || error == ENFILE || error == ENOMEM || error == EBADF;
 }
 
 void LineReader::Close() {
@@ -25,6 +30,7 @@ void LineReader::Close() {
   begin_ = 0;
   end_ = 0;
   truncated_ = false;
+  interfered_ = false;
 }
 
 bool LineReader::Next(std::string_view* line) {
@@ -75,6 +81,7 @@ bool LineReader::Fill() {
   do {
     count = system_calls.read(fd_, buffer_ + end_, capacity_ - end_);
   } while (count < 0 && errno == EINTR);
+  if (count < 0) NoteFailure(errno);
   if (count <= 0) return false;
   end_ += static_cast<size_t>(count);
   return true;

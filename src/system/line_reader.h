@@ -29,16 +29,21 @@ class LineReader {
   [[nodiscard]] bool Next(std::string_view* line);
   // Whether the line that Next returned last was cut.
   bool truncated() const { return truncated_; }
+  // Whether a failure to open the file, or to go on reading it, says nothing about the file: the
+  // process or the system had no descriptor or no memory left, or another thread closed it.
+  bool interfered() const { return interfered_; }
 
  private:
   bool Fill();
   bool FindDelimiter(size_t* length);
   bool SkipRestOfLine();
+  void NoteFailure(int error);
 
   char* buffer_;
   size_t capacity_;
   char delimiter_;
   bool truncated_ = false;
+  bool interfered_ = false;
   int fd_ = -1;
   // What was read and not yet returned is [begin_, end_) of the buffer.
   size_t begin_ = 0;

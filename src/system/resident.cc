@@ -10,11 +10,11 @@
 
 namespace tcmalloc {
 
-uint64_t ResidentBytes() {
+std::optional<uint64_t> ResidentBytes() {
   char buffer[128];
   LineReader file(buffer, sizeof(buffer), '\n');
   std::string_view line;
-  if (!file.Open("/proc/self/statm") || !file.Next(&line)) return 0;
+  if (!file.Open("/proc/self/statm") || !file.Next(&line)) return std::nullopt;
   return ParseResidentPages(line) * KernelPageSize();
 }
 

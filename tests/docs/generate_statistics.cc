@@ -117,7 +117,7 @@ The other members are 0. In `mallinfo`, whose members have 32 bits, large number
 
 ## Large allocations
 
-A block of `TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD` bytes or more, 1 GiB unless set, is reported on stderr:
+With `TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1073741824` a block of 1 GiB or more is reported on stderr:
 
 ```
 tcmalloc: large alloc 1073741824 bytes == 0x7f3a80000000 @

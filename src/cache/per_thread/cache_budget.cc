@@ -18,6 +18,7 @@ void CacheBudget::SetTotal(size_t bytes) {
   const auto total = static_cast<int64_t>(bytes);
   unclaimed_ += total - total_;
   total_ = total;
+  CutShares(SIZE_MAX);
 }
 
 size_t CacheBudget::total() {
@@ -29,6 +30,7 @@ void CacheBudget::SetFirstShare(size_t bytes) {
   SpinLockHolder holder(lock_);
   const auto most = static_cast<size_t>(std::max(total_, kLeastShare));
   first_share_ = std::max(static_cast<int64_t>(std::min(bytes, most)), kLeastShare);
+  CutShares(SIZE_MAX);
 }
 
 size_t CacheBudget::first_share() {
@@ -40,6 +42,7 @@ void CacheBudget::Join(BudgetShare& share) {
   SpinLockHolder holder(lock_);
   share.bytes.store(first_share_, std::memory_order_relaxed);
   unclaimed_ -= first_share_;
+  CutShares(kMaxVictims);
   shares_.PushBack(&share);
 }
 
@@ -66,15 +69,34 @@ void CacheBudget::KeepOnly(BudgetShare* mine) {
 bool CacheBudget::Grow(BudgetShare& share) {
   SpinLockHolder holder(lock_);
   if (unclaimed_ <= 0) return Steal(share);
-  unclaimed_ -= kStep;
-  Add(share, kStep);
+  const int64_t step = std::min(kStep, unclaimed_);
+  unclaimed_ -= step;
+  Add(share, step);
   return true;
 }
 
+BudgetShare* CacheBudget::NextVictim() {
+  BudgetShare* victim = next_victim_ != nullptr ? next_victim_ : shares_.front();
+  if (victim != nullptr) next_victim_ = shares_.next(victim);
+  return victim;
+}
+
+void CacheBudget::CutShares(size_t most_victims) {
+  const BudgetShare* const first = next_victim_ != nullptr ? next_victim_ : shares_.front();
+  for (; unclaimed_ < 0 && most_victims > 0; --most_victims) {
+    BudgetShare* victim = NextVictim();
+    if (victim == nullptr) return;
+    const int64_t cut = std::min(std::max<int64_t>(victim->limit() - first_share_, 0), -unclaimed_);
+    Add(*victim, -cut);
+    unclaimed_ += cut;
+    const BudgetShare* const next = next_victim_ != nullptr ? next_victim_ : shares_.front();
+    if (next == first) return;
+  }
+}
+
 bool CacheBudget::Steal(BudgetShare& share) {
-  for (int i = 0; i < kMaxVictims; ++i) {
-    BudgetShare* victim = next_victim_ != nullptr ? next_victim_ : shares_.front();
-    next_victim_ = shares_.next(victim);
+  for (size_t i = 0; i < kMaxVictims; ++i) {
+    BudgetShare* victim = NextVictim();
     if (victim == &share || victim->limit() - kStep < first_share_) continue;
     Add(*victim, -kStep);
     Add(share, kStep);

@@ -23,7 +23,8 @@ struct BudgetShare : ListNode {
 };
 
 // Invariant: unclaimed == total - the sum of all shares. It is negative while more caches exist
-// than the total has first shares for.
+// than the total has first shares for. All shares together are thus at most the total or, if that
+// is more, so many first shares.
 //
 // A share starts small and grows each time its cache overflows: from what is unclaimed, else by
 // taking from the shares of others in turn. Active threads thus end up with large caches and idle
@@ -31,17 +32,19 @@ struct BudgetShare : ListNode {
 class CacheBudget {
  public:
   // What a share starts with and never falls below by theft, unless set otherwise; what that may be
-  // set to at least; and what a share grows by.
+  // set to at least; and what a share grows by at most.
   static constexpr int64_t kFirstShare = 64 << 10;
   static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;
 
   constexpr CacheBudget() = default;
 
+  // Cuts the shares that are larger than a first share if they are too many for the total.
   void SetTotal(size_t bytes) TCMALLOC_EXCLUDES(lock_);
   size_t total() TCMALLOC_EXCLUDES(lock_);
 
-  // At least kLeastShare and at most the total. Shares that exist keep what they have.
+  // At least kLeastShare and at most the total. Shares that exist keep what they have, unless all
+  // together are more than the total.
   void SetFirstShare(size_t bytes) TCMALLOC_EXCLUDES(lock_);
   size_t first_share() TCMALLOC_EXCLUDES(lock_);
 
@@ -58,9 +61,12 @@ class CacheBudget {
 
  private:
   // How many others are asked before a share stays as it is.
-  static constexpr int kMaxVictims = 10;
+  static constexpr size_t kMaxVictims = 10;
 
+  BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
+  // Cuts shares down to first shares while they are more than the total.
+  void CutShares(size_t most_victims) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;

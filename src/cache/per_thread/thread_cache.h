@@ -44,6 +44,11 @@ struct ThreadCacheContext {
 //
 //     length of the current list == s.capacity - room[c]
 //     cached_bytes_ == sum over c of (objects in s.full) * size of c
+//     list_bytes_   == sum over c of s.capacity * size of c, and more where the class drains
+//
+// Together these stay within the cache's share of the budget, but for the time between a cut of the
+// share and the next slow path that asks for room. Where a list may not grow, other classes give up
+// some; where that does not help, objects come and go one by one.
 //
 // Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
 // then on every allocation miss permits one more full chain. When free fills the current list it
@@ -281,6 +286,8 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
 
+  class ListChange;
+
   struct ClassState {
     ChainStack full;
     ObjectReference head_at_collection = 0;
@@ -323,8 +330,19 @@ class ThreadCache : private FastLists, public ListNode {
     return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
   }
 
-  // Whether full chains of this many bytes more fit.
-  bool HasRoomFor(int64_t bytes) const { return cached_bytes_ + bytes <= share_.limit(); }
+  // Whether chains and lists of this many bytes more fit.
+  bool HasRoomFor(int64_t bytes) const {
+    return cached_bytes_ + list_bytes_ + bytes <= share_.limit();
+  }
+  // What the current list may hold, with what is leaving.
+  int64_t ListBytes(uint8_t c) const {
+    const ClassState& state = states_[c];
+    return state.drain.active() ? DrainingBytes(c) : int64_t{state.capacity} * SizeOf(c);
+  }
+  int64_t DrainingBytes(uint8_t c) const {
+    return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
+  }
+  uint32_t DrainingFetch(uint8_t c) const { return std::max(Batch(c) / kDrainingFetchShare, 1U); }
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
@@ -338,7 +356,13 @@ class ThreadCache : private FastLists, public ListNode {
   void* AllocateBeside(uint8_t c);
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
-  void GrowCapacity(uint8_t c, uint32_t most);
+  bool GrowCapacity(uint8_t c, uint32_t most);
+  int AffordedObjects(uint8_t c, int wanted);
+  bool GrowShare(int64_t bytes);
+  TCMALLOC_NOINLINE void GiveUpOthers(uint8_t kept, int64_t bytes);
+  void HalveList(uint8_t c);
+  TCMALLOC_NOINLINE void ReturnExcess(uint8_t c);
+  void GiveUpEmptyList(uint8_t c);
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
@@ -385,6 +409,8 @@ class ThreadCache : private FastLists, public ListNode {
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
+  int64_t list_bytes_ = 0;
+  uint8_t next_given_up_ = 0;           // whose list is the next to make room for others
   Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;

@@ -22,14 +22,80 @@ void ThreadCache<Sources>::ForEachUsedClass(F f) const {
   }
 }
 
-// Lets the current list become longer, but not longer than `most`; requires that it is shorter.
+// The scope of a change of a list's capacity, or of whether its class drains.
 template <SourceTable Sources>
-void ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
+class ThreadCache<Sources>::ListChange {
+ public:
+  ListChange(ThreadCache& cache, uint8_t c) : cache_(cache), c_(c) {
+    cache_.list_bytes_ -= cache_.ListBytes(c_);
+  }
+  ~ListChange() { cache_.list_bytes_ += cache_.ListBytes(c_); }
+  ListChange(const ListChange&) = delete;
+  ListChange& operator=(const ListChange&) = delete;
+
+ private:
+  ThreadCache& cache_;
+  uint8_t c_;
+};
+
+// Lets the current list become longer, but not longer than `most`; requires that it is shorter.
+// False if the budget does not allow it.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
-  const auto grown = static_cast<int16_t>(
-      std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
-  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + grown - state.capacity);
-  state.capacity = grown;
+  const int wanted =
+      static_cast<int>(std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
+  const int more = AffordedObjects(c, wanted - state.capacity);
+  if (TCMALLOC_UNLIKELY(more == 0)) return false;
+  const ListChange change(*this, c);
+  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + more);
+  state.capacity = static_cast<int16_t>(state.capacity + more);
+  return true;
+}
+
+// How many of `wanted` more objects the current list may have room for.
+template <SourceTable Sources>
+int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
+  const int64_t bytes = int64_t{wanted} * SizeOf(c);
+  if (TCMALLOC_LIKELY(HasRoomFor(bytes)) || GrowShare(bytes)) return wanted;
+  GiveUpOthers(c, bytes);
+  const int64_t room_left = share_.limit() - cached_bytes_ - list_bytes_;
+  return static_cast<int>(std::clamp<int64_t>(room_left / SizeOf(c), 0, wanted));
+}
+
+// Whether the budget makes room for `bytes` more.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
+  while (context_->budget->Grow(share_)) {
+    if (HasRoomFor(bytes)) return true;
+  }
+  return false;
+}
+
+// Takes from the other classes in turn until `bytes` more fit: full chains, and of each list half
+// of its capacity with all its objects.
+template <SourceTable Sources>
+void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
+  constexpr size_t kHalvings = 8;
+  for (size_t i = 0; i < kHalvings * kSizeClassCount && !HasRoomFor(bytes); ++i) {
+    const uint8_t c = next_given_up_;
+    next_given_up_ = static_cast<uint8_t>((c + 1) % kSizeClassCount);
+    if (c == kept || (used_classes_[c / 64] >> (c % 64) & 1) == 0) continue;
+    ReturnOldest(c, states_[c].full.size());
+    if (!HasRoomFor(bytes)) HalveList(c);
+  }
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::HalveList(uint8_t c) {
+  ClassState& state = states_[c];
+  if (!IsConsistent(c)) return;
+  if (state.drain.active()) return FlushCurrent(c);
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) source(c).Insert(chain);
+  const ListChange change(*this, c);
+  state.capacity = static_cast<int16_t>(state.capacity / 2);
+  room[c] = state.capacity;
 }
 
 // How many objects to ask the source for; grows with every miss.
@@ -40,7 +106,7 @@ uint32_t ThreadCache<Sources>::FetchCount(uint8_t c) {
   const auto capacity = static_cast<uint32_t>(state.capacity);
   if (capacity < batch) {
     GrowCapacity(c, batch);
-    return static_cast<uint32_t>(state.capacity);
+    return std::max(static_cast<uint32_t>(state.capacity), 1U);
   }
   if (state.max_chains < kMaxChains) ++state.max_chains;
   return batch;
@@ -77,6 +143,7 @@ Chain ThreadCache<Sources>::NextChain(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
+  const ListChange change(*this, c);
   state.capacity = std::max(state.capacity, static_cast<int16_t>(chain.count));
   state.strays = 0;
   room[c] = static_cast<int16_t>(state.capacity - chain.count);
@@ -142,7 +209,26 @@ void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
     if (!Refill(c)) return nullptr;
   }
   if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);
-  return PopUnchecked(c);
+  void* object = PopUnchecked(c);
+  if (TCMALLOC_UNLIKELY(!HasRoomFor(0))) ReturnExcess(c);
+  return object;
+}
+
+// After an allocation of class `c`. An empty list is given up first, so that an object larger than
+// the share is not kept when it is freed.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnExcess(uint8_t c) {
+  GiveUpEmptyList(c);
+  GiveUpOthers(c, 0);
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
+  ClassState& state = states_[c];
+  if (heads[c] != context_->codec->end || room[c] != state.capacity || state.drain.active()) return;
+  const ListChange change(*this, c);
+  state.capacity = 0;
+  room[c] = 0;
 }
 
 // Replaces a list of small objects by one in a line of the thread's own if the thread uses its
@@ -190,24 +276,30 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
-// Requires that the current list has no room.
+// Requires that the current list has no room. Afterwards it has none only where the budget admits
+// no object of the class.
 template <SourceTable Sources>
 void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
   if (states_[c].capacity < static_cast<int>(most)) {
     NoteUsed(c);
-    GrowCapacity(c, most);
+    if (GrowCapacity(c, most)) return;
+    const Chain chain = TakeCurrent(c);
+    if (!chain.empty()) source(c).Insert(chain);
     return;
   }
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) KeepOrReturn(c, chain);
-  if (states_[c].drain.NoteOverflow()) StartDraining(c);
+  if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+    StartDraining(c);
+  }
 }
 
 // Requires that the current list is empty.
 template <SourceTable Sources>
 void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];
+  const ListChange change(*this, c);
   state.drain.Begin();
   state.leaving = {context_->codec->end, 0};
   state.capacity = -kDraining;
@@ -218,6 +310,7 @@ void ThreadCache<Sources>::StartDraining(uint8_t c) {
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
   ClassState& state = states_[c];
+  const ListChange change(*this, c);
   const int length = state.capacity - room[c];
   state.drain.End();
   state.capacity = static_cast<int16_t>(std::max(static_cast<int>(LongestList(c)), length));
@@ -278,7 +371,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   state.drain.NoteAllocations(TakeAllocations(c));
   Chain chain;
   if (state.drain.MayDrain() || Settles(c)) {
-    chain = source(c).FetchPast(std::max(Batch(c) / kDrainingFetchShare, 1U));
+    chain = source(c).FetchPast(DrainingFetch(c));
   }
   if (chain.empty()) {
     ResumeKeeping(c);
@@ -331,19 +424,25 @@ void ThreadCache<Sources>::NoteOverage(ClassState& state) {
   if (state.max_chains > 1) --state.max_chains;
 }
 
-// Whether the full chains may grow by `bytes`, if need be after a collection or with a larger
-// share.
+// Whether the cache may grow by `bytes`, if need be after a collection or with a larger share. A
+// cache whose share became less than it holds gives up some.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
   if (HasRoomFor(bytes)) return true;
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
-  return HasRoomFor(bytes) || (context_->budget->Grow(share_) && HasRoomFor(bytes));
+  if (HasRoomFor(bytes) || GrowShare(bytes)) return true;
+  if (!HasRoomFor(0)) GiveUpOthers(0, 0);
+  return false;
 }
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeSlow(void* object, uint8_t c) {
   if (room[c] <= 0 && !states_[c].drain.active()) MakeRoom(c);
   if (TCMALLOC_UNLIKELY(states_[c].drain.active())) return FreeDraining(object, c);
+  if (TCMALLOC_UNLIKELY(room[c] <= 0)) {
+    context_->codec->Link(object, context_->codec->end);
+    return source(c).Insert({ReferenceTo(object), 1});
+  }
   --room[c];
   context_->codec->Link(object, heads[c]);
   heads[c] = ReferenceTo(object);
@@ -490,6 +589,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (heads[c] == context_->codec->end) return;
   source(c).Insert(TakeCurrent(c));
   if (!unused) return;
+  const ListChange change(*this, c);
   state.capacity = 0;
   room[c] = 0;
 }
@@ -519,6 +619,7 @@ void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
   }
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
+  const ListChange change(*this, c);
   BiasedLockHolder holder(chains_lock_);
   states_[c] = {};
   room[c] = 0;
@@ -566,9 +667,11 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::CheckInvariants() const {
   TCMALLOC_CHECK_EQ(room[0], 0);
   int64_t bytes = 0;
+  int64_t list_bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     const ClassState& state = states_[c];
+    list_bytes += ListBytes(c);
     TCMALLOC_CHECK_LE(LeastRoom(c), room[c]);
     TCMALLOC_CHECK_LE(room[c], state.capacity);
     TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(BatchIfMade(c)));
@@ -585,6 +688,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
     }
   }
   TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
+  TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);
 }
 
 }  // namespace tcmalloc

@@ -430,7 +430,7 @@ HugePageTracker* HugeSpans::ProposeCollapse() {
 PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
   if (const Span* range = ranges_.Longest(State::kFree)) {
     // The end goes first, for requests are served from the beginning.
-    const Length n = std::min(range->length, RoundDownToHugePages(most));
+    const Length n = std::min<Length>(range->length, RoundDownToHugePages(most));
     return {range->end() - n, n};
   }
   const HugePageTracker* tracker = filler_.Emptiest();

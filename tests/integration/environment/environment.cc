@@ -253,13 +253,14 @@ void AddEffects(Suite& suite) {
     result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
   });
   suite.Add("effect/TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", [](Case& result) {
-    ExpectQuietSuccess(result, Run({}, {"large"}));
+    ExpectQuietSuccess(result, Run({}, {"huge"}));
     const std::string name = "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=";
     for (const std::string none : {"-1", "0"}) {
       ExpectQuietSuccess(result, Run({name + none}, {"huge"}));
     }
     for (const auto& [setting, observation] :
-         {std::pair<Strings, std::string>{{name + "1000000"}, "large"}, {{}, "huge"}}) {
+         {std::pair<Strings, std::string>{{name + "1000000"}, "large"},
+          {{name + "1073741824"}, "huge"}}) {
       const ProbeRun run = Run(setting, {observation});
       const Strings lines = run.ErrorLines();
       if (!result.Equal<std::size_t>("lines on stderr", 1, lines.size())) continue;

@@ -254,6 +254,21 @@ void ShrinkingCgroup(const char* root) {
   WorkUntil([] { return Figure("soft_limit") == 0; }, "the limit is lifted");
 }
 
+// Without a background thread.
+void GrowingInCgroup(const char* root) {
+  Hoard hoard(1);
+  hoard.MustGrow(20 * kMiB, 100 * kKiB);
+  Require(Figure("soft_limit") == 0, "no limit yet");
+  WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.max", "4194304000\n");
+  const time_t end = time(nullptr) + 60;
+  while (Figure("soft_limit") == 0) {
+    Require(time(nullptr) < end, "the limit is found");
+    hoard.MustGrow(kMiB, 100 * kKiB);
+    if (hoard.bytes() > 300 * kMiB) hoard.FreeAll();
+  }
+  hoard.FreeAll();
+}
+
 void Pressure(const char* root) {
   FreeMuch();
   WriteFile(std::string(root) + "/sys/fs/cgroup/app/memory.pressure",
@@ -311,6 +326,7 @@ constexpr HeapLimitProbe kProbes[] = {
     {"soft-threads", SoftThreads},
     {"keeps-memory", KeepsMemory},
     {"shrinking-cgroup", ShrinkingCgroup},
+    {"growing-in-cgroup", GrowingInCgroup},
     {"pressure", Pressure},
     {"cpu-quota", CpuQuota},
     {"real-cgroup", RealLimit},

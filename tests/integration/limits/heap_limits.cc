@@ -75,6 +75,15 @@ void AddFakeCgroup(Suite& suite) {
     tree.WriteUnifiedCgroup("/app");
     tree.Write("/sys/fs/cgroup/app/memory.max", "max\n");
     ExpectProbe(result, "shrinking-cgroup",
+                {{"TCMALLOC_CGROUP", "auto"},
+                 {"TCMALLOC_CGROUP_ROOT", tree.root()},
+                 {"TCMALLOC_BACKGROUND", "1"}},
+                tree.root());
+  });
+  suite.Add("fake cgroup/a heap that grows finds its limit", [](Case& result) {
+    const FakeFileTree tree;
+    tree.WriteUnifiedCgroup("/app");
+    ExpectProbe(result, "growing-in-cgroup",
                 {{"TCMALLOC_CGROUP", "auto"}, {"TCMALLOC_CGROUP_ROOT", tree.root()}}, tree.root());
   });
   suite.Add("fake cgroup/pressure", [](Case& result) {
@@ -82,7 +91,10 @@ void AddFakeCgroup(Suite& suite) {
     tree.WriteUnifiedCgroup("/app");
     tree.Write("/sys/fs/cgroup/app/memory.pressure", "some avg10=0.00 avg60=0.00\n");
     ExpectProbe(result, "pressure",
-                {{"TCMALLOC_CGROUP", "auto"}, {"TCMALLOC_CGROUP_ROOT", tree.root()}}, tree.root());
+                {{"TCMALLOC_CGROUP", "auto"},
+                 {"TCMALLOC_CGROUP_ROOT", tree.root()},
+                 {"TCMALLOC_BACKGROUND", "1"}},
+                tree.root());
   });
   // Twelve threads are many for one CPU, and few for two.
   for (const char* quota : {"100000 100000\n", "max 100000\n"}) {

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/output.h"
 
 namespace tcmalloc {
 namespace {
@@ -103,10 +104,10 @@ class PipeTest : public ::testing::Test {
 TEST_F(PipeTest, WriteLineAddsOneNewline) {
   Message message;
   message << "a line";
-  message.WriteLine(ends_[1]);
+  message.WriteLine(ends_[1], 0);
   Message full;
   full << std::string(2 * Message::kCapacity, 'x');
-  full.WriteLine(ends_[1]);
+  full.WriteLine(ends_[1], 0);
   CloseWriter();
   EXPECT_EQ(ReadAll(), "a line\n" + std::string(Message::kCapacity, 'x') + "\n");
 }

@@ -4,15 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 
 #include "fakes/fake_file_tree.h"
+#include "fakes/fault_injection.h"
 #include "heap/current_thread.h"
 #include "heap/heap.h"
 #include "system/auxv.h"
 
 namespace tcmalloc::testing {
 namespace {
+
+using Reader = Limits::Reader;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int64_t kMillisecond = Limits::kMillisecond;
@@ -36,9 +40,9 @@ class LimitsTest : public ::testing::Test {
   void WriteResident(uint64_t bytes) const {
     tree_.Write("/proc/self/statm", "99999 " + std::to_string(bytes / KernelPageSize()) + " 1 1\n");
   }
-  bool Refresh(int64_t now, Length committed = Length(0)) {
+  bool Refresh(int64_t now, Length committed = Length(0), Reader reader = Reader::kRegular) {
     SpinLockHolder holder(limits_.lock());
-    return limits_.Refresh(now, committed);
+    return limits_.Refresh(now, committed, reader);
   }
   Length ToShed(int64_t now, Length committed) {
     SpinLockHolder holder(limits_.lock());
@@ -65,7 +69,7 @@ class LimitsTest : public ::testing::Test {
 TEST_F(LimitsTest, WithoutAnyLimitNobodyEverLooks) {
   Configure(0, false);
   EXPECT_FALSE(limits_.IsDue(MiB(1 << 20), 1 << 30));
-  EXPECT_FALSE(limits_.RefreshIsDue(INT64_MAX));
+  EXPECT_FALSE(limits_.RefreshIsDue(INT64_MAX, MiB(1 << 20), Reader::kRegular));
   EXPECT_EQ(limits_.soft_limit(), Length::Max());
   EXPECT_EQ(limits_.stats().soft_limit, 0u);
 }
@@ -177,6 +181,59 @@ TEST_F(LimitsTest, ReadsAtMostEverySecond) {
   EXPECT_EQ(limits_.soft_limit(), MiB(400));
   EXPECT_TRUE(Refresh(2 * kSecond));
   EXPECT_EQ(limits_.soft_limit(), MiB(200));
+}
+
+TEST_F(LimitsTest, ThreadsThatAllocateReadOnGrowthAndOtherwiseSeldom) {
+  WriteLimit("memory.high", 400 * kMiB);
+  Configure(0);
+  const auto due = [&](int64_t now, uint64_t committed_mib) {
+    return limits_.RefreshIsDue(now, MiB(committed_mib), Reader::kAllocating);
+  };
+  EXPECT_FALSE(due(kSecond, 8)) << "a small heap";
+  EXPECT_TRUE(due(kSecond, 9));
+  ASSERT_TRUE(Refresh(kSecond, MiB(80), Reader::kAllocating));
+  EXPECT_FALSE(due(kSecond, 200)) << "a moment later, whatever happens";
+  EXPECT_FALSE(due(5 * kSecond, 80)) << "a heap that stays as it is";
+  EXPECT_FALSE(due(5 * kSecond, 90)) << "an eighth of itself";
+  EXPECT_TRUE(due(5 * kSecond, 91));
+  EXPECT_TRUE(due(kSecond + Limits::kSeldom, 1)) << "after some time in any case";
+  ASSERT_TRUE(Refresh(5 * kSecond, MiB(360), Reader::kAllocating));
+  EXPECT_FALSE(due(7 * kSecond, 365)) << "an eighth of the way to the limit";
+  EXPECT_TRUE(due(7 * kSecond, 366));
+  ASSERT_TRUE(Refresh(7 * kSecond, MiB(500), Reader::kAllocating));
+  EXPECT_FALSE(due(8 * kSecond, 501)) << "above the limit growth by a little";
+  EXPECT_TRUE(due(8 * kSecond, 502));
+}
+
+TEST_F(LimitsTest, ASteadyHeapOpensHardlyAnyFiles) {
+  ScopedFaultInjection injection;
+  WriteLimit("memory.high", 400 * kMiB);
+  Configure(0);
+  Refresh(kSecond, MiB(100), Reader::kAllocating);
+  const uint64_t files = CallsSeen(SystemCall::kOpen);
+  ASSERT_GT(files, 0u);
+  constexpr int64_t kSeconds = 60;
+  for (int64_t now = kSecond; now < (1 + kSeconds) * kSecond; now += kMillisecond) {
+    Refresh(now, MiB(100 + static_cast<uint64_t>(now / kMillisecond % 10)), Reader::kAllocating);
+  }
+  EXPECT_LE(CallsSeen(SystemCall::kOpen), files * (kSeconds * kSecond / Limits::kSeldom + 1));
+}
+
+TEST_F(LimitsTest, AProcessWithoutDescriptorsKeepsItsLimits) {
+  ScopedFaultInjection injection;
+  WriteLimit("memory.high", 400 * kMiB);
+  WriteResident(150 * kMiB);
+  tree_.Write(std::string(kTop) + "memory.pressure", "some avg10=99.00 avg60=0.00\n");
+  Configure(0);
+  Refresh(kSecond, MiB(50));
+  ASSERT_EQ(limits_.soft_limit(), MiB(300));
+  EXPECT_EQ(ToShed(kSecond, MiB(50)), Length::Max());
+  InjectFaults(SystemCall::kOpen, {.mode = FaultMode::kFrom, .k = 1, .error = EMFILE});
+  Refresh(2 * kSecond, MiB(50));
+  EXPECT_EQ(limits_.soft_limit(), MiB(300));
+  EXPECT_EQ(ToShed(2 * kSecond, MiB(50)), Length(0)) << "nobody knows of new pressure";
+  Want(350 * kMiB, MiB(50));
+  EXPECT_EQ(limits_.soft_limit(), MiB(300)) << "what is resident outside is remembered";
 }
 
 TEST_F(LimitsTest, LooksAgainAfterGrowthOrManySpans) {

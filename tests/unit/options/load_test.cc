@@ -59,7 +59,7 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_FALSE(options.skip_sbrk);
   EXPECT_FALSE(options.skip_mmap);
   EXPECT_FALSE(options.disable_memory_release);
-  EXPECT_EQ(options.large_alloc_report_threshold, 1 << 30);
+  EXPECT_EQ(options.large_alloc_report_threshold, 0);
   EXPECT_EQ(options.malloc_stats, 0u);
   EXPECT_TRUE(options.exit_report.empty());
   EXPECT_EQ(messages, "");

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "fakes/fake_file_tree.h"
 #include "fakes/fault_injection.h"
@@ -16,8 +18,10 @@ namespace tcmalloc {
 namespace {
 
 using ::tcmalloc::testing::CallsSeen;
+using ::tcmalloc::testing::ClearFaults;
 using ::tcmalloc::testing::FakeFileTree;
 using ::tcmalloc::testing::FaultMode;
+using ::tcmalloc::testing::FaultsInjected;
 using ::tcmalloc::testing::InjectFaults;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
@@ -39,7 +43,7 @@ class CgroupTest : public ::testing::Test {
 
 TEST_F(CgroupTest, WithoutFilesThereAreNoLimits) {
   EXPECT_EQ(cgroup_.Read(), CgroupLimits{});
-  EXPECT_EQ(cgroup_.ReadResidentBytes(), 0u);
+  EXPECT_EQ(cgroup_.ReadResidentBytes(), std::nullopt);
 }
 
 TEST_F(CgroupTest, ReadsEveryFileOfVersion2) {
@@ -52,7 +56,7 @@ TEST_F(CgroupTest, ReadsEveryFileOfVersion2) {
               "some avg10=12.34 avg60=0.00 avg300=0.00 total=5\nfull avg10=99.00 avg60=0.00\n");
   tree_.Write(app + "cpu.max", "250000 100000\n");
   tree_.Write(app + "cpuset.cpus.effective", "0-3,8\n");
-  const CgroupLimits limits = cgroup_.Read();
+  const CgroupLimits limits = cgroup_.Read().value();
   EXPECT_EQ(limits.memory_max, 1073741824u);
   EXPECT_EQ(limits.memory_high, 805306368u);
   EXPECT_EQ(limits.memory_current, 4096u);
@@ -77,7 +81,7 @@ TEST_F(CgroupTest, TakesTheStrictestOfAllLevels) {
   tree_.Write(pods + "/pod1/app/memory.high", "1800\n");
   tree_.Write(pods + "/pod1/app/memory.current", "33\n");
   tree_.Write(pods + "/pod1/app/cpu.max", "900000 100000\n");
-  const CgroupLimits limits = cgroup_.Read();
+  const CgroupLimits limits = cgroup_.Read().value();
   EXPECT_EQ(limits.memory_max, 2000u);
   EXPECT_EQ(limits.memory_high, 1500u);
   EXPECT_EQ(limits.cpu_quota, 2);
@@ -89,17 +93,17 @@ TEST_F(CgroupTest, TakesTheStrictestOfAllLevels) {
 TEST_F(CgroupTest, TheLimitsOfTheTopCountToo) {
   tree_.WriteUnifiedCgroup("/");
   tree_.Write(std::string(kTop) + "/memory.max", "4000\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 4000u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 4000u);
   tree_.WriteUnifiedCgroup("/a/b");
   tree_.Write(std::string(kTop) + "/a/b/memory.max", "5000\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 4000u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 4000u);
 }
 
 TEST_F(CgroupTest, FilesBesideTheMountAreNotRead) {
   tree_.WriteUnifiedCgroup("/a");
   tree_.Write("/sys/fs/memory.max", "1\n");
   tree_.Write("/memory.max", "1\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, kNoMemoryLimit);
+  EXPECT_EQ(cgroup_.Read()->memory_max, kNoMemoryLimit);
 }
 
 TEST_F(CgroupTest, ReadsVersion1) {
@@ -117,14 +121,14 @@ TEST_F(CgroupTest, ReadsVersion1) {
   tree_.Write("/cg/cpu,cpuacct/pod/app/cpu.cfs_quota_us", "-1\n");
   tree_.Write("/cg/cpu,cpuacct/pod/app/cpu.cfs_period_us", "100000\n");
   tree_.Write("/cg/cpuset/pod/cpuset.cpus", "0-7\n");
-  const CgroupLimits limits = cgroup_.Read();
+  const CgroupLimits limits = cgroup_.Read().value();
   EXPECT_EQ(limits.memory_max, 500000u);
   EXPECT_EQ(limits.memory_high, kNoMemoryLimit) << "the soft limit of version 1 is another thing";
   EXPECT_EQ(limits.memory_current, 1234u);
   EXPECT_EQ(limits.cpu_quota, 2);
   EXPECT_EQ(limits.cpuset_cpus, 8);
   tree_.Write("/cg/cpuset/pod/cpuset.effective_cpus", "0-2\n");
-  EXPECT_EQ(cgroup_.Read().cpuset_cpus, 3);
+  EXPECT_EQ(cgroup_.Read()->cpuset_cpus, 3);
 }
 
 // As systemd mounted them for years: version 2 without controllers beside version 1 with all.
@@ -136,8 +140,8 @@ TEST_F(CgroupTest, ControllersOfVersion1ComeBeforeVersion2) {
     tree_.Write("/cg/memory/a/memory.limit_in_bytes", "1000\n");
     tree_.Write("/cg/unified/b/memory.max", "10\n");
     tree_.Write("/cg/unified/b/cpu.max", "400000 100000\n");
-    EXPECT_EQ(cgroup_.Read().memory_max, 1000u) << membership;
-    EXPECT_EQ(cgroup_.Read().cpu_quota, 4) << "a controller that only version 2 has";
+    EXPECT_EQ(cgroup_.Read()->memory_max, 1000u) << membership;
+    EXPECT_EQ(cgroup_.Read()->cpu_quota, 4) << "a controller that only version 2 has";
   }
 }
 
@@ -147,10 +151,10 @@ TEST_F(CgroupTest, UnderstandsAMountOfAPart) {
           "35 31 0:32 /docker/abc /cg/memory ro - cgroup cgroup rw,memory\n");
   tree_.Write("/cg/memory/memory.limit_in_bytes", "2000\n");
   tree_.Write("/cg/memory/inner/memory.limit_in_bytes", "1000\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 1000u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 1000u);
   WriteV1("4:memory:/docker/abc\n",
           "35 31 0:32 /docker/abc /cg/memory ro - cgroup cgroup rw,memory\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 2000u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 2000u);
 }
 
 // Then its top is what there is.
@@ -159,7 +163,7 @@ TEST_F(CgroupTest, AMountThatDoesNotShowTheCgroup) {
     WriteV1(std::string("4:memory:") + path + "\n",
             "35 31 0:32 /docker/abc /cg/memory ro - cgroup cgroup rw,memory\n");
     tree_.Write("/cg/memory/memory.limit_in_bytes", "2000\n");
-    EXPECT_EQ(cgroup_.Read().memory_max, 2000u) << path;
+    EXPECT_EQ(cgroup_.Read()->memory_max, 2000u) << path;
   }
 }
 
@@ -171,7 +175,7 @@ TEST_F(CgroupTest, PrefersTheMountThatShowsTheCgroup) {
   tree_.Write("/first/memory.max", "1\n");
   tree_.Write("/second/c/memory.max", "2\n");
   tree_.Write("/third/memory.max", "3\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 2u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 2u);
 
   Cgroup fresh;
   fresh.set_root(tree_.root().c_str());
@@ -179,33 +183,33 @@ TEST_F(CgroupTest, PrefersTheMountThatShowsTheCgroup) {
           "1 2 0:3 /b /second rw - cgroup2 none rw\n"
           "1 2 0:3 / /fourth rw - cgroup2 none rw\n");
   tree_.Write("/fourth/b/memory.max", "1\n");
-  EXPECT_EQ(fresh.Read().memory_max, 1u) << "the last one may hide the others";
+  EXPECT_EQ(fresh.Read()->memory_max, 1u) << "the last one may hide the others";
 }
 
 TEST_F(CgroupTest, PathsMayHaveAnyCharacters) {
   WriteV1("0::/with space/back\\slash:and:colons\n",
           "1 2 0:3 / /mount\\040point\\134here rw - cgroup2 none rw\n");
   tree_.Write("/mount point\\here/with space/back\\slash:and:colons/memory.max", "9\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 9u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 9u);
 }
 
 // The kernel marks a cgroup that was removed with its processes still inside.
 TEST_F(CgroupTest, ARemovedCgroupLeavesThoseAboveIt) {
   tree_.WriteUnifiedCgroup("/a/b (deleted)");
   tree_.Write(std::string(kTop) + "/a/memory.max", "9\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 9u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 9u);
 }
 
 TEST_F(CgroupTest, FollowsChangesAndMoves) {
   tree_.WriteUnifiedCgroup("/a");
   const std::string top = kTop;
   tree_.Write(top + "/a/memory.max", "1000\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 1000u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 1000u);
   tree_.Write(top + "/a/memory.max", "500\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 500u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 500u);
   tree_.Write(top + "/b/memory.max", "200\n");
   tree_.Write("/proc/self/cgroup", "0::/b\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 200u);
+  EXPECT_EQ(cgroup_.Read()->memory_max, 200u);
   tree_.Remove("/proc/self/cgroup");
   EXPECT_EQ(cgroup_.Read(), CgroupLimits{});
 }
@@ -264,7 +268,7 @@ TEST_F(CgroupTest, LongLinesAndPathsLimitNothing) {
   WriteV1("0::/a\n", "5 1 0:9 / /x" + std::string(9000, 'y') +
                          " rw - overlay o rw\n"
                          "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-  EXPECT_EQ(cgroup_.Read().memory_max, 4000u) << "the line after a long one counts";
+  EXPECT_EQ(cgroup_.Read()->memory_max, 4000u) << "the line after a long one counts";
 }
 
 TEST_F(CgroupTest, EveryCallMayFail) {
@@ -276,9 +280,34 @@ TEST_F(CgroupTest, EveryCallMayFail) {
       InjectFaults(call, {.mode = FaultMode::kOnce, .k = k, .error = EACCES});
       Cgroup fresh;
       fresh.set_root(tree_.root().c_str());
-      const uint64_t max = fresh.Read().memory_max;
+      const uint64_t max = fresh.Read()->memory_max;
       EXPECT_TRUE(max == 1000 || max == kNoMemoryLimit) << max;
     }
+  }
+}
+
+// A process without a free descriptor has the limits that it had, and not none.
+TEST_F(CgroupTest, WhereFilesCannotBeReadNowNothingIsKnown) {
+  tree_.WriteUnifiedCgroup("/a");
+  tree_.Write(std::string(kTop) + "/a/memory.max", "1000\n");
+  for (const auto& [call, error] : {std::pair(SystemCall::kOpen, EMFILE),
+                                    {SystemCall::kOpen, ENFILE},
+                                    {SystemCall::kRead, ENOMEM},
+                                    {SystemCall::kRead, EBADF}}) {
+    int failures = 0;
+    for (uint64_t k = 1; k < 20; ++k) {
+      ScopedFaultInjection injection;
+      Cgroup fresh;
+      fresh.set_root(tree_.root().c_str());
+      InjectFaults(call, {.mode = FaultMode::kOnce, .k = k, .error = error});
+      const bool known = fresh.Read().has_value();
+      EXPECT_EQ(known, FaultsInjected() == 0) << k;
+      failures += known ? 0 : 1;
+      ClearFaults();
+      ASSERT_TRUE(fresh.Read().has_value()) << "the next time";
+      EXPECT_EQ(fresh.Read()->memory_max, 1000u);
+    }
+    EXPECT_GE(failures, 3);
   }
 }
 
@@ -286,12 +315,12 @@ TEST_F(CgroupTest, ReadsResidentMemory) {
   tree_.Write("/proc/self/statm", "5000 120 30 4 0 60 0\n");
   EXPECT_EQ(cgroup_.ReadResidentBytes(), 120 * KernelPageSize());
   Cgroup real;
-  EXPECT_GT(real.ReadResidentBytes(), 100'000u);
+  EXPECT_GT(real.ReadResidentBytes().value(), 100'000u);
 }
 
 TEST(RealCgroupTest, IsReadWithoutComplaint) {
   Cgroup cgroup;
-  const CgroupLimits limits = cgroup.Read();
+  const CgroupLimits limits = cgroup.Read().value();
   EXPECT_GT(limits.memory_max, 1u << 20);
   EXPECT_GE(UsableCpus(limits), 1);
   EXPECT_LE(UsableCpus(limits), UsableCpus());

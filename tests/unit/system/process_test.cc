@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "system/auxv.h"
@@ -51,22 +52,22 @@ TEST_F(ProcessTest, PageSizeIsTheKernels) {
 
 TEST_F(ProcessTest, ResidentBytesFollowWhatIsTouched) {
   constexpr size_t kBytes = size_t{64} << 20;
-  const uint64_t before = ResidentBytes();
+  const uint64_t before = ResidentBytes().value();
   void* memory =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   std::memset(memory, 1, kBytes);
-  const uint64_t touched = ResidentBytes();
+  const uint64_t touched = ResidentBytes().value();
   ASSERT_EQ(::munmap(memory, kBytes), 0);
   // Sanitizers touch memory of their own beside it.
   EXPECT_GE(touched - before, kBytes - kBytes / 8);
   EXPECT_LE(touched - before, 8 * kBytes);
-  EXPECT_LT(ResidentBytes(), touched - kBytes / 2);
+  EXPECT_LT(ResidentBytes().value(), touched - kBytes / 2);
 }
 
-TEST_F(ProcessTest, ResidentBytesAreNoneWhereTheyCannotBeRead) {
+TEST_F(ProcessTest, WhereResidentBytesCannotBeReadNothingIsSaid) {
   system_calls.open = [](const char*, int, mode_t) { return -1; };
-  EXPECT_EQ(ResidentBytes(), 0u);
+  EXPECT_EQ(ResidentBytes(), std::nullopt);
 }
 
 TEST_F(ProcessTest, SeedsDifferBySaltAndStayTheSameInAProcess) {

@@ -1,0 +1,81 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// However many threads use blocks of however many sizes, their caches together hold no more than
+// was set: the total, or the least share of each thread where that is more.
+
+#include <gperftools/malloc_extension_c.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "stress/threads/workload.h"
+
+namespace {
+
+using tcmalloc::testing::Random;
+
+constexpr int kThreads = 50;
+constexpr size_t kLeastShare = size_t{64} << 10;
+
+size_t Property(const char* name) {
+  size_t value = 0;
+  PROGRAM_CHECK(MallocExtension_GetNumericProperty(name, &value) != 0);
+  return value;
+}
+
+void SetProperty(const char* name, size_t value) {
+  PROGRAM_CHECK(MallocExtension_SetNumericProperty(name, value) != 0);
+}
+
+void UseManySizes(uint64_t seed) {
+  Random random(seed);
+  std::vector<void*> blocks(400);
+  for (int round = 0; round < 4; ++round) {
+    for (void*& block : blocks) {
+      block = malloc(1 + random.Below(size_t{1} << (3 + random.Below(16))));
+      PROGRAM_CHECK(block != nullptr);
+    }
+    for (void* block : blocks) free(block);
+  }
+}
+
+// What the caches hold when every thread has freed all that it had.
+size_t BytesHeld() {
+  std::barrier all(kThreads + 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&all, i] {
+      UseManySizes(static_cast<uint64_t>(i) + 1);
+      all.arrive_and_wait();
+      all.arrive_and_wait();
+    });
+  }
+  all.arrive_and_wait();
+  const size_t bytes = Property("tcmalloc.current_total_thread_cache_bytes");
+  all.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+  return bytes;
+}
+
+}  // namespace
+
+int main() {
+  // The first thread has a large share when the others come.
+  UseManySizes(0);
+  SetProperty("tcmalloc.min_per_thread_cache_bytes", kLeastShare);
+  SetProperty("tcmalloc.max_total_thread_cache_bytes", 0);
+  const size_t total = Property("tcmalloc.max_total_thread_cache_bytes");
+  const size_t most = std::max(total, (kThreads + 1) * kLeastShare);
+  for (int round = 0; round < 2; ++round) {
+    const size_t held = BytesHeld();
+    printf("round %d: %zu bytes in caches, at most %zu allowed\n", round, held, most);
+    PROGRAM_CHECK(held > 0 && held <= most);
+  }
+  return 0;
+}
