@@ -84,6 +84,8 @@ class CpuCache {
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
   void Open(FastLists* thread) const {
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    // The address window may have grown.
+    thread->header.link_limit = context_.codec->limit();
     thread->header.allocate = sections_->allocate;
     thread->header.malloc = sections_->malloc;
     thread->header.deallocate = sections_->deallocate;
@@ -195,7 +197,7 @@ FastLists* CpuCache<Sources>::Join() {
   if (area == nullptr) return nullptr;
   CpuThread* thread = threads_.New();
   if (thread == nullptr) return nullptr;
-  thread->link_limit = context_.codec->limit;
+  thread->link_limit = context_.codec->limit();
   thread->classes = context_.classes;
   thread->rseq_area = area;
   thread->slabs = slabs_.memory();
