@@ -37,10 +37,6 @@ constexpr uint64_t kCacheShare = 8;
 constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
 constexpr uint64_t kLeastPerCpu = uint64_t{64} << 10;
 
-// Where the process may map only so much, at most so little of that is mapped ahead of need.
-constexpr uint64_t kGrowthShare = 64;
-constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{1} << 20);
-
 // What LinkCodec::end refers to where no memory in the window can be had for it.
 constinit const uint64_t zero_word = 0;
 
@@ -124,15 +120,8 @@ void Heap::ConfigureFromOptions() {
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
   front_end_.Configure(options_.front_end, LimitedCpus);
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
-  BoundGrowth();
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
-}
-
-void Heap::BoundGrowth() {
-  const size_t most = AddressSpaceLimit() / kGrowthShare;
-  if (most >= ClassicPageHeap<SystemMemory>::kMaxGrowth.bytes()) return;
-  page_heap_.set_growth(kLeastGrowth, std::max(kLeastGrowth, Length(most >> kPageShift)));
 }
 
 void Heap::ApplyReleaseRate() {

@@ -179,7 +179,6 @@ class Heap {
   static uintptr_t ExtendWindow(uintptr_t end);
   void ConfigureFromOptions();
   void ConfigureLimits();
-  void BoundGrowth();
   // Hand options on to those that go by them.
   void ApplyReleaseRate();
   void RefreshAndApply(int64_t now) TCMALLOC_REQUIRES(limits_.lock());
