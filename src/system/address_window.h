@@ -24,8 +24,8 @@ struct AddressWindow {
 // 128 MiB of address space at pages of 8 KiB. Only what is touched of it becomes resident.
 inline constexpr uintptr_t kLargestWindow = uintptr_t{1} << 40;
 
-// How much a table takes at first: at pages of 8 KiB for the addresses below 32 GiB.
-inline constexpr size_t kFirstTableBytes = size_t{4} << 20;
+// How much a table takes at first: at pages of 8 KiB for the addresses below 16 GiB.
+inline constexpr size_t kFirstTableBytes = size_t{2} << 20;
 
 // The bytes that the process may map (RLIMIT_AS) or have private and writable (RLIMIT_DATA),
 // whichever are fewer; SIZE_MAX where nothing limits them. May change errno.

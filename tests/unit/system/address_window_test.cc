@@ -78,7 +78,7 @@ class AddressWindowTest : public ::testing::Test {
 
 TEST_F(AddressWindowTest, TableIsSmallAtFirst) {
   const AddressWindow window = Reserve();
-  EXPECT_EQ(window.limit, 32 * kGiB);
+  EXPECT_EQ(window.limit, kFirstTableBytes << kPageShift);
   EXPECT_EQ(mapped, kFirstTableBytes);
   Unmap(window);
 }
@@ -125,7 +125,7 @@ TEST_F(AddressWindowTest, StaysAsItIsWhereTheAddressesBehindItAreTaken) {
   ASSERT_EQ(::mmap(behind, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
             behind);
   EXPECT_FALSE(ExtendAddressWindow(&window, window.limit + 1));
-  EXPECT_EQ(window.limit, 32 * kGiB);
+  EXPECT_EQ(window.limit, kFirstTableBytes << kPageShift);
   EXPECT_EQ(::munmap(behind, 4096), 0);
   EXPECT_TRUE(ExtendAddressWindow(&window, window.limit + 1));
   Unmap(window);
@@ -150,7 +150,7 @@ TEST_F(AddressWindowTest, StaysAsItIsWhereTheKernelMapsElsewhere) {
   EXPECT_EQ(unmapped, 1);
   Unmap(window);
   // The first table may lie anywhere.
-  EXPECT_EQ(Reserve().limit, 32 * kGiB);
+  EXPECT_EQ(Reserve().limit, kFirstTableBytes << kPageShift);
 }
 
 TEST_F(AddressWindowTest, LiesElsewhereWhereAddressesEndEarly) {
@@ -170,9 +170,9 @@ TEST_F(AddressWindowTest, LiesElsewhereWhereAddressesEndEarly) {
 }
 
 TEST_F(AddressWindowTest, HalvesUntilTheMappingSucceeds) {
-  largest_mapping = 3 * kMiB;
+  largest_mapping = 3 * kFirstTableBytes / 4;
   const AddressWindow window = Reserve();
-  EXPECT_EQ(window.limit, 2 * kMiB << kPageShift);
+  EXPECT_EQ(window.limit, kFirstTableBytes / 2 << kPageShift);
   Unmap(window);
 }
 
@@ -243,7 +243,7 @@ TEST(HintStartTest, IsRandomAndReachesItsBounds) {
   for (uint64_t i = 0; i < 1000; ++i) hints.insert(ChooseHintStart(kLimit, NextRandom(i)));
   EXPECT_GT(hints.size(), 950u);
   EXPECT_LT(*hints.begin(), 5 * kGiB);
-  EXPECT_GT(*hints.rbegin(), 27 * kGiB);
+  EXPECT_GT(*hints.rbegin(), 13 * kGiB);
   EXPECT_EQ(ChooseHintStart(kLimit, 0), 4 * kGiB);
 }
 
