@@ -24,9 +24,9 @@ constexpr size_t kLimitShare = 64;
 
 constinit uint8_t static_table[kSmallestTable];
 
-// Parts of the address space where the kernel puts nothing by itself: programs, libraries and stacks
-// lie higher, at two thirds of it and at its end. The first is above any window; the second is for
-// processors whose addresses end below the first.
+// Parts of the address space where the kernel puts nothing by itself: programs, libraries and
+// stacks lie higher, at two thirds of it and at its end. The first is above any window; the second
+// is for processors whose addresses end below the first.
 struct Places {
   uintptr_t begin;
   uintptr_t bytes;
@@ -45,7 +45,8 @@ size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSm
 uint8_t* MapTable(uintptr_t address, size_t bytes) {
   void* table = system_calls.mmap(
       reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0), -1,
+      0);
   if (table == MAP_FAILED) return nullptr;
   // Kernels before 4.17 do not know the flag and map elsewhere.
   if (address != 0 && reinterpret_cast<uintptr_t>(table) != address) {
@@ -60,7 +61,8 @@ uint8_t* MapTable(uintptr_t address, size_t bytes) {
 
 uint8_t* MapFirstTable(size_t bytes, uint64_t random) {
   for (const Places& places : kPlacesForTable) {
-    const uintptr_t place = places.begin + random % (places.bytes / kPlaceAlignment) * kPlaceAlignment;
+    const uintptr_t place =
+        places.begin + random % (places.bytes / kPlaceAlignment) * kPlaceAlignment;
     if (uint8_t* table = MapTable(place, bytes)) return table;
   }
   return MapTable(0, bytes);

@@ -71,8 +71,8 @@ using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
 // anywhere.
 class SystemMemory {
  public:
-  // Moves the window's limit up to `end` or beyond and returns it; 0 if it stays where it is. Called
-  // under SystemMemory's lock.
+  // Moves the window's limit up to `end` or beyond and returns it; 0 if it stays where it is.
+  // Called under SystemMemory's lock.
   using ExtendWindow = uintptr_t (*)(uintptr_t end);
 
   struct Config {
@@ -81,9 +81,9 @@ class SystemMemory {
     bool disable_release = false;
     bool abort_without_memfs = false;  // where memory must come from there and does not
     bool memfs_only = false;
-    FileMemory::Config memfs = {};   // without a path: none
-    FileMemory::Config device = {};  // likewise
-    uintptr_t window_limit = 0;      // exclusive end of the addresses to ask for
+    FileMemory::Config memfs = {};         // without a path: none
+    FileMemory::Config device = {};        // likewise
+    uintptr_t window_limit = 0;            // exclusive end of the addresses to ask for
     ExtendWindow extend_window = nullptr;  // without it, the limit is final
     uintptr_t hint_start = 0;  // first address to ask for; 0 leaves every choice to the kernel
   };

@@ -122,8 +122,9 @@ TEST_F(AddressWindowTest, GrowsAsFarAsIsNeededAtOnce) {
 TEST_F(AddressWindowTest, StaysAsItIsWhereTheAddressesBehindItAreTaken) {
   AddressWindow window = Reserve();
   void* const behind = window.table + (window.limit >> kPageShift);
-  ASSERT_EQ(::mmap(behind, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
-            behind);
+  ASSERT_EQ(
+      ::mmap(behind, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+      behind);
   EXPECT_FALSE(ExtendAddressWindow(&window, window.limit + 1));
   EXPECT_EQ(window.limit, kFirstTableBytes << kPageShift);
   EXPECT_EQ(::munmap(behind, 4096), 0);
@@ -139,7 +140,8 @@ TEST_F(AddressWindowTest, StaysAsItIsWhereTheKernelMapsElsewhere) {
   elsewhere = nullptr;
   unmapped = 0;
   system_calls.mmap = [](void*, size_t bytes, int protection, int flags, int fd, off_t o) {
-    elsewhere = real_system_calls.mmap(nullptr, bytes, protection, flags & ~MAP_FIXED_NOREPLACE, fd, o);
+    elsewhere =
+        real_system_calls.mmap(nullptr, bytes, protection, flags & ~MAP_FIXED_NOREPLACE, fd, o);
     return elsewhere;
   };
   system_calls.munmap = [](void* start, size_t bytes) {

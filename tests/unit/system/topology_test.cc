@@ -89,9 +89,8 @@ TEST(EndOfCpuIdsTest, ReadsWhatTheKernelPrintsOfTheProcess) {
 int NeedsLongMasks(pid_t, size_t bytes, void*) { return bytes < 128 ? -1 : 128; }
 
 TEST(EndOfCpuIdsTest, FallsBackToTheShortestMaskThatTheKernelTakes) {
-  for (const std::string& contents :
-       {std::string(), std::string("Cpus_allowed:\tmany\n"),
-        "Cpus_allowed:\t" + std::string(1000, 'f') + "\n"}) {
+  for (const std::string& contents : {std::string(), std::string("Cpus_allowed:\tmany\n"),
+                                      "Cpus_allowed:\t" + std::string(1000, 'f') + "\n"}) {
     FakeFile file(contents);
     system_calls.sched_getaffinity = NeedsLongMasks;
     EXPECT_EQ(EndOfCpuIds(), 1024);
