@@ -58,8 +58,8 @@ struct alignas(64) ThreadHeader {
   // lists, or with closed ones, has limits that admit nothing.
   size_t size_limit = 0;
   int64_t address_limit = INT64_MIN;
-  // LinkCodec::limit. One value twice, for a comparison with memory is one instruction less than a
-  // load and two comparisons.
+  // LinkCodec::limit, as of when the thread was opened. One value twice, for a comparison with
+  // memory is one instruction less than a load and two comparisons.
   int64_t link_limit = INT64_MIN;
   uint64_t codec_inverse = 1;
   union {

@@ -8,7 +8,6 @@
 
 #include "heap/current_thread.h"
 #include "options/load.h"
-#include "system/address_window.h"
 #include "system/auxv.h"
 #include "system/clock.h"
 #include "system/random.h"
@@ -88,10 +87,10 @@ constinit Heap heap;
 
 void Heap::ChooseWindow() {
   const uint64_t random = RandomSeed(0);
-  const AddressWindow window = ReserveAddressWindow(kPageShift, random);
-  page_map_.SetWindow(window.table, window.limit);
+  window_ = ReserveAddressWindow(kPageShift, random);
+  page_map_.SetWindow(window_.table, window_.limit);
   const size_t page_bytes = KernelPageSize();
-  codec_.Initialize(RandomSeed(1), window.limit, MakeEndWord(window.hint_start, page_bytes));
+  codec_.Initialize(RandomSeed(1), window_.limit, MakeEndWord(window_.hint_start, page_bytes));
   memory_.Configure({.skip_mmap = options_.skip_mmap,
                      .skip_sbrk = options_.skip_sbrk,
                      .disable_release = options_.disable_memory_release,
@@ -99,8 +98,16 @@ void Heap::ChooseWindow() {
                      .memfs_only = options_.memfs_disable_fallback,
                      .memfs = MemfsConfig(options_),
                      .device = DeviceConfig(options_),
-                     .window_limit = window.limit,
-                     .hint_start = window.hint_start + std::max(page_bytes, kPageSize)});
+                     .window_limit = window_.limit,
+                     .extend_window = ExtendWindow,
+                     .hint_start = window_.hint_start + std::max(page_bytes, kPageSize)});
+}
+
+uintptr_t Heap::ExtendWindow(uintptr_t end) {
+  if (!ExtendAddressWindow(&heap.window_, end)) return 0;
+  heap.page_map_.ExtendWindow(heap.window_.limit);
+  heap.codec_.SetWindowLimit(heap.window_.limit);
+  return heap.window_.limit;
 }
 
 void Heap::ConfigureFromOptions() {

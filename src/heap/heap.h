@@ -32,6 +32,7 @@
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
+#include "system/address_window.h"
 #include "system/biased_lock.h"
 #include "system/memory.h"
 #include "transfer/chain_stack.h"
@@ -151,6 +152,8 @@ class Heap {
  private:
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
   void ChooseWindow();
+  // For SystemMemory, whose lock is held.
+  static uintptr_t ExtendWindow(uintptr_t end);
   void ConfigureFromOptions();
   void ConfigureLimits();
   // Hand options on to those that go by them.
@@ -167,6 +170,7 @@ class Heap {
   std::atomic<bool> initialized_{false};
 
   SystemMemory memory_;
+  AddressWindow window_;  // memory_'s lock guards it once the heap is initialized
   MetadataArena arena_{AllocateMetadata};
   PageMap page_map_{arena_};
   PageHeap page_heap_{memory_, page_map_, arena_};

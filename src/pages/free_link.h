@@ -52,35 +52,46 @@ TCMALLOC_ALWAYS_INLINE bool IsBelow(ObjectReference reference, int64_t limit) {
 // The word of a free object that links it to the next.
 TCMALLOC_ALWAYS_INLINE uint64_t& LinkWord(void* object) { return *static_cast<uint64_t*>(object); }
 
-// The process's secret and what belongs to it. Set once, before the first object is freed.
+// The process's secret and what belongs to it. Set once, before the first object is freed; only the
+// limit grows later, with the address window.
 struct LinkCodec {
   uint64_t key = 1;      // odd
   uint64_t inverse = 1;  // key * inverse == 1 modulo 2^64
-  // References below this, signed, are to aligned addresses in the address window.
-  int64_t limit = INT64_MIN;
   // Ends every list. It refers to a readable word that holds zero and so is itself no valid link.
   ObjectReference end = 0;
+
+  // References below this, signed, are to aligned addresses in the address window. Acquire pairs
+  // with the release in SetWindowLimit and publishes that the window's table is mapped.
+  int64_t limit() const { return __atomic_load_n(&limit_, __ATOMIC_ACQUIRE); }
+
+  // `window_limit` is a multiple of 8, and never less than it was.
+  void SetWindowLimit(uintptr_t window_limit) {
+    const auto limit = static_cast<int64_t>((uint64_t{1} << 63) + window_limit / 8);
+    __atomic_store_n(&limit_, limit, __ATOMIC_RELEASE);
+  }
 
   uint64_t Encode(ObjectReference reference) const { return reference * key; }
   ObjectReference Decode(uint64_t link) const { return link * inverse; }
   // A reference to null passes the comparison, and a word that holds only its highest bit decodes
   // to it whatever the key: the slow path tells it apart.
   bool InWindow(ObjectReference reference) const {
-    return IsBelow(reference, limit) && reference != ReferenceTo(nullptr);
+    return IsBelow(reference, limit()) && reference != ReferenceTo(nullptr);
   }
 
   ObjectReference Next(void* object) const { return Decode(LinkWord(object)); }
   void Link(void* object, ObjectReference next) const { LinkWord(object) = Encode(next); }
 
-  // Derives the secret from `random` bits. `window_limit` is a multiple of 8; `end_word` points to
-  // the word that `end` refers to.
+  // Derives the secret from `random` bits. `end_word` points to the word that `end` refers to.
   void Initialize(uint64_t random, uintptr_t window_limit, const void* end_word) {
     key = random | 1;
     inverse = key;  // correct modulo 8; every step doubles the number of correct bits
     for (int bits = 3; bits < 64; bits *= 2) inverse *= 2 - key * inverse;
-    limit = static_cast<int64_t>((uint64_t{1} << 63) + window_limit / 8);
+    SetWindowLimit(window_limit);
     end = ReferenceTo(end_word);
   }
+
+ private:
+  int64_t limit_ = INT64_MIN;
 };
 
 // A list of `count` free objects of one size class, whose last one links to LinkCodec::end.

@@ -33,7 +33,7 @@ bool PageMap::Ensure(PageId first, Length n) {
 }
 
 void PageMap::SetClasses(const Span* span, uint8_t size_class) {
-  if (span->end().address() > window_limit_) return;
+  if (span->end().address() > window_limit()) return;
   std::memset(window_ + span->first.index(), size_class, span->length.pages());
 }
 

@@ -21,8 +21,8 @@ namespace tcmalloc {
 //
 // The class window is a flat table with one byte per page for the addresses below
 // window_limit(): the size class of small objects there, 0 for every other page. It is the one load
-// of free's fast path. The heap asks the system for addresses inside the window; pages outside
-// of it work too, by the slow path.
+// of free's fast path. The heap asks the system for addresses inside the window, which grows with
+// it; pages outside of it work too, by the slow path.
 //
 // The span map is a radix tree of three levels over the pages of all kAddressBits addresses.
 //
@@ -41,10 +41,16 @@ class PageMap {
   // before any page is registered.
   void SetWindow(uint8_t* table, uintptr_t limit) {
     window_ = table;
-    window_limit_ = limit;
+    ExtendWindow(limit);
+  }
+  // Says that the table now has a zero byte for each page below `limit`, which is larger than it
+  // was. Called before pages are registered that the window did not have.
+  void ExtendWindow(uintptr_t limit) {
+    // Release pairs with the acquire in window_limit and publishes that the table is mapped.
+    window_limit_.store(limit, std::memory_order_release);
   }
   uint8_t* window() const { return window_; }
-  uintptr_t window_limit() const { return window_limit_; }
+  uintptr_t window_limit() const { return window_limit_.load(std::memory_order_acquire); }
   // The class of a valid reference r is the byte at this + (r >> (kPageShift - 3)), whose bit 63 is
   // set.
   uintptr_t classes_by_reference() const {
@@ -124,7 +130,7 @@ class PageMap {
 
   MetadataArena& arena_;
   uint8_t* window_ = nullptr;
-  uintptr_t window_limit_ = 0;
+  std::atomic<uintptr_t> window_limit_{0};
   std::atomic<Root*> root_{nullptr};
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/bits.h"
+#include "base/random.h"
 #include "system/memory.h"
 #include "system/system_calls.h"
 
@@ -15,11 +16,22 @@ namespace tcmalloc {
 namespace {
 
 constexpr uintptr_t kGiB = uintptr_t{1} << 30;
-constexpr uintptr_t kHintAlignment = uintptr_t{2} << 20;
+constexpr uintptr_t kTiB = uintptr_t{1} << 40;
+// The largest page of any kernel, so that every choice of addresses is a whole page.
+constexpr uintptr_t kPlaceAlignment = uintptr_t{64} << 10;
 constexpr size_t kSmallestTable = size_t{64} << 10;
 constexpr size_t kLimitShare = 64;
 
 constinit uint8_t static_table[kSmallestTable];
+
+// Parts of the address space where the kernel puts nothing by itself: programs, libraries and
+// stacks lie higher, at two thirds of it and at its end. The first is above any window; the second
+// is for processors whose addresses end below the first.
+struct Places {
+  uintptr_t begin;
+  uintptr_t bytes;
+};
+constexpr Places kPlacesForTable[] = {{64 * kTiB, 16 * kTiB}, {128 * kGiB, 128 * kGiB}};
 
 size_t Limit(int resource) {
   rlimit limit = {};
@@ -27,14 +39,33 @@ size_t Limit(int resource) {
   return known && limit.rlim_cur != RLIM_INFINITY ? static_cast<size_t>(limit.rlim_cur) : SIZE_MAX;
 }
 
-uint8_t* MapTable(size_t bytes) {
-  void* table = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable); }
+
+// Bytes of a table at `address`; where that is 0, anywhere. Null if they cannot be had there.
+uint8_t* MapTable(uintptr_t address, size_t bytes) {
+  void* table = system_calls.mmap(
+      reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0), -1,
+      0);
   if (table == MAP_FAILED) return nullptr;
+  // Kernels before 4.17 do not know the flag and map elsewhere.
+  if (address != 0 && reinterpret_cast<uintptr_t>(table) != address) {
+    system_calls.munmap(table, bytes);
+    return nullptr;
+  }
   // One written byte must not make 2 MiB resident.
   system_calls.madvise(table, bytes, MADV_NOHUGEPAGE);
   NameRegion(table, bytes, kMetadataName);
   return static_cast<uint8_t*>(table);
+}
+
+uint8_t* MapFirstTable(size_t bytes, uint64_t random) {
+  for (const Places& places : kPlacesForTable) {
+    const uintptr_t place =
+        places.begin + random % (places.bytes / kPlaceAlignment) * kPlaceAlignment;
+    if (uint8_t* table = MapTable(place, bytes)) return table;
+  }
+  return MapTable(0, bytes);
 }
 
 }  // namespace
@@ -42,21 +73,20 @@ uint8_t* MapTable(size_t bytes) {
 size_t AddressSpaceLimit() { return std::min(Limit(RLIMIT_AS), Limit(RLIMIT_DATA)); }
 
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
-  const uintptr_t high = AlignDown(limit / 2, kHintAlignment);
-  uintptr_t low = std::max(limit / 8, 4 * kGiB);
-  if (high > 64 * kGiB) low = std::max(low, 64 * kGiB);
-  low = AlignUp(low, kHintAlignment);
-  if (low > high) return 0;
-  return low + random % ((high - low) / kHintAlignment + 1) * kHintAlignment;
+  constexpr uintptr_t kLow = 4 * kGiB;
+  const uintptr_t high = AlignDown(limit - limit / 8, kPlaceAlignment);
+  if (high < kLow) return 0;
+  return kLow + random % ((high - kLow) / kPlaceAlignment + 1) * kPlaceAlignment;
 }
 
 AddressWindow ReserveAddressWindow(int page_shift, uint64_t random) {
-  const size_t most = std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable);
-  AddressWindow window = {.table = static_table};
+  const size_t most = MostTableBytes();
+  AddressWindow window = {.table = static_table, .page_shift = page_shift};
   size_t bytes = kSmallestTable;
-  for (size_t tried = kLargestWindow >> page_shift; tried >= kSmallestTable; tried /= 2) {
+  const size_t first = std::min(kFirstTableBytes, kLargestWindow >> page_shift);
+  for (size_t tried = first; tried >= kSmallestTable; tried /= 2) {
     if (tried > most) continue;
-    uint8_t* table = MapTable(tried);
+    uint8_t* table = MapFirstTable(tried, NextRandom(random));
     if (table == nullptr) continue;
     window.table = table;
     bytes = tried;
@@ -65,6 +95,19 @@ AddressWindow ReserveAddressWindow(int page_shift, uint64_t random) {
   window.limit = uintptr_t{bytes} << page_shift;
   window.hint_start = ChooseHintStart(window.limit, random);
   return window;
+}
+
+bool ExtendAddressWindow(AddressWindow* window, uintptr_t end) {
+  if (end > kLargestWindow || window->table == static_table) return false;
+  const size_t bytes = window->limit >> window->page_shift;
+  const size_t needed = AlignUp(((end - 1) >> window->page_shift) + 1, kPlaceAlignment);
+  const size_t most = std::min(MostTableBytes(), kLargestWindow >> window->page_shift);
+  if (needed > most) return false;
+  const size_t extended = std::clamp(2 * bytes, needed, most);
+  const uintptr_t behind = reinterpret_cast<uintptr_t>(window->table) + bytes;
+  if (MapTable(behind, extended - bytes) == nullptr) return false;
+  window->limit = uintptr_t{extended} << window->page_shift;
+  return true;
 }
 
 }  // namespace tcmalloc

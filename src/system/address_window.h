@@ -10,29 +10,41 @@
 
 namespace tcmalloc {
 
+// Begins small and grows with the heap, because the kernel counts every byte of the table against
+// RLIMIT_AS and in what it shows as the size of the process. The table stays where it is: addresses
+// behind it are left free until they are needed.
 struct AddressWindow {
   uint8_t* table = nullptr;  // one zero byte for each logical page below `limit`; never null
   uintptr_t limit = 0;
   uintptr_t hint_start = 0;  // where to ask for the heap, in [4 GiB, limit); 0: nowhere
+  int page_shift = 0;        // of logical pages
 };
 
 // The addresses below this limit hold a heap of any size that machines have today, for a table of
 // 128 MiB of address space at pages of 8 KiB. Only what is touched of it becomes resident.
 inline constexpr uintptr_t kLargestWindow = uintptr_t{1} << 40;
 
+// How much a table takes at first: at pages of 8 KiB for the addresses below 16 GiB.
+inline constexpr size_t kFirstTableBytes = size_t{2} << 20;
+
 // The bytes that the process may map (RLIMIT_AS) or have private and writable (RLIMIT_DATA),
 // whichever are fewer; SIZE_MAX where nothing limits them. May change errno.
 size_t AddressSpaceLimit();
 
-// Reserves the largest window whose table the process can have: where address space is limited
+// Reserves the first window, at an address that `random` picks. Where address space is limited
 // (RLIMIT_AS, RLIMIT_DATA) the table may take at most 1/64 of the limit. Never fails; at worst the
 // table is a static one, so call it once in a process. `page_shift` is that of logical pages.
 // May change errno.
 AddressWindow ReserveAddressWindow(int page_shift, uint64_t random);
 
-// Where a heap below `limit` begins: a multiple of 2 MiB between limit / 8 and limit / 2 that
-// `random` picks, above 64 GiB where that is possible. Never in the first 4 GiB, where truncated
-// pointers and the program itself may be; 0 if there is nothing else below limit / 2.
+// Makes the window hold the addresses below `end`, and as many again as it has where that is more.
+// False, with nothing changed, if `end` is beyond kLargestWindow, if the table would take more than
+// its share of a limit, or if the addresses behind it are taken. May change errno.
+[[nodiscard]] bool ExtendAddressWindow(AddressWindow* window, uintptr_t end);
+
+// Where a heap below `limit` begins: a multiple of 64 KiB that `random` picks. Never in the first
+// 4 GiB, where truncated pointers and the program itself may be, nor in the last eighth; 0 if that
+// leaves nothing.
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random);
 
 }  // namespace tcmalloc

@@ -200,7 +200,7 @@ void SystemMemory::NoteAllocation(const MemoryBlock& block) {
 
 void* SystemMemory::Mmap(const Backing& backing, size_t bytes, size_t alignment) {
   void* start = nullptr;
-  const bool hinted = next_hint_ != 0 && bytes <= config_.window_limit / kHintedShare;
+  const bool hinted = next_hint_ != 0 && bytes <= MostHintedBytes();
   errno = 0;
   if (hinted) start = MmapAtHint(backing, bytes, alignment);
   const bool refused = start == nullptr && errno == ENOMEM;
@@ -212,12 +212,32 @@ void* SystemMemory::Mmap(const Backing& backing, size_t bytes, size_t alignment)
   return start;
 }
 
+size_t SystemMemory::MostHintedBytes() const {
+  const bool grows = config_.extend_window != nullptr;
+  return (grows ? kLargestWindow : config_.window_limit) / kHintedShare;
+}
+
+// Only the range above hint_start ends with the window. Keeps errno.
+bool SystemMemory::ExtendHints(uintptr_t end) {
+  if (config_.extend_window == nullptr || hint_end_ != config_.window_limit) return false;
+  const int saved_errno = errno;
+  const uintptr_t limit = config_.extend_window(end);
+  errno = saved_errno;
+  if (limit < end) return false;
+  config_.window_limit = limit;
+  hint_end_ = limit;
+  return true;
+}
+
 // Strides over addresses that are taken. They grow, so that a few attempts get past anything.
 void* SystemMemory::MmapAtHint(const Backing& backing, size_t bytes, size_t alignment) {
   uintptr_t stride = kFirstStride;
   for (int attempt = 0; attempt < kHintAttempts && next_hint_ != 0; ++attempt) {
     const uintptr_t hint = AlignUp(next_hint_, alignment);
     if (hint + bytes > hint_end_) {
+      if (ExtendHints(hint + bytes)) continue;
+      // Smaller blocks may still fit.
+      if (bytes > config_.window_limit / kHintedShare) return nullptr;
       NextHintRange();
       continue;
     }

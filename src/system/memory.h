@@ -13,6 +13,7 @@
 
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "system/address_window.h"
 #include "system/file_memory.h"
 
 namespace tcmalloc {
@@ -66,18 +67,24 @@ using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
 // memory, mmap, sbrk.
 //
 // Blocks are asked for side by side, upwards from hint_start, so that the heap is contiguous and
-// below window_limit. Neither is promised: a block may lie anywhere.
+// below window_limit, which is moved up as they need it. Neither is promised: a block may lie
+// anywhere.
 class SystemMemory {
  public:
+  // Moves the window's limit up to `end` or beyond and returns it; 0 if it stays where it is.
+  // Called under SystemMemory's lock.
+  using ExtendWindow = uintptr_t (*)(uintptr_t end);
+
   struct Config {
     bool skip_mmap = false;
     bool skip_sbrk = false;
     bool disable_release = false;
     bool abort_without_memfs = false;  // where memory must come from there and does not
     bool memfs_only = false;
-    FileMemory::Config memfs = {};   // without a path: none
-    FileMemory::Config device = {};  // likewise
-    uintptr_t window_limit = 0;      // exclusive end of the addresses to ask for
+    FileMemory::Config memfs = {};         // without a path: none
+    FileMemory::Config device = {};        // likewise
+    uintptr_t window_limit = 0;            // exclusive end of the addresses to ask for
+    ExtendWindow extend_window = nullptr;  // without it, the limit is final
     uintptr_t hint_start = 0;  // first address to ask for; 0 leaves every choice to the kernel
   };
 
@@ -122,6 +129,9 @@ class SystemMemory {
   // refuses, for memory from sbrk upon which others have built, and for shared memory of a file.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
+  // Whether the process may map only so much. May change errno.
+  static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
+
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
@@ -144,6 +154,8 @@ class SystemMemory {
   size_t ReleaseTogether(const iovec* pages, size_t n);
   bool ReleasePages(const iovec& pages);
   void NoteRelease(const iovec& pages);
+  size_t MostHintedBytes() const TCMALLOC_REQUIRES(lock_);
+  bool ExtendHints(uintptr_t end) TCMALLOC_REQUIRES(lock_);
   void NextHintRange() TCMALLOC_REQUIRES(lock_);
   void* Sbrk(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   uintptr_t GrowBreak(size_t bytes) TCMALLOC_REQUIRES(lock_);

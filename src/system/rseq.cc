@@ -83,13 +83,6 @@ bool IsRegistered(const RseqArea& area) {
 // least; some versions of glibc claim 20 of them and still register 32.
 bool HasMmCid() { return system_calls.getauxval(kAtRseqFeatureSize) >= kEndOfMmCid; }
 
-// Above every number that the kernel gives to a CPU: how many bits its own masks of CPUs have. 0
-// where it does not tell.
-int KernelCpuBits() {
-  uint64_t words[128] = {};
-  return std::max(system_calls.sched_getaffinity(0, sizeof(words), words), 0) * 8;
-}
-
 bool RegisterForFences() {
   return system_calls.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
 }
@@ -121,7 +114,7 @@ RseqSupport DetectRseq(CpuIds preferred) {
   RseqSupport support = {.ids = has_mm_cid ? preferred : CpuIds::kCpuId,
                          .has_mm_cid = has_mm_cid,
                          .own_registration = !IsRegisteredByLibc(),
-                         .id_count = std::max(PossibleCpus(), KernelCpuBits())};
+                         .id_count = std::max(PossibleCpus(), EndOfCpuIds())};
   support.state = Assess(support);
   return support;
 }

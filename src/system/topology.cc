@@ -78,6 +78,31 @@ bool ForEachRange(std::string_view list, F add) {
   }
 }
 
+// The kernel prints a digit for every four CPUs that there can be, whether the process may use them
+// or not.
+int BitsOfPrintedMask() {
+  constexpr std::string_view kName = "Cpus_allowed:\t";
+  char buffer[256];
+  LineReader file(buffer, sizeof(buffer), '\n');
+  if (!file.Open("/proc/self/status")) return 0;
+  std::string_view line;
+  while (file.Next(&line)) {
+    if (!line.starts_with(kName)) continue;
+    line.remove_prefix(kName.size());
+    return file.truncated() ? 0 : BitsOfCpuMask(line);
+  }
+  return 0;
+}
+
+// The kernel refuses a mask that is too short for its CPUs. Up to twice of what is needed.
+int BitsOfShortestMask() {
+  uint64_t words[kMaskBits / 64];
+  for (size_t bytes = sizeof(words[0]); bytes <= sizeof(words); bytes *= 2) {
+    if (system_calls.sched_getaffinity(0, bytes, words) > 0) return static_cast<int>(bytes) * 8;
+  }
+  return 0;
+}
+
 int Least(int cpus, int limit) { return limit == kNoCpuLimit ? cpus : std::min(cpus, limit); }
 
 }  // namespace
@@ -94,6 +119,23 @@ int CountOfCpuList(std::string_view list) {
   const bool valid = ForEachRange(
       list, [&](CpuRange range) { count = std::min(count + range.end - range.first, kMostCpus); });
   return valid ? count : 0;
+}
+
+int BitsOfCpuMask(std::string_view mask) {
+  int digits = 0;
+  bool after_digit = false;
+  for (const char c : mask) {
+    const bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    if (!digit && (c != ',' || !after_digit)) return 0;
+    after_digit = digit;
+    digits += digit ? 1 : 0;
+  }
+  return after_digit && digits <= kMostCpus / 4 ? digits * 4 : 0;
+}
+
+int EndOfCpuIds() {
+  const int printed = BitsOfPrintedMask();
+  return printed > 0 ? printed : BitsOfShortestMask();
 }
 
 int UsableCpus() {

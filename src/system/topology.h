@@ -21,6 +21,15 @@ int UsableCpus(const CgroupLimits& limits);
 // least 1. CPU numbers may have gaps, so this is no count. May change errno.
 int PossibleCpus();
 
+// Above every number that the kernel gives to a CPU, by its own account and at most 3 more than
+// needed: containers may present another list of CPUs than the kernel has, so that PossibleCpus is
+// no bound. 0 where it does not tell. May change errno.
+int EndOfCpuIds();
+
+// How many bits a mask of CPUs has that the kernel printed, as "ff" or "f,ffffffff"; 0 if `mask` is
+// not one.
+int BitsOfCpuMask(std::string_view mask);
+
 // One more than the largest number in a list like "0-3,8,10-11"; 0 if `list` is not such a list or
 // holds numbers that no system has.
 int EndOfCpuList(std::string_view list);

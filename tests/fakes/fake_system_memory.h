@@ -58,6 +58,7 @@ class FakeSystemMemory {
   std::function<void(HugeAdvice)> on_advise;     // likewise, before it
   size_t gap = 0;                                // bytes left out after each block
   bool zeroed = true;                            // what Allocate says of its blocks
+  bool limited = false;                          // what IsLimited says
 
   MemoryBlock Allocate(size_t bytes, size_t alignment) {
     if (fail_allocate && fail_allocate()) return {};
@@ -68,6 +69,8 @@ class FakeSystemMemory {
     allocated_.push_back({reinterpret_cast<char*>(start), bytes});
     return {reinterpret_cast<void*>(start), bytes, zeroed};
   }
+
+  bool IsLimited() const { return limited; }
 
   bool Release(void* start, size_t bytes) {
     const Block block{static_cast<char*>(start), bytes};

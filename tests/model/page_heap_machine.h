@@ -29,6 +29,7 @@ struct PageHeapConfig {
   double release_rate = 0;
   bool aggressive_decommit = false;
   bool failures = false;  // whether growth, release and advice fail now and then
+  bool limited = false;   // whether the system says that addresses are scarce
   uint64_t half_life_ns = 0;
   // What the machine's setting is, as far as the heap follows it.
   HugepageMode hugepages = HugepageMode::kNever;
@@ -58,6 +59,7 @@ class PageHeapMachine {
   explicit PageHeapMachine(const PageHeapConfig& config)
       : config_(config), heap_(config.reserved_bytes) {
     heap_.system.gap = config.gap;
+    heap_.system.limited = config.limited;
     heap_.system.fail_allocate = [this] { return Fails(&growth_failures_); };
     heap_.system.fail_release = [this] { return Fails(&release_failures_); };
     heap_.system.fail_advise = [this](HugeAdvice) { return Fails(&release_failures_); };

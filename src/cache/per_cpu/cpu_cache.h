@@ -93,6 +93,8 @@ class CpuCache {
   void Open(FastLists* thread) const {
     TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    // The address window may have grown.
+    thread->header.link_limit = context_.codec->limit();
     thread->header.allocate = sections_->allocate;
     thread->header.malloc = sections_->malloc;
     thread->header.deallocate = sections_->deallocate;
@@ -208,7 +210,7 @@ FastLists* CpuCache<Sources>::Join() {
   if (area == nullptr) return nullptr;
   CpuThread* thread = threads_.New();
   if (thread == nullptr) return nullptr;
-  thread->link_limit = context_.codec->limit;
+  thread->link_limit = context_.codec->limit();
   thread->free_section = mark_.section();
   thread->classes = context_.classes;
   thread->rseq_area = area;

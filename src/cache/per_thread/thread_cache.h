@@ -99,7 +99,6 @@ class ThreadCache : private FastLists, public ListNode {
     context_ = &context;
     header.codec_inverse = context.codec->inverse;
     header.codec_key = context.codec->key;
-    header.link_limit = context.codec->limit;
     header.classes = context.page_map->classes_by_reference();
     header.slow = context.slow;
     header.allocate = AllocateMedium;
@@ -125,7 +124,9 @@ class ThreadCache : private FastLists, public ListNode {
   }
   void Open() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    header.address_limit = context_->codec->limit;
+    // The address window may have grown.
+    header.link_limit = context_->codec->limit();
+    header.address_limit = header.link_limit;
     header.size_limit = kClassBySize.size();
   }
 

@@ -29,13 +29,17 @@
 
 namespace tcmalloc {
 
-// A SpanSource over `System`, which also offers AdviseHuge as SystemMemory does: see PageHeapBase.
+// A SpanSource over `System`, which also offers AdviseHuge and IsLimited as SystemMemory does: see
+// PageHeapBase.
 // Promises what ClassicPageHeap does.
 //
 // Spans below a hugepage share hugepages: see HugePageFiller. Others have hugepages of their own,
 // and share the last one where they do not fill it, or lie side by side in a region: see
 // HugeRegions. Both come from hugepages that nobody uses, resident ones first, and these from the
 // system. Where it gives no more, any run of pages will do.
+//
+// Where the system gives only so many addresses, spans also lie across hugepages, so that nothing
+// is left over between them, and there are no regions.
 //
 // The lock is also held while the system is told how to back what spans are about to use, and let
 // go while memory is moved.
@@ -141,6 +145,8 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   Search TryShort(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryLong(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   PageId FindInRegion(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // Where n pages are put that FindWhole found room for at `first`.
+  PageRange PlaceAt(PageId first, Length n, Length alignment) const TCMALLOC_REQUIRES(lock_);
 
   // How many more pages the limit allows to be committed beside n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
@@ -172,6 +178,7 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 
+  bool saves_addresses_ TCMALLOC_GUARDED_BY(lock_) = false;
   DemandWindow demand_ TCMALLOC_GUARDED_BY(lock_);
   HugePageAdvice advice_ TCMALLOC_GUARDED_BY(lock_);
   HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone

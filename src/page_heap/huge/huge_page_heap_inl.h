@@ -47,20 +47,31 @@ auto HugePageHeap<System>::TryShort(Length n, Length alignment, Span** span) -> 
     return Search::kTried;
   }
   const PageId first = spans_.FindWhole(kPagesPerHugePage, Length(1), HeadroomBeside(n));
-  if (first == PageId(0) || !IsAllowed(PageRange{first, n})) return Search::kNowhere;
+  if (first == PageId(0)) return Search::kNowhere;
+  const PageRange pages = PlaceAt(first, n, alignment);
+  if (!IsAllowed(pages)) return Search::kNowhere;
   HugePageTracker* tracker = spans_.Share(first, HugePageTracker::ContentsOf(n));
   if (tracker != nullptr) {
     PrepareShared(tracker);
-    *span = Take(HugeSpans::SharedPlace{tracker, 0}, n);
+    *span = pages.first == first ? Take(HugeSpans::SharedPlace{tracker, 0}, n) : Take(pages);
   }
   return Search::kTried;
+}
+
+template <typename System>
+PageRange HugePageHeap<System>::PlaceAt(PageId first, Length n, Length alignment) const {
+  if (saves_addresses_) {
+    const PageRange across{spans_.StartBefore(first, n, alignment), n};
+    if (IsAllowed(across)) return across;
+  }
+  return {first, n};
 }
 
 template <typename System>
 PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
   if (!HugeRegions::Wants(n)) return PageId(0);
   const PageId found = spans_.FindInRegion(n, alignment);
-  if (found != PageId(0) || !spans_.NeedsRegion()) return found;
+  if (found != PageId(0) || saves_addresses_ || !spans_.NeedsRegion()) return found;
   const PageId first = spans_.FindWhole(HugeRegions::kLength, kPagesPerHugePage, HeadroomBeside(n));
   if (first == PageId(0) || !spans_.AddRegion(first)) return PageId(0);
   return spans_.FindInRegion(n, alignment);
@@ -69,7 +80,10 @@ PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
 template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
   PageRange pages{FindInRegion(n, alignment), n};
-  if (pages.first == PageId(0)) pages.first = spans_.FindWhole(n, alignment, HeadroomBeside(n));
+  if (pages.first == PageId(0)) {
+    const PageId first = spans_.FindWhole(n, alignment, HeadroomBeside(n));
+    if (first != PageId(0)) pages = PlaceAt(first, n, alignment);
+  }
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
   if (*span != nullptr) PrepareTail(*span);
@@ -78,7 +92,10 @@ auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> S
 
 template <typename System>
 bool HugePageHeap<System>::GrowFor(Length n, Length alignment) {
-  const bool region = HugeRegions::Wants(n) && spans_.NeedsRegion();
+  const int saved_errno = errno;
+  saves_addresses_ = this->system_.IsLimited();
+  errno = saved_errno;
+  const bool region = !saves_addresses_ && HugeRegions::Wants(n) && spans_.NeedsRegion();
   const Length least =
       region ? std::max(this->least_growth(), HugeRegions::kLength) : this->least_growth();
   return this->Grow(n, alignment, least) != nullptr;

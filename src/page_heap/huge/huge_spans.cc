@@ -64,6 +64,17 @@ bool HugeSpans::ReclaimEmpty(Length most_returned) {
   return reclaimed;
 }
 
+PageId HugeSpans::StartBefore(PageId first, Length n, Length alignment) const {
+  const HugePageTracker* tracker = SharedAt(first - Length(1));
+  if (tracker == nullptr || tracker->place != Place::kFiller) return first;
+  Length left_over;
+  tracker->ForEachUnusedRun([&](size_t page, size_t pages) {
+    if (page + pages == HugePageTracker::kPages) left_over = Length(pages);
+  });
+  const PageId start(AlignUp((first - left_over).index(), alignment.pages()));
+  return start + n > first ? std::min(start, first) : first;
+}
+
 PageId HugeSpans::FindAnywhere(Length n, Length alignment) const {
   PageId begin;
   PageId end;

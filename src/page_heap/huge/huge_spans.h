@@ -75,6 +75,9 @@ class HugeSpans {
   // At the beginning of a hugepage of a range, best one that may be resident. To find one of these,
   // up to `most_returned` returned pages of empty hugepages may become free.
   PageId FindWhole(Length n, Length alignment, Length most_returned);
+  // Where n pages begin if they also take what nobody uses at the end of the shared hugepage before
+  // `first`, which FindWhole returned for them; `first` itself if nothing is left over there.
+  PageId StartBefore(PageId first, Length n, Length alignment) const;
   // Anywhere at all. Visits every span of the heap.
   PageId FindAnywhere(Length n, Length alignment) const;
 

@@ -58,6 +58,19 @@ TEST_F(LinkCodecTest, AlignedAddressesBelowTheLimitAreInTheWindow) {
   EXPECT_FALSE(codec.InWindow(ReferenceTo(AddressOf(UINTPTR_MAX & ~uintptr_t{7}))));
 }
 
+TEST_F(LinkCodecTest, LinksOfASmallerWindowAreValidInALargerOne) {
+  LinkCodec codec = NewCodec();
+  const ObjectReference inside = ReferenceTo(AddressOf(kLimit - 8));
+  const ObjectReference beyond = ReferenceTo(AddressOf(2 * kLimit - 8));
+  const uint64_t link = codec.Encode(inside);
+  EXPECT_FALSE(codec.InWindow(beyond));
+  codec.SetWindowLimit(2 * kLimit);
+  EXPECT_EQ(codec.Decode(link), inside);
+  EXPECT_TRUE(codec.InWindow(inside));
+  EXPECT_TRUE(codec.InWindow(beyond));
+  EXPECT_FALSE(codec.InWindow(ReferenceTo(AddressOf(2 * kLimit))));
+}
+
 TEST_F(LinkCodecTest, MisalignedAddressesAreNeverInTheWindow) {
   const LinkCodec codec = NewCodec();
   for (int i = 0; i < 100'000; ++i) {

@@ -154,6 +154,23 @@ TEST_F(PageMapWindowTest, SpansAtAndBeyondTheLimit) {
   map_->UnregisterSmall(beyond);
 }
 
+TEST_F(PageMapWindowTest, GrowsUnderSpansThatItDidNotHave) {
+  map_->SetWindow(table_.data(), (kWindowPages - 100) << kPageShift);
+  Span* before = NewSmall(kWindowPages - 50, 4, 9);
+  Span* across = NewSmall(kWindowPages - 102, 4, 9);
+  EXPECT_EQ(map_->window()[kWindowPages - 102], 0);
+  map_->ExtendWindow(kWindowPages << kPageShift);
+  EXPECT_EQ(map_->window_limit(), kWindowPages << kPageShift);
+  NewSmall(kWindowPages - 2, 2, 7);
+  EXPECT_EQ(map_->window()[kWindowPages - 1], 7);
+  // Objects of these have no class there, which sends them to the slow path.
+  EXPECT_EQ(map_->window()[kWindowPages - 50], 0);
+  map_->UnregisterSmall(before);
+  map_->UnregisterSmall(across);
+  map_->RegisterSmall(before);
+  EXPECT_EQ(map_->window()[kWindowPages - 47], 9);
+}
+
 // Random registration against a plain map, with stale entries wherever a span has gone.
 TEST_F(PageMapWindowTest, AgreesWithAModel) {
   std::mt19937_64 random(1);

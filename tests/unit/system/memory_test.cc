@@ -102,6 +102,65 @@ TEST_F(SystemMemoryTest, LetsTheKernelChooseWhereAllHintsAreTaken) {
   EXPECT_EQ(memory_.stats().outside_window, 1u);
 }
 
+// Windows as far as they were moved, none beyond this.
+uintptr_t farthest_window;
+std::vector<uintptr_t> windows;
+
+uintptr_t MoveWindow(uintptr_t end) {
+  errno = EPERM;
+  if (end > farthest_window) return 0;
+  windows.push_back(AlignUp(end, kGiB));
+  return windows.back();
+}
+
+class GrowingWindowTest : public SystemMemoryTest {
+ protected:
+  static constexpr uintptr_t kFirstLimit = 32 * kGiB;
+  static constexpr uintptr_t kStart = kFirstLimit - 64 * kMiB;
+
+  void SetUp() override {
+    farthest_window = kLimit;
+    windows.clear();
+    memory_.Configure(
+        {.window_limit = kFirstLimit, .extend_window = MoveWindow, .hint_start = kStart});
+  }
+};
+
+TEST_F(GrowingWindowTest, WindowGrowsWithTheHeap) {
+  memory_.Allocate(64 * kMiB, 4 * kKiB);
+  EXPECT_TRUE(windows.empty());
+  const MemoryBlock block = memory_.Allocate(kMiB, 4 * kKiB);
+  EXPECT_EQ(Address(block), kFirstLimit);
+  EXPECT_EQ(windows, (std::vector<uintptr_t>{kFirstLimit + kGiB}));
+  memory_.Allocate(kMiB, 4 * kKiB);
+  EXPECT_EQ(windows.size(), 1u);
+  EXPECT_EQ(memory_.stats().outside_window, 0u);
+}
+
+TEST_F(GrowingWindowTest, LargeBlocksLieInItToo) {
+  const MemoryBlock block = memory_.Allocate(2 * kFirstLimit, 4 * kKiB);
+  EXPECT_EQ(Address(block), kStart);
+  EXPECT_EQ(memory_.stats().outside_window, 0u);
+}
+
+TEST_F(GrowingWindowTest, ALargeBlockThatItCannotHoldLeavesItToOthers) {
+  farthest_window = kFirstLimit;
+  EXPECT_GT(Address(memory_.Allocate(kFirstLimit / 2, 4 * kKiB)), kFirstLimit);
+  EXPECT_EQ(Address(memory_.Allocate(kMiB, 4 * kKiB)), kStart);
+}
+
+TEST_F(GrowingWindowTest, ContinuesBelowTheHintWhereTheWindowStays) {
+  farthest_window = kFirstLimit + kGiB;
+  memory_.Allocate(64 * kMiB, 4 * kKiB);
+  EXPECT_EQ(Address(memory_.Allocate(kGiB, 4 * kKiB)), kFirstLimit);
+  EXPECT_EQ(Address(memory_.Allocate(kMiB, 4 * kKiB)), 4 * kGiB);
+  // Here it ends at the hint, and is not asked for more.
+  farthest_window = kLimit;
+  EXPECT_GT(Address(memory_.Allocate(kFirstLimit, 4 * kKiB)), kFirstLimit + kGiB);
+  EXPECT_EQ(Address(memory_.Allocate(kMiB, 4 * kKiB)), 4 * kGiB + kMiB);
+  EXPECT_EQ(windows.size(), 1u);
+}
+
 TEST_F(SystemMemoryTest, ContinuesBelowTheHintWhereTheWindowEnds) {
   Configure({.hint_start = kLimit - 64 * kMiB});
   const MemoryBlock last = memory_.Allocate(64 * kMiB, 4 * kKiB);

@@ -161,9 +161,14 @@ TEST_F(RseqTest, CountsIdsByTheKernelsMasksWhereTheListIsTooShort) {
   FakeFile file("0\n");
   system_calls.sched_getaffinity = [](pid_t, size_t bytes, void* mask) {
     std::memset(mask, 0, bytes);
-    return 16;
+    return bytes < 16 ? -1 : 16;
   };
   EXPECT_EQ(DetectRseq().id_count, 128);
+}
+
+TEST_F(RseqTest, CountsIdsByWhatTheKernelPrints) {
+  FakeFile file("Name:\tprogram\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n");
+  EXPECT_EQ(DetectRseq().id_count, std::max(4, PossibleCpus()));
 }
 
 TEST_F(RseqTest, AreaFollowsTheThread) {

@@ -61,6 +61,44 @@ TEST(CpuListTest, AnyTextIsSafe) {
   }
 }
 
+TEST(CpuMaskTest, HasFourBitsForEachDigit) {
+  EXPECT_EQ(BitsOfCpuMask("1"), 4);
+  EXPECT_EQ(BitsOfCpuMask("0f"), 8);
+  EXPECT_EQ(BitsOfCpuMask("f,ffffffff"), 36);
+  EXPECT_EQ(BitsOfCpuMask("00000000,00000000,00000003"), 96);
+  for (const char* mask : {"", ",", "f,", ",f", "f,,f", "0x3", "3 ", "g", "F"}) {
+    EXPECT_EQ(BitsOfCpuMask(mask), 0) << mask;
+  }
+  EXPECT_EQ(BitsOfCpuMask(std::string(1 << 15, 'f')), 0) << "more than any system has";
+}
+
+TEST(EndOfCpuIdsTest, CoversAllCpusAndFewMore) {
+  EXPECT_GE(EndOfCpuIds(), UsableCpus());
+  EXPECT_GE(EndOfCpuIds(), ::sysconf(_SC_NPROCESSORS_CONF));
+  EXPECT_LE(EndOfCpuIds(), PossibleCpus() + 3);
+}
+
+TEST(EndOfCpuIdsTest, ReadsWhatTheKernelPrintsOfTheProcess) {
+  FakeFile file("Groups:\t" + std::string(1000, '4') + "\nCpus_allowed:\tff,ffffffff\n");
+  EXPECT_EQ(EndOfCpuIds(), 40);
+  EXPECT_EQ(file.path(), "/proc/self/status");
+  EXPECT_EQ(file.open_files(), 0);
+}
+
+// Of a kernel with 1000 CPUs.
+int NeedsLongMasks(pid_t, size_t bytes, void*) { return bytes < 128 ? -1 : 128; }
+
+TEST(EndOfCpuIdsTest, FallsBackToTheShortestMaskThatTheKernelTakes) {
+  for (const std::string& contents : {std::string(), std::string("Cpus_allowed:\tmany\n"),
+                                      "Cpus_allowed:\t" + std::string(1000, 'f') + "\n"}) {
+    FakeFile file(contents);
+    system_calls.sched_getaffinity = NeedsLongMasks;
+    EXPECT_EQ(EndOfCpuIds(), 1024);
+    system_calls.sched_getaffinity = [](pid_t, size_t, void*) { return -1; };
+    EXPECT_EQ(EndOfCpuIds(), 0);
+  }
+}
+
 TEST(UsableCpusTest, FollowsTheAffinityMask) {
   cpu_set_t all;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);

@@ -195,6 +195,18 @@ TEST_P(CpuCacheTest, WhatFailsIsNotCounted) {
   EXPECT_NE(Allocate(k64), nullptr);
 }
 
+// As if the window had ended at the object when the thread was opened.
+TEST_P(CpuCacheTest, OpenFollowsTheWindow) {
+  void* const object = Allocate(k64);
+  thread_->lists()->header.link_limit = static_cast<int64_t>(ReferenceTo(object));
+  const size_t before = thread_->slow_paths;
+  Free(object);
+  EXPECT_EQ(thread_->slow_paths, before + 1);
+  EXPECT_EQ(thread_->lists()->header.link_limit, cpus_->space.codec.limit());
+  Free(Allocate(k64));
+  EXPECT_EQ(thread_->slow_paths, before + 1);
+}
+
 TEST_P(CpuCacheTest, OverflowReturnsABatch) {
   const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
   source(k64).ForgetCalls();

@@ -77,6 +77,21 @@ TEST_P(ThreadCacheTest, TheLastObjectFreedIsTheNextAllocated) {
   }
 }
 
+// A thread learns of a window that has grown when it leaves its next slow path.
+TEST(ThreadCacheWindowTest, OpenFollowsTheWindow) {
+  TestSources sources{Window::kNone};
+  TestCache cache{sources};
+  EXPECT_FALSE(cache->TryFree(cache.Allocate(kClass)));
+  sources.space.map->ExtendWindow(FakeWindow::kEndOfUserSpace);
+  sources.space.codec.SetWindowLimit(FakeWindow::kEndOfUserSpace);
+  void* const object = cache.Allocate(kLargeClass);
+  cache->Close();
+  cache->Open();
+  EXPECT_TRUE(cache->TryFree(object));
+  EXPECT_EQ(cache->lists()->header.link_limit, sources.space.codec.limit());
+  cache->CheckInvariants();
+}
+
 class ThreadCacheReuseTest : public ThreadCacheTest {
  protected:
   static constexpr uint8_t k24 = SizeClassFor(24);

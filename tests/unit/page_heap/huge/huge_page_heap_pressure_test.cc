@@ -39,6 +39,29 @@ TEST_F(HugePageHeapPressureTest, AnyRunWillDoAsALastResort) {
   EXPECT_EQ(heap_->stats().free, Length(2 * kHuge));
 }
 
+// Of blocks of more than half a hugepage, each next one begins where the last one ends.
+TEST_F(HugePageHeapPressureTest, SpansLieAcrossHugepagesWhereAddressesAreScarce) {
+  heap_.system.limited = true;
+  for (const Length n : {Length(kHuge / 2 + 1), Length(2 * kHuge + 3), Length(kHuge / 8 + 1)}) {
+    const Length before = heap_->stats().system;
+    std::vector<Span*> spans;
+    for (int i = 0; i < 40; ++i) spans.push_back(New(n.pages()));
+    heap_->CheckInvariants();
+    EXPECT_LE(heap_->stats().system - before, n * 40 + kPagesPerHugePage * 5);
+    for (Span* span : spans) heap_->Delete(span);
+    heap_->CheckInvariants();
+    // Everything is one run again.
+    Span* all = New((n * 40).pages());
+    EXPECT_LE(heap_->stats().system - before, n * 40 + kPagesPerHugePage * 5);
+    heap_->Delete(all);
+  }
+  EXPECT_EQ(heap_->huge_stats().regions, 0u);
+}
+
+TEST_F(HugePageHeapPressureTest, SpansBeginWithTheirHugepageWhereAddressesAbound) {
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(New(kHuge / 2 + 1)->first.index() % kHuge, 0u);
+}
+
 TEST_F(HugePageHeapPressureTest, WithoutMetadataNothingIsLost) {
   heap_->set_growth(kPagesPerHugePage * 50);
   std::vector<Span*> spans = {New(1), New(2 * kHuge)};
