@@ -336,7 +336,7 @@ class ThreadCache : private FastLists, public ListNode {
     return cached_bytes_ + list_bytes_ + bytes <= share_.limit();
   }
   // What the current list may hold, with what is leaving.
-  int64_t ListBytes(uint8_t c) const {
+  TCMALLOC_NOINLINE int64_t ListBytes(uint8_t c) const {
     const ClassState& state = states_[c];
     return state.drain.active() ? DrainingBytes(c) : int64_t{state.capacity} * SizeOf(c);
   }

@@ -83,6 +83,7 @@ void AddFakeCgroup(Suite& suite) {
   suite.Add("fake cgroup/a heap that grows finds its limit", [](Case& result) {
     const FakeFileTree tree;
     tree.WriteUnifiedCgroup("/app");
+    tree.Write("/sys/fs/cgroup/app/memory.max", "max\n");
     ExpectProbe(result, "growing-in-cgroup",
                 {{"TCMALLOC_CGROUP", "auto"}, {"TCMALLOC_CGROUP_ROOT", tree.root()}}, tree.root());
   });
