@@ -46,6 +46,10 @@ constexpr unsigned kPatience = 300;  // seconds of one child, for a hang
 // that each is aborted once at most and then completed; odd, so that loops are met everywhere.
 constexpr uint64_t kStride = 61;
 constexpr uint64_t kSlowStride = 1499;
+// Of a short operation that takes the slow path, and so has more boundaries than this, the first
+// ones are tried: those of its fast path and of what follows where that fails.
+constexpr uint64_t kShortBoundaries = 256;
+constexpr uint64_t kFirstBoundaries = 64;
 // So many boundaries of a short operation are enough for slow handlers: those of its fast path.
 constexpr uint64_t kSlowRuns = 40;
 // The most boundaries at which a handler may fail between the read and the write of a list's head.
@@ -103,7 +107,7 @@ size_t SettledBytes() {
   const bool is_list_handler = handler->changes_lists && !Extension::PerCpu();
   const size_t before = SettledBytes();
   for (uint64_t i = 0; i < runs.count; ++i) {
-    PrepareHandlers();
+    if (handler->changes_lists) StockUp();
     operation.prepare();
     report->first = runs.first + i * runs.step;
     Stepper::Boundaries boundaries{report->first, runs.stride};
@@ -197,8 +201,9 @@ bool Applies(const Handler& candidate) {
 }
 
 void RunShort(const InterruptedOperation& operation, bool all) {
-  const uint64_t boundaries = CountBoundaries(operation);
+  uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  if (!all && boundaries > kShortBoundaries) boundaries = kFirstBoundaries;
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
     handler = &h;

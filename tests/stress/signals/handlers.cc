@@ -64,7 +64,7 @@ void KeepMedium() {
   Keep(96);
 }
 
-std::array<void*, 512> stock;
+std::array<void*, 256> stock;
 size_t stock_count = 0;
 
 void FreeOlder() {
@@ -129,6 +129,7 @@ void* ReleaseWhenTold(void*) {
 void ReleaseElsewhere() {
   if (!has_helper) {
     has_helper = true;
+    ::sem_init(&release_is_wanted, 0, 0);
     StartThread(ReleaseWhenTold);
   }
   const uint64_t wanted = wanted_releases.fetch_add(1) + 1;
@@ -201,8 +202,7 @@ constexpr Handler kHandlers[] = {
 
 std::span<const Handler> Handlers() { return kHandlers; }
 
-void PrepareHandlers() {
-  if (!has_helper) ::sem_init(&release_is_wanted, 0, 0);
+void StockUp() {
   while (stock_count < stock.size()) stock[stock_count++] = Allocate(48);
 }
 
