@@ -44,8 +44,8 @@ void* TryAllocateFromCpu(Cache* cache, uint8_t c, size_t size) {
   return heap.cpus().TryAllocate(cache->lists(), c, size);
 }
 
-// For classes that the fast paths do not look up. Reads current_cache once, because a signal handler
-// may move the thread to its other front end.
+// For classes that the fast paths do not look up. Reads current_cache once, because a signal
+// handler may move the thread to its other front end.
 void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
   Cache* cache = current_cache;
   void* object = TCMALLOC_LIKELY(!cache->closed()) ? cache->AllocateListed(c, size)

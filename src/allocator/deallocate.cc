@@ -83,9 +83,8 @@ bool TransferHolds(uint8_t c, const void* object) {
 
 bool AnyCacheHolds(uint8_t c, const void* object) {
   bool found = false;
-  heap.caches().ForEach([&](Cache& cache) {
-    found = found || cache.Holds(object, c, &cache == current_cache);
-  });
+  heap.caches().ForEach(
+      [&](Cache& cache) { found = found || cache.Holds(object, c, &cache == current_cache); });
   return found;
 }
 

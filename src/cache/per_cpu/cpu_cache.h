@@ -58,9 +58,9 @@ struct CpuCacheStats {
 // How much a slab may hold of each class is SlabBudget's affair.
 //
 // The clock of a thread is never negative while it is open: malloc's section takes it for unsigned.
-// The sections alone advance it then, each in one step with what it counts, so that a signal handler
-// that runs it down aborts them. The other changes are made while the thread is closed, where a
-// handler has no section to run.
+// The sections alone advance it then, each in one step with what it counts, so that a signal
+// handler that runs it down aborts them. The other changes are made while the thread is closed,
+// where a handler has no section to run.
 //
 // Thread safe. A thread is referred to as if it had lists; see FastLists.
 template <SourceTable Sources>

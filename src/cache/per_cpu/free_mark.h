@@ -39,9 +39,7 @@ class FreeMark {
 
   // For ThreadHeader::free_section of every thread that uses the slabs.
   const SectionDescriptor* section() const { return section_; }
-  uint32_t value() const {
-    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_));
-  }
+  uint32_t value() const { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_)); }
 
   void Put(void* object) const { LinkWord(object) = value(); }
   bool IsOn(void* object) const { return static_cast<uint32_t>(LinkWord(object)) == value(); }

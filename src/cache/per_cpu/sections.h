@@ -91,7 +91,7 @@ TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
 TCM_SECTION void* tcmalloc_pop_counted_by_mm_cid(uint8_t size_class, FastLists* thread,
- size_t size);
+                                                 size_t size);
 TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastLists* thread, void** out,
                                                   uint32_t n);
@@ -106,7 +106,7 @@ TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
                                                ObjectReference reference);
 TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
 TCM_SECTION void* tcmalloc_pop_counted_by_cpu_id(uint8_t size_class, FastLists* thread,
- size_t size);
+                                                 size_t size);
 TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastLists* thread, void* object);
 TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastLists* thread, void** out,
                                                   uint32_t n);
@@ -117,13 +117,17 @@ TCM_SECTION const SectionDescriptor tcmalloc_deallocate_by_cpu_id_section;
 #undef TCM_SECTION
 
 inline constexpr Sections kSectionsByMmCid = {
-    tcmalloc_allocate_by_mm_cid, tcmalloc_malloc_by_mm_cid, tcmalloc_deallocate_by_mm_cid,
-    tcmalloc_pop_by_mm_cid, tcmalloc_pop_counted_by_mm_cid, tcmalloc_push_by_mm_cid, tcmalloc_pop_batch_by_mm_cid,
-    tcmalloc_push_batch_by_mm_cid, &tcmalloc_deallocate_by_mm_cid_section};
+    tcmalloc_allocate_by_mm_cid,           tcmalloc_malloc_by_mm_cid,
+    tcmalloc_deallocate_by_mm_cid,         tcmalloc_pop_by_mm_cid,
+    tcmalloc_pop_counted_by_mm_cid,        tcmalloc_push_by_mm_cid,
+    tcmalloc_pop_batch_by_mm_cid,          tcmalloc_push_batch_by_mm_cid,
+    &tcmalloc_deallocate_by_mm_cid_section};
 inline constexpr Sections kSectionsByCpuId = {
-    tcmalloc_allocate_by_cpu_id, tcmalloc_malloc_by_cpu_id, tcmalloc_deallocate_by_cpu_id,
-    tcmalloc_pop_by_cpu_id, tcmalloc_pop_counted_by_cpu_id, tcmalloc_push_by_cpu_id, tcmalloc_pop_batch_by_cpu_id,
-    tcmalloc_push_batch_by_cpu_id, &tcmalloc_deallocate_by_cpu_id_section};
+    tcmalloc_allocate_by_cpu_id,           tcmalloc_malloc_by_cpu_id,
+    tcmalloc_deallocate_by_cpu_id,         tcmalloc_pop_by_cpu_id,
+    tcmalloc_pop_counted_by_cpu_id,        tcmalloc_push_by_cpu_id,
+    tcmalloc_pop_batch_by_cpu_id,          tcmalloc_push_batch_by_cpu_id,
+    &tcmalloc_deallocate_by_cpu_id_section};
 
 constexpr const Sections& SectionsFor(CpuIds ids) {
   return ids == CpuIds::kMmCid ? kSectionsByMmCid : kSectionsByCpuId;

@@ -233,9 +233,9 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes the object in, whether there is room or not, on a closed cache.
   void FreeSlow(void* object, uint8_t c);
 
-  // Whether a list of this cache holds `object`, which looks like a free one. Called by the owner or,
-  // not `by_owner`, by other threads. These may miss an object that moves meanwhile, and one in a
-  // full chain while the owner is at its full chains, but find none that is in use.
+  // Whether a list of this cache holds `object`, which looks like a free one. Called by the owner
+  // or, not `by_owner`, by other threads. These may miss an object that moves meanwhile, and one in
+  // a full chain while the owner is at its full chains, but find none that is in use.
   bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
 
   // Returns half of what was not used since the last call.

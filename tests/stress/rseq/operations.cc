@@ -8,17 +8,17 @@
 #include <cstdlib>
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
-#define DECLARE(routine)                                                          \
+#define DECLARE(routine)                                                 \
   HIDDEN const tcmalloc::SectionDescriptor tcmalloc_##routine##_section; \
   HIDDEN const char tcmalloc_##routine##_end[]
-#define DECLARE_FIELD(field)      \
-  DECLARE(allocate_by_##field);   \
-  DECLARE(malloc_by_##field);     \
-  DECLARE(deallocate_by_##field); \
-  DECLARE(pop_by_##field);        \
+#define DECLARE_FIELD(field)       \
+  DECLARE(allocate_by_##field);    \
+  DECLARE(malloc_by_##field);      \
+  DECLARE(deallocate_by_##field);  \
+  DECLARE(pop_by_##field);         \
   DECLARE(pop_counted_by_##field); \
-  DECLARE(push_by_##field);       \
-  DECLARE(pop_batch_by_##field);  \
+  DECLARE(push_by_##field);        \
+  DECLARE(pop_batch_by_##field);   \
   DECLARE(push_batch_by_##field)
 
 DECLARE_FIELD(mm_cid);
@@ -31,11 +31,11 @@ DECLARE_FIELD(cpu_id);
    reinterpret_cast<uintptr_t>(tcmalloc_##routine),       \
    reinterpret_cast<uintptr_t>(tcmalloc_##routine##_end), \
    &tcmalloc_##routine##_section}
-#define OPERATIONS(ids, field)                                                                  \
-  OPERATION(kAllocate, ids, allocate_by_##field), OPERATION(kMalloc, ids, malloc_by_##field),   \
-      OPERATION(kDeallocate, ids, deallocate_by_##field), OPERATION(kPop, ids, pop_by_##field), \
-      OPERATION(kPopCounted, ids, pop_counted_by_##field), \
-      OPERATION(kPush, ids, push_by_##field), OPERATION(kPopBatch, ids, pop_batch_by_##field),  \
+#define OPERATIONS(ids, field)                                                                     \
+  OPERATION(kAllocate, ids, allocate_by_##field), OPERATION(kMalloc, ids, malloc_by_##field),      \
+      OPERATION(kDeallocate, ids, deallocate_by_##field), OPERATION(kPop, ids, pop_by_##field),    \
+      OPERATION(kPopCounted, ids, pop_counted_by_##field), OPERATION(kPush, ids, push_by_##field), \
+      OPERATION(kPopBatch, ids, pop_batch_by_##field),                                             \
       OPERATION(kPushBatch, ids, push_batch_by_##field)
 
 namespace tcmalloc::testing {
@@ -156,8 +156,8 @@ Outcome OperationRunner::Judge(const Operation& operation) {
     case OperationKind::kAllocate:
     case OperationKind::kMalloc:
       done = done && out_[0] == top && MarkOf(top) == 0 && slow_calls.allocations == 0;
-      refused =
-          refused && out_[0] == nullptr && MarkOf(top) == thread_->mark() && slow_calls.allocations == 1;
+      refused = refused && out_[0] == nullptr && MarkOf(top) == thread_->mark() &&
+                slow_calls.allocations == 1;
       break;
     case OperationKind::kDeallocate:
       done = done && MarkOf(in_[0]) == thread_->mark() && slow_calls.deallocations.empty();

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// every_boundary [all]: runs signal handlers before each instruction of malloc, free and their kin.
+// every_boundary [all] [OPERATION [HANDLER]]: runs signal handlers before each instruction of
+// malloc, free and their kin. Of operations and handlers it takes those whose names begin so.
 //
 // Short operations, which find what they want at hand, are interrupted once in each run, at each
 // boundary in turn. Long ones, which take every slow path, are interrupted at some boundaries of a
@@ -18,6 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,12 @@ constexpr unsigned kPatience = 300;  // seconds of one child, for a hang
 // that each is aborted once at most and then completed; odd, so that loops are met everywhere.
 constexpr uint64_t kStride = 61;
 constexpr uint64_t kSlowStride = 1499;
+// Of a short operation that takes the slow path, and so has more boundaries than this, the first
+// ones are tried: those of its fast path and of what follows where that fails.
+constexpr uint64_t kShortBoundaries = 256;
+constexpr uint64_t kFirstBoundaries = 64;
+// So many boundaries of a short operation are enough for slow handlers: those of its fast path.
+constexpr uint64_t kSlowRuns = 40;
 // The most boundaries at which a handler may fail between the read and the write of a list's head.
 constexpr size_t kLongestWindow = 12;
 
@@ -63,6 +71,7 @@ struct Runs {
   uint64_t step = 1;
   uint64_t count = 1;
   uint64_t stride = 0;
+  bool settle_each = false;  // whether each run must leave nothing in use
 };
 
 std::vector<uintptr_t> windows;  // addresses at which handlers that change lists may fail
@@ -93,11 +102,12 @@ size_t SettledBytes() {
 
 [[noreturn]] void RunChild(const InterruptedOperation& operation, const Runs& runs) {
   ::alarm(kPatience);
-  ::signal(SIGABRT, SIG_DFL);
+  constexpr rlimit kNoCore = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &kNoCore);
   const bool is_list_handler = handler->changes_lists && !Extension::PerCpu();
   const size_t before = SettledBytes();
   for (uint64_t i = 0; i < runs.count; ++i) {
-    PrepareHandlers();
+    if (handler->changes_lists) StockUp();
     operation.prepare();
     report->first = runs.first + i * runs.step;
     Stepper::Boundaries boundaries{report->first, runs.stride};
@@ -111,6 +121,7 @@ size_t SettledBytes() {
     report->boundaries = Stepper::boundaries();
     report->handled += Stepper::handled();
     FinishHandlers();
+    if (runs.settle_each && SettledBytes() != before) EndWith(kLost);
   }
   if (!handler->has_threads && SettledBytes() != before) EndWith(kLost);
   EndWith(kGood);
@@ -146,6 +157,8 @@ std::string Run(const InterruptedOperation& operation, const Runs& runs) {
 }
 
 bool failed = false;
+const char* only_operation = "";
+const char* only_handler = "";
 
 void Complain(const InterruptedOperation& operation, const std::string& how) {
   std::printf("FAILED: %s, handler %s: %s; run from boundary %llu on, handler last at +%#lx\n",
@@ -162,17 +175,20 @@ uint64_t CountBoundaries(const InterruptedOperation& operation) {
   return report->boundaries;
 }
 
-// Tries each boundary by itself; prints and bounds the windows of failures.
+// Goes on behind each failure in a new child; prints and bounds the windows of failures.
 void FindWindows(const InterruptedOperation& operation, uint64_t boundaries) {
   size_t length = 0;
-  for (uint64_t i = 0; i < boundaries; ++i) {
-    const std::string how = Run(operation, {.first = i});
-    length = how.empty() ? 0 : length + 1;
-    if (how.empty()) continue;
+  for (uint64_t i = 0; i < boundaries;) {
+    const std::string how =
+        Run(operation, {.first = i, .count = boundaries - i, .settle_each = true});
+    if (how.empty()) return;
+    length = report->first == i ? length + 1 : 1;
+    i = report->first + 1;
     if (std::find(windows.begin(), windows.end(), report->address) == windows.end()) {
       windows.push_back(report->address);
     }
-    std::printf("  boundary %3llu at +%#lx: %s: %s\n", static_cast<unsigned long long>(i),
+    std::printf("  boundary %3llu at +%#lx: %s: %s\n",
+                static_cast<unsigned long long>(report->first),
                 static_cast<unsigned long>(report->offset), handler->name, how.c_str());
     if (length > kLongestWindow) return Complain(operation, "too many boundaries in a row");
   }
@@ -180,12 +196,14 @@ void FindWindows(const InterruptedOperation& operation, uint64_t boundaries) {
 
 // Handlers that make the front end turn have nothing to do where it is fixed.
 bool Applies(const Handler& candidate) {
-  return !candidate.turns || ::getenv("TCMALLOC_FRONT_END") == nullptr;
+  return std::strncmp(candidate.name, only_handler, std::strlen(only_handler)) == 0 &&
+         (!candidate.turns || ::getenv("TCMALLOC_FRONT_END") == nullptr);
 }
 
-void RunShort(const InterruptedOperation& operation) {
-  const uint64_t boundaries = CountBoundaries(operation);
+void RunShort(const InterruptedOperation& operation, bool all) {
+  uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  if (!all && boundaries > kShortBoundaries) boundaries = kFirstBoundaries;
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
     handler = &h;
@@ -193,7 +211,8 @@ void RunShort(const InterruptedOperation& operation) {
       FindWindows(operation, boundaries);
       continue;
     }
-    const std::string how = Run(operation, {.count = boundaries});
+    const uint64_t count = all || !h.slow ? boundaries : std::min(boundaries, kSlowRuns);
+    const std::string how = Run(operation, {.count = count});
     if (!how.empty()) Complain(operation, how);
   }
 }
@@ -212,6 +231,10 @@ void RunLong(const InterruptedOperation& operation, bool all) {
   }
 }
 
+bool IsWanted(const InterruptedOperation& operation) {
+  return std::strncmp(operation.name, only_operation, std::strlen(only_operation)) == 0;
+}
+
 bool BindToOneCpu() {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -221,16 +244,20 @@ bool BindToOneCpu() {
 
 int Main(bool all) {
   ::setvbuf(stdout, nullptr, _IONBF, 0);
-  report = static_cast<Report*>(::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  report = static_cast<Report*>(
+      ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (!BindToOneCpu() || !Stepper::Initialize("libtcmalloc") || !Extension::Initialize()) {
     std::printf("skipped: nothing to step\n");
     return kSkipped;
   }
   Exercise();
   std::printf("front end: %s\n", Extension::PerCpu() ? "per CPU" : "per thread");
-  for (const InterruptedOperation& operation : ShortOperations()) RunShort(operation);
-  for (const InterruptedOperation& operation : LongOperations()) RunLong(operation, all);
+  for (const InterruptedOperation& operation : ShortOperations()) {
+    if (IsWanted(operation)) RunShort(operation, all);
+  }
+  for (const InterruptedOperation& operation : LongOperations()) {
+    if (IsWanted(operation)) RunLong(operation, all);
+  }
   std::printf("%llu handlers ran\n", static_cast<unsigned long long>(total_handled));
   return failed ? 1 : 0;
 }
@@ -239,5 +266,9 @@ int Main(bool all) {
 }  // namespace tcmalloc::testing
 
 int main(int argc, char** argv) {
-  return tcmalloc::testing::Main(argc > 1 && std::strcmp(argv[1], "all") == 0);
+  const bool all = argc > 1 && std::strcmp(argv[1], "all") == 0;
+  if (all) --argc, ++argv;
+  if (argc > 1) tcmalloc::testing::only_operation = argv[1];
+  if (argc > 2) tcmalloc::testing::only_handler = argv[2];
+  return tcmalloc::testing::Main(all);
 }

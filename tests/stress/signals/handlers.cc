@@ -64,7 +64,7 @@ void KeepMedium() {
   Keep(96);
 }
 
-std::array<void*, 512> stock;
+std::array<void*, 256> stock;
 size_t stock_count = 0;
 
 void FreeOlder() {
@@ -129,6 +129,7 @@ void* ReleaseWhenTold(void*) {
 void ReleaseElsewhere() {
   if (!has_helper) {
     has_helper = true;
+    ::sem_init(&release_is_wanted, 0, 0);
     StartThread(ReleaseWhenTold);
   }
   const uint64_t wanted = wanted_releases.fetch_add(1) + 1;
@@ -149,6 +150,9 @@ void* Attend(void*) {
   std::free(std::malloc(48));
   attending.fetch_add(1);
   while (!dismissed) ::usleep(50);
+  // By the slow paths that the thread's record names.
+  std::free(std::malloc(48));
+  std::free(std::malloc(300000));
   attending.fetch_sub(1);
   crowd.fetch_sub(1);
   return nullptr;
@@ -198,8 +202,7 @@ constexpr Handler kHandlers[] = {
 
 std::span<const Handler> Handlers() { return kHandlers; }
 
-void PrepareHandlers() {
-  if (!has_helper) ::sem_init(&release_is_wanted, 0, 0);
+void StockUp() {
   while (stock_count < stock.size()) stock[stock_count++] = Allocate(48);
 }
 

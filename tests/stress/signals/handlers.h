@@ -27,8 +27,8 @@ struct Handler {
 
 std::span<const Handler> Handlers();
 
-// Makes what the handlers use up or need, in the process that they run in.
-void PrepareHandlers();
+// Makes the blocks that handlers free.
+void StockUp();
 // Frees what they kept, and what is left of what they had.
 void FinishHandlers();
 

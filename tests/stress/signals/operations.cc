@@ -78,7 +78,7 @@ void Empty() { Extension::ReleaseFreeMemory(); }
 // Puts something into every class, so that the table behind that of the classes has its neighbours.
 void WarmAll() {
   for (size_t size = 16; size < 4096; size += 48) Warm(size);
-  WarmMedium();
+  std::free(std::malloc(100000));
 }
 
 void Pair(size_t size) { Free(Allocate(size)); }
@@ -118,27 +118,30 @@ void Resizes() {
   }
   Free(block);
 }
-// Sizes that run the clock down, and then one beyond all classes.
+// A size that takes much of what the clock has left, and then sizes beyond all classes, for which
+// malloc must not find a class behind the table of those.
 void ClockRunsDown() {
-  for (size_t i = 0; i < 6; ++i) {
-    void* medium = Allocate(100000 + 15000 * i);
-    Pair(262200 + 4096 * i);
-    Free(medium);
+  void* medium = Allocate(100000);
+  for (size_t size = 262200; size < 290000; size += 1016) {
+    std::free(ledger.Remove(ledger.Add(std::malloc(size), size)));
   }
+  Free(medium);
 }
 
 constexpr InterruptedOperation kShort[] = {
     {"malloc and free", WarmSmall, SmallPair},
     {"malloc and free, medium", WarmMedium, MediumPair},
+    {"a list without objects", Empty, SmallPair},
     {"new and sized delete", WarmSmall, NewAndDelete},
     {"aligned_alloc and free", [] { Warm(192); }, AlignedPair},
     {"calloc and free", WarmSmall, ZeroedPair},
     {"realloc", [] { WarmSmall(), Warm(2 * kSmall); }, Growth},
+    {"the clock runs down", WarmAll, ClockRunsDown},
 };
 constexpr InterruptedOperation kLong[] = {
-    {"many small blocks", Empty, SmallBurst},   {"many medium blocks", Empty, MediumBurst},
-    {"some large blocks", Empty, LargeBurst},   {"every entry point", Empty, EveryForm},
-    {"a block that is resized", Empty, Resizes}, {"the clock runs down", WarmAll, ClockRunsDown},
+    {"many small blocks", Empty, SmallBurst},    {"many medium blocks", Empty, MediumBurst},
+    {"some large blocks", Empty, LargeBurst},    {"every entry point", Empty, EveryForm},
+    {"a block that is resized", Empty, Resizes},
 };
 
 }  // namespace

@@ -322,19 +322,61 @@ TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
 }
 
 // As for the slow path of a signal handler that interrupts a fast path between its writes.
-TEST_F(ThreadCacheFastPathTest, AnEmptyListInUseByAFastPathIsNotFilled) {
-  cache_.AllocateMany(kClass, 5);
-  cache_.AllocateMany(kClass, cache_->CountObjects(kClass));
+class InterruptedFastPathTest : public ThreadCacheFastPathTest {
+ protected:
+  // Leaves the list empty.
+  void SetUp() override {
+    used_ = cache_.AllocateMany(kClass, 5)[0];
+    cache_.AllocateMany(kClass, cache_->CountObjects(kClass));
+  }
+  void* AllocateInHandler() {
+    cache_->Close();
+    void* object = cache_->AllocateSlow(kClass, 64);
+    cache_->Open();
+    return object;
+  }
+  uint8_t ClassOf(const void* object) const {
+    return sources_.space.map->FindInUse(object)->size_class;
+  }
+
+  void* used_ = nullptr;
+};
+
+TEST_F(InterruptedFastPathTest, AnEmptyListStaysAsItIs) {
   ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
-  cache_->Close();
-  void* object = cache_->AllocateSlow(kClass, 64);
-  cache_->Open();
+  void* object = AllocateInHandler();
   ASSERT_NE(object, nullptr);
+  EXPECT_GT(ClassOf(object), kClass) << "a free must not put it into the list";
   EXPECT_EQ(LinkWord(object), 0u);
-  EXPECT_EQ(cache_->CountObjects(kClass), 0u);
   cache_.Free(object);
-  EXPECT_EQ(cache_.Allocate(kClass), object);
+  cache_->UndoTryAllocate(kClass);
+  EXPECT_EQ(cache_->CountObjects(kClass), 0u);
   cache_->CheckInvariants();
+}
+
+TEST_F(InterruptedFastPathTest, ARoomThatStaysWrongIsSetRight) {
+  ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
+  constexpr int kPatience = 1000;
+  int beside = 0;
+  while (beside < kPatience && ClassOf(AllocateInHandler()) != kClass) ++beside;
+  EXPECT_GT(beside, 10);
+  EXPECT_LT(beside, kPatience);
+  cache_->CheckInvariants();
+}
+
+// Where the handler has moved the thread to its other front end.
+TEST_F(InterruptedFastPathTest, ItIsUndoneOnACacheThatWasParked) {
+  ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
+  cache_->Park();
+  cache_->UndoTryAllocate(kClass);
+  cache_->CheckInvariants();
+  // Now the list was flushed as well, and there is nothing left to undo.
+  cache_->Flush();
+  cache_->UndoTryAllocate(kClass);
+  cache_->UndoTryFreeInWindow(used_);
+  cache_->CheckInvariants();
+  cache_->Rejoin();
+  cache_->Open();
 }
 
 TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
