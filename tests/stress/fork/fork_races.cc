@@ -169,7 +169,7 @@ void ForksInsideForks() {
 // libc's fork takes its lock of streams after our handler; other threads hold that one, or a
 // stream's, while they allocate.
 void ForksAndStreams() {
-  constexpr int kForks = 200;
+  constexpr int kForks = 40;
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   threads.emplace_back([&stop] {
