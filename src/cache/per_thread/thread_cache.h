@@ -375,7 +375,7 @@ class ThreadCache : private FastLists, public ListNode {
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
-  Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
+  Relaxed<bool> chains_moved_ = false;    // by the owner, since ReleaseIdle
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
   ReuseWatch watch_;

@@ -38,8 +38,8 @@ int main(int argc, char** argv) {
   PROGRAM_CHECK(library != nullptr);
   const auto allocate = Find<void* (*)(size_t)>(library, "tc_malloc");
   const auto deallocate = Find<void (*)(void*)>(library, "tc_free");
-  const auto get = Find<int (*)(const char*, size_t*)>(library,
-                                                        "MallocExtension_GetNumericProperty");
+  const auto get =
+      Find<int (*)(const char*, size_t*)>(library, "MallocExtension_GetNumericProperty");
   std::barrier allocated(kThreads + 1);
   std::barrier counted(kThreads + 1);
   std::vector<std::thread> threads;
