@@ -7,8 +7,8 @@
 
 namespace tcmalloc {
 
-// Registers handlers that close the heap's gate before a fork and open it afterwards. Registers once;
-// may allocate, and may be called again where it failed.
+// Registers handlers that close the heap's gate before a fork and open it afterwards. Registers
+// once; may allocate, and may be called again where it failed.
 void RegisterForkHandlers();
 
 }  // namespace tcmalloc

@@ -167,8 +167,8 @@ GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
   if (IsDamaged()) return {.others = true, .abandon = true};
   FenceOthers();
   View view = Look(own, thread);
-  const bool inside = (own != nullptr && own->place.load() == Place::kForking) ||
-                      StrangerOf(thread) != nullptr;
+  const bool inside =
+      (own != nullptr && own->place.load() == Place::kForking) || StrangerOf(thread) != nullptr;
   const int turns = inside ? kTurnsInside : kTurns;
   int64_t nap = kFirstNap;
   for (int turn = 0; view.busy && turn < turns; ++turn) {

@@ -53,12 +53,12 @@ struct GateFindings {
 // Invariant: while the gate is closed, a seat that was found outside stays outside, but for the
 // moment in which its owner finds the gate closed.
 //
-// Constant-initialised and trivially destructible. Thread safe and, but for TakeSeat and ReturnSeat,
-// async-signal-safe.
+// Constant-initialised and trivially destructible. Thread safe and, but for TakeSeat and
+// ReturnSeat, async-signal-safe.
 class ForkGate {
  public:
-  // Called by the first thread that comes in a child where vanished threads left something, with all
-  // others outside and signals blocked.
+  // Called by the first thread that comes in a child where vanished threads left something, with
+  // all others outside and signals blocked.
   using Cleaner = void (*)();
 
   constexpr explicit ForkGate(Cleaner cleaner) : cleaner_(cleaner) {}
@@ -96,9 +96,9 @@ class ForkGate {
   // Takes back one Close, the thread's last one if `outermost`.
   void Open(GateSeat* own, ThreadId thread, bool outermost);
 
-  // In the child, instead of Open: only `own` survives. The gate is closed as often as `forks` says,
-  // by the forks that this one interrupted, and for good if somebody was inside. Otherwise, where
-  // there were other threads, the cleaner is called when a thread comes.
+  // In the child, instead of Open: only `own` survives. The gate is closed as often as `forks`
+  // says, by the forks that this one interrupted, and for good if somebody was inside. Otherwise,
+  // where there were other threads, the cleaner is called when a thread comes.
   void OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings);
 
   // Frees all seats but `own`. Called by the cleaner.

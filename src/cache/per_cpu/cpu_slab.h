@@ -79,8 +79,9 @@ class alignas(64) CpuSlab {
     }
   }
 
-  // Forgets what the slab holds, in whatever state it is. Needs no lock, but that the running thread
-  // is the only one of the process, and outside the sections. Touches one page of a slab in use.
+  // Forgets what the slab holds, in whatever state it is. Needs no lock, but that the running
+  // thread is the only one of the process, and outside the sections. Touches one page of a slab in
+  // use.
   void AbandonObjects();
 
   // How many objects of class c free may put here; at most kMaxSlots[c]. For a slab that was

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -179,31 +177,6 @@ void TakeInWrongOrder() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
 TEST(SpinLockDeathTest, WrongOrderIsNoticedInDebugBuilds) {
   if (!kDebugChecks) GTEST_SKIP() << "ranks are not checked in this build";
   EXPECT_DEATH(TakeInWrongOrder(), "check failed");
-}
-
-// 0 if the child of a fork can use what its parent held.
-int UseInChild(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-  lock.ResetAfterFork();
-  ResetHeldLocksAfterFork();
-  if (lock.IsHeld()) return 1;
-  SpinLock low(LockRank::kTransferCache);
-  low.Lock();
-  lock.Lock();
-  lock.Unlock();
-  low.Unlock();
-  return 0;
-}
-
-TEST(SpinLockTest, ChildOfAForkStartsWithoutLocks) {
-  SpinLock lock(LockRank::kPageHeap);
-  lock.Lock();
-  const pid_t child = ::fork();
-  if (child == 0) _exit(UseInChild(lock));
-  lock.Unlock();
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "heap/emergency_arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +13,19 @@
 #include <thread>
 #include <vector>
 
+#include "system/system_calls.h"
+
 namespace tcmalloc::testing {
 namespace {
 
+// Without memory of the system's beyond the first part.
 class EmergencyArenaTest : public ::testing::Test {
  protected:
+  EmergencyArenaTest() {
+    system_calls.mmap = [](void*, size_t, int, int, int, off_t) { return MAP_FAILED; };
+  }
+  ~EmergencyArenaTest() override { system_calls = real_system_calls; }
+
   // Fills the arena; returns the blocks.
   std::vector<void*> Exhaust(size_t bytes) {
     std::vector<void*> blocks;
@@ -80,6 +89,23 @@ TEST_F(EmergencyArenaTest, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(arena_->Allocate(1, size_t{1} << 40), nullptr);
   EXPECT_EQ(arena_->Allocate(1, size_t{1} << 63), nullptr);
   EXPECT_NE(arena_->Allocate(100'000, 16), nullptr);
+}
+
+TEST_F(EmergencyArenaTest, GrowsByChunksThatStay) {
+  system_calls = real_system_calls;
+  std::vector<void*> blocks;
+  for (size_t bytes = 1000; bytes < size_t{64} << 20; bytes *= 3) {
+    void* block = arena_->Allocate(bytes, 4096);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 4096, 0u);
+    EXPECT_TRUE(arena_->Owns(block));
+    std::memset(block, 1, bytes);
+    blocks.push_back(block);
+  }
+  void* const last = blocks.back();
+  EXPECT_FALSE(arena_->Owns(&last));
+  FreeAll(blocks);
+  EXPECT_TRUE(arena_->Owns(last));
 }
 
 TEST_F(EmergencyArenaTest, StartsOverWhenItsLastBlockIsFreed) {

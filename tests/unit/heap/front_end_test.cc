@@ -198,13 +198,13 @@ TEST_F(FrontEndChoiceTest, FewThreadsNeedNoDecision) {
 TEST_F(FrontEndChoiceTest, InAForkedChildNobodyIsTrying) {
   choice_.Configure(FrontEndOption::kPerCpu);
   EXPECT_TRUE(choice_.NoteStart([&] {
-    choice_.ResetAfterFork();
+    choice_.ResetAfterFork(0);
     StartThreads(1);
     EXPECT_TRUE(decided_);
     return true;
   }));
   EXPECT_EQ(tries_, 1);
-  choice_.ResetAfterFork();
+  choice_.ResetAfterFork(0);
   StartThreads(1);
   EXPECT_EQ(tries_, 1) << "what was decided stays";
 }

@@ -4,14 +4,12 @@
 // by its alarm.
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -24,8 +22,17 @@ namespace {
 constexpr unsigned kChildSeconds = 60;
 constexpr uint8_t kClasses[] = {SizeClassFor(8), SizeClassFor(64), SizeClassFor(4096)};
 
+// Calls f() inside the slow path, once no fork is under way.
+template <typename F>
+void Inside(F f) {
+  Entry entry = EnterSlowPath();
+  while (entry == Entry::kReentrant) entry = EnterSlowPath();
+  f(entry);
+  LeaveSlowPath(entry);
+}
+
 // Goes through every layer, and so takes locks of every rank.
-void UseHeap() {
+void UseHeapInside() {
   for (uint8_t c : kClasses) {
     const Chain chain = heap.transfer(c).Fetch(heap.transfer(c).batch());
     TCMALLOC_CHECK(!chain.empty());
@@ -37,15 +44,19 @@ void UseHeap() {
   heap.page_heap().Delete(span);
 }
 
+void UseHeap() {
+  Inside([](Entry) { UseHeapInside(); });
+}
+
 void UseCache() {
-  const Entry entry = EnterSlowPath();
-  TCMALLOC_CHECK(entry == Entry::kThreadCache);
-  for (uint8_t c : kClasses) {
-    void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
-    TCMALLOC_CHECK(object != nullptr);
-    current_cache->FreeSlow(object, c);
-  }
-  LeaveSlowPath(entry);
+  Inside([](Entry entry) {
+    TCMALLOC_CHECK(entry == Entry::kThreadCache);
+    for (uint8_t c : kClasses) {
+      void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
+      TCMALLOC_CHECK(object != nullptr);
+      current_cache->FreeSlow(object, c);
+    }
+  });
 }
 
 [[noreturn]] void RunChild() {
@@ -75,18 +86,9 @@ void ForkAndWait() {
   ExpectSuccess(child);
 }
 
-// Called between the heap's own handlers, since this one is registered before them.
-std::function<void()> after_prepare;
-const int handler_registered = pthread_atfork(
-    [] {
-      if (after_prepare) after_prepare();
-    },
-    nullptr, nullptr);
-
 class HeapForkTest : public ::testing::Test {
  protected:
   HeapForkTest() {
-    EXPECT_EQ(handler_registered, 0);
     UseCache();  // registers the heap's handlers
   }
 };
@@ -97,7 +99,7 @@ TEST_F(HeapForkTest, TheChildOfASingleThread) {
 
 TEST_F(HeapForkTest, TheParentGoesOn) {
   ForkAndWait();
-  heap.ForEachLock([](const SpinLock& lock, size_t) { EXPECT_FALSE(lock.IsHeld()); });
+  EXPECT_FALSE(heap.gate().closed());
   EXPECT_FALSE(current_cache->closed());
   UseHeap();
   UseCache();
@@ -120,51 +122,68 @@ TEST_F(HeapForkTest, TheChildOfABusyProcess) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Whether every lock is free but the one under which lists are made.
-bool OthersAreFree() {
-  bool free = true;
-  heap.ForEachLock([&free](const SpinLock& lock, size_t) {
-    free = free && (!lock.IsHeld() || &lock == &heap.lists().lock());
-  });
-  return free;
+// The child counts itself alone, from its next slow path on.
+TEST_F(HeapForkTest, TheChildForgetsVanishedThreads) {
+  std::atomic<int> ready{0};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      UseCache();
+      ++ready;
+      while (!done) std::this_thread::yield();
+    });
+  }
+  while (ready < 3) std::this_thread::yield();
+  EXPECT_GE(heap.caches().count(), 4u);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    UseCache();
+    const bool alone = heap.caches().count() == 1 && !heap.gate().closed();
+    heap.budget().CheckInvariants();
+    _exit(alone ? 0 : 1);
+  }
+  ExpectSuccess(child);
+  done = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
-// The heap's handlers could not take the lock of another thread that is making a class, and when
-// they let go of the others there is one lock more. Has to come before the test that makes all.
-TEST_F(HeapForkTest, AForkInsideTheSlowPathWhileAClassIsMade) {
-  constexpr uint8_t kNew = SizeClassFor(1024);
-  ASSERT_EQ(heap.lists().Find(kNew), nullptr);
+// A thread that never leaves the slow path, by a fork in it: the heap of the other one's child is
+// closed for good, and the child is served all the same.
+TEST_F(HeapForkTest, AForkBesideAForkInsideTheSlowPath) {
   std::atomic<int> stage{0};
-  const auto wait_for = [&stage](int wanted) {
-    while (stage != wanted) std::this_thread::yield();
-  };
-  std::thread maker([&]() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    SpinLock& lock = heap.lists().lock();
-    lock.Lock();
-    stage = 1;
-    wait_for(2);
-    lock.Unlock();
-    heap.transfer(kNew);
-    lock.Lock();
-    stage = 3;
-    wait_for(4);
-    lock.Unlock();
+  std::thread other([&] {
+    Inside([&](Entry) {
+      BeginFork();
+      stage = 1;
+      while (stage != 2) std::this_thread::yield();
+      EndForkInParent();
+    });
   });
-  wait_for(1);
-  after_prepare = [&] {
-    stage = 2;
-    wait_for(3);
-  };
-  const Entry entry = EnterSlowPath();
+  while (stage != 1) std::this_thread::yield();
   const pid_t child = fork();
-  LeaveSlowPath(entry);
-  if (child == 0) _exit(OthersAreFree() ? 0 : 1);
-  after_prepare = nullptr;
   ASSERT_GE(child, 0);
-  EXPECT_TRUE(OthersAreFree());
-  stage = 4;
-  maker.join();
+  if (child == 0) {
+    const Entry entry = EnterSlowPath();
+    _exit(entry == Entry::kReentrant && heap.gate().IsDamaged() ? 0 : 1);
+  }
+  stage = 2;
+  other.join();
   ExpectSuccess(child);
+  EXPECT_FALSE(heap.gate().closed());
+}
+
+// Whoever comes while a fork is under way turns away at once.
+TEST_F(HeapForkTest, NobodyWaitsForAFork) {
+  BeginFork();
+  EXPECT_EQ(EnterSlowPath(), Entry::kReentrant);
+  std::thread([] { EXPECT_EQ(EnterSlowPath(), Entry::kReentrant); }).join();
+  BeginFork();
+  EndForkInParent();
+  EXPECT_EQ(EnterSlowPath(), Entry::kReentrant);
+  EndForkInParent();
+  UseCache();
 }
 
 // In step with the forks another thread uses one class after the other for the first time.
@@ -173,7 +192,7 @@ TEST_F(HeapForkTest, TheChildOfAProcessThatMakesAClass) {
   std::thread maker([&] {
     for (size_t c = 1; c < kSizeClassCount; ++c) {
       while (wanted < c) std::this_thread::yield();
-      heap.transfer(static_cast<uint8_t>(c)).CheckInvariants();
+      Inside([c](Entry) { heap.transfer(static_cast<uint8_t>(c)).CheckInvariants(); });
     }
   });
   for (size_t c = 1; c < kSizeClassCount && !HasFatalFailure(); ++c) {
@@ -188,7 +207,6 @@ TEST_F(HeapForkTest, TheChildOfAProcessThatMakesAClass) {
 TEST_F(HeapForkTest, AForkInsideTheSlowPath) {
   const Entry entry = EnterSlowPath();
   const pid_t child = fork();
-  ASSERT_GE(child, 0);
   if (child == 0) {
     LeaveSlowPath(entry);
     RunChild();

@@ -63,7 +63,6 @@ TEST_F(InitializedHeapTest, TheEndOfListsIsAWordOfZero) {
 TEST_F(InitializedHeapTest, NoClassHasListsUntilItIsUsed) {
   LeaveSlowPath(EnterSlowPath());
   heap.Shed(nullptr, Length(0));
-  heap.ForEachLock([](const SpinLock& lock, size_t) { EXPECT_FALSE(lock.IsHeld()); });
   heap.housekeeping().set_half_life(1);
   for (size_t i = 0; i < kSizeClassCount; ++i) heap.housekeeping().RunAll();
   heap.SetReleaseRate(heap.options().release_rate);
@@ -87,29 +86,6 @@ TEST_F(InitializedHeapTest, EveryClassIsServedFromItsOwnSpans) {
     EXPECT_EQ(heap.central(c).stats().spans, 0u);
   }
   heap.page_heap().CheckInvariants();
-}
-
-TEST_F(InitializedHeapTest, LocksAreListedOnceAndInRankOrder) {
-  heap.transfer(1);
-  heap.central(kSizeClassCount - 1);
-  std::set<SpinLock*> locks;
-  size_t next = 0;
-  // In builds with checks, taking them in another order ends the process.
-  heap.ForEachLock([&](SpinLock& lock, size_t position) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    EXPECT_TRUE(locks.insert(&lock).second);
-    EXPECT_GE(position, next);
-    next = position + 1;
-    lock.Lock();
-  });
-  heap.ForEachLock([](SpinLock& lock, size_t)
-                       TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock.Unlock(); });
-  EXPECT_EQ(next, Heap::kLocks);
-  EXPECT_TRUE(locks.contains(&heap.page_heap().lock()));
-  EXPECT_TRUE(locks.contains(&heap.budget().lock()));
-  EXPECT_TRUE(locks.contains(&heap.arena().lock()));
-  EXPECT_TRUE(locks.contains(&heap.lists().lock()));
-  EXPECT_TRUE(locks.contains(&heap.transfer(1).lock()));
-  EXPECT_TRUE(locks.contains(&heap.central(kSizeClassCount - 1).lock()));
 }
 
 class CurrentThreadTest : public InitializedHeapTest {

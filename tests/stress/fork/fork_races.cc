@@ -1,0 +1,230 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Forks that meet each other, and forks that meet libc's locks: none may wait for ever.
+// Usage: fork_races [variant], all by default.
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "stress/fork/storm.h"
+#include "stress/threads/workload.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+const char* only_variant = nullptr;
+Tally* tally = nullptr;
+Progress* progress = nullptr;
+std::atomic<int> handler_forks{0};
+
+// Calls in_child() in a child, and waits for it.
+template <typename F>
+void ForkAndAwait(F in_child) {
+  const pid_t pid = fork();
+  PROGRAM_CHECK(pid >= 0);
+  if (pid == 0) {
+    in_child();
+    _exit(0);
+  }
+  tally->Await(pid);
+  progress->Advance();
+}
+
+void SetHandler(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  PROGRAM_CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
+}
+
+// The child uses the heap though its thread was interrupted in it, small and large.
+void AllocateInChild() {
+  signal(SIGUSR1, SIG_IGN);
+  alarm(kChildAlarmSeconds);
+  for (size_t i = 0; i < 200; ++i) {
+    void* block = malloc(1 + i * 7919 % 60'000);
+    PROGRAM_CHECK(block != nullptr);
+    memset(block, 1, 1);
+    if (i % 2 == 0) free(block);
+  }
+  for (int i = 0; i < 3; ++i) {
+    void* block = malloc(500'000);
+    PROGRAM_CHECK(block != nullptr);
+    free(realloc(block, 900'000));
+  }
+}
+
+void ForkInHandler(int /*signal*/) {
+  const int saved_errno = errno;
+  ForkAndAwait(AllocateInChild);
+  handler_forks.fetch_add(1);
+  errno = saved_errno;
+}
+
+void ForkQuicklyInHandler(int /*signal*/) {
+  const int saved_errno = errno;
+  ForkAndAwait([] {});
+  handler_forks.fetch_add(1);
+  errno = saved_errno;
+}
+
+// Threads that allocate until they are told to stop; any of them can be interrupted.
+class Allocators {
+ public:
+  explicit Allocators(int count) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this, i] {
+        BlockSet<64> blocks(static_cast<uint64_t>(i));
+        while (!stop_.load(std::memory_order_relaxed)) {
+          blocks.Steps(8);
+          free(malloc(300'000 + static_cast<size_t>(i) * 1000));
+        }
+        blocks.FreeAll();
+      });
+    }
+  }
+  Allocators(const Allocators&) = delete;
+  Allocators& operator=(const Allocators&) = delete;
+  ~Allocators() {
+    stop_.store(true, std::memory_order_relaxed);
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Sends the thread a signal, and waits until its handler has run.
+  void Interrupt(size_t thread) {
+    const int before = handler_forks.load();
+    PROGRAM_CHECK(pthread_kill(threads_[thread].native_handle(), SIGUSR1) == 0);
+    while (handler_forks.load() == before) usleep(100);
+  }
+  size_t count() const { return threads_.size(); }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+// One thread forks in plain code while another one's handler forks.
+void PlainForksAndForksInHandlers() {
+  constexpr int kForks = 100;
+  SetHandler(ForkQuicklyInHandler);
+  std::atomic<bool> stop{false};
+  Allocators allocators(1);
+  std::thread forker([&stop] {
+    while (!stop.load()) {
+      ForkAndAwait([] {});
+      free(malloc(100'000));
+    }
+  });
+  for (int i = 0; i < kForks; ++i) allocators.Interrupt(0);
+  stop.store(true);
+  forker.join();
+}
+
+void ForksInHandlers() {
+  constexpr size_t kForks = 60;
+  SetHandler(ForkInHandler);
+  Allocators allocators(6);
+  for (size_t i = 0; i < kForks; ++i) allocators.Interrupt(i % allocators.count());
+}
+
+// A handler forks while its own thread is in fork. Afterwards malloc serves as much as before. Has
+// to come before the variants with threads: in a process with more than one libc itself waits for
+// its own lock.
+void ForksInsideForks() {
+  constexpr int kForks = 200;
+  SetHandler(ForkQuicklyInHandler);
+  struct sigaction action = {};
+  action.sa_handler = ForkQuicklyInHandler;
+  PROGRAM_CHECK(sigaction(SIGALRM, &action, nullptr) == 0);
+  for (int i = 0; i < kForks; ++i) {
+    const itimerval once = {{0, 0}, {0, 20 + i * 7 % 900}};
+    const itimerval never = {};
+    setitimer(ITIMER_REAL, &once, nullptr);
+    const pid_t pid = fork();
+    PROGRAM_CHECK(pid >= 0);
+    if (pid == 0) _exit(0);
+    setitimer(ITIMER_REAL, &never, nullptr);
+    tally->Await(pid);
+    progress->Advance();
+  }
+  signal(SIGALRM, SIG_DFL);
+  std::vector<void*> blocks(4000);
+  for (void*& block : blocks) {
+    block = malloc(10'000);
+    PROGRAM_CHECK(block != nullptr);
+  }
+  for (void* block : blocks) free(block);
+}
+
+// libc's fork takes its lock of streams after our handler; other threads hold that one, or a
+// stream's, while they allocate.
+void ForksAndStreams() {
+  constexpr int kForks = 40;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&stop] {
+    while (!stop.load()) fflush(nullptr);
+  });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&stop] {
+      FILE* file = tmpfile();
+      PROGRAM_CHECK(file != nullptr);
+      const std::vector<char> text(40'000, 'x');
+      PROGRAM_CHECK(fwrite(text.data(), 1, text.size(), file) == text.size());
+      while (!stop.load()) {
+        rewind(file);
+        char* line = nullptr;
+        size_t size = 0;
+        PROGRAM_CHECK(getdelim(&line, &size, 0, file) > 0);
+        free(line);
+      }
+      fclose(file);
+    });
+  }
+  for (int i = 0; i < kForks; ++i) ForkAndAwait([] {});
+  stop.store(true);
+  for (std::thread& thread : threads) thread.join();
+}
+
+struct Variant {
+  const char* name;
+  void (*run)();
+};
+
+constexpr Variant kVariants[] = {
+    {"inside_fork", ForksInsideForks},
+    {"plain_and_handler", PlainForksAndForksInHandlers},
+    {"handlers", ForksInHandlers},
+    {"streams", ForksAndStreams},
+};
+
+int Body(Progress& shared_progress) {
+  progress = &shared_progress;
+  int failed = 0;
+  for (const Variant& variant : kVariants) {
+    if (only_variant != nullptr && strcmp(only_variant, variant.name) != 0) continue;
+    Tally outcomes;
+    tally = &outcomes;
+    variant.run();
+    failed += outcomes.Report(variant.name);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
+
+int main(int argc, char** argv) {
+  if (argc > 1) tcmalloc::testing::only_variant = argv[1];
+  return tcmalloc::testing::RunSupervised("fork_races", tcmalloc::testing::Body);
+}
