@@ -16,6 +16,7 @@
 #include "base/thread_annotations.h"
 #include "page_heap/huge/advice.h"
 #include "page_heap/huge/demand_window.h"
+#include "page_heap/huge/growth_bound.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/huge/huge_page_stats.h"
 #include "page_heap/huge/huge_spans.h"
@@ -141,6 +142,10 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   Search TryShort(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryLong(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   PageId FindInRegion(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  PageId FindLong(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // Releases what GrowthBound says is due before `pages` are taken. Returns whether it let go of
+  // the lock.
+  bool OffsetGrowth(PageRange pages) TCMALLOC_REQUIRES(lock_);
 
   // How many more pages the limit allows to be committed beside n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
@@ -152,6 +157,8 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   bool IsAllowed(HugeSpans::SharedPlace place, Length n) const TCMALLOC_REQUIRES(lock_) {
     return !this->HasLimit() || this->AllowedByLimit(HugeSpans::Returned(place, n));
   }
+  // Adds what is missing to a place at the end of the heap. The system may put it elsewhere.
+  bool GrowAtEndFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   bool GrowFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -172,6 +179,7 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 
+  GrowthBound growth_bound_ TCMALLOC_GUARDED_BY(lock_);
   DemandWindow demand_ TCMALLOC_GUARDED_BY(lock_);
   HugePageAdvice advice_ TCMALLOC_GUARDED_BY(lock_);
   HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone

@@ -27,6 +27,7 @@ Span* HugePageHeap<System>::AllocateAnywhere(Length n, Length alignment) {
     if (!this->MakeRoom(n, Breaking::kAllowed)) continue;
     // That may have let go of the lock: look again.
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
+    if (GrowAtEndFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
     if (GrowFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
     const PageRange anywhere{spans_.FindAnywhere(n, alignment), n};
     if (anywhere.first != PageId(0)) return Take(anywhere);
@@ -67,13 +68,39 @@ PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
 }
 
 template <typename System>
+PageId HugePageHeap<System>::FindLong(Length n, Length alignment) {
+  const PageId found = FindInRegion(n, alignment);
+  return found != PageId(0) ? found : spans_.FindLong(n, alignment, HeadroomBeside(n));
+}
+
+template <typename System>
+bool HugePageHeap<System>::OffsetGrowth(PageRange pages) {
+  if (pacer_.rate() == 0 || spans_.free() == Length(0)) return false;
+  const Length in_use = std::max(spans_.in_use() + pages.length, demand_.peak());
+  const Length committed = spans_.committed() + spans_.Returned(pages);
+  const Length due = growth_bound_.Due(committed, in_use, this->freed());
+  if (due == Length(0)) return false;
+  growth_bound_.NoteReleased(
+      this->ReleaseLocked(due, Base::Cut::kNever, ReleaseCause::kAllocator, Breaking::kOfBlocks));
+  return true;
+}
+
+template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
-  PageRange pages{FindInRegion(n, alignment), n};
-  if (pages.first == PageId(0)) pages.first = spans_.FindWhole(n, alignment, HeadroomBeside(n));
+  PageRange pages{FindLong(n, alignment), n};
+  if (pages.first != PageId(0) && OffsetGrowth(pages)) pages.first = FindLong(n, alignment);
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
   if (*span != nullptr) PrepareTail(*span);
   return Search::kTried;
+}
+
+template <typename System>
+bool HugePageHeap<System>::GrowAtEndFor(Length n, Length alignment) {
+  if (n <= kPagesPerHugePage || alignment > kPagesPerHugePage) return false;
+  const Length reach = spans_.ReachAtEnd();
+  if (reach == Length(0) || reach >= n) return false;
+  return this->Grow(n - reach, Length(1), this->least_growth()) != nullptr;
 }
 
 template <typename System>
