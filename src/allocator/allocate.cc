@@ -16,16 +16,14 @@ namespace {
 // What every object is aligned to; objects of less than this to their own size.
 constexpr size_t kMinAlignment = 16;
 
-// Calls allocate() again after a failure, when every free object that this thread can reach has
-// gone back to its span, and every empty span to the page heap. If it was the heap's limit that was
-// in the way, the page heap then gives back what it needs to.
+// Calls allocate(), for n pages side by side or, where n is 0, for an object, again after a failure
+// if that may help: when every free object that this thread can reach has gone back to its span,
+// and every empty span to the page heap. If it was the heap's limit that was in the way, the page
+// heap then gives back what it needs to.
 template <typename F>
-auto WithLastResort(const SlowPath& slow_path, F allocate) {
+auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   auto result = allocate();
-  if (TCMALLOC_UNLIKELY(result == nullptr)) {
-    heap.limits().NoteShed(slow_path.Shed(Length(0), ReleaseCause::kHardLimit));
-    result = allocate();
-  }
+  if (TCMALLOC_UNLIKELY(result == nullptr) && slow_path.ShedFor(n)) result = allocate();
   slow_path.FollowLimits();
   return result;
 }
@@ -34,7 +32,7 @@ auto WithLastResort(const SlowPath& slow_path, F allocate) {
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
-  return WithLastResort(slow_path, [&] { return slow_path.AllocateObject(c, size); });
+  return WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
 }
 
 // From the cache of a CPU, if one serves the thread of `cache`: for sizes that its fast path does
@@ -42,6 +40,11 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
 void* TryAllocateFromCpu(Cache* cache, uint8_t c, size_t size) {
   if (!cache->served_elsewhere()) return nullptr;
   return heap.cpus().TryAllocate(cache->lists(), c, size);
+}
+
+// The same for a size that a fast path may have looked up in vain.
+void* TryUnlistedFromCpu(uint8_t c, size_t size) {
+  return size >= kClassBySize.size() ? TryAllocateFromCpu(current_cache, c, size) : nullptr;
 }
 
 // For classes that the fast paths do not look up. Reads current_cache once, because a signal
@@ -57,8 +60,7 @@ void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
 constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 
 // A span of its own.
-Span* AllocateSpan(size_t size, size_t alignment) {
-  const Length length = std::max(Length::FromBytesCeil(size), Length(1));
+Span* AllocateSpan(Length length, size_t alignment) {
   return alignment <= kPageSize
              ? heap.page_heap().New(length)
              : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
@@ -74,7 +76,8 @@ struct LargeBlock {
 LargeBlock FindLarge(size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return {heap.emergency().Allocate(size, alignment), size, false};
-  Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
+  const Length length = std::max(Length::FromBytesCeil(size), Length(1));
+  Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};
   return {span->start(), span->bytes(), span->zeroed};
 }
@@ -116,10 +119,19 @@ void ReportIfLarge(const void* block, size_t bytes) {
 void* AllocateQuietly(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
-  if (size >= kClassBySize.size()) {
-    if (void* object = TryAllocateFromCpu(current_cache, c, size)) return object;
-  }
+  if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, kMinAlignment);
+}
+
+void* AllocateAtHand(size_t size) {
+  TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
+  const uint8_t c = SizeClassFor(size);
+  if (void* object = TryUnlistedFromCpu(c, size)) return object;
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return nullptr;
+  void* object = slow_path.AllocateObject(c, size);
+  slow_path.FollowLimits();
+  return object;
 }
 
 void* AllocateSlow(size_t size) {

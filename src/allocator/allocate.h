@@ -18,6 +18,9 @@ namespace tcmalloc {
 void* AllocateSlow(size_t size);
 // The same, but reports nothing: for a caller that does.
 void* AllocateQuietly(size_t size);
+// A small size likewise, and null instead of emptying caches for it: for a caller that can do
+// without.
+void* AllocateAtHand(size_t size);
 
 // What AllocateFromLists does after a fast path on `cache` that failed. A signal handler may have
 // moved the thread to its other front end since, so that current_cache is no longer that cache.

@@ -14,36 +14,69 @@
 namespace tcmalloc {
 namespace {
 
+// The span of a block that has one of its own; null for other blocks.
+Span* OwnSpanOf(const void* block, size_t bytes) {
+  if (bytes < kPageSize) return nullptr;
+  Span* span = heap.page_map().FindInUse(block);
+  return span != nullptr && span->state == Span::State::kLarge ? span : nullptr;
+}
+
 // Grows a block that is a span of its own into the free span behind it.
 bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
-  if (old_bytes <= kMaxSmallSize || size > PTRDIFF_MAX - kPageSize) return false;
+  if (size > PTRDIFF_MAX - kPageSize) return false;
+  Span* span = OwnSpanOf(block, old_bytes);
+  if (span == nullptr) return false;
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
-  Span* span = heap.page_map().FindInUse(block);
-  // A large block of the emergency arena has no span.
-  const bool grown = span != nullptr && span->state == Span::State::kLarge &&
-                     heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
-  if (!grown) return false;
+  if (!heap.page_heap().TryExtend(span, Length::FromBytesCeil(size))) return false;
   ReportIfLarge(block, span->bytes());
   slow_path.FollowLimits();
   return true;
 }
 
-bool ResizeInPlace(void* block, size_t old_bytes, size_t size) {
-  // Blocks shrink only when half of them would be unused.
-  if (size <= old_bytes) return size >= old_bytes / 2;
-  return GrowInPlace(block, old_bytes, size);
-}
-
 // The block that one of `old_bytes` moves to, for `size`.
-void* AllocateToMove(size_t old_bytes, size_t size) {
+void* AllocateToGrow(size_t old_bytes, size_t size) {
   // A block that grows once often grows again; a quarter more makes the copies amortise. But
   // the margin is not worth failing for.
   const size_t margin = old_bytes + old_bytes / 4;
-  if (size > old_bytes && size < margin) {
+  if (size < margin) {
     if (void* fresh = AllocateOr<AllocateQuietly>(margin)) return fresh;
   }
   return AllocateOr<AllocateQuietly>(size);
+}
+
+// Takes what lies behind the first `size` bytes of a block that is a span of its own back into the
+// page heap.
+void CutInPlace(const void* block, size_t old_bytes, size_t size) {
+  Span* span = OwnSpanOf(block, old_bytes);
+  if (span == nullptr) return;
+  SlowPath slow_path;
+  if (!slow_path.reentrant()) heap.page_heap().Truncate(span, Length::FromBytesCeil(size));
+}
+
+// Whether a smaller block stays whole. A block of many pages is cut without a copy, but only where
+// more than the margin of AllocateToGrow is left over: else one that grew would be cut at once, and
+// one that goes to and fro between two sizes each time. Others move, for half of their bytes.
+bool KeepsItsLength(size_t old_bytes, size_t size) {
+  const size_t least = size > kMaxSmallSize ? old_bytes - old_bytes / 4 : old_bytes / 2;
+  return size >= least;
+}
+
+// The block for fewer bytes: the same one, cut or whole, unless a smaller one is at hand that is no
+// span of its own.
+void* BlockToShrinkTo(void* block, size_t old_bytes, size_t size) {
+  if (KeepsItsLength(old_bytes, size)) return block;
+  if (size <= kMaxSmallSize) {
+    if (void* fresh = AllocateOr<AllocateAtHand>(size)) return fresh;
+  }
+  CutInPlace(block, old_bytes, size);
+  return block;
+}
+
+// The block that holds `size` bytes from now on: `block` itself, or one to copy to; or null.
+void* BlockFor(void* block, size_t old_bytes, size_t size) {
+  if (size <= old_bytes) return BlockToShrinkTo(block, old_bytes, size);
+  return GrowInPlace(block, old_bytes, size) ? block : AllocateToGrow(old_bytes, size);
 }
 
 // To the program's hooks: what they knew as `block` is `resized` now.
@@ -56,12 +89,12 @@ TCMALLOC_COLD void Report(void* block, void* resized, size_t size) {
 
 void* Reallocate(void* block, size_t size) {
   const size_t old_bytes = UsableSize(block);
-  if (ResizeInPlace(block, old_bytes, size)) {
+  void* fresh = BlockFor(block, old_bytes, size);
+  if (fresh == nullptr) return nullptr;
+  if (fresh == block) {
     if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, block, size);
     return block;
   }
-  void* fresh = AllocateToMove(old_bytes, size);
-  if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, block, std::min(old_bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
     Report(block, fresh, size);

@@ -10,7 +10,8 @@
 namespace tcmalloc {
 
 // A block of at least `size` bytes with the contents of `block`, which is then freed unless it is
-// the result. Null leaves `block` as it was. Requires block != nullptr and size > 0; aborts if
+// the result. Null leaves `block` as it was, and happens only where `size` is more than it has: a
+// block never fails to shrink. Requires block != nullptr and size > 0; aborts if
 // `block` is none of ours.
 void* Reallocate(void* block, size_t size);
 

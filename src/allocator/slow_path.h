@@ -38,6 +38,9 @@ class SlowPath {
   // the system at least `least` of what is free then. Returns what that freed.
   ShedBytes Shed(Length least, ReleaseCause cause) const;
 
+  // For a request that failed, as Heap::ShedFor.
+  bool ShedFor(Length n) const { return heap.ShedFor(OwnCache(), n); }
+
   // After memory was fetched: notes a peak, and gives some back if the heap holds more than it
   // should.
   void FollowLimits() const {

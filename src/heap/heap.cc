@@ -154,6 +154,34 @@ ShedBytes Heap::Shed(Cache* own, Length least, ReleaseCause cause) {
   return shed;
 }
 
+CachedMemory Heap::CountCached() {
+  uint32_t objects[kSizeClassCount] = {};
+  caches_.ForEach([&objects](const Cache& cache) {
+    cache.ForEachCount([&objects](uint8_t c, size_t n) { objects[c] += static_cast<uint32_t>(n); });
+  });
+  CachedMemory cached;
+  lists_.ForEach([&](uint8_t c, Transfer& transfer, Central& central) {
+    const uint64_t n = objects[c] + cpus_.CountObjects(c) + transfer.stats().objects;
+    if (n == 0) return;
+    const CentralStats stats = central.stats();
+    cached.objects += n;
+    cached.pages +=
+        Length(std::min<uint64_t>(n * kSizeClasses[c].pages, stats.span_bytes >> kPageShift));
+  });
+  return cached;
+}
+
+bool Heap::ShedFor(Cache* own, Length n) {
+  const LastResort::Request request{
+      .pages = n, .limit = page_heap_.limit(), .heap = page_heap_.stats()};
+  if (!LastResort::IsPossible(request, request.heap.in_use())) return false;
+  const int64_t begin = MonotonicNanoseconds();
+  if (!last_resort_.MayHelp(request, CountCached(), begin)) return false;
+  limits_.NoteShed(Shed(own, Length(0), ReleaseCause::kHardLimit));
+  last_resort_.NoteShed(CountCached(), begin, MonotonicNanoseconds());
+  return true;
+}
+
 void Heap::ReturnLargeObjects(Cache* own) {
   constexpr uint8_t kFirst = SizeClassFor(kPageSize);
   // Takes half a millisecond. What the caches of threads may hold together is no more by default.

@@ -23,6 +23,7 @@
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
+#include "heap/last_resort.h"
 #include "heap/limits.h"
 #include "heap/peak.h"
 #include "heap/size_class_lists.h"
@@ -132,6 +133,11 @@ class Heap {
   // caches; of what is free then, at least `least`.
   ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
+  // Gives up what caches hold for a request that failed, if that may help it: for n pages side by
+  // side or, where n is 0, for an object. `own` as above. Returns whether the request is worth
+  // another attempt.
+  TCMALLOC_NOINLINE bool ShedFor(Cache* own, Length n);
+
   // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold, if
   // they are so few that nobody waits long.
   void ReturnLargeObjects(Cache* own);
@@ -165,6 +171,8 @@ class Heap {
   uint64_t LimitOfHeap();
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
+  // What all caches hold. Visits each of them.
+  CachedMemory CountCached();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};
@@ -184,6 +192,7 @@ class Heap {
   FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
+  LastResort last_resort_;
   Peak peak_;
   LargeReports large_reports_;
   EmergencyArena emergency_{emergency_memory};

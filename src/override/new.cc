@@ -2,6 +2,8 @@
 
 #include "override/new.h"
 
+#include <cerrno>
+
 #include "override/cxx_runtime.h"
 #include "override/out_of_memory.h"
 
@@ -26,7 +28,10 @@ void* RetryOrThrow(size_t size, size_t alignment) {
 void* RetryOrNull(size_t size, size_t alignment) {
   while (true) {
     std::new_handler handler = CurrentNewHandler();
-    if (handler == nullptr || !CallNewHandlerNoThrow(handler)) return nullptr;
+    if (handler == nullptr || !CallNewHandlerNoThrow(handler)) {
+      errno = ENOMEM;
+      return nullptr;
+    }
     if (void* block = AllocateAny(size, alignment)) return block;
   }
 }

@@ -194,13 +194,15 @@ class PageHeapBase {
   Length Headroom() const TCMALLOC_REQUIRES(lock_) {
     return HasLimit() ? limit_ - std::min(spans_.committed(), limit_) : kMaxRequest;
   }
-  // Releases so much that n more committed pages stay within the limit. May let go of the lock;
-  // if true is returned, the limit holds now.
+  // Releases so much that n more committed pages stay within the limit, or nothing if all that is
+  // free would not do. May let go of the lock; if true is returned, the limit holds now.
   template <typename... Which>
   bool MakeRoom(Length n, Which... which) TCMALLOC_REQUIRES(lock_) {
     if (AllowedByLimit(n)) return true;
     ++events_.limit_hits;
-    ReleaseLocked(spans_.committed() + n - limit_, Cut::kNever, ReleaseCause::kHardLimit, which...);
+    const Length excess = spans_.committed() + n - limit_;
+    if (excess > spans_.free()) return false;
+    ReleaseLocked(excess, Cut::kNever, ReleaseCause::kHardLimit, which...);
     if (!AllowedByLimit(n)) return false;
     ++events_.limit_shrinks;
     return true;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,41 @@ void AddSteps(Suite& suite, const Resizer& resizer) {
   });
 }
 
+// Blocks of many pages, of which a part goes and comes again.
+void AddLongBlocks(Suite& suite, const Resizer& resizer) {
+  suite.Add("realloc/" + resizer.name + "/long blocks shrink and grow", [resizer](Case& result) {
+    constexpr Size kLongest = Size{16} << 20;
+    void* block = Api().malloc(kLongest);
+    Fill(block, kLongest);
+    for (const Size size : {kLongest / 2, kLongest / 3, kLongest, kLongest / 8, kLongest / 5,
+                            kLongest / 60, Size{270'000}, Size{1000}, kLongest / 2}) {
+      void* const resized = resizer.call(block, size);
+      if (!result.True("a block", resized != nullptr)) break;
+      block = resized;
+      result.True("contents at " + std::to_string(size), Kept(block, std::min<Size>(size, 1000)));
+      result.True("usable size", Api().malloc_usable_size(block) >= size);
+      Fill(block, size);
+      // Memory that was cut off does not read as zero by itself.
+      auto* const zeroed = static_cast<char*>(Api().calloc(1, kLongest / 4));
+      result.True("zeroed",
+                  std::all_of(zeroed, zeroed + kLongest / 4, [](char byte) { return byte == 0; }));
+      std::memset(zeroed, 1, kLongest / 4);
+      Api().free(zeroed);
+    }
+    Api().free(block);
+  });
+}
+
+void AddNothrow(Suite& suite) {
+  suite.Add("realloc/new that fails without throwing says why", [](Case& result) {
+    for (const Size absurd : {Size{SIZE_MAX}, Size{PTRDIFF_MAX}}) {
+      errno = 0;
+      result.Equal<const void*>("block", nullptr, ::operator new(absurd, std::nothrow));
+      result.Equal("errno", ENOMEM, errno);
+    }
+  });
+}
+
 void AddReallocarrayOverflow(Suite& suite) {
   suite.Add("realloc/reallocarray/overflow keeps the block", [](Case& result) {
     void* const block = Api().malloc(1000);
@@ -174,8 +210,10 @@ void AddReallocCases(Suite& suite) {
     AddToZero(suite, resizer);
     AddAligned(suite, resizer);
     AddSteps(suite, resizer);
+    AddLongBlocks(suite, resizer);
   }
   AddReallocarrayOverflow(suite);
+  AddNothrow(suite);
 }
 
 }  // namespace tcmalloc::testing

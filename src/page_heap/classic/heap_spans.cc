@@ -2,6 +2,8 @@
 
 #include "page_heap/classic/heap_spans.h"
 
+#include <algorithm>
+
 #include "base/bits.h"
 #include "base/check.h"
 
@@ -78,13 +80,15 @@ Span* HeapSpans::AddFresh(PageId first, Length length, bool zeroed) {
   return span;
 }
 
-bool HeapSpans::Extend(Span* span, Length n) {
-  Length reach = span->length;
-  while (reach < n) {
+bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
+  Length returned;
+  for (Length reach = span->length; reach < n;) {
     const Span* right = map_.Get(span->first + reach);
     if (right == nullptr || !IsFreeOrReturned(right)) return false;
+    if (right->state == Span::State::kReturned) returned += std::min(right->length, n - reach);
     reach += right->length;
   }
+  if (returned > most_returned) return false;
   while (span->length < n) {
     Span* right = map_.Get(span->end());
     list(right->state).Remove(right);

@@ -58,8 +58,9 @@ class HeapSpans {
   Span* AddFresh(PageId first, Length length, bool zeroed);
 
   // Makes a span in use n pages long, at the cost of free and returned spans behind it. False,
-  // with nothing changed, if they do not suffice.
-  bool Extend(Span* span, Length n);
+  // with nothing changed, if they do not suffice, or if more than `most_returned` of these pages
+  // are returned.
+  bool Extend(Span* span, Length n, Length most_returned);
 
   // Cuts what lies behind the first n pages off a span. Returns it as a span of the same state, or
   // null, with nothing changed, if no memory for a record can be had.

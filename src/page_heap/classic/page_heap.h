@@ -167,7 +167,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (!this->AllowedByLimit(n - span->length) || !spans_.Extend(span, n)) return false;
+  if (n > Base::kMaxRequest || !spans_.Extend(span, n, this->Headroom())) return false;
   this->NoteFreeTaken();
   this->PublishCommitted();
   return true;

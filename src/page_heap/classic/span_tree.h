@@ -32,10 +32,24 @@ class SpanTree {
   // The longest span, of those the one with the highest address; or null.
   Span* Longest() const;
 
+  // Calls visit(const Span*) for each span, the longest first, until it returns false.
+  template <typename Visitor>
+  void ForEachFromLongest(Visitor&& visit) const {
+    static_cast<void>(VisitFromLongest(root_, visit));
+  }
+
   // Crashes if order or heap property are broken. Returns the number of spans.
   size_t CheckInvariants() const;
 
  private:
+  // Returns what the last visit did.
+  template <typename Visitor>
+  static bool VisitFromLongest(const ListNode* node, Visitor& visit) {
+    return node == nullptr ||
+           (VisitFromLongest(node->next_node, visit) && visit(static_cast<const Span*>(node)) &&
+            VisitFromLongest(node->prev_node, visit));
+  }
+
   ListNode* root_ = nullptr;
 };
 

@@ -54,14 +54,6 @@ HugePageTracker* TrackerLists::BestFitOfAny(Length n) const {
   return lists_->of[run][Log2Floor(nonempty_buckets_[run])].front();
 }
 
-HugePageTracker* TrackerLists::Emptiest() const {
-  for (size_t run = kRuns; run-- > 1;) {
-    const unsigned buckets = nonempty_buckets_[run];
-    if (buckets != 0) return lists_->of[run][std::countr_zero(buckets)].front();
-  }
-  return nullptr;
-}
-
 size_t TrackerLists::CheckInvariants() const {
   if (lists_ == nullptr) return 0;
   size_t count = 0;
@@ -123,14 +115,6 @@ HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {
   // Wherever a run of this length begins, it has room.
   const Length roomy = n + alignment - Length(1);
   return roomy <= kPagesPerHugePage ? BestFit(roomy) : nullptr;
-}
-
-HugePageTracker* HugePageFiller::Emptiest() const {
-  HugePageTracker* whole = whole_.Emptiest();
-  HugePageTracker* broken = broken_.Emptiest();
-  if (whole == nullptr || broken == nullptr) return whole != nullptr ? whole : broken;
-  // What is broken already loses less, but one that is wholly free loses nothing.
-  return whole->used() == Length(0) ? whole : broken;
 }
 
 HugePageTracker* HugePageFiller::Collapsible() const {

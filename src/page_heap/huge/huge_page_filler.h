@@ -49,8 +49,10 @@ class TrackerLists {
   HugePageTracker* BestFit(Length n) const {
     return nonempty_words_ == 0 ? nullptr : BestFitOfAny(n);
   }
-  // One with the longest run, and few allocations; null if all hugepages are full.
-  HugePageTracker* Emptiest() const;
+  // Of the first `most` in the order of longest runs, and few allocations, the first one for which
+  // accepts(tracker) is true; null if there is none, or all hugepages are full.
+  template <typename Accepts>
+  HugePageTracker* Emptiest(int most, Accepts accepts) const;
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
@@ -115,8 +117,13 @@ class HugePageFiller {
   HugePageTracker* Find(Length n, Length alignment) const;
   // One that nobody uses, of which a part may be returned; null if there is none.
   HugePageTracker* Empty() const { return BestFit(kPagesPerHugePage); }
-  // The one to release memory of: preferably empty, then whole. Null if none has free memory.
-  HugePageTracker* Emptiest() const;
+  // The one to release memory of: preferably empty, then broken already. Of each kind the first
+  // `most` are asked for, by accepts(tracker). Null if none of these has free memory.
+  template <typename Accepts>
+  HugePageTracker* Emptiest(int most, Accepts accepts) const;
+  HugePageTracker* Emptiest() const {
+    return Emptiest(1, [](const HugePageTracker*) { return true; });
+  }
   // One that a collapse would make whole; null if there is none.
   HugePageTracker* Collapsible() const;
 
@@ -166,6 +173,29 @@ class HugePageFiller {
   size_t backed_ = 0;
   Length backed_used_;
 };
+
+template <typename Accepts>
+HugePageTracker* TrackerLists::Emptiest(int most, Accepts accepts) const {
+  for (size_t run = kRuns; run-- > 1;) {
+    for (unsigned buckets = nonempty_buckets_[run]; buckets != 0; buckets &= buckets - 1) {
+      const IntrusiveList<HugePageTracker>& list = lists_->of[run][std::countr_zero(buckets)];
+      for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
+        if (most-- == 0) return nullptr;
+        if (accepts(tracker)) return tracker;
+      }
+    }
+  }
+  return nullptr;
+}
+
+template <typename Accepts>
+HugePageTracker* HugePageFiller::Emptiest(int most, Accepts accepts) const {
+  HugePageTracker* whole = whole_.Emptiest(most, accepts);
+  HugePageTracker* broken = broken_.Emptiest(most, accepts);
+  if (whole == nullptr || broken == nullptr) return whole != nullptr ? whole : broken;
+  // What is broken already loses less, but one that is wholly free loses nothing.
+  return whole->used() == Length(0) ? whole : broken;
+}
 
 inline void HugePageFiller::Count(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();

@@ -16,6 +16,7 @@
 #include "base/thread_annotations.h"
 #include "page_heap/huge/advice.h"
 #include "page_heap/huge/demand_window.h"
+#include "page_heap/huge/growth_bound.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/huge/huge_page_stats.h"
 #include "page_heap/huge/huge_spans.h"
@@ -147,6 +148,11 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   PageId FindInRegion(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   // Where n pages are put that FindWhole found room for at `first`.
   PageRange PlaceAt(PageId first, Length n, Length alignment) const TCMALLOC_REQUIRES(lock_);
+  // In a region, or where the fewest pages have to become resident. From page 0 on if nowhere.
+  PageRange PlaceLong(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  // Releases what GrowthBound says is due before `pages` are taken. Returns whether it let go of
+  // the lock.
+  bool OffsetGrowth(PageRange pages) TCMALLOC_REQUIRES(lock_);
 
   // How many more pages the limit allows to be committed beside n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
@@ -158,6 +164,10 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   bool IsAllowed(HugeSpans::SharedPlace place, Length n) const TCMALLOC_REQUIRES(lock_) {
     return !this->HasLimit() || this->AllowedByLimit(HugeSpans::Returned(place, n));
   }
+  // Reads whether addresses are limited, which a program may change while it runs.
+  void NoteAddressLimit() TCMALLOC_REQUIRES(lock_);
+  // Adds what is missing to a place at the end of the heap. The system may put it elsewhere.
+  bool GrowAtEndFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   bool GrowFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -179,6 +189,7 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 
   bool saves_addresses_ TCMALLOC_GUARDED_BY(lock_) = false;
+  GrowthBound growth_bound_ TCMALLOC_GUARDED_BY(lock_);
   DemandWindow demand_ TCMALLOC_GUARDED_BY(lock_);
   HugePageAdvice advice_ TCMALLOC_GUARDED_BY(lock_);
   HugePageStats huge_events_ TCMALLOC_GUARDED_BY(lock_);  // the counts of events alone

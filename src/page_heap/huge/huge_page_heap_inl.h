@@ -27,6 +27,8 @@ Span* HugePageHeap<System>::AllocateAnywhere(Length n, Length alignment) {
     if (!this->MakeRoom(n, Breaking::kAllowed)) continue;
     // That may have let go of the lock: look again.
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
+    NoteAddressLimit();
+    if (GrowAtEndFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
     if (GrowFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
     const PageRange anywhere{spans_.FindAnywhere(n, alignment), n};
     if (anywhere.first != PageId(0)) return Take(anywhere);
@@ -78,12 +80,29 @@ PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
 }
 
 template <typename System>
+PageRange HugePageHeap<System>::PlaceLong(Length n, Length alignment) {
+  const PageId in_region = FindInRegion(n, alignment);
+  if (in_region != PageId(0)) return {in_region, n};
+  const PageId first = spans_.FindLong(n, alignment, HeadroomBeside(n));
+  return first != PageId(0) ? PlaceAt(first, n, alignment) : PageRange{first, n};
+}
+
+template <typename System>
+bool HugePageHeap<System>::OffsetGrowth(PageRange pages) {
+  if (pacer_.rate() == 0 || spans_.free() == Length(0)) return false;
+  const Length in_use = std::max(spans_.in_use() + pages.length, demand_.peak());
+  const Length committed = spans_.committed() + spans_.Returned(pages);
+  const Length due = growth_bound_.Due(committed, in_use, this->freed());
+  if (due == Length(0)) return false;
+  growth_bound_.NoteReleased(
+      this->ReleaseLocked(due, Base::Cut::kNever, ReleaseCause::kAllocator, Breaking::kOfBlocks));
+  return true;
+}
+
+template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
-  PageRange pages{FindInRegion(n, alignment), n};
-  if (pages.first == PageId(0)) {
-    const PageId first = spans_.FindWhole(n, alignment, HeadroomBeside(n));
-    if (first != PageId(0)) pages = PlaceAt(first, n, alignment);
-  }
+  PageRange pages = PlaceLong(n, alignment);
+  if (pages.first != PageId(0) && OffsetGrowth(pages)) pages = PlaceLong(n, alignment);
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
   if (*span != nullptr) PrepareTail(*span);
@@ -91,10 +110,22 @@ auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> S
 }
 
 template <typename System>
-bool HugePageHeap<System>::GrowFor(Length n, Length alignment) {
+bool HugePageHeap<System>::GrowAtEndFor(Length n, Length alignment) {
+  if (n <= kPagesPerHugePage || alignment > kPagesPerHugePage) return false;
+  const Length reach = spans_.ReachAtEnd();
+  if (reach == Length(0) || reach >= n) return false;
+  return this->Grow(n - reach, Length(1), this->least_growth()) != nullptr;
+}
+
+template <typename System>
+void HugePageHeap<System>::NoteAddressLimit() {
   const int saved_errno = errno;
   saves_addresses_ = this->system_.IsLimited();
   errno = saved_errno;
+}
+
+template <typename System>
+bool HugePageHeap<System>::GrowFor(Length n, Length alignment) {
   const bool region = !saves_addresses_ && HugeRegions::Wants(n) && spans_.NeedsRegion();
   const Length least =
       region ? std::max(this->least_growth(), HugeRegions::kLength) : this->least_growth();

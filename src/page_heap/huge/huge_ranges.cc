@@ -14,6 +14,13 @@ bool IsRange(const Span* span) {
   return span->state == Span::State::kFree || span->state == Span::State::kReturned;
 }
 
+// How many of n pages lie in the range.
+Length Overlap(const Span* range, PageId first, Length n) {
+  const PageId begin = std::max(range->first, first);
+  const PageId end = std::min(range->end(), first + n);
+  return begin < end ? end - begin : Length(0);
+}
+
 bool Fits(const Span* range, Length n, Length alignment) {
   return PageId(AlignUp(range->first.index(), alignment.pages())) + n <= range->end();
 }
@@ -26,6 +33,58 @@ Span* HugeRanges::Find(Span::State state, Length n, Length alignment) const {
   Span* range = tree(state).BestFit(n);
   if (range == nullptr || Fits(range, n, alignment)) return range;
   return tree(state).BestFit(n + alignment - kPagesPerHugePage);
+}
+
+// From the beginning of `free` on or, where there is too little behind that, up to the end of what
+// is there.
+auto HugeRanges::WindowAround(const Span* free, Length n, Length alignment) const -> Window {
+  Window window{PageId(AlignUp(free->first.index(), alignment.pages())), Length(0)};
+  PageId end = free->end();
+  int steps = 0;
+  while (end < window.first + n && steps++ < kMostSteps) {
+    const Span* right = BeginningAt(end);
+    if (right == nullptr) break;
+    if (right->state == Span::State::kReturned) window.returned += Overlap(right, window.first, n);
+    end = right->end();
+  }
+  if (window.first + n <= end) return window;
+  if (end.index() < n.pages()) return {};
+  window.first = PageId(AlignDown((end - n).index(), alignment.pages()));
+  for (PageId begin = free->first; window.first < begin;) {
+    const Span* left = EndingAt(begin);
+    if (left == nullptr || steps++ >= kMostSteps) return {};
+    if (left->state == Span::State::kReturned) window.returned += Overlap(left, window.first, n);
+    begin = left->first;
+  }
+  return window;
+}
+
+PageId HugeRanges::FindAcross(Length n, Length alignment) const {
+  n = RoundUpToHugePages(n);
+  alignment = std::max(alignment, kPagesPerHugePage);
+  Window best{PageId(0), n};
+  int tried = 0;
+  free_.ForEachFromLongest([&](const Span* free) {
+    const Window window = WindowAround(free, n, alignment);
+    if (window.first != PageId(0) && window.returned < best.returned) best = window;
+    return ++tried < kMostTried;
+  });
+  return best.first;
+}
+
+Length HugeRanges::ReachBefore(PageId page) const {
+  PageId begin = page;
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    const Span* left = EndingAt(begin);
+    if (left == nullptr) break;
+    begin = left->first;
+  }
+  return page - begin;
+}
+
+Span* HugeRanges::EndingAt(PageId page) const {
+  Span* span = map_.Get(page - Length(1));
+  return span != nullptr && IsRange(span) && span->end() == page ? span : nullptr;
 }
 
 Span* HugeRanges::BeginningAt(PageId page) const {

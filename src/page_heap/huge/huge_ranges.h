@@ -29,10 +29,18 @@ class HugeRanges {
   // The shortest range of `state` that has room for n pages at a multiple of `alignment`; null if
   // there is none. With alignment beyond a hugepage, a range may be passed over that would do.
   Span* Find(Span::State state, Length n, Length alignment) const;
+  // Where n pages fit at a multiple of `alignment` in ranges of both states side by side, with few
+  // returned ones: at best none but those that touch a long free range. Page 0 if they do not fit
+  // around any of the kMostTried longest of these.
+  PageId FindAcross(Length n, Length alignment) const;
+  // The length of the ranges side by side that end at `page`, or of kMostSteps of them.
+  Length ReachBefore(PageId page) const;
   // The longest of `state`, or null.
   Span* Longest(Span::State state) const { return tree(state).Longest(); }
   // The range that begins at `page`, or null.
   Span* BeginningAt(PageId page) const;
+  // The range that ends at `page`, or null.
+  Span* EndingAt(PageId page) const;
   // The range that holds `page`, of which there must be one. Takes time in proportion to the
   // distance from its beginning.
   Span* Containing(PageId page) const;
@@ -54,6 +62,16 @@ class HugeRanges {
   size_t CheckInvariants() const;
 
  private:
+  static constexpr int kMostTried = 16;
+  static constexpr int kMostSteps = 64;
+
+  // Pages in ranges side by side, of which some are returned; page 0 for none.
+  struct Window {
+    PageId first;
+    Length returned;
+  };
+
+  Window WindowAround(const Span* free, Length n, Length alignment) const;
   const SpanTree& tree(Span::State state) const {
     return state == Span::State::kFree ? free_ : returned_;
   }

@@ -23,6 +23,10 @@ bool IsMixed(const HugePageTracker* tracker) {
   return tracker->free() > Length(0) && tracker->returned() > Length(0);
 }
 
+PageId AlignedStart(const Span* range, Length alignment) {
+  return PageId(AlignUp(range->first.index(), alignment.pages()));
+}
+
 // Of a page in the hugepage of `tracker`.
 size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
   return (page - tracker->hugepage.first_page()).pages();
@@ -36,14 +40,32 @@ HugeSpans::SharedPlace HugeSpans::FindShared(Length n, Length alignment) const {
   return {tracker, tracker->BestFit(n.pages(), alignment.pages())};
 }
 
-PageId HugeSpans::FindWhole(Length n, Length alignment, Length most_returned) {
+const Span* HugeSpans::FindFree(Length n, Length alignment, Length most_returned) {
   const Span* range = ranges_.Find(State::kFree, n, alignment);
   if (range == nullptr && ReclaimEmpty(most_returned)) {
     range = ranges_.Find(State::kFree, n, alignment);
   }
+  return range;
+}
+
+PageId HugeSpans::FindWhole(Length n, Length alignment, Length most_returned) {
+  const Span* range = FindFree(n, alignment, most_returned);
   if (range == nullptr) range = ranges_.Find(State::kReturned, n, alignment);
-  if (range == nullptr) return PageId(0);
-  return PageId(AlignUp(range->first.index(), alignment.pages()));
+  return range != nullptr ? AlignedStart(range, alignment) : PageId(0);
+}
+
+PageId HugeSpans::FindLong(Length n, Length alignment, Length most_returned) {
+  const Span* range = FindFree(n, alignment, most_returned);
+  if (range != nullptr) return AlignedStart(range, alignment);
+  const PageId across = ranges_.FindAcross(n, alignment);
+  if (across != PageId(0)) return across;
+  range = ranges_.Find(State::kReturned, n, alignment);
+  return range != nullptr ? AlignedStart(range, alignment) : PageId(0);
+}
+
+Length HugeSpans::ReachAtEnd() const {
+  const HeapRegions::Region* newest = blocks_.first();
+  return newest != nullptr ? ranges_.ReachBefore(newest->end()) : Length(0);
 }
 
 bool HugeSpans::ReclaimEmpty(Length most_returned) {
@@ -444,7 +466,10 @@ PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
     const Length n = std::min<Length>(range->length, RoundDownToHugePages(most));
     return {range->end() - n, n};
   }
-  const HugePageTracker* tracker = filler_.Emptiest();
+  const HugePageTracker* tracker =
+      filler_.Emptiest(breaking == Breaking::kOfBlocks ? kMostTried : 1, [&](const auto* shared) {
+        return shared->used() == Length(0) || MayBreak(shared, breaking);
+      });
   if (tracker == nullptr || tracker->used() > Length(0)) {
     const HugePageTracker* in_region = regions_.WithFreeMemory(breaking == Breaking::kForbidden);
     if (in_region != nullptr && (tracker == nullptr || in_region->used() == Length(0))) {
@@ -452,7 +477,6 @@ PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
     }
   }
   if (tracker == nullptr) return {};
-  if (tracker->used() > Length(0) && breaking == Breaking::kForbidden) return {};
   const HugePageTracker::Run run = tracker->LongestFree();
   const size_t n = std::min(run.length, most.pages());
   return {tracker->hugepage.first_page() + Length(run.first + run.length - n), Length(n)};

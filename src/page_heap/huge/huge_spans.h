@@ -78,6 +78,11 @@ class HugeSpans {
   // Where n pages begin if they also take what nobody uses at the end of the shared hugepage before
   // `first`, which FindWhole returned for them; `first` itself if nothing is left over there.
   PageId StartBefore(PageId first, Length n, Length alignment) const;
+  // The same, but best where the least has to become resident: also in several ranges side by side.
+  PageId FindLong(Length n, Length alignment, Length most_returned);
+  // How much of a long span would have room at the end of the newest block of the system, if more
+  // memory followed it.
+  Length ReachAtEnd() const;
   // Anywhere at all. Visits every span of the heap.
   PageId FindAnywhere(Length n, Length alignment) const;
 
@@ -133,8 +138,9 @@ class HugeSpans {
   // null.
   HugePageTracker* ProposeCollapse();
 
-  // Whether what is free in hugepages that somebody uses may go back.
-  enum class Breaking : bool { kForbidden, kAllowed };
+  // Whether what is free in hugepages that somebody uses may go back: never, in regions and where
+  // they were first shared for large blocks, or always.
+  enum class Breaking : uint8_t { kForbidden, kOfBlocks, kAllowed };
   // Sends free pages, at most so many, on their way to the system: in transit until EndRelease.
   // Hugepages that nobody uses come first. Null, with nothing changed, if there is nothing or no
   // memory for a record can be had.
@@ -180,11 +186,14 @@ class HugeSpans {
 
  private:
   // Eight hugepages.
+  // So many shared hugepages are looked at for one that may be broken.
+  static constexpr int kMostTried = 64;
   static constexpr Length kMostTailSlack = kPagesPerHugePage * 8;
 
   // Makes free ranges of shared hugepages that nobody uses but of which a part is returned. Returns
   // whether there were any.
   bool ReclaimEmpty(Length most_returned);
+  const Span* FindFree(Length n, Length alignment, Length most_returned);
   bool Claim(PageRange pages, bool extends, bool* zeroed);
   bool MakeTrackers(PageRange pages);
   bool ClaimInFiller(HugePageTracker* tracker, size_t first, Length n, bool new_allocation);
@@ -210,6 +219,11 @@ class HugeSpans {
     } else {
       change();
     }
+  }
+  static bool MayBreak(const HugePageTracker* tracker, Breaking breaking) {
+    return breaking == Breaking::kAllowed ||
+           (breaking == Breaking::kOfBlocks &&
+            tracker->contents == HugePageTracker::Contents::kBlocks);
   }
   // What to give back next; of length 0 if there is nothing.
   PageRange NextRelease(Length most, Breaking breaking) const;

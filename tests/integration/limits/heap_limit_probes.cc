@@ -3,6 +3,7 @@
 #include "integration/limits/heap_limit_probes.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,11 +138,14 @@ void HardThreads(const char* argument) {
   after.FreeAll();
 }
 
+// Small blocks of many size classes, so that caches keep much of what is freed of them.
+Size SmallSize(Size i) { return 64 + i * 1237 % (20 * kKiB); }
+
 // What the caches hold is given up before a request fails.
 void HardCaches(const char* argument) {
   const Size limit = MegabytesIn(argument);
   Hoard small(1);
-  while (small.Grow(512)) {
+  for (Size i = 0; small.Grow(SmallSize(i)); ++i) {
   }
   RequireAtLeast(small.bytes(), limit / 2, "bytes in small blocks");
   small.FreeAll();
@@ -164,6 +168,99 @@ void HardLarge(const char* argument) {
   RequireAtMost(hoard.bytes(), limit, "bytes in blocks of 1 MiB");
   RequireAtLeast(Figure("hard_limit_hits"), 2, "hits of the limit");
   hoard.FreeAll();
+}
+
+// Memory that was cut off blocks does not read as zero. Frees `block`, which has `size` bytes.
+void RequireDirtyCutsAreZeroed(char* block, Size size) {
+  for (; size > 4 * kMiB; size /= 2) {
+    std::memset(block, 9, size);
+    Require(Api().realloc(block, size / 2) == block, "a long block stays where it is", size / 2);
+    const Size cut = size / 3;
+    auto* const zeroed = static_cast<char*>(Api().calloc(1, cut));
+    Require(zeroed != nullptr, "zeroed memory", cut);
+    for (Size i = 0; i < cut; i += 509) Require(zeroed[i] == 0, "calloc of what was cut", i);
+    Api().free(zeroed);
+  }
+  Api().free(block);
+}
+
+// A block never fails to shrink, and a long one does so where it is.
+void HardShrink(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  const Size most = limit / 10 * 9;
+  auto* const block = static_cast<char*>(Api().malloc(most));
+  Require(block != nullptr, "a block of nine tenths of the limit");
+  std::memset(block, 7, most);
+  // What was cut off is where the block grows again.
+  for (const Size size : {most / 2, most / 4, most / 2, most / 4}) {
+    Require(Api().realloc(block, size) == block, "a long block stays where it is", size);
+    RequireAtMost(Api().malloc_usable_size(block), size + 64 * kKiB, "bytes of a shrunk block");
+    Require(block[0] == 7 && block[size - 1] == 7, "contents of a shrunk block");
+  }
+  // The rest serves others, who leave nothing.
+  auto* const medium = static_cast<char*>(Api().malloc(400 * kKiB));
+  Require(medium != nullptr, "a block of a few pages");
+  std::memset(medium, 8, 400 * kKiB);
+  Hoard hoard(1);
+  while (hoard.Grow(100'000)) {
+  }
+  RequireAtLeast(hoard.bytes() + most / 4, limit / 10 * 8, "bytes when all is in use");
+  auto* const tiny = static_cast<char*>(Api().realloc(medium, 1000));
+  Require(tiny != nullptr && tiny[0] == 8 && tiny[999] == 8, "a block of pages shrinks when full");
+  hoard.FreeAll();
+  Api().free(tiny);
+  RequireDirtyCutsAreZeroed(block, most / 4);
+}
+
+Size CachedBytes() { return Figure("thread_free") + Figure("cpu_free"); }
+
+// What a thread has just freed stays in caches.
+void FillCaches() {
+  Hoard hoard(1);
+  for (Size i = 0; i < 1000; ++i) Require(hoard.Grow(SmallSize(i)), "a small block");
+  hoard.FreeAll();
+}
+
+// Nobody's caches are given up for a request that they cannot help.
+void RequireVain(Size size) {
+  FillCaches();
+  const Size cached = CachedBytes();
+  Require(cached > 0, "bytes in caches before a vain request");
+  const Size shed = Figure("shed_by_caches") + Figure("shed_by_transfer");
+  for (int i = 0; i < 10; ++i) Require(Api().malloc(size) == nullptr, "a vain request", size);
+  const Size more = Figure("shed_by_caches") + Figure("shed_by_transfer") - shed;
+  Require(more == 0, "bytes shed for a vain request", more, 0);
+}
+
+void HardProbes(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  for (const Size size : {limit + kMiB, 10 * limit, Size{1} << 46}) RequireVain(size);
+}
+
+void LimitAddressSpace(Size bytes) {
+  const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+  Require(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+}
+
+// Where the address space is limited, a request beyond it is vain. One that the caches can serve
+// succeeds: nothing else is left.
+void AddressSpace(const char* argument) {
+  const Size limit = MegabytesIn(argument);
+  RequireVain(Size{1} << 46);
+  LimitAddressSpace(limit);
+  for (const Size size : {limit, 2 * limit, Size{1} << 46}) RequireVain(size);
+  Hoard small(1);
+  for (Size i = 0; small.Grow(SmallSize(i)); ++i) {
+  }
+  small.FreeAll();
+  // Then no shed is waited for, whatever there was before.
+  const Size cached = CachedBytes();
+  Hoard large(2);
+  while (large.Grow(kMiB)) {
+  }
+  Require(CachedBytes() <= cached / 2, "bytes that caches keep while requests fail", CachedBytes(),
+          cached / 2);
+  large.FreeAll();
 }
 
 // Allocates and frees as a program does that goes on, until `done`; the memory of the process may
@@ -321,6 +418,9 @@ constexpr HeapLimitProbe kProbes[] = {
     {"hard-threads", HardThreads},
     {"hard-caches", HardCaches},
     {"hard-large", HardLarge},
+    {"hard-shrink", HardShrink},
+    {"hard-probes", HardProbes},
+    {"address-space", AddressSpace},
     {"soft-gives-back", SoftGivesBack},
     {"soft-never-fails", SoftNeverFails},
     {"soft-threads", SoftThreads},

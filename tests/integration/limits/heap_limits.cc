@@ -45,15 +45,29 @@ void ExpectProbe(Case& result, const char* probe, Variables variables,
   ExpectProbe(result, probe, variables, argument, [] { return true; });
 }
 
-void AddHard(Suite& suite) {
+// Both front ends, and both page heaps.
+template <typename Run>
+void AddInAllModes(Suite& suite, const std::string& name, Run run) {
   for (const char* front_end : {"per_thread", "per_cpu"}) {
-    for (const char* probe : {"hard-threads", "hard-caches", "hard-large"}) {
-      suite.Add(std::string("hard/") + probe + "/" + front_end, [=](Case& result) {
-        ExpectProbe(result, probe,
-                    {{"TCMALLOC_HEAP_LIMIT_MB", "96"}, {"TCMALLOC_FRONT_END", front_end}}, "96");
+    for (const char* page_heap : {"classic", "huge"}) {
+      suite.Add(name + "/" + front_end + "/" + page_heap, [=](Case& result) {
+        run(result, {{"TCMALLOC_FRONT_END", front_end}, {"TCMALLOC_PAGE_HEAP", page_heap}});
       });
     }
   }
+}
+
+void AddHard(Suite& suite) {
+  for (const char* probe :
+       {"hard-threads", "hard-caches", "hard-large", "hard-shrink", "hard-probes"}) {
+    AddInAllModes(suite, std::string("hard/") + probe, [=](Case& result, Variables mode) {
+      mode["TCMALLOC_HEAP_LIMIT_MB"] = "96";
+      ExpectProbe(result, probe, mode, "96");
+    });
+  }
+  AddInAllModes(suite, "hard/address-space", [](Case& result, const Variables& mode) {
+    ExpectProbe(result, "address-space", mode, "1024");
+  });
 }
 
 void AddSoft(Suite& suite) {

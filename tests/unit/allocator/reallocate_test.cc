@@ -70,6 +70,68 @@ TEST(ReallocateTest, GrowingByLittleCopiesSeldom) {
   Deallocate(block);
 }
 
+TEST(ReallocateTest, ALongBlockShrinksAndGrowsWhereItIs) {
+  constexpr size_t kLong = size_t{8} << 20;
+  void* block = Allocate(kLong);
+  Fill(block, kLong, 1);
+  for (const size_t size : {kLong / 2, kLong / 4, kLong / 2, kLong / 8, kLong / 4}) {
+    ASSERT_EQ(Reallocate(block, size), block) << size;
+    EXPECT_GE(UsableSize(block), size);
+    EXPECT_LT(UsableSize(block), size + kPageSize);
+  }
+  EXPECT_TRUE(IsFilled(block, kLong / 8, 1));
+  Deallocate(block);
+}
+
+TEST(ReallocateTest, ALongBlockThatLosesLittleStaysWhole) {
+  constexpr size_t kLong = size_t{8} << 20;
+  void* block = Allocate(kLong);
+  EXPECT_EQ(Reallocate(block, kLong - kLong / 4), block);
+  EXPECT_EQ(UsableSize(block), kLong);
+  Deallocate(block);
+}
+
+// As a block does that was aligned, or for which no smaller one could be had.
+TEST(ReallocateTest, AShortSpanOfItsOwnGrowsWhereItIs) {
+  void* block = AllocateAligned(100, size_t{1} << 20);
+  ASSERT_EQ(UsableSize(block), kPageSize);
+  Fill(block, kPageSize, 2);
+  void* grown = Reallocate(block, 3 * kPageSize);
+  EXPECT_EQ(grown, block);
+  EXPECT_TRUE(IsFilled(grown, kPageSize, 2));
+  Deallocate(grown);
+}
+
+class FullHeapTest : public ::testing::Test {
+ protected:
+  ~FullHeapTest() override { SetLimit(Length(0)); }
+
+  static void SetLimit(Length limit) { heap.page_heap().set_limit(limit); }
+  // So that nothing can be had that is not in a cache.
+  static void Exhaust() {
+    const Length committed = heap.page_heap().committed();
+    heap.page_heap().ReleaseAtLeast(Length::Max());
+    SetLimit(std::min(committed, heap.page_heap().committed()));
+  }
+};
+
+TEST_F(FullHeapTest, NoBlockFailsToShrink) {
+  constexpr size_t kSizes[] = {300, 5000, 100'000, 400'000, size_t{8} << 20};
+  for (const size_t size : kSizes) {
+    void* block = Allocate(size);
+    Fill(block, size, 3);
+    Exhaust();
+    for (size_t less = size / 3; less > 0; less /= 3) {
+      block = Reallocate(block, less);
+      ASSERT_NE(block, nullptr) << size << "->" << less;
+      ASSERT_GE(UsableSize(block), less);
+      ASSERT_TRUE(IsFilled(block, less, 3));
+    }
+    SetLimit(Length(0));
+    Deallocate(block);
+  }
+}
+
 TEST(ReallocateTest, ShrinkingFreesMemory) {
   void* block = Allocate(size_t{8} << 20);
   block = Reallocate(block, 1000);

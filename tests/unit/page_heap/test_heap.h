@@ -60,6 +60,8 @@ using HugeTestHeap = TestHeapOf<HugePageHeap<FakeSystemMemory>>;
 template <typename Heap>
 class PageHeapFixture : public ::testing::Test {
  protected:
+  PageHeapFixture() = default;
+  explicit PageHeapFixture(size_t reserved_bytes) : heap_(reserved_bytes) {}
   ~PageHeapFixture() override { heap_->CheckInvariants(); }
 
   Span* New(uintptr_t pages) {

@@ -58,6 +58,40 @@ TEST_F(HugeRangesTest, AlignmentBeyondAHugepage) {
   EXPECT_EQ(ranges_.Find(State::kFree, kOne * 2, kOne * 8)->first, At(9));
 }
 
+TEST_F(HugeRangesTest, AcrossRangesWithFewReturnedPages) {
+  EXPECT_EQ(ranges_.FindAcross(kOne, Length(1)), PageId(0));
+  Put(0, 4, State::kReturned);
+  Put(4, 3, State::kFree);
+  Put(7, 1, State::kReturned);
+  EXPECT_EQ(ranges_.FindAcross(kOne * 4, Length(1)), At(4));
+  // There is too little behind.
+  EXPECT_EQ(ranges_.FindAcross(kOne * 6, Length(1)), At(2));
+  EXPECT_EQ(ranges_.FindAcross(kOne * 8, Length(1)), At(0));
+  EXPECT_EQ(ranges_.FindAcross(kOne * 9, Length(1)), PageId(0));
+  Put(20, 2, State::kFree);
+  Put(22, 1, State::kReturned);
+  Put(23, 2, State::kFree);
+  EXPECT_EQ(ranges_.FindAcross(kOne * 5, Length(1)), At(20)) << "one page is returned, and not two";
+}
+
+TEST_F(HugeRangesTest, AcrossRangesAtAnAlignment) {
+  // 1000 is a multiple of eight.
+  Put(1, 3, State::kFree);
+  Put(4, 8, State::kReturned);
+  EXPECT_EQ(ranges_.FindAcross(kOne * 5, kOne * 2), At(2));
+  EXPECT_EQ(ranges_.FindAcross(kOne * 4, kOne * 8), PageId(0)) << "all of it would be returned";
+  EXPECT_EQ(ranges_.FindAcross(kOne * 5, kOne * 8), PageId(0));
+}
+
+TEST_F(HugeRangesTest, ReachesBackOverAllThatTouches) {
+  EXPECT_EQ(ranges_.ReachBefore(At(3)), Length(0));
+  Put(0, 1, State::kFree);
+  Put(2, 1, State::kFree);
+  Put(3, 2, State::kReturned);
+  EXPECT_EQ(ranges_.ReachBefore(At(5)), kOne * 3);
+  EXPECT_EQ(ranges_.ReachBefore(At(1)), kOne);
+}
+
 TEST_F(HugeRangesTest, NeighboursOfOneStateMerge) {
   Put(0, 1, State::kFree);
   Put(2, 1, State::kFree);
