@@ -89,7 +89,7 @@ class CentralFreeList {
   // Of free objects; with less a class is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // How many runs are looked up before the lock is taken to insert them.
-  static constexpr uint32_t kInsertBlock = 32;
+  static constexpr uint32_t kInsertBlock = 16;
 
   // Neighbours in a chain that lie in one span. They are linked already, so that they enter the
   // span's list as a whole.
@@ -126,6 +126,7 @@ class CentralFreeList {
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   Span* SpanOf(ObjectReference reference, const void* before) const;
+  [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   bool Begins(ObjectReference reference, const Span* span) const;
   SpanRun NextRun(ObjectReference first, const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -205,7 +206,7 @@ void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Chain* ch
       codec_->Link(object, rest);
       rest = first;
       if (next != codec_->end && page_map_->Get(PageId::Containing(ObjectAt(next))) != span) {
-        CrashOnCorruptedList(object, size_class_);
+        CrashOnBadLink(*page_map_, object, size_class_);
       }
       first = next;
     }
@@ -345,6 +346,19 @@ bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* sp
   return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
 }
 
+// No object of this class begins at `reference`, to which `before` links, if anything does. Either a
+// link was overwritten, or an address inside of a block was freed.
+template <SpanSource PageHeap>
+TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
+                                                      const void* before) const {
+  const void* object = ObjectAt(reference);
+  const Span* span = page_map_->FindInUse(object);
+  const bool of_this_class = span != nullptr && span->state == Span::State::kSmall &&
+                             span->size_class == size_class_ && reference == ReferenceTo(object);
+  if (of_this_class) CrashOnStray(object, span);
+  CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
+}
+
 // The span of a free object of this class; `before` is the object that links to it, if any.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* before) const {
@@ -352,7 +366,7 @@ Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* b
   Span* span = page_map_->FindInUse(object);
   if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
       !Begins(reference, span)) {
-    CrashOnCorruptedList(before != nullptr ? before : object, size_class_);
+    CrashAt(reference, before);
   }
   return span;
 }
@@ -364,7 +378,7 @@ typename CentralFreeList<PageHeap>::SpanRun CentralFreeList<PageHeap>::NextRun(
   while (true) {
     const ObjectReference next = codec_->Next(run.last);
     if (next == codec_->end || !run.span->Contains(PageId::Containing(ObjectAt(next)))) return run;
-    if (!Begins(next, run.span)) CrashOnCorruptedList(run.last, size_class_);
+    if (!Begins(next, run.span)) CrashAt(next, run.last);
     // A chain that leads back to itself.
     if (run.count == run.span->capacity) CrashOnDoubleFree(run.last, info().size);
     run.last = ObjectAt(next);

@@ -339,6 +339,7 @@ class ThreadCache : private FastLists, public ListNode {
   void GrowCapacity(uint8_t c, uint32_t most);
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
+  void CheckPlace(void* object, uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;

@@ -92,15 +92,25 @@ bool ThreadCache<Sources>::Refill(uint8_t c) {
   return !chain.empty();
 }
 
+// Has the central list, which knows where objects begin, end the process if no object of class `c`
+// can begin at `object`.
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
+  if (TCMALLOC_LIKELY((reinterpret_cast<uintptr_t>(object) & MisplacedBits(c)) == 0)) return;
+  context_->codec->Link(object, context_->codec->end);
+  source(c).InsertPast({ReferenceTo(object), 1});
+}
+
 // What follows `object` in a list of class `c`: nothing, or what may well be an object.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
+  CheckPlace(object, c);
   const LinkCodec& codec = *context_->codec;
   const ObjectReference next = codec.Next(object);
   if (!codec.InWindow(next) && next != codec.end) {
     const Span* span = context_->page_map->FindInUse(ObjectAt(next));
     if (next != ReferenceTo(ObjectAt(next)) || span == nullptr || span->size_class != c) {
-      CrashOnCorruptedList(object, c);
+      CrashOnBadLink(*context_->page_map, object, c);
     }
   }
   return next;
@@ -162,6 +172,7 @@ Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
   Chain chain{heads[c], static_cast<uint32_t>(std::max(states_[c].capacity - room[c], 1))};
   if (chain.head == end) chain.count = 0;
+  if (!chain.empty()) CheckPlace(ObjectAt(chain.head), c);
   heads[c] = end;
   room[c] = static_cast<int16_t>(states_[c].capacity);
   return chain;
