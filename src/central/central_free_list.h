@@ -89,7 +89,7 @@ class CentralFreeList {
   // Of free objects; with less a class is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // How many runs are looked up before the lock is taken to insert them.
-  static constexpr uint32_t kInsertBlock = 16;
+  static constexpr uint32_t kInsertBlock = 32;
 
   // Neighbours in a chain that lie in one span. They are linked already, so that they enter the
   // span's list as a whole.
@@ -132,6 +132,8 @@ class CentralFreeList {
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
+  ObjectReference InsertBlock(ObjectReference next, const void** before,
+                              IntrusiveList<Span>* drained) TCMALLOC_EXCLUDES(lock_);
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
@@ -403,21 +405,30 @@ void CentralFreeList<PageHeap>::PutBack(const SpanRun& run, IntrusiveList<Span>*
   drained->PushFront(span);
 }
 
+// Puts the next runs of a chain back, of which the first object is `next`; the one before it and the
+// last one done are *before. Returns what follows. A function of its own so that its stack is free
+// again when spans are deleted.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
+    ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
+  SpanRun block[kInsertBlock];
+  uint32_t count = 0;
+  while (count < kInsertBlock && next != codec_->end) {
+    const SpanRun& run = block[count++] = NextRun(next, *before);
+    *before = run.last;
+    next = codec_->Next(run.last);
+  }
+  SpinLockHolder holder(lock_);
+  for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
+  return next;
+}
+
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Insert(Chain chain) {
-  ObjectReference next = chain.head;
-  const void* before = nullptr;
   IntrusiveList<Span> drained;
-  while (next != codec_->end) {
-    SpanRun block[kInsertBlock];
-    uint32_t count = 0;
-    while (count < kInsertBlock && next != codec_->end) {
-      const SpanRun& run = block[count++] = NextRun(next, before);
-      before = run.last;
-      next = codec_->Next(run.last);
-    }
-    SpinLockHolder holder(lock_);
-    for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
+  const void* before = nullptr;
+  for (ObjectReference next = chain.head; next != codec_->end;) {
+    next = InsertBlock(next, &before, &drained);
   }
   while (Span* span = drained.PopFront()) DeleteSpan(span);
 }
