@@ -204,6 +204,30 @@ TEST_P(CpuCacheTest, OverflowReturnsABatch) {
   for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, kBatch);
 }
 
+// The fast path takes them in; their low bits tell when they leave the slab by another way.
+TEST_P(CpuCacheTest, AddressesInsideOfObjectsAreNoticedLater) {
+  const std::vector<void*> objects = thread_->AllocateMany(k64, 3 * kBatch);
+  char* interior = static_cast<char*>(objects.back()) + 8;
+  const auto free_inside = [&] {
+    thread_->FreeAll({objects.begin(), objects.begin() + 4});
+    thread_->Free(interior);
+  };
+  EXPECT_DEATH(
+      {
+        free_inside();
+        cpus_->cache.Flush();
+      },
+      "corrupted free list");
+  EXPECT_DEATH(
+      {
+        free_inside();
+        cpus_->cache.Close(thread_->lists());
+        cpus_->cache.Allocate(thread_->lists(), k64, 64);
+      },
+      "corrupted free list");
+  thread_->FreeAll(objects);
+}
+
 TEST_P(CpuCacheTest, ObjectsInASlabAreFoundThere) {
   const std::vector<void*> objects = AllocateMany(k64, 50);
   for (void* object : objects) EXPECT_FALSE(cpus_->cache.Holds(object, k64));
