@@ -348,8 +348,8 @@ bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* sp
   return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
 }
 
-// No object of this class begins at `reference`, to which `before` links, if anything does. Either a
-// link was overwritten, or an address inside of a block was freed.
+// No object of this class begins at `reference`, to which `before` links, if anything does. Either
+// a link was overwritten, or an address inside of a block was freed.
 template <SpanSource PageHeap>
 TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
                                                       const void* before) const {
@@ -405,9 +405,9 @@ void CentralFreeList<PageHeap>::PutBack(const SpanRun& run, IntrusiveList<Span>*
   drained->PushFront(span);
 }
 
-// Puts the next runs of a chain back, of which the first object is `next`; the one before it and the
-// last one done are *before. Returns what follows. A function of its own so that its stack is free
-// again when spans are deleted.
+// Puts the next runs of a chain back, of which the first object is `next`; the one before it and
+// the last one done are *before. Returns what follows. A function of its own so that its stack is
+// free again when spans are deleted.
 template <SpanSource PageHeap>
 TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {

@@ -209,8 +209,8 @@ constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   return size_class;
 }
 
-// The bits that are zero in the address of every object of a class, because spans begin with a page.
-// Requires a nonzero class.
+// The bits that are zero in the address of every object of a class, because spans begin with a
+// page. Requires a nonzero class.
 constexpr uintptr_t MisplacedBits(uint8_t size_class) {
   const uintptr_t size = kSizeClasses[size_class].size;
   return std::min<uintptr_t>(size & -size, kPageSize) - 1;

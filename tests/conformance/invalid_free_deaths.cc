@@ -232,17 +232,16 @@ void AddInteriorInCaches(Suite& suite) {
   for (const Size size : kSmallSizes) {
     for (const Size offset : std::initializer_list<Size>{8, 16, 24}) {
       if (offset >= size) continue;
-      suite.Add(
-          "interior in a cache/" + std::to_string(size) + " bytes +" + std::to_string(offset),
-          [size, offset](Case& result) {
-            ExpectAbort(result, Fault::kInterior, [&] {
-              WarmUp(size);
-              char* const block = static_cast<char*>(Api().malloc(size));
-              Announce(block + offset);
-              Api().free(block + offset);
-              malloc_trim(0);
-            });
-          });
+      suite.Add("interior in a cache/" + std::to_string(size) + " bytes +" + std::to_string(offset),
+                [size, offset](Case& result) {
+                  ExpectAbort(result, Fault::kInterior, [&] {
+                    WarmUp(size);
+                    char* const block = static_cast<char*>(Api().malloc(size));
+                    Announce(block + offset);
+                    Api().free(block + offset);
+                    malloc_trim(0);
+                  });
+                });
     }
   }
 }

@@ -370,8 +370,8 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
   }
 }
 
-// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that was
-// taken from them.
+// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
+// was taken from them.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {

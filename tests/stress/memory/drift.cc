@@ -5,8 +5,10 @@
 // and down, but on average the last third of the rounds must not have two percent more than the
 // second. The argument is the number of rounds.
 //
-// Threads run in turns, so that counts alone decide what happens, however busy the machine is;
-// nothing may be released by time.
+// Threads run in turns, so that counts alone decide what happens, however busy the machine is. For
+// the same reason nothing may be released by time, and the front end is the program's to choose:
+// the per-CPU one needs some percent less, and when the default goes over to it is up to the
+// scheduler.
 
 #include <unistd.h>
 

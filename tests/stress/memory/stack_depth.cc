@@ -184,9 +184,8 @@ void MeasureLimit() {
     }
     PROGRAM_CHECK(full);
     std::set_new_handler(GiveUpFill);
-    of_blocks.Measure("new handler", [size] {
-      ::operator delete(::operator new(size, std::nothrow));
-    });
+    of_blocks.Measure("new handler",
+                      [size] { ::operator delete(::operator new(size, std::nothrow)); });
   }
 }
 

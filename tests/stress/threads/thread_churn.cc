@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Threads that come and go, in every way that a thread can end, and that allocate until the last
-// destructor has run. What the allocator counts as in use, by the program or by itself, must not grow
-// with the number of threads that have been: an object that was lost counts as the program's.
+// destructor has run. What the allocator counts as in use, by the program or by itself, must not
+// grow with the number of threads that have been: an object that was lost counts as the program's.
 // Usage: thread_churn [threads]
 
 #include <dirent.h>
@@ -26,8 +26,9 @@ constexpr int kWave = 20;
 constexpr int kAllocatingInWave = kWave / 5 * 4;
 // Until every thread of a wave has what it needs.
 constexpr int kWarmUpThreads = 2000;
-// Eight bytes for each of ten thousand threads would be more. Resident memory would not do: by how much the caches
-// and the lists of free spans hold at their peak it says how the scheduler let threads overlap.
+// Eight bytes for each of ten thousand threads would be more. Resident memory would not do: by how
+// much the caches and the lists of free spans hold at their peak it says how the scheduler let
+// threads overlap.
 constexpr size_t kMaxGrowth = size_t{64} * 1024;
 // The scheduler may once bring about more threads at a time than before, whose records stay; a leak
 // grows in every round.
