@@ -213,7 +213,7 @@ constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
 // page. Requires a nonzero class.
 constexpr uintptr_t MisplacedBits(uint8_t size_class) {
   const uintptr_t size = kSizeClasses[size_class].size;
-  return std::min<uintptr_t>(size & -size, kPageSize) - 1;
+  return (size - 1) & ~size & (kPageSize - 1);
 }
 
 // Which object of its span holds the byte at `offset`. Requires a nonzero class and an offset

@@ -217,9 +217,7 @@ template <SourceTable Sources>
 void* CpuCache<Sources>::Allocate(FastLists* thread, uint8_t c, size_t size) {
   void* object = sections_->pop(c, thread);
   const bool hit = object != nullptr;
-  if (hit) {
-    CheckPlaces(c, reinterpret_cast<uintptr_t>(object), {ReferenceTo(object), 1});
-  } else {
+  if (!hit) {
     Source& source = context_.sources->Ensure(c);
     object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
   }

@@ -104,7 +104,6 @@ void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
 // What follows `object` in a list of class `c`: nothing, or what may well be an object.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
-  CheckPlace(object, c);
   const LinkCodec& codec = *context_->codec;
   const ObjectReference next = codec.Next(object);
   if (!codec.InWindow(next) && next != codec.end) {
@@ -160,6 +159,7 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   ObjectReference reference = heads[c];
   int missing = states_[c].capacity - room[c];
   for (; missing > 0 && reference != end; --missing) {
+    CheckPlace(ObjectAt(reference), c);
     reference = CheckedNext(ObjectAt(reference), c);
   }
   return missing == 0 && reference == end;
