@@ -19,14 +19,6 @@ namespace {
   Crash(message);
 }
 
-[[noreturn]] TCMALLOC_COLD void CrashOnInterior(const void* block, const void* start,
-                                                size_t bytes) {
-  Message message;
-  message << "invalid free of " << block << ": it points into the block at " << start << " ("
-          << bytes << " bytes)";
-  Crash(message);
-}
-
 // The large block that holds `address`, if it begins no more than a gibibyte before. The page map
 // knows the first page of such a block and the last one; entries of others may be those of spans
 // that were there before.
@@ -49,9 +41,7 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
   if (span != nullptr && !span->in_use() && span->start() == block) {
     CrashOnDoubleFree(block, span->bytes());
   }
-  Message message;
-  message << "invalid free of " << block << ": not allocated by this allocator, or freed already";
-  Crash(message);
+  CrashOnUnknownBlock(block);
 }
 
 // The span in use in which `block` begins a block.
@@ -63,8 +53,7 @@ Span* CheckedSpanOf(const void* block) {
   if (span->state == Span::State::kLarge) {
     if (offset != 0) CrashOnInterior(block, span->start(), span->bytes());
   } else if (!IsObjectStart(offset, span->size_class)) {
-    const size_t size = kSizeClasses[span->size_class].size;
-    CrashOnInterior(block, span->start() + ObjectIndex(offset, span->size_class) * size, size);
+    CrashOnStray(block, span);
   }
   return span;
 }

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pages/free_link.h"
+
 namespace tcmalloc {
 
 // A cache hands out what was freed last. Objects that a program frees in random order would come
@@ -34,6 +36,19 @@ inline bool AreScattered(uint32_t size, void* const* objects, uint32_t count) {
     if (before - object + near > 2 * near) ++far;
   }
   return far > kScatterProbes / 2;
+}
+
+// The same for the objects of a chain, of which it reads the first ones. next(object) is the
+// reference to the object after `object`.
+template <typename Next>
+bool IsScattered(uint32_t size, Chain chain, Next next) {
+  if (size > kScatterMostSize || chain.count < kScatterProbes) return false;
+  void* objects[kScatterProbes];
+  for (uint32_t i = 0; i < kScatterProbes; ++i) {
+    objects[i] = ObjectAt(chain.head);
+    if (i + 1 < kScatterProbes) chain.head = next(objects[i]);
+  }
+  return AreScattered(size, objects, kScatterProbes);
 }
 
 }  // namespace tcmalloc

@@ -126,11 +126,14 @@ class CentralFreeList {
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   Span* SpanOf(ObjectReference reference, const void* before) const;
+  [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   bool Begins(ObjectReference reference, const Span* span) const;
   SpanRun NextRun(ObjectReference first, const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
+  ObjectReference InsertBlock(ObjectReference next, const void** before,
+                              IntrusiveList<Span>* drained) TCMALLOC_EXCLUDES(lock_);
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
@@ -205,7 +208,7 @@ void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Chain* ch
       codec_->Link(object, rest);
       rest = first;
       if (next != codec_->end && page_map_->Get(PageId::Containing(ObjectAt(next))) != span) {
-        CrashOnCorruptedList(object, size_class_);
+        CrashOnBadLink(*page_map_, object, size_class_);
       }
       first = next;
     }
@@ -345,6 +348,19 @@ bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* sp
   return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
 }
 
+// No object of this class begins at `reference`, to which `before` links, if anything does. Either
+// a link was overwritten, or an address inside of a block was freed.
+template <SpanSource PageHeap>
+TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
+                                                      const void* before) const {
+  const void* object = ObjectAt(reference);
+  const Span* span = page_map_->FindInUse(object);
+  const bool of_this_class = span != nullptr && span->state == Span::State::kSmall &&
+                             span->size_class == size_class_ && reference == ReferenceTo(object);
+  if (of_this_class) CrashOnStray(object, span);
+  CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
+}
+
 // The span of a free object of this class; `before` is the object that links to it, if any.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* before) const {
@@ -352,7 +368,7 @@ Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* b
   Span* span = page_map_->FindInUse(object);
   if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
       !Begins(reference, span)) {
-    CrashOnCorruptedList(before != nullptr ? before : object, size_class_);
+    CrashAt(reference, before);
   }
   return span;
 }
@@ -364,7 +380,7 @@ typename CentralFreeList<PageHeap>::SpanRun CentralFreeList<PageHeap>::NextRun(
   while (true) {
     const ObjectReference next = codec_->Next(run.last);
     if (next == codec_->end || !run.span->Contains(PageId::Containing(ObjectAt(next)))) return run;
-    if (!Begins(next, run.span)) CrashOnCorruptedList(run.last, size_class_);
+    if (!Begins(next, run.span)) CrashAt(next, run.last);
     // A chain that leads back to itself.
     if (run.count == run.span->capacity) CrashOnDoubleFree(run.last, info().size);
     run.last = ObjectAt(next);
@@ -389,21 +405,30 @@ void CentralFreeList<PageHeap>::PutBack(const SpanRun& run, IntrusiveList<Span>*
   drained->PushFront(span);
 }
 
+// Puts the next runs of a chain back, of which the first object is `next`; the one before it and
+// the last one done are *before. Returns what follows. A function of its own so that its stack is
+// free again when spans are deleted.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
+    ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
+  SpanRun block[kInsertBlock];
+  uint32_t count = 0;
+  while (count < kInsertBlock && next != codec_->end) {
+    const SpanRun& run = block[count++] = NextRun(next, *before);
+    *before = run.last;
+    next = codec_->Next(run.last);
+  }
+  SpinLockHolder holder(lock_);
+  for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
+  return next;
+}
+
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Insert(Chain chain) {
-  ObjectReference next = chain.head;
-  const void* before = nullptr;
   IntrusiveList<Span> drained;
-  while (next != codec_->end) {
-    SpanRun block[kInsertBlock];
-    uint32_t count = 0;
-    while (count < kInsertBlock && next != codec_->end) {
-      const SpanRun& run = block[count++] = NextRun(next, before);
-      before = run.last;
-      next = codec_->Next(run.last);
-    }
-    SpinLockHolder holder(lock_);
-    for (uint32_t i = 0; i < count; ++i) PutBack(block[i], &drained);
+  const void* before = nullptr;
+  for (ObjectReference next = chain.head; next != codec_->end;) {
+    next = InsertBlock(next, &before, &drained);
   }
   while (Span* span = drained.PopFront()) DeleteSpan(span);
 }

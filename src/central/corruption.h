@@ -5,10 +5,39 @@
 #ifndef TCMALLOC_CENTRAL_CORRUPTION_H_
 #define TCMALLOC_CENTRAL_CORRUPTION_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "base/message.h"
+#include "pages/page_map.h"
+#include "pages/span.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
+
+// `block` is no address that was ever given out, as far as is known.
+[[noreturn]] TCMALLOC_COLD inline void CrashOnUnknownBlock(const void* block) {
+  Message message;
+  message << "invalid free of " << block << ": not allocated by this allocator, or freed already";
+  Crash(message);
+}
+
+[[noreturn]] TCMALLOC_COLD inline void CrashOnInterior(const void* block, const void* start,
+                                                       size_t bytes) {
+  Message message;
+  message << "invalid free of " << block << ": it points into the block at " << start << " ("
+          << bytes << " bytes)";
+  Crash(message);
+}
+
+// No object begins at `block`, which lies in `span`, one of small objects.
+[[noreturn]] TCMALLOC_COLD inline void CrashOnStray(const void* block, const Span* span) {
+  const SizeClassInfo& info = kSizeClasses[span->size_class];
+  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
+  const size_t index = ObjectIndex(offset, span->size_class);
+  if (index >= info.objects) CrashOnUnknownBlock(block);
+  CrashOnInterior(block, span->start() + index * info.size, info.size);
+}
 
 // `object` is a free object whose link makes no sense.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnCorruptedList(const void* object,
@@ -23,6 +52,18 @@ namespace tcmalloc {
   Message message;
   message << "double free of " << object << " (" << bytes << " bytes)";
   Crash(message);
+}
+
+// `object` is in a list of a class, and its link makes no sense: it was written to, or it never was
+// an object and the link is the program's data by now.
+[[noreturn]] TCMALLOC_COLD inline void CrashOnBadLink(const PageMap& map, const void* object,
+                                                      uint8_t size_class) {
+  const Span* span = map.FindInUse(object);
+  if (span != nullptr && span->state == Span::State::kSmall && span->size_class == size_class) {
+    const auto offset = static_cast<size_t>(static_cast<const char*>(object) - span->start());
+    if (!IsObjectStart(offset, size_class)) CrashOnStray(object, span);
+  }
+  CrashOnCorruptedList(object, size_class);
 }
 
 }  // namespace tcmalloc

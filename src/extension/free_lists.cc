@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "allocator/slow_path.h"
-#include "extension/statistics.h"
+#include "extension/report_snapshot.h"
 #include "extension/weak_references.h"
 #include "heap/heap.h"
 #include "page_heap/free_runs.h"
@@ -52,11 +52,13 @@ void ListFreeLists(std::vector<FreeListInfo>* lists) {
   lists->reserve(kMostLists);
   SlowPath slow_path;
   if (slow_path.reentrant()) return;
-  const Statistics statistics = CurrentStatistics();
-  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(c, statistics.classes[c], lists);
-  FreeRunCounts pages;
-  heap.page_heap().CountFreeRuns(&pages);
-  AppendPages(pages, lists);
+  const ReportDetailsHolder holder(Detail::kAll);
+  ReportDetails* details = holder.get();
+  if (details == nullptr) return;
+  CurrentStatistics(&details->classes);
+  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(c, details->classes[c], lists);
+  heap.page_heap().CountFreeRuns(&details->free_runs);
+  AppendPages(details->free_runs, lists);
 }
 
 }  // namespace tcmalloc

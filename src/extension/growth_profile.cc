@@ -29,7 +29,7 @@ Message Counts(const HeapGrowth& growth) {
 void CopyFile(const char* path, TextSink& sink) {
   const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
-  char buffer[4096];
+  char buffer[1024];
   for (ssize_t n = 0; (n = system_calls.read(fd, buffer, sizeof(buffer))) > 0;) {
     sink.Write({buffer, static_cast<size_t>(n)});
   }

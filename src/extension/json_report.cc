@@ -65,9 +65,9 @@ void WriteHugepages(JsonWriter& json, const HugePageStats& stats) {
   json.Close("}");
 }
 
-void WriteSizeClasses(JsonWriter& json, const Statistics& statistics) {
+void WriteSizeClasses(JsonWriter& json, const AllSizeClassStatistics& classes) {
   json.Open("[", "size_classes");
-  for (const SizeClassStatistics& of : statistics.classes) {
+  for (const SizeClassStatistics& of : classes) {
     if (of.spans == 0) continue;
     json.Open("{");
     for (const SizeClassField& field : SizeClassFields()) json.Member(field.name, field.value(of));
@@ -98,15 +98,15 @@ void WriteFreeRuns(JsonWriter& json, const FreeRunCounts& counts) {
 }  // namespace
 
 void WriteJsonReport(TextSink& sink, Detail detail) {
-  ReportSnapshot snapshot;
+  ReportSnapshot snapshot(detail);
   JsonWriter json(sink);
   json.Open("{");
-  if (TakeSnapshot(detail, &snapshot)) {
+  if (TakeSnapshot(&snapshot)) {
     WriteTotals(json, snapshot);
-    if (detail == Detail::kAll) {
+    if (const ReportDetails* details = snapshot.details()) {
       if (snapshot.uses_hugepages) WriteHugepages(json, snapshot.hugepages);
-      WriteSizeClasses(json, snapshot.statistics);
-      WriteFreeRuns(json, snapshot.free_runs);
+      WriteSizeClasses(json, details->classes);
+      WriteFreeRuns(json, details->free_runs);
     }
   }
   json.Close("}\n");

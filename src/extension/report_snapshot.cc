@@ -2,8 +2,14 @@
 
 #include "extension/report_snapshot.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <new>
+
 #include "allocator/slow_path.h"
 #include "heap/heap.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -38,11 +44,25 @@ void DescribePageHeap(ReportSnapshot* snapshot) {
 
 }  // namespace
 
-bool TakeSnapshot(Detail detail, ReportSnapshot* snapshot) {
+ReportDetailsHolder::ReportDetailsHolder(Detail detail) {
+  if (detail != Detail::kAll) return;
+  const int saved_errno = errno;
+  void* memory = system_calls.mmap(nullptr, sizeof(ReportDetails), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) details_ = new (memory) ReportDetails;
+  errno = saved_errno;
+}
+
+ReportDetailsHolder::~ReportDetailsHolder() {
+  if (details_ != nullptr) system_calls.munmap(details_, sizeof(ReportDetails));
+}
+
+bool TakeSnapshot(ReportSnapshot* snapshot) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
-  snapshot->statistics = CurrentStatistics();
-  if (detail == Detail::kAll) heap.page_heap().CountFreeRuns(&snapshot->free_runs);
+  ReportDetails* details = snapshot->holder.get();
+  snapshot->statistics = CurrentStatistics(details != nullptr ? &details->classes : nullptr);
+  if (details != nullptr) heap.page_heap().CountFreeRuns(&details->free_runs);
   DescribeFrontEnd(snapshot);
   DescribePageHeap(snapshot);
   return true;

@@ -18,9 +18,34 @@ namespace tcmalloc {
 
 enum class Detail : bool { kTotals, kAll };
 
+// What only reports with all details need.
+struct ReportDetails {
+  AllSizeClassStatistics classes;
+  FreeRunCounts free_runs;
+};
+
+// Room for one of these outside the stack, which may be small, and outside the heap, whose figures
+// it would change: in pages from the system. All of it is zero.
+class ReportDetailsHolder {
+ public:
+  explicit ReportDetailsHolder(Detail detail);
+  ~ReportDetailsHolder();
+  ReportDetailsHolder(const ReportDetailsHolder&) = delete;
+  ReportDetailsHolder& operator=(const ReportDetailsHolder&) = delete;
+
+  // Null if no details are wanted or no memory can be had: then there are totals only.
+  ReportDetails* get() const { return details_; }
+
+ private:
+  ReportDetails* details_ = nullptr;
+};
+
 struct ReportSnapshot {
+  explicit ReportSnapshot(Detail detail) : holder(detail) {}
+  const ReportDetails* details() const { return holder.get(); }
+
   Statistics statistics;
-  FreeRunCounts free_runs;  // empty unless all details were wanted
+  ReportDetailsHolder holder;
   // Which front end and page heap run, and why. The words need no escapes in XML and JSON: they
   // have neither quotes nor angle brackets.
   std::string_view front_end;
@@ -33,7 +58,7 @@ struct ReportSnapshot {
 
 // Printing is left for later: it may allocate. False, and nothing done, in a signal handler that
 // interrupted the slow path.
-[[nodiscard]] bool TakeSnapshot(Detail detail, ReportSnapshot* snapshot);
+[[nodiscard]] bool TakeSnapshot(ReportSnapshot* snapshot);
 
 // What the huge page heap made of hugepages.
 struct HugepageFigure {

@@ -8,22 +8,33 @@
 namespace tcmalloc {
 namespace {
 
-void CountSizeClasses(Statistics* statistics) {
-  CachedObjects cached[kSizeClassCount];
+// `in_threads` objects are in caches of threads.
+SizeClassStatistics OfClass(uint8_t c, uint64_t in_threads) {
+  CachedObjects cached{.thread = in_threads, .cpu = heap.cpus().CountObjects(c)};
+  CentralStats central;
+  if (Transfer* transfer = heap.lists().Find(c)) {
+    cached.transfer = transfer->stats().objects;
+    central = heap.lists().central(c).stats();
+  }
+  return CombineSizeClass(c, central, cached);
+}
+
+// Returns the bytes of all spans of small objects.
+uint64_t AddSizeClasses(Statistics* statistics, AllSizeClassStatistics* classes) {
+  uint64_t in_threads[kSizeClassCount] = {};
   heap.caches().ForEach([&](const Cache& cache) {
     ++statistics->thread_caches;
-    cache.ForEachCount([&](uint8_t c, size_t objects) { cached[c].thread += objects; });
+    cache.ForEachCount([&](uint8_t c, size_t objects) { in_threads[c] += objects; });
   });
+  uint64_t span_bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
-    cached[c].cpu = heap.cpus().CountObjects(c);
-    CentralStats central;
-    if (Transfer* transfer = heap.lists().Find(c)) {
-      cached[c].transfer = transfer->stats().objects;
-      central = heap.lists().central(c).stats();
-    }
-    statistics->classes[c] = CombineSizeClass(c, central, cached[c]);
+    const SizeClassStatistics of = OfClass(c, in_threads[c]);
+    AddUp(of, statistics);
+    span_bytes += of.span_bytes;
+    if (classes != nullptr) (*classes)[c] = of;
   }
+  return span_bytes;
 }
 
 void AddTotals(Statistics* statistics) {
@@ -57,12 +68,12 @@ void AddLimits(Statistics* statistics) {
 
 }  // namespace
 
-Statistics CurrentStatistics() {
+Statistics CurrentStatistics(AllSizeClassStatistics* classes) {
   heap.EnsureInitialized();
   Statistics statistics;
-  CountSizeClasses(&statistics);
+  const uint64_t small_bytes = AddSizeClasses(&statistics, classes);
   const PageHeapStats pages = heap.page_heap().stats();
-  AddUp(pages, &statistics);
+  AddUp(pages, small_bytes, &statistics);
   AddTotals(&statistics);
   AddPeak(pages.committed(), &statistics);
   AddLimits(&statistics);

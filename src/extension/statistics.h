@@ -6,6 +6,7 @@
 #ifndef TCMALLOC_EXTENSION_STATISTICS_H_
 #define TCMALLOC_EXTENSION_STATISTICS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,7 +45,7 @@ struct SizeClassStatistics {
 //
 //     mapped = in_use + page_heap_free + page_heap_returned + central_free + transfer_free +
 //              thread_free + cpu_free + untouched
-//     in_use = large_in_use + the sum over `classes` of in_use * object_bytes
+//     in_use = large_in_use + the sum over all size classes of in_use * object_bytes
 //
 // Exact while no other thread is in the allocator; else the parts are of moments of their own, and
 // what therefore would be counted twice is taken off what is in use or free.
@@ -63,7 +64,7 @@ struct Statistics {
   uint64_t thread_free = 0;
   uint64_t cpu_free = 0;
   uint64_t metadata = 0;
-  uint64_t most_internal = 0;       // sum over `classes`
+  uint64_t most_internal = 0;       // sum over all size classes
   uint64_t spans = 0;               // count
   uint64_t thread_caches = 0;       // count
   uint64_t cpu_caches = 0;          // count, that were ever used
@@ -86,15 +87,16 @@ struct Statistics {
   uint64_t allocated = 0;         // ever
   uint64_t allocations = 0;       // ever; count, estimated
 
-  SizeClassStatistics classes[kSizeClassCount];  // entry 0 is not used
-
   // What the system gave that is not known to be without physical memory.
   uint64_t physical() const { return mapped - page_heap_returned - untouched + metadata; }
 };
 
+// Of all size classes, by class; entry 0 is not used. Too much for the stack of a small thread.
+using AllSizeClassStatistics = std::array<SizeClassStatistics, kSizeClassCount>;
+
 // Takes each lock of the heap for a short time, however many spans there are. Call it inside a slow
-// path that is not reentrant.
-Statistics CurrentStatistics();
+// path that is not reentrant. Fills `classes` as well unless it is null.
+Statistics CurrentStatistics(AllSizeClassStatistics* classes = nullptr);
 
 }  // namespace tcmalloc
 

@@ -19,22 +19,6 @@ uint64_t Take(uint64_t amount, uint64_t* left) {
   return taken;
 }
 
-// Returns the bytes of all spans of small objects.
-uint64_t AddUpSizeClasses(Statistics* statistics) {
-  uint64_t span_bytes = 0;
-  for (const SizeClassStatistics& of : statistics->classes) {
-    statistics->in_use += of.in_use * of.object_bytes;
-    statistics->thread_free += of.thread_free * of.object_bytes;
-    statistics->cpu_free += of.cpu_free * of.object_bytes;
-    statistics->transfer_free += of.transfer_free * of.object_bytes;
-    statistics->central_free += of.external_bytes();
-    statistics->untouched += of.untouched * of.object_bytes;
-    statistics->most_internal += of.most_internal_bytes();
-    span_bytes += of.span_bytes;
-  }
-  return span_bytes;
-}
-
 void AddReleased(const PageHeapStats& pages, Statistics* statistics) {
   const auto bytes = [&](ReleaseCause cause) { return pages.released(cause).bytes(); };
   statistics->released = pages.released().bytes();
@@ -64,8 +48,17 @@ SizeClassStatistics CombineSizeClass(uint8_t c, const CentralStats& central,
   return of;
 }
 
-void AddUp(const PageHeapStats& pages, Statistics* statistics) {
-  const uint64_t small_bytes = AddUpSizeClasses(statistics);
+void AddUp(const SizeClassStatistics& of, Statistics* statistics) {
+  statistics->in_use += of.in_use * of.object_bytes;
+  statistics->thread_free += of.thread_free * of.object_bytes;
+  statistics->cpu_free += of.cpu_free * of.object_bytes;
+  statistics->transfer_free += of.transfer_free * of.object_bytes;
+  statistics->central_free += of.external_bytes();
+  statistics->untouched += of.untouched * of.object_bytes;
+  statistics->most_internal += of.most_internal_bytes();
+}
+
+void AddUp(const PageHeapStats& pages, uint64_t small_bytes, Statistics* statistics) {
   statistics->mapped = pages.system.bytes();
   statistics->page_heap_free = (pages.free + pages.in_transit).bytes();
   statistics->page_heap_returned = pages.returned.bytes();

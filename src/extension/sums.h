@@ -25,9 +25,13 @@ struct CachedObjects {
 SizeClassStatistics CombineSizeClass(uint8_t c, const CentralStats& central,
                                      const CachedObjects& cached);
 
-// Sets every sum over statistics->classes, and what the page heap counts. Spans that went back to
-// the page heap after their class had been looked at are taken off what is free there.
-void AddUp(const PageHeapStats& pages, Statistics* statistics);
+// Adds one size class to the sums over all.
+void AddUp(const SizeClassStatistics& of, Statistics* statistics);
+
+// Adds what the page heap counts, after all size classes, whose spans have `small_bytes`. Spans
+// that went back to the page heap after their class had been looked at are taken off what is free
+// there.
+void AddUp(const PageHeapStats& pages, uint64_t small_bytes, Statistics* statistics);
 
 }  // namespace tcmalloc
 

@@ -94,13 +94,13 @@ void AppendClass(Message& line, std::string_view word, size_t index, uint64_t by
   line << " bytes ] : ";
 }
 
-void WriteClassLines(TextSink& sink, const Statistics& statistics) {
+void WriteClassLines(TextSink& sink, const AllSizeClassStatistics& classes) {
   sink.Write("Total size of freelists for per-thread caches,\n");
   sink.Write("transfer cache, and central cache, by size class\n");
   sink.WriteLine(Message() << kRule);
   uint64_t cumulative = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const SizeClassStatistics& of = statistics.classes[i];
+    const SizeClassStatistics& of = classes[i];
     if (of.spans == 0) continue;
     const uint64_t bytes = of.free() * of.object_bytes;
     cumulative += bytes;
@@ -117,12 +117,12 @@ void WriteClassLines(TextSink& sink, const Statistics& statistics) {
   }
 }
 
-void WriteObjectLines(TextSink& sink, const Statistics& statistics) {
+void WriteObjectLines(TextSink& sink, const AllSizeClassStatistics& classes) {
   sink.WriteLine(Message() << kRule);
   sink.Write("Where the blocks of each size class are\n");
   sink.WriteLine(Message() << kRule);
   for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const SizeClassStatistics& of = statistics.classes[i];
+    const SizeClassStatistics& of = classes[i];
     if (of.spans == 0) continue;
     Message line;
     AppendClass(line, "blocks ", i, of.object_bytes);
@@ -193,17 +193,18 @@ void WriteFreeRuns(TextSink& sink, const FreeRunCounts& counts) {
 }  // namespace
 
 void WriteTextReport(TextSink& sink, int level) {
-  ReportSnapshot snapshot;
-  if (!TakeSnapshot(level >= 2 ? Detail::kAll : Detail::kTotals, &snapshot)) return;
+  ReportSnapshot snapshot(level >= 2 ? Detail::kAll : Detail::kTotals);
+  if (!TakeSnapshot(&snapshot)) return;
   sink.WriteLine(Message() << kRule);
   WriteFieldLines(sink, snapshot.statistics);
   WriteChoiceLines(sink, snapshot);
   sink.WriteLine(Message() << kRule);
-  if (level < 2) return;
-  WriteClassLines(sink, snapshot.statistics);
-  WriteFreeRuns(sink, snapshot.free_runs);
+  const ReportDetails* details = snapshot.details();
+  if (details == nullptr) return;
+  WriteClassLines(sink, details->classes);
+  WriteFreeRuns(sink, details->free_runs);
   // Last, because gperftools has none: a buffer that would do there cuts these lines.
-  WriteObjectLines(sink, snapshot.statistics);
+  WriteObjectLines(sink, details->classes);
 }
 
 }  // namespace tcmalloc

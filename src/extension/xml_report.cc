@@ -57,9 +57,9 @@ void WriteHugepages(TextSink& sink, const HugePageStats& stats) {
   sink.WriteLine(element << "/>");
 }
 
-void WriteSizes(TextSink& sink, const Statistics& statistics) {
+void WriteSizes(TextSink& sink, const AllSizeClassStatistics& classes) {
   sink.Write("  <sizes>\n");
-  for (const SizeClassStatistics& of : statistics.classes) {
+  for (const SizeClassStatistics& of : classes) {
     if (of.spans == 0) continue;
     Message element;
     element << "    <size";
@@ -94,15 +94,17 @@ void WriteFreeRuns(TextSink& sink, const FreeRunCounts& counts) {
 }  // namespace
 
 void WriteXmlReport(TextSink& sink) {
-  ReportSnapshot snapshot;
+  ReportSnapshot snapshot(Detail::kAll);
   sink.Write("<malloc version=\"1\">\n");
-  if (TakeSnapshot(Detail::kAll, &snapshot)) {
+  if (TakeSnapshot(&snapshot)) {
     WriteFields(sink, snapshot.statistics);
     WriteChoice(sink, "front_end", snapshot.front_end, snapshot.front_end_reason.view());
     WriteChoice(sink, "page_heap", snapshot.page_heap, snapshot.page_heap_reason);
     if (snapshot.uses_hugepages) WriteHugepages(sink, snapshot.hugepages);
-    WriteSizes(sink, snapshot.statistics);
-    WriteFreeRuns(sink, snapshot.free_runs);
+    if (const ReportDetails* details = snapshot.details()) {
+      WriteSizes(sink, details->classes);
+      WriteFreeRuns(sink, details->free_runs);
+    }
   }
   sink.Write("</malloc>\n");
 }

@@ -209,6 +209,13 @@ constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   return size_class;
 }
 
+// The bits that are zero in the address of every object of a class, because spans begin with a
+// page. Requires a nonzero class.
+constexpr uintptr_t MisplacedBits(uint8_t size_class) {
+  const uintptr_t size = kSizeClasses[size_class].size;
+  return (size - 1) & ~size & (kPageSize - 1);
+}
+
 // Which object of its span holds the byte at `offset`. Requires a nonzero class and an offset
 // inside the span; an offset in the tail gives info.objects.
 constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {

@@ -119,7 +119,7 @@ class SystemMemory {
   // Does it for each of n <= kMostRequests runs, by one system call where the kernel can, and tells
   // in each whether it was released.
   void Release(ReleaseRequest* requests, size_t n);
-  static constexpr size_t kMostRequests = 64;
+  static constexpr size_t kMostRequests = 16;
 
   // Tells the kernel about the whole hugepages [start, start + bytes). False if it refuses, does
   // not know the advice, or where memory comes from files. Takes no lock.

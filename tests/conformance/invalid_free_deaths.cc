@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -217,6 +218,57 @@ void AddInterior(Suite& suite) {
   }
 }
 
+// Makes the caches take frees of this size by their fast path.
+void WarmUp(Size size) {
+  void* blocks[64];
+  for (void*& block : blocks) block = Api().malloc(size);
+  for (void* block : blocks) Api().free(block);
+}
+
+constexpr Size kSmallSizes[] = {16, 32, 48, 80, 100, 256, 1000, 5000};
+
+// What the fast path took in is noticed when it goes back to its span.
+void AddInteriorInCaches(Suite& suite) {
+  for (const Size size : kSmallSizes) {
+    for (const Size offset : std::initializer_list<Size>{8, 16, 24}) {
+      if (offset >= size) continue;
+      suite.Add("interior in a cache/" + std::to_string(size) + " bytes +" + std::to_string(offset),
+                [size, offset](Case& result) {
+                  ExpectAbort(result, Fault::kInterior, [&] {
+                    WarmUp(size);
+                    char* const block = static_cast<char*>(Api().malloc(size));
+                    Announce(block + offset);
+                    Api().free(block + offset);
+                    malloc_trim(0);
+                  });
+                });
+    }
+  }
+}
+
+// `delete` of what `new[]` gave with a count of elements before the first one: no block of 16 bytes
+// or more begins there, which shows in the address.
+void AddCookies(Suite& suite) {
+  for (const Size size : kSmallSizes) {
+    suite.Add("cookie/every block of " + std::to_string(size) + " bytes", [size](Case& result) {
+      ExpectAbort(result, Fault::kInterior, [size] {
+        std::vector<char*> blocks(2000);
+        WarmUp(size);
+        for (char*& block : blocks) block = static_cast<char*>(Api().malloc(size));
+        for (char* block : blocks) Api().delete_plain(block + 8);
+      });
+    });
+    suite.Add("cookie/looked at/" + std::to_string(size) + " bytes", [size](Case& result) {
+      ExpectAbort(result, Fault::kInterior, [size] {
+        WarmUp(size);
+        char* const block = static_cast<char*>(Api().malloc(size));
+        Announce(block + 8);
+        if (Api().realloc(block + 8, 2 * size) != nullptr) _exit(5);
+      });
+    });
+  }
+}
+
 }  // namespace
 
 void AddInvalidFreeDeaths(Suite& suite) {
@@ -225,6 +277,8 @@ void AddInvalidFreeDeaths(Suite& suite) {
   AddWild(suite);
   AddMisaligned(suite);
   AddInterior(suite);
+  AddInteriorInCaches(suite);
+  AddCookies(suite);
 }
 
 }  // namespace tcmalloc::testing

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "central/corruption.h"
 #include "fakes/object_space.h"
 #include "pages/free_link.h"
 #include "pages/span.h"
@@ -77,7 +78,11 @@ class FakeBatchSource {
     }
   }
 
+  // Ends the process, as the central list does, at an object that it never gave.
   void InsertPast(Chain chain) {
+    for (void* object : space_->Objects(chain)) {
+      if (out_.count(object) == 0) CrashOnCorruptedList(object, size_class_);
+    }
     Insert(chain);
     ++inserts_past_;
   }

@@ -62,6 +62,9 @@ struct CpuCacheStats {
 // handler that runs it down aborts them. The other changes are made while the thread is closed,
 // where a handler has no section to run.
 //
+// Batches move between slab and stack in pieces, each in a function of its own: whatever takes the
+// objects in then may need stack itself, and threads may have little.
+//
 // Thread safe. A thread is referred to as if it had lists; see FastLists.
 template <SourceTable Sources>
 class CpuCache {
@@ -171,9 +174,15 @@ class CpuCache {
   void NoteOverflow(FastLists* thread, uint8_t c);
   uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
   void Put(FastLists* thread, uint8_t c, Chain chain);
+  bool PutPiece(FastLists* thread, uint8_t c, Chain* chain);
   Chain Mark(Chain chain, void** out, uint32_t* count);
+  void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
+  uint32_t TakePiece(FastLists* thread, uint8_t c, uint32_t most, Chain* chain);
+  Chain TakeOut(FastLists* thread, uint8_t c, uint32_t most);
+  void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
+  void ReturnChain(uint8_t c, Chain chain);
   void Return(uint8_t c, void* const* objects, uint32_t count);
-  void ReturnExcess(FastLists* thread, const SlabExcess& excess);
+  void ReturnExcess(FastLists* thread, int id, const SlabExcess& excess);
   void Sweep(FastLists* thread, int id);
   size_t DrainSlab(int id);
 
@@ -265,10 +274,9 @@ void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
   NoteOverflow(thread, c);
   Grow(thread, c, 1);
   if (sections_->push(c, thread, object)) return;
-  void* batch[kDefaultMaxBatch];
-  batch[0] = object;
-  const uint32_t taken = sections_->pop_batch(c, thread, batch + 1, source(c).batch() - 1);
-  Return(c, batch, taken + 1);
+  Chain chain = TakeOut(thread, c, source(c).batch() - 1);
+  Prepend(c, &object, 1, &chain);
+  ReturnChain(c, chain);
 }
 
 // Lets the slab keep less of a class whose objects are scattered.
@@ -285,7 +293,7 @@ void CpuCache<Sources>::NoteOverflow(FastLists* thread, uint8_t c) {
     SpinLockHolder holder(slab.lock());
     budgets_.budget(id).NoteOverflow(slab, c, source(c).batch(), scattered, &excess);
   }
-  ReturnExcess(thread, excess);
+  ReturnExcess(thread, id, excess);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
@@ -306,7 +314,7 @@ uint32_t CpuCache<Sources>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
     capacity = budget.Grow(slab, c, batch, least, &excess);
     sweep = budget.SweepIsDue();
   }
-  ReturnExcess(thread, excess);
+  ReturnExcess(thread, id, excess);
   if (sweep) Sweep(thread, id);
   return capacity < batch ? std::max(capacity, uint32_t{1}) : batch;
 }
@@ -328,50 +336,94 @@ Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
 template <SourceTable Sources>
 void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
   if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
-  while (!chain.empty()) {
-    void* piece[kPieceObjects];
-    uint32_t count = 0;
-    chain = Mark(chain, piece, &count);
-    const uint32_t put = sections_->push_batch(c, thread, piece, count);
-    if (put == count) continue;
-    for (uint32_t i = count; i > put; --i) {
-      context_.codec->Link(piece[i - 1], chain.head);
-      chain = {ReferenceTo(piece[i - 1]), chain.count + 1};
-    }
-    source(c).Insert(chain);
-    return;
+  while (!chain.empty() && PutPiece(thread, c, &chain)) {
   }
+  if (!chain.empty()) source(c).Insert(chain);
 }
 
-// Returns objects to the source, in chains of at most one batch, past all caches where they are
-// scattered.
+// Puts a piece from the front of the chain into the slab. False if not all of it found room.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(FastLists* thread, uint8_t c, Chain* chain) {
+  void* piece[kPieceObjects];
+  uint32_t count = 0;
+  *chain = Mark(*chain, piece, &count);
+  const uint32_t put = sections_->push_batch(c, thread, piece, count);
+  Prepend(c, piece + put, count - put, chain);
+  return put == count;
+}
+
+// Has the central list, which knows where objects begin, end the process if the bitwise or of the
+// addresses of the objects in `chain` shows that no object of class `c` can begin at one of them.
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain) {
+  if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) source(c).InsertPast(chain);
+}
+
+// Links objects in front of a chain, in their order.
+template <SourceTable Sources>
+void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain) {
+  uintptr_t addresses = 0;
+  for (; count > 0; --count) {
+    void* object = objects[count - 1];
+    addresses |= reinterpret_cast<uintptr_t>(object);
+    context_.codec->Link(object, chain->head);
+    *chain = {ReferenceTo(object), chain->count + 1};
+  }
+  CheckPlaces(c, addresses, *chain);
+}
+
+// Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
+// chain: those that were freed last. Returns how many.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(FastLists* thread, uint8_t c, uint32_t most,
+                                                        Chain* chain) {
+  void* piece[kPieceObjects];
+  const uint32_t taken = sections_->pop_batch(c, thread, piece, std::min(most, kPieceObjects));
+  Prepend(c, piece, taken, chain);
+  return taken;
+}
+
+// Up to `most` objects out of the slab.
+template <SourceTable Sources>
+Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
+  Chain chain{context_.codec->end, 0};
+  while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
+  }
+  return chain;
+}
+
+// Returns a chain to the source, past all caches where its objects are scattered.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
+  const auto next = [this](void* object) { return context_.codec->Next(object); };
+  const bool scattered = IsScattered(kSizeClasses[c].size, chain, next);
+  scattered ? source(c).InsertPast(chain) : source(c).Insert(chain);
+}
+
+// Returns objects to the source, in chains of at most one batch.
 template <SourceTable Sources>
 void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
-  const bool scattered = AreScattered(kSizeClasses[c].size, objects, count);
   while (count > 0) {
     Chain chain{context_.codec->end, 0};
-    for (; count > 0 && chain.count < source(c).batch(); --count) {
-      context_.codec->Link(objects[count - 1], chain.head);
-      chain = {ReferenceTo(objects[count - 1]), chain.count + 1};
-    }
-    scattered ? source(c).InsertPast(chain) : source(c).Insert(chain);
+    const uint32_t taken = std::min(count, source(c).batch());
+    count -= taken;
+    Prepend(c, objects + count, taken, &chain);
+    ReturnChain(c, chain);
   }
 }
 
-// Takes out what classes hold beyond a capacity that was taken from them.
+// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
+// was taken from them.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnExcess(FastLists* thread, const SlabExcess& excess) {
-  for (uint32_t i = 0; i < excess.count; ++i) {
-    const uint8_t c = excess.entries[i].size_class;
-    for (uint32_t left = excess.entries[i].objects; left > 0;) {
-      void* batch[kDefaultMaxBatch];
-      const uint32_t taken =
-          sections_->pop_batch(c, thread, batch, std::min(left, source(c).batch()));
-      if (taken == 0) break;
-      Return(c, batch, taken);
-      left -= taken;
+void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
+  excess.ForEach([this, thread, id](uint8_t c) {
+    for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
+      const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
+      if (chain.empty()) return;
+      ReturnChain(c, chain);
+      left -= chain.count;
     }
-  }
+  });
 }
 
 // Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and what
@@ -384,7 +436,7 @@ void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
     SpinLockHolder holder(slabs_.slab(id).lock());
     budgets_.budget(id).ShrinkUnused(slabs_.slab(id), &excess);
   }
-  ReturnExcess(thread, excess);
+  ReturnExcess(thread, id, excess);
   const int other =
       budgets_.VisitOther(id, [this](int i) -> const CpuSlab& { return slabs_.slab(i); });
   if (other >= 0) DrainSlab(other);

@@ -7,32 +7,41 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "cache/per_cpu/cpu_slab.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
 
-// Objects that classes hold beyond a capacity that was taken from them, for whoever has let go of
-// the slab's lock to take out.
-struct SlabExcess {
-  struct Entry {
-    uint32_t objects;
-    uint8_t size_class;
-  };
+// The classes that hold objects beyond a capacity that was taken from them, for whoever has let go
+// of the slab's lock to take these out.
+class SlabExcess {
+ public:
+  void Note(uint8_t c) { classes_[c / 64] |= uint64_t{1} << (c % 64); }
+  bool empty() const { return std::ranges::count(classes_, 0) == std::ssize(classes_); }
 
-  // Replaces what was noted for the class.
-  void Note(uint8_t size_class, uint32_t objects) {
-    uint32_t i = 0;
-    while (i < count && entries[i].size_class != size_class) ++i;
-    entries[i] = {objects, size_class};
-    count = std::max(count, i + 1);
+  // Calls f(c) for each class.
+  template <typename F>
+  void ForEach(F f) const {
+    for (size_t word = 0; word < std::size(classes_); ++word) {
+      for (uint64_t bits = classes_[word]; bits != 0; bits &= bits - 1) {
+        f(static_cast<uint8_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+      }
+    }
   }
 
-  Entry entries[kSizeClassCount];
-  uint32_t count = 0;
+  // How many objects of class `c` are too many in `slab` now. An estimate; needs no lock.
+  static uint32_t Of(const CpuSlab& slab, uint8_t c) {
+    const uint32_t objects = slab.CountObjects(c);
+    return objects - std::min(objects, slab.capacity(c));
+  }
+
+ private:
+  uint64_t classes_[(kSizeClassCount + 63) / 64] = {};
 };
 
 // Invariant: claimed == sum of capacity * size over the classes of the slab. It exceeds the limit

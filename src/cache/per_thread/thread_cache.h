@@ -366,12 +366,12 @@ class ThreadCache : private FastLists, public ListNode {
   void GiveUpEmptyList(uint8_t c);
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
+  void CheckPlace(void* object, uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
   void MakeRoom(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
-  bool IsScattered(uint8_t c, Chain chain) const;
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);
   void ResumeKeeping(uint8_t c);
@@ -411,8 +411,8 @@ class ThreadCache : private FastLists, public ListNode {
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;
-  uint8_t next_given_up_ = 0;           // whose list is the next to make room for others
-  Relaxed<bool> chains_moved_ = false;  // by the owner, since ReleaseIdle
+  uint8_t next_given_up_ = 0;             // whose list is the next to make room for others
+  Relaxed<bool> chains_moved_ = false;    // by the owner, since ReleaseIdle
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
   ReuseWatch watch_;

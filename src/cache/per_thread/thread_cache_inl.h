@@ -160,6 +160,15 @@ bool ThreadCache<Sources>::Refill(uint8_t c) {
   return !chain.empty();
 }
 
+// Has the central list, which knows where objects begin, end the process if no object of class `c`
+// can begin at `object`.
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
+  if (TCMALLOC_LIKELY((reinterpret_cast<uintptr_t>(object) & MisplacedBits(c)) == 0)) return;
+  context_->codec->Link(object, context_->codec->end);
+  source(c).InsertPast({ReferenceTo(object), 1});
+}
+
 // What follows `object` in a list of class `c`: nothing, or what may well be an object.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
@@ -168,7 +177,7 @@ ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const
   if (!codec.InWindow(next) && next != codec.end) {
     const Span* span = context_->page_map->FindInUse(ObjectAt(next));
     if (next != ReferenceTo(ObjectAt(next)) || span == nullptr || span->size_class != c) {
-      CrashOnCorruptedList(object, c);
+      CrashOnBadLink(*context_->page_map, object, c);
     }
   }
   return next;
@@ -251,6 +260,7 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   ObjectReference reference = heads[c];
   int missing = states_[c].capacity - room[c];
   for (; missing > 0 && reference != end; --missing) {
+    CheckPlace(ObjectAt(reference), c);
     reference = CheckedNext(ObjectAt(reference), c);
   }
   return missing == 0 && reference == end;
@@ -263,6 +273,7 @@ Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
   Chain chain{heads[c], static_cast<uint32_t>(std::max(states_[c].capacity - room[c], 1))};
   if (chain.head == end) chain.count = 0;
+  if (!chain.empty()) CheckPlace(ObjectAt(chain.head), c);
   heads[c] = end;
   room[c] = static_cast<int16_t>(states_[c].capacity);
   return chain;
@@ -382,21 +393,10 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   return true;
 }
 
-// Requires a chain of at least as many objects as it looks at, or of large ones.
-template <SourceTable Sources>
-bool ThreadCache<Sources>::IsScattered(uint8_t c, Chain chain) const {
-  if (SizeOf(c) > kScatterMostSize || chain.count < kScatterProbes) return false;
-  void* objects[kScatterProbes];
-  for (void*& object : objects) {
-    object = ObjectAt(chain.head);
-    if (&object != std::end(objects) - 1) chain.head = CheckedNext(object, c);
-  }
-  return AreScattered(SizeOf(c), objects, kScatterProbes);
-}
-
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
-  if (IsScattered(c, chain)) return source(c).InsertPast(chain);
+  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
+  if (IsScattered(SizeOf(c), chain, next)) return source(c).InsertPast(chain);
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   if (state.full.size() >= state.max_chains) {

@@ -23,22 +23,11 @@
 namespace {
 
 using tcmalloc::testing::Random;
+using tcmalloc::testing::ResidentBytes;
 
 constexpr int kThreads = 100;
 constexpr int kSkipped = 77;
 constexpr double kMostRatio = 1.3;
-
-size_t ResidentBytes() {
-  FILE* file = fopen("/proc/self/smaps_rollup", "r");
-  PROGRAM_CHECK(file != nullptr);
-  char line[256];
-  size_t kilobytes = 0;
-  while (kilobytes == 0 && fgets(line, sizeof(line), file) != nullptr) {
-    sscanf(line, "Rss: %zu kB", &kilobytes);
-  }
-  fclose(file);
-  return kilobytes << 10;
-}
 
 // Allocates a little, and frees half of it; the rest stays until the process ends.
 void WorkALittle(uint64_t seed) {

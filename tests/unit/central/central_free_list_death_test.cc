@@ -26,6 +26,17 @@ std::string Corrupted(const void* object) {
   return Naming("corrupted free list: object at ", object);
 }
 
+std::string Invalid(const void* address) {
+  std::ostringstream message;
+  message << "tcmalloc: invalid free of " << address << ": ";
+  return message.str();
+}
+std::string Interior(const void* address, const void* block) {
+  std::ostringstream message;
+  message << Invalid(address) << "it points into the block at " << block << " ";
+  return message.str();
+}
+
 class CentralFreeListDeathTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kSize = 512;
@@ -70,7 +81,24 @@ TEST_F(CentralFreeListDeathTest, ObjectTwiceInOneChain) {
 TEST_F(CentralFreeListDeathTest, InteriorPointer) {
   const Objects objects = central_.FetchAll(2);
   void* interior = static_cast<char*>(objects[1]) + 8;
-  EXPECT_DEATH(central_.Insert({interior}), Corrupted(interior));
+  EXPECT_DEATH(central_.Insert({interior}), Interior(interior, objects[1]));
+}
+
+// An address that a fast path took in leads a whole chain astray only where it stands.
+TEST_F(CentralFreeListDeathTest, InteriorPointerWithinAChain) {
+  const Objects objects = central_.FetchAll(4);
+  void* interior = static_cast<char*>(objects[1]) + 16;
+  EXPECT_DEATH(central_.Insert({objects[0], interior, objects[3]}), Interior(interior, objects[1]));
+}
+
+// The program wrote to its block after it had freed an address inside.
+TEST_F(CentralFreeListDeathTest, OverwrittenLinkOfAnInteriorPointer) {
+  const Objects objects = central_.FetchAll(4);
+  void* interior = static_cast<char*>(objects[1]) + 16;
+  central_.Insert({objects[0]});
+  const Chain chain = central_.space.MakeChain({interior, objects[3]});
+  LinkWord(interior) = 0x4141414141414141;
+  EXPECT_DEATH(central_->Insert(chain), Interior(interior, objects[1]));
 }
 
 TEST_F(CentralFreeListDeathTest, TailOfASpan) {
@@ -80,7 +108,7 @@ TEST_F(CentralFreeListDeathTest, TailOfASpan) {
   const size_t used = size_t{central.info().objects} * central.info().size;
   if (used == span->bytes()) GTEST_SKIP() << "the class has no tail at this page size";
   void* tail = span->start() + used;
-  EXPECT_DEATH(central.Insert({tail}), Corrupted(tail));
+  EXPECT_DEATH(central.Insert({tail}), Invalid(tail) + "not allocated by this allocator");
 }
 
 TEST_F(CentralFreeListDeathTest, ObjectOfAnotherClass) {

@@ -33,14 +33,20 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-Statistics Now() {
+struct Snapshot : Statistics {
+  AllSizeClassStatistics classes;
+};
+
+Snapshot Now() {
   SlowPath slow_path;
   EXPECT_FALSE(slow_path.reentrant());
-  return CurrentStatistics();
+  Snapshot now;
+  static_cast<Statistics&>(now) = CurrentStatistics(&now.classes);
+  return now;
 }
 
 // The equations of statistics.h.
-void ExpectSumsHold(const Statistics& now) {
+void ExpectSumsHold(const Snapshot& now) {
   EXPECT_EQ(now.mapped, now.in_use + now.page_heap_free + now.page_heap_returned +
                             now.central_free + now.transfer_free + now.thread_free + now.cpu_free +
                             now.untouched);
@@ -77,7 +83,7 @@ size_t ClassesMade() {
 TEST_F(StatisticsTest, ClassesThatWereNeverUsedCountAsEmpty) {
   const size_t made = ClassesMade();
   ASSERT_LT(made, kSizeClassCount - 1);
-  const Statistics now = Now();
+  const Snapshot now = Now();
   ExpectSumsHold(now);
   EXPECT_EQ(ClassesMade(), made);
   for (size_t c = 1; c < kSizeClassCount; ++c) {
@@ -91,11 +97,11 @@ TEST_F(StatisticsTest, ClassesThatWereNeverUsedCountAsEmpty) {
 TEST_F(StatisticsTest, BlocksAreCountedInTheirClass) {
   constexpr size_t kBlocks = 1000;
   const uint8_t c = SizeClassFor(1000);
-  const Statistics before = Now();
+  const Snapshot before = Now();
   std::vector<void*> blocks(kBlocks);
   for (void*& block : blocks) block = Allocate(1000);
   void* const large = Allocate(3 * kMiB);
-  const Statistics within = Now();
+  const Snapshot within = Now();
   ExpectSumsHold(within);
   const SizeClassStatistics& of = within.classes[c];
   EXPECT_EQ(of.in_use, before.classes[c].in_use + kBlocks);
@@ -106,7 +112,7 @@ TEST_F(StatisticsTest, BlocksAreCountedInTheirClass) {
 
   for (void* block : blocks) Deallocate(block);
   Deallocate(large);
-  const Statistics after = Now();
+  const Snapshot after = Now();
   ExpectSumsHold(after);
   EXPECT_EQ(after.in_use, before.in_use);
   EXPECT_EQ(after.large_in_use, before.large_in_use);
@@ -117,7 +123,8 @@ TEST_F(StatisticsTest, SumsHoldWhateverTheMoments) {
   std::minstd_rand random(7);
   const auto below = [&random](uint64_t bound) { return random() % (bound + 1); };
   for (int round = 0; round < 2000 && !HasFailure(); ++round) {
-    Statistics statistics;
+    Snapshot statistics;
+    uint64_t small_bytes = 0;
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
       CentralStats central;
@@ -130,16 +137,16 @@ TEST_F(StatisticsTest, SumsHoldWhateverTheMoments) {
       central.free_objects = objects - central.allocated_objects - central.uncarved_objects;
       const uint64_t most = round % 2 == 0 ? objects / 3 : 2 * objects;
       statistics.classes[c] = CombineSizeClass(c, central, {below(most), below(most), below(most)});
+      AddUp(statistics.classes[c], &statistics);
+      small_bytes += statistics.classes[c].span_bytes;
     }
     PageHeapStats pages;
     pages.system = Length(below(size_t{1} << (round % 24)));
     pages.free = Length(below(pages.system.pages()));
     pages.returned = Length(below((pages.system - pages.free).pages()));
     pages.in_transit = Length(below((pages.system - pages.free - pages.returned).pages()));
-    AddUp(pages, &statistics);
+    AddUp(pages, small_bytes, &statistics);
     ExpectSumsHold(statistics);
-    uint64_t small_bytes = 0;
-    for (const SizeClassStatistics& of : statistics.classes) small_bytes += of.span_bytes;
     EXPECT_EQ(statistics.mapped, std::max(small_bytes, pages.system.bytes()));
   }
 }

@@ -233,6 +233,20 @@ TEST_P(CpuCacheTest, NeighboursStay) {
   EXPECT_EQ(source(k64).inserts_past(), 0u);
 }
 
+// The fast path takes them in; their low bits tell when they leave the slab by another way.
+TEST_P(CpuCacheTest, AddressesInsideOfObjectsAreNoticedLater) {
+  const std::vector<void*> objects = thread_->AllocateMany(k64, 3 * kBatch);
+  char* interior = static_cast<char*>(objects.back()) + 8;
+  EXPECT_DEATH(
+      {
+        thread_->FreeAll({objects.begin(), objects.begin() + 4});
+        thread_->Free(interior);
+        cpus_->cache.Flush();
+      },
+      "corrupted free list");
+  thread_->FreeAll(objects);
+}
+
 TEST_P(CpuCacheTest, ObjectsInASlabAreFoundThere) {
   const std::vector<void*> objects = AllocateMany(k64, 50);
   for (void* object : objects) EXPECT_FALSE(cpus_->cache.Holds(object, k64));

@@ -50,12 +50,12 @@ class Slab {
 
   uint32_t Grow(uint8_t c, uint32_t least = 1, uint32_t batch = kBatch) {
     SpinLockHolder holder(slab().lock());
-    excess.count = 0;
+    excess = {};
     return budget.Grow(slab(), c, batch, least, &excess);
   }
   void ShrinkUnused() {
     SpinLockHolder holder(slab().lock());
-    excess.count = 0;
+    excess = {};
     budget.ShrinkUnused(slab(), &excess);
   }
   void NoteOverflow(uint8_t c, bool scattered) {
@@ -81,11 +81,9 @@ class Slab {
   }
 
   // What is to be taken out of each class.
-  std::map<uint8_t, uint32_t> Excess() const {
+  std::map<uint8_t, uint32_t> Excess() {
     std::map<uint8_t, uint32_t> objects;
-    for (uint32_t i = 0; i < excess.count; ++i) {
-      objects[excess.entries[i].size_class] += excess.entries[i].objects;
-    }
+    excess.ForEach([&](uint8_t c) { objects[c] = SlabExcess::Of(slab(), c); });
     return objects;
   }
 
@@ -116,7 +114,7 @@ TEST(SlabBudgetTest, StartsSlowly) {
     EXPECT_EQ(slab.capacity(k64), expected);
     EXPECT_EQ(slab.budget.claimed(), 64 * expected);
   }
-  EXPECT_EQ(slab.excess.count, 0u);
+  EXPECT_TRUE(slab.excess.empty());
 }
 
 TEST(SlabBudgetTest, TheDoublingStopsAtABatch) {
@@ -142,7 +140,7 @@ TEST(SlabBudgetTest, TheLimitHolds) {
   EXPECT_EQ(slab.Grow(k64, 10), 10u);
   EXPECT_EQ(slab.Grow(k64, 20), 15u) << "what fits";
   EXPECT_EQ(slab.Grow(k64, 20), 15u);
-  EXPECT_EQ(slab.excess.count, 0u) << "a class takes nothing from itself";
+  EXPECT_TRUE(slab.excess.empty()) << "a class takes nothing from itself";
   EXPECT_EQ(slab.Grow(kLargest), 0u);
   EXPECT_LE(slab.budget.claimed(), 1000);
 }
@@ -424,7 +422,7 @@ class SlabBudgetsTest : public ::testing::Test {
   SlabBudget& budget(size_t i) { return budgets_.budget(static_cast<int>(i)); }
   void Miss(size_t i, uint32_t least = 1) {
     SpinLockHolder holder(slabs_[i].slab().lock());
-    slabs_[i].excess.count = 0;
+    slabs_[i].excess = {};
     budget(i).Grow(slabs_[i].slab(), k64, kBatch, least, &slabs_[i].excess);
   }
   void Reset(size_t i) {

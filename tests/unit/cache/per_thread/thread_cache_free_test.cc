@@ -100,6 +100,20 @@ TEST_P(ThreadCacheFreeTest, ObjectsOfAClassThatWasNeverUsed) {
   EXPECT_EQ(cache_->CountObjects(other), 1u);
 }
 
+// The fast path takes them in; their low bits tell when their list is walked or given away.
+TEST_P(ThreadCacheFreeTest, AddressesInsideOfObjectsAreNoticedLater) {
+  for (const int offset : {8, 16, 32}) {
+    char* interior = static_cast<char*>(objects_[0]) + offset;
+    EXPECT_DEATH(
+        {
+          cache_.Free(interior);
+          cache_->Close();
+          cache_->Flush();
+        },
+        "corrupted free list");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheFreeTest,
                          ::testing::Values(Window::kAll, Window::kFirstBytes, Window::kNone));
 
