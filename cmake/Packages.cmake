@@ -37,7 +37,7 @@ install(CODE "
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tcmalloc)
-set(CPACK_PACKAGE_VERSION "${TCMALLOC_VERSION}")
+set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
 set(CPACK_PACKAGE_VENDOR "the TCMalloc authors")
 set(CPACK_PACKAGE_CONTACT "TCMalloc authors <authors@tcmalloc.invalid>")
 set(CPACK_PACKAGING_INSTALL_PREFIX "${package_prefix}")
@@ -55,7 +55,7 @@ set(debian_name_of_aarch64 arm64)
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${debian_name_of_${CMAKE_SYSTEM_PROCESSOR}})
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(same_version "tcmalloc (= ${TCMALLOC_VERSION})")
+set(same_version "tcmalloc (= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_TCMALLOC_PACKAGE_NAME tcmalloc)
 set(CPACK_DEBIAN_TCMALLOC_PACKAGE_SECTION libs)
@@ -76,7 +76,7 @@ set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_NAME tcmalloc-default)
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_DEPENDS "${same_version}")
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_PROVIDES
-  "libtcmalloc-minimal4 (= ${TCMALLOC_VERSION}), libtcmalloc-minimal4t64 (= ${TCMALLOC_VERSION})")
+  "libtcmalloc-minimal4 (= ${GPERFTOOLS_VERSION}), libtcmalloc-minimal4t64 (= ${GPERFTOOLS_VERSION})")
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_CONTROL_EXTRA
   "${debian_generated}/postinst" "${debian_generated}/prerm" "${debian_sources}/triggers")
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_DESCRIPTION "thread-caching malloc, as libtcmalloc_minimal.so.4

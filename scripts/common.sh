@@ -86,9 +86,10 @@ build() {
   )
 }
 
-# Builds the tool where a file of it is newer than the program.
+# build_tool [PROGRAM]: builds the tool where a file of it is newer than the program, and beside the
+# program's folder its manual pages and completions.
 build_tool() {
-  local program="$root/build/release/bin/tcm" go
+  local program=${1-$root/build/release/bin/tcm} go
   [[ -f $root/tool/go.mod ]] || return 0
   if [[ -x $program && -z $(find "$root/tool" -newer "$program" -print -quit) ]]; then
     return 0
@@ -98,12 +99,16 @@ build_tool() {
     return 1
   fi
   say "building the tool tcm"
-  mkdir -p "$root/build/release/bin"
+  mkdir -p "$(dirname "$program")"
   (
     cd "$root/tool" || exit 1
     exec {lock}>"$root/build/.tool.lock"
     flock "$lock"
-    GOFLAGS=-trimpath "$go" build -buildvcs=false -o "$program" ./cmd/tcm </dev/null >&2
+    # By the system's linker, which makes it position-independent and read-only where it can be.
+    "$go" build -trimpath -buildvcs=false -buildmode=pie \
+      -ldflags '-s -w -linkmode=external -extldflags=-Wl,-z,relro,-z,now' \
+      -o "$program" ./cmd/tcm </dev/null >&2 &&
+      "$program" texts "$(dirname "$program")/../tool_texts"
   ) || return 1
   touch "$program"
 }

@@ -36,6 +36,8 @@ type Options struct {
 	Quiet bool
 	// JSON makes the report one line of JSON.
 	JSON bool
+	// Called is how this user calls tcm run and tcm bench.
+	Called report.Commands
 	// Program and its arguments.
 	Program []string
 }
@@ -96,7 +98,8 @@ func followUp(options Options, figures string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := []string{self, ReportCommand, "--figures", figures, "--program", filepath.Base(options.Program[0])}
+	words := []string{self, ReportCommand, "--figures", figures, "--program", options.Program[0],
+		"--library", options.Library, "--run", options.Called.Run, "--bench", options.Called.Bench}
 	if options.JSON {
 		words = append(words, "--json")
 	}
@@ -109,7 +112,7 @@ func followUp(options Options, figures string) ([]string, error) {
 
 // Collect reads what the launcher measured and what the allocator left, and removes the folder of
 // the figures. started is false where the program could not be started, of which the launcher has told.
-func Collect(result io.Reader, figures, program string) (made report.Report, started bool, err error) {
+func Collect(result io.Reader, figures string, run report.Run) (made report.Report, started bool, err error) {
 	defer os.RemoveAll(filepath.Dir(figures))
 	line, err := io.ReadAll(result)
 	if err != nil {
@@ -128,5 +131,5 @@ func Collect(result io.Reader, figures, program string) (made report.Report, sta
 	if err != nil {
 		return report.Report{}, false, err
 	}
-	return report.New(program, measured, allocator), measured.StartErrno == 0, nil
+	return report.New(run, measured, allocator), measured.StartErrno == 0, nil
 }
