@@ -70,6 +70,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   Span* span = WithLastResort(slow_path, [&] { return AllocateSpan(size, alignment); });
   if (span == nullptr) return nullptr;
   if (zeroed != nullptr) *zeroed = span->zeroed;
+  heap.large_totals().AddBlock(span->bytes());
   ReportIfLarge(span->start(), span->bytes());
   return span->start();
 }

@@ -23,6 +23,7 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   const bool grown = span->state == Span::State::kLarge &&
                      heap.page_heap().TryExtend(span, Length::FromBytesCeil(size));
   if (!grown) return false;
+  heap.large_totals().AddGrowth(span->bytes() - old_bytes);
   ReportIfLarge(block, span->bytes());
   slow_path.FollowLimits();
   return true;

@@ -22,6 +22,7 @@
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
+#include "heap/large_totals.h"
 #include "heap/limits.h"
 #include "heap/peak.h"
 #include "heap/size_class_lists.h"
@@ -90,6 +91,7 @@ class Heap {
   Limits& limits() { return limits_; }
   Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
+  LargeTotals& large_totals() { return large_totals_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
   Housekeeping& housekeeping() { return housekeeping_; }
@@ -205,6 +207,7 @@ class Heap {
   Limits limits_;
   Peak peak_;
   LargeReports large_reports_;
+  LargeTotals large_totals_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
   Housekeeping housekeeping_;

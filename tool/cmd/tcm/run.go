@@ -70,7 +70,8 @@ func commandsOf(run string) report.Commands {
 func asCalled() string {
 	own := os.Args[0]
 	if directory, err := os.Getwd(); err == nil && filepath.IsAbs(own) {
-		if relative, err := filepath.Rel(directory, own); err == nil && !strings.HasPrefix(relative, "..") {
+		if relative, err := filepath.Rel(directory, own); err == nil && !strings.HasPrefix(relative, "..") &&
+			directory != "/" {
 			return relative
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -151,9 +152,19 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 		return Sample{}, err
 	}
 	var output, complaints lastBytes
+	var input io.Reader
+	if workload.Input != "" {
+		file, err := os.Open(workload.Input)
+		if err != nil {
+			return Sample{}, err
+		}
+		defer file.Close()
+		input = file
+	}
 	result, err := launch.Run(ctx, p.Launcher, launch.Command{
 		Program:     p.Build.Words(workload),
 		Variables:   allocator.environment(),
+		Input:       input,
 		Output:      &output,
 		Errors:      &complaints,
 		Timeout:     p.timeout(workload),

@@ -37,6 +37,10 @@ func (r *Results) WriteCharts(folder string) ([]string, error) {
 		{"t_test1_threads.svg", r.byThreadsChart},
 	}
 	var written []string
+	if r.own() != nil {
+		charts = charts[:1]
+		charts[0].name, charts[0].draw = "comparison.svg", r.ownChart
+	}
 	for _, one := range charts {
 		data := one.draw()
 		if data == nil {

@@ -4,11 +4,11 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -104,15 +104,15 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
-func TestResultsSurviveJSON(t *testing.T) {
+func TestResultsSurviveTheirFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, results *Results) string {
-		data, err := json.Marshal(results)
-		if err != nil {
+		var data bytes.Buffer
+		if err := results.WriteSamples(&data); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, data, 0o644); err != nil {
+		if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -123,6 +123,9 @@ func TestResultsSurviveJSON(t *testing.T) {
 	joined, err := LoadResults([]string{write("1", first), write("2", second)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(joined.Workloads, someResults().Workloads) {
+		t.Errorf("%+v\nbecame %+v", someResults().Workloads, joined.Workloads)
 	}
 	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] {
 		t.Errorf("%d workloads, %+v", len(joined.Workloads), joined.Summaries)

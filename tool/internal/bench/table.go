@@ -16,6 +16,9 @@ import (
 // WriteTable writes what people want to know first: means, ratios, and what went wrong.
 func (r *Results) WriteTable(output io.Writer) error {
 	r.writeConditions(output)
+	if workload := r.own(); workload != nil {
+		return r.writeOwn(output, workload)
+	}
 	r.writeSummary(output)
 	r.writeMatrix(output, "Time relative to "+r.Settings.Baseline, func(ratios *Ratios) float64 { return ratios.Time },
 		func(figures *Figures) string { return text.Seconds(figures.Seconds) },

@@ -101,7 +101,8 @@ type Report struct {
 	MajorFaults   int64   `json:"major_faults"`
 	Exit          int     `json:"exit"`
 	Signal        int     `json:"signal"`
-	// Allocator is missing where no process left figures; then Silence says why.
+	// Allocator is missing where no process left figures. Silence says why it is, or why there is
+	// nothing in it.
 	Allocator *Allocator `json:"allocator,omitempty"`
 	Silence   string     `json:"no_figures_because,omitempty"`
 }
@@ -121,6 +122,9 @@ func New(run Run, result launch.Result, allocator Allocator) Report {
 	}
 	if allocator.Processes > 0 {
 		report.Allocator = &allocator
+		if allocator.AllocatedBytes == 0 {
+			report.Silence = idle(run.Program)
+		}
 	} else {
 		report.Silence = silence(run, result)
 	}
@@ -138,9 +142,12 @@ func (r Report) Text(commands Commands) string {
 		fmt.Fprintf(&out, ", ended by %s", launch.SignalName(r.Signal))
 	}
 	out.WriteString("\n")
-	if r.Allocator == nil {
+	switch {
+	case r.Allocator == nil:
 		fmt.Fprintf(&out, "tcm: no figures from the allocator: %s\n", r.Silence)
-	} else {
+	case r.Silence != "":
+		fmt.Fprintf(&out, "tcm: the allocator was not called: %s\n", r.Silence)
+	default:
 		r.Allocator.text(&out)
 	}
 	fmt.Fprintf(&out, "tcm: all figures: %s --json; other allocators: %s -- %s\n", commands.Run, commands.Bench, r.Program)
@@ -150,14 +157,17 @@ func (r Report) Text(commands Commands) string {
 // Commands are how this user calls tcm run and tcm bench.
 type Commands struct{ Run, Bench string }
 
+// leastEstimate is the number of blocks from which on the estimate says something.
+const leastEstimate = 1000
+
 func (a Allocator) text(out *strings.Builder) {
 	out.WriteString("tcm: ")
 	if a.Processes > 1 {
 		fmt.Fprintf(out, "%d processes: ", a.Processes)
 	}
 	fmt.Fprintf(out, "%s allocated", text.Bytes(a.AllocatedBytes))
-	// An estimate from samples, of which a small program has none.
-	if a.Allocations > 0 {
+	// An estimate from samples, of which a small program has hardly any.
+	if a.Allocations >= leastEstimate {
 		fmt.Fprintf(out, " in about %s blocks", text.Count(a.Allocations))
 	}
 	if a.Processes > 1 {

@@ -53,8 +53,11 @@ func TestReport(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, full.Text(called))
 		}
 	}
-	if silent := New(prog, result, Allocator{Processes: 1}); strings.Contains(silent.Text(called), "caches") || strings.Contains(silent.Text(called), "about") {
+	if silent := New(prog, result, Allocator{Processes: 1, AllocatedBytes: 1, Allocations: 1}); strings.Contains(silent.Text(called), "caches") || strings.Contains(silent.Text(called), "about") {
 		t.Errorf("a library that does not tell:\n%s", silent.Text(called))
+	}
+	if nothing := New(prog, result, Allocator{Processes: 1}); !strings.Contains(nothing.Text(called), "not called: the program allocated nothing\n") {
+		t.Errorf("%s", nothing.Text(called))
 	}
 	result.Exit, result.Signal = -1, 9
 	empty := New(prog, result, Allocator{})

@@ -36,6 +36,19 @@ func silence(run Run, result launch.Result) string {
 	return "the program ended without its exit handlers (by _exit, or in another program that it became)"
 }
 
+// idle says why a program that left figures allocated nothing.
+func idle(program string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		if file, err := elf.Open(path); err == nil {
+			defer file.Close()
+			if identify.DefinesMalloc(file) {
+				return filepath.Base(path) + " has a malloc of its own"
+			}
+		}
+	}
+	return "the program allocated nothing"
+}
+
 // mostInterpreters is how long a chain of scripts is followed.
 const mostInterpreters = 4
 

@@ -53,8 +53,17 @@ func (e *StartError) Error() string { return fmt.Sprintf("cannot start %s: %v", 
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-func startError(program string, err error) *StartError {
+// FindProgram returns a StartError where there is no such program.
+func FindProgram(program string) error {
 	const cannotStart, notFound = 126, 127
+	_, err := exec.LookPath(program)
+	if err == nil || errors.Is(err, exec.ErrDot) {
+		return nil
+	}
+	var reason *exec.Error
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
 	status := cannotStart
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = notFound
@@ -64,12 +73,8 @@ func startError(program string, err error) *StartError {
 
 // Run does not return unless it fails before the program is started.
 func Run(options Options) error {
-	if _, err := exec.LookPath(options.Program[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		var reason *exec.Error
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return startError(options.Program[0], err)
+	if err := FindProgram(options.Program[0]); err != nil {
+		return err
 	}
 	launcher, err := launch.Find(options.Root)
 	if err != nil {
