@@ -133,7 +133,7 @@ func (p *Plan) measure(ctx context.Context, workload Workload, allocator Allocat
 		if sample.Failure != "" {
 			return sample, nil
 		}
-		if attempt == 0 || sample.Noise.worst() < kept.Noise.worst() {
+		if attempt == 0 || sample.Noise.Worst() < kept.Noise.Worst() {
 			kept = sample
 		}
 		kept.Repeats = attempt
@@ -192,7 +192,7 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 			return Sample{Failure: err.Error()}, nil
 		}
 	}
-	sample.Noise = noiseBetween(before, after, result.User()+result.System(), result.Wall())
+	sample.Noise = NoiseBetween(before, after, result.User()+result.System(), result.Wall())
 	return sample, nil
 }
 

@@ -69,16 +69,28 @@ func CheckVariables(environment, complaints []string) []Check {
 	return checks
 }
 
-// nearestVariable returns the known name that needs the fewest changes, or nothing where all need
-// more than every third letter.
+// nearestVariable returns the known name that shares most words, and of those the one that needs the
+// fewest changes; nothing where no word is shared and all need more than every third letter.
 func nearestVariable(name string) string {
-	nearest, least := "", len(name)/3+1
+	nearest, most, least := "", 0, len(name)/3+1
 	for _, known := range variables {
-		if changes := distance(name, known); changes < least {
-			nearest, least = known, changes
+		shared, changes := sharedWords(name, known), distance(name, known)
+		if shared > most || shared == most && changes < least {
+			nearest, most, least = known, shared, changes
 		}
 	}
 	return nearest
+}
+
+func sharedWords(one, other string) int {
+	count := 0
+	words := strings.Split(strings.TrimPrefix(other, prefix), "_")
+	for _, word := range strings.Split(strings.TrimPrefix(one, prefix), "_") {
+		if slices.Contains(words, word) {
+			count++
+		}
+	}
+	return count
 }
 
 // distance counts the letters that must be added, removed or replaced.
