@@ -69,10 +69,14 @@ install(DIRECTORY "${tool_texts}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COM
 install(DIRECTORY "${tool_texts}/bash-completion" "${tool_texts}/zsh" "${tool_texts}/fish"
   DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}" COMPONENT tools OPTIONAL)
 
-install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc USE_SOURCE_PERMISSIONS)
+# Made when it is installed, so that it is never older than the sources.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(installed_docs "${PROJECT_BINARY_DIR}/installed_docs")
+install(CODE "
+  execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/scripts/installed_docs.py\"
+    \"${installed_docs}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
+install(DIRECTORY "${installed_docs}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc
+  USE_SOURCE_PERMISSIONS)
 
 # Last of all rules: what was installed, so that it can be removed without the build tree.
 install(CODE "set(TCMALLOC_UNINSTALL_SCRIPT \"${install_sources}/uninstall.cmake\")" ALL_COMPONENTS)

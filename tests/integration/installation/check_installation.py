@@ -13,6 +13,10 @@ import shutil
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+
+# pylint: disable=wrong-import-position
+import installed_docs
 from processes import check_tool, expect, run, run_checks
 
 SKIPPED = 77
@@ -154,7 +158,11 @@ class Installation:
             return
         check_tool(tool, self.library.resolve(), self.out / "bench")
         for name in ("tcm", "tcm-run", "tcm-bench", "tcm-doctor"):
-            expect((self.prefix / f"share/man/man1/{name}.1").exists(), f"no page of {name}")
+            expect((self.prefix / f"share/man/man1/{name}.1.gz").exists(), f"no page of {name}")
+
+    def check_documents(self):
+        broken = installed_docs.broken_links(self.prefix.resolve() / "share/doc/tcmalloc")
+        expect(not broken, "\n".join(broken))
 
     def check_uninstall(self):
         said = run(self.arguments.cmake, "-P", self.prefix / "share/tcmalloc/uninstall.cmake")
@@ -181,7 +189,7 @@ def main():
         installation = Installation(arguments, pathlib.Path(folder))
         names = ("install", "check_components", "check_library", "check_headers", "check_link",
                  "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool",
-                 "check_uninstall")
+                 "check_documents", "check_uninstall")
         return run_checks([(name, getattr(installation, name)) for name in names])
 
 

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"os"
 	"path/filepath"
@@ -43,12 +45,40 @@ func writeTexts(folder string) error {
 	if err := doc.GenManTree(root, header, pages); err != nil {
 		return err
 	}
+	if err := compressAll(pages); err != nil {
+		return err
+	}
 	for name, write := range completions {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
 		if err := write(root, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compressAll replaces the files of a folder by compressed ones, as manual pages are installed.
+func compressAll(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		_, err = writer.Write(data)
+		if err := errors.Join(err, writer.Close(), os.WriteFile(path+".gz", packed.Bytes(), 0o644), os.Remove(path)); err != nil {
 			return err
 		}
 	}
