@@ -122,8 +122,8 @@ func newSeries(cell *Cell) series {
 	return made
 }
 
-// rounded keeps the microseconds of a time and whole numbers.
-func rounded(value float64) float64 { return math.Round(value*1e6) / 1e6 }
+// rounded keeps the nanoseconds of a time and whole numbers.
+func rounded(value float64) float64 { return math.Round(value*1e9) / 1e9 }
 
 // readSamples reads what WriteSamples wrote.
 func readSamples(path string) (*Results, error) {
