@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tcm/internal/chart"
 	"tcm/internal/launch"
 )
 
@@ -186,5 +187,55 @@ func TestNewSample(t *testing.T) {
 		if err := sample.add([]byte(output)); err == nil {
 			t.Errorf("%q is taken", output)
 		}
+	}
+}
+
+func TestLooksAreThoseOfTheName(t *testing.T) {
+	one := Results{Settings: Settings{Baseline: Glibc}, Allocators: []Allocator{{Name: Glibc}, {Name: "odd"}, {Name: "jemalloc"}, {Name: Ours}}}
+	other := Results{Settings: Settings{Baseline: Glibc}, Allocators: []Allocator{{Name: "jemalloc"}, {Name: Glibc}}}
+	if one.series()[2] != other.series()[0] {
+		t.Errorf("%+v, then %+v", one.series()[2], other.series()[0])
+	}
+	seen := map[chart.Series]string{}
+	for name, number := range looks {
+		if number >= firstFree && number < chart.Looks+1 {
+			t.Errorf("%s has a number for others", name)
+		}
+		seen[chart.Style("", number)] = name
+	}
+	// mimalloc and mimalloc2 are never in one chart.
+	if len(seen) != len(looks)-1 {
+		t.Errorf("%d looks for %d names", len(seen), len(looks))
+	}
+}
+
+func TestOwnProgram(t *testing.T) {
+	results := &Results{Settings: Settings{Runs: 5, Baseline: Glibc}, Allocators: []Allocator{{Name: Glibc}, {Name: Ours}, {Name: "bad"}}}
+	own := WorkloadResult{Workload: OwnProgram([]string{"/usr/bin/sort", "x"}, "")}
+	for _, allocator := range []struct {
+		name    string
+		seconds float64
+	}{{Glibc, 2}, {Ours, 1}} {
+		cell := Cell{Allocator: allocator.name}
+		for round := range 5 {
+			cell.Samples = append(cell.Samples, Sample{Round: round, Seconds: allocator.seconds, CPUSeconds: 1, PeakResident: 1 << 20})
+		}
+		own.Cells = append(own.Cells, cell)
+	}
+	own.Cells = append(own.Cells, Cell{Allocator: "bad", Samples: []Sample{{Failure: "exit status 1"}}})
+	results.Workloads = []WorkloadResult{own}
+	results.Evaluate()
+	var table bytes.Buffer
+	if err := results.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/usr/bin/sort x", "0.50 (0.50 to 0.50)", "1.00 (1.00 to 1.00) no difference", "sort under bad: exit status 1"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+	paths, err := results.WriteCharts(t.TempDir())
+	if err != nil || len(paths) != 1 || filepath.Base(paths[0]) != "comparison.svg" {
+		t.Errorf("%q, %v", paths, err)
 	}
 }
