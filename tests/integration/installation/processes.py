@@ -52,6 +52,8 @@ def check_tool(tool, library, out):
     said = run_as_newcomer(tool, "run", "--", "cat", "/proc/self/maps")
     expect(str(library) in said, said)
     expect(" allocated" in said and "no figures" not in said and f"{tool} run --json" in said, said)
+    said = run_as_newcomer(tool, "run", "true")
+    expect("the program allocated nothing" in said, said)
     # 1: the doctor may find problems of this machine, but none with the library.
     said = run_as_newcomer(tool, "doctor", expected=(0, 1))
     expect(re.search(r"^(ok|note) +library ", said, re.M), said)
