@@ -118,7 +118,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if len(results.Workloads) == 0 {
 		return runErr
 	}
-	return errors.Join(runErr, reportBench(command, flags, out, results))
+	return errors.Join(runErr, reportBench(command, flags, out, results), results.OwnFailure())
 }
 
 // newPlan returns nothing where only a list was asked for. checkout is empty outside of one.

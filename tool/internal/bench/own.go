@@ -29,6 +29,25 @@ func (r *Results) own() *WorkloadResult {
 	return nil
 }
 
+// OwnFailure names the allocators under which the user's own program failed; nothing for workloads,
+// whose failures are results.
+func (r *Results) OwnFailure() error {
+	workload := r.own()
+	if workload == nil {
+		return nil
+	}
+	var failed []string
+	for _, cell := range workload.Cells {
+		if cell.Failure != "" {
+			failed = append(failed, cell.Allocator)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s failed under %s", workload.Name, strings.Join(failed, ", "))
+}
+
 // compare relates an allocator's runs to those of the baseline.
 func (r *Results) compare(w *WorkloadResult, cell *Cell, of func(Sample) float64) Comparison {
 	base := w.Cell(r.Settings.Baseline)
@@ -78,6 +97,7 @@ func (r *Results) writeOwn(output io.Writer, workload *WorkloadResult) error {
 	fmt.Fprintln(table, "average\tpage faults\t")
 	for _, cell := range fastestFirst(workload.Cells) {
 		if cell.Median == nil {
+			fmt.Fprintf(table, "%s\tfailed\t%s\n", cell.Allocator, strings.Repeat("\t", 2*len(figures)+1))
 			continue
 		}
 		fmt.Fprintf(table, "%s\t", cell.Allocator)
@@ -93,10 +113,7 @@ func (r *Results) writeOwn(output io.Writer, workload *WorkloadResult) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(output, "\nRatios are medians over the rounds; in brackets, the range that holds the true one (90 %%).\n")
-	if r.Settings.Runs < LeastRounds {
-		fmt.Fprintf(output, "Fewer than %d rounds do not tell a difference from chance: --runs %d.\n", LeastRounds, LeastRounds)
-	}
+	fmt.Fprintf(output, "\nRatios, below 1 is better, are medians over the rounds; %s.\n", Brackets(r.Settings.Runs))
 	if noisy, _ := r.countNoisy(); noisy > 0 {
 		fmt.Fprintln(output, "* other programs used the CPUs meanwhile")
 	}

@@ -234,6 +234,9 @@ func TestOwnProgram(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}
 	}
+	if err := results.OwnFailure(); err == nil || err.Error() != "sort failed under bad" {
+		t.Errorf("%v", err)
+	}
 	paths, err := results.WriteCharts(t.TempDir())
 	if err != nil || len(paths) != 1 || filepath.Base(paths[0]) != "comparison.svg" {
 		t.Errorf("%q, %v", paths, err)

@@ -106,6 +106,14 @@ func (c Comparison) String() string {
 	return written
 }
 
+// Brackets says what stands in brackets behind the ratio of so many rounds.
+func Brackets(rounds int) string {
+	if rounds < LeastRounds {
+		return fmt.Sprintf("in brackets, the least and the largest: fewer than %d rounds do not tell a difference from chance", LeastRounds)
+	}
+	return "in brackets, the range that holds the true one with a probability of 90 %"
+}
+
 // Spread returns how far the values lie apart, relative to their median.
 func Spread(values []float64) float64 {
 	median := Median(values)

@@ -263,10 +263,7 @@ func WriteTable(output io.Writer, comparisons []Comparison) error {
 
 // writeConditions says what the figures are and how far to trust them.
 func writeConditions(output io.Writer, rounds, noisy, all int) {
-	fmt.Fprintf(output, "\nMedians of %d rounds. Behind a ratio, below 1 is better, stands the range that holds the true one (90 %%).\n", rounds)
-	if rounds < bench.LeastRounds {
-		fmt.Fprintf(output, "Fewer than %d rounds do not tell a difference from chance.\n", bench.LeastRounds)
-	}
+	fmt.Fprintf(output, "\nMedians of %d rounds. Ratios, below 1 is better, are medians over the rounds; %s.\n", rounds, bench.Brackets(rounds))
 	if noisy > 0 {
 		fmt.Fprintf(output, "The machine was NOT QUIET: other programs disturbed %d of %d runs, although each was repeated.\n", noisy, all)
 	}
