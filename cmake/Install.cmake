@@ -6,12 +6,13 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-# The version that programs see through tc_version.
+# The version of gperftools that programs see through tc_version and pkg-config: what they ask for
+# is which interface they may use.
 set(version_header "${PROJECT_SOURCE_DIR}/include/gperftools/tcmalloc.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${version_header}")
 file(STRINGS "${version_header}" version_line REGEX "^#define TC_VERSION_STRING ")
-string(REGEX MATCH "[0-9]+[.][0-9.]+" TCMALLOC_VERSION "${version_line}")
-if(NOT TCMALLOC_VERSION)
+string(REGEX MATCH "[0-9]+[.][0-9.]+" GPERFTOOLS_VERSION "${version_line}")
+if(NOT GPERFTOOLS_VERSION)
   message(FATAL_ERROR "${version_header} does not say the version")
 endif()
 
@@ -40,7 +41,7 @@ install(EXPORT tcmallocTargets NAMESPACE tcmalloc:: DESTINATION "${cmake_package
 configure_package_config_file("${install_sources}/tcmallocConfig.cmake.in"
   "${install_generated}/tcmallocConfig.cmake" INSTALL_DESTINATION "${cmake_package_folder}")
 write_basic_package_version_file("${install_generated}/tcmallocConfigVersion.cmake"
-  VERSION "${TCMALLOC_VERSION}" COMPATIBILITY SameMajorVersion)
+  VERSION "${PROJECT_VERSION}" COMPATIBILITY SameMinorVersion)
 install(FILES "${install_generated}/tcmallocConfig.cmake"
               "${install_generated}/tcmallocConfigVersion.cmake"
   DESTINATION "${cmake_package_folder}" COMPONENT development)
@@ -53,14 +54,29 @@ configure_file("${install_sources}/libtcmalloc_minimal.pc.in"
 install(FILES "${install_generated}/libtcmalloc_minimal.pc" DESTINATION "${pkg_config_folder}"
   COMPONENT development)
 
-# The scripts, not CMake, build the tool.
+# The target `tool` builds tcm with its pages and completions.
+set(tool_texts "${PROJECT_BINARY_DIR}/tool_texts")
+install(CODE "
+  if(NOT EXISTS \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tcm\")
+    message(WARNING \"tcm is not built and so not installed: cmake --build ${PROJECT_BINARY_DIR} --target tool\")
+  endif()" COMPONENT tools)
 install(PROGRAMS "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tcm" DESTINATION "${CMAKE_INSTALL_BINDIR}"
   COMPONENT tools OPTIONAL)
+if(TARGET tcm_launch)
+  install(TARGETS tcm_launch DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/tcmalloc" COMPONENT tools)
+endif()
+install(DIRECTORY "${tool_texts}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT tools OPTIONAL)
+install(DIRECTORY "${tool_texts}/bash-completion" "${tool_texts}/zsh" "${tool_texts}/fish"
+  DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}" COMPONENT tools OPTIONAL)
 
-install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc USE_SOURCE_PERMISSIONS)
+# Made when it is installed, so that it is never older than the sources.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(installed_docs "${PROJECT_BINARY_DIR}/installed_docs")
+install(CODE "
+  execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/scripts/installed_docs.py\"
+    \"${installed_docs}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
+install(DIRECTORY "${installed_docs}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc
+  USE_SOURCE_PERMISSIONS)
 
 # Last of all rules: what was installed, so that it can be removed without the build tree.
 install(CODE "set(TCMALLOC_UNINSTALL_SCRIPT \"${install_sources}/uninstall.cmake\")" ALL_COMPONENTS)

@@ -14,6 +14,14 @@ include(CheckLinkerFlag)
 set(rare_text "${PROJECT_SOURCE_DIR}/src/libs/rare_text.ld")
 check_linker_flag(CXX "LINKER:-T,${rare_text}" TCM_HAVE_RARE_TEXT)
 
+# Gives a project that adds this one by add_subdirectory the same names and headers as one that
+# finds the installed package.
+function(tcm_make_usable target)
+  add_library(tcmalloc::${target} ALIAS ${target})
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  add_dependencies(product ${target})
+endfunction()
+
 function(tcm_shared_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOVERSION;VERSION" "SOURCES;LAYERS")
   tcm_layer_objects(objects ${arg_LAYERS})
@@ -30,7 +38,7 @@ function(tcm_shared_library)
     target_link_options(${arg_NAME} PRIVATE "LINKER:-T,${rare_text}")
     set_property(TARGET ${arg_NAME} APPEND PROPERTY LINK_DEPENDS "${rare_text}")
   endif()
-  add_dependencies(product ${arg_NAME})
+  tcm_make_usable(${arg_NAME})
 endfunction()
 
 function(tcm_static_library)
@@ -42,5 +50,5 @@ function(tcm_static_library)
   # A program in C has to be told of the C++ library.
   target_link_libraries(${arg_NAME}_static INTERFACE
     Threads::Threads $<$<LINK_LANGUAGE:C>:stdc++>)
-  add_dependencies(product ${arg_NAME}_static)
+  tcm_make_usable(${arg_NAME}_static)
 endfunction()

@@ -2,7 +2,7 @@
 #
 # Everything that a builder may choose. The presets set the same names.
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
 
@@ -31,8 +31,13 @@ set(TCMALLOC_FUZZ OFF CACHE BOOL "Build the fuzz targets (clang only)")
 set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
 set(TCMALLOC_BUILD_LIBRARIES ON CACHE BOOL "Build the libraries that replace malloc")
-set(TCMALLOC_BUILD_TESTS ON CACHE BOOL "Build the tests")
-set(TCMALLOC_BUILD_BENCH ON CACHE BOOL "Build the benchmarks")
+set(TCMALLOC_BUILD_TESTS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the tests")
+set(TCMALLOC_BUILD_BENCH ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the benchmarks")
+set(install_by_default OFF)
+if(PROJECT_IS_TOP_LEVEL AND TCMALLOC_BUILD_LIBRARIES)
+  set(install_by_default ON)
+endif()
+set(TCMALLOC_INSTALL ${install_by_default} CACHE BOOL "Declare what cmake --install and cpack do")
 if(TCMALLOC_SANITIZE AND TCMALLOC_BUILD_LIBRARIES)
   message(FATAL_ERROR "A sanitizer brings its own malloc: "
                       "configure with TCMALLOC_BUILD_LIBRARIES=OFF")

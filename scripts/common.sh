@@ -72,9 +72,28 @@ configure() {
 # Whether CMake must run by hand: ninja repeats it for every other file that CMake has read.
 is_unconfigured() { [[ ! $root/build/$1/build.ninja -nt $root/CMakePresets.json ]]; }
 
+# usable_folder PRESET: fails with one line where another user built it, and begins anew where the
+# checkout was moved, because what CMake wrote holds absolute paths.
+usable_folder() {
+  local directory="$root/build/$1" path home
+  for path in "$root/build" "$directory"; do
+    if [[ -e $path && ! -w $path ]]; then
+      say "$path belongs to $(stat -c %U "$path"): run this as that user, or remove the folder"
+      return 1
+    fi
+  done
+  [[ -f $directory/CMakeCache.txt ]] || return 0
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$directory/CMakeCache.txt")
+  if [[ ! $home -ef $root ]]; then
+    say "this checkout was moved here from $home: building $1 anew"
+    rm -rf "$directory"
+  fi
+}
+
 # build PRESET TARGET: ninja takes no lock of its own, so two commands at once would collide.
 build() {
   local preset=$1 target=$2
+  usable_folder "$preset" || return 1
   if is_unconfigured "$preset"; then
     configure "$preset" || return 1
   fi
@@ -86,9 +105,10 @@ build() {
   )
 }
 
-# Builds the tool where a file of it is newer than the program.
+# build_tool [PROGRAM]: builds the tool where a file of it is newer than the program, and beside the
+# program's folder its manual pages and completions.
 build_tool() {
-  local program="$root/build/release/bin/tcm" go
+  local program=${1-$root/build/release/bin/tcm} go
   [[ -f $root/tool/go.mod ]] || return 0
   if [[ -x $program && -z $(find "$root/tool" -newer "$program" -print -quit) ]]; then
     return 0
@@ -98,12 +118,16 @@ build_tool() {
     return 1
   fi
   say "building the tool tcm"
-  mkdir -p "$root/build/release/bin"
+  mkdir -p "$(dirname "$program")"
   (
     cd "$root/tool" || exit 1
     exec {lock}>"$root/build/.tool.lock"
     flock "$lock"
-    GOFLAGS=-trimpath "$go" build -buildvcs=false -o "$program" ./cmd/tcm </dev/null >&2
+    # By the system's linker, which makes it position-independent and read-only where it can be.
+    "$go" build -trimpath -buildvcs=false -buildmode=pie \
+      -ldflags '-s -w -linkmode=external -extldflags=-Wl,-z,relro,-z,now' \
+      -o "$program" ./cmd/tcm </dev/null >&2 &&
+      "$program" texts "$(dirname "$program")/../tool_texts"
   ) || return 1
   touch "$program"
 }

@@ -3,7 +3,7 @@
 """Counts locks and writes to shared cache lines in workloads, for each front end.
 
     measure.py --build build/release --out bench/results/NAME
-        builds the instrumented library, runs everything, writes table.md and results.json
+        builds the instrumented library, runs everything, writes table.md and counts.json
 
 docs/subsystems/tools-and-benchmarks.md says what is counted.
 """
@@ -180,11 +180,17 @@ def check(directory):
         raise Failure(f"producer and consumer: only {counts['shared_by_threads']} shared writes")
 
 
+def compact(results):
+    """JSON with one line for each result."""
+    lines = ",\n".join(json.dumps(result, separators=(",", ":")) for result in results)
+    return f'{{"machine": {json.dumps(machine())},\n"results": [\n{lines}\n]}}\n'
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True,
                         help="a configured build folder")
-    parser.add_argument("--out", type=pathlib.Path, help="folder for table.md and results.json")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for table.md and counts.json")
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="names, comma-separated")
     options = parser.parse_args()
 
@@ -200,8 +206,7 @@ def main():
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "table.md").write_text(page(results), encoding="utf-8")
-        text = json.dumps({"machine": machine(), "results": results}, indent=1)
-        (options.out / "results.json").write_text(text + "\n", encoding="utf-8")
+        (options.out / "counts.json").write_text(compact(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

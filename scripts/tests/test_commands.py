@@ -1,6 +1,7 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """What ./run, ./test and the shell checks say to bad input."""
 
+import os
 import shutil
 import subprocess
 import unittest
@@ -40,7 +41,38 @@ class RunTest(TreeTest):
     def test_has_a_usage_text(self):
         result = run(PROJECT / "run", "--help")
         self.assertEqual(result.returncode, 0)
-        self.assertIn("usage: ./run PROGRAM", result.stdout)
+        self.assertIn("usage: ./run [--json | --quiet]", result.stdout)
+
+
+class BuildFolderTest(TreeTest):
+    """What scripts/common.sh says of a folder that cannot be built in as it is."""
+
+    def usable(self, **options) -> subprocess.CompletedProcess:
+        script = f"root={self.root}; source {PROJECT}/scripts/common.sh; usable_folder release"
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
+                              check=False, **options)
+
+    def test_begins_anew_where_the_checkout_was_moved(self):
+        self.write("build/release/CMakeCache.txt", "CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
+        result = self.usable()
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertIn("moved here from /elsewhere", result.stderr)
+        self.assertFalse((self.root / "build/release").exists())
+
+    def test_keeps_what_was_built_here(self):
+        cache = self.write("build/release/CMakeCache.txt",
+                           f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n")
+        self.assertEqual(self.usable().stderr, "")
+        self.assertTrue(cache.exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
+    def test_names_the_user_who_built_it(self):
+        self.write("build/release/CMakeCache.txt", "")
+        self.root.chmod(0o755)
+        result = self.usable(user=65534, group=65534)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^.*build belongs to root: run this as that user.*\n$")
 
 
 class TestCommandTest(unittest.TestCase):

@@ -79,6 +79,7 @@ LargeBlock FindLarge(size_t size, size_t alignment) {
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};
+  heap.large_totals().AddBlock(span->bytes());
   return {span->start(), span->bytes(), span->zeroed};
 }
 

@@ -29,6 +29,7 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   if (!heap.page_heap().TryExtend(span, Length::FromBytesCeil(size))) return false;
+  heap.large_totals().AddGrowth(span->bytes() - old_bytes);
   ReportIfLarge(block, span->bytes());
   slow_path.FollowLimits();
   return true;

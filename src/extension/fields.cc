@@ -97,9 +97,13 @@ constexpr FieldRow kFieldRows[] = {
      "is not recorded."},
 
     {"allocated_bytes", "Allocated since the start (bytes)", FieldGroup::kTotals, ' ', Unit::kBytes,
-     Of<&Statistics::allocated>, "As asked for, in blocks of up to 256 KiB."},
+     Of<&Statistics::allocated>,
+     "As asked for in blocks of up to 256 KiB, whole pages in larger ones; at least in_use, which "
+     "is "
+     "rounded up."},
     {"allocations", "Allocations since the start (count)", FieldGroup::kTotals, ' ', Unit::kCount,
-     Of<&Statistics::allocations>, "The same in blocks, estimated from samples."},
+     Of<&Statistics::allocations>,
+     "The same in blocks: up to 256 KiB estimated from samples, larger ones counted."},
     {"live_bytes", "", FieldGroup::kTotals, ' ', Unit::kBytes, Of<&Statistics::in_use>,
      "As in_use."},
     {"mapped_bytes", "Mapped for the heap (bytes)", FieldGroup::kTotals, ' ', Unit::kBytes,

@@ -2,6 +2,8 @@
 
 #include "extension/statistics.h"
 
+#include <algorithm>
+
 #include "extension/sums.h"
 #include "heap/heap.h"
 
@@ -42,8 +44,10 @@ void AddTotals(Statistics* statistics) {
   AllocationTotals allocated = heap.caches().allocated();
   allocated.Add(cpus.allocated);
   statistics->cpu_caches = cpus.slabs;
-  statistics->allocated = allocated.bytes;
-  statistics->allocations = allocated.allocations();
+  const LargeTotals& large = heap.large_totals();
+  // Small blocks count as asked for, and so may have more in use than was asked for.
+  statistics->allocated = std::max(allocated.bytes + large.bytes(), statistics->in_use);
+  statistics->allocations = allocated.allocations() + large.blocks();
   statistics->peak_mapped = heap.memory().stats().peak_bytes;
   statistics->metadata = heap.arena().stats().used_bytes;
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;

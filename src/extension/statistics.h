@@ -84,7 +84,7 @@ struct Statistics {
   uint64_t released_for_hard_limit = 0;
   uint64_t released_by_allocator = 0;
   uint64_t longest_pause_ns = 0;  // that release by time took from an allocating thread
-  uint64_t allocated = 0;         // ever
+  uint64_t allocated = 0;         // ever; at least in_use
   uint64_t allocations = 0;       // ever; count, estimated
 
   // What the system gave that is not known to be without physical memory.

@@ -23,6 +23,7 @@
 #include "heap/front_end.h"
 #include "heap/housekeeping.h"
 #include "heap/large_reports.h"
+#include "heap/large_totals.h"
 #include "heap/last_resort.h"
 #include "heap/limits.h"
 #include "heap/peak.h"
@@ -96,6 +97,7 @@ class Heap {
   Limits& limits() { return limits_; }
   Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
+  LargeTotals& large_totals() { return large_totals_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
   ForkGate& gate() { return gate_; }
@@ -195,6 +197,7 @@ class Heap {
   LastResort last_resort_;
   Peak peak_;
   LargeReports large_reports_;
+  LargeTotals large_totals_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
   ForkGate gate_{ClearAfterFork};

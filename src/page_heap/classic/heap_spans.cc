@@ -85,7 +85,8 @@ bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
   for (Length reach = span->length; reach < n;) {
     const Span* right = map_.Get(span->first + reach);
     if (right == nullptr || !IsFreeOrReturned(right)) return false;
-    if (right->state == Span::State::kReturned) returned += std::min(right->length, n - reach);
+    if (right->state == Span::State::kReturned)
+      returned += std::min<Length>(right->length, n - reach);
     reach += right->length;
   }
   if (returned > most_returned) return false;

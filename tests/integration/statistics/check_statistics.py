@@ -86,6 +86,7 @@ def check_sums(report):
     )
     expect_equal("mapped", report["mapped_bytes"] + report["metadata"], report["virtual"])
     expect_equal("live", report["in_use"], report["live_bytes"])
+    expect(report["allocated_bytes"] >= report["live_bytes"], "allocated", report["allocated_bytes"])
     classes = report["size_classes"]
     expect_equal(
         "in_use",

@@ -80,6 +80,25 @@ size_t ClassesMade() {
   return classes;
 }
 
+TEST_F(StatisticsTest, LargeBlocksCountAsAllocated) {
+  constexpr uint64_t kBlocks = 5;
+  const Statistics before = Now();
+  for (uint64_t i = 0; i < kBlocks; ++i) Deallocate(Allocate(3 * kMiB));
+  const Statistics after = Now();
+  EXPECT_GE(after.allocated - before.allocated, kBlocks * 3 * kMiB);
+  EXPECT_LT(after.allocated - before.allocated, (kBlocks + 1) * 3 * kMiB);
+  EXPECT_GE(after.allocations - before.allocations, kBlocks);
+}
+
+// One byte more than a class has becomes a block of the next class.
+TEST_F(StatisticsTest, NoLessIsAllocatedThanInUse) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(Allocate(4097));
+  const Statistics now = Now();
+  EXPECT_GE(now.allocated, now.in_use);
+  for (void* block : blocks) Deallocate(block);
+}
+
 TEST_F(StatisticsTest, ClassesThatWereNeverUsedCountAsEmpty) {
   const size_t made = ClassesMade();
   ASSERT_LT(made, kSizeClassCount - 1);

@@ -16,9 +16,11 @@ import (
 
 	"tcm/internal/bench"
 	"tcm/internal/doctor"
+	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/peers"
 	"tcm/internal/project"
+	"tcm/internal/runner"
 )
 
 // quietWatch is how long the machine is watched before the first run.
@@ -27,39 +29,51 @@ const quietWatch = 2 * time.Second
 type benchFlags struct {
 	workloads, allocators []string
 	runs, repeats         int
-	timeout               time.Duration
+	timeout               seconds
 	baseline              string
 	library               string
 	out, json             string
 	from                  []string
 	list, details         bool
 	build                 string
+	input                 string
+	// program is what follows the flags.
+	program []string
 }
 
 func newBench() *cobra.Command {
 	var flags benchFlags
 	command := &cobra.Command{
-		Use:   "bench",
-		Short: "Run workloads under several allocators in turn and compare them",
-		Long: "Runs each chosen workload under each chosen allocator, interleaved and several times, and reports\n" +
-			"medians of time, CPU time, peak resident memory and page faults, their ratios and geometric means\n" +
-			"as a table, as JSON and as charts. Says when the machine was not quiet.",
-		Example: "  tcm bench --list\n  tcm bench --workloads 'quick,t-test1' --allocators 'ours,glibc,*mimalloc*' --runs 3\n" +
-			"  tcm bench --from a/results.json,b/results.json --out joined",
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return runBench(command, &flags) },
+		Use:   "bench [flags] [-- PROGRAM ARGUMENT...]",
+		Short: "Run a program, or workloads, under several allocators in turn and compare them",
+		Long: "Runs PROGRAM, or each chosen workload of a checkout, under each chosen allocator, interleaved and\n" +
+			"several times, and reports time, CPU time, peak resident memory and page faults, and their ratios,\n" +
+			"as a table, as JSON and as charts. Says when the machine was not quiet. PROGRAM runs under all\n" +
+			"allocators that are there: glibc's, ours, what tcm peers built, and what the system's packages\n" +
+			"brought. Its output is thrown away, its standard input is empty unless --input names a file.",
+		Example: "  tcm bench -- sort /usr/share/dict/words\n  tcm bench --allocators ours,jemalloc,./libmine.so --runs 7 -- python3 script.py\n" +
+			"  tcm bench --list\n  tcm bench --workloads 'quick,t-test1' --allocators 'ours,*mimalloc*' --runs 3\n" +
+			"  tcm bench --from a/samples.json,b/samples.json --out joined",
+		RunE: func(command *cobra.Command, program []string) error {
+			flags.program = program
+			return runBench(command, &flags)
+		},
 	}
+	// The program's own flags begin at its name.
+	command.Flags().SetInterspersed(false)
+	flags.timeout = seconds(2 * time.Minute)
 	set := command.Flags()
 	set.StringSliceVar(&flags.workloads, "workloads", nil, "names, families, tags or patterns of them; \"all\" (default: the tag default)")
-	set.StringSliceVar(&flags.allocators, "allocators", nil, "names or patterns (default: glibc, ours and every peer that is built; ours-per-thread, ours-per-cpu and ours-huge only if named)")
+	set.StringSliceVar(&flags.allocators, "allocators", nil, "names, patterns or paths of libraries; the baseline is always among them (default: glibc, ours and every other one that is there; ours-per-thread, ours-per-cpu and ours-huge only if named)")
 	set.IntVar(&flags.runs, "runs", 5, "rounds")
 	set.IntVar(&flags.repeats, "repeats", 2, "how often a disturbed run is repeated at most")
-	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "limit for one run")
+	set.Var(&flags.timeout, "timeout", "limit for one run, in seconds or as 90s or 2m")
 	set.StringVar(&flags.baseline, "baseline", bench.Glibc, "the allocator that ratios refer to")
 	set.StringVar(&flags.library, "library", "", "our allocator (default: "+project.LibraryName+" beside tcm)")
-	set.StringVar(&flags.out, "out", "", "folder for results.json, tables and charts (default: a new one in build/bench)")
+	set.StringVar(&flags.out, "out", "", "folder for samples.json, table and charts (default: a new one in build/bench of the checkout, or here)")
 	set.StringVar(&flags.json, "json", "", "write the results as JSON to this file as well; - is standard output, instead of the table")
-	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these results.json, joined")
+	set.StringVar(&flags.input, "input", "", "file that PROGRAM reads as its standard input")
+	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these samples.json, joined")
 	set.BoolVar(&flags.list, "list", false, "show workloads and allocators, run nothing")
 	set.BoolVar(&flags.details, "details", false, "print every figure, not only ratios")
 	set.StringVar(&flags.build, "build", "", "the build that has the workloads (default: build/release)")
@@ -78,8 +92,8 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 		return reportBench(command, flags, flags.out, results)
 	}
 	checkout, err := project.Find(rootFlag(command))
-	if err != nil {
-		return err
+	if err != nil && len(flags.program) == 0 {
+		return fmt.Errorf("the workloads are in a checkout: %w; a program of your own runs without one: tcm bench -- PROGRAM", err)
 	}
 	plan, err := newPlan(command, flags, checkout)
 	if err != nil || plan == nil {
@@ -90,7 +104,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 		return err
 	}
 	plan.Checkpoint = func(results *bench.Results) error {
-		return writeResults(filepath.Join(out, "results.json"), results)
+		return writeSamples(filepath.Join(out, bench.SamplesName), results)
 	}
 	quiet, err := bench.ObserveQuiet(quietWatch)
 	if err != nil {
@@ -104,16 +118,16 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if len(results.Workloads) == 0 {
 		return runErr
 	}
-	return errors.Join(runErr, reportBench(command, flags, out, results))
+	return errors.Join(runErr, reportBench(command, flags, out, results), results.OwnFailure())
 }
 
-// newPlan returns nothing where only a list was asked for.
+// newPlan returns nothing where only a list was asked for. checkout is empty outside of one.
 func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkout) (*bench.Plan, error) {
-	workloads, err := bench.LoadWorkloads(checkout.Workloads())
+	workloads, err := candidates(flags, checkout)
 	if err != nil {
 		return nil, err
 	}
-	allocators, err := allAllocators(flags.library, rootFlag(command), checkout)
+	allocators, err := allAllocators(flags, rootFlag(command), checkout)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +137,7 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 	plan := &bench.Plan{
 		Build: bench.Build(flags.build),
 		Settings: bench.Settings{
-			Runs: flags.runs, Repeats: flags.repeats, TimeoutSeconds: flags.timeout.Seconds(),
+			Runs: flags.runs, Repeats: flags.repeats, TimeoutSeconds: time.Duration(flags.timeout).Seconds(),
 			Baseline: flags.baseline, NoiseLimit: bench.NoiseLimit,
 		},
 		Progress: command.ErrOrStderr(),
@@ -138,7 +152,7 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 	if plan.Allocators, err = bench.SelectAllocators(allocators, flags.allocators); err != nil {
 		return nil, err
 	}
-	if err := checkBaseline(plan); err != nil {
+	if plan.Allocators, err = bench.WithBaseline(plan.Allocators, allocators, flags.baseline); err != nil {
 		return nil, err
 	}
 	warnOfMissing(command.ErrOrStderr(), flags, allocators)
@@ -153,13 +167,25 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 	return plan, err
 }
 
-func checkBaseline(plan *bench.Plan) error {
-	for _, allocator := range plan.Allocators {
-		if allocator.Name == plan.Settings.Baseline {
-			return nil
+// candidates are the workloads to choose from: the user's program alone, where one is named.
+func candidates(flags *benchFlags, checkout project.Checkout) ([]bench.Workload, error) {
+	if len(flags.program) == 0 {
+		return bench.LoadWorkloads(checkout.Workloads())
+	}
+	if len(flags.workloads) > 0 {
+		return nil, fmt.Errorf("either --workloads or a program: %q is taken for one", flags.program[0])
+	}
+	if err := runner.FindProgram(flags.program[0]); err != nil {
+		return nil, err
+	}
+	input := flags.input
+	if input != "" {
+		var err error
+		if input, err = filepath.Abs(input); err != nil {
+			return nil, err
 		}
 	}
-	return fmt.Errorf("the baseline %q is not among the chosen allocators", plan.Settings.Baseline)
+	return []bench.Workload{bench.OwnProgram(flags.program, input)}, nil
 }
 
 // warnOfMissing says which allocators a comparison with all goes without.
@@ -167,20 +193,29 @@ func warnOfMissing(output io.Writer, flags *benchFlags, allocators []bench.Alloc
 	if len(flags.allocators) > 0 {
 		return
 	}
+	var missing []string
 	for _, allocator := range allocators {
 		if allocator.Missing != "" && !allocator.OnRequest {
-			fmt.Fprintf(output, "without %s: %s\n", allocator.Name, allocator.Missing)
+			missing = append(missing, allocator.Name)
 		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(output, "without %s: not built; tcm peers builds them\n", strings.Join(missing, ", "))
 	}
 }
 
-func allAllocators(library, root string, checkout project.Checkout) ([]bench.Allocator, error) {
+// allAllocators lists glibc, ours, the peers of a checkout, and what the user or, for a program of
+// the user's own, the system has besides.
+func allAllocators(flags *benchFlags, root string, checkout project.Checkout) ([]bench.Allocator, error) {
 	ours := bench.Allocator{Name: bench.Ours}
-	path, err := project.Library(library, root)
+	path, err := project.Library(flags.library, root)
 	switch {
 	case err == nil:
+		if _, err := identify.File(path); err != nil {
+			return nil, fmt.Errorf("cannot preload %s: %w", path, err)
+		}
 		ours.Libraries = []string{path}
-	case library != "":
+	case flags.library != "":
 		return nil, err
 	default:
 		ours.Missing = err.Error()
@@ -189,10 +224,25 @@ func allAllocators(library, root string, checkout project.Checkout) ([]bench.All
 		with(ours, bench.OursPerThread, doctor.FrontEndVariable, "per_thread"),
 		with(ours, bench.OursPerCPU, doctor.FrontEndVariable, doctor.PerCPU),
 		with(ours, bench.OursHuge, "TCMALLOC_PAGE_HEAP", "huge")}
+	if checkout != "" {
+		built, err := peerAllocators(checkout)
+		if err != nil {
+			return nil, err
+		}
+		allocators = append(allocators, built...)
+	}
+	if len(flags.program) > 0 || checkout == "" {
+		allocators = bench.AddSystem(allocators, identify.System())
+	}
+	return bench.AddFiles(allocators, flags.allocators)
+}
+
+func peerAllocators(checkout project.Checkout) ([]bench.Allocator, error) {
 	set, err := peers.Load(checkout)
 	if err != nil {
 		return nil, err
 	}
+	var allocators []bench.Allocator
 	for _, peer := range set.Peers {
 		allocator := bench.Allocator{
 			Name: peer.Name, Version: peer.Version, Libraries: set.Paths(peer), Variables: peer.Environment,
@@ -235,8 +285,13 @@ func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, alloc
 }
 
 func outFolder(asked string, checkout project.Checkout) (string, error) {
-	if asked == "" {
-		asked = checkout.Path("build", "bench", time.Now().Format("20060102-150405"))
+	now := time.Now().Format("20060102-150405")
+	switch {
+	case asked != "":
+	case checkout != "":
+		asked = checkout.Path("build", "bench", now)
+	default:
+		asked = "tcm-bench-" + now
 	}
 	return asked, os.MkdirAll(asked, 0o755)
 }
@@ -259,7 +314,8 @@ func reportBench(command *cobra.Command, flags *benchFlags, out string, results 
 		}
 	}
 	if flags.json != "" && flags.json != "-" {
-		if err := writeResults(flags.json, results); err != nil {
+		err := writeWhole(flags.json, func(file io.Writer) error { return writeJSON(file, results) })
+		if err != nil {
 			return err
 		}
 	}
@@ -273,7 +329,7 @@ func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if err := writeResults(filepath.Join(out, "results.json"), results); err != nil {
+	if err := writeSamples(filepath.Join(out, bench.SamplesName), results); err != nil {
 		return err
 	}
 	table, err := os.Create(filepath.Join(out, "table.txt"))
@@ -288,7 +344,7 @@ func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(messages, "written: %s: results.json, table.txt", out)
+	fmt.Fprintf(messages, "written: %s: %s, table.txt", out, bench.SamplesName)
 	for _, path := range charts {
 		fmt.Fprintf(messages, ", %s", filepath.Base(path))
 	}
@@ -296,15 +352,19 @@ func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 	return table.Close()
 }
 
-// writeResults replaces the file as a whole, so that an interruption leaves the previous one.
-func writeResults(path string, results *bench.Results) error {
+func writeSamples(path string, results *bench.Results) error {
+	return writeWhole(path, results.WriteSamples)
+}
+
+// writeWhole replaces the file as a whole, so that an interruption leaves the previous one.
+func writeWhole(path string, write func(io.Writer) error) error {
 	partial := path + ".partial"
 	file, err := os.Create(partial)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(partial)
-	if err := errors.Join(writeJSON(file, results), file.Close()); err != nil {
+	if err := errors.Join(write(file), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(partial, path)

@@ -67,7 +67,7 @@ func newDemo() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	command.Flags().IntVar(&rounds, "rounds", 3, "how often each program runs under each allocator")
+	command.Flags().IntVar(&rounds, "rounds", 7, "how often each program runs under each allocator")
 	command.Flags().StringVar(&library, "library", "", "our allocator (default: "+project.LibraryName+" beside tcm)")
 	command.Flags().StringVar(&out, "out", "", "file for the chart (default: build/demo/comparison.svg)")
 	command.Flags().StringVar(&build, "build", "", "the build that has the workloads (default: build/release)")
@@ -92,7 +92,7 @@ func showDemo(command *cobra.Command, comparisons []demo.Comparison, out string,
 			return err
 		}
 		fmt.Fprintf(output, "\nchart: %s\n", out)
-		fmt.Fprintln(output, "more: tcm bench compares with other allocators too; tcm run PROGRAM reports on one of yours")
+		fmt.Fprintln(output, "one of your programs: "+asCalled()+" bench -- PROGRAM compares, "+asCalled()+" run PROGRAM reports")
 	}
 	for _, comparison := range comparisons {
 		if comparison.Failed() {

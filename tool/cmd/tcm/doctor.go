@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tcm/internal/doctor"
+	"tcm/internal/identify"
 	"tcm/internal/project"
 )
 
@@ -44,7 +45,8 @@ func newDoctor() *cobra.Command {
 // examine prints the diagnosis; missing says why there is no library.
 func examine(command *cobra.Command, library string, missing error, asJSON bool) error {
 	machine := doctor.ThisMachine()
-	checks := append(machine.Check(), checkAllocator(command.Context(), machine, library, missing)...)
+	checks := append(machine.Check(), doctor.CheckPreload(identify.Preloaded(os.Getenv("LD_PRELOAD"))))
+	checks = append(checks, checkAllocator(command.Context(), machine, library, missing)...)
 	if err := command.Context().Err(); err != nil {
 		return err
 	}
@@ -70,6 +72,5 @@ func checkAllocator(ctx context.Context, machine doctor.Machine, library string,
 	if file.State == doctor.Problem {
 		return []doctor.Check{file}
 	}
-	chosen := os.Getenv(doctor.FrontEndVariable)
-	return append([]doctor.Check{file}, doctor.CheckFrontEnd(ctx, doctor.AskLibrary(library), chosen)...)
+	return append([]doctor.Check{file}, doctor.CheckFrontEnd(ctx, doctor.AskLibrary(library), os.Environ())...)
 }

@@ -19,12 +19,12 @@ func TestDoctor(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.output), &found); err != nil {
 			t.Fatalf("%v: %s", err, got.output)
 		}
-		// The library that is installed here does nothing.
+		// The library that is installed here is not TCMalloc.
 		if found.Problems == 0 || got.status.ExitStatus() != exitProblems || got.errors != "" {
 			t.Errorf("%+v", got)
 		}
 		last := found.Checks[len(found.Checks)-1]
-		if last.Name != "front end" || last.State != doctor.Problem {
+		if last.Name != "library" || last.State != doctor.Problem {
 			t.Errorf("%+v", last)
 		}
 	})

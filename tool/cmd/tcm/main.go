@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "tcm/internal/addressspace" // ends with one line where Go cannot start
 	"tcm/internal/runner"
 )
 
@@ -56,12 +57,14 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tcm",
 		Short:         "Run programs under TCMalloc, and compare it with other allocators",
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion())
+	root.AddCommand(newRun(), newRunReport(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
 	return root
 }
 

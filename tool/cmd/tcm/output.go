@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version of the tool.
+// version is that of the whole project, which the file VERSION says to others.
 const version = "0.1.0"
+
+func versionText() string { return fmt.Sprintf("tcm %s (%s)\n", version, runtime.Version()) }
 
 func writeJSON(output io.Writer, value any) error {
 	encoder := json.NewEncoder(output)
@@ -32,7 +34,7 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return writeJSON(output, map[string]string{"version": version, "go": runtime.Version()})
 			}
-			_, err := fmt.Fprintf(output, "tcm %s (%s)\n", version, runtime.Version())
+			_, err := fmt.Fprint(output, versionText())
 			return err
 		},
 	}

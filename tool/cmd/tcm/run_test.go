@@ -22,7 +22,15 @@ import (
 // testTimeout ends what hangs.
 const testTimeout = time.Minute
 
-// installed is a folder with tcm, its launcher, and a library that does nothing.
+// forwardingMalloc is an allocator that leaves the work to libc, and no figures.
+const forwardingMalloc = `
+void* __libc_malloc(unsigned long);
+void __libc_free(void*);
+void* malloc(unsigned long size) { return __libc_malloc(size); }
+void free(void* block) { __libc_free(block); }
+`
+
+// installed is a folder with tcm, its launcher, and a library that does next to nothing.
 type installed struct {
 	tcm, library, temporary string
 }
@@ -47,13 +55,13 @@ func install(t *testing.T) installed {
 			t.Fatal(err)
 		}
 	}
-	source := filepath.Join(folder, "empty.c")
-	if err := os.WriteFile(source, []byte("int nothing;\n"), 0o644); err != nil {
+	source := filepath.Join(folder, "forward.c")
+	if err := os.WriteFile(source, []byte(forwardingMalloc), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	build(t, "go", "build", "-buildvcs=false", "-o", made.tcm, ".")
 	build(t, "cc", "-shared", "-fPIC", "-o", made.library, source)
-	build(t, "cc", "-O1", "-static", "-o", filepath.Join(folder, "bin", "tcm_launch"), "../../../bench/peers/launch.c")
+	build(t, "cc", "-O1", "-static", "-o", filepath.Join(folder, "bin", "tcm_launch"), "../../launch/launch.c")
 	return made
 }
 
@@ -101,13 +109,14 @@ func TestRun(t *testing.T) {
 		if got.status.ExitStatus() != 5 || got.output != "from input\n" || !strings.HasPrefix(got.errors, "err\ntcm: sh: ") {
 			t.Errorf("%+v", got)
 		}
-		if !strings.Contains(got.errors, "no figures from the allocator") {
+		if !strings.Contains(got.errors, "no figures from the allocator: "+tcm.library+" is an unknown allocator") ||
+			!strings.Contains(got.errors, tcm.tcm+" run --json") {
 			t.Errorf("an empty file is not told: %s", got.errors)
 		}
 	})
 	t.Run("figures", func(t *testing.T) {
 		got := tcm.run(t, "run", "sh", "-c", figures+"; "+figures)
-		if !strings.Contains(got.errors, "4.00 MiB allocated in all in about 24,690 blocks") {
+		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 24,690 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
 			t.Errorf("%s", got.errors)
 		}
 	})
@@ -164,6 +173,18 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no allocator", func(t *testing.T) {
+		got := tcm.run(t, "run", "--library", tcm.tcm, "true")
+		if got.status.ExitStatus() != exitUsage || !strings.HasPrefix(got.errors, "tcm: cannot preload "+tcm.tcm) {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("a small address space", func(t *testing.T) {
+		output, err := exec.Command("sh", "-c", "ulimit -v 500000; exec "+tcm.tcm+" run true").CombinedOutput()
+		if err == nil || strings.Count(string(output), "\n") != 1 || !strings.HasPrefix(string(output), "tcm: the address space") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
 	t.Run("signals reach the program", func(t *testing.T) {
 		command := tcm.command(t, "run", "-q", "sh", "-c", `trap 'echo got it; exit 9' USR2; echo ready; while :; do sleep 0.01; done`)
 		output, err := command.StdoutPipe()
@@ -200,6 +221,10 @@ func TestRun(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	file, err := os.ReadFile("../../../VERSION")
+	if err != nil || strings.TrimSpace(string(file)) != version {
+		t.Errorf("the project has version %q (%v), tcm %q", file, err, version)
+	}
 	var output bytes.Buffer
 	root := newRoot()
 	root.SetArgs([]string{"version", "--json"})

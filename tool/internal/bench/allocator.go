@@ -5,7 +5,11 @@ package bench
 import (
 	"fmt"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"tcm/internal/identify"
 )
 
 // Names of the allocators that are no peers.
@@ -87,4 +91,56 @@ func choose(allocators []Allocator, selector string, chosen []bool) error {
 		return fmt.Errorf("%s", strings.Join(missing, "; "))
 	}
 	return fmt.Errorf("no allocator fits %q; tcm bench --list shows them", selector)
+}
+
+// WithBaseline returns the chosen allocators with the one that ratios refer to, in its place in the
+// list.
+func WithBaseline(chosen, all []Allocator, baseline string) ([]Allocator, error) {
+	isBaseline := func(allocator Allocator) bool { return allocator.Name == baseline }
+	if slices.ContainsFunc(chosen, isBaseline) {
+		return chosen, nil
+	}
+	index := slices.IndexFunc(all, isBaseline)
+	switch {
+	case index < 0:
+		return nil, fmt.Errorf("no allocator is called %q, which --baseline names; tcm bench --list shows them", baseline)
+	case all[index].Missing != "":
+		return nil, fmt.Errorf("the baseline %s: %s", baseline, all[index].Missing)
+	}
+	return append([]Allocator{all[index]}, chosen...), nil
+}
+
+// AddSystem adds the allocators that the system's packages brought, each kind that is not among the
+// usable ones. It replaces a peer of that name that is not built.
+func AddSystem(allocators []Allocator, system []identify.Allocator) []Allocator {
+	for _, one := range system {
+		isBuilt := func(allocator Allocator) bool {
+			return allocator.Missing == "" && strings.HasPrefix(allocator.Name, one.Kind)
+		}
+		if slices.ContainsFunc(allocators, isBuilt) {
+			continue
+		}
+		allocators = slices.DeleteFunc(slices.Clone(allocators), func(allocator Allocator) bool { return allocator.Name == one.Kind })
+		allocators = append(allocators, Allocator{Name: one.Kind, Version: one.Version, Libraries: []string{one.Path}})
+	}
+	return allocators
+}
+
+// AddFiles adds the libraries that selectors name by their paths, under these names.
+func AddFiles(allocators []Allocator, selectors []string) ([]Allocator, error) {
+	for _, selector := range selectors {
+		if !strings.Contains(selector, "/") {
+			continue
+		}
+		file, err := filepath.Abs(selector)
+		if err != nil {
+			return nil, err
+		}
+		one, err := identify.File(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot preload %s: %w", selector, err)
+		}
+		allocators = append(allocators, Allocator{Name: selector, Version: one.String(), Libraries: []string{file}})
+	}
+	return allocators, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (p *Plan) measure(ctx context.Context, workload Workload, allocator Allocat
 		if sample.Failure != "" {
 			return sample, nil
 		}
-		if attempt == 0 || sample.Noise.worst() < kept.Noise.worst() {
+		if attempt == 0 || sample.Noise.Worst() < kept.Noise.Worst() {
 			kept = sample
 		}
 		kept.Repeats = attempt
@@ -151,9 +152,19 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 		return Sample{}, err
 	}
 	var output, complaints lastBytes
+	var input io.Reader
+	if workload.Input != "" {
+		file, err := os.Open(workload.Input)
+		if err != nil {
+			return Sample{}, err
+		}
+		defer file.Close()
+		input = file
+	}
 	result, err := launch.Run(ctx, p.Launcher, launch.Command{
 		Program:     p.Build.Words(workload),
 		Variables:   allocator.environment(),
+		Input:       input,
 		Output:      &output,
 		Errors:      &complaints,
 		Timeout:     p.timeout(workload),
@@ -181,7 +192,7 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 			return Sample{Failure: err.Error()}, nil
 		}
 	}
-	sample.Noise = noiseBetween(before, after, result.User()+result.System(), result.Wall())
+	sample.Noise = NoiseBetween(before, after, result.User()+result.System(), result.Wall())
 	return sample, nil
 }
 

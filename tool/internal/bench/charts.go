@@ -37,6 +37,10 @@ func (r *Results) WriteCharts(folder string) ([]string, error) {
 		{"t_test1_threads.svg", r.byThreadsChart},
 	}
 	var written []string
+	if r.own() != nil {
+		charts = charts[:1]
+		charts[0].name, charts[0].draw = "comparison.svg", r.ownChart
+	}
 	for _, one := range charts {
 		data := one.draw()
 		if data == nil {
@@ -51,16 +55,30 @@ func (r *Results) WriteCharts(folder string) ([]string, error) {
 	return written, nil
 }
 
+// looks are the numbers of the allocators' colours and marks, so that each looks the same in every
+// chart. Versions of one allocator have one colour and two marks.
+var looks = map[string]int{
+	"gperftools": 1, "jemalloc": 2, "mimalloc2": 3, "tbbmalloc": 4, "mimalloc3": 5, "google": 6, "snmalloc": 7,
+	"rpmalloc": 8, "google-percpu": 9, "jemalloc-5.3.0": 2 + chart.Looks, "mimalloc-2.0": 3 + chart.Looks,
+	"mimalloc": 3, OursPerThread: 10, OursPerCPU: 11, OursHuge: 10 + chart.Looks,
+}
+
+// firstFree is the first number for allocators that nobody knew before.
+const firstFree = 12
+
 // series gives every allocator a look: ours is the strong one, the baseline the reference.
 func (r *Results) series() []chart.Series {
 	series := make([]chart.Series, len(r.Allocators))
-	next := 1
+	next := firstFree
 	for i, allocator := range r.Allocators {
-		switch allocator.Name {
-		case Ours:
+		number, known := looks[allocator.Name]
+		switch {
+		case allocator.Name == Ours:
 			series[i] = chart.Style("tcmalloc (ours)", 0)
-		case r.Settings.Baseline:
+		case allocator.Name == r.Settings.Baseline:
 			series[i] = chart.Reference(allocator.Name)
+		case known:
+			series[i] = chart.Style(allocator.Name, number)
 		default:
 			series[i] = chart.Style(allocator.Name, next)
 			next++
@@ -246,7 +264,10 @@ func (r *Results) bySizeChart() []byte {
 			}
 			panel.Lines = append(panel.Lines, line)
 		}
-		made.Panels = append(made.Panels, panel)
+		addPanel(&made, panel)
+	}
+	if len(made.Panels) == 0 {
+		return nil
 	}
 	return made.SVG()
 }
@@ -277,9 +298,28 @@ func (r *Results) byThreadsChart() []byte {
 			}
 			panel.Lines = append(panel.Lines, line)
 		}
-		made.Panels = append(made.Panels, panel)
+		addPanel(&made, panel)
+	}
+	if len(made.Panels) == 0 {
+		return nil
 	}
 	return made.SVG()
+}
+
+// addPanel leaves out what has no line with points enough.
+func addPanel(made *chart.Lines, panel chart.Panel) {
+	for _, line := range panel.Lines {
+		points := 0
+		for _, value := range line.Values {
+			if !math.IsNaN(value) {
+				points++
+			}
+		}
+		if points >= worthALine {
+			made.Panels = append(made.Panels, panel)
+			return
+		}
+	}
 }
 
 func millionOps(workload *WorkloadResult, allocator string, seconds func(*Figures) float64) float64 {

@@ -116,8 +116,8 @@ const NoiseLimit = 0.10
 // blur is how much the counters of ticks may be off when they are read.
 const blur = 3 * tick
 
-// noiseBetween takes own, the CPU time of the program, out of what the machine did in a time.
-func noiseBetween(before, after Busy, own, wall time.Duration) Noise {
+// NoiseBetween takes own, the CPU time of the program, out of what the machine did in a time.
+func NoiseBetween(before, after Busy, own, wall time.Duration) Noise {
 	share := func(busy time.Duration) float64 {
 		if busy <= blur || wall <= 0 {
 			return 0
@@ -130,7 +130,8 @@ func noiseBetween(before, after Busy, own, wall time.Duration) Noise {
 // IsQuiet says whether the noise is within the limit.
 func (n Noise) IsQuiet() bool { return n.Others <= NoiseLimit && n.Stolen <= NoiseLimit }
 
-func (n Noise) worst() float64 { return max(n.Others, n.Stolen) }
+// Worst is the larger of both.
+func (n Noise) Worst() float64 { return max(n.Others, n.Stolen) }
 
 // Quiet is how quiet the machine was before a benchmark.
 type Quiet struct {
@@ -150,7 +151,7 @@ func ObserveQuiet(length time.Duration) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	quiet := Quiet{Noise: noiseBetween(before, after, 0, length)}
+	quiet := Quiet{Noise: NoiseBetween(before, after, 0, length)}
 	if fields := strings.Fields(firstLine("/proc/loadavg")); len(fields) > 0 {
 		quiet.LoadAverage, _ = strconv.ParseFloat(fields[0], 64)
 	}

@@ -25,7 +25,7 @@ func TestParseBusy(t *testing.T) {
 func TestNoise(t *testing.T) {
 	before := Busy{Work: 10 * time.Second}
 	after := Busy{Work: 12 * time.Second, Stolen: time.Second}
-	noise := noiseBetween(before, after, time.Second, 2*time.Second)
+	noise := NoiseBetween(before, after, time.Second, 2*time.Second)
 	if !near(noise.Others, 0.485) || !near(noise.Stolen, 0.485) {
 		t.Errorf("%+v", noise)
 	}
@@ -33,7 +33,7 @@ func TestNoise(t *testing.T) {
 		t.Error("half a CPU of others is quiet")
 	}
 	// What the counters cannot resolve is no noise.
-	noise = noiseBetween(before, Busy{Work: 11*time.Second + 20*time.Millisecond}, time.Second, time.Second)
+	noise = NoiseBetween(before, Busy{Work: 11*time.Second + 20*time.Millisecond}, time.Second, time.Second)
 	if noise != (Noise{}) || !noise.IsQuiet() {
 		t.Errorf("%+v", noise)
 	}

@@ -33,10 +33,10 @@ func (p *progress) step(workload string, round int, allocator string) {
 
 // remaining extrapolates from the runs so far.
 func (p *progress) remaining() string {
-	if p.done == 0 {
+	all := len(p.plan.Workloads) * len(p.plan.Allocators) * p.plan.Settings.Runs
+	if p.done == 0 || p.done == all {
 		return ""
 	}
-	all := len(p.plan.Workloads) * len(p.plan.Allocators) * p.plan.Settings.Runs
 	left := time.Since(p.begin).Seconds() / float64(p.done) * float64(all-p.done)
 	return ", about " + text.Seconds(left) + " left"
 }

@@ -3,10 +3,7 @@
 package bench
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
 	"slices"
 	"time"
 )
@@ -118,18 +115,14 @@ type Results struct {
 	Workloads  []WorkloadResult `json:"workloads"`
 }
 
-// LoadResults reads results.json of one or more benchmarks and joins them: the later ones add
+// LoadResults reads the samples of one or more benchmarks and joins them: the later ones add
 // workloads and replace those of the same name.
 func LoadResults(files []string) (*Results, error) {
 	var joined *Results
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		results, err := readSamples(file)
 		if err != nil {
 			return nil, err
-		}
-		results := &Results{}
-		if err := json.Unmarshal(data, results); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		if joined == nil {
 			joined = results

@@ -4,14 +4,15 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"tcm/internal/chart"
 	"tcm/internal/launch"
 )
 
@@ -104,15 +105,15 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
-func TestResultsSurviveJSON(t *testing.T) {
+func TestResultsSurviveTheirFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, results *Results) string {
-		data, err := json.Marshal(results)
-		if err != nil {
+		var data bytes.Buffer
+		if err := results.WriteSamples(&data); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, data, 0o644); err != nil {
+		if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -123,6 +124,9 @@ func TestResultsSurviveJSON(t *testing.T) {
 	joined, err := LoadResults([]string{write("1", first), write("2", second)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(joined.Workloads, someResults().Workloads) {
+		t.Errorf("%+v\nbecame %+v", someResults().Workloads, joined.Workloads)
 	}
 	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] {
 		t.Errorf("%d workloads, %+v", len(joined.Workloads), joined.Summaries)
@@ -183,5 +187,58 @@ func TestNewSample(t *testing.T) {
 		if err := sample.add([]byte(output)); err == nil {
 			t.Errorf("%q is taken", output)
 		}
+	}
+}
+
+func TestLooksAreThoseOfTheName(t *testing.T) {
+	one := Results{Settings: Settings{Baseline: Glibc}, Allocators: []Allocator{{Name: Glibc}, {Name: "odd"}, {Name: "jemalloc"}, {Name: Ours}}}
+	other := Results{Settings: Settings{Baseline: Glibc}, Allocators: []Allocator{{Name: "jemalloc"}, {Name: Glibc}}}
+	if one.series()[2] != other.series()[0] {
+		t.Errorf("%+v, then %+v", one.series()[2], other.series()[0])
+	}
+	seen := map[chart.Series]string{}
+	for name, number := range looks {
+		if number >= firstFree && number < chart.Looks+1 {
+			t.Errorf("%s has a number for others", name)
+		}
+		seen[chart.Style("", number)] = name
+	}
+	// mimalloc and mimalloc2 are never in one chart.
+	if len(seen) != len(looks)-1 {
+		t.Errorf("%d looks for %d names", len(seen), len(looks))
+	}
+}
+
+func TestOwnProgram(t *testing.T) {
+	results := &Results{Settings: Settings{Runs: 5, Baseline: Glibc}, Allocators: []Allocator{{Name: Glibc}, {Name: Ours}, {Name: "bad"}}}
+	own := WorkloadResult{Workload: OwnProgram([]string{"/usr/bin/sort", "x"}, "")}
+	for _, allocator := range []struct {
+		name    string
+		seconds float64
+	}{{Glibc, 2}, {Ours, 1}} {
+		cell := Cell{Allocator: allocator.name}
+		for round := range 5 {
+			cell.Samples = append(cell.Samples, Sample{Round: round, Seconds: allocator.seconds, CPUSeconds: 1, PeakResident: 1 << 20})
+		}
+		own.Cells = append(own.Cells, cell)
+	}
+	own.Cells = append(own.Cells, Cell{Allocator: "bad", Samples: []Sample{{Failure: "exit status 1"}}})
+	results.Workloads = []WorkloadResult{own}
+	results.Evaluate()
+	var table bytes.Buffer
+	if err := results.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/usr/bin/sort x", "0.50 (0.50 to 0.50)", "1.00 (1.00 to 1.00) no difference", "sort under bad: exit status 1"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+	if err := results.OwnFailure(); err == nil || err.Error() != "sort failed under bad" {
+		t.Errorf("%v", err)
+	}
+	paths, err := results.WriteCharts(t.TempDir())
+	if err != nil || len(paths) != 1 || filepath.Base(paths[0]) != "comparison.svg" {
+		t.Errorf("%q, %v", paths, err)
 	}
 }

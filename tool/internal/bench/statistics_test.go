@@ -9,6 +9,29 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Max(1, math.Abs(b)) }
 
+func TestCompare(t *testing.T) {
+	ones := []float64{1, 1, 1, 1, 1, 1, 1}
+	for _, test := range []struct {
+		own  []float64
+		want string
+	}{
+		{[]float64{0.8, 0.9, 0.85, 0.8, 0.7, 0.8, 0.8}, "0.80 (0.70 to 0.90)"},
+		{[]float64{0.8, 0.9, 0.85, 1.1, 0.7}, "0.85 (0.70 to 1.10) no difference"},
+		{[]float64{0.5, 0.6}, "0.55 (0.50 to 0.60)"},
+		{nil, "-"},
+	} {
+		got := Compare(test.own, ones)
+		if got.String() != test.want || got.IsDifference() != (test.want == "0.80 (0.70 to 0.90)") {
+			t.Errorf("%v: %s, %v", test.own, got, got.IsDifference())
+		}
+	}
+	for count, want := range map[int]int{1: 0, 5: 0, 7: 0, 8: 1, 11: 2, 20: 5} {
+		if got := outside(count); got != want {
+			t.Errorf("of %d values %d are outside, want %d", count, got, want)
+		}
+	}
+}
+
 func TestMedian(t *testing.T) {
 	for _, test := range []struct {
 		values []float64

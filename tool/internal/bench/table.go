@@ -16,6 +16,9 @@ import (
 // WriteTable writes what people want to know first: means, ratios, and what went wrong.
 func (r *Results) WriteTable(output io.Writer) error {
 	r.writeConditions(output)
+	if workload := r.own(); workload != nil {
+		return r.writeOwn(output, workload)
+	}
 	r.writeSummary(output)
 	r.writeMatrix(output, "Time relative to "+r.Settings.Baseline, func(ratios *Ratios) float64 { return ratios.Time },
 		func(figures *Figures) string { return text.Seconds(figures.Seconds) },
@@ -43,11 +46,18 @@ func (r *Results) writeConditions(output io.Writer) {
 	fmt.Fprintf(output, "%s: the machine was %s before (others used %.2f CPUs, load %.2f)\n",
 		r.Started.Format(time.RFC3339), state, r.QuietFirst.Others, r.QuietFirst.LoadAverage)
 	noisy, samples := r.countNoisy()
-	fmt.Fprintf(output, "medians of %d interleaved runs, %d workloads, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
-		r.Settings.Runs, len(r.Workloads), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+	fmt.Fprintf(output, "medians of %d interleaved runs, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
+		r.Settings.Runs, counted(len(r.Workloads), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
 	if !r.Complete {
 		fmt.Fprintln(output, "INCOMPLETE: interrupted before the last workload")
 	}
+}
+
+func counted(count int, what string) string {
+	if count == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", count, what)
 }
 
 func (r *Results) countNoisy() (noisy, all int) {

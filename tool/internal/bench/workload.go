@@ -29,6 +29,10 @@ type Workload struct {
 	Threads     int      `json:"threads"`
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
+	// Own marks a program that the user named, which is no workload of the list.
+	Own bool `json:"own,omitempty"`
+	// Input is the file that is its standard input; empty for none.
+	Input string `json:"input,omitempty"`
 	// TimeoutSeconds replaces the general limit where a workload needs longer.
 	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
 }

@@ -8,7 +8,7 @@ import "math"
 type Bar struct {
 	Series int
 	Value  float64
-	// Label is written at the end of the bar.
+	// Label is written to the right of all bars.
 	Label string
 }
 
@@ -56,12 +56,11 @@ func (b Bars) SVG() []byte {
 		for _, bar := range group.Bars {
 			series := b.Series[bar.Series]
 			c.text(left-labelSpace, y+barHeight-4, fontSize, end, ink, series.Name)
-			at := left
 			if bar.Value > 0 {
-				at = axis.at(bar.Value)
-				c.box(left, y, at-left, barHeight, series.Color, series.Name+": "+bar.Label)
+				c.box(left, y, axis.at(bar.Value)-left, barHeight, series.Color, series.Name+": "+bar.Label)
 			}
-			c.halo(at+6, y+barHeight-4, bar.Label)
+			// In a column of their own, where neither bars nor the line at 1 are.
+			c.text(left+length+labelSpace, y+barHeight-4, fontSize, start, ink, bar.Label)
 			y += barHeight + gap
 		}
 		y += gap

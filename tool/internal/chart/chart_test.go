@@ -67,6 +67,21 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// One workload that is far off must not stretch the axis of all others.
+func TestValuesFarOffAreNamed(t *testing.T) {
+	made := Ratios{Series: []Series{Style("ours", 0), Style("peer", 1)}}
+	for range 40 {
+		made.Rows = append(made.Rows, RatioRow{Label: "usual", Values: []float64{0.8, 1.5}})
+	}
+	made.Rows = append(made.Rows, RatioRow{Label: "odd", Values: []float64{1.1, 300}})
+	if low, high := made.span(); low < 0.5 || high > 3 {
+		t.Errorf("the axis is from %v to %v", low, high)
+	}
+	if drawn := string(made.SVG()); !strings.Contains(drawn, "off the axis: peer 300<") || strings.Contains(drawn, "odd, peer") {
+		t.Errorf("%s", drawn)
+	}
+}
+
 func TestTicks(t *testing.T) {
 	for _, test := range []struct {
 		high float64

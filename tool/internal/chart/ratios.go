@@ -5,6 +5,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"sort"
 )
 
 // RatioRow is one line of a Ratios chart: a value for each series, NaN where there is none.
@@ -36,7 +37,10 @@ const (
 func (r Ratios) SVG() []byte {
 	var c canvas
 	labels, remarks := 0.0, 0.0
-	for _, row := range r.Rows {
+	low, high := r.span()
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.Remark += r.beyond(*row, low, high)
 		labels = math.Max(labels, textWidth(row.Label))
 		remarks = math.Max(remarks, textWidth(row.Remark))
 	}
@@ -46,7 +50,7 @@ func (r Ratios) SVG() []byte {
 	y := c.heading(r.Title, r.Subtitle)
 	y += c.legend(margin, y, width-2*margin, r.Series) + lineHeight
 	bottom := y + rowHeight*float64(len(r.Rows))
-	axis := r.axis(left, left+plotWidth)
+	axis := scale{low: low, high: high, from: left, to: left + plotWidth, logarithmic: true}
 	r.drawAxis(&c, axis, y, bottom)
 	for i, row := range r.Rows {
 		center := y + rowHeight*(float64(i)+0.5)
@@ -60,18 +64,47 @@ func (r Ratios) SVG() []byte {
 	return c.document(width, bottom+3*lineHeight+margin)
 }
 
-// axis spans all values and the baseline.
-func (r Ratios) axis(from, to float64) scale {
-	low, high := 0.9, 1.1
+// farOff is how many times a value must exceed nearly all others to be left off the axis, which one
+// workload would stretch otherwise.
+const farOff = 4.0
+
+// span is what the axis shows: the baseline and all values, but for those far off.
+func (r Ratios) span() (low, high float64) {
+	var values []float64
 	for _, row := range r.Rows {
 		for _, value := range row.Values {
 			if value > 0 && !math.IsInf(value, 1) {
-				low = math.Min(low, value*0.93)
-				high = math.Max(high, value*1.07)
+				values = append(values, value)
 			}
 		}
 	}
-	return scale{low: low, high: high, from: from, to: to, logarithmic: true}
+	low, high = 0.9, 1.1
+	if len(values) == 0 {
+		return low, high
+	}
+	sort.Float64s(values)
+	most := farOff * values[(len(values)-1)*97/100]
+	least := values[(len(values)-1)*3/100] / farOff
+	for _, value := range values {
+		if value >= least && value <= most {
+			low, high = math.Min(low, value*0.93), math.Max(high, value*1.07)
+		}
+	}
+	return low, high
+}
+
+// beyond names the values of a row that are off the axis.
+func (r Ratios) beyond(row RatioRow, low, high float64) string {
+	named := ""
+	for i, value := range row.Values {
+		if value > high || value > 0 && value < low {
+			named += fmt.Sprintf(" %s %.3g", r.Series[i].Name, value)
+		}
+	}
+	if named == "" {
+		return ""
+	}
+	return " off the axis:" + named
 }
 
 func (r Ratios) drawAxis(c *canvas, axis scale, top, bottom float64) {
@@ -99,13 +132,13 @@ func (r Ratios) drawRow(c *canvas, axis scale, row RatioRow, y float64) {
 	}
 	for i, series := range r.Series {
 		if series.Strong && row.Values[i] > 0 {
-			from, to := axis.at(1), axis.at(row.Values[i])
+			from, to := axis.at(1), axis.at(min(max(row.Values[i], axis.low), axis.high))
 			c.box(math.Min(from, to), y-bar/2, math.Abs(to-from), bar, "#f3b0b0", hint(i))
 		}
 	}
 	for _, strong := range []bool{false, true} {
 		for i, series := range r.Series {
-			if series.Strong == strong && row.Values[i] > 0 {
+			if series.Strong == strong && row.Values[i] >= axis.low && row.Values[i] <= axis.high {
 				c.mark(axis.at(row.Values[i]), y, series, hint(i))
 			}
 		}

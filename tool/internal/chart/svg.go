@@ -58,11 +58,15 @@ var colors = []string{
 	"#5c7c00", "#1f4e79", "#f4743b", "#17a2a2",
 }
 
+// Looks is the number of colours besides that of the strong series. A number that is higher by as
+// much has the same colour and another mark.
+const Looks = 11
+
 // Style returns the look of the series with this number; 0 is the one that the chart is about.
 func Style(name string, number int) Series {
 	color := colors[0]
 	if number > 0 {
-		color = colors[1+(number-1)%(len(colors)-1)]
+		color = colors[1+(number-1)%Looks]
 	}
 	return Series{
 		Name:   name,
@@ -98,12 +102,6 @@ func (c *canvas) text(x, y, size float64, where anchor, color, content string) {
 func (c *canvas) bold(x, y, size float64, where anchor, content string) {
 	fmt.Fprintf(&c.out, `<text x="%.1f" y="%.1f" font-size="%.0f" font-weight="bold" text-anchor="%s" fill="%s">%s</text>`+"\n",
 		x, y, size, where, ink, escaper.Replace(content))
-}
-
-// halo writes on a ground of its own, so that a line below does not cross the letters.
-func (c *canvas) halo(x, y float64, content string) {
-	fmt.Fprintf(&c.out, `<text x="%.1f" y="%.1f" font-size="%.0f" fill="%s" stroke="%s" stroke-width="4" stroke-linejoin="round" paint-order="stroke">%s</text>`+"\n",
-		x, y, fontSize, ink, paper, escaper.Replace(content))
 }
 
 // vertical writes upwards, centred at a point.

@@ -147,7 +147,8 @@ func (d *Demo) runRedis(server, client string) runFunc {
 			return Figures{}, err
 		}
 		begin := time.Now()
-		if err := askRedis(ctx, client, socket); err != nil {
+		asking, err := askRedis(ctx, client, socket)
+		if err != nil {
 			return Figures{}, err
 		}
 		elapsed := time.Since(begin)
@@ -160,6 +161,7 @@ func (d *Demo) runRedis(server, client string) runFunc {
 		}
 		figures := figuresOf(result)
 		figures.Seconds = elapsed.Seconds()
+		figures.helpers = asking
 		return figures, err
 	}
 }
@@ -188,17 +190,21 @@ func awaitReady(log *io.PipeReader, process *launch.Process) error {
 	}
 }
 
-func askRedis(ctx context.Context, client, socket string) error {
+// askRedis returns the CPU time of the client.
+func askRedis(ctx context.Context, client, socket string) (time.Duration, error) {
+	var spent time.Duration
 	for _, tests := range [][]string{
 		{"-t", "set,get", "-d", "300", "-r", "60000", "-n", "200000"},
 		{"-t", "lpush,sadd", "-d", "60", "-r", "60000", "-n", "100000"},
 	} {
 		words := append([]string{"-s", socket, "-q", "-c", "20", "-P", "16"}, tests...)
-		if output, err := exec.CommandContext(ctx, client, words...).CombinedOutput(); err != nil {
-			return fmt.Errorf("redis-benchmark: %w: %s", err, output)
+		command := exec.CommandContext(ctx, client, words...)
+		if output, err := command.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("redis-benchmark: %w: %s", err, output)
 		}
+		spent += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	}
-	return nil
+	return spent, nil
 }
 
 func stopRedis(socket string) error {

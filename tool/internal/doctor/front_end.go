@@ -105,10 +105,21 @@ func lines(output string) []string {
 	return strings.FieldsFunc(output, func(letter rune) bool { return letter == '\n' })
 }
 
-// CheckFrontEnd says which caches programs get here and why. chosen is what the environment asks
-// for.
-func CheckFrontEnd(ctx context.Context, ask Ask, chosen string) []Check {
+// chosenFrontEnd is the front end that an environment asks for.
+func chosenFrontEnd(environment []string) string {
+	for _, setting := range environment {
+		if value, found := strings.CutPrefix(setting, FrontEndVariable+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// CheckFrontEnd says what the allocator does not understand of the environment, and which caches
+// programs get here and why.
+func CheckFrontEnd(ctx context.Context, ask Ask, environment []string) []Check {
 	const name = "front end"
+	chosen := chosenFrontEnd(environment)
 	usual, err := ask(ctx)
 	if err != nil {
 		found := fmt.Sprintf("the library does not serve programs: %v", err)
@@ -117,7 +128,7 @@ func CheckFrontEnd(ctx context.Context, ask Ask, chosen string) []Check {
 		}
 		return []Check{problem(name, "try LD_PRELOAD with the library and MALLOCSTATS=1 on a program", "%s", found)}
 	}
-	checks := []Check{checkComplaints(usual)}
+	checks := checkOptions(environment, usual)
 	if usual.Reason == "" {
 		return append(checks, note(name, "use the library of this version", "the library does not tell"))
 	}
@@ -135,16 +146,20 @@ func CheckFrontEnd(ctx context.Context, ask Ask, chosen string) []Check {
 		note("per-CPU caches", "see the findings above; each thread keeps its own cache, which costs memory where there are many threads", "cannot be had: %s", forced.Reason))
 }
 
-// checkComplaints is about the variables that the allocator did not understand.
-func checkComplaints(answer Answer) Check {
+// checkOptions has a finding for each variable that the allocator did not understand.
+func checkOptions(environment []string, answer Answer) []Check {
 	const name = "options"
+	var checks []Check
 	for _, line := range answer.Complaints {
-		if strings.HasPrefix(line, "tcmalloc: ") {
-			return problem(name, "docs/tuning.md lists the variables and their values", "%s", strings.TrimPrefix(line, "tcmalloc: "))
+		if complaint, found := strings.CutPrefix(line, "tcmalloc: "); found {
+			checks = append(checks, problem(name, "docs/tuning.md lists the variables and their values", "%s", complaint))
+		} else {
+			checks = append(checks, note(name, "", "a program under the allocator says: %s", line))
 		}
 	}
-	if len(answer.Complaints) > 0 {
-		return note(name, "", "a program under the allocator says: %s", answer.Complaints[0])
+	checks = append(checks, CheckVariables(environment, answer.Complaints)...)
+	if len(checks) == 0 {
+		checks = append(checks, ok(name, "the environment's are understood"))
 	}
-	return ok(name, "the environment's are understood")
+	return checks
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"tcm/internal/identify"
 )
 
 // said is one answer of a library.
@@ -51,19 +53,19 @@ func TestCheckFrontEnd(t *testing.T) {
 		{"crash", perThread, dead, "", "ok options, ok front end, problem per-CPU caches"},
 		{"never starts", dead, dead, "", "problem front end"},
 		{"not loaded", silent, silent, "", "problem front end"},
-		{"wrong option", complaining, perCPU, "", "problem options, ok front end, ok per-CPU caches"},
+		{"wrong option", complaining, perCPU, "", "note options, problem options, ok front end, ok per-CPU caches"},
 		{"odd message", noisy, perCPU, "", "note options, ok front end, ok per-CPU caches"},
 		{"does not tell", old, old, "", "ok options, note front end"},
 	} {
 		var got []string
-		for _, check := range CheckFrontEnd(context.Background(), answers(test.usual, test.forced), test.chosen) {
+		for _, check := range CheckFrontEnd(context.Background(), answers(test.usual, test.forced), []string{FrontEndVariable + "=" + test.chosen}) {
 			got = append(got, string(check.State)+" "+check.Name)
 		}
 		if joined := strings.Join(got, ", "); joined != test.want {
 			t.Errorf("%s: %s, want %s", test.name, joined, test.want)
 		}
 	}
-	checks := CheckFrontEnd(context.Background(), answers(silent, silent), "")
+	checks := CheckFrontEnd(context.Background(), answers(silent, silent), nil)
 	if !strings.Contains(checks[0].Found, "cannot be preloaded") {
 		t.Errorf("what the loader says is not told: %+v", checks[0])
 	}
@@ -130,8 +132,13 @@ __attribute__((constructor)) static void Start(void) { abort(); }`)
 func TestCheckLibrary(t *testing.T) {
 	here := runtime.GOARCH
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[here]
-	small := compiled(t, "__thread char storage[64];")
-	large := compiled(t, "__thread char storage[4096];")
+	const ours = "void malloc(void) {} void free(void) {} void tcmalloc_per_cpu_caches_active(void) {}" +
+		"const char version[] = \"gperftools 2.18.1\";"
+	small := compiled(t, ours+"__thread char storage[64];")
+	large := compiled(t, ours+"__thread char storage[4096];")
+	foreign := compiled(t, "void malloc(void) {} void free(void) {} void tc_version(void) {}"+
+		"const char version[] = \"gperftools 2.10\";")
+	nothing := compiled(t, "int nothing;")
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("no library"), 0o644); err != nil {
 		t.Fatal(err)
@@ -141,8 +148,10 @@ func TestCheckLibrary(t *testing.T) {
 		state              State
 		words              string
 	}{
-		{small, here, OK, "version 1.2, 64 bytes"},
+		{small, here, OK, "compatible with gperftools 2.18.1, 64 bytes"},
 		{large, here, Note, "4096 bytes"},
+		{foreign, here, Problem, "this is gperftools 2.10"},
+		{nothing, here, Problem, "it is no allocator"},
 		{small, other, Problem, "another processor"},
 		{text, here, Problem, "no library"},
 		{filepath.Join(t.TempDir(), "nothing"), here, Problem, "no such file"},
@@ -150,6 +159,25 @@ func TestCheckLibrary(t *testing.T) {
 		check := CheckLibrary(test.path, test.architecture)
 		if check.State != test.state || !strings.Contains(check.Found, test.words) {
 			t.Errorf("%+v, want %s with %q", check, test.state, test.words)
+		}
+	}
+}
+
+func TestCheckPreload(t *testing.T) {
+	jemalloc := identify.Allocator{Path: "j.so", Kind: "jemalloc", Version: "5.3.0"}
+	ours := identify.Allocator{Path: "t.so", Kind: identify.Ours}
+	for _, test := range []struct {
+		preloaded []identify.Allocator
+		state     State
+		words     string
+	}{
+		{nil, OK, "no allocator"},
+		{[]identify.Allocator{ours, jemalloc}, OK, "t.so"},
+		{[]identify.Allocator{jemalloc}, Note, "jemalloc 5.3.0 (j.so)"},
+		{[]identify.Allocator{jemalloc, ours}, Problem, "in front of TCMalloc"},
+	} {
+		if check := CheckPreload(test.preloaded); check.State != test.state || !strings.Contains(check.Found, test.words) {
+			t.Errorf("%+v", check)
 		}
 	}
 }

@@ -5,8 +5,9 @@ package doctor
 import (
 	"debug/elf"
 	"fmt"
-	"path/filepath"
-	"strings"
+	"slices"
+
+	"tcm/internal/identify"
 )
 
 // smallStorage is the static thread-local storage that a library may take without crowding out
@@ -29,22 +30,19 @@ func CheckLibrary(path, architecture string) Check {
 	if wanted, known := machines[architecture]; known && file.Machine != wanted {
 		return problem(name, "build it for this machine", "%s is for another processor: %v", path, file.Machine)
 	}
+	identity, err := identify.File(path)
+	if err != nil {
+		return problem(name, "name another one with --library", "%s cannot be used: %v", path, err)
+	}
+	if !identity.IsOurs() {
+		return problem(name, "name the library of TCMalloc with --library", "%s: this is %s", path, identity)
+	}
 	storage := threadStorage(file)
-	found := fmt.Sprintf("%s, %s, %d bytes of static thread-local storage", path, libraryVersion(path), storage)
+	found := fmt.Sprintf("%s, compatible with %s, %d bytes of static thread-local storage", path, identity.CompatibleWith, storage)
 	if storage > smallStorage {
 		return note(name, "load it when the program starts, not by dlopen: little static storage is left then", "%s", found)
 	}
 	return ok(name, "%s", found)
-}
-
-// libraryVersion is what the name of the file that links lead to says.
-func libraryVersion(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		if _, version, found := strings.Cut(filepath.Base(real), ".so."); found {
-			return "version " + version
-		}
-	}
-	return "of unknown version"
 }
 
 func threadStorage(file *elf.File) uint64 {
@@ -54,4 +52,20 @@ func threadStorage(file *elf.File) uint64 {
 		}
 	}
 	return 0
+}
+
+// CheckPreload is about the allocators that the loader puts into every program of this environment.
+func CheckPreload(preloaded []identify.Allocator) Check {
+	const name = "LD_PRELOAD"
+	if len(preloaded) == 0 {
+		return ok(name, "no allocator is preloaded besides")
+	}
+	first := preloaded[0]
+	if first.IsOurs() {
+		return ok(name, "%s", first.Path)
+	}
+	if slices.ContainsFunc(preloaded, identify.Allocator.IsOurs) {
+		return problem(name, "put the library of TCMalloc before it", "%s (%s) is in front of TCMalloc and serves all programs", first, first.Path)
+	}
+	return note(name, "unset LD_PRELOAD, or put the library of TCMalloc first, as tcm run does", "%s (%s) is preloaded and serves all programs", first, first.Path)
 }

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
 // Package launch runs programs through tcm_launch, the small C program that measures what its
-// only child costs (bench/peers/launch.c says why the tool cannot do that itself).
+// only child costs (tool/launch/launch.c says why the tool cannot do that itself).
 package launch
 
 import (
@@ -90,25 +90,30 @@ func SignalName(signal int) string {
 	return fmt.Sprintf("signal %d (%s)", signal, syscall.Signal(signal))
 }
 
-// Find returns tcm_launch from beside tcm, else from the checkout, where it is compiled when it
-// is missing or older than its source.
+// installedFolder is where an installation has tcm_launch, seen from the folder of tcm.
+const installedFolder = "../libexec/tcmalloc"
+
+// Find returns tcm_launch from beside tcm or from where it is installed, else from the checkout,
+// where it is compiled when it is missing or older than its source.
 func Find(root string) (string, error) {
 	if program, err := project.Program(); err == nil {
-		beside := filepath.Join(filepath.Dir(program), programName)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, nil
+		for _, folder := range []string{".", installedFolder} {
+			path := filepath.Join(filepath.Dir(program), folder, programName)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path, nil
+			}
 		}
 	}
 	checkout, err := project.Find(root)
 	if err != nil {
-		return "", fmt.Errorf("%s is not beside tcm, and cannot be built: %w", programName, err)
+		return "", fmt.Errorf("the installation is incomplete: %s is neither beside tcm nor in %s", programName, installedFolder)
 	}
 	return Build(checkout)
 }
 
 // Build compiles tcm_launch in a checkout unless it is newer than its source.
 func Build(checkout project.Checkout) (string, error) {
-	source := filepath.Join(checkout.PeerSources(), "launch.c")
+	source := checkout.Path("tool", "launch", "launch.c")
 	target := filepath.Join(checkout.PeerBuild(), "bin", programName)
 	if IsNewer(target, source) {
 		return target, nil

@@ -20,7 +20,7 @@ const testTimeout = 30 * time.Second
 func buildLauncher(t *testing.T) string {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), programName)
-	source, err := filepath.Abs("../../../bench/peers/launch.c")
+	source, err := filepath.Abs("../../launch/launch.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,9 @@ func (s *Set) Build(ctx context.Context, options Options) ([]Status, error) {
 	for i, peer := range chosen {
 		fmt.Fprintf(options.Progress, "[%d/%d] %s ", i+1, len(chosen), peer.Name)
 		start := time.Now()
+		stop := signOfLife(options.Progress, signOfLifeEvery)
 		status := s.buildOne(ctx, peer, options.Force)
+		stop()
 		status.Seconds = time.Since(start).Seconds()
 		switch {
 		case ctx.Err() != nil:
@@ -77,6 +79,31 @@ func (s *Set) Build(ctx context.Context, options Options) ([]Status, error) {
 		statuses = append(statuses, status)
 	}
 	return statuses, nil
+}
+
+// signOfLifeEvery is the time between two dots: some peers build for ten minutes.
+const signOfLifeEvery = 5 * time.Second
+
+// signOfLife writes a dot now and then until the function that it returns is called.
+func signOfLife(output io.Writer, every time.Duration) func() {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				fmt.Fprint(output, ".")
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // List returns the peers as they are, without building any.
@@ -308,7 +335,7 @@ func replace(path string, data []byte) error {
 
 func (s *Set) fromCrate(ctx context.Context, peer Peer, log io.Writer) error {
 	if _, err := exec.LookPath("cargo"); err != nil {
-		return errors.New("cargo is not installed")
+		return errors.New("cargo is not installed: apt-get install cargo, or rustup; its sources come as Rust crates")
 	}
 	if peer.CMake != nil {
 		return s.fromCMake(ctx, peer, log)

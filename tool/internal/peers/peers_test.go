@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestManifestOfTheProject(t *testing.T) {
@@ -124,4 +125,28 @@ func TestTail(t *testing.T) {
 	if len(said.data) > 2*tailSize {
 		t.Errorf("keeps %d bytes", len(said.data))
 	}
+}
+
+// written counts what is written and says when something was.
+type written chan string
+
+func (w written) Write(data []byte) (int, error) {
+	w <- string(data)
+	return len(data), nil
+}
+
+func TestSignOfLife(t *testing.T) {
+	output := make(written)
+	stop := signOfLife(output, time.Millisecond)
+	for range 3 {
+		if dot := <-output; dot != "." {
+			t.Errorf("%q", dot)
+		}
+	}
+	go func() {
+		for range output {
+		}
+	}()
+	stop()
+	close(output)
 }

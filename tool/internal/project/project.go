@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // LibraryName is the file that tcm preloads unless told otherwise.
@@ -89,6 +90,12 @@ func (c Checkout) PeerSources() string { return c.Path("bench", "peers") }
 // PeerBuild is the folder of what was made from PeerSources.
 func (c Checkout) PeerBuild() string { return c.Path("build", "peers") }
 
+// libraryFolders are what CMAKE_INSTALL_LIBDIR is on the systems of today.
+var libraryFolders = []string{"lib", "lib64", filepath.Join("lib", triplets[runtime.GOARCH])}
+
+// triplets are Debian's names for processors.
+var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
 // Library finds the allocator: the file that was asked for, else the one beside tcm, else the one
 // of the checkout's release build.
 func Library(asked, root string) (string, error) {
@@ -100,7 +107,9 @@ func Library(asked, root string) (string, error) {
 	}
 	var tried []string
 	if program, err := Program(); err == nil {
-		tried = append(tried, filepath.Join(filepath.Dir(program), "..", "lib", LibraryName))
+		for _, folder := range libraryFolders {
+			tried = append(tried, filepath.Join(filepath.Dir(program), "..", folder, LibraryName))
+		}
 	}
 	if checkout, err := Find(root); err == nil {
 		tried = append(tried, checkout.Path("build", "release", "lib", LibraryName))
@@ -110,7 +119,7 @@ func Library(asked, root string) (string, error) {
 			return filepath.Abs(path)
 		}
 	}
-	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build it, or name a library with --library", LibraryName)
+	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", LibraryName)
 }
 
 func isFile(path string) bool {

@@ -21,7 +21,9 @@ import (
 // Variable names the file to which each process with the allocator appends one line as it exits.
 const Variable = "TCMALLOC_EXIT_REPORT"
 
-// Allocator holds the figures of the allocator, summed over the processes that wrote some.
+// Allocator holds the figures of the allocator. What was allocated is summed over the processes that
+// wrote figures; what is in use or mapped is that of the process with the highest peak, because
+// processes need not have run at the same time.
 type Allocator struct {
 	Processes       int   `json:"processes"`
 	AllocatedBytes  int64 `json:"allocated_bytes"`
@@ -66,7 +68,7 @@ func NewFigures(prefix string) (string, error) {
 // maxLine is far above the length of any line that the library writes.
 const maxLine = 64 << 10
 
-// ParseAllocator sums the lines of the processes. A line that is cut off or is something else is
+// ParseAllocator combines the lines of the processes. A line that is cut off or is something else is
 // left out: a process may have been killed while it wrote.
 func ParseAllocator(input io.Reader) (Allocator, error) {
 	var sum Allocator
@@ -77,12 +79,12 @@ func ParseAllocator(input io.Reader) (Allocator, error) {
 		if json.Unmarshal(bytes.TrimSpace(scanner.Bytes()), &one) != nil || one.Pid == nil {
 			continue
 		}
+		if sum.Processes == 0 || one.PeakMappedBytes > sum.PeakMappedBytes {
+			sum.LiveBytes, sum.MappedBytes, sum.PeakMappedBytes = one.LiveBytes, one.MappedBytes, one.PeakMappedBytes
+		}
 		sum.Processes++
 		sum.AllocatedBytes += one.AllocatedBytes
 		sum.Allocations += one.Allocations
-		sum.LiveBytes += one.LiveBytes
-		sum.MappedBytes += one.MappedBytes
-		sum.PeakMappedBytes += one.PeakMappedBytes
 		sum.FrontEnd, sum.FrontEndReason = one.FrontEnd, one.FrontEndReason
 	}
 	return sum, scanner.Err()
@@ -99,14 +101,16 @@ type Report struct {
 	MajorFaults   int64   `json:"major_faults"`
 	Exit          int     `json:"exit"`
 	Signal        int     `json:"signal"`
-	// Allocator is missing where no process left figures.
+	// Allocator is missing where no process left figures. Silence says why it is, or why there is
+	// nothing in it.
 	Allocator *Allocator `json:"allocator,omitempty"`
+	Silence   string     `json:"no_figures_because,omitempty"`
 }
 
 // New combines both sources.
-func New(program string, result launch.Result, allocator Allocator) Report {
+func New(run Run, result launch.Result, allocator Allocator) Report {
 	report := Report{
-		Program:       program,
+		Program:       filepath.Base(run.Program),
 		WallSeconds:   result.Wall().Seconds(),
 		UserSeconds:   result.User().Seconds(),
 		SystemSeconds: result.System().Seconds(),
@@ -118,12 +122,18 @@ func New(program string, result launch.Result, allocator Allocator) Report {
 	}
 	if allocator.Processes > 0 {
 		report.Allocator = &allocator
+		if allocator.AllocatedBytes == 0 {
+			report.Silence = idle(run.Program)
+		}
+	} else {
+		report.Silence = silence(run, result)
 	}
 	return report
 }
 
-// Text is the report for people, with a line break at its end.
-func (r Report) Text() string {
+// Text is the report for people, with a line break at its end. The commands are those that ask for
+// more, as this user would call them.
+func (r Report) Text(commands Commands) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "tcm: %s: %s wall, %s user + %s system, %s peak resident",
 		r.Program, text.Seconds(r.WallSeconds), text.Seconds(r.UserSeconds),
@@ -132,27 +142,40 @@ func (r Report) Text() string {
 		fmt.Fprintf(&out, ", ended by %s", launch.SignalName(r.Signal))
 	}
 	out.WriteString("\n")
-	if r.Allocator == nil {
-		out.WriteString("tcm: no figures from the allocator: the program is linked statically or runs with more rights, or ended by _exit or a signal\n")
-	} else {
+	switch {
+	case r.Allocator == nil:
+		fmt.Fprintf(&out, "tcm: no figures from the allocator: %s\n", r.Silence)
+	case r.Silence != "":
+		fmt.Fprintf(&out, "tcm: the allocator was not called: %s\n", r.Silence)
+	default:
 		r.Allocator.text(&out)
 	}
-	out.WriteString("tcm: more: tcm run --json; compare allocators: tcm bench\n")
+	fmt.Fprintf(&out, "tcm: all figures: %s --json; other allocators: %s -- %s\n", commands.Run, commands.Bench, r.Program)
 	return out.String()
 }
 
+// Commands are how this user calls tcm run and tcm bench.
+type Commands struct{ Run, Bench string }
+
+// leastEstimate is the number of blocks from which on the estimate says something.
+const leastEstimate = 1000
+
 func (a Allocator) text(out *strings.Builder) {
-	fmt.Fprintf(out, "tcm: %s allocated in all", text.Bytes(a.AllocatedBytes))
-	// An estimate from samples, of which a small program has none.
-	if a.Allocations > 0 {
+	out.WriteString("tcm: ")
+	if a.Processes > 1 {
+		fmt.Fprintf(out, "%d processes: ", a.Processes)
+	}
+	fmt.Fprintf(out, "%s allocated", text.Bytes(a.AllocatedBytes))
+	// An estimate from samples, of which a small program has hardly any.
+	if a.Allocations >= leastEstimate {
 		fmt.Fprintf(out, " in about %s blocks", text.Count(a.Allocations))
 	}
-	fmt.Fprintf(out, ", %s live at exit, %s mapped at peak",
-		text.Bytes(a.LiveBytes), text.Bytes(a.PeakMappedBytes))
 	if a.Processes > 1 {
-		fmt.Fprintf(out, " (sums over %d processes)", a.Processes)
+		out.WriteString("; the largest one:")
+	} else {
+		out.WriteString(",")
 	}
-	out.WriteString("\n")
+	fmt.Fprintf(out, " %s in use at exit, %s mapped at peak\n", text.Bytes(a.LiveBytes), text.Bytes(a.PeakMappedBytes))
 	if a.FrontEndReason != "" {
 		fmt.Fprintf(out, "tcm: caches: %s\n", a.FrontEndReason)
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	Quiet bool
 	// JSON makes the report one line of JSON.
 	JSON bool
+	// Called is how this user calls tcm run and tcm bench.
+	Called report.Commands
 	// Program and its arguments.
 	Program []string
 }
@@ -51,8 +53,17 @@ func (e *StartError) Error() string { return fmt.Sprintf("cannot start %s: %v", 
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-func startError(program string, err error) *StartError {
+// FindProgram returns a StartError where there is no such program.
+func FindProgram(program string) error {
 	const cannotStart, notFound = 126, 127
+	_, err := exec.LookPath(program)
+	if err == nil || errors.Is(err, exec.ErrDot) {
+		return nil
+	}
+	var reason *exec.Error
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
 	status := cannotStart
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = notFound
@@ -62,12 +73,8 @@ func startError(program string, err error) *StartError {
 
 // Run does not return unless it fails before the program is started.
 func Run(options Options) error {
-	if _, err := exec.LookPath(options.Program[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		var reason *exec.Error
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return startError(options.Program[0], err)
+	if err := FindProgram(options.Program[0]); err != nil {
+		return err
 	}
 	launcher, err := launch.Find(options.Root)
 	if err != nil {
@@ -96,7 +103,8 @@ func followUp(options Options, figures string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := []string{self, ReportCommand, "--figures", figures, "--program", filepath.Base(options.Program[0])}
+	words := []string{self, ReportCommand, "--figures", figures, "--program", options.Program[0],
+		"--library", options.Library, "--run", options.Called.Run, "--bench", options.Called.Bench}
 	if options.JSON {
 		words = append(words, "--json")
 	}
@@ -109,7 +117,7 @@ func followUp(options Options, figures string) ([]string, error) {
 
 // Collect reads what the launcher measured and what the allocator left, and removes the folder of
 // the figures. started is false where the program could not be started, of which the launcher has told.
-func Collect(result io.Reader, figures, program string) (made report.Report, started bool, err error) {
+func Collect(result io.Reader, figures string, run report.Run) (made report.Report, started bool, err error) {
 	defer os.RemoveAll(filepath.Dir(figures))
 	line, err := io.ReadAll(result)
 	if err != nil {
@@ -128,5 +136,5 @@ func Collect(result io.Reader, figures, program string) (made report.Report, sta
 	if err != nil {
 		return report.Report{}, false, err
 	}
-	return report.New(program, measured, allocator), measured.StartErrno == 0, nil
+	return report.New(run, measured, allocator), measured.StartErrno == 0, nil
 }

@@ -1,0 +1,56 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBenchOfAProgram(t *testing.T) {
+	tcm := install(t)
+	out := filepath.Join(t.TempDir(), "out")
+	got := tcm.run(t, "bench", "--allocators", "ours,"+tcm.library, "--runs", "1", "--timeout", "20", "--out", out, "--", "sh", "-c", "true")
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.output, "ours") || !strings.Contains(got.output, "glibc") {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"samples.json", "table.txt", "comparison.svg"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	again := tcm.run(t, "bench", "--from", filepath.Join(out, "samples.json"))
+	if again.output != got.output {
+		t.Errorf("%q\nbecame %q", got.output, again.output)
+	}
+	for want, words := range map[string][]string{
+		`neither a number of seconds nor a time`: {"--timeout", "soon", "--", "true"},
+		`no allocator fits "odd"`:                {"--allocators", "odd", "--", "true"},
+		`no allocator is called "odd"`:           {"--baseline", "odd", "--", "true"},
+		`cannot start nonesuch-program`:          {"--", "nonesuch-program"},
+		`cannot preload /etc/passwd`:             {"--allocators", "/etc/passwd", "--", "true"},
+		`either --workloads or a program`:        {"--workloads", "quick", "true"},
+	} {
+		if got := tcm.run(t, append([]string{"bench"}, words...)...); got.status.ExitStatus() == 0 || !strings.Contains(got.errors, want) {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for word, want := range map[string]time.Duration{"5": 5 * time.Second, "0.5": time.Second / 2, "2m": 2 * time.Minute} {
+		var value seconds
+		if err := value.Set(word); err != nil || time.Duration(value) != want {
+			t.Errorf("%q: %v, %v", word, value, err)
+		}
+	}
+	for _, word := range []string{"", "x", "NaN", "Inf", "5 s"} {
+		var value seconds
+		if err := value.Set(word); err == nil {
+			t.Errorf("%q is taken for %v", word, value)
+		}
+	}
+}

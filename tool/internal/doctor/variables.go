@@ -1,0 +1,115 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"slices"
+	"strings"
+)
+
+// variables are all that docs/tuning.md lists.
+var variables = []string{
+	"TCMALLOC_FRONT_END",
+	"TCMALLOC_CPU_IDS",
+	"TCMALLOC_PAGE_HEAP",
+	"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
+	"TCMALLOC_RELEASE_RATE",
+	"TCMALLOC_RELEASE_HALF_LIFE",
+	"TCMALLOC_BACKGROUND",
+	"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
+	"TCMALLOC_TRANSFER_NUM_OBJ",
+	"TCMALLOC_HEAP_LIMIT_MB",
+	"TCMALLOC_SOFT_LIMIT_MB",
+	"TCMALLOC_CGROUP",
+	"TCMALLOC_CGROUP_ROOT",
+	"TCMALLOC_AGGRESSIVE_DECOMMIT",
+	"TCMALLOC_SKIP_SBRK",
+	"TCMALLOC_SKIP_MMAP",
+	"TCMALLOC_DISABLE_MEMORY_RELEASE",
+	"TCMALLOC_DEVMEM_START",
+	"TCMALLOC_DEVMEM_LIMIT",
+	"TCMALLOC_DEVMEM_DEVICE",
+	"TCMALLOC_MEMFS_MALLOC_PATH",
+	"TCMALLOC_MEMFS_LIMIT_MB",
+	"TCMALLOC_MEMFS_ABORT_ON_FAIL",
+	"TCMALLOC_MEMFS_IGNORE_MMAP_FAIL",
+	"TCMALLOC_MEMFS_MAP_PRIVATE",
+	"TCMALLOC_MEMFS_DISABLE_FALLBACK",
+	"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
+	"MALLOCSTATS",
+	"TCMALLOC_EXIT_REPORT",
+	"TCMALLOC_OVERRIDE_PAGESIZE",
+	"TCMALLOC_ENABLE_SIZED_DELETE",
+	"PERFTOOLS_VERBOSE",
+	"TCMALLOC_DISABLE_REPLACEMENT",
+	"RUNNING_ON_VALGRIND",
+}
+
+// prefix begins the names that are meant for the allocator.
+const prefix = "TCMALLOC_"
+
+// CheckVariables finds the variables of an environment that the allocator does not know. What it
+// complained of itself is left out.
+func CheckVariables(environment, complaints []string) []Check {
+	var checks []Check
+	for _, setting := range environment {
+		name, _, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, prefix) || slices.Contains(variables, name) {
+			continue
+		}
+		if slices.ContainsFunc(complaints, func(line string) bool { return strings.Contains(line, name) }) {
+			continue
+		}
+		advice := "docs/tuning.md lists the variables"
+		if nearest := nearestVariable(name); nearest != "" {
+			advice = "the nearest one is " + nearest
+		}
+		checks = append(checks, problem("options", advice, "%s is no variable of the allocator", name))
+	}
+	return checks
+}
+
+// nearestVariable returns the known name that shares most words, and of those the one that needs the
+// fewest changes; nothing where no word is shared and all need more than every third letter.
+func nearestVariable(name string) string {
+	nearest, most, least := "", 0, len(name)/3+1
+	for _, known := range variables {
+		shared, changes := sharedWords(name, known), distance(name, known)
+		if shared > most || shared == most && changes < least {
+			nearest, most, least = known, shared, changes
+		}
+	}
+	return nearest
+}
+
+func sharedWords(one, other string) int {
+	count := 0
+	words := strings.Split(strings.TrimPrefix(other, prefix), "_")
+	for _, word := range strings.Split(strings.TrimPrefix(one, prefix), "_") {
+		if slices.Contains(words, word) {
+			count++
+		}
+	}
+	return count
+}
+
+// distance counts the letters that must be added, removed or replaced.
+func distance(from, to string) int {
+	row := make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(from) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(to) {
+			cost := diagonal
+			if from[i] != to[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(to)]
+}

@@ -1,0 +1,121 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bufio"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"tcm/internal/identify"
+	"tcm/internal/launch"
+)
+
+// Run is what was run and under which library.
+type Run struct{ Program, Library string }
+
+// silence names the reason for which no process left figures. Ending by _exit cannot be seen from
+// outside and is what is left when nothing else applies.
+func silence(run Run, result launch.Result) string {
+	library, err := identify.File(run.Library)
+	if err == nil && !library.IsOurs() {
+		return fmt.Sprintf("%s is %s, which leaves none", run.Library, library)
+	}
+	if reason := unreachable(run.Program, mostInterpreters); reason != "" {
+		return reason
+	}
+	if result.Signal != 0 {
+		return "a signal ended the program before its exit handlers"
+	}
+	return "the program ended without its exit handlers (by _exit, or in another program that it became)"
+}
+
+// idle says why a program that left figures allocated nothing.
+func idle(program string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		if file, err := elf.Open(path); err == nil {
+			defer file.Close()
+			if identify.DefinesMalloc(file) {
+				return filepath.Base(path) + " has a malloc of its own"
+			}
+		}
+	}
+	return "the program allocated nothing"
+}
+
+// mostInterpreters is how long a chain of scripts is followed.
+const mostInterpreters = 4
+
+// unreachable says why the loader does not put a library into a program, or nothing.
+func unreachable(program string, interpreters int) string {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return ""
+	}
+	name := filepath.Base(path)
+	if interpreter := interpreterOf(path); interpreter != "" && interpreters > 0 {
+		return unreachable(interpreter, interpreters-1)
+	}
+	if hasPrivileges(path) {
+		return name + " runs with more rights than its caller, so the loader preloads nothing and the allocator reads no variables"
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if own, err := elf.Open("/proc/self/exe"); err == nil {
+		defer own.Close()
+		if own.Machine != file.Machine {
+			return fmt.Sprintf("%s is for another processor (%v) than the library", name, file.Machine)
+		}
+	}
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return ""
+		}
+	}
+	return name + " is linked statically, so nothing can be preloaded; link it with libtcmalloc_minimal.a"
+}
+
+// interpreterOf returns the program that a script names in its first line; of env, the program that
+// env looks for.
+func interpreterOf(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	line, _ := bufio.NewReader(io.LimitReader(file, 256)).ReadString('\n')
+	words, isScript := strings.CutPrefix(line, "#!")
+	fields := strings.Fields(words)
+	if !isScript || len(fields) == 0 {
+		return ""
+	}
+	if filepath.Base(fields[0]) == "env" && len(fields) > 1 {
+		return fields[len(fields)-1]
+	}
+	return fields[0]
+}
+
+func hasPrivileges(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	status, known := info.Sys().(*syscall.Stat_t)
+	if known && info.Mode()&os.ModeSetuid != 0 && int(status.Uid) != os.Getuid() {
+		return true
+	}
+	if known && info.Mode()&os.ModeSetgid != 0 && int(status.Gid) != os.Getgid() {
+		return true
+	}
+	size, err := syscall.Getxattr(path, "security.capability", nil)
+	return err == nil && size > 0 && os.Getuid() != 0
+}
