@@ -29,7 +29,7 @@ struct Placement<TestHeap> {
   static Length ShortestFit(const std::vector<Span>& spans, State state, Length n) {
     Length best = Length::Max();
     for (const Span& span : spans) {
-      if (span.state == state && span.length >= n) best = std::min(best, span.length);
+      if (span.state == state && span.length >= n) best = std::min<Length>(best, span.length);
     }
     return best;
   }

@@ -52,7 +52,7 @@ class PageMapMachine {
       const Span* span = Owner(PageId(page));
       const bool small = span != nullptr && span->state == Span::State::kSmall &&
                          span->end().index() <= kWindowPages;
-      ASSERT_EQ(table_[page], small ? span->size_class : 0) << page;
+      ASSERT_EQ(table_[page], small ? uint8_t{span->size_class} : 0) << page;
     }
   }
 

@@ -16,7 +16,7 @@ bool IsRange(const Span* span) {
 
 // How many of n pages lie in the range.
 Length Overlap(const Span* range, PageId first, Length n) {
-  const PageId begin = std::max(range->first, first);
+  const PageId begin = std::max<PageId>(range->first, first);
   const PageId end = std::min(range->end(), first + n);
   return begin < end ? end - begin : Length(0);
 }

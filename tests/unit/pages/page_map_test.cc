@@ -195,7 +195,7 @@ TEST_F(PageMapWindowTest, AgreesWithAModel) {
     }
     const uintptr_t page = random() % kWindowPages;
     ASSERT_EQ(map_->FindInUse(PageId(page).start()), owner[page]);
-    ASSERT_EQ(map_->window()[page], owner[page] != nullptr ? owner[page]->size_class : 0);
+    ASSERT_EQ(map_->window()[page], owner[page] != nullptr ? uint8_t{owner[page]->size_class} : 0);
   }
 }
 

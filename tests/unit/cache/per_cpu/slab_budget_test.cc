@@ -60,7 +60,7 @@ class Slab {
   }
   void NoteOverflow(uint8_t c, bool scattered) {
     SpinLockHolder holder(slab().lock());
-    excess.count = 0;
+    excess = {};
     budget.NoteOverflow(slab(), c, kBatch, scattered, &excess);
   }
   void Reset() {
