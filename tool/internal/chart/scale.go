@@ -66,6 +66,9 @@ func niceStep(raw float64) float64 {
 // ratioTicks returns values of a logarithmic axis that spans low to high, 1 included.
 func ratioTicks(low, high float64) []tickMark {
 	steps := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000}
+	if high/low < 2 {
+		steps = []float64{0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8}
+	}
 	if high/low > 40 {
 		steps = []float64{0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000}
 	}
