@@ -134,7 +134,8 @@ TEST_P(ReleaseByTimeTest, WithoutAHalfLifeNothingGoes) {
   const size_t before = Resident();
   Pass(1000);
   for (int i = 0; i < 1000; ++i) Deallocate(Allocate(8 * (i % 32) + GetParam()));
-  EXPECT_EQ(heap.housekeeping().RunAll(), 0u);
+  // Whoever follows the limits of cgroups comes again; else nobody has to.
+  EXPECT_EQ(heap.housekeeping().RunAll() == 0, !heap.limits().follows_cgroup());
   EXPECT_GE(Resident(), before - kMiB);
 }
 
