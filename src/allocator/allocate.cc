@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/allocated_size.h"
 #include "allocator/slow_path.h"
 #include "base/message.h"
 #include "hook/hooks.h"
@@ -28,10 +29,10 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   return result;
 }
 
-// For what the fast path did not serve.
+// For what the fast path did not serve. A block of the emergency arena is as large as any other.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
-  if (slow_path.reentrant()) return heap.emergency().Allocate(size, alignment);
+  if (slow_path.reentrant()) return heap.emergency().Allocate(kSizeClasses[c].size, alignment);
   return WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
 }
 
@@ -75,7 +76,10 @@ struct LargeBlock {
 
 LargeBlock FindLarge(size_t size, size_t alignment) {
   SlowPath slow_path;
-  if (slow_path.reentrant()) return {heap.emergency().Allocate(size, alignment), size, false};
+  if (slow_path.reentrant()) {
+    const size_t bytes = AllocatedSizeFor(size, alignment);
+    return {heap.emergency().Allocate(bytes, alignment), bytes, false};
+  }
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};

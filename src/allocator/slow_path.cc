@@ -10,6 +10,8 @@ namespace tcmalloc {
 
 SlowPath::SlowPath() : saved_errno_(errno), entry_(EnterSlowPath()) {}
 
+SlowPath::SlowPath(Patient) : saved_errno_(errno), entry_(EnterSlowPathPatiently()) {}
+
 SlowPath::~SlowPath() {
   if (TCMALLOC_UNLIKELY(!heap.deferred().empty()) && !reentrant()) {
     heap.deferred().Drain([this](void* block) { FreeInside(*this, block); });

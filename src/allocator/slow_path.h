@@ -16,6 +16,9 @@ namespace tcmalloc {
 class SlowPath {
  public:
   SlowPath();
+  // For what is no allocation; see EnterSlowPathPatiently.
+  struct Patient {};
+  explicit SlowPath(Patient);
   ~SlowPath();
   SlowPath(const SlowPath&) = delete;
   SlowPath& operator=(const SlowPath&) = delete;

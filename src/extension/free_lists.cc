@@ -50,7 +50,7 @@ void AppendPages(const FreeRunCounts& pages, std::vector<FreeListInfo>* lists) {
 void ListFreeLists(std::vector<FreeListInfo>* lists) {
   lists->clear();
   lists->reserve(kMostLists);
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return;
   const ReportDetailsHolder holder(Detail::kAll);
   ReportDetails* details = holder.get();

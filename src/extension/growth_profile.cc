@@ -39,7 +39,7 @@ void CopyFile(const char* path, TextSink& sink) {
 }  // namespace
 
 HeapGrowth CurrentHeapGrowth() {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return {};
   const PageHeapStats pages = heap.page_heap().stats();
   return {.count = pages.growths, .bytes = pages.system.bytes()};

@@ -61,13 +61,13 @@ class HeapExtension final : public MallocExtension {
 
   bool GetNumericProperty(const char* name, size_t* value) override {
     if (name == nullptr || value == nullptr) return false;
-    SlowPath slow_path;
+    SlowPath slow_path(SlowPath::Patient{});
     return !slow_path.reentrant() && GetProperty(name, value);
   }
 
   bool SetNumericProperty(const char* name, size_t value) override {
     if (name == nullptr) return false;
-    SlowPath slow_path;
+    SlowPath slow_path(SlowPath::Patient{});
     return !slow_path.reentrant() && SetProperty(name, value);
   }
 
@@ -81,11 +81,11 @@ class HeapExtension final : public MallocExtension {
   void ReleaseFreeMemory() override { tcmalloc::ReleaseFreeMemory(); }
 
   void SetMemoryReleaseRate(double rate) override {
-    SlowPath slow_path;
+    SlowPath slow_path(SlowPath::Patient{});
     if (!slow_path.reentrant()) heap.SetReleaseRate(rate);
   }
   double GetMemoryReleaseRate() override {
-    SlowPath slow_path;
+    SlowPath slow_path(SlowPath::Patient{});
     return slow_path.reentrant() ? -1 : heap.page_heap().release_rate();
   }
 
@@ -99,7 +99,7 @@ class HeapExtension final : public MallocExtension {
   void GetFreeListSizes(std::vector<FreeListInfo>* v) override { ListFreeLists(v); }
 
   size_t GetThreadCacheSize() override {
-    SlowPath slow_path;
+    SlowPath slow_path(SlowPath::Patient{});
     return slow_path.reentrant() ? 0 : slow_path.OwnCachedBytes();
   }
 };

@@ -34,7 +34,7 @@ inline constexpr MallinfoPart<Info> kMallinfoParts[] = {
 template <typename Info>
 Info MakeMallinfo() {
   Info info = {};
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return info;
   const Statistics statistics = CurrentStatistics();
   for (const MallinfoPart<Info>& part : kMallinfoParts<Info>) {

@@ -23,7 +23,7 @@ namespace {
 // taken.
 template <typename F, typename Result>
 Result Inside(Result otherwise, F f) {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return otherwise;
   heap.EnsureInitialized();
   return f(slow_path);

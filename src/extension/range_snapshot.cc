@@ -39,7 +39,7 @@ MallocRange RangeOf(const Span& span) {
 RangeSnapshot::RangeSnapshot() {
   // Other threads may add ranges between counting and copying.
   constexpr int kTries = 8;
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return;
   for (int i = 0; i < kTries; ++i) {
     size_t count = 0;

@@ -7,7 +7,7 @@
 namespace tcmalloc {
 
 size_t ReleaseFreeMemory() {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
   // Not only in the last stage: with aggressive decommit spans go as the caches give them up.
@@ -18,7 +18,7 @@ size_t ReleaseFreeMemory() {
 }
 
 size_t ReleaseFreeSpans(size_t bytes) {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant() || bytes == 0) return 0;
   heap.EnsureInitialized();
   const bool all = bytes > Length::Max().bytes();
@@ -28,7 +28,7 @@ size_t ReleaseFreeSpans(size_t bytes) {
 }
 
 void FlushThreadCache() {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (!slow_path.reentrant()) slow_path.FlushOwnCache();
 }
 

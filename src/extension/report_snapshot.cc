@@ -58,7 +58,7 @@ ReportDetailsHolder::~ReportDetailsHolder() {
 }
 
 bool TakeSnapshot(ReportSnapshot* snapshot) {
-  SlowPath slow_path;
+  SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return false;
   ReportDetails* details = snapshot->holder.get();
   snapshot->statistics = CurrentStatistics(details != nullptr ? &details->classes : nullptr);

@@ -38,6 +38,8 @@ enum class Entry : uint8_t {
 // Marks the running thread as inside the slow path, gives it a front end if it has none yet, and
 // another one if that is wanted now.
 Entry EnterSlowPath();
+// The same for what is no allocation, and may wait up to a second for forks of other threads.
+Entry EnterSlowPathPatiently();
 // Undoes EnterSlowPath, which returned `entry`.
 void LeaveSlowPath(Entry entry);
 

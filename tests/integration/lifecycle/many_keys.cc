@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      deallocate(allocate(100));
-      deallocate(allocate(100));
+      // So many threads start at once that some are served without a cache at first.
+      for (int j = 0; j < 1000; ++j) deallocate(allocate(100));
       allocated.arrive_and_wait();
       counted.arrive_and_wait();
     });
