@@ -53,6 +53,13 @@ void AddTotals(Statistics* statistics) {
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
 }
 
+// Of the emergency arena what blocks take up counts, and nothing else.
+void AddEmergency(Statistics* statistics) {
+  const uint64_t bytes = heap.emergency().in_use_bytes();
+  statistics->in_use += bytes;
+  statistics->mapped += bytes;
+}
+
 void AddPeak(Length committed, Statistics* statistics) {
   const PeakStats peak = heap.peak().Note({committed, statistics->in_use, statistics->physical()});
   statistics->peak_in_use = peak.in_use;
@@ -78,6 +85,7 @@ Statistics CurrentStatistics(AllSizeClassStatistics* classes) {
   const uint64_t small_bytes = AddSizeClasses(&statistics, classes);
   const PageHeapStats pages = heap.page_heap().stats();
   AddUp(pages, small_bytes, &statistics);
+  AddEmergency(&statistics);
   AddTotals(&statistics);
   AddPeak(pages.committed(), &statistics);
   AddLimits(&statistics);

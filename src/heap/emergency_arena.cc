@@ -43,12 +43,14 @@ void* EmergencyArena::Allocate(size_t bytes, size_t alignment) {
   alignment = std::max(alignment, kHeaderBytes);
   if (bytes > kMost || alignment > kMost) return nullptr;
   const auto memory = reinterpret_cast<uintptr_t>(memory_.bytes);
-  for (size_t part = 0; part < kParts; ++part) {
-    void* block = AllocateIn(parts_[part], memory + part * kPartBytes, memory + EndOf(part), bytes,
-                             alignment);
-    if (block != nullptr) return block;
+  void* block = nullptr;
+  for (size_t part = 0; part < kParts && block == nullptr; ++part) {
+    block = AllocateIn(parts_[part], memory + part * kPartBytes, memory + EndOf(part), bytes,
+                       alignment);
   }
-  return AllocateInChunks(bytes, alignment);
+  if (block == nullptr) block = AllocateInChunks(bytes, alignment);
+  if (block != nullptr) in_use_bytes_.fetch_add(SizeOf(block), std::memory_order_relaxed);
+  return block;
 }
 
 void* EmergencyArena::AllocateInChunks(size_t bytes, size_t alignment) {
@@ -119,6 +121,7 @@ size_t EmergencyArena::ChunkOf(const void* address) const {
 void EmergencyArena::Free(void* block) {
   const uintptr_t offset = OffsetOf(block);
   const bool is_static = offset < kBytes;
+  in_use_bytes_.fetch_sub(SizeOf(block), std::memory_order_relaxed);
   if (!is_static && SizeOf(block) >= kLargeBytes) DropPages(block, SizeOf(block));
   std::atomic<State>& part = is_static ? parts_[std::min(offset / kPartBytes, kParts - 1)]
                                        : memory_.states[ChunkOf(block)];

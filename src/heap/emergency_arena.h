@@ -48,6 +48,8 @@ class EmergencyArena {
   }
   // Requires Owns(block).
   static size_t SizeOf(const void* block);
+  // Of all blocks.
+  uint64_t in_use_bytes() const { return in_use_bytes_.load(std::memory_order_relaxed); }
 
  private:
   using State = EmergencyMemory::State;
@@ -76,6 +78,7 @@ class EmergencyArena {
                           size_t alignment);
 
   std::atomic<State> parts_[kParts] = {};
+  std::atomic<uint64_t> in_use_bytes_{0};
   EmergencyMemory& memory_;
 };
 
