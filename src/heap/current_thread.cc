@@ -222,30 +222,22 @@ void OpenThread(Entry entry) {
   phase = Phase::kServed;
 }
 
-// Whether it makes sense for the running thread to wait until the gate is open.
-bool MayWait() { return forks.depth == 0 && !heap.gate().IsDamaged(); }
-
-// Enters through a gate that is closed after a wait, where that helps. Otherwise the thread turns
-// away, with the front end as it was found; in a fork of its own, and where nothing may be trusted
-// that threads share, it stays closed to it.
-TCMALLOC_COLD bool EnterAfterWait(Entry entry) {
-  GateSeat* seat = SeatOf(current_cache);
-  if (!MayWait()) {
+// Turns away from a closed gate, with the front end as it was found. In a fork of its own, and
+// where nothing may be trusted that threads share, the thread stays closed to it.
+TCMALLOC_COLD Entry TurnAway(Entry entry) {
+  if (forks.depth == 0 && !heap.gate().IsDamaged()) {
+    OpenThread(entry);
+  } else {
     phase = Phase::kServed;
-    return false;
   }
-  if (heap.gate().AwaitOpeningOnce(seat) && heap.gate().Enter(seat)) return true;
-  OpenThread(entry);
-  return false;
+  return Entry::kReentrant;
 }
 
-// False if the gate is closed, and stays so for a while; then the phase is `otherwise`.
+// False if the gate is closed; then the phase is `otherwise`.
 bool BecomeStranger(Phase otherwise) {
   phase = Phase::kInside;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  ForkGate& gate = heap.gate();
-  if (gate.EnterAsStranger(Self())) return true;
-  if (MayWait() && gate.AwaitOpeningOnce(nullptr) && gate.EnterAsStranger(Self())) return true;
+  if (heap.gate().EnterAsStranger(Self())) return true;
   phase = otherwise;
   return false;
 }
@@ -285,24 +277,12 @@ void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThrea
 Entry EnterSlowPath() {
   Entry entry = Entry::kUncached;
   if (TCMALLOC_LIKELY(CloseThread(&entry))) {
-    if (TCMALLOC_UNLIKELY(!heap.gate().Enter(SeatOf(current_cache))) && !EnterAfterWait(entry)) {
-      return Entry::kReentrant;
-    }
+    if (TCMALLOC_UNLIKELY(!heap.gate().Enter(SeatOf(current_cache)))) return TurnAway(entry);
     if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
     Move();
     return EntryOf(current_cache);
   }
   return phase == Phase::kInside ? Entry::kReentrant : EnterWithoutSeat();
-}
-
-Entry EnterSlowPathPatiently() {
-  constexpr int64_t kNanoseconds = 1'000'000'000;
-  Entry entry = EnterSlowPath();
-  if (entry == Entry::kReentrant && phase != Phase::kInside && MayWait() &&
-      heap.gate().AwaitOpening(kNanoseconds)) {
-    entry = EnterSlowPath();
-  }
-  return entry;
 }
 
 void LeaveSlowPath(Entry entry) {

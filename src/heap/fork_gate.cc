@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <new>
 
 #include "system/biased_lock.h"
@@ -30,19 +29,10 @@ constexpr int64_t kLongestNap = 2 * kMillisecond;
 constexpr int kTurns = kYields + 5000;
 constexpr int kTurnsInside = kYields + 5;
 
-// How long an allocation waits for a fork of another thread. Most forks take less.
-constexpr int64_t kPatience = 10 * kMillisecond;
-
-uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
-
-timespec Timespec(int64_t ns) {
-  constexpr int64_t kSecond = 1000 * kMillisecond;
-  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-}
-
 // Not libc's functions for it, which are points of cancellation.
 void Nap(int64_t ns) {
-  const timespec timeout = Timespec(ns);
+  constexpr int64_t kSecond = 1000 * kMillisecond;
+  const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
   uint32_t nobody_wakes = 0;
   system_calls.futex(&nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &timeout);
 }
@@ -161,7 +151,6 @@ void ForkGate::Close(GateSeat* own, ThreadId thread) {
     own->place.store(Place::kForking, std::memory_order_release);
   }
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) stranger->fetch_or(kForkingStranger);
-  closings_.fetch_add(1, std::memory_order_relaxed);
   word_.fetch_add(1);
 }
 
@@ -204,35 +193,7 @@ void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
       stranger->fetch_and(~kForkingStranger);
     }
   }
-  // Pairs with AwaitOpening: either it sees that the gate is open, or it is seen here.
-  const bool last = (word_.fetch_sub(1) & kForks) == 1;
-  if (last && waiters_.load() > 0) {
-    system_calls.futex(FutexWord(word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-  }
-}
-
-bool ForkGate::AwaitOpening(int64_t ns) {
-  const int saved_errno = errno;
-  const timespec timeout = Timespec(ns);
-  waiters_.fetch_add(1);
-  bool timed_out = false;
-  uint32_t word = word_.load();
-  while ((word & kForks) != 0 && !timed_out) {
-    timed_out = system_calls.futex(FutexWord(word_), FUTEX_WAIT_PRIVATE, word, &timeout) != 0 &&
-                errno == ETIMEDOUT;
-    word = word_.load();
-  }
-  waiters_.fetch_sub(1);
-  errno = saved_errno;
-  return (word & kForks) == 0;
-}
-
-bool ForkGate::AwaitOpeningOnce(GateSeat* seat) {
-  if (seat == nullptr) return AwaitOpening(kPatience / 10);
-  const uint32_t closings = closings_.load(std::memory_order_relaxed);
-  if (seat->waited == closings) return false;
-  seat->waited = closings;
-  return AwaitOpening(kPatience);
+  word_.fetch_sub(1);
 }
 
 void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {
@@ -243,7 +204,6 @@ void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateF
     if (seat == own || seat->place.load() == Place::kOutside) continue;
     seat->place.store(Place::kOutside);
   }
-  waiters_.store(0);
   const uint32_t left = findings.abandon ? kAbandoned : findings.others ? kUncleared : 0;
   word_.store((word_.load() & (kAbandoned | kSelfFencing | kUncleared)) | left | (forks + 1));
   Open(own, thread, forks == 0);

@@ -28,7 +28,6 @@ struct alignas(64) GateSeat {
   std::atomic<bool> taken{false};
   GateSeat* next = nullptr;       // constant once the seat is listed
   GateSeat* next_free = nullptr;  // guarded by the gate's lock
-  uint32_t waited = 0;            // the owner's: which closing it has waited for
 };
 
 // Identifies a thread by the address of one of its thread-local variables.
@@ -90,14 +89,6 @@ class ForkGate {
   // The heap may not be used any more, or not yet: caches that threads share may be torn.
   bool IsDamaged() const { return (word_.load(std::memory_order_relaxed) & kAbandoned) != 0; }
 
-  // Waits until no fork is under way, but no longer than `ns` nanoseconds. Returns whether that is
-  // so. Called outside, by a thread that does not fork itself.
-  bool AwaitOpening(int64_t ns);
-  // The same for an allocation, by the thread whose seat it is, or a stranger with none: waits
-  // for a short time, once in each fork. A fork that takes longer may wait for this very thread,
-  // which then is to turn away.
-  bool AwaitOpeningOnce(GateSeat* seat);
-
   // Closes the gate once more. A thread that is inside counts as forking until Open.
   void Close(GateSeat* own, ThreadId thread);
   // Waits until all others are outside, but not for long where nothing moves.
@@ -137,8 +128,6 @@ class ForkGate {
 
   std::atomic<uint32_t> word_{0};
   std::atomic<GateSeat*> seats_{nullptr};  // all that were ever made, the last one first
-  std::atomic<uint32_t> waiters_{0};
-  std::atomic<uint32_t> closings_{0};  // how often the gate was closed
   const Cleaner cleaner_;
   SpinLock lock_{LockRank::kThreadCaches};
   GateSeat* free_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
