@@ -233,11 +233,20 @@ TCMALLOC_COLD Entry TurnAway(Entry entry) {
   return Entry::kReentrant;
 }
 
+// Waits at a closed gate, but not for a fork of the thread's own. True if it may try again.
+TCMALLOC_COLD bool AwaitGate() { return forks.depth == 0 && heap.gate().AwaitOpening(); }
+
+bool EnterBySeat() {
+  GateSeat* seat = SeatOf(current_cache);
+  return TCMALLOC_LIKELY(heap.gate().Enter(seat)) || (AwaitGate() && heap.gate().Enter(seat));
+}
+
 // False if the gate is closed; then the phase is `otherwise`.
 bool BecomeStranger(Phase otherwise) {
   phase = Phase::kInside;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (heap.gate().EnterAsStranger(Self())) return true;
+  if (AwaitGate() && heap.gate().EnterAsStranger(Self())) return true;
   phase = otherwise;
   return false;
 }
@@ -277,7 +286,7 @@ void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThrea
 Entry EnterSlowPath() {
   Entry entry = Entry::kUncached;
   if (TCMALLOC_LIKELY(CloseThread(&entry))) {
-    if (TCMALLOC_UNLIKELY(!heap.gate().Enter(SeatOf(current_cache)))) return TurnAway(entry);
+    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return TurnAway(entry);
     if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
     Move();
     return EntryOf(current_cache);

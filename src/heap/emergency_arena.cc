@@ -93,7 +93,7 @@ void* EmergencyArena::AllocateIn(std::atomic<State>& part, uintptr_t begin, uint
                                  size_t bytes, size_t alignment) {
   State state = part.load(std::memory_order_relaxed);
   while (true) {
-    const uintptr_t block = AlignUp(begin + state.used * kUnit + kHeaderBytes, alignment);
+    const uintptr_t block = AlignUp(begin + size_t{state.used} * kUnit + kHeaderBytes, alignment);
     const uintptr_t next = block + AlignUp(std::max(bytes, size_t{1}), kUnit);
     if (next > end || next < block) return nullptr;
     const State taken{static_cast<uint32_t>((next - begin) / kUnit), state.blocks + 1};
@@ -118,17 +118,30 @@ size_t EmergencyArena::ChunkOf(const void* address) const {
 
 void EmergencyArena::Free(void* block) {
   const uintptr_t offset = OffsetOf(block);
-  const bool is_static = offset < kBytes;
-  if (!is_static && SizeOf(block) >= kLargeBytes) DropPages(block, SizeOf(block));
-  std::atomic<State>& part = is_static ? parts_[std::min(offset / kPartBytes, kParts - 1)]
-                                       : memory_.states[ChunkOf(block)];
+  if (offset >= kBytes) return FreeInChunk(block, ChunkOf(block));
+  std::atomic<State>& part = parts_[std::min(offset / kPartBytes, kParts - 1)];
   State state = part.load(std::memory_order_relaxed);
+  while (!part.compare_exchange_weak(state, Less(state), std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+  }
+}
+
+void EmergencyArena::FreeInChunk(void* block, size_t index) {
+  if (SizeOf(block) >= kLargeBytes) DropPages(block, SizeOf(block));
+  std::atomic<State>& chunk = memory_.states[index];
+  State state = chunk.load(std::memory_order_relaxed);
   while (true) {
-    const State next = state.blocks == 1 ? State{0, 0} : State{state.used, state.blocks - 1};
-    if (part.compare_exchange_weak(state, next, std::memory_order_release,
-                                   std::memory_order_relaxed)) {
-      return;
+    const bool drops = state.blocks == 1 && size_t{state.used} * kUnit >= kLargeBytes;
+    // Full meanwhile: nobody takes from it.
+    const State next = drops ? State{kFull, 1} : Less(state);
+    if (!chunk.compare_exchange_weak(state, next, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+      continue;
     }
+    if (!drops) return;
+    const uintptr_t begin = BeginOf(memory_.chunks[index].load(std::memory_order_relaxed));
+    DropPages(reinterpret_cast<void*>(begin), size_t{state.used} * kUnit);
+    return chunk.store(State{0, 0}, std::memory_order_release);
   }
 }
 

@@ -61,7 +61,10 @@ class EmergencyArena {
   static constexpr int kFirstChunkLog2 = 20;
   // Units of a larger one could not be counted.
   static constexpr int kLargestChunkLog2 = 35;
-  // Of a free block so large the pages are given back.
+  // Of a part without room: more units than the largest chunk has.
+  static constexpr uint32_t kFull = UINT32_MAX;
+  // The pages of a free block so large are given back, and those of a chunk that starts over after
+  // so much.
   static constexpr size_t kLargeBytes = size_t{128} << 10;
 
   static size_t EndOf(size_t part) { return part < kParts - 1 ? (part + 1) * kPartBytes : kBytes; }
@@ -72,6 +75,11 @@ class EmergencyArena {
   size_t ChunkOf(const void* address) const;
   void* AllocateInChunks(size_t bytes, size_t alignment);
   bool MapChunk(size_t index, int log2);
+  void FreeInChunk(void* block, size_t index);
+  // After one block less was freed.
+  static State Less(State state) {
+    return state.blocks == 1 ? State{0, 0} : State{state.used, state.blocks - 1};
+  }
   static void* AllocateIn(std::atomic<State>& state, uintptr_t begin, uintptr_t end, size_t bytes,
                           size_t alignment);
 
