@@ -53,11 +53,12 @@ void AddTotals(Statistics* statistics) {
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
 }
 
-// Of the emergency arena what blocks take up counts, and nothing else.
+// What the emergency arena maps and has no blocks in gives its pages back.
 void AddEmergency(Statistics* statistics) {
-  const uint64_t bytes = heap.emergency().in_use_bytes();
-  statistics->in_use += bytes;
-  statistics->mapped += bytes;
+  const EmergencyStats stats = heap.emergency().stats();
+  statistics->in_use += stats.in_use;
+  statistics->mapped += std::max(stats.mapped, stats.in_use);
+  statistics->page_heap_returned += stats.mapped - std::min(stats.mapped, stats.in_use);
 }
 
 void AddPeak(Length committed, Statistics* statistics) {

@@ -233,11 +233,25 @@ TCMALLOC_COLD Entry TurnAway(Entry entry) {
   return Entry::kReentrant;
 }
 
+// Whether the running thread is outside, and a fork of another one keeps it there.
+bool MayWait() {
+  return phase != Phase::kInside && forks.depth == 0 && !heap.gate().IsDamaged();
+}
+
+// Waits at a closed gate, but not for a fork of the thread's own. True if it may try again.
+TCMALLOC_COLD bool AwaitGate() { return forks.depth == 0 && heap.gate().AwaitOpening(); }
+
+bool EnterBySeat() {
+  GateSeat* seat = SeatOf(current_cache);
+  return TCMALLOC_LIKELY(heap.gate().Enter(seat)) || (AwaitGate() && heap.gate().Enter(seat));
+}
+
 // False if the gate is closed; then the phase is `otherwise`.
 bool BecomeStranger(Phase otherwise) {
   phase = Phase::kInside;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (heap.gate().EnterAsStranger(Self())) return true;
+  if (AwaitGate() && heap.gate().EnterAsStranger(Self())) return true;
   phase = otherwise;
   return false;
 }
@@ -277,12 +291,22 @@ void WatchThreadEnds() { has_key = system_calls.pthread_key_create(&key, OnThrea
 Entry EnterSlowPath() {
   Entry entry = Entry::kUncached;
   if (TCMALLOC_LIKELY(CloseThread(&entry))) {
-    if (TCMALLOC_UNLIKELY(!heap.gate().Enter(SeatOf(current_cache)))) return TurnAway(entry);
+    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return TurnAway(entry);
     if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
     Move();
     return EntryOf(current_cache);
   }
   return phase == Phase::kInside ? Entry::kReentrant : EnterWithoutSeat();
+}
+
+Entry EnterSlowPathPatiently() {
+  // About a second: each try waits at the gate.
+  constexpr int kMostTries = 10'000;
+  Entry entry = EnterSlowPath();
+  for (int i = 0; i < kMostTries && entry == Entry::kReentrant && MayWait(); ++i) {
+    entry = EnterSlowPath();
+  }
+  return entry;
 }
 
 void LeaveSlowPath(Entry entry) {

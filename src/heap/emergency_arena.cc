@@ -49,8 +49,25 @@ void* EmergencyArena::Allocate(size_t bytes, size_t alignment) {
                        alignment);
   }
   if (block == nullptr) block = AllocateInChunks(bytes, alignment);
-  if (block != nullptr) in_use_bytes_.fetch_add(SizeOf(block), std::memory_order_relaxed);
+  if (block != nullptr) Count(block, static_cast<int64_t>(SizeOf(block)));
   return block;
+}
+
+void EmergencyArena::Count(const void* block, int64_t bytes) {
+  std::atomic<int64_t>& sum = OffsetOf(block) < kBytes ? static_bytes_ : chunk_bytes_;
+  sum.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+EmergencyStats EmergencyArena::stats() const {
+  const auto in_static = static_cast<uint64_t>(static_bytes_.load(std::memory_order_relaxed));
+  const auto in_chunks = static_cast<uint64_t>(chunk_bytes_.load(std::memory_order_relaxed));
+  EmergencyStats stats{.in_use = in_static + in_chunks, .mapped = in_static};
+  for (const std::atomic<uintptr_t>& chunk : memory_.chunks) {
+    const uintptr_t word = chunk.load(std::memory_order_acquire);
+    if (word == 0) break;
+    stats.mapped += BytesOf(word);
+  }
+  return stats;
 }
 
 void* EmergencyArena::AllocateInChunks(size_t bytes, size_t alignment) {
@@ -95,7 +112,7 @@ void* EmergencyArena::AllocateIn(std::atomic<State>& part, uintptr_t begin, uint
                                  size_t bytes, size_t alignment) {
   State state = part.load(std::memory_order_relaxed);
   while (true) {
-    const uintptr_t block = AlignUp(begin + state.used * kUnit + kHeaderBytes, alignment);
+    const uintptr_t block = AlignUp(begin + size_t{state.used} * kUnit + kHeaderBytes, alignment);
     const uintptr_t next = block + AlignUp(std::max(bytes, size_t{1}), kUnit);
     if (next > end || next < block) return nullptr;
     const State taken{static_cast<uint32_t>((next - begin) / kUnit), state.blocks + 1};
@@ -120,18 +137,31 @@ size_t EmergencyArena::ChunkOf(const void* address) const {
 
 void EmergencyArena::Free(void* block) {
   const uintptr_t offset = OffsetOf(block);
-  const bool is_static = offset < kBytes;
-  in_use_bytes_.fetch_sub(SizeOf(block), std::memory_order_relaxed);
-  if (!is_static && SizeOf(block) >= kLargeBytes) DropPages(block, SizeOf(block));
-  std::atomic<State>& part = is_static ? parts_[std::min(offset / kPartBytes, kParts - 1)]
-                                       : memory_.states[ChunkOf(block)];
+  Count(block, -static_cast<int64_t>(SizeOf(block)));
+  if (offset >= kBytes) return FreeInChunk(block, ChunkOf(block));
+  std::atomic<State>& part = parts_[std::min(offset / kPartBytes, kParts - 1)];
   State state = part.load(std::memory_order_relaxed);
+  while (!part.compare_exchange_weak(state, Less(state), std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+  }
+}
+
+void EmergencyArena::FreeInChunk(void* block, size_t index) {
+  if (SizeOf(block) >= kLargeBytes) DropPages(block, SizeOf(block));
+  std::atomic<State>& chunk = memory_.states[index];
+  State state = chunk.load(std::memory_order_relaxed);
   while (true) {
-    const State next = state.blocks == 1 ? State{0, 0} : State{state.used, state.blocks - 1};
-    if (part.compare_exchange_weak(state, next, std::memory_order_release,
-                                   std::memory_order_relaxed)) {
-      return;
+    const bool drops = state.blocks == 1 && size_t{state.used} * kUnit >= kLargeBytes;
+    // Full meanwhile: nobody takes from it.
+    const State next = drops ? State{kFull, 1} : Less(state);
+    if (!chunk.compare_exchange_weak(state, next, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+      continue;
     }
+    if (!drops) return;
+    const uintptr_t begin = BeginOf(memory_.chunks[index].load(std::memory_order_relaxed));
+    DropPages(reinterpret_cast<void*>(begin), size_t{state.used} * kUnit);
+    return chunk.store(State{0, 0}, std::memory_order_release);
   }
 }
 

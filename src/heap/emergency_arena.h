@@ -30,6 +30,11 @@ struct EmergencyMemory {
   std::atomic<State> states[kMostChunks];
 };
 
+struct EmergencyStats {
+  uint64_t in_use = 0;  // bytes of blocks
+  uint64_t mapped = 0;  // bytes of chunks, and of blocks elsewhere
+};
+
 // Takes no lock, so that it works while the same thread is anywhere in the allocator. Each part of
 // the memory is filled from its start on, and starts over when its last block is freed; the first
 // part serves in which there is room. So a thread that is preempted in its handler holds up one
@@ -48,8 +53,7 @@ class EmergencyArena {
   }
   // Requires Owns(block).
   static size_t SizeOf(const void* block);
-  // Of all blocks.
-  uint64_t in_use_bytes() const { return in_use_bytes_.load(std::memory_order_relaxed); }
+  EmergencyStats stats() const;
 
  private:
   using State = EmergencyMemory::State;
@@ -63,7 +67,10 @@ class EmergencyArena {
   static constexpr int kFirstChunkLog2 = 20;
   // Units of a larger one could not be counted.
   static constexpr int kLargestChunkLog2 = 35;
-  // Of a free block so large the pages are given back.
+  // Of a part without room: more units than the largest chunk has.
+  static constexpr uint32_t kFull = UINT32_MAX;
+  // The pages of a free block so large are given back, and those of a chunk that starts over after
+  // so much.
   static constexpr size_t kLargeBytes = size_t{128} << 10;
 
   static size_t EndOf(size_t part) { return part < kParts - 1 ? (part + 1) * kPartBytes : kBytes; }
@@ -72,13 +79,20 @@ class EmergencyArena {
   }
   // kMostChunks if it is in none. Most programs have none.
   size_t ChunkOf(const void* address) const;
+  void Count(const void* block, int64_t bytes);
   void* AllocateInChunks(size_t bytes, size_t alignment);
   bool MapChunk(size_t index, int log2);
+  void FreeInChunk(void* block, size_t index);
+  // After one block less was freed.
+  static State Less(State state) {
+    return state.blocks == 1 ? State{0, 0} : State{state.used, state.blocks - 1};
+  }
   static void* AllocateIn(std::atomic<State>& state, uintptr_t begin, uintptr_t end, size_t bytes,
                           size_t alignment);
 
   std::atomic<State> parts_[kParts] = {};
-  std::atomic<uint64_t> in_use_bytes_{0};
+  std::atomic<int64_t> static_bytes_{0};  // of blocks in the parts
+  std::atomic<int64_t> chunk_bytes_{0};   // of blocks in chunks
   EmergencyMemory& memory_;
 };
 

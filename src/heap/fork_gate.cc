@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
 
 #include "system/biased_lock.h"
+#include "system/clock.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 
@@ -29,13 +31,23 @@ constexpr int64_t kLongestNap = 2 * kMillisecond;
 constexpr int kTurns = kYields + 5000;
 constexpr int kTurnsInside = kYields + 5;
 
+// How long after the gate closed others wait for it to open. The thread that forks may wait for a
+// lock that one of them holds, so that this delays it.
+constexpr int64_t kShelter = 20 * kMillisecond;
+
 // Not libc's functions for it, which are points of cancellation.
-void Nap(int64_t ns) {
+void WaitWhile(uint32_t* word, uint32_t value, int64_t ns) {
   constexpr int64_t kSecond = 1000 * kMillisecond;
   const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-  uint32_t nobody_wakes = 0;
-  system_calls.futex(&nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &timeout);
+  system_calls.futex(word, FUTEX_WAIT_PRIVATE, value, &timeout);
 }
+
+void Nap(int64_t ns) {
+  uint32_t nobody_wakes = 0;
+  WaitWhile(&nobody_wakes, 0, ns);
+}
+
+uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
 
 uintptr_t NameOf(ThreadId thread) { return reinterpret_cast<uintptr_t>(thread) << 1; }
 
@@ -124,6 +136,22 @@ bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
   return ((word_.fetch_and(~kClearing) & ~kClearing) & ~kSelfFencing) == 0;
 }
 
+bool ForkGate::AwaitOpening() {
+  const int saved_errno = errno;
+  const int64_t end = closed_at_.load(std::memory_order_relaxed) + kShelter;
+  uint32_t word = word_.load(std::memory_order_relaxed);
+  const bool comes_late = IsForking(word) && MonotonicNanoseconds() >= end;
+  // Not a moment of many, in which the thread would fill memory that is not used again soon.
+  if (comes_late) Nap(kFirstNap);
+  for (; IsForking(word); word = word_.load(std::memory_order_relaxed)) {
+    const int64_t left = end - MonotonicNanoseconds();
+    if (left <= 0) break;
+    WaitWhile(FutexWord(word_), word, left);
+  }
+  errno = saved_errno;
+  return (word & ~kSelfFencing) == 0;
+}
+
 ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
   View view;
   const auto note = [&view](bool inside, bool forking) {
@@ -151,7 +179,9 @@ void ForkGate::Close(GateSeat* own, ThreadId thread) {
     own->place.store(Place::kForking, std::memory_order_release);
   }
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) stranger->fetch_or(kForkingStranger);
-  word_.fetch_add(1);
+  if ((word_.fetch_add(1) & kForks) == 0) {
+    closed_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
+  }
 }
 
 // Without the kernel's fence threads fence themselves from now on; what one of them had stored
@@ -193,7 +223,9 @@ void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
       stranger->fetch_and(~kForkingStranger);
     }
   }
-  word_.fetch_sub(1);
+  if ((word_.fetch_sub(1) & kForks) == 1) {
+    system_calls.futex(FutexWord(word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+  }
 }
 
 void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {

@@ -40,9 +40,9 @@ struct GateFindings {
 };
 
 // Fork takes no lock: it closes the gate and waits until nobody else is inside. Whoever comes
-// meanwhile turns away at once and is served without locks, so that a thread that holds a lock of
-// another library never waits for the one that forks. A thread enters before it takes any lock of
-// the heap, and holds none when it leaves.
+// meanwhile waits for a moment, turns away and is served without locks, so that a thread that holds
+// a lock of another library never waits long for the one that forks. A thread enters before it
+// takes any lock of the heap, and holds none when it leaves.
 //
 // A thread with a front end has a seat. It says by a plain store that it is inside, and then looks
 // at the gate; who closes the gate fences all threads, and then looks at the seats. So either the
@@ -84,6 +84,11 @@ class ForkGate {
   [[nodiscard]] bool EnterAsStranger(ThreadId thread);
   void LeaveAsStranger(ThreadId thread);
 
+  // For a thread that is outside, and forks not: waits for the forks that are under way, until a
+  // moment after the first of them closed the gate. True if none is then. Most forks are over by
+  // then, and what is served without locks costs memory. Keeps errno.
+  [[nodiscard]] bool AwaitOpening();
+
   // A fork is under way, or the heap may not be used any more.
   bool closed() const { return (word_.load(std::memory_order_relaxed) & ~kSelfFencing) != 0; }
   // The heap may not be used any more, or not yet: caches that threads share may be torn.
@@ -120,6 +125,8 @@ class ForkGate {
   };
   View Look(const GateSeat* own, ThreadId thread) const;
   TCMALLOC_COLD bool LookAgain(GateSeat* seat);
+  // Whether waiting helps: forks are under way, and nothing is torn.
+  static bool IsForking(uint32_t word) { return (word & kForks) != 0 && (word & kAbandoned) == 0; }
   // Whether the thread, which says that it is inside, may stay.
   bool MayStay(const GateSeat* seat, ThreadId thread);
   bool Clear(const GateSeat* seat, ThreadId thread);
@@ -127,6 +134,7 @@ class ForkGate {
   std::atomic<uintptr_t>* StrangerOf(ThreadId thread);
 
   std::atomic<uint32_t> word_{0};
+  std::atomic<int64_t> closed_at_{0};      // when the first of the forks closed the gate
   std::atomic<GateSeat*> seats_{nullptr};  // all that were ever made, the last one first
   const Cleaner cleaner_;
   SpinLock lock_{LockRank::kThreadCaches};

@@ -128,16 +128,6 @@ class AnyPageHeap {
     With([](auto& heap) { heap.CheckInvariants(); });
   }
 
-  SpinLock& lock() { return IsClassic() ? classic_.lock() : huge_->lock(); }
-  // Requires lock().
-  void RecoverAfterFork() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    if (IsClassic()) {
-      classic_.RecoverAfterFork();
-    } else {
-      huge_->RecoverAfterFork();
-    }
-  }
-
  private:
   using Huge = HugePageHeap<System>;
 

@@ -143,14 +143,6 @@ class PageHeapBase {
     spans_.CheckInvariants();
   }
 
-  // For fork, which holds it from before the fork until after it.
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
-  // In the child, which alone survives of the threads that were releasing memory.
-  void RecoverAfterFork() TCMALLOC_REQUIRES(lock_) {
-    spans_.AbandonReleases();
-    waiting_ = 0;
-  }
-
  protected:
   // Beyond any address space, and small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));

@@ -230,10 +230,6 @@ void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
   Settle(span);
 }
 
-void HeapSpans::AbandonReleases() {
-  while (Span* span = releasing_.front()) EndRelease(span, false, false);
-}
-
 PageHeapStats HeapSpans::stats() const {
   PageHeapStats stats;
   stats.system = regions_.total();

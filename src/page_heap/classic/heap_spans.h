@@ -72,14 +72,12 @@ class HeapSpans {
   void BeginRelease(Span* free);
   // `released`: whether the system took it; `zeroed`: whether all of it reads as zero now.
   void EndRelease(Span* span, bool released, bool zeroed);
-  // In the child of fork, whose other threads are gone: ends releases that nobody will end.
-  void AbandonReleases();
 
   // Fills in everything except the counts of events.
   PageHeapStats stats() const;
   Length committed() const { return regions_.total() - returned_.total(); }
   Length free() const { return free_.total(); }
-  // Ever, also by AbandonReleases.
+  // Ever.
   uint64_t releases_begun() const { return releases_begun_; }
   uint64_t releases_ended() const { return releases_ended_; }
   Length total() const { return regions_.total(); }

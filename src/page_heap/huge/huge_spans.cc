@@ -503,10 +503,6 @@ void HugeSpans::EndRelease(Span* span, bool released, bool zeroed) {
   Free(span, released ? State::kReturned : State::kFree, zeroed);
 }
 
-void HugeSpans::AbandonReleases() {
-  while (Span* span = releasing_.front()) EndRelease(span, false, false);
-}
-
 PageHeapStats HugeSpans::stats() const {
   PageHeapStats stats;
   stats.system = blocks_.total();

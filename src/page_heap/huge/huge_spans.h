@@ -151,9 +151,7 @@ class HugeSpans {
   void EndRelease(Span* span, bool released, bool zeroed);
   // Each shared hugepage of which a part went back, once after that; null if there is none.
   HugePageTracker* NextBroken();
-  // In the child of fork, whose other threads are gone: ends releases that nobody will end.
-  void AbandonReleases();
-  // Ever, also by AbandonReleases.
+  // Ever.
   uint64_t releases_begun() const { return releases_begun_; }
   uint64_t releases_ended() const { return releases_ended_; }
 

@@ -116,6 +116,26 @@ TEST_F(EmergencyArenaTest, StartsOverWhenItsLastBlockIsFreed) {
   EXPECT_EQ(Exhaust(1000), blocks);
 }
 
+TEST_F(EmergencyArenaTest, AChunkThatStartsOverGivesItsPagesBack) {
+  static size_t dropped;
+  dropped = 0;
+  Exhaust(16);  // the static parts
+  system_calls = real_system_calls;
+  system_calls.madvise = [](void*, size_t bytes, int) {
+    dropped += bytes;
+    return 0;
+  };
+  std::vector<void*> blocks;
+  for (int i = 0; i < 500; ++i) blocks.push_back(arena_->Allocate(1000, 16));
+  void* const last = blocks.back();
+  blocks.pop_back();
+  FreeAll(blocks);
+  EXPECT_EQ(dropped, 0u);
+  arena_->Free(last);
+  EXPECT_GE(dropped, 490'000u);
+  EXPECT_EQ(arena_->Allocate(1000, 16), blocks[0]);
+}
+
 // A thread that does not get on holds a block for long.
 TEST_F(EmergencyArenaTest, ABlockHoldsUpNoMoreThanItsPart) {
   void* const held = arena_->Allocate(1000, 16);

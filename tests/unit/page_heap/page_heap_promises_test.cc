@@ -3,8 +3,6 @@
 // What both page heaps promise.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -400,30 +398,6 @@ TYPED_TEST(PageHeapPromises, AnAggressiveReleaseThatFailsKeepsErrno) {
   this->heap_->Delete(span);
   EXPECT_EQ(errno, EDOM);
   EXPECT_EQ(this->heap_->stats().free, Length(2));
-}
-
-TYPED_TEST(PageHeapPromises, AReleaseCutOffByForkIsTakenBack) {
-  this->MakeFree(5);
-  this->heap_->Delete(this->New(2 * kHuge));
-  this->heap_.system.on_release = [&](const FakeSystemMemory::Block&) {
-    this->heap_.system.on_release = nullptr;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      // What the thread that forks finds in the child, where this release never ends.
-      this->heap_->lock().Lock();
-      this->heap_->RecoverAfterFork();
-      this->heap_->lock().Unlock();
-      this->heap_->CheckInvariants();
-      const PageHeapStats stats = this->heap_->stats();
-      const bool good = stats.in_transit == Length(0) && stats.free == Length(2 * kHuge + 5) &&
-                        this->TryNew(2 * kHuge) != nullptr;
-      ::_exit(good ? 0 : 1);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  };
-  EXPECT_EQ(this->heap_->ReleaseAtLeast(Length::Max()), Length(2 * kHuge + 5));
 }
 
 }  // namespace

@@ -269,6 +269,22 @@ TEST_F(CpuSlabTest, ReserveLeavesMostOfALimitedAddressSpaceToTheHeap) {
   system_calls = saved;
 }
 
+TEST_F(CpuSlabTest, AbandonObjectsForgetsThemAndServesOn) {
+  slab().AbandonObjects();  // unused
+  EXPECT_EQ(slab().state(), SlabState::kUnused);
+  Open(5);
+  ASSERT_TRUE(thread_->Push(kClass, pool_.Take()));
+  ASSERT_TRUE(thread_->Push(kClass, pool_.Take()));
+  slab().AbandonObjects();
+  EXPECT_EQ(slab().CountObjects(kClass), 0u);
+  void* const object = pool_.Take();
+  ASSERT_TRUE(thread_->Push(kClass, object));
+  SpinLockHolder holder(slab().lock());
+  slab().CheckInvariants();
+  ASSERT_TRUE(slab().Close());
+  EXPECT_EQ(Drain()[kClass], std::vector<void*>{object});
+}
+
 using CpuSlabDeathTest = CpuSlabTest;
 
 TEST_F(CpuSlabDeathTest, InvariantsNoticeAnOverrun) {

@@ -144,6 +144,32 @@ TEST_F(CacheBudgetTest, GrowthStaysWithinTheTotal) {
   }
 }
 
+TEST_F(CacheBudgetTest, KeepOnlyReclaimsAllOtherShares) {
+  SetTotal(3, 2);
+  for (size_t i = 0; i < 3; ++i) budget_.Join(shares_[i]);
+  EXPECT_TRUE(budget_.Grow(shares_[0]));
+  EXPECT_TRUE(budget_.Grow(shares_[1]));
+  budget_.KeepOnly(&shares_[1]);
+  budget_.CheckInvariants();
+  EXPECT_EQ(shares_[1].limit(), kFirst + kStep);
+  // What the others had is unclaimed now, and they are not robbed.
+  const int64_t left = 2 * kFirst + kStep;
+  for (int64_t got = 0; got < left; got += kStep) EXPECT_TRUE(budget_.Grow(shares_[1]));
+  EXPECT_FALSE(budget_.Grow(shares_[1]));
+  budget_.Leave(shares_[1]);
+}
+
+TEST_F(CacheBudgetTest, KeepOnlyMayKeepNone) {
+  SetTotal(2, 0);
+  budget_.Join(shares_[0]);
+  budget_.KeepOnly(&shares_[1]);  // which has not joined
+  budget_.CheckInvariants();
+  EXPECT_FALSE(shares_[1].linked());
+  budget_.Join(shares_[1]);
+  budget_.KeepOnly(nullptr);
+  budget_.CheckInvariants();
+}
+
 TEST_F(CacheBudgetTest, Threads) {
   SetTotal(4, 20);
   std::vector<std::thread> threads;

@@ -50,6 +50,22 @@ TEST_F(ThreadCachesTest, CreatedCachesAreOpenAndListed) {
   EXPECT_EQ(caches_.stats().caches, 0u);
 }
 
+TEST_F(ThreadCachesTest, KeepOnlyForgetsAllOthers) {
+  Caches::Cache* kept = caches_.Create(sources_.context);
+  Caches::Cache* forgotten = caches_.Create(sources_.context);
+  ASSERT_NE(forgotten, nullptr);
+  caches_.KeepOnly(kept);
+  EXPECT_EQ(caches_.count(), 1u);
+  caches_.ForEach([&](const Caches::Cache& cache) { EXPECT_EQ(&cache, kept); });
+  Caches::Cache* next = caches_.Create(sources_.context);
+  EXPECT_NE(next, forgotten) << "nobody reads its record, which stays as it is";
+  EXPECT_EQ(caches_.count(), 2u);
+  caches_.Destroy(next);
+  caches_.Destroy(kept);
+  caches_.KeepOnly(nullptr);
+  EXPECT_EQ(caches_.count(), 0u);
+}
+
 TEST_F(ThreadCachesTest, DestroyReturnsEverything) {
   const uint8_t c = SizeClassFor(64);
   Caches::Cache* cache = caches_.Create(sources_.context);

@@ -62,13 +62,6 @@ TEST_P(AnyPageHeapTest, EverythingIsForwarded) {
   EXPECT_EQ(heap_->stats().free, Length(0));
 }
 
-TEST_P(AnyPageHeapTest, OneLockIsTheHeapsLock) {
-  heap_->lock().Lock();
-  heap_->RecoverAfterFork();
-  heap_->lock().Unlock();
-  EXPECT_NE(heap_->New(Length(1)), nullptr);
-}
-
 TEST_P(AnyPageHeapTest, OnlyTheHugeHeapTakesMemoryForItself) {
   const size_t made = huge() ? sizeof(HugePageHeap<FakeSystemMemory>) : 0;
   EXPECT_GE(arena_.stats().used_bytes, made);
