@@ -25,8 +25,11 @@ uint64_t Hash(uint64_t seed, std::string_view text) {
 class RootedFile {
  public:
   RootedFile(const char* root, std::string_view name, bool* interfered) : interfered_(interfered) {
-    CgroupPath path;
-    open_ = path.Append(root) && path.Append(name) && lines_.Open(path.c_str());
+    // The path needs no room of its own: nothing is read before the file is open.
+    const std::string_view start(root);
+    if (start.size() + name.size() >= sizeof(buffer_)) return;
+    *std::copy(name.begin(), name.end(), std::copy(start.begin(), start.end(), buffer_)) = '\0';
+    open_ = lines_.Open(buffer_);
     *interfered_ |= lines_.interfered();
   }
 
@@ -46,36 +49,52 @@ class RootedFile {
   bool open_ = false;
 };
 
-// The first line of a file. Sets `interfered` where it cannot be had now.
+// Opens a file of a cgroup.
+bool OpenIn(CgroupPath* directory, std::string_view name, LineReader* lines) {
+  const size_t length = directory->view().size();
+  const bool open =
+      directory->Append("/") && directory->Append(name) && lines->Open(directory->c_str());
+  directory->Truncate(length);
+  return open;
+}
+
+// The first line of a file that holds a few numbers. Sets `interfered` where it cannot be had now.
 class FirstLine {
  public:
   FirstLine(CgroupPath* directory, std::string_view name, bool* interfered) {
-    const size_t length = directory->view().size();
     LineReader lines(buffer_, sizeof(buffer_), '\n');
-    if (directory->Append("/") && directory->Append(name) && lines.Open(directory->c_str())) {
-      exists_ = lines.Next(&line_) && !lines.truncated();
-    }
+    if (OpenIn(directory, name, &lines)) exists_ = lines.Next(&line_) && !lines.truncated();
     *interfered |= lines.interfered();
-    directory->Truncate(length);
   }
 
-  bool exists() const { return exists_; }
   std::string_view view() const { return exists_ ? line_ : std::string_view(); }
 
  private:
-  char buffer_[512];
+  char buffer_[128];
   std::string_view line_;
   bool exists_ = false;
 };
 
-// Calls visit(CgroupPath*) for a cgroup and those above it, until one returns false.
-template <typename F>
-void ForEachLevel(const CgroupPath& start, size_t top, F visit) {
-  if (top == 0) return;
-  CgroupPath path = start;
-  while (visit(&path) && path.view().size() > top) {
-    path.Truncate(std::max(path.view().rfind('/'), top));
+// How many CPUs the list in a file names; kNoCpuLimit if the file holds no list. Such a list may be
+// longer than any buffer.
+int CountOfListedCpus(CgroupPath* directory, std::string_view name, bool* interfered) {
+  char buffer[64];
+  LineReader ranges(buffer, sizeof(buffer), ',');
+  int count = kNoCpuLimit;
+  if (OpenIn(directory, name, &ranges)) {
+    std::string_view range;
+    while (ranges.Next(&range)) {
+      if (range.ends_with('\n')) range.remove_suffix(1);
+      const int more = CountOfCpuList(range);
+      if (more == 0) {
+        count = kNoCpuLimit;
+        break;
+      }
+      count = std::min(count + more, kMostCpus);
+    }
   }
+  *interfered |= ranges.interfered();
+  return count;
 }
 
 int Stricter(int a, int b) {
@@ -122,6 +141,15 @@ std::optional<uint64_t> Cgroup::ReadResidentBytes() const {
   std::string_view line;
   if (!file.Next(&line)) return std::nullopt;
   return ParseResidentPages(line) * KernelPageSize();
+}
+
+template <typename F>
+void Cgroup::ForEachLevel(const Directory& directory, F visit) {
+  if (directory.top == 0) return;
+  scratch_ = directory.path;
+  while (visit(&scratch_) && scratch_.view().size() > directory.top) {
+    scratch_.Truncate(std::max(scratch_.view().rfind('/'), directory.top));
+  }
 }
 
 // Reads where the cgroups are mounted only if the process has moved since the last time, or if that
@@ -178,8 +206,9 @@ void Cgroup::Mount(const MountLine& mount) {
 // A mount may show a part of the hierarchy only. Where the process's cgroup is not in that part by
 // name, as in a container that sees the host's names, its top is the best that there is. Of several
 // mounts that show the cgroup the last one counts: it may hide the others.
-void Cgroup::Place(const MountLine& mount, Directory* directory) const {
-  CgroupPath root;
+void Cgroup::Place(const MountLine& mount, Directory* directory) {
+  CgroupPath& root = scratch_;
+  root.Truncate(0);
   if (!root.AppendUnescaped(mount.root)) return;
   std::string_view below = directory->member.view();
   const bool exact = LiesIn(below, root.view()) && below.find("/..") == std::string_view::npos;
@@ -199,7 +228,7 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
   const Directory& directory = directories_[kMemory];
   const bool unified = directory.unified;
   const char* max = unified ? "memory.max" : "memory.limit_in_bytes";
-  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+  ForEachLevel(directory, [&](CgroupPath* path) {
     limits->memory_max =
         std::min(limits->memory_max, ParseMemoryLimit(FirstLine(path, max, &interfered_).view()));
     if (unified) {
@@ -209,7 +238,7 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
     }
     return true;
   });
-  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+  ForEachLevel(directory, [&](CgroupPath* path) {
     const char* current = unified ? "memory.current" : "memory.usage_in_bytes";
     const uint64_t bytes = ParseMemoryLimit(FirstLine(path, current, &interfered_).view());
     if (bytes != kNoMemoryLimit) limits->memory_current = bytes;
@@ -221,7 +250,7 @@ void Cgroup::ReadMemory(CgroupLimits* limits) {
 
 void Cgroup::ReadCpu(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpu];
-  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+  ForEachLevel(directory, [&](CgroupPath* path) {
     const int cpus = directory.unified
                          ? ParseCpuMax(FirstLine(path, "cpu.max", &interfered_).view())
                          : ParseCpuQuota(FirstLine(path, "cpu.cfs_quota_us", &interfered_).view(),
@@ -235,10 +264,10 @@ void Cgroup::ReadCpu(CgroupLimits* limits) {
 // for which the controller is off.
 void Cgroup::ReadCpuset(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpuset];
-  ForEachLevel(directory.path, directory.top, [&](CgroupPath* path) {
+  ForEachLevel(directory, [&](CgroupPath* path) {
     for (const char* name :
          {directory.unified ? "cpuset.cpus.effective" : "cpuset.effective_cpus", "cpuset.cpus"}) {
-      limits->cpuset_cpus = CountOfCpuList(FirstLine(path, name, &interfered_).view());
+      limits->cpuset_cpus = CountOfListedCpus(path, name, &interfered_);
       if (limits->cpuset_cpus != kNoCpuLimit) return false;
     }
     return true;

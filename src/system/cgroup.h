@@ -83,10 +83,15 @@ class Cgroup {
     bool unified = false;  // version 2 does
   };
 
+  // Calls visit(CgroupPath*) for a directory and those above it up to its mount point, until one
+  // returns false.
+  template <typename F>
+  void ForEachLevel(const Directory& directory, F visit);
+
   void Locate();
   void SetMembership(const CgroupMembership& membership);
   void Mount(const MountLine& mount);
-  void Place(const MountLine& mount, Directory* directory) const;
+  void Place(const MountLine& mount, Directory* directory);
   void ReadMemory(CgroupLimits* limits);
   void ReadCpu(CgroupLimits* limits);
   void ReadCpuset(CgroupLimits* limits);
@@ -94,6 +99,8 @@ class Cgroup {
   const char* root_ = "";
   uint64_t membership_hash_ = 0;  // of what the directories were found by
   Directory directories_[kControllers];
+  // The path that is worked on; too long for the stacks that the allocator may run on.
+  CgroupPath scratch_;
   bool interfered_ = false;  // with some file, since Read began
 };
 

@@ -16,7 +16,6 @@ namespace tcmalloc {
 namespace {
 
 // The most that a kernel can be configured for is 8192.
-constexpr int kMostCpus = 1 << 16;
 constexpr int kMaskBits = 8192;
 
 struct CpuMask {

@@ -34,6 +34,9 @@ int BitsOfCpuMask(std::string_view mask);
 // holds numbers that no system has.
 int EndOfCpuList(std::string_view list);
 
+// No system has more.
+inline constexpr int kMostCpus = 1 << 16;
+
 // How many numbers such a list holds; 0 if `list` is not one.
 int CountOfCpuList(std::string_view list);
 

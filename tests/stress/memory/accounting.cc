@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -60,23 +61,8 @@ class Figures {
 };
 char Figures::text_[1 << 16];
 
-// Resident bytes of the mapping that holds `address`.
-int64_t ResidentAround(const void* address) {
-  static char line[512];
-  FILE* file = fopen("/proc/self/smaps", "r");
-  PROGRAM_CHECK(file != nullptr);
-  const auto wanted = reinterpret_cast<uintptr_t>(address);
-  bool inside = false;
-  int64_t resident = 0;
-  while (fgets(line, sizeof(line), file) != nullptr) {
-    uintptr_t start = 0;
-    uintptr_t end = 0;
-    long long kilobytes = 0;
-    if (sscanf(line, "%lx-%lx ", &start, &end) == 2) inside = start <= wanted && wanted < end;
-    if (inside && sscanf(line, "Rss: %lld kB", &kilobytes) == 1) resident = kilobytes * 1024;
-  }
-  fclose(file);
-  return resident;
+uintptr_t EndOf(void* block) {
+  return reinterpret_cast<uintptr_t>(block) + malloc_usable_size(block);
 }
 
 struct Blocks {
@@ -111,6 +97,32 @@ struct Blocks {
   std::vector<void*> list;
 };
 
+// Resident bytes of the mappings that hold any of the blocks: what the kernel was told about hugepages
+// divides the heap into several.
+int64_t ResidentAround(std::vector<void*>& blocks) {
+  static char line[512];
+  std::sort(blocks.begin(), blocks.end());
+  FILE* file = fopen("/proc/self/smaps", "r");
+  PROGRAM_CHECK(file != nullptr);
+  bool holds_blocks = false;
+  int64_t resident = 0;
+  while (fgets(line, sizeof(line), file) != nullptr) {
+    uintptr_t start = 0;
+    uintptr_t end = 0;
+    long long kilobytes = 0;
+    if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+      const auto next =
+          std::lower_bound(blocks.begin(), blocks.end(), reinterpret_cast<void*>(end));
+      holds_blocks = next != blocks.begin() && EndOf(next[-1]) > start;
+    }
+    if (holds_blocks && sscanf(line, "Rss: %lld kB", &kilobytes) == 1) {
+      resident += static_cast<int64_t>(kilobytes) * 1024;
+    }
+  }
+  fclose(file);
+  return resident;
+}
+
 void CheckSums(const Figures& figures, int64_t in_use) {
   PROGRAM_CHECK(figures["in_use"] == in_use);
   PROGRAM_CHECK(figures.Parts() == figures["virtual"]);
@@ -124,7 +136,7 @@ int main() {
   Blocks blocks(1 << 20);
   // Streams and threads keep some memory from their first use on.
   static_cast<void>(Figures());
-  static_cast<void>(ResidentAround(&random));
+  static_cast<void>(ResidentAround(blocks.list));
   std::thread([] { free(malloc(100)); }).join();
   const int64_t others = Figures()["in_use"];
   for (int round = 0; round < kRounds; ++round) {
@@ -137,7 +149,7 @@ int main() {
   const Figures figures;
   CheckSums(figures, others + blocks.bytes());
   const int64_t expected = figures["physical"] - figures["metadata"];
-  const int64_t resident = ResidentAround(blocks.list.front());
+  const int64_t resident = ResidentAround(blocks.list);
   dprintf(STDERR_FILENO, "resident %lld, expected %lld\n", static_cast<long long>(resident),
           static_cast<long long>(expected));
   PROGRAM_CHECK(resident <= expected);

@@ -224,6 +224,18 @@ TEST_F(CgroupTest, ReadsTheMountsOnceForEachPlace) {
   EXPECT_EQ(CallsSeen(SystemCall::kClose), 4u) << "each of the files that exist";
 }
 
+// Every other CPU, as where hyperthreads are left alone.
+TEST_F(CgroupTest, ListsOfCpusMayBeLong) {
+  tree_.WriteUnifiedCgroup("/a");
+  std::string list = "0";
+  for (int cpu = 2; cpu < 2048; cpu += 2) list += "," + std::to_string(cpu);
+  const std::string file = std::string(kTop) + "/a/cpuset.cpus.effective";
+  tree_.Write(file, list + "\n");
+  EXPECT_EQ(cgroup_.Read()->cpuset_cpus, 1024);
+  tree_.Write(file, list + ",many\n");
+  EXPECT_EQ(cgroup_.Read()->cpuset_cpus, kNoCpuLimit);
+}
+
 TEST_F(CgroupTest, MalformedFilesLimitNothing) {
   for (const char* text : {"", "\n", "many\n", "-1\n", "12 MiB\n", "0x10\n", " 5\n", "max max\n",
                            "99999999999999999999999999\n", "1152921504606846976\n"}) {
