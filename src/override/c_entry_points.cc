@@ -68,8 +68,9 @@ __attribute__((constructor)) void OnLoad() {
 }
 __attribute__((destructor)) void OnExit() {
   heap.background().StopAtExit();
-  // A program that never allocated has a report, too: of nothing.
-  if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) heap.EnsureInitialized();
+  // A program that never allocated has a report, too: of nothing. The heap is made inside the slow
+  // path, so that a signal handler may allocate meanwhile.
+  if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) LeaveSlowPath(EnterSlowPath());
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load, and what the

@@ -141,7 +141,6 @@ void ReleaseElsewhere() {
 // Threads that allocate, and so make the allocator turn to the caches of CPUs by their number: with
 // one usable CPU when there are more than sixteen.
 constexpr int kCrowd = 20;
-std::atomic<int> started = 0;
 std::atomic<int> attending = 0;
 std::atomic<int> crowd = 0;  // of threads that live
 std::atomic<bool> dismissed = true;
