@@ -234,9 +234,7 @@ TCMALLOC_COLD Entry TurnAway(Entry entry) {
 }
 
 // Whether the running thread is outside, and a fork of another one keeps it there.
-bool MayWait() {
-  return phase != Phase::kInside && forks.depth == 0 && !heap.gate().IsDamaged();
-}
+bool MayWait() { return phase != Phase::kInside && forks.depth == 0 && !heap.gate().IsDamaged(); }
 
 // Waits at a closed gate, but not for a fork of the thread's own. True if it may try again.
 TCMALLOC_COLD bool AwaitGate() { return forks.depth == 0 && heap.gate().AwaitOpening(); }
