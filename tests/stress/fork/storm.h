@@ -22,8 +22,8 @@
 
 namespace tcmalloc::testing {
 
-// Seconds a child may take before SIGALRM ends it and it counts as hung: more than a machine that is
-// busy with other work keeps it waiting.
+// Seconds a child may take before SIGALRM ends it and it counts as hung: more than a machine that
+// is busy with other work keeps it waiting.
 constexpr unsigned kChildAlarmSeconds = 60;
 
 // Threads that churn blocks of their own and pass some to each other, so that a fork can meet
