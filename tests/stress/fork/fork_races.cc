@@ -78,6 +78,36 @@ void ForkQuicklyInHandler(int /*signal*/) {
   errno = saved_errno;
 }
 
+// Sends the thread a signal, and waits until its handler has run.
+void InterruptThread(std::thread& thread) {
+  const int before = handler_forks.load();
+  PROGRAM_CHECK(pthread_kill(thread.native_handle(), SIGUSR1) == 0);
+  while (handler_forks.load() == before) usleep(100);
+}
+
+// A thread that goes from one slow path to the next.
+class LargeAllocator {
+ public:
+  LargeAllocator() = default;
+  LargeAllocator(const LargeAllocator&) = delete;
+  LargeAllocator& operator=(const LargeAllocator&) = delete;
+  ~LargeAllocator() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+
+  void Interrupt() { InterruptThread(thread_); }
+
+ private:
+  void Run() {
+    Random random(5);
+    while (!stop_.load(std::memory_order_relaxed)) free(malloc(300'000 + random.Below(1'000'000)));
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_{[this] { Run(); }};
+};
+
 // Threads that allocate until they are told to stop; any of them can be interrupted.
 class Allocators {
  public:
@@ -100,12 +130,7 @@ class Allocators {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Sends the thread a signal, and waits until its handler has run.
-  void Interrupt(size_t thread) {
-    const int before = handler_forks.load();
-    PROGRAM_CHECK(pthread_kill(threads_[thread].native_handle(), SIGUSR1) == 0);
-    while (handler_forks.load() == before) usleep(100);
-  }
+  void Interrupt(size_t thread) { InterruptThread(threads_[thread]); }
   size_t count() const { return threads_.size(); }
 
  private:
@@ -113,19 +138,22 @@ class Allocators {
   std::vector<std::thread> threads_;
 };
 
-// One thread forks in plain code while another one's handler forks.
+// One thread forks in plain code while another one's handler forks, mostly in the middle of its
+// slow path: that one does nothing but take memory from the page heap. There is so much to copy
+// that most signals arrive while the other thread forks.
 void PlainForksAndForksInHandlers() {
-  constexpr int kForks = 100;
+  constexpr int kForks = 150;
+  const std::vector<char> to_copy(size_t{48} << 20, 1);
   SetHandler(ForkQuicklyInHandler);
   std::atomic<bool> stop{false};
-  Allocators allocators(1);
+  LargeAllocator allocator;
   std::thread forker([&stop] {
     while (!stop.load()) {
       ForkAndAwait([] {});
       free(malloc(100'000));
     }
   });
-  for (int i = 0; i < kForks; ++i) allocators.Interrupt(0);
+  for (int i = 0; i < kForks; ++i) allocator.Interrupt();
   stop.store(true);
   forker.join();
 }

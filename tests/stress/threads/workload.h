@@ -206,7 +206,7 @@ class Progress {
 // and is killed with its process group, when it makes no progress for kStallSeconds; a slow
 // machine only makes it slower.
 inline int RunSupervised(const char* name, int (*body)(Progress&)) {
-  constexpr time_t kStallSeconds = 30;
+  constexpr time_t kStallSeconds = 120;
   void* shared =
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   PROGRAM_CHECK(shared != MAP_FAILED);
