@@ -65,9 +65,9 @@ constexpr Kind kKinds[] = {
     {.call = "mremap", .density = kFewK, .reached = false},
     {.call = "sched_getaffinity", .density = kFewK},
     {.call = "rseq", .density = kFewK, .reached = false},
-    {.call = "membarrier", .density = kFewK, .reached = false},
+    {.call = "membarrier", .density = kFewK},
     {.call = "rt_sigaction", .density = kFewK, .reached = false},
-    {.call = "rt_sigprocmask", .density = kFewK, .reached = false},
+    {.call = "rt_sigprocmask", .density = kFewK},
     {.call = "clone", .density = kFewK, .reached = false},
     {.call = "wait4", .density = kFewK, .reached = false},
 };
