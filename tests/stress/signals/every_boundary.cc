@@ -223,8 +223,7 @@ void NoteFailure(const InterruptedOperation& operation, const std::string& how) 
   if (std::find(failures.begin(), failures.end(), report->address) == failures.end()) {
     failures.push_back(report->address);
   }
-  std::printf("  boundary %3llu at +%#lx: %s: %s\n",
-              static_cast<unsigned long long>(report->first),
+  std::printf("  boundary %3llu at +%#lx: %s: %s\n", static_cast<unsigned long long>(report->first),
               static_cast<unsigned long>(report->offset), handler->name, how.c_str());
   if (!head_windows->Contain(report->first)) {
     Complain(operation, "not between the read and the write of a head");

@@ -62,8 +62,8 @@ constexpr size_t kMedium = 20000;
 constexpr size_t kLarge = 280000;
 constexpr size_t kBurst = 40;
 
-// Leaves free objects of the size at hand, in the cache of this thread or CPU, and in the same order
-// each time.
+// Leaves free objects of the size at hand, in the cache of this thread or CPU, and in the same
+// order each time.
 void Warm(size_t size) {
   void* blocks[kBurst];
   for (void*& block : blocks) block = ledger.Add(std::malloc(size), size);
@@ -140,8 +140,10 @@ constexpr InterruptedOperation kShort[] = {
     {"the clock runs down", WarmAll, ClockRunsDown},
 };
 constexpr InterruptedOperation kLong[] = {
-    {"many small blocks", Empty, SmallBurst, true},    {"many medium blocks", Empty, MediumBurst, true},
-    {"some large blocks", Empty, LargeBurst, true},    {"every entry point", Empty, EveryForm, true},
+    {"many small blocks", Empty, SmallBurst, true},
+    {"many medium blocks", Empty, MediumBurst, true},
+    {"some large blocks", Empty, LargeBurst, true},
+    {"every entry point", Empty, EveryForm, true},
     {"a block that is resized", Empty, Resizes, true},
 };
 

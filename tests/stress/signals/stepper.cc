@@ -136,8 +136,8 @@ constexpr greg_t kTrapFlag = 0x100;
 
 void NoteRegisters(const greg_t* registers) {
   size_t i = 0;
-  for (const int r : {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8,
-                      REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15}) {
+  for (const int r : {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8, REG_R9,
+                      REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15}) {
     state.registers[i++] = static_cast<uintptr_t>(registers[r]);
   }
 }

@@ -17,14 +17,14 @@ namespace tcmalloc::testing {
 // A single-stepped thread completes no restartable section, because each step is a signal, and the
 // kernel aborts a section for that. Here the thread is put back to where it was, so that it goes
 // through its sections as if nobody watched. Only at the boundaries where the handler runs it stays
-// aborted, as the kernel would have it after one signal at that point. It then completes the section
-// before the handler runs again, for some sections are longer than the way between two boundaries,
-// and would be aborted over and over. Nothing else may use the slab meanwhile: the process is bound
-// to one CPU, and its other threads wait.
+// aborted, as the kernel would have it after one signal at that point. It then completes the
+// section before the handler runs again, for some sections are longer than the way between two
+// boundaries, and would be aborted over and over. Nothing else may use the slab meanwhile: the
+// process is bound to one CPU, and its other threads wait.
 class Stepper {
  public:
-  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0, and
-  // nothing is stepped afterwards.
+  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0,
+  // and nothing is stepped afterwards.
   struct Boundaries {
     uint64_t first = 0;
     uint64_t stride = 0;
