@@ -173,10 +173,13 @@ bool StartThread() {
 Entry EntryOf(Cache* cache) { return IsCpuThread(cache) ? Entry::kCpuCache : Entry::kThreadCache; }
 
 // Moves a thread, which is closed, to its other front end. It stays where it is if that cannot be
-// had. Both records stay the thread's own until it ends; see ThreadHeader::other.
+// had, and while a signal handler that interrupted a fast path at a list may have objects of that
+// list, which must come back to it. Both records stay the thread's own until it ends; see
+// ThreadHeader::other.
 TCMALLOC_COLD void Move() {
   Cache* old = current_cache;
   const bool to_cpus = !IsCpuThread(old);
+  if (to_cpus && !old->IsAtRest()) return;
   FastLists* other = old->lists()->header.other;
   if (other == nullptr) {
     Cache* made = to_cpus ? JoinCpus() : MakeThreadCache();

@@ -111,6 +111,13 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Returns everything and leaves the budget, for good. The cache stays closed.
   void Retire();
+  // Whether no fast path is at a list, as where a signal handler asks that interrupted one. Also
+  // false where a handler left a list's room wrong.
+  bool IsAtRest() const {
+    bool consistent = true;
+    ForEachUsedClass([&](uint8_t c) { consistent = consistent && IsConsistent(c); });
+    return consistent;
+  }
   // Does what Flush does and leaves the budget. The cache stays closed until Rejoin and Open.
   void Park();
   void Rejoin() { context_->budget->Join(share_); }

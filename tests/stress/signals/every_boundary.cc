@@ -5,14 +5,14 @@
 //
 // Short operations, which find what they want at hand, are interrupted once in each run, at each
 // boundary in turn. Long ones, which take every slow path, are interrupted at some boundaries of a
-// run and at others of the next one; `all` tries each of them. Every run is a child process or a
+// run; `all` tries each of them, in one run after the other. Every run is a child process or a
 // part of one, which ends with a verdict: blocks overlap, are too small, lose their contents or
 // stay in use, or the allocator aborts.
 //
 // With lists of the thread's own, a handler that keeps blocks or frees older ones may not run
 // between the instruction that reads a list's head and the one that writes it. This is the only
-// exception. The boundaries where it fails are found, one child for each, printed, and bounded in
-// number; everywhere else such handlers must do no harm either. docs/locking.md tells what follows.
+// exception. The boundaries where it fails are found, one child for each, and printed; each must
+// lie between two such instructions, which HeadWindows finds. docs/locking.md tells what follows.
 //
 // Exits with 77 where nothing can be stepped.
 
@@ -33,6 +33,7 @@
 
 #include "stress/signals/extension.h"
 #include "stress/signals/handlers.h"
+#include "stress/signals/head_windows.h"
 #include "stress/signals/ledger.h"
 #include "stress/signals/operations.h"
 #include "stress/signals/stepper.h"
@@ -42,8 +43,8 @@ namespace {
 
 constexpr int kSkipped = 77;
 constexpr unsigned kPatience = 300;  // seconds of one child, for a hang
-// Between two boundaries of a long operation where the handler runs. Longer than any section, so
-// that each is aborted once at most and then completed; odd, so that loops are met everywhere.
+// Between two boundaries of a long operation where the handler runs. Odd, so that loops are met
+// everywhere.
 constexpr uint64_t kStride = 61;
 constexpr uint64_t kSlowStride = 1499;
 // Of a short operation that takes the slow path, and so has more boundaries than this, the first
@@ -52,8 +53,6 @@ constexpr uint64_t kShortBoundaries = 256;
 constexpr uint64_t kFirstBoundaries = 64;
 // So many boundaries of a short operation are enough for slow handlers: those of its fast path.
 constexpr uint64_t kSlowRuns = 40;
-// The most boundaries at which a handler may fail between the read and the write of a list's head.
-constexpr size_t kLongestWindow = 12;
 
 // Written by a child.
 struct Report {
@@ -64,6 +63,7 @@ struct Report {
   uintptr_t offset = 0;
 };
 Report* report;
+HeadWindows* head_windows;
 
 // Runs of one child, which begin at these boundaries.
 struct Runs {
@@ -74,7 +74,7 @@ struct Runs {
   bool settle_each = false;  // whether each run must leave nothing in use
 };
 
-std::vector<uintptr_t> windows;  // addresses at which handlers that change lists may fail
+std::vector<uintptr_t> failures;  // addresses at which handlers that change lists fail
 uint64_t total_handled = 0;
 const Handler* handler;
 
@@ -83,6 +83,9 @@ void CallHandler() {
   report->offset = Stepper::last_offset();
   handler->handle();
 }
+
+void LookForWindow() { head_windows->Look(report->first); }
+constexpr Handler kLook = {"looks for the head", LookForWindow};
 
 // Whether the process can go on.
 void Exercise() {
@@ -100,20 +103,50 @@ size_t SettledBytes() {
   return Extension::BytesInUse();
 }
 
+void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
+  Extension::ReleaseFreeMemory();
+  operation.prepare();
+  report->first = boundary;
+  const size_t place = boundary == UINT64_MAX ? 0 : boundary;
+  if (!operation.starts_empty) head_windows->Learn(place);
+  Stepper::Arm({boundary}, CallHandler);
+  operation.run();
+  Stepper::Disarm();
+}
+
+// At each boundary until a run goes the usual way there: the clock expires now and then.
+[[noreturn]] void LookAtEach(const InterruptedOperation& operation, uint64_t boundaries) {
+  constexpr int kTries = 8;
+  head_windows->LearnEnd();
+  for (int i = 0; i < kTries; ++i) {
+    LookOnce(operation, UINT64_MAX);
+    head_windows->NotePath();
+  }
+  for (uint64_t i = 0; i < boundaries; ++i) {
+    for (int tries = 0; tries == 0 || (tries < kTries && !head_windows->IsOnPath(i)); ++tries) {
+      LookOnce(operation, i);
+    }
+  }
+  EndWith(kGood);
+}
+
 [[noreturn]] void RunChild(const InterruptedOperation& operation, const Runs& runs) {
   ::alarm(kPatience);
   constexpr rlimit kNoCore = {0, 0};
   ::setrlimit(RLIMIT_CORE, &kNoCore);
+  if (handler == &kLook) LookAtEach(operation, runs.count);
   const bool is_list_handler = handler->changes_lists && !Extension::PerCpu();
   const size_t before = SettledBytes();
   for (uint64_t i = 0; i < runs.count; ++i) {
     if (handler->changes_lists) StockUp();
+    // Lists begin each run alike.
+    if (is_list_handler) Extension::ReleaseFreeMemory();
     operation.prepare();
     report->first = runs.first + i * runs.step;
     Stepper::Boundaries boundaries{report->first, runs.stride};
     if (is_list_handler && runs.stride != 0) {
-      boundaries.left_out = windows.data();
-      boundaries.left_out_count = windows.size();
+      boundaries.left_out = failures.data();
+      boundaries.left_out_count = failures.size();
     }
     Stepper::Arm(boundaries, CallHandler);
     operation.run();
@@ -175,22 +208,35 @@ uint64_t CountBoundaries(const InterruptedOperation& operation) {
   return report->boundaries;
 }
 
-// Goes on behind each failure in a new child; prints and bounds the windows of failures.
-void FindWindows(const InterruptedOperation& operation, uint64_t boundaries) {
-  size_t length = 0;
-  for (uint64_t i = 0; i < boundaries;) {
+void LookForWindows(const InterruptedOperation& operation, uint64_t boundaries) {
+  handler = &kLook;
+  const std::string how = Run(operation, {.count = boundaries});
+  if (!how.empty()) Complain(operation, how);
+  std::printf("  between the read and the write of a head:");
+  for (uint64_t i = 0; i < boundaries; ++i) {
+    if (head_windows->Contain(i)) std::printf(" %llu", static_cast<unsigned long long>(i));
+  }
+  std::printf("\n");
+}
+
+void NoteFailure(const InterruptedOperation& operation, const std::string& how) {
+  if (std::find(failures.begin(), failures.end(), report->address) == failures.end()) {
+    failures.push_back(report->address);
+  }
+  std::printf("  boundary %3llu at +%#lx: %s: %s\n", static_cast<unsigned long long>(report->first),
+              static_cast<unsigned long>(report->offset), handler->name, how.c_str());
+  if (!head_windows->Contain(report->first)) {
+    Complain(operation, "not between the read and the write of a head");
+  }
+}
+
+// Goes on behind each failure in a new child.
+void FindFailures(const InterruptedOperation& operation, uint64_t boundaries) {
+  for (uint64_t i = 0; i < boundaries; i = report->first + 1) {
     const std::string how =
         Run(operation, {.first = i, .count = boundaries - i, .settle_each = true});
     if (how.empty()) return;
-    length = report->first == i ? length + 1 : 1;
-    i = report->first + 1;
-    if (std::find(windows.begin(), windows.end(), report->address) == windows.end()) {
-      windows.push_back(report->address);
-    }
-    std::printf("  boundary %3llu at +%#lx: %s: %s\n",
-                static_cast<unsigned long long>(report->first),
-                static_cast<unsigned long>(report->offset), handler->name, how.c_str());
-    if (length > kLongestWindow) return Complain(operation, "too many boundaries in a row");
+    NoteFailure(operation, how);
   }
 }
 
@@ -204,11 +250,13 @@ void RunShort(const InterruptedOperation& operation, bool all) {
   uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
   if (!all && boundaries > kShortBoundaries) boundaries = kFirstBoundaries;
+  boundaries = std::min(boundaries, uint64_t{HeadWindows::kMostBoundaries});
+  if (!Extension::PerCpu()) LookForWindows(operation, boundaries);
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
     handler = &h;
     if (h.changes_lists && !Extension::PerCpu()) {
-      FindWindows(operation, boundaries);
+      FindFailures(operation, boundaries);
       continue;
     }
     const uint64_t count = all || !h.slow ? boundaries : std::min(boundaries, kSlowRuns);
@@ -220,13 +268,14 @@ void RunShort(const InterruptedOperation& operation, bool all) {
 void RunLong(const InterruptedOperation& operation, bool all) {
   const uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  uint64_t place = 0;
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
     handler = &h;
     const uint64_t stride = h.slow ? kSlowStride : kStride;
-    const uint64_t count = all ? stride : h.slow ? 1 : 2;
+    const uint64_t first = all ? 0 : place++ % stride;
     const std::string how =
-        Run(operation, {.step = all ? 1 : stride / 2, .count = count, .stride = stride});
+        Run(operation, {.first = first, .count = all ? stride : 1, .stride = stride});
     if (!how.empty()) Complain(operation, how);
   }
 }
@@ -242,10 +291,17 @@ bool BindToOneCpu() {
   return ::sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
+// Memory that children share, all zero.
+template <typename T>
+T* Shared() {
+  return static_cast<T*>(
+      ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
 int Main(bool all) {
   ::setvbuf(stdout, nullptr, _IONBF, 0);
-  report = static_cast<Report*>(
-      ::mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  report = Shared<Report>();
+  head_windows = Shared<HeadWindows>();
   if (!BindToOneCpu() || !Stepper::Initialize("libtcmalloc") || !Extension::Initialize()) {
     std::printf("skipped: nothing to step\n");
     return kSkipped;

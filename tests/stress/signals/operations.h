@@ -16,6 +16,8 @@ struct InterruptedOperation {
   const char* name;
   void (*prepare)();
   void (*run)();
+  // Whether `prepare` leaves no objects at hand.
+  bool starts_empty = false;
 };
 
 // A call or two that find what they want at hand: each boundary is worth a run of its own.

@@ -27,6 +27,8 @@ struct Section {
 };
 constexpr uint32_t kSignature = 0x53053053;
 constexpr uint64_t kLongestSection = 4096;
+// Of an abort handler, until it jumps back or gives up, and of what it jumps to before the section.
+constexpr uint64_t kAbortBytes = 32;
 
 struct Range {
   uintptr_t begin = 0;
@@ -47,9 +49,13 @@ struct State {
   Stepper::Boundaries boundaries;
   void (*handler)() = nullptr;
   bool armed = false;
+  bool done = false;
+  const Section* aborted = nullptr;  // by the handler, and not left since
   uint64_t seen = 0;
   uint64_t handled = 0;
   uintptr_t last = 0;
+  Stepper::Registers registers = {};
+  std::array<uintptr_t, Stepper::kLongestPath> path = {};
 };
 State state;
 
@@ -114,20 +120,48 @@ bool IsChosen(uint64_t boundary, uintptr_t address) {
          wanted.left_out + wanted.left_out_count;
 }
 
+// Whether the thread is still in the section that the handler aborted last.
+bool IsInAborted(uintptr_t address) {
+  const Section* section = state.aborted;
+  if (section == nullptr) return false;
+  if (address - section->abort < kAbortBytes) return true;
+  if (address - (section->start - kAbortBytes) < section->length + kAbortBytes) return true;
+  state.aborted = nullptr;
+  return false;
+}
+
 #if defined(__x86_64__)
+
+constexpr greg_t kTrapFlag = 0x100;
+
+void NoteRegisters(const greg_t* registers) {
+  size_t i = 0;
+  for (const int r : {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8, REG_R9,
+                      REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15}) {
+    state.registers[i++] = static_cast<uintptr_t>(registers[r]);
+  }
+}
 
 // A section is aborted by the step that makes it one, so that the thread then stood at its start.
 // Afterwards the kernel knows of no section any longer.
 void OnStep(int, siginfo_t*, void* raw_context) {
-  auto& ip = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs[REG_RIP];
+  greg_t* registers = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs;
+  greg_t& ip = registers[REG_RIP];
   auto address = static_cast<uintptr_t>(ip);
   if (!state.armed || !state.text.Contains(address)) return;
-  const Section* aborted = SectionWith(address);
-  if (aborted != nullptr) address = aborted->start;
-  const bool chosen = IsChosen(state.seen++, address);
+  const Section* started = SectionWith(address);
+  if (started != nullptr) address = started->start;
+  if (state.seen < state.path.size()) state.path[state.seen] = address;
+  const bool chosen = IsChosen(state.seen++, address) && !IsInAborted(address);
   const Section* section = SectionAround(address);
   ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
   if (!chosen) return;
+  state.aborted = section;
+  if (state.boundaries.stride == 0) {
+    state.done = true;
+    registers[REG_EFL] &= ~kTrapFlag;
+  }
+  NoteRegisters(registers);
   const int saved_errno = errno;
   ++state.handled;
   state.last = address;
@@ -158,6 +192,8 @@ void Stepper::Arm(const Boundaries& boundaries, void (*handler)()) {
   state.boundaries = boundaries;
   state.handler = handler;
   state.seen = state.handled = 0;
+  state.aborted = nullptr;
+  state.done = false;
   state.armed = true;
 }
 void Stepper::Disarm() { state.armed = false; }
@@ -166,7 +202,7 @@ void Stepper::Disarm() { state.armed = false; }
 // may be live data of the function that this is a part of.
 #if defined(__x86_64__)
 __attribute__((noinline)) void Stepper::On() {
-  if (!state.armed) return;
+  if (!state.armed || state.done) return;
   asm volatile(
       "lea -128(%%rsp), %%rsp\n\t"
       "pushfq\n\t"
@@ -191,7 +227,9 @@ void Stepper::Off() {}
 
 uint64_t Stepper::boundaries() { return state.seen; }
 uint64_t Stepper::handled() { return state.handled; }
+uintptr_t Stepper::address(size_t boundary) { return state.path[boundary]; }
 uintptr_t Stepper::last_offset() { return state.last - state.base; }
 uintptr_t Stepper::last_address() { return state.last; }
+const Stepper::Registers& Stepper::last_registers() { return state.registers; }
 
 }  // namespace tcmalloc::testing

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_TESTS_STRESS_SIGNALS_STEPPER_H_
 #define TCMALLOC_TESTS_STRESS_SIGNALS_STEPPER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,11 +17,14 @@ namespace tcmalloc::testing {
 // A single-stepped thread completes no restartable section, because each step is a signal, and the
 // kernel aborts a section for that. Here the thread is put back to where it was, so that it goes
 // through its sections as if nobody watched. Only at the boundaries where the handler runs it stays
-// aborted, as the kernel would have it after one signal at that point. Nothing else may use the
-// slab meanwhile: the process is bound to one CPU, and its other threads wait.
+// aborted, as the kernel would have it after one signal at that point. It then completes the
+// section before the handler runs again, for some sections are longer than the way between two
+// boundaries, and would be aborted over and over. Nothing else may use the slab meanwhile: the
+// process is bound to one CPU, and its other threads wait.
 class Stepper {
  public:
-  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0.
+  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0,
+  // and nothing is stepped afterwards.
   struct Boundaries {
     uint64_t first = 0;
     uint64_t stride = 0;
@@ -28,6 +32,12 @@ class Stepper {
     const uintptr_t* left_out = nullptr;
     size_t left_out_count = 0;
   };
+
+  // Boundaries whose addresses are kept.
+  static constexpr size_t kLongestPath = 4096;
+
+  // The general registers but the stack pointer.
+  using Registers = std::array<uintptr_t, 15>;
 
   // False where there is no such library in the process, or no way to step.
   static bool Initialize(const char* library);
@@ -40,12 +50,16 @@ class Stepper {
   static void On();
   static void Off();
 
-  // Since Arm.
+  // Since Arm; of a run whose handler ran once, until then.
   static uint64_t boundaries();
   static uint64_t handled();
+  // Of one of the first kLongestPath boundaries.
+  static uintptr_t address(size_t boundary);
   // Where the handler ran last, and the same as an offset in the library.
   static uintptr_t last_address();
   static uintptr_t last_offset();
+  // What the interrupted code had in its registers then.
+  static const Registers& last_registers();
 };
 
 }  // namespace tcmalloc::testing
