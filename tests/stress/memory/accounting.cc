@@ -97,8 +97,8 @@ struct Blocks {
   std::vector<void*> list;
 };
 
-// Resident bytes of the mappings that hold any of the blocks: what the kernel was told about hugepages
-// divides the heap into several.
+// Resident bytes of the mappings that hold any of the blocks: what the kernel was told about
+// hugepages divides the heap into several.
 int64_t ResidentAround(std::vector<void*>& blocks) {
   static char line[512];
   std::sort(blocks.begin(), blocks.end());
