@@ -22,11 +22,12 @@ namespace tcmalloc {
 // safe.
 class GrowthBound {
  public:
-  // The heap may hold a sixteenth more than was in use, and a small heap so much.
+  // The heap may hold a sixteenth more than was in use, and a small heap so much: exchanges cost
+  // programs whose buffers come and go more than they save.
   static constexpr uintptr_t kSlackShare = 16;
-  static constexpr Length kLeastSlack = kPagesPerHugePage * 2;
-  static constexpr uintptr_t kExchangeShare = 2;
-  static constexpr uintptr_t kFreedShare = 16;
+  static constexpr Length kLeastSlack = kPagesPerHugePage * 8;
+  static constexpr uintptr_t kExchangeShare = 4;
+  static constexpr uintptr_t kFreedShare = 1024;
 
   constexpr GrowthBound() = default;
 

@@ -7,7 +7,7 @@
 namespace tcmalloc {
 namespace {
 
-constexpr Length kInUse = kPagesPerHugePage * 64;
+constexpr Length kInUse = kPagesPerHugePage * 1024;
 constexpr Length kMost = kInUse + Length(kInUse.pages() / GrowthBound::kSlackShare);
 constexpr Length kNone;
 
