@@ -42,8 +42,19 @@ func newDoctor() *cobra.Command {
 	return command
 }
 
+// findPrograms makes programs found where no PATH is set, as libc does.
+func findPrograms() error {
+	if _, set := os.LookupEnv("PATH"); set {
+		return nil
+	}
+	return os.Setenv("PATH", "/bin:/usr/bin")
+}
+
 // examine prints the diagnosis; missing says why there is no library.
 func examine(command *cobra.Command, library string, missing error, asJSON bool) error {
+	if err := findPrograms(); err != nil {
+		return err
+	}
 	machine := doctor.ThisMachine()
 	checks := append(machine.Check(), doctor.CheckPreload(identify.Preloaded(os.Getenv("LD_PRELOAD"))))
 	checks = append(checks, checkAllocator(command.Context(), machine, library, missing)...)

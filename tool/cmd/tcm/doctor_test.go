@@ -4,11 +4,26 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
 	"tcm/internal/doctor"
 )
+
+// libcIn is what a diagnosis says of libc, which a program of the system is asked for.
+func libcIn(t *testing.T, diagnosis string) doctor.Check {
+	var found doctor.Diagnosis
+	if err := json.Unmarshal([]byte(diagnosis), &found); err != nil {
+		t.Fatalf("%v: %s", err, diagnosis)
+	}
+	for _, check := range found.Checks {
+		if check.Name == "libc" {
+			return check
+		}
+	}
+	return doctor.Check{}
+}
 
 func TestDoctor(t *testing.T) {
 	tcm := install(t)
@@ -31,6 +46,16 @@ func TestDoctor(t *testing.T) {
 	t.Run("text", func(t *testing.T) {
 		got := tcm.run(t, "doctor", "--library", tcm.tcm)
 		if got.status.ExitStatus() != exitProblems || !strings.Contains(got.output, "\nproblem  library ") {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("without PATH", func(t *testing.T) {
+		with := tcm.run(t, "doctor", "--json")
+		t.Setenv("PATH", "")
+		if err := os.Unsetenv("PATH"); err != nil {
+			t.Fatal(err)
+		}
+		if got := tcm.run(t, "doctor", "--json"); libcIn(t, got.output) != libcIn(t, with.output) {
 			t.Errorf("%+v", got)
 		}
 	})
