@@ -80,11 +80,14 @@ class FakeBatchSource {
 
   // Ends the process, as the central list does, at an object that it never gave.
   void InsertPast(Chain chain) {
-    for (void* object : space_->Objects(chain)) {
-      if (out_.count(object) == 0) CrashOnCorruptedList(object, size_class_);
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      for (void* object : space_->Objects(chain)) {
+        if (out_.count(object) == 0) CrashOnCorruptedList(object, size_class_);
+      }
+      ++inserts_past_;
     }
     Insert(chain);
-    ++inserts_past_;
   }
   Chain FetchPast(uint32_t wanted) {
     ++fetches_past_;
