@@ -484,13 +484,15 @@ bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
 // Follows no link that does not lead to an object of class `c`, for the owner may change the list
 // meanwhile.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::ChainHolds(Chain chain, const void* object, uint8_t c) const {
+__attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::ChainHolds(Chain chain,
+                                                                             const void* object,
+                                                                             uint8_t c) const {
   for (; chain.count > 0; --chain.count) {
     void* element = ObjectAt(chain.head);
     if (element == object) return true;
     const Span* span = context_->page_map->FindInUse(element);
     if (span == nullptr || span->size_class != c) return false;
-    chain.head = context_->codec->Next(element);
+    chain.head = context_->codec->Decode(const_cast<const volatile uint64_t&>(LinkWord(element)));
   }
   return false;
 }
