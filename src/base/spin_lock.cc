@@ -14,8 +14,7 @@ namespace {
 // Long enough for the short critical sections of the allocator, short against a context switch.
 constexpr int kSpins = 200;
 
-// Bit r is set while this thread holds a lock of rank r. Locks of
-// one rank are held one at a time.
+// Bit r is set while this thread holds a lock of rank r. Locks of one rank are held one at a time.
 thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
 // By rank.
 constinit std::atomic<uint64_t> acquisitions[kLockRankCount] = {};
