@@ -5,18 +5,24 @@
 #include <elf.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "cache/per_cpu/sections_layout.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 // The kernel's struct rseq_cs, and what stands before each abort handler.
-struct Section {
+struct alignas(32) Section {
   uint32_t version;
   uint32_t flags;
   uint64_t start;
@@ -25,7 +31,7 @@ struct Section {
 
   bool Contains(uintptr_t address) const { return address - start < length; }
 };
-constexpr uint32_t kSignature = 0x53053053;
+constexpr uint32_t kSignature = TCM_SIGNATURE_X86_64;
 constexpr uint64_t kLongestSection = 4096;
 // Of an abort handler, until it jumps back or gives up, and of what it jumps to before the section.
 constexpr uint64_t kAbortBytes = 32;
@@ -132,6 +138,20 @@ bool IsInAborted(uintptr_t address) {
 
 #if defined(__x86_64__)
 
+// stepper_return.S, and what it is told and tells.
+extern "C" {
+void tcm_stepper_return();
+extern const char tcm_stepper_start;
+extern const char tcm_stepper_aborted;
+Section tcm_stepper_section;
+uintptr_t tcm_stepper_area;        // the thread's rseq area, or 0 outside sections
+uintptr_t tcm_stepper_abort;       // where the allocator's section is aborted
+uintptr_t tcm_stepper_frame;       // the stack pointer on the way back
+uint64_t tcm_stepper_switches;     // of the thread until its section began
+rusage tcm_stepper_usage;          // while counting them again
+uint8_t tcm_stepper_was_aborted;   // on the instruction returned to
+}
+
 constexpr greg_t kTrapFlag = 0x100;
 
 void NoteRegisters(const greg_t* registers) {
@@ -142,20 +162,51 @@ void NoteRegisters(const greg_t* registers) {
   }
 }
 
-// A section is aborted by the step that makes it one, so that the thread then stood at its start.
-// Afterwards the kernel knows of no section any longer.
+uint64_t CountSwitches() {
+  rusage usage;
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_nvcsw) + static_cast<uint64_t>(usage.ru_nivcsw);
+}
+
+// Where the thread stands. A section is aborted by the step that makes it one: then it stood at the
+// section's start.
+uintptr_t FindPlace(uintptr_t ip) {
+  const Section* started = SectionWith(ip);
+  const bool was_aborted = std::exchange(tcm_stepper_was_aborted, uint8_t{0}) != 0;
+  if (started == nullptr || was_aborted) return ip;
+  tcm_stepper_switches = CountSwitches();
+  return started->start;
+}
+
+bool IsShortJump(uintptr_t address) {
+  return (*reinterpret_cast<const uint8_t*>(address) & 0xf0) == 0x70;
+}
+
+// Lets the handler return to `address` in `section` as if the kernel still knew of it. Not to a jump,
+// which may lead back to where the kernel would abort the step; it changes nothing itself.
+void ReturnInto(const Section& section, uintptr_t address, uintptr_t thread) {
+  const auto start = reinterpret_cast<uintptr_t>(&tcm_stepper_start);
+  tcm_stepper_section = {0, 0, start, address + 1 - start,
+                         reinterpret_cast<uintptr_t>(&tcm_stepper_aborted)};
+  tcm_stepper_abort = section.abort;
+  std::memcpy(&tcm_stepper_area, reinterpret_cast<const void*>(thread + TCM_RSEQ_AREA),
+              sizeof(tcm_stepper_area));
+}
+
 void OnStep(int, siginfo_t*, void* raw_context) {
   greg_t* registers = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs;
   greg_t& ip = registers[REG_RIP];
-  auto address = static_cast<uintptr_t>(ip);
-  if (!state.armed || !state.text.Contains(address)) return;
-  const Section* started = SectionWith(address);
-  if (started != nullptr) address = started->start;
+  tcm_stepper_area = 0;
+  if (!state.armed || !state.text.Contains(static_cast<uintptr_t>(ip))) return;
+  const uintptr_t address = FindPlace(static_cast<uintptr_t>(ip));
   if (state.seen < state.path.size()) state.path[state.seen] = address;
   const bool chosen = IsChosen(state.seen++, address) && !IsInAborted(address);
   const Section* section = SectionAround(address);
   ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
-  if (!chosen) return;
+  if (!chosen) {
+    if (section != nullptr && !IsShortJump(address)) ReturnInto(*section, address, registers[REG_RSI]);
+    return;
+  }
   state.aborted = section;
   if (state.boundaries.stride == 0) {
     state.done = true;
@@ -169,6 +220,15 @@ void OnStep(int, siginfo_t*, void* raw_context) {
   errno = saved_errno;
 }
 
+// As the kernel takes it: libc would put in its own way back.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*way_back)();
+  unsigned long mask;
+};
+constexpr unsigned long kHasWayBack = 0x04000000;
+
 #endif
 
 }  // namespace
@@ -177,11 +237,11 @@ bool Stepper::Initialize(const char* library) {
 #if defined(__x86_64__)
   state.library = library;
   if (::dl_iterate_phdr(NoteLibrary, nullptr) == 0) return false;
+  // ReturnInto wants to be below.
+  if (reinterpret_cast<uintptr_t>(&tcm_stepper_start) > state.text.begin) return false;
   for (size_t i = 0; i < state.data_count; ++i) FindSections(state.data[i]);
-  struct sigaction action = {};
-  action.sa_sigaction = OnStep;
-  action.sa_flags = SA_SIGINFO;
-  return ::sigaction(SIGTRAP, &action, nullptr) == 0;
+  const KernelAction action = {OnStep, SA_SIGINFO | kHasWayBack, tcm_stepper_return, 0};
+  return ::syscall(SYS_rt_sigaction, SIGTRAP, &action, nullptr, sizeof(action.mask)) == 0;
 #else
   static_cast<void>(library);
   return false;
