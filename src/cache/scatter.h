@@ -21,34 +21,59 @@ namespace tcmalloc {
 // Neighbours are no farther apart than a page of the kernel, or than a few objects where these are
 // large. Objects of more than kMostSize bytes have few neighbours in a page anyway.
 inline constexpr uint32_t kScatterMostSize = 2048;
-// Objects of a run that are looked at.
+// What a cache keeps of one class in any order: a core's own cache and its TLB reach that far, and
+// what was freed last is found there.
+inline constexpr uint32_t kScatterKeptBytes = 256 << 10;
+// What a transfer cache keeps in any order beside slabs, each of which keeps that much already.
+inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
+// Objects, freed last, that are looked at first. The others are looked at only where these are
+// scattered: that costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
 
-// Judges the first `count` of `objects`, of `size` bytes each, in the order in which they were
-// freed or in its reverse. Fewer than kScatterProbes are never scattered. Touches no object.
+// Follows objects in the order in which they were freed or in its reverse, and counts those that
+// lie far from the one before.
+class ScatterCounter {
+ public:
+  // Takes the next object, of `size` bytes. False once the first kScatterProbes are no scattered
+  // ones.
+  bool Take(uint32_t size, const void* object) {
+    const auto address = reinterpret_cast<uintptr_t>(object);
+    const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
+    if (count_ != 0 && before_ - address + near > 2 * near) ++far_;
+    before_ = address;
+    return ++count_ != kScatterProbes || IsMajority();
+  }
+  bool IsMajority() const { return far_ > count_ / 2; }
+
+ private:
+  uintptr_t before_ = 0;
+  uint32_t count_ = 0;
+  uint32_t far_ = 0;
+};
+
+// Judges `objects` of `size` bytes each, the last ones freed first. Fewer than kScatterProbes are
+// never scattered. Touches no object.
 inline bool AreScattered(uint32_t size, void* const* objects, uint32_t count) {
   if (size > kScatterMostSize || count < kScatterProbes) return false;
-  const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
-  uint32_t far = 0;
-  for (uint32_t i = 1; i < kScatterProbes; ++i) {
-    const auto before = reinterpret_cast<uintptr_t>(objects[i - 1]);
-    const auto object = reinterpret_cast<uintptr_t>(objects[i]);
-    if (before - object + near > 2 * near) ++far;
+  ScatterCounter counter;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!counter.Take(size, objects[i])) return false;
   }
-  return far > kScatterProbes / 2;
+  return counter.IsMajority();
 }
 
-// The same for the objects of a chain, of which it reads the first ones. next(object) is the
-// reference to the object after `object`.
+// Judges the objects of a chain, which it walks. next(object) is the reference to the object after
+// `object`.
 template <typename Next>
 bool IsScattered(uint32_t size, Chain chain, Next next) {
   if (size > kScatterMostSize || chain.count < kScatterProbes) return false;
-  void* objects[kScatterProbes];
-  for (uint32_t i = 0; i < kScatterProbes; ++i) {
-    objects[i] = ObjectAt(chain.head);
-    if (i + 1 < kScatterProbes) chain.head = next(objects[i]);
+  ScatterCounter counter;
+  for (uint32_t left = chain.count; left > 0; --left) {
+    void* object = ObjectAt(chain.head);
+    if (!counter.Take(size, object)) return false;
+    if (left > 1) chain.head = next(object);
   }
-  return AreScattered(size, objects, kScatterProbes);
+  return counter.IsMajority();
 }
 
 }  // namespace tcmalloc

@@ -30,11 +30,13 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n) {
 //   batch()         objects in a full chain
 //   ReturnUnused()  passes down some of what was not needed since the last call
 //   InsertPast(c), FetchPast(n)  insert and fetch where nothing is kept
+//   InsertWhileFew(c, n)  inserts where nothing is kept if n objects are kept already
 template <typename T>
 concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n) {
   { source.batch() } -> std::same_as<uint32_t>;
   source.ReturnUnused();
   source.InsertPast(chain);
+  source.InsertWhileFew(chain, size_t{n});
   { source.FetchPast(n) } -> std::same_as<Chain>;
 };
 

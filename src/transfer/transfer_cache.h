@@ -72,6 +72,12 @@ class TransferCache {
     central_->Insert(chain);
   }
 
+  // Keeps the chain only where fewer than `few` objects are kept.
+  void InsertWhileFew(Chain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
+    if (chain.count >= shortest_ && Keep(chain, few)) return;
+    central_->Insert(chain);
+  }
+
   // Past the chains that are kept here: to where spans drain, from where they are fullest.
   void InsertPast(Chain chain) { central_->Insert(chain); }
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
@@ -133,8 +139,9 @@ class TransferCache {
     }
   }
 
-  bool Keep(Chain chain) TCMALLOC_EXCLUDES(lock_) {
+  bool Keep(Chain chain, size_t few = SIZE_MAX) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
+    if (objects_ >= few) return false;
     if (stack_.size() >= limit_) {
       ++overflows_;
       if (misses_since_overflow_ > 0) limit_ = std::min(limit_ * 2, max_chains_);

@@ -89,6 +89,11 @@ class FakeBatchSource {
     }
     Insert(chain);
   }
+  void InsertWhileFew(Chain chain, size_t few) {
+    if (kept_ >= few) return InsertPast(chain);
+    kept_ += chain.count;
+    Insert(chain);
+  }
   Chain FetchPast(uint32_t wanted) {
     ++fetches_past_;
     return Fetch(wanted);
@@ -139,6 +144,7 @@ class FakeBatchSource {
   size_t collections_ = 0;
   std::atomic<size_t> lines_ = 0;
   std::atomic<size_t> inserts_past_ = 0;
+  std::atomic<size_t> kept_ = 0;  // of what came to InsertWhileFew
   std::atomic<size_t> fetches_past_ = 0;
 };
 static_assert(BatchSource<FakeBatchSource>);

@@ -171,7 +171,6 @@ class CpuCache {
 
   void* Unpack(FastLists* thread, uint8_t c, Chain chain);
   void* LeaveSharedLine(FastLists* thread, void* object, uint8_t c);
-  void NoteOverflow(FastLists* thread, uint8_t c);
   uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
   void Put(FastLists* thread, uint8_t c, Chain chain);
   bool PutPiece(FastLists* thread, uint8_t c, Chain* chain);
@@ -271,29 +270,11 @@ template <SourceTable Sources>
 void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
   mark_.Put(object);
   if (sections_->push(c, thread, object)) return;
-  NoteOverflow(thread, c);
   Grow(thread, c, 1);
   if (sections_->push(c, thread, object)) return;
   Chain chain = TakeOut(thread, c, source(c).batch() - 1);
   Prepend(c, &object, 1, &chain);
   ReturnChain(c, chain);
-}
-
-// Lets the slab keep less of a class whose objects are scattered.
-template <SourceTable Sources>
-void CpuCache<Sources>::NoteOverflow(FastLists* thread, uint8_t c) {
-  const int id = CurrentSlab(thread);
-  CpuSlab& slab = slabs_.slab(id);
-  if (slab.capacity(c) < source(c).batch()) return;
-  void* newest[kScatterProbes];
-  const uint32_t count = slab.CopyNewest(c, newest, kScatterProbes);
-  const bool scattered = AreScattered(kSizeClasses[c].size, newest, count);
-  SlabExcess excess;
-  {
-    SpinLockHolder holder(slab.lock());
-    budgets_.budget(id).NoteOverflow(slab, c, source(c).batch(), scattered, &excess);
-  }
-  ReturnExcess(thread, id, excess);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
@@ -392,12 +373,13 @@ Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
   return chain;
 }
 
-// Returns a chain to the source, past all caches where its objects are scattered.
+// Returns a chain to the source, which keeps few of those that are scattered.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
+  const uint32_t size = kSizeClasses[c].size;
   const auto next = [this](void* object) { return context_.codec->Next(object); };
-  const bool scattered = IsScattered(kSizeClasses[c].size, chain, next);
-  scattered ? source(c).InsertPast(chain) : source(c).Insert(chain);
+  IsScattered(size, chain, next) ? source(c).InsertWhileFew(chain, kScatterSharedBytes / size)
+                                 : source(c).Insert(chain);
 }
 
 // Returns objects to the source, in chains of at most one batch.

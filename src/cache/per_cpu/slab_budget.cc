@@ -22,12 +22,11 @@ int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClas
 uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least,
                           SlabExcess* excess) {
   misses_.store(misses() + 1, std::memory_order_relaxed);
-  missed_.Add(c);
+  SetMissed(c);
   const uint32_t capacity = slab.capacity(c);
   const uint32_t next =
       capacity < batch ? std::clamp<uint32_t>(capacity * 2, 1, batch) : capacity + batch;
-  const uint32_t most = scattered_.Has(c) ? std::max(batch, least) : kMaxSlots[c];
-  const uint32_t wanted = std::min<uint32_t>({std::max(next, least), most, kMaxSlots[c]});
+  const uint32_t wanted = std::min<uint32_t>(std::max(next, least), kMaxSlots[c]);
   if (wanted <= capacity) return capacity;
   const int64_t missing = claimed() + Bytes(c, wanted - capacity) - limit();
   if (missing > 0) StealFor(slab, c, missing, excess);
@@ -40,16 +39,6 @@ uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t lea
   return capacity + more;
 }
 
-void SlabBudget::NoteOverflow(CpuSlab& slab, uint8_t c, uint32_t batch, bool scattered,
-                              SlabExcess* excess) {
-  if (!scattered) {
-    scattered_.Remove(c);
-    return;
-  }
-  scattered_.Add(c);
-  if (slab.capacity(c) > batch) Shrink(slab, c, batch, excess);
-}
-
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
   const int64_t enough = claimed() - bytes;
   // In the first round classes that missed get away; that they have to give in the second shows
@@ -57,8 +46,8 @@ void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* e
   for (size_t i = 0; i < 2 * kSizeClassCount && claimed() > enough; ++i) {
     hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
     if (hand_ == c || slab.capacity(hand_) == 0) continue;
-    if (missed_.Has(hand_)) {
-      missed_.Remove(hand_);
+    if (Missed(hand_)) {
+      ClearMissed(hand_);
       continue;
     }
     if (i >= kSizeClassCount) short_of_room_.store(true, std::memory_order_relaxed);
@@ -77,9 +66,9 @@ void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
     const auto c = static_cast<uint8_t>(i);
     const uint32_t capacity = slab.capacity(c);
     const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
-    const bool used = missed_.Has(c) || objects != objects_at_sweep_[c];
+    const bool used = Missed(c) || objects != objects_at_sweep_[c];
     if (capacity > 0 && !used) Shrink(slab, c, capacity / 2, excess);
-    missed_.Remove(c);
+    ClearMissed(c);
     objects_at_sweep_[c] = objects;
   }
 }

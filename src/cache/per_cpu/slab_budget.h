@@ -60,11 +60,6 @@ class SlabBudget {
   uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
 
-  // After an overflow of class `c`, whose newest objects are scattered or not. A class of scattered
-  // objects holds no more than a batch until they no longer are.
-  void NoteOverflow(CpuSlab& slab, uint8_t c, uint32_t batch, bool scattered, SlabExcess* excess)
-      TCMALLOC_REQUIRES(slab.lock());
-
   // Changes what was given to the constructor; parts taken from and by others stay. Needs no lock.
   void SetLimit(int64_t limit) {
     limit_.fetch_add(limit - first_limit_.exchange(limit, std::memory_order_relaxed),
@@ -101,16 +96,9 @@ class SlabBudget {
       TCMALLOC_REQUIRES(slab.lock());
   void Claim(int64_t bytes) { claimed_.store(claimed() + bytes, std::memory_order_relaxed); }
 
-  // A set of size classes.
-  class ClassSet {
-   public:
-    bool Has(uint8_t c) const { return (words_[c / 64] >> (c % 64) & 1) != 0; }
-    void Add(uint8_t c) { words_[c / 64] |= uint64_t{1} << (c % 64); }
-    void Remove(uint8_t c) { words_[c / 64] &= ~(uint64_t{1} << (c % 64)); }
-
-   private:
-    uint64_t words_[(kSizeClassCount + 63) / 64] = {};
-  };
+  bool Missed(uint8_t c) const { return (missed_[c / 64] >> (c % 64) & 1) != 0; }
+  void SetMissed(uint8_t c) { missed_[c / 64] |= uint64_t{1} << (c % 64); }
+  void ClearMissed(uint8_t c) { missed_[c / 64] &= ~(uint64_t{1} << (c % 64)); }
 
   std::atomic<int64_t> limit_;
   std::atomic<int64_t> claimed_{0};
@@ -119,9 +107,8 @@ class SlabBudget {
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
   std::atomic<int64_t> first_limit_;
-  uint8_t hand_ = 0;    // the class that gave up capacity last
-  ClassSet missed_;     // since they were last looked at
-  ClassSet scattered_;  // at their last overflow
+  uint8_t hand_ = 0;                                   // the class that gave up capacity last
+  uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
   uint16_t objects_at_sweep_[kSizeClassCount] = {};
 };
 

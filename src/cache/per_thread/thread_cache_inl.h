@@ -393,12 +393,15 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   return true;
 }
 
+// A chain beyond what the class keeps in any order goes past all caches if it is scattered.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
-  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
-  if (IsScattered(SizeOf(c), chain, next)) return source(c).InsertPast(chain);
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
+  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
+  if (state.full.size() * bytes >= kScatterKeptBytes && IsScattered(SizeOf(c), chain, next)) {
+    return source(c).InsertPast(chain);
+  }
   if (state.full.size() >= state.max_chains) {
     source(c).Insert(chain);
     NoteOverage(state);

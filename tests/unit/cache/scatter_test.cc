@@ -52,6 +52,16 @@ TEST(ScatterTest, MostOfThemDecide) {
   }
 }
 
+// As where a tree is freed: the last steps lead far up, those before them do not.
+TEST(ScatterTest, AFewJumpsAtTheEndDoNotDecide) {
+  std::vector<void*> objects = Steps(1 << 16);
+  const auto last = reinterpret_cast<uintptr_t>(objects.back());
+  for (uintptr_t i = 1; i <= 2 * kScatterProbes; ++i) {
+    objects.push_back(reinterpret_cast<void*>(last + 64 * i));
+  }
+  EXPECT_FALSE(AreScattered(64, objects));
+}
+
 TEST(ScatterTest, FewObjectsAndLargeOnesNeverAre) {
   EXPECT_FALSE(AreScattered(64, Steps(1 << 20, kScatterProbes - 1)));
   EXPECT_FALSE(AreScattered(64, {}));

@@ -90,6 +90,17 @@ TEST_F(TransferCacheTest, ShortChainsPassThrough) {
   EXPECT_EQ(transfer_.central.objects_out(), 0u);
 }
 
+TEST_F(TransferCacheTest, ManyChainsMayBeOneTooMany) {
+  const Chains chains = FromCentral(3);
+  transfer_->InsertWhileFew(chains[0], 2 * kBatch);
+  transfer_->InsertWhileFew(chains[1], 2 * kBatch);
+  EXPECT_EQ(transfer_.central.inserts().size(), 0u);
+  transfer_->InsertWhileFew(chains[2], 2 * kBatch);
+  EXPECT_EQ(transfer_.central.inserts().size(), 1u);
+  EXPECT_EQ(transfer_->stats().chains, 2u);
+  FetchAll(2);
+}
+
 TEST_F(TransferCacheTest, AMissIsPassedOn) {
   const Chain chain = transfer_->Fetch(kBatch);
   EXPECT_EQ(chain.count, kBatch);

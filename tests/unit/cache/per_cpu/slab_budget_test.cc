@@ -58,11 +58,6 @@ class Slab {
     excess = {};
     budget.ShrinkUnused(slab(), &excess);
   }
-  void NoteOverflow(uint8_t c, bool scattered) {
-    SpinLockHolder holder(slab().lock());
-    excess = {};
-    budget.NoteOverflow(slab(), c, kBatch, scattered, &excess);
-  }
   void Reset() {
     SpinLockHolder holder(slab().lock());
     budget.Reset(slab());
@@ -469,27 +464,6 @@ TEST_F(SlabBudgetsTest, TheOthersAreVisitedInTurn) {
 }
 
 // Random calls, whose effects must be those that the description allows.
-TEST(SlabBudgetTest, AScatteredClassHoldsABatch) {
-  Slab slab(1024 * kKiB);
-  while (slab.capacity(k64) < 4 * kBatch) slab.Grow(k64);
-  slab.Fill(k64);
-  slab.NoteOverflow(k64, true);
-  EXPECT_EQ(slab.capacity(k64), kBatch);
-  EXPECT_EQ(slab.Excess(), (std::map<uint8_t, uint32_t>{{k64, 3 * kBatch}}));
-  EXPECT_EQ(slab.Grow(k64), kBatch);
-  EXPECT_EQ(slab.Grow(k64, 2 * kBatch), 2 * kBatch);  // a chain that was fetched finds room
-  EXPECT_EQ(slab.Grow(k512), 1u);                     // other classes grow
-}
-
-TEST(SlabBudgetTest, AClassThatIsScatteredNoLongerGrows) {
-  Slab slab(1024 * kKiB);
-  while (slab.capacity(k64) < kBatch) slab.Grow(k64);
-  slab.NoteOverflow(k64, true);
-  slab.NoteOverflow(k64, false);
-  EXPECT_EQ(slab.Excess().size(), 0u);
-  EXPECT_EQ(slab.Grow(k64), 2 * kBatch);
-}
-
 class RandomBudgetTest : public ::testing::TestWithParam<int64_t> {
  protected:
   static constexpr std::array<uint8_t, 5> kClasses = {kClassBySize[8], k64, k512, k1024, kLargest};

@@ -19,13 +19,13 @@ using Objects = std::vector<void*>;
 
 constexpr uint8_t k64 = SizeClassFor(64);
 constexpr uint8_t k4K = SizeClassFor(4096);
-constexpr size_t kBatches = 40;
+constexpr size_t kBytes = size_t{1} << 20;
 
 class ThreadCacheScatterTest : public ::testing::Test {
  protected:
-  // Allocates many batches and frees them in order or at random.
-  void SwingOnce(uint8_t c, bool random) {
-    Objects objects = cache_.AllocateMany(c, kBatches * kSizeClasses[c].batch);
+  // Allocates so many bytes and frees them in order or at random.
+  void SwingOnce(uint8_t c, bool random, size_t bytes = kBytes) {
+    Objects objects = cache_.AllocateMany(c, bytes / kSizeClasses[c].size);
     std::sort(objects.begin(), objects.end());
     if (random) std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
     for (void* object : objects) cache_.Free(object);
@@ -40,14 +40,19 @@ class ThreadCacheScatterTest : public ::testing::Test {
 TEST_F(ThreadCacheScatterTest, NeighboursStay) {
   SwingOnce(k64, false);
   EXPECT_EQ(past(k64), 0u);
-  EXPECT_GT(cache_->full_bytes(), kBatches / 2 * kSizeClasses[k64].batch * 64);
+  EXPECT_GT(cache_->full_bytes(), kBytes / 2);
 }
 
 TEST_F(ThreadCacheScatterTest, ScatteredObjectsGoPastTheCaches) {
   SwingOnce(k64, true);
-  EXPECT_GT(past(k64), kBatches / 2);
-  EXPECT_EQ(cache_->full_bytes(), 0u);
-  EXPECT_LE(cache_->CountObjects(k64), kSizeClasses[k64].batch);
+  EXPECT_GT(past(k64), kBytes / 2 / 64 / kSizeClasses[k64].batch);
+  EXPECT_LE(cache_->full_bytes(), kScatterKeptBytes + kSizeClasses[k64].batch * 64);
+}
+
+TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
+  SwingOnce(k64, true, kScatterKeptBytes);
+  EXPECT_EQ(past(k64), 0u);
+  EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
 TEST_F(ThreadCacheScatterTest, NothingIsRemembered) {
