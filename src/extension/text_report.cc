@@ -33,8 +33,8 @@ void AppendPadded(Message& line, uint64_t value, size_t width) {
   line << value;
 }
 
-// With `decimals` of them, 1 or more, in a column of `width` with the point. Rounded as printf does:
-// to the nearest, and to an even digit from halfway.
+// With `decimals` of them, 1 or more, in a column of `width` with the point. Rounded as printf
+// does: to the nearest, and to an even digit from halfway.
 void AppendMebibytes(Message& line, uint64_t bytes, size_t width, int decimals = 1) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   uint64_t scale = 1;

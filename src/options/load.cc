@@ -55,9 +55,7 @@ class Loader {
   void LoadAs(const SizeType& type) {
     LoadNumber(type, ParseSize(value_, static_cast<uint64_t>(type.unit)), kSuffixes);
   }
-  void LoadAs(const SignedSizeType& type) {
-    LoadNumber(type, ParseSignedSize(value_), kSuffixes);
-  }
+  void LoadAs(const SignedSizeType& type) { LoadNumber(type, ParseSignedSize(value_), kSuffixes); }
 
   void LoadAs(const SwitchType& type) {
     bool& field = options_->*type.field;

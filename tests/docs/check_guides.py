@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_][\w.]*(?:::~?\w+)*")
 VARIABLE = re.compile(r"(TCMALLOC|HEAPPROFILE|HEAP_PROFILE|HEAPCHECK|CPUPROFILE)[A-Z_]*|MALLOCSTATS")
 PROPERTY = re.compile(r"(?:generic|tcmalloc)\.\w+")
 HEADER = re.compile(r"(?:gperftools|google|tcmalloc)/\w+\.h")
-# What is ours wherever it stands.
+# Names that are ours wherever they stand.
 SURELY_OURS = re.compile(
     rf"{VARIABLE.pattern}|{PROPERTY.pattern}|{HEADER.pattern}|MallocExtension\W.*|tc_\w+")
 # Options of compilers and linkers that a name may carry.

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the environment does to a process: each option has its effect, a value that makes no sense
-// is reported once and changes nothing, and a process with raised privileges looks at none of it.
+// Effects of the environment on a process: each option has its own, a value that makes no sense is
+// reported once and changes nothing, and a process with raised privileges looks at none of it.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ void ExpectQuietSuccess(Case& result, const ProbeRun& run) {
   result.Equal<std::string>("stderr", "", run.errors);
 }
 
-// What follows `before` in a text, up to a quotation mark or the end of the line.
+// Returns what follows `before` in a text, up to a quotation mark or the end of the line.
 std::string Quoted(const std::string& text, const std::string& before) {
   const std::size_t at = text.find(before);
   if (at == std::string::npos) return "nothing after " + before;
@@ -492,7 +492,7 @@ void AddPrivileged(Suite& suite) {
             [](Case& result) { CheckPrivileged(result, Privilege::kUser); });
   for (const std::string& setting : HostileSettings()) {
     const std::string name = setting.substr(0, setting.find('='));
-    // What needs another variable, or a file, to be seen is tested elsewhere.
+    // Variables that need another one, or a file, to be seen are tested elsewhere.
     if (name == "TCMALLOC_DEVMEM_DEVICE" || name == "TCMALLOC_EXIT_REPORT" ||
         name == "TCMALLOC_DEVMEM_START") {
       continue;
@@ -504,7 +504,7 @@ void AddPrivileged(Suite& suite) {
                        run.Value("sbrk") == 1 || run.Value("resident_after_trim_mib") > 112);
     });
   }
-  // The same variables do something in a process without privileges.
+  // Checks that the variables do something in a process without privileges.
   suite.Add("privileged/but not by an ordinary process", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"secure", "obtainable"});
     result.Equal("privileged", 0L, run.Value("secure"));

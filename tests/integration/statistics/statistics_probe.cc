@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kTextBytes = std::size_t{256} << 10;
 
-// Of the program's data, so that taking a report allocates nothing.
+// Static, so that taking a report allocates nothing.
 char text[kTextBytes];
 char json[kTextBytes];
 char xml[kTextBytes];

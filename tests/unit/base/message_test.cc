@@ -128,7 +128,7 @@ TEST_F(PipeTest, WriteLineAddsOneNewline) {
 
 std::atomic<int> interruptions{0};
 
-// Whether the kernel has yet to deliver SIGUSR1 to the thread.
+// True if the kernel has yet to deliver SIGUSR1 to the thread.
 bool IsPending(pid_t thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
   std::string key;

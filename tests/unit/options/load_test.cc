@@ -368,9 +368,19 @@ TEST(OptionTableTest, EachRowHasItsOwnField) {
 // Whatever the environment: no crash, every option in its range, one line for each report.
 TEST(OptionsTest, AnyEnvironmentIsSafe) {
   std::minstd_rand random(9);
-  const std::string values[] = {
-      "",     "1",  "0", "-1", "9999999999999999999999", "1e5", "t", "x", std::string(5000, '7'),
-      "\n\n", "2.5", "1G", "64KiB"};
+  const std::string values[] = {"",
+                                "1",
+                                "0",
+                                "-1",
+                                "9999999999999999999999",
+                                "1e5",
+                                "t",
+                                "x",
+                                std::string(5000, '7'),
+                                "\n\n",
+                                "2.5",
+                                "1G",
+                                "64KiB"};
   for (int round = 0; round < 3000; ++round) {
     std::vector<std::string> variables;
     for (const OptionRow& row : OptionTable()) {
