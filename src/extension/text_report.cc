@@ -19,7 +19,7 @@ constexpr size_t kWideColumn = 12;
 constexpr size_t kColumn = 8;
 constexpr size_t kNarrowColumn = 6;
 constexpr size_t kIndexColumn = 3;
-constexpr size_t kClassColumn = 5;
+constexpr size_t kPlaceColumn = 5;
 
 size_t DigitCount(uint64_t value) {
   size_t digits = 1;
@@ -130,7 +130,7 @@ size_t ColumnOf(const SizeClassField& field) {
 
 void WriteClassTitle(TextSink& sink) {
   Message line;
-  line << "class";
+  line << "index";
   for (const SizeClassField& field : SizeClassFields()) {
     for (size_t i = field.name.size(); i < ColumnOf(field); ++i) line << " ";
     line << field.name;
@@ -148,7 +148,7 @@ void WriteClassTable(TextSink& sink, const AllSizeClassStatistics& classes) {
     const SizeClassStatistics& of = classes[i];
     if (of.spans == 0) continue;
     Message line;
-    AppendPadded(line, i, kClassColumn);
+    AppendPadded(line, i, kPlaceColumn);
     for (const SizeClassField& field : SizeClassFields()) {
       AppendPadded(line, field.value(of), ColumnOf(field));
     }

@@ -36,6 +36,8 @@ class Names:
 
     def __init__(self, root):
         table = (root / "src/options/option_table.cc").read_text()
+        # Variables that the library knows only to say that it lacks the tool.
+        table = re.sub(r"MissingTool kMissingTools.*?\};", "", table, flags=re.DOTALL)
         build_options = (root / "cmake/Options.cmake").read_text()
         self.include = root / "include"
         self.variables = set(re.findall(r'\{"([A-Z_]+)"', table))

@@ -83,7 +83,7 @@ def check_class_table(text, classes):
     """The table that ends the text: its columns are aligned, and the figures are those of JSON."""
     title, *lines = text.splitlines()[1:]
     names = title.split()
-    expect_equal("first column", names[0], "class")
+    expect_equal("first column", names[0], "index")
     ends = [match.end() for match in re.finditer(r"\S+", title)]
     rows = []
     for line in lines:
@@ -93,7 +93,7 @@ def check_class_table(text, classes):
         rows.append(dict(zip(names, map(int, line.split()))))
     if classes is not None:
         for row in rows:
-            row.pop("class")
+            row.pop("index")
         expect_equal("table of classes", rows, classes)
 
 
