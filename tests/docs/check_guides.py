@@ -110,7 +110,9 @@ def main():
     for page in pages:
         complaints, looked_up = check(page, names)
         print("\n".join([*complaints, f"{page.name}: {looked_up} names looked up"]))
-        failed = failed or bool(complaints) or looked_up < 10
+        # The other guides need not name anything.
+        translates = page.read_text().startswith("# Coming from ")
+        failed = failed or bool(complaints) or (translates and looked_up < 10)
     return 1 if failed else 0
 
 
