@@ -1,6 +1,6 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
-# What `cmake --install` puts where. Components: runtime, development, tools, doc. Everything below
+# Files of `cmake --install` and their places. Components: runtime, development, tools, doc. Everything below
 # the prefix may be moved together. Included after the libraries were declared.
 
 include(CMakePackageConfigHelpers)

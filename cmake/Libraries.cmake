@@ -6,7 +6,7 @@
 # Make the targets <name> (lib<name>.so.<n>) and <name>_static (lib<name>.a) from the objects of
 # the named layers and of all layers below them.
 
-# What people run, without the tests: ./run builds it.
+# Everything that people run, without the tests: ./run builds it.
 add_custom_target(product)
 
 # Not every linker takes a part of a script.

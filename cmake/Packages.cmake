@@ -19,7 +19,7 @@ endforeach()
 execute_process(COMMAND gzip -9nc "${debian_generated}/changelog"
   OUTPUT_FILE "${debian_generated}/changelog.gz" ERROR_VARIABLE ignored)
 
-# What only packages have, outside of the prefix: never installed unless it is asked for by name.
+# Files that only packages have, outside of the prefix: never installed unless it is asked for by name.
 foreach(package tcmalloc tcmalloc-dev tcmalloc-default)
   string(REPLACE "-" "_" component "debian_${package}")
   install(FILES "${debian_sources}/copyright" "${debian_generated}/changelog.gz"

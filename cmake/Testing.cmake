@@ -2,9 +2,10 @@
 #
 # tcm_unit_test(NAME <name> SOURCES ... LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...]
 #               [LABELS unit|model|stress|...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
-#               [SERIAL])
+#               [SERIAL] [COST <seconds>])
 #   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
-#   `unit` when left out. SERIAL: nothing else runs beside it.
+#   `unit` when left out. SERIAL: nothing else runs beside it. COST is about what the test takes,
+#   for those of many seconds: they start first, so that none is left running alone at the end.
 #
 # tcm_repeat_unit_test(NAME <name> OF <unit test> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
@@ -12,7 +13,7 @@
 # tcm_program_test(NAME <name> LABELS <kind> ... (SOURCES ... | COMMAND <program> ...)
 #                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
 #                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
-#                  [SERIAL])
+#                  [SERIAL] [COST <seconds>])
 #   A program of its own that passes by exiting with 0 and is skipped when it exits with 77.
 #   Built from SOURCES it runs with LD_PRELOAD on the library (tcmalloc_minimal when left out);
 #   NO_PRELOAD is for a program that links an allocator itself (LIBRARIES). A COMMAND, usually a
@@ -25,8 +26,8 @@
 
 set(TCM_SKIPPED_EXIT_STATUS 77)
 
-# Most of a whole run of the tests is their compilation: little optimization, and no more than line
-# numbers for stack traces. With it gcc 12 finds fault with the inlined strings of its own library.
+# Most of a whole run of the tests is their compilation: little optimization, none under the
+# address sanitizer, which doubles it, and no more than line numbers for stack traces. With it gcc 12 finds fault with the inlined strings of its own library.
 set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
 set(TCM_TEST_COMPILE_OPTIONS
   "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>"
@@ -43,9 +44,13 @@ function(tcm_set_test_properties)
     RUN_SERIAL ${arg_SERIAL}
     SKIP_RETURN_CODE ${TCM_SKIPPED_EXIT_STATUS}
     ENVIRONMENT "${ARGN}")
+  # A test without a cost gets what it took in the last run.
+  if(arg_COST)
+    set_tests_properties(${arg_NAME} PROPERTIES COST ${arg_COST})
+  endif()
 endfunction()
 
-set(test_program_options NAME OF TIMEOUT PRELOAD)
+set(test_program_options NAME OF TIMEOUT PRELOAD COST)
 set(test_program_lists
   SOURCES LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
 

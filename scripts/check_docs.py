@@ -49,7 +49,7 @@ def check_link(root: Path, document: Path, target: str) -> str | None:
 
 
 def contains_symbol(path: Path, symbol: str) -> bool:
-    """Whether the file has every name of a symbol such as Class::Method as a word."""
+    """True if the file has every name of a symbol such as Class::Method as a word."""
     text = path.read_text()
     return all(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in symbol.split("::"))
 

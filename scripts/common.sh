@@ -69,7 +69,7 @@ configure() {
   touch "$directory/build.ninja"
 }
 
-# Whether CMake must run by hand: ninja repeats it for every other file that CMake has read.
+# Succeeds if CMake must run by hand: ninja repeats it for every other file that CMake has read.
 is_unconfigured() { [[ ! $root/build/$1/build.ninja -nt $root/CMakePresets.json ]]; }
 
 # usable_folder PRESET: fails with one line where another user built it, and begins anew where the

@@ -31,7 +31,7 @@ def unlink(document: Path, out: Path) -> None:
 
 
 def broken_links(out: Path) -> list[str]:
-    """What the documents of a folder point to and does not exist there."""
+    """Lists the links of a folder's documents to things that do not exist there."""
     broken = []
     for document in sorted(out.rglob("*.md")):
         broken += [f"{document.relative_to(out)}: {match[2]}"

@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What code calls at each access to memory when it was compiled with -fsanitize=thread. In the
-// place of that sanitizer's run-time library, these functions count; the atomic operations do what
-// they stand for as well, in sequential consistency, whatever order was asked for.
+// Functions that code calls at each access to memory when it was compiled with -fsanitize=thread.
+// In the place of that sanitizer's run-time library, they count. Atomic operations are also carried
+// out, in sequential consistency, whatever order was asked for.
 
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the instrumented library counts.
+// Counters of the instrumented library.
 
 #ifndef TCMALLOC_BENCH_CONTENTION_COUNTS_H_
 #define TCMALLOC_BENCH_CONTENTION_COUNTS_H_

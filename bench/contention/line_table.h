@@ -17,8 +17,8 @@ struct LineUser {
   uint32_t cpu;
 };
 
-// Whether somebody else has used a line since its writer wrote to it last, or was its last writer:
-// another thread, or a thread on another CPU.
+// Tells if somebody else used a line after its last writer, or wrote to it last: another thread, or
+// a thread on another CPU.
 struct Sharing {
   bool by_thread = false;
   bool by_cpu = false;

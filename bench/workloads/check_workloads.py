@@ -128,7 +128,7 @@ class Checker:
                         f"{program} under a broken malloc: {result.returncode} {result.stderr}")
 
     def check_recorder(self):
-        """What a program of two threads allocates can be recorded, converted and replayed."""
+        """The allocations of a program of two threads can be recorded, converted and replayed."""
         with tempfile.TemporaryDirectory() as scratch:
             raw, trace = f"{scratch}/raw", f"{scratch}/trace"
             recorded = self.run([self.programs / "cross_free", "--threads=2", "--ops=5000"],

@@ -25,7 +25,7 @@ struct Settings {
   uint64_t ops = 50000;
 };
 
-// What one thread hands to the next.
+// Blocks that one thread hands to the next.
 struct Chain {
   std::vector<Block> blocks;
   Random random;

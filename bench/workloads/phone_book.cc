@@ -131,7 +131,7 @@ std::unique_ptr<Record> Parse(std::string_view line) {
   return record;
 }
 
-// What one thread does in a round of its share of the book.
+// Loads one thread's share of the book in a round.
 void LoadLines(PhoneBook* book, uint64_t records, uint64_t threads, size_t index) {
   for (uint64_t i = index; i < records; i += threads) book->Insert(Parse(Line(i)));
 }

@@ -107,7 +107,7 @@ class Decoder {
     trace_.threads[thread_].push_back(event);
   }
 
-  // What is live at the end is freed, so that the trace can be replayed again.
+  // Frees the blocks that are live at the end, so that the trace can be replayed again.
   void FreeTheRest() {
     for (uint32_t slot = 0; slot < trace_.slots; ++slot) {
       if (!live_[slot]) continue;

@@ -23,7 +23,7 @@
 
 static const int kMallocHistogramSize = 64;
 
-// What profiles are appended to.
+// Strings that profiles are appended to.
 typedef std::string MallocExtensionWriter;
 
 namespace base {
@@ -145,7 +145,7 @@ class PERFTOOLS_DLL_DECL MallocExtension {
   virtual void** ReadStackTraces(int* sample_period);
   virtual void** ReadHeapGrowthStackTraces();
 
-  // What the cache of the calling thread holds.
+  // Returns the bytes in the cache of the calling thread.
   virtual size_t GetThreadCacheSize();
 
   // As MarkThreadIdle, for a thread that is going to allocate again soon.

@@ -134,7 +134,7 @@ class MallocExtension final {
 
   // --- Caches
 
-  // Whether threads are served by the caches of CPUs now, and not by their own.
+  // True if the caches of CPUs serve the threads now, and not their own.
   [[nodiscard]] static bool PerCpuCachesActive() {
     return tcmalloc_per_cpu_caches_active != nullptr && tcmalloc_per_cpu_caches_active();
   }
@@ -169,7 +169,7 @@ class MallocExtension final {
   // They take place on threads that the program lends, or else on one of the allocator's. Where
   // there is none, threads that allocate do it in between.
 
-  // Whether background actions take place.
+  // True if background actions take place.
   [[nodiscard]] static bool GetBackgroundProcessActionsEnabled() {
     return tcmalloc_get_background_enabled != nullptr && tcmalloc_get_background_enabled();
   }

@@ -1,5 +1,5 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-"""What ./run, ./test and the shell checks say to bad input."""
+"""Answers of ./run, ./test and the shell checks to bad input."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ class RunTest(TreeTest):
 
 
 class BuildFolderTest(TreeTest):
-    """What scripts/common.sh says of a folder that cannot be built in as it is."""
+    """Answers of scripts/common.sh to a folder that cannot be built in as it is."""
 
     def usable(self, **options) -> subprocess.CompletedProcess:
         script = f"root={self.root}; source {PROJECT}/scripts/common.sh; usable_folder release"

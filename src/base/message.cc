@@ -14,6 +14,7 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kMaxDigits = 20;
+constexpr size_t kLongestQuote = 64;
 
 // Writes the digits of `value` before `end` and returns where they begin.
 char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
@@ -62,6 +63,15 @@ Message& Message::operator<<(const volatile void* address) {
   char* end = digits + kMaxDigits;
   char* begin = DigitsBefore(end, reinterpret_cast<uintptr_t>(address), 16);
   return *this << "0x" << std::string_view(begin, static_cast<size_t>(end - begin));
+}
+
+Message& Message::AppendQuoted(std::string_view text) {
+  *this << "\"";
+  for (const char c : text.substr(0, kLongestQuote)) {
+    const bool printable = c >= ' ' && c <= '~';
+    *this << std::string_view(printable ? &c : "?", 1);
+  }
+  return *this << (text.size() > kLongestQuote ? "...\"" : "\"");
 }
 
 Message& Message::AppendFixed(double value) {

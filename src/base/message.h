@@ -28,6 +28,9 @@ class Message {
   Message& operator<<(bool value) { return *this << (value ? "true" : "false"); }
   // Hexadecimal, with the prefix 0x.
   Message& operator<<(const volatile void* address);
+  // The beginning of a text that may hold anything, in quotation marks; what cannot be printed
+  // becomes a question mark.
+  Message& AppendQuoted(std::string_view text);
   // A value with three decimals, rounded towards zero.
   Message& AppendFixed(double value);
 

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/message.h"
 #include "extension/report.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
@@ -20,7 +23,13 @@ void PrintAtExit(int level) {
 void AppendJsonLine(const char* path) {
   const int fd = system_calls.open(
       path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0);
-  if (fd < 0) return;
+  if (fd < 0) {
+    Message message;
+    message << "TCMALLOC_EXIT_REPORT=";
+    message.AppendQuoted(path) << " cannot be opened (errno " << errno << "); writing no report";
+    Warn(message);
+    return;
+  }
   char line[kMostJsonTotals];
   BufferSink buffer(line, sizeof(line));
   WriteJsonReport(buffer, Detail::kTotals);

@@ -1,5 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -18,6 +19,7 @@ constexpr size_t kWideColumn = 12;
 constexpr size_t kColumn = 8;
 constexpr size_t kNarrowColumn = 6;
 constexpr size_t kIndexColumn = 3;
+constexpr size_t kPlaceColumn = 5;
 
 size_t DigitCount(uint64_t value) {
   size_t digits = 1;
@@ -31,17 +33,19 @@ void AppendPadded(Message& line, uint64_t value, size_t width) {
   line << value;
 }
 
-// With `decimals` of them, in a column of `width` with the point.
+// With `decimals` of them, 1 or more, in a column of `width` with the point. Rounded as printf
+// does: to the nearest, and to an even digit from halfway.
 void AppendMebibytes(Message& line, uint64_t bytes, size_t width, int decimals = 1) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-  AppendPadded(line, bytes / kMebibyte, width - 1 - static_cast<size_t>(decimals));
+  uint64_t scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const uint64_t scaled = bytes % kMebibyte * scale;
+  const uint64_t rest = scaled % kMebibyte;
+  uint64_t digits = bytes / kMebibyte * scale + scaled / kMebibyte;
+  if (rest > kMebibyte / 2 || (rest == kMebibyte / 2 && digits % 2 == 1)) ++digits;
+  AppendPadded(line, digits / scale, width - 1 - static_cast<size_t>(decimals));
   line << ".";
-  uint64_t rest = bytes % kMebibyte;
-  for (int i = 0; i < decimals; ++i) {
-    rest *= 10;
-    line << rest / kMebibyte;
-    rest %= kMebibyte;
-  }
+  for (scale /= 10; scale > 0; scale /= 10) line << digits / scale % 10;
 }
 
 void WriteSumLine(TextSink& sink, const Field& field, uint64_t bytes) {
@@ -86,8 +90,8 @@ void WriteChoiceLines(TextSink& sink, const ReportSnapshot& snapshot) {
 }
 
 // Begins a line of one size class.
-void AppendClass(Message& line, std::string_view word, size_t index, uint64_t bytes) {
-  line << word;
+void AppendClass(Message& line, size_t index, uint64_t bytes) {
+  line << "class ";
   AppendPadded(line, index, kIndexColumn);
   line << " [ ";
   AppendPadded(line, bytes, kColumn);
@@ -105,7 +109,7 @@ void WriteClassLines(TextSink& sink, const AllSizeClassStatistics& classes) {
     const uint64_t bytes = of.free() * of.object_bytes;
     cumulative += bytes;
     Message line;
-    AppendClass(line, "class ", i, of.object_bytes);
+    AppendClass(line, i, of.object_bytes);
     AppendPadded(line, of.free(), kColumn);
     line << " objs; ";
     AppendMebibytes(line, bytes, 5);
@@ -117,19 +121,36 @@ void WriteClassLines(TextSink& sink, const AllSizeClassStatistics& classes) {
   }
 }
 
-void WriteObjectLines(TextSink& sink, const AllSizeClassStatistics& classes) {
+// Wide enough for the name of the field and for figures below 10^10.
+size_t ColumnOf(const SizeClassField& field) {
+  constexpr size_t kLeast = 10;
+  constexpr size_t kBetween = 2;
+  return std::max(field.name.size(), kLeast) + kBetween;
+}
+
+void WriteClassTitle(TextSink& sink) {
+  Message line;
+  line << "index";
+  for (const SizeClassField& field : SizeClassFields()) {
+    for (size_t i = field.name.size(); i < ColumnOf(field); ++i) line << " ";
+    line << field.name;
+  }
+  sink.WriteLine(line);
+}
+
+// A table with a line for each size class in use.
+void WriteClassTable(TextSink& sink, const AllSizeClassStatistics& classes) {
   sink.WriteLine(Message() << kRule);
   sink.Write("Where the blocks of each size class are\n");
   sink.WriteLine(Message() << kRule);
+  WriteClassTitle(sink);
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const SizeClassStatistics& of = classes[i];
     if (of.spans == 0) continue;
     Message line;
-    AppendClass(line, "blocks ", i, of.object_bytes);
-    std::string_view between;
-    for (const SizeClassField& field : SizeClassFields().subspan(1)) {
-      line << between << field.name << " " << field.value(of);
-      between = "; ";
+    AppendPadded(line, i, kPlaceColumn);
+    for (const SizeClassField& field : SizeClassFields()) {
+      AppendPadded(line, field.value(of), ColumnOf(field));
     }
     sink.WriteLine(line);
   }
@@ -204,7 +225,7 @@ void WriteTextReport(TextSink& sink, int level) {
   WriteClassLines(sink, details->classes);
   WriteFreeRuns(sink, details->free_runs);
   // Last, because gperftools has none: a buffer that would do there cuts these lines.
-  WriteObjectLines(sink, details->classes);
+  WriteClassTable(sink, details->classes);
 }
 
 }  // namespace tcmalloc

@@ -57,7 +57,7 @@ struct Hooks {
 
 extern constinit Hooks hooks;
 
-// Whether any hook hears of blocks: then no thread may allocate or free by a fast path.
+// True if any hook hears of blocks. Then no thread may allocate or free by a fast path.
 inline bool BlocksAreWatched() { return !hooks.new_block.empty() || !hooks.delete_block.empty(); }
 
 // While a thread calls hooks: what it does meanwhile is reported to none. Keeps errno. Not to be

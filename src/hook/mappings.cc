@@ -10,7 +10,7 @@
 namespace tcmalloc {
 namespace {
 
-// Whether `replacement` made the call, whose errno stays.
+// True if `replacement` made the call, whose errno stays.
 template <typename Function, typename... Arguments>
 bool Replaced(const Replacement<Function>& replacement, Arguments... arguments) {
   Function function = replacement.get();

@@ -24,7 +24,7 @@ void* HookedSbrk(intptr_t increment);
 void* UnhookedMmap(void* start, size_t length, int protection, int flags, int fd, off_t offset);
 int UnhookedMunmap(void* start, size_t length);
 
-// Whether the program's replacement made the call.
+// True if the program's replacement made the call.
 bool ReplacedMmap(const void* start, size_t length, int protection, int flags, int fd, off_t offset,
                   void** result);
 bool ReplacedMunmap(const void* start, size_t length, int* result);

@@ -13,26 +13,19 @@
 #include "options/option_table.h"
 #include "options/parse.h"
 
+// Null unless another library of the process brings a CPU profiler.
+extern "C" [[gnu::weak]] int ProfilerStart(const char* path);
+
 namespace tcmalloc {
 namespace {
 
 constexpr std::string_view kPrefix = "TCMALLOC_";
-constexpr size_t kLongestQuote = 64;
 constexpr size_t kLargestTypo = 2;
+constexpr std::string_view kSuffixes = ", or with K, M, G or T";
 
 // Copies of paths, since programs that change their title write over the environment they were
 // started with. Not in Options, which has other values than zero: this costs memory only when used.
 constinit char path_texts[kPathOptions][kPathCapacity] = {};
-
-// The beginning of a text that may hold anything, on one line.
-void AppendQuoted(Message& message, std::string_view text) {
-  message << "\"";
-  for (const char c : std::string_view(text.data(), std::min(text.size(), kLongestQuote))) {
-    const bool printable = c >= ' ' && c <= '~';
-    message << std::string_view(printable ? &c : "?", 1);
-  }
-  message << (text.size() > kLongestQuote ? "...\"" : "\"");
-}
 
 void AppendNumber(Message& message, uint64_t number) { message << number; }
 void AppendNumber(Message& message, int64_t number) { message << number; }
@@ -58,8 +51,11 @@ class Loader {
 
  private:
   void LoadAs(const CountType& type) { LoadNumber(type, ParseCount(value_)); }
-  void LoadAs(const IntegerType& type) { LoadNumber(type, ParseInteger(value_)); }
   void LoadAs(const RealType& type) { LoadNumber(type, ParseReal(value_)); }
+  void LoadAs(const SizeType& type) {
+    LoadNumber(type, ParseSize(value_, static_cast<uint64_t>(type.unit)), kSuffixes);
+  }
+  void LoadAs(const SignedSizeType& type) { LoadNumber(type, ParseSignedSize(value_), kSuffixes); }
 
   void LoadAs(const SwitchType& type) {
     bool& field = options_->*type.field;
@@ -73,7 +69,7 @@ class Loader {
   }
 
   template <typename Type, typename Number>
-  void LoadNumber(const Type& type, std::optional<Number> parsed) {
+  void LoadNumber(const Type& type, std::optional<Number> parsed, std::string_view hint = "") {
     if (value_.empty()) return;
     Number& field = options_->*type.field;
     if (parsed.has_value()) field = std::clamp(*parsed, type.min, type.max);
@@ -83,8 +79,10 @@ class Loader {
     AppendNumber(message, type.min);
     message << " to ";
     AppendNumber(message, type.max);
-    message << "; using ";
+    AppendUnit(message);
+    message << hint << "; using ";
     AppendNumber(message, field);
+    AppendUnit(message);
     Warn(message);
   }
 
@@ -120,11 +118,14 @@ class Loader {
     Warn(message);
   }
 
+  void AppendUnit(Message& message) const {
+    if (!row_.unit.empty()) message << " " << row_.unit;
+  }
+
   Message Complaint() const {
     Message message;
     message << row_.variable << "=";
-    AppendQuoted(message, value_);
-    message << ": expected ";
+    message.AppendQuoted(value_) << ": expected ";
     return message;
   }
 
@@ -150,13 +151,35 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return distances[b.size()];
 }
 
+// Reports a variable that starts a tool which the process has not. False if it is another variable.
+bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
+  for (const MissingTool& missing : MissingTools()) {
+    if (variable.name != missing.variable) continue;
+    const bool elsewhere = missing.variable == "CPUPROFILE" && ProfilerStart != nullptr;
+    if (variable.value.empty() || elsewhere) return true;
+    Message message;
+    message << missing.variable << " is set, but this library has no " << missing.tool
+            << "; running without it";
+    Warn(message);
+    return true;
+  }
+  return false;
+}
+
+// Reports options that leave the heap nowhere to come from.
+void WarnIfNoSourceIsLeft(const Options& options) {
+  if (!options.skip_mmap || !options.skip_sbrk) return;
+  if (options.devmem_start != 0 || !options.memfs_malloc_path.empty()) return;
+  Warn(Message() << "TCMALLOC_SKIP_MMAP and TCMALLOC_SKIP_SBRK are both set: there is no memory "
+                    "left to take, and every allocation fails");
+}
+
 void WarnIfTypo(std::string_view name) {
   const std::string_view nearest = NearestVariable(name);
   if (nearest.empty()) return;
   Message message;
   message << "unknown variable ";
-  AppendQuoted(message, name);
-  message << "; did you mean " << nearest << "?";
+  message.AppendQuoted(name) << "; did you mean " << nearest << "?";
   Warn(message);
 }
 
@@ -189,13 +212,14 @@ void LoadOptions(Environment& environment, Options* options) {
       return candidate.variable == variable.name;
     });
     if (row == table.end()) {
-      WarnIfTypo(variable.name);
+      if (!WarnIfToolIsMissing(variable)) WarnIfTypo(variable.name);
       continue;
     }
     bool& seen_before = seen[row - table.begin()];
     if (!seen_before) Loader(*row, variable.value, options).Load();
     seen_before = true;
   }
+  WarnIfNoSourceIsLeft(*options);
 }
 
 }  // namespace tcmalloc

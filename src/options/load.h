@@ -15,8 +15,9 @@ namespace tcmalloc {
 // Sets what the environment says in `options`. A variable that is there twice counts as getenv
 // counts it: the first one does. A number, word or path that is empty is as good as none. A value
 // out of its range becomes the nearest one in it; a value that cannot be understood changes
-// nothing; both are reported on stderr in one line each, and so is a name that nearly is an
-// option's. Paths are valid until the next call. May change errno.
+// nothing; both are reported on stderr in one line each. So are a name that nearly is an option's,
+// a variable of a tool that this library has not, and options that leave no source of memory.
+// Paths are valid until the next call. May change errno.
 void LoadOptions(Environment& environment, Options* options);
 
 // The option's variable whose name differs from the unknown `name` by one or two letters put in,

@@ -13,6 +13,10 @@ constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
 constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
+constexpr SizeType Mebibytes(uint64_t Options::* field) {
+  return {field, 0, kMostMebibytes, SizeUnit::kMebibyte};
+}
+
 constexpr OptionRow kTable[] = {
     {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
@@ -26,7 +30,8 @@ constexpr OptionRow kTable[] = {
      "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
      "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
-     CountType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize},
+     SizeType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize,
+              SizeUnit::kByte},
      "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
      "ones."},
@@ -42,18 +47,18 @@ constexpr OptionRow kTable[] = {
      "Starts a thread that gives unused memory back while the program is idle. Otherwise that "
      "happens while the program allocates or frees."},
     {"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES",
-     CountType{&Options::max_total_thread_cache_bytes, kLeastTotalThreadCacheBytes,
-               kMostTotalThreadCacheBytes},
+     SizeType{&Options::max_total_thread_cache_bytes, kLeastTotalThreadCacheBytes,
+              kMostTotalThreadCacheBytes, SizeUnit::kByte},
      "bytes",
      "The most that the caches of all threads hold together. More of it lets many threads "
      "allocate without sharing; less of it lowers resident memory."},
     {"TCMALLOC_TRANSFER_NUM_OBJ", CountType{&Options::transfer_num_obj, 0, 512}, "objects",
      "The most objects of one size that move between a thread's cache and the shared lists at "
      "once. 0 takes the built-in number of each size."},
-    {"TCMALLOC_HEAP_LIMIT_MB", CountType{&Options::heap_limit_mb, 0, kMostMebibytes}, "MiB",
+    {"TCMALLOC_HEAP_LIMIT_MB", Mebibytes(&Options::heap_limit_mb), "MiB",
      "The most memory that the heap may have resident, caches included. An allocation beyond it "
      "fails once everything that can be given back was. 0 sets no limit."},
-    {"TCMALLOC_SOFT_LIMIT_MB", CountType{&Options::soft_limit_mb, 0, kMostMebibytes}, "MiB",
+    {"TCMALLOC_SOFT_LIMIT_MB", Mebibytes(&Options::soft_limit_mb), "MiB",
      "Where the heap has more than this resident, caches included, it gives back what it can "
      "before it grows; nothing fails. 0 leaves it to the container's limits alone; of both, the "
      "lower one counts."},
@@ -72,17 +77,17 @@ constexpr OptionRow kTable[] = {
      "Takes the heap from sbrk alone. The allocator's own records still come from mmap."},
     {"TCMALLOC_DISABLE_MEMORY_RELEASE", SwitchType{&Options::disable_memory_release}, "",
      "Never gives memory back to the system, not even where the program asks for it."},
-    {"TCMALLOC_DEVMEM_START", CountType{&Options::devmem_start, 0, kMostMebibytes}, "MiB",
+    {"TCMALLOC_DEVMEM_START", Mebibytes(&Options::devmem_start), "MiB",
      "Where in the device of physical memory the heap may begin; memory is taken upwards from "
      "there before any other is asked for. 0 leaves the device alone."},
-    {"TCMALLOC_DEVMEM_LIMIT", CountType{&Options::devmem_limit, 0, kMostMebibytes}, "MiB",
+    {"TCMALLOC_DEVMEM_LIMIT", Mebibytes(&Options::devmem_limit), "MiB",
      "Where in that device the heap must end. 0 sets no limit."},
     {"TCMALLOC_DEVMEM_DEVICE", PathType{&Options::devmem_device, 1}, "",
      "That device, if it is not /dev/mem."},
     {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path, 2}, "",
      "The beginning of a file name in a mounted hugetlbfs or tmpfs. The heap is taken from a file "
      "that is made there and unlinked at once, and other memory only where that fails."},
-    {"TCMALLOC_MEMFS_LIMIT_MB", CountType{&Options::memfs_limit_mb, 0, kMostMebibytes}, "MiB",
+    {"TCMALLOC_MEMFS_LIMIT_MB", Mebibytes(&Options::memfs_limit_mb), "MiB",
      "The most that is taken from that file. 0 sets no limit."},
     {"TCMALLOC_MEMFS_ABORT_ON_FAIL", SwitchType{&Options::memfs_abort_on_fail}, "",
      "Aborts the program where that file cannot serve a request, instead of taking other memory."},
@@ -96,7 +101,7 @@ constexpr OptionRow kTable[] = {
      "Takes memory from that file alone: an allocation that it cannot serve fails. Does nothing "
      "where the file could not be made."},
     {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD",
-     IntegerType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
+     SignedSizeType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
      "A block of at least this size is reported on stderr. Each report raises the size by an "
      "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported. Only for "
      "programs in which descriptor 2 is stderr."},
@@ -120,6 +125,12 @@ constexpr IgnoredVariable kIgnored[] = {
     {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},
 };
 
+constexpr MissingTool kMissingTools[] = {
+    {"HEAPPROFILE", "heap profiler"},
+    {"HEAPCHECK", "heap checker"},
+    {"CPUPROFILE", "CPU profiler"},
+};
+
 // Each path has a place of its own.
 consteval uint32_t PathIndexes() {
   uint32_t indexes = 0;
@@ -139,5 +150,6 @@ static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
 
 std::span<const OptionRow> OptionTable() { return kTable; }
 std::span<const IgnoredVariable> IgnoredVariables() { return kIgnored; }
+std::span<const MissingTool> MissingTools() { return kMissingTools; }
 
 }  // namespace tcmalloc

@@ -24,7 +24,16 @@ struct CountType {
   uint64_t min;
   uint64_t max;
 };
-struct IntegerType {
+// A size in units of its own; K, M, G or T behind the number name another one.
+enum class SizeUnit : uint64_t { kByte = 1, kMebibyte = uint64_t{1} << 20 };
+struct SizeType {
+  uint64_t Options::* field;
+  uint64_t min;  // in units, as the field and the maximum
+  uint64_t max;
+  SizeUnit unit;
+};
+// A size in bytes, of which negative values mean something.
+struct SignedSizeType {
   int64_t Options::* field;
   int64_t min;
   int64_t max;
@@ -45,7 +54,7 @@ struct PathType {
   uint8_t index;  // among the paths
 };
 inline constexpr size_t kPathOptions = 4;
-using OptionType = std::variant<SwitchType, CountType, IntegerType, RealType,
+using OptionType = std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
                                 WordType<FrontEndOption>, WordType<CpuIdsOption>,
                                 WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;
 
@@ -63,7 +72,14 @@ struct IgnoredVariable {
 };
 std::span<const IgnoredVariable> IgnoredVariables();
 
-// Bounds that the table keeps, for whoever needs a fixed buffer.
+// A variable that starts a tool of gperftools which this library has not.
+struct MissingTool {
+  std::string_view variable;
+  std::string_view tool;
+};
+std::span<const MissingTool> MissingTools();
+
+// Bounds that the table keeps, so that buffers of a fixed size suffice.
 inline constexpr size_t kMostOptions = 64;
 inline constexpr size_t kLongestVariable = 64;
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the environment can set.
+// Options that the environment can set.
 
 #ifndef TCMALLOC_OPTIONS_OPTIONS_H_
 #define TCMALLOC_OPTIONS_OPTIONS_H_
@@ -21,7 +21,7 @@ struct PathOption {
 // Which caches serve the threads.
 enum class FrontEndOption : uint8_t { kAuto, kPerThread, kPerCpu };
 
-// Whether the limits of control groups are followed.
+// Decides if the limits of control groups are followed.
 enum class CgroupOption : uint8_t { kAuto, kOff };
 
 // Which number of the kernel's tells the caches of CPUs apart.
@@ -39,7 +39,7 @@ inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // Beyond any address space, and small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
-// Likewise, in bytes, for the size of a block.
+// Beyond any address space as well: the size of a block in bytes.
 inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
 
 // Defaults are those of a process without any variable. option_table.h says what each one means.

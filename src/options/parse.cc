@@ -38,6 +38,32 @@ bool TakeSign(std::string_view* text) {
   return minus;
 }
 
+// Takes a plus sign, if there is one, and decimal digits off the front. UINT64_MAX if the number
+// does not fit, no value if there is no digit.
+std::optional<uint64_t> TakeCount(std::string_view* text) {
+  if (text->starts_with('+')) text->remove_prefix(1);
+  if (!StartsWithDigit(*text)) return std::nullopt;
+  uint64_t value = 0;
+  bool fits = true;
+  while (StartsWithDigit(*text)) {
+    const unsigned digit = TakeDigit(text);
+    fits = fits && !__builtin_mul_overflow(value, uint64_t{10}, &value) &&
+           !__builtin_add_overflow(value, digit, &value);
+  }
+  return fits ? value : UINT64_MAX;
+}
+
+// Returns the power of two that a suffix such as "K", "kb" or "KiB" stands for.
+std::optional<int> ShiftOfSuffix(std::string_view suffix) {
+  constexpr std::string_view kLetters = "kKmMgGtT";
+  const size_t letter = kLetters.find(suffix.front());
+  if (letter == std::string_view::npos) return std::nullopt;
+  suffix.remove_prefix(1);
+  if (suffix.size() == 2 && suffix.front() == 'i') suffix.remove_prefix(1);
+  if (!suffix.empty() && suffix != "B" && suffix != "b") return std::nullopt;
+  return static_cast<int>(letter / 2 + 1) * 10;
+}
+
 // A number as digits x 10^exponent.
 struct Decimal {
   double digits = 0;
@@ -94,25 +120,26 @@ std::optional<bool> ParseSwitch(std::string_view text) {
 
 std::optional<uint64_t> ParseCount(std::string_view text) {
   text = TrimBlanks(text);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  if (!StartsWithDigit(text)) return std::nullopt;
-  uint64_t value = 0;
-  bool fits = true;
-  while (StartsWithDigit(text)) {
-    const unsigned digit = TakeDigit(&text);
-    fits = fits && !__builtin_mul_overflow(value, uint64_t{10}, &value) &&
-           !__builtin_add_overflow(value, digit, &value);
-  }
-  if (!text.empty()) return std::nullopt;
-  return fits ? value : UINT64_MAX;
+  const std::optional<uint64_t> value = TakeCount(&text);
+  return text.empty() ? value : std::nullopt;
 }
 
-std::optional<int64_t> ParseInteger(std::string_view text) {
+std::optional<uint64_t> ParseSize(std::string_view text, uint64_t unit) {
+  text = TrimBlanks(text);
+  const std::optional<uint64_t> number = TakeCount(&text);
+  if (!number.has_value() || text.empty()) return number;
+  const std::optional<int> shift = ShiftOfSuffix(text);
+  if (!shift.has_value()) return std::nullopt;
+  const uint64_t bytes = *number > UINT64_MAX >> *shift ? UINT64_MAX : *number << *shift;
+  return bytes / unit + (bytes % unit == 0 ? 0 : 1);
+}
+
+std::optional<int64_t> ParseSignedSize(std::string_view text) {
   text = TrimBlanks(text);
   const bool minus = text.starts_with('-');
   if (minus) text.remove_prefix(1);
   if (minus && !StartsWithDigit(text)) return std::nullopt;
-  const std::optional<uint64_t> magnitude = ParseCount(text);
+  const std::optional<uint64_t> magnitude = ParseSize(text, 1);
   if (!magnitude.has_value()) return std::nullopt;
   if (*magnitude > uint64_t{INT64_MAX}) return minus ? INT64_MIN : INT64_MAX;
   const auto value = static_cast<int64_t>(*magnitude);

@@ -19,8 +19,13 @@ std::optional<bool> ParseSwitch(std::string_view text);
 // UINT64_MAX.
 std::optional<uint64_t> ParseCount(std::string_view text);
 
-// The same with a sign, plus or minus. A number that does not fit is INT64_MIN or INT64_MAX.
-std::optional<int64_t> ParseInteger(std::string_view text);
+// A size in units of `unit` bytes: a count, or a count with the suffix K, M, G or T, in either
+// case and also as KB or KiB, which are powers of 1024 bytes. Rounded up to whole units, so that a
+// limit does not become 0, which is none. A size that does not fit is that of UINT64_MAX bytes.
+std::optional<uint64_t> ParseSize(std::string_view text, uint64_t unit);
+
+// A size in bytes with a sign, plus or minus. A size that does not fit is INT64_MIN or INT64_MAX.
+std::optional<int64_t> ParseSignedSize(std::string_view text);
 
 // A decimal number like "1", "-0.5", ".5" or "2.5e-3", blanks around it and a sign allowed. No
 // infinities and no hexadecimal digits. Exact to a few units in the last place; a number that does

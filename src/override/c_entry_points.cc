@@ -218,8 +218,8 @@ TCMALLOC_EXPORT struct mallinfo2 tc_mallinfo2(void) noexcept {
   return tcmalloc::MakeMallinfo<struct mallinfo2>();
 }
 
-// Whether any memory went back. What the caller would like to keep at the top of the heap does not
-// apply.
+// Returns 1 if any memory went back. The argument, how much to keep at the top of the heap, does
+// not apply.
 TCMALLOC_EXPORT int malloc_trim(size_t) noexcept { return tcmalloc::ReleaseFreeMemory() > 0; }
 
 TCMALLOC_EXPORT int malloc_info(int options, FILE* stream) noexcept {

@@ -71,7 +71,7 @@ TCMALLOC_FOR_EACH_OPERATOR(TCMALLOC_DEFINE_OPERATOR)
 
 extern "C" {
 
-// Whether malloc and its kin call the new handler too (1) or not (0). Returns the previous mode.
+// Lets malloc and its kin call the new handler too (1) or not (0). Returns the previous mode.
 TCMALLOC_EXPORT int tc_set_new_mode(int mode) noexcept {
   using tcmalloc::NewModeRetry;
   const NewModeRetry retry = mode != 0 ? tcmalloc::RetryOrNull : nullptr;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What operator new needs of the C++ library.
+// Functions of the C++ library that operator new needs.
 
 #ifndef TCMALLOC_OVERRIDE_CXX_RUNTIME_H_
 #define TCMALLOC_OVERRIDE_CXX_RUNTIME_H_

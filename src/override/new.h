@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What operator new does, under whatever name and with whatever arguments.
+// Common code of operator new under all of its names and with all arguments.
 
 #ifndef TCMALLOC_OVERRIDE_NEW_H_
 #define TCMALLOC_OVERRIDE_NEW_H_

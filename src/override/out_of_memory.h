@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What happens when no memory can be had.
+// Answers to requests for which no memory can be had.
 
 #ifndef TCMALLOC_OVERRIDE_OUT_OF_MEMORY_H_
 #define TCMALLOC_OVERRIDE_OUT_OF_MEMORY_H_
@@ -12,9 +12,9 @@
 
 namespace tcmalloc {
 
-// What a failed C allocation does before it gives up: null, or a function that calls the new
-// handler and tries again. tc_set_new_mode sets it; being a pointer it keeps the C++ library out of
-// C programs. Returns null when there is no handler, or it threw.
+// A function that a failed C allocation calls before it gives up, or null: it calls the new handler
+// and tries again, and returns null when there is no handler, or it threw. tc_set_new_mode sets it.
+// Being a pointer it keeps the C++ library out of C programs.
 using NewModeRetry = void* (*)(size_t size, size_t alignment);
 extern constinit std::atomic<NewModeRetry> new_mode_retry;
 

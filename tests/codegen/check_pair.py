@@ -58,7 +58,7 @@ def check_pairs(probe, library, limit):
     for size, pair in pairs.items():
         print(f"malloc({size}) and free: {pair:.2f} instructions, "
               f"allowed are {limit + SIZES[size]:g}")
-    # What the few pairs that miss add is well under half an instruction per pair.
+    # The few pairs that miss add well under half an instruction per pair.
     return all(round(pair) <= limit + SIZES[size] for size, pair in pairs.items())
 
 

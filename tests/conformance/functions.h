@@ -19,8 +19,8 @@ enum class Refusal {
   kException,  // std::bad_alloc
 };
 
-// What a call gave. `error` is errno (0 before the call) or the returned error number; `threw` is
-// whether std::bad_alloc came out.
+// The result of a call. `error` is errno (0 before the call) or the returned error number; `threw`
+// is true if std::bad_alloc came out.
 struct Outcome {
   void* block = nullptr;
   int error = 0;
@@ -37,7 +37,7 @@ struct Maker {
 };
 
 // All makers of a family of entry points: C functions, operators, their tc_ and __libc_ names.
-// Those that the allocator under test lacks are left out; the symbol cases report them.
+// Leaves out functions that the allocator under test lacks; the symbol cases report them.
 const std::vector<Maker>& Makers();
 
 // Calls a maker with errno 0 and catches std::bad_alloc.

@@ -227,7 +227,7 @@ void WarmUp(Size size) {
 
 constexpr Size kSmallSizes[] = {16, 32, 48, 80, 100, 256, 1000, 5000};
 
-// What the fast path took in is noticed when it goes back to its span.
+// An address that the fast path took in is noticed when it goes back to its span.
 void AddInteriorInCaches(Suite& suite) {
   for (const Size size : kSmallSizes) {
     for (const Size offset : std::initializer_list<Size>{8, 16, 24}) {

@@ -22,7 +22,7 @@ constexpr Size kAllocated = 1000;
 
 alignas(64) std::uint64_t static_target[8];
 
-// What is written over the start of a freed block.
+// Data to write over the start of a freed block.
 struct Overwrite {
   const char* name;
   Size offset;

@@ -133,7 +133,7 @@ void AddMallocInfo(Suite& suite) {
             [](Case& result) { MallocInfoDocument(result, 1, 1); });
 }
 
-// What a function prints to stderr.
+// Returns the text that a function prints to stderr.
 std::string Captured(void (*print)()) {
   char name[] = "/tmp/malloc_stats.XXXXXX";
   const int file = mkstemp(name);

@@ -12,8 +12,8 @@
 
 namespace tcmalloc::testing {
 
-// What one case found. A failed check prints the case, what was compared, and both values; a case
-// goes on after it, but prints at most a few.
+// The findings of one case. A failed check prints the case, what was compared, and both values; a
+// case goes on after it, but prints at most a few.
 class Case {
  public:
   explicit Case(std::string_view name) : name_(name) {}

@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_][\w.]*(?:::~?\w+)*")
 VARIABLE = re.compile(r"(TCMALLOC|HEAPPROFILE|HEAP_PROFILE|HEAPCHECK|CPUPROFILE)[A-Z_]*|MALLOCSTATS")
 PROPERTY = re.compile(r"(?:generic|tcmalloc)\.\w+")
 HEADER = re.compile(r"(?:gperftools|google|tcmalloc)/\w+\.h")
-# What is ours wherever it stands.
+# Names that are ours wherever they stand.
 SURELY_OURS = re.compile(
     rf"{VARIABLE.pattern}|{PROPERTY.pattern}|{HEADER.pattern}|MallocExtension\W.*|tc_\w+")
 # Options of compilers and linkers that a name may carry.
@@ -36,6 +36,8 @@ class Names:
 
     def __init__(self, root):
         table = (root / "src/options/option_table.cc").read_text()
+        # Variables that the library knows only to say that it lacks the tool.
+        table = re.sub(r"MissingTool kMissingTools.*?\};", "", table, flags=re.DOTALL)
         build_options = (root / "cmake/Options.cmake").read_text()
         self.include = root / "include"
         self.variables = set(re.findall(r'\{"([A-Z_]+)"', table))
@@ -108,7 +110,9 @@ def main():
     for page in pages:
         complaints, looked_up = check(page, names)
         print("\n".join([*complaints, f"{page.name}: {looked_up} names looked up"]))
-        failed = failed or bool(complaints) or looked_up < 10
+        # The other guides need not name anything.
+        translates = page.read_text().startswith("# Coming from ")
+        failed = failed or bool(complaints) or (translates and looked_up < 10)
     return 1 if failed else 0
 
 

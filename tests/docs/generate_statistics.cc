@@ -57,16 +57,21 @@ constexpr std::string_view kSizeClasses = R"(
 ## Size classes
 
 Blocks of up to 256 KiB are rounded up to the size of a class. Level 2 of the text has two lines for each class
-that has spans:
+that has spans. The first is gperftools':
 
 ```
 class   7 [       96 bytes ] :       85 objs;   0.0 MiB;   0.1 cum MiB;    0.001 overhead MiB
-blocks   7 [       96 bytes ] : spans 3; span_bytes 24576; in_use 12; thread_free 40; ...
 ```
 
-The first is gperftools': free blocks wherever they are; their bytes; the bytes of this class and all before; the
-ends of spans that have no room for a block. The second, in a section behind all that gperftools prints, has the
-figures below, which are attributes of `<size>` in XML and members of `size_classes` in JSON.
+It tells free blocks wherever they are; their bytes; the bytes of this class and all before; the ends of spans that
+have no room for a block. MiB are rounded as printf rounds. The second line is a row of the table that ends the text:
+
+```
+index       bytes       spans  span_bytes      in_use  thread_free ...
+    7          96           3       24576          12           40 ...
+```
+
+Its columns are the figures below, which are attributes of `<size>` in XML and members of `size_classes` in JSON.
 
 ```
 span_bytes = bytes * (in_use + thread_free + cpu_free + transfer_free + central_free + untouched)

@@ -24,9 +24,18 @@ Environment variables that the allocator reads once, when a process first alloca
   none of them.
 - A switch is on if its value is empty or begins with `t`, `T`, `y`, `Y` or `1`, and off if it
   begins with `f`, `F`, `n`, `N` or `0`.
-- A number outside its range becomes the nearest one inside. A value that cannot be understood is
-  ignored. Both are reported on stderr in one line, and so is a name that is nearly one of these.
+- A size is a whole number of the unit that the table names, or a whole number with the suffix `K`,
+  `M`, `G` or `T`, also written `KB` or `KiB`: powers of 1024 bytes. `TCMALLOC_HEAP_LIMIT_MB=1G` is
+  1024 MiB. A size between two units is rounded up.
+- A number outside its range becomes the nearest one inside. A value that cannot be read is ignored.
+  Either is reported on stderr, once per process, in a line that names the variable, its value, and
+  the value that is used instead.
 - An empty number, word or path counts as not set.
+
+Further mistakes are reported in a line each: a name that is nearly one of these; `HEAPPROFILE`,
+`HEAPCHECK` or `CPUPROFILE`, which start tools that this library has not (the last one is not reported
+where another library brings a CPU profiler); both sources of memory switched off; a file for the report
+at exit that cannot be opened.
 
 | variable | value | default | meaning |
 |---|---|---|---|
@@ -41,7 +50,8 @@ class Cells {
     return Join("switch", defaults_.*type.field ? "on" : "off");
   }
   std::string operator()(const CountType& type) const { return Number(type, "whole number, "); }
-  std::string operator()(const IntegerType& type) const { return Number(type, "whole number, "); }
+  std::string operator()(const SizeType& type) const { return Number(type, "size, "); }
+  std::string operator()(const SignedSizeType& type) const { return Number(type, "size, "); }
   std::string operator()(const RealType& type) const { return Number(type, "number, "); }
   template <typename Enumeration>
   std::string operator()(const WordType<Enumeration>& type) const {
@@ -81,7 +91,7 @@ Variables of gperftools that may be set and change nothing:
 )";
 
 constexpr std::string_view kWhileItRuns = R"(
-Those of its profilers, its heap checker and its debug allocator concern other libraries than this one.
+The variables of its profilers, its heap checker and its debug allocator concern other libraries than this one.
 
 ## While a program runs
 

@@ -109,7 +109,8 @@ class FakeBatchSource {
 
   // Objects that were fetched and did not come back.
   size_t objects_out() const { return out_.size(); }
-  // What was asked for, and the lengths of what came back, in order of the calls.
+  // Objects that were asked for, and the lengths of the chains that came back, in order of the
+  // calls.
   const std::vector<uint32_t>& fetches() const { return fetches_; }
   const std::vector<uint32_t>& inserts() const { return inserts_; }
   size_t collections() const { return collections_; }

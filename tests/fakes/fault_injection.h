@@ -65,7 +65,7 @@ struct FaultPlan {
 
 // Fails `call` by `plan` from now on, in place of its last plan. Thread safe.
 void InjectFaults(SystemCall call, const FaultPlan& plan);
-// The same for all calls, numbered together.
+// Injects faults into calls of all kinds, numbered together.
 void InjectFaultsEverywhere(const FaultPlan& plan);
 // Takes all plans back and counts from zero again.
 void ClearFaults();

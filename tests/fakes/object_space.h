@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What small objects stand on, for tests: spans, a page map with its window, and a link codec.
+// Ground for small objects in tests: spans, a page map with its window, and a link codec.
 
 #ifndef TCMALLOC_TESTS_FAKES_OBJECT_SPACE_H_
 #define TCMALLOC_TESTS_FAKES_OBJECT_SPACE_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Whether the thread sanitizer watches. It does not see the assembly of cache/per_cpu, nor that
+// Tells if the thread sanitizer watches. It does not see the assembly of cache/per_cpu, nor that
 // threads which take turns on a CPU are ordered, and would call every object that moves between
 // threads by a slab a data race.
 

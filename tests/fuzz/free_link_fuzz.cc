@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kObjects = 64;
 constexpr uint64_t kEndWord = 0;
 
-// Whether `address` is one that the codec lets through.
+// True if the codec must let `address` through.
 bool IsValid(uintptr_t address, uintptr_t limit) {
   return address % 8 == 0 && address != 0 && address < limit;
 }

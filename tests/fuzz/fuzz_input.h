@@ -38,7 +38,7 @@ class FuzzInput {
     return choices[Take<uint8_t>() % count];
   }
 
-  // What comes before the next `delimiter`, which is taken too.
+  // Takes the text before the next `delimiter`, and the delimiter.
   std::string_view TakeUntil(char delimiter) {
     const std::string_view text = bytes_.substr(0, bytes_.find(delimiter));
     bytes_.remove_prefix(std::min(text.size() + 1, bytes_.size()));

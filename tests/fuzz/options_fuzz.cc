@@ -94,8 +94,14 @@ void CheckValue(const CountType& type, const Options& options, std::string_view 
   TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
 }
 
-void CheckValue(const IntegerType& type, const Options& options, std::string_view text) {
-  const int64_t value = ParseInteger(text).value_or(Options().*type.field);
+void CheckValue(const SizeType& type, const Options& options, std::string_view text) {
+  const auto unit = static_cast<uint64_t>(type.unit);
+  const uint64_t value = ParseSize(text, unit).value_or(Options().*type.field);
+  TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
+}
+
+void CheckValue(const SignedSizeType& type, const Options& options, std::string_view text) {
+  const int64_t value = ParseSignedSize(text).value_or(Options().*type.field);
   TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
 }
 

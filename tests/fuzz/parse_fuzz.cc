@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -48,13 +49,43 @@ std::optional<uint64_t> Count(std::string_view text) {
   return std::strtoull(digits.c_str(), nullptr, 10);
 }
 
-std::optional<int64_t> Integer(std::string_view text) {
-  std::string digits = Trim(text);
-  const bool minus = digits.starts_with('-');
-  if (minus || digits.starts_with('+')) digits.erase(0, 1);
-  if (digits.empty() || !ConsistsOf(digits, "0123456789")) return std::nullopt;
-  // The largest number, or the smallest, where it does not fit.
-  return std::strtoll(((minus ? "-" : "") + digits).c_str(), nullptr, 10);
+// A number and a suffix, in bytes; saturates.
+std::optional<unsigned __int128> Bytes(std::string_view text) {
+  std::string number = Trim(text);
+  constexpr const char* kSuffixes[] = {"k", "kb", "kib", "m", "mb", "mib",
+                                       "g", "gb", "gib", "t", "tb", "tib"};
+  const size_t digits = number.find_last_of("0123456789") + 1;
+  const std::string suffix = number.substr(digits);
+  std::string lower = suffix;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  unsigned __int128 factor = 1;
+  if (!suffix.empty()) {
+    const auto* found = std::find(std::begin(kSuffixes), std::end(kSuffixes), lower);
+    if (found == std::end(kSuffixes) || suffix.find('I') != std::string::npos) return std::nullopt;
+    for (auto i = (found - kSuffixes) / 3; i >= 0; --i) factor *= 1024;
+  }
+  const std::optional<uint64_t> count = Count(number.substr(0, digits));
+  if (!count.has_value()) return std::nullopt;
+  return std::min(*count * factor, static_cast<unsigned __int128>(UINT64_MAX));
+}
+
+std::optional<uint64_t> Size(std::string_view text, uint64_t unit) {
+  if (const std::optional<uint64_t> count = Count(text)) return count;
+  const std::optional<unsigned __int128> bytes = Bytes(text);
+  if (!bytes.has_value()) return std::nullopt;
+  return static_cast<uint64_t>((*bytes + unit - 1) / unit);
+}
+
+std::optional<int64_t> SignedSize(std::string_view text) {
+  std::string size = Trim(text);
+  const bool minus = size.starts_with('-');
+  if (minus) size.erase(0, 1);
+  if (minus && size.starts_with('+')) return std::nullopt;
+  if (size != Trim(size)) return std::nullopt;
+  const std::optional<uint64_t> magnitude = Size(size, 1);
+  if (!magnitude.has_value()) return std::nullopt;
+  if (*magnitude > INT64_MAX) return minus ? INT64_MIN : INT64_MAX;
+  return minus ? -static_cast<int64_t>(*magnitude) : static_cast<int64_t>(*magnitude);
 }
 
 std::optional<double> Real(std::string_view text) {
@@ -89,7 +120,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view view(exact.data(), exact.size());
     TCMALLOC_CHECK(ParseSwitch(view) == Switch(text));
     TCMALLOC_CHECK(ParseCount(view) == Count(text));
-    TCMALLOC_CHECK(ParseInteger(view) == Integer(text));
+    for (const uint64_t unit : {uint64_t{1}, uint64_t{1} << 20}) {
+      TCMALLOC_CHECK(ParseSize(view, unit) == Size(text, unit));
+    }
+    TCMALLOC_CHECK(ParseSignedSize(view) == SignedSize(text));
     CheckReal(ParseReal(view), Real(text));
   }
   return 0;

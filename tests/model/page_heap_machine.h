@@ -31,7 +31,7 @@ struct PageHeapConfig {
   bool failures = false;  // whether growth, release and advice fail now and then
   bool limited = false;   // whether the system says that addresses are scarce
   uint64_t half_life_ns = 0;
-  // What the machine's setting is, as far as the heap follows it.
+  // The machine's setting, as far as the heap follows it.
   HugepageMode hugepages = HugepageMode::kNever;
 };
 

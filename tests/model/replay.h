@@ -17,7 +17,7 @@
 
 namespace tcmalloc::testing {
 
-// What `op`, `a` and `b` mean is the machine's business.
+// The machine decides what `op`, `a` and `b` mean.
 struct Action {
   unsigned op;
   uint64_t a;
@@ -60,7 +60,7 @@ class ActionLog {
   }
 
  private:
-  // What handled the signal before, a fuzzer that saves its input for example, still does.
+  // Leaves the signal to its former handler, such as a fuzzer that saves its input.
   void PrintAndDie() const {
     Print();
     sigaction(SIGABRT, &previous_, nullptr);

@@ -88,8 +88,8 @@ static struct options ParseOptions(int argc, char** argv) {
   return options;
 }
 
-// What a terminal sends reaches PROGRAM as well, which is in the same process group; what a
-// process sent with kill() or sigqueue() came here only.
+// A signal of a terminal reaches PROGRAM as well, which is in the same process group; a signal that
+// a process sent with kill() or sigqueue() came here only.
 static void PassOn(int signal_number, siginfo_t* info, void* context) {
   (void)context;
   const int saved_errno = errno;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is measured of any allocator.
+// Benchmarks that run on any allocator.
 
 #ifndef TCMALLOC_BENCH_MICRO_COMMON_BLOCK_BENCHMARKS_H_
 #define TCMALLOC_BENCH_MICRO_COMMON_BLOCK_BENCHMARKS_H_

@@ -19,7 +19,7 @@ double NanosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// Whether `argument` is `option` and a value, which is then put in `*value`.
+// True if `argument` is `option` and a value, which goes to `*value`.
 bool TakeText(std::string_view argument, std::string_view option, std::string* value) {
   if (!argument.starts_with(option)) return false;
   *value = argument.substr(option.size());

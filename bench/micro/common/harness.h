@@ -36,9 +36,8 @@ class Harness {
   // `f(n)` does n operations. The number of operations is chosen by trial, which also warms up.
   void Run(const std::string& name, const std::function<void(uint64_t)>& f);
 
-  // The same in `threads` threads at once, each of which does n operations between a common start
-  // and its end; the slowest of them counts. `f(thread, n)` is called with a number below
-  // `threads`.
+  // Measures in `threads` threads at once, each of which does n operations between a common start
+  // and its end. The slowest thread counts. Calls `f(thread, n)` with a number below `threads`.
   void RunThreads(const std::string& name, int threads,
                   const std::function<void(int, uint64_t)>& f);
 

@@ -17,8 +17,8 @@ namespace tcmalloc::bench {
 // malloc and free.
 inline void Escape(void* pointer) { asm volatile("" : : "g"(pointer) : "memory"); }
 
-// What is written into a block: differs between addresses and between sizes, so that overlapping
-// blocks overwrite each other's words with something else.
+// Returns the word to write into a block. It differs between addresses and between sizes, so that
+// overlapping blocks overwrite each other's words with something else.
 inline uint64_t BlockWord(const void* address, size_t size) {
   return (reinterpret_cast<uintptr_t>(address) + size) * 0x9E3779B97F4A7C15u;
 }

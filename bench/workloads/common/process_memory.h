@@ -6,15 +6,15 @@
 
 namespace tcmalloc::bench {
 
-// What is resident now. From /proc/self/smaps_rollup, which counts page by page; from statm, which
-// may be off by some dozens of pages for each CPU, where the kernel has no smaps_rollup. None of
-// these functions allocates.
+// Returns the resident bytes, from /proc/self/smaps_rollup, which counts page by page. Where the
+// kernel has no such file, statm is read, which may be off by some dozens of pages for each CPU.
+// None of these functions allocates.
 uint64_t ResidentBytes();
 
 // The most that ever was resident: VmHWM of /proc/self/status.
 uint64_t PeakResidentBytes();
 
-// What of it is on hugepages, of anonymous memory; 0 where the kernel has no smaps_rollup.
+// Returns the bytes of anonymous memory on hugepages; 0 where the kernel has no smaps_rollup.
 uint64_t HugePageBytes();
 
 }  // namespace tcmalloc::bench

@@ -15,7 +15,7 @@ CXX_ONLY = {"malloc_extension.h", "internal_malloc_extension.h", "malloc_hook.h"
             "new_extension.h"}
 # Types of the standard library, for which C++17 is needed.
 MODERN = {"tcmalloc/malloc_extension.h", "tcmalloc/new_extension.h"}
-# What a program may include beside each other, in either order.
+# Headers that a program may include beside each other, in either order.
 TOGETHER = (("tcmalloc/malloc_extension.h", "gperftools/malloc_extension.h"),
             ("tcmalloc/new_extension.h", "gperftools/nallocx.h"),
             ("tcmalloc/new_extension.h", "gperftools/tcmalloc.h"))

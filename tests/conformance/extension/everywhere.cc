@@ -198,7 +198,7 @@ void ReplaceTheSource() {
   Extension().SetSystemAllocator(system);
 }
 
-// What the interrupted code holds must not be waited for.
+// Must not wait for locks that the interrupted code holds.
 void OnSignal(int) {
   static char buffer[4096];
   size_t value = 0;
@@ -229,7 +229,7 @@ void InterruptOften() {
   signal(SIGPROF, SIG_DFL);
 }
 
-// What a program derives and registers serves the same calls.
+// An extension that a program derives and registers, which serves the same calls.
 class Derived : public MallocExtension {
  public:
   bool GetNumericProperty(const char*, size_t* value) override {

@@ -39,7 +39,7 @@ size_t Value(std::string_view name) {
   return *value;
 }
 
-// Of the process, and at least 1.
+// Counts the threads of the process; at least 1.
 size_t CountThreads() {
   size_t count = 0;
   DIR* directory = opendir("/proc/self/task");
@@ -288,7 +288,7 @@ __attribute__((destructor(101))) void Last() {
   if (!absent) CallEverything("after the destructors");
 }
 
-// What each function promises where the library is not there.
+// Checks what each function promises where the library is not there.
 int RunWithoutLibrary() {
   stage = "without the library";
   CHECK(absent);

@@ -30,7 +30,7 @@ void sdallocx(void* block, size_t size, int flags);
 namespace tcmalloc::testing {
 namespace {
 
-// What the hooks heard since Clear.
+// Calls of the hooks since Clear.
 struct Heard {
   int news;
   int deletes;

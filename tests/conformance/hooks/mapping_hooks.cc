@@ -30,7 +30,7 @@ bool Heard(const char* expected) {
   return equal;
 }
 
-// What the last call was given.
+// Arguments of the last call.
 struct Mapping {
   const void* result;
   const void* start;

@@ -19,7 +19,7 @@ constexpr int kRounds = 60;
 constexpr uint64_t kCounted = 200;  // pairs of a thread in each round
 constexpr size_t kSizes[] = {16, 100, 2000, 30000};
 
-// What a thread heard of itself.
+// Calls that a thread heard of itself.
 thread_local uint64_t news = 0;
 thread_local uint64_t deletes = 0;
 

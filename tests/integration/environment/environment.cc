@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the environment does to a process: each option has its effect, a value that makes no sense
-// is reported once and changes nothing, and a process with raised privileges looks at none of it.
+// Effects of the environment on a process: each option has its own, a value that makes no sense is
+// reported once and changes nothing, and a process with raised privileges looks at none of it.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ void ExpectQuietSuccess(Case& result, const ProbeRun& run) {
   result.Equal<std::string>("stderr", "", run.errors);
 }
 
-// What follows `before` in a text, up to a quotation mark or the end of the line.
+// Returns what follows `before` in a text, up to a quotation mark or the end of the line.
 std::string Quoted(const std::string& text, const std::string& before) {
   const std::size_t at = text.find(before);
   if (at == std::string::npos) return "nothing after " + before;
@@ -59,8 +59,17 @@ void AddValid(Suite& suite) {
       "TCMALLOC_TRANSFER_NUM_OBJ=512",
       "TCMALLOC_HEAP_LIMIT_MB=0",
       "TCMALLOC_HEAP_LIMIT_MB=1000000",
+      "TCMALLOC_HEAP_LIMIT_MB=1G",
+      "TCMALLOC_HEAP_LIMIT_MB=16TiB",
       "TCMALLOC_SOFT_LIMIT_MB=0",
       "TCMALLOC_SOFT_LIMIT_MB=64",
+      "TCMALLOC_SOFT_LIMIT_MB=64m",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=64M",
+      "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=256KiB",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=2GB",
+      "HEAPPROFILE=",
+      "HEAPCHECK=",
+      "CPUPROFILE=",
       "TCMALLOC_CGROUP=auto",
       "TCMALLOC_CGROUP=off",
       "TCMALLOC_CGROUP_ROOT=/nowhere",
@@ -108,7 +117,11 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_TRANSFER_NUM_OBJ=many",
       "TCMALLOC_TRANSFER_NUM_OBJ=0x20",
       "TCMALLOC_TRANSFER_NUM_OBJ=-5",
-      "TCMALLOC_HEAP_LIMIT_MB=64MB",
+      "TCMALLOC_HEAP_LIMIT_MB=64MBit",
+      "TCMALLOC_HEAP_LIMIT_MB=1.5G",
+      "TCMALLOC_HEAP_LIMIT_MB=G",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=64K",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=2G",
       "TCMALLOC_HEAP_LIMIT_MB=-1",
       "TCMALLOC_SOFT_LIMIT_MB=half",
       "TCMALLOC_CGROUP=v2",
@@ -117,9 +130,12 @@ void AddMalformed(Suite& suite) {
       "TCMALLOC_SKIP_MMAP=2",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=?",
       "TCMALLOC_AGGRESSIVE_DECOMMIT=\tperhaps",
-      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1GiB",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1Gi",
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-2",
       "MALLOCSTATS=loud",
+      "HEAPPROFILE=/tmp/heap",
+      "HEAPCHECK=normal",
+      "CPUPROFILE=/tmp/cpu",
   };
   for (const std::string& setting : settings) {
     suite.Add("malformed/" + setting, [setting](Case& result) {
@@ -158,12 +174,26 @@ void AddMalformed(Suite& suite) {
 }
 
 void AddEffects(Suite& suite) {
-  suite.Add("effect/TCMALLOC_HEAP_LIMIT_MB", [](Case& result) {
-    const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"obtainable", "use"});
-    const long obtained = run.Value("obtainable_mib");
-    result.Check(obtained >= 32 && obtained < 64, "MiB obtainable", "32 to 63", obtained);
-    result.Equal<long>("errno", ENOMEM, run.Value("errno"));
-    result.Equal("program ran", 1L, run.Value("used"));
+  for (const std::string limit : {"64", "64M", "65536KiB"}) {
+    suite.Add("effect/TCMALLOC_HEAP_LIMIT_MB=" + limit, [limit](Case& result) {
+      const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=" + limit}, {"obtainable", "use"});
+      const long obtained = run.Value("obtainable_mib");
+      result.Check(obtained >= 32 && obtained < 64, "MiB obtainable", "32 to 63", obtained);
+      result.Equal<long>("errno", ENOMEM, run.Value("errno"));
+      result.Equal("program ran", 1L, run.Value("used"));
+    });
+  }
+  suite.Add("effect/without any source of memory", [](Case& result) {
+    const ProbeRun run = Run({"TCMALLOC_SKIP_MMAP=1", "TCMALLOC_SKIP_SBRK=1"}, {"secure"});
+    result.Check(run.errors.starts_with("tcmalloc: TCMALLOC_SKIP_MMAP and TCMALLOC_SKIP_SBRK are "),
+                 "message", "both variables", run.errors);
+  });
+  suite.Add("effect/with a file as the only source of memory", [](Case& result) {
+    struct stat information;
+    if (stat("/dev/shm", &information) != 0) return result.Skip("no tmpfs at /dev/shm");
+    ExpectQuietSuccess(result, Run({"TCMALLOC_SKIP_MMAP=1", "TCMALLOC_SKIP_SBRK=1",
+                                    "TCMALLOC_MEMFS_MALLOC_PATH=/dev/shm/environment"},
+                                   {"use"}));
   });
   suite.Add("effect/the first of two counts", [](Case& result) {
     const ProbeRun run =
@@ -345,6 +375,9 @@ const Strings& HostileSettings() {
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1",
       "MALLOCSTATS=2",
       "TCMALLOC_RELEASE_RAET=1",
+      "HEAPPROFILE=/nowhere/heap",
+      "HEAPCHECK=normal",
+      "CPUPROFILE=/nowhere/cpu",
       "TCMALLOC_EXIT_REPORT=REPORT",
   };
   return settings;
@@ -405,7 +438,8 @@ class TemporaryDirectory {
   char path_[32] = "/tmp/hostile_files.XXXXXX";
 };
 
-// A report that cannot be written is left out, and the program ends as if none had been asked for.
+// A report that cannot be written is left out, and one line on stderr says that its file cannot be
+// opened. The program ends as if no report had been asked for.
 void AddHostileFiles(Suite& suite) {
   struct Hostile {
     const char* name;
@@ -437,7 +471,14 @@ void AddHostileFiles(Suite& suite) {
       const TemporaryDirectory directory;
       std::ofstream(directory.File("target")) << "kept";
       const std::string path = hostile.make(directory);
-      ExpectQuietSuccess(result, Run({"TCMALLOC_EXIT_REPORT=" + path}, {"use"}));
+      const ProbeRun run = Run({"TCMALLOC_EXIT_REPORT=" + path}, {"use"});
+      result.Equal("status", 0, run.status);
+      const bool opens = path == "/dev/full";
+      const Strings lines = run.ErrorLines();
+      if (result.Equal<std::size_t>("lines on stderr", opens ? 0 : 1, lines.size()) && !opens) {
+        result.Check(lines[0].starts_with("tcmalloc: TCMALLOC_EXIT_REPORT=\"/tmp/hostile_files."),
+                     "message", "the variable and the path", lines[0]);
+      }
       result.Equal<std::string>("a file of others", "kept", TakeFile(directory.File("target")));
       result.True("nothing made", access(directory.File("no").c_str(), F_OK) != 0);
     });
@@ -451,7 +492,7 @@ void AddPrivileged(Suite& suite) {
             [](Case& result) { CheckPrivileged(result, Privilege::kUser); });
   for (const std::string& setting : HostileSettings()) {
     const std::string name = setting.substr(0, setting.find('='));
-    // What needs another variable, or a file, to be seen is tested elsewhere.
+    // Variables that need another one, or a file, to be seen are tested elsewhere.
     if (name == "TCMALLOC_DEVMEM_DEVICE" || name == "TCMALLOC_EXIT_REPORT" ||
         name == "TCMALLOC_DEVMEM_START") {
       continue;
@@ -463,7 +504,7 @@ void AddPrivileged(Suite& suite) {
                        run.Value("sbrk") == 1 || run.Value("resident_after_trim_mib") > 112);
     });
   }
-  // The same variables do something in a process without privileges.
+  // Checks that the variables do something in a process without privileges.
   suite.Add("privileged/but not by an ordinary process", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_HEAP_LIMIT_MB=64"}, {"secure", "obtainable"});
     result.Equal("privileged", 0L, run.Value("secure"));

@@ -31,7 +31,7 @@ void Print(const char* name, std::size_t value) { std::printf("%s=%zu\n", name, 
 // AT_SECURE: the kernel raised this process's privileges.
 void Secure() { Print("secure", getauxval(AT_SECURE) != 0 ? 1 : 0); }
 
-// Whether 200 MiB can be had, in blocks of 1 MiB.
+// Prints how much of 200 MiB can be had, in blocks of 1 MiB.
 void Obtainable() {
   constexpr std::size_t kBlocks = 200;
   void* blocks[kBlocks] = {};
@@ -71,7 +71,7 @@ void Resident() {
   Print("resident_after_trim_mib", grown());
 }
 
-// Whether blocks lie in the segment that sbrk moves.
+// Prints 1 if blocks lie in the segment that sbrk moves.
 void Segment() {
   void* const block = std::malloc(4 * kMiB);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
@@ -81,7 +81,7 @@ void Segment() {
   std::free(block);
 }
 
-// Whether blocks lie in a file below /dev/shm.
+// Prints 1 if blocks lie in a file below /dev/shm.
 void Backing() {
   void* const block = std::malloc(4 * kMiB);
   const auto address = reinterpret_cast<std::uintptr_t>(block);

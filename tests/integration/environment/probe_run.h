@@ -8,7 +8,7 @@
 
 namespace tcmalloc::testing {
 
-// What a run of environment_probe gave.
+// The result of a run of environment_probe.
 struct ProbeRun {
   int status = 0;  // as waitpid gives it
   std::string output;

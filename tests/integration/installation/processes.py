@@ -6,7 +6,7 @@ import re
 import subprocess
 
 TIMEOUT_SECONDS = 200
-# What would lead a program or a build to another library than the one that is checked.
+# Variables that would lead a program or a build to another library than the one that is checked.
 MISLEADING = ("LD_PRELOAD", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR",
               "PREFIX", "MAKEFLAGS", "CFLAGS", "CPPFLAGS", "LDFLAGS")
 

@@ -58,7 +58,7 @@ bool HasOwnThread() {
   return found;
 }
 
-// What was there at the start: an emulator has threads of its own.
+// Counted at the start, because an emulator has threads of its own.
 int threads_at_start = 0;
 
 int MoreThreads() { return CountThreads() - threads_at_start; }
@@ -145,7 +145,7 @@ void InChildren() {
   Switch(false);
 }
 
-// Of all calls the last one counts, whatever the others were at.
+// Checks that the last of all calls counts, whatever the others were at.
 void ByManyThreads() {
   constexpr int kThreads = 3;
   constexpr int kRounds = 300;

@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What libc does by signals to every thread of the process, or to one, beside the background
-// thread: calls that change credentials, cancellation, and timers that start threads; here and in a
-// child. To be run with TCMALLOC_BACKGROUND=1.
+// Signals of libc to every thread of the process, or to one, beside the background thread: calls
+// that change credentials, cancellation, and timers that start threads; here and in a child. Needs
+// TCMALLOC_BACKGROUND=1.
 
 #include <grp.h>
 #include <pthread.h>

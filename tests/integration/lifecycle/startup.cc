@@ -41,7 +41,7 @@ unsigned char PatternOf(size_t stage, size_t index) {
   return static_cast<unsigned char>(stage * 64 + index);
 }
 
-// Also frees, so that early blocks enter the caches and must survive what start-up does to them.
+// Frees as well, so that early blocks enter the caches and must survive what start-up does to them.
 __attribute__((always_inline)) inline void AllocateIn(Stage stage) {
   for (size_t i = 0; i < kBlocksPerStage; ++i) {
     free(malloc(SizeOf(i)));

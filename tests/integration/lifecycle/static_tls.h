@@ -9,7 +9,7 @@
 
 namespace tcmalloc::testing {
 
-// What the allocator promises not to exceed, and what each filler takes.
+// Storage that the allocator promises not to exceed, and that each filler takes.
 inline constexpr size_t kFillerBytes = 64;
 
 // Loads copies of the filler library at `path` until there is room for just one more library of

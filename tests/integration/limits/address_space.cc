@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator leaves of an address space, beside what libc's malloc leaves of one like it.
+// Compares what the allocator leaves of an address space with what libc's malloc leaves of one.
 // Each figure is measured in two processes, one with the library and one without:
 // address_space --measure NAME LIMIT.
 
@@ -60,7 +60,7 @@ class Blocks {
   Size count_ = 0;
 };
 
-// What a process that allocates little maps, in bytes.
+// Returns the bytes that a process maps which allocates little.
 Size MappedBytes(Size) {
   Blocks blocks;
   for (Size i = 0; i < 100; ++i) Require(blocks.Grow(16 + i), "small block");

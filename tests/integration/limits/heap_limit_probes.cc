@@ -141,7 +141,7 @@ void HardThreads(const char* argument) {
 // Small blocks of many size classes, so that caches keep much of what is freed of them.
 Size SmallSize(Size i) { return 64 + i * 1237 % (20 * kKiB); }
 
-// What the caches hold is given up before a request fails.
+// Checks that caches give up what they hold before a request fails.
 void HardCaches(const char* argument) {
   const Size limit = MegabytesIn(argument);
   Hoard small(1);
@@ -191,7 +191,7 @@ void HardShrink(const char* argument) {
   auto* const block = static_cast<char*>(Api().malloc(most));
   Require(block != nullptr, "a block of nine tenths of the limit");
   std::memset(block, 7, most);
-  // What was cut off is where the block grows again.
+  // The block grows again into what was cut off.
   for (const Size size : {most / 2, most / 4, most / 2, most / 4}) {
     Require(Api().realloc(block, size) == block, "a long block stays where it is", size);
     RequireAtMost(Api().malloc_usable_size(block), size + 64 * kKiB, "bytes of a shrunk block");
@@ -214,7 +214,7 @@ void HardShrink(const char* argument) {
 
 Size CachedBytes() { return Figure("thread_free") + Figure("cpu_free"); }
 
-// What a thread has just freed stays in caches.
+// Frees blocks, which then stay in caches.
 void FillCaches() {
   Hoard hoard(1);
   for (Size i = 0; i < 1000; ++i) Require(hoard.Grow(SmallSize(i)), "a small block");
@@ -374,7 +374,7 @@ void Pressure(const char* root) {
   RequireAtLeast(Figure("pressure_hits"), 1, "sheds under pressure");
 }
 
-// Whether so many threads share the caches of CPUs, or would if the kernel had what that needs.
+// Checks that so many threads share the caches of CPUs, or would if the kernel had what that needs.
 void CpuQuota(const char* argument) {
   constexpr int kSome = 24;
   std::barrier all(kSome);

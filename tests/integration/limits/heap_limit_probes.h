@@ -7,8 +7,8 @@
 
 namespace tcmalloc::testing {
 
-// What runs in a process whose environment sets limits. Each says what went wrong on stderr and
-// exits with 1; returns where all went well.
+// A probe that runs in a process whose environment sets limits. It says what went wrong on stderr
+// and exits with 1; it returns where all went well.
 struct HeapLimitProbe {
   const char* name;
   void (*run)(const char* argument);

@@ -9,8 +9,8 @@
 
 namespace tcmalloc::testing {
 
-// What runs in a process that started under a limit. Each says what went wrong on stderr and exits
-// with 1; returns where all went well. `limit` is the limit in bytes, 0 where that says nothing.
+// A probe that runs in a process that started under a limit. It says what went wrong on stderr and
+// exits with 1; it returns where all went well. `limit` is in bytes, 0 where that says nothing.
 struct Probe {
   const char* name;
   void (*run)(std::size_t limit);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kThreads = 64;
 constexpr std::size_t kBlocks = 100;
-// What the threads may need in all: the stacks would leave anything between that and nothing.
+// Room that the threads may need in all: the stacks would leave anything between that and nothing.
 constexpr std::size_t kRoom = std::size_t{64} << 20;
 
 // Holds the threads until all that could be started are there.

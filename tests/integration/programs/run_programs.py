@@ -150,7 +150,7 @@ def run_once(program, scratch, inputs, library):
         stdout, stderr = process.communicate()
         status = f"no end within {program.timeout} s"
     else:
-        # What the program left behind in its session.
+        # Ends processes that the program left behind in its session.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -36,11 +36,11 @@ LABELS = {
     "Tcmalloc page size": "page_size",
 }
 # As programs that scrape gperftools' text have them.
-SUM_LINE = re.compile(r"MALLOC: [ +=] +(\d+) \( *\d+\.\d MiB\) (.*)")
+SUM_LINE = re.compile(r"MALLOC: [ +=] +(\d+) \(( *\d+\.\d) MiB\) (.*)")
 COUNT_LINE = re.compile(r"MALLOC: +(\d+) +(\S.*)")
 CLASS_LINE = re.compile(
-    r"class +(\d+) \[ +(\d+) bytes \] : +(\d+) objs; +\d+\.\d MiB; +\d+\.\d cum MiB; +"
-    r"\d+\.\d{3} overhead MiB"
+    r"class +(\d+) \[ +(\d+) bytes \] : +(\d+) objs; ( *\d+\.\d) MiB; ( *\d+\.\d) cum MiB; "
+    r"( *\d+\.\d{3}) overhead MiB"
 )
 HEAP_LINE = re.compile(r"PageHeap: (\d+) sizes; +\d+\.\d MiB free; +\d+\.\d MiB unmapped")
 RUN_LINE = re.compile(
@@ -72,6 +72,29 @@ def sections(output):
     """The texts behind the lines "== FORMAT", in order."""
     parts = re.split(r"^== (\w+)\n", output, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2]))
+
+
+def mebibytes(size, width, decimals=1):
+    """As gperftools prints them, by printf."""
+    return f"{size / 2**20:{width}.{decimals}f}"
+
+
+def check_class_table(text, classes):
+    """The table that ends the text: its columns are aligned, and the figures are those of JSON."""
+    title, *lines = text.splitlines()[1:]
+    names = title.split()
+    expect_equal("first column", names[0], "index")
+    ends = [match.end() for match in re.finditer(r"\S+", title)]
+    rows = []
+    for line in lines:
+        expect_equal(
+            "columns of " + line, [match.end() for match in re.finditer(r"\S+", line)], ends
+        )
+        rows.append(dict(zip(names, map(int, line.split()))))
+    if classes is not None:
+        for row in rows:
+            row.pop("index")
+        expect_equal("table of classes", rows, classes)
 
 
 def check_sums(report):
@@ -123,13 +146,21 @@ def check_text(text, report=None):
     classes = {}
     heap = None
     runs = []
+    cumulative = 0
     for line in text.splitlines():
-        if match := SUM_LINE.fullmatch(line) or COUNT_LINE.fullmatch(line):
+        if match := SUM_LINE.fullmatch(line):
+            figures[match[3]] = int(match[1])
+            expect_equal("MiB of " + line, match[2], mebibytes(int(match[1]), 7))
+        elif match := COUNT_LINE.fullmatch(line):
             figures[match[2]] = int(match[1])
         elif line.startswith("class "):
             match = CLASS_LINE.fullmatch(line)
             expect(match, "a line of a class:", line)
             classes[int(match[2])] = int(match[3])
+            size = int(match[2]) * int(match[3])
+            cumulative += size
+            expect_equal("MiB of " + line, match[4], mebibytes(size, 5))
+            expect_equal("cumulative MiB of " + line, match[5], mebibytes(cumulative, 5))
         elif line.startswith("PageHeap:"):
             heap = HEAP_LINE.fullmatch(line)
             expect(heap, "the line of the page heap:", line)
@@ -140,9 +171,10 @@ def check_text(text, report=None):
     missing = LABELS.keys() - figures.keys()
     expect(not missing, "not in the text:", missing)
     expect(heap is not None and runs, "no lines of the page heap")
-    kept, title, _ = text.partition("Where the blocks of each size class are\n")
+    kept, title, table = text.partition("Where the blocks of each size class are\n")
     expect(title and runs[-1][0] in kept, "the page heap's lines do not come before our own")
     expect_equal("lengths of runs", int(heap[1]), sum(1 for run in runs if run[1]))
+    check_class_table(table, report and report["size_classes"])
     if report is None:
         return
     for label, name in LABELS.items():
@@ -247,13 +279,23 @@ def check_load(probe, environment):
             check_text(text)
 
 
+def check_growth(probe, environment):
+    """Blocks are rounded up, but no report says that more is live than was ever allocated."""
+    output = run(probe, "grow", environment)
+    for _, text in output:
+        check_sums(json.loads(text))
+    # Otherwise nothing was rounded up.
+    report = json.loads(output[-1][1])
+    expect_equal("allocated", report["allocated_bytes"], report["live_bytes"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", required=True)
     probe = parser.parse_args().probe
     failed = False
     for environment in ENVIRONMENTS:
-        for check in (check_rest, check_load):
+        for check in (check_rest, check_load, check_growth):
             try:
                 check(probe, environment)
             except Failure as failure:

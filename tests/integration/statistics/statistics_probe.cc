@@ -3,7 +3,8 @@
 // Prints what the allocator tells about itself:
 //
 //   rest   the same moment in all formats, one after the other, each behind a line "== FORMAT"
-//   load   JSON and text, over and over, while four threads allocate
+//   load   JSON and text, over and over, while four threads allocate and free
+//   grow   JSON, over and over, while four threads allocate and free nothing
 
 #include <gperftools/malloc_extension_c.h>
 #include <malloc.h>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::size_t kTextBytes = std::size_t{256} << 10;
 
-// Of the program's data, so that taking a report allocates nothing.
+// Static, so that taking a report allocates nothing.
 char text[kTextBytes];
 char json[kTextBytes];
 char xml[kTextBytes];
@@ -115,6 +116,37 @@ void PrintUnderLoad() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Of a size that is rounded up a lot, so that more is in use than was asked for.
+void Grow() {
+  constexpr int kBlocks = 100'000;
+  constexpr std::size_t kSize = 17;
+  void** last = nullptr;
+  for (int i = 0; i < kBlocks; ++i) {
+    auto** block = static_cast<void**>(std::malloc(kSize));
+    *block = last;
+    last = block;
+  }
+}
+
+void PrintWhileGrowing() {
+  constexpr unsigned kThreads = 4;
+  std::atomic<unsigned> growing{kThreads};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&growing] {
+      Grow();
+      --growing;
+    });
+  }
+  // One report more when all have ended.
+  for (bool last = false; !last;) {
+    last = growing == 0;
+    MallocExtension_GetStatsJson(json, sizeof(json));
+    std::printf("== json\n%s", json);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +155,8 @@ int main(int argc, char** argv) {
     PrintAtRest();
   } else if (mode == "load") {
     PrintUnderLoad();
+  } else if (mode == "grow") {
+    PrintWhileGrowing();
   } else {
     return 2;
   }

@@ -44,7 +44,7 @@ class CancelledThread {
   void Go() { go_ = true; }
   pid_t id() const { return id_; }
   bool ended() const { return ended_; }
-  // Whether the call came to its end.
+  // True if the call came to its end.
   bool Join() {
     void* result = nullptr;
     pthread_join(thread_, &result);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a process does that must not notice that the allocator prints.
+// Actions of a process that must not notice that the allocator prints.
 
 #ifndef TCMALLOC_TESTS_INTEGRATION_STREAMS_PROBES_H_
 #define TCMALLOC_TESTS_INTEGRATION_STREAMS_PROBES_H_

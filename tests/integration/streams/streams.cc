@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator prints does the program no harm: no signal, no wait without end, no line in a
-// file of its own, and no cancellation inside malloc. Each probe runs in a process of its own:
-// streams --probe NAME.
+// Checks that the allocator's messages do the program no harm: no signal, no wait without end, no
+// line in a file of its own, and no cancellation inside malloc. Each probe runs in a process of its
+// own: streams --probe NAME.
 
 #include <stdlib.h>
 #include <unistd.h>

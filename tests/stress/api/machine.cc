@@ -72,7 +72,7 @@ class Turns {
 
 class Worker;
 
-// What the threads of one run share.
+// State that the threads of one run share.
 struct Machine {
   Machine(const Configuration& wanted, ShadowMap& map)
       : configuration(wanted), shadow(map), turns(wanted.threads) {}

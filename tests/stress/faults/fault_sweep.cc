@@ -76,7 +76,7 @@ WorkloadCommand CommandFor(const Run& run, const Programs& programs, const HeapF
   return command;
 }
 
-// What came out, by kind. Thread safe.
+// Counts the outcomes by kind. Thread safe.
 class Tally {
  public:
   void Add(const Run& run, const WorkloadCommand& command, const WorkloadResult& result) {

@@ -21,7 +21,7 @@
 
 namespace tcmalloc::testing {
 
-// Whether null is an answer.
+// Tells if null is an answer.
 enum class Memory : uint8_t { kMayFail, kMustBeThere };
 
 // No system call sets this, so that it shows who else did.

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the sweep and the workload processes that it starts agree on.
+// Arguments and exit statuses that the sweep and its workload processes agree on.
 
 #ifndef TCMALLOC_TESTS_STRESS_FAULTS_PROTOCOL_H_
 #define TCMALLOC_TESTS_STRESS_FAULTS_PROTOCOL_H_

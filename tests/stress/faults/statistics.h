@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator under test says of itself through libc's interfaces.
+// Statistics of the allocator under test, through libc's interfaces.
 
 #ifndef TCMALLOC_TESTS_STRESS_FAULTS_STATISTICS_H_
 #define TCMALLOC_TESTS_STRESS_FAULTS_STATISTICS_H_

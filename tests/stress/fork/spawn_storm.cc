@@ -40,7 +40,7 @@ constexpr int kChildSteps = 20'000;
 int rounds = 30;
 const char* only_way = nullptr;
 
-// What the ways share: the blocks of the thread that starts programs, and of all threads.
+// Load that the ways share: the blocks of the thread that starts programs, and of all threads.
 struct Load {
   OwnedMailbox mailbox;
   OwnedBlocks blocks{mailbox, 1};

@@ -87,8 +87,8 @@ class Tally {
   std::atomic<int> failures_{0};
 };
 
-// What a child does to show that it owns a whole, unlocked heap: the blocks it inherited are
-// intact and can be freed, it can allocate, and so can a thread that it starts.
+// Shows that a child owns a whole, unlocked heap: the blocks that it inherited are intact and can
+// be freed, it can allocate, and so can a thread that it starts.
 template <typename Inherited>
 void UseHeapInChild(Inherited& inherited, uint64_t seed) {
   inherited.CheckAll();

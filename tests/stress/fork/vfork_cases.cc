@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What vfork does to the thread that calls it, and to its front end.
+// Effects of vfork on the thread that calls it, and on its front end.
 
 #include <malloc.h>
 #include <sys/syscall.h>
@@ -42,7 +42,7 @@ size_t Attribute(const char* text, const char* name) {
   return strtoul(value + strlen("value=\""), nullptr, 10);
 }
 
-// What the caches of threads and of CPUs hold.
+// Returns the bytes in the caches of threads and of CPUs.
 size_t CachedBytes() {
   static std::array<char, size_t{64} << 10> text;
   FILE* stream = fmemopen(text.data(), text.size(), "w");
@@ -52,7 +52,7 @@ size_t CachedBytes() {
   return Attribute(text.data(), "\"thread_free\"") + Attribute(text.data(), "\"cpu_free\"");
 }
 
-// Whether blocks that are freed now go to a front end.
+// True if blocks that are freed now go to a front end.
 bool HasFrontEnd() {
   std::array<void*, kBlocks> blocks{};
   for (void*& block : blocks) block = malloc(kBlockBytes);

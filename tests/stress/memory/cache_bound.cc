@@ -45,7 +45,7 @@ void UseManySizes(uint64_t seed) {
   }
 }
 
-// What the caches hold when every thread has freed all that it had.
+// Returns the bytes in the caches when every thread has freed all that it had.
 size_t BytesHeld() {
   std::barrier all(kThreads + 1);
   std::vector<std::thread> threads;

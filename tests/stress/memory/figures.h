@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator says of itself, for programs that do not link it. Unlike what the kernel says
+// Figures of the allocator, for programs that do not link it. Unlike what the kernel says
 // of the process it does not depend on how busy the machine is.
 
 #ifndef TCMALLOC_TESTS_STRESS_MEMORY_FIGURES_H_

@@ -20,7 +20,7 @@ using Size = std::size_t;
 
 constexpr Size kMiB = Size{1} << 20;
 
-// What may be resident of the heap.
+// Returns the bytes of the heap that may be resident.
 Size HeapSize() {
   static int (*const property)(const char*, Size*) = Symbol("MallocExtension_GetNumericProperty");
   Size bytes = 0;

@@ -102,7 +102,7 @@ class Parent {
     return addresses;
   }
 
-  // Whether the operation went on at the abort handler after it was interrupted at `address`.
+  // True if the operation went on at the abort handler after it was interrupted at `address`.
   bool Interrupt(size_t i, uintptr_t address) {
     const Operation& operation = operations[i];
     Begin(i, false);

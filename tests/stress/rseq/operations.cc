@@ -123,7 +123,7 @@ void OperationRunner::Run(const Operation& operation) {
   }
 }
 
-// What the slab holds after the operation.
+// Returns the contents of the slab after the operation.
 std::vector<void*> OperationRunner::After(const Operation& operation) const {
   std::vector<void*> objects(pool_.objects.begin(), pool_.objects.begin() + kHeld);
   switch (operation.kind) {

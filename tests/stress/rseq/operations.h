@@ -58,7 +58,7 @@ class OperationRunner {
   Outcome Judge(const Operation& operation);
 
   uint32_t aborts() const { return thread_->aborts(); }
-  // What every operation changes.
+  // The word that every operation changes.
   SlotWord* top() const { return reinterpret_cast<SlotWord*>(Slab() + TCM_TOP) + kClass; }
 
  private:

@@ -44,7 +44,7 @@ class TracedChild {
   bool Continue();
   bool Step();
 
-  // Whether the child stands where Stop was called, rather than at a breakpoint or after a step.
+  // True if the child stands where Stop was called, rather than at a breakpoint or after a step.
   bool stopped_itself() const { return stopped_itself_; }
   uintptr_t instruction_pointer() const;
   // From the child's memory; `address` is aligned.

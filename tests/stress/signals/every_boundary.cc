@@ -87,8 +87,8 @@ void CallHandler() {
 void LookForWindow() { head_windows->Look(report->first); }
 constexpr Handler kLook = {"looks for the head", LookForWindow};
 
-// Whether the process can go on. Of each size more than a list holds, so that every list runs
-// empty.
+// Shows that the process can go on. Takes more blocks of each size than a list holds, so that every
+// list runs empty.
 void Exercise() {
   std::vector<void*> blocks(300);
   for (const size_t size :

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator offers beyond malloc, looked up in the library that was preloaded.
+// Functions of the allocator beyond malloc, looked up in the library that was preloaded.
 
 #ifndef TCMALLOC_TESTS_STRESS_SIGNALS_EXTENSION_H_
 #define TCMALLOC_TESTS_STRESS_SIGNALS_EXTENSION_H_

@@ -22,7 +22,7 @@ namespace {
 void* Allocate(size_t size) { return ledger.Add(std::malloc(size), size); }
 void Free(void* block) { std::free(ledger.Remove(block)); }
 
-// What a handler may get where it interrupts the slow path is bounded.
+// Bounds what a handler may get where it interrupts the slow path.
 constexpr size_t kAlwaysThere = 65536;
 
 template <size_t kCount>
@@ -48,7 +48,7 @@ void InOrder() {
   for (void* block : blocks) Free(block);
 }
 
-// What is kept is bounded, because a handler in the slow path lives off a small reserve.
+// Bounds the blocks that are kept, because a handler in the slow path lives off a small reserve.
 constexpr size_t kMostKept = 64;
 std::array<void*, kMostKept> kept;
 size_t kept_count = 0;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What signal handlers do that interrupt the allocator.
+// Signal handlers that interrupt the allocator.
 
 #ifndef TCMALLOC_TESTS_STRESS_SIGNALS_HANDLERS_H_
 #define TCMALLOC_TESTS_STRESS_SIGNALS_HANDLERS_H_
@@ -14,14 +14,14 @@ namespace tcmalloc::testing {
 struct Handler {
   const char* name;
   void (*handle)();
-  // Whether it keeps blocks, frees older ones, or frees out of order: what a list of the thread's
+  // True if it keeps blocks, frees older ones, or frees out of order, which a list of the thread's
   // own does not stand between two instructions.
   bool changes_lists = false;
-  // Whether it takes as long as many others.
+  // True if it takes as long as many others.
   bool slow = false;
-  // Whether it starts threads, for which libc keeps memory.
+  // True if it starts threads, for which libc keeps memory.
   bool has_threads = false;
-  // Whether it makes the front end turn, where that goes by the number of threads.
+  // True if it makes the front end turn, where that goes by the number of threads.
   bool turns = false;
 };
 

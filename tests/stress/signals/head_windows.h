@@ -13,10 +13,11 @@
 
 namespace tcmalloc::testing {
 
-// Of the lists of the sizes that handlers keep, free or free in order. At each boundary a handler
-// looks which block the list gives out, which tells when its head is written, and the registers
-// tell when its head is read. Nothing here knows the compiler's instructions: only that a head goes
-// through a register, as a reference or as a link, before another one is written.
+// Finds where the heads of lists are read and written, of the sizes that handlers keep, free or
+// free in order. At each boundary a handler looks which block the list gives out, which tells when
+// its head is written. The registers tell when its head is read. Nothing here knows the compiler's
+// instructions: only that a head goes through a register, as a reference or as a link, before
+// another one is written.
 //
 // Lies in memory that a child shares with its parent.
 class HeadWindows {
@@ -28,14 +29,14 @@ class HeadWindows {
   // Learns which two blocks each list would give out first, and leaves it so. To be called before
   // the operation is interrupted at boundary `i`; not for an operation that begins without blocks.
   void Learn(size_t i);
-  // What the handler does at boundary `i`. Frees what it allocates.
+  // Called by the handler at boundary `i`. Frees what it allocates.
   void Look(size_t i);
   // After a run that was not interrupted: takes its way through the code for the usual one, unless
   // an earlier one was shorter, as where the clock did not expire.
   void NotePath();
-  // Whether the last run went that way until boundary `i`.
+  // True if the last run went that way until boundary `i`.
   bool IsOnPath(size_t i) const { return Stepper::address(i) == path_[i]; }
-  // Whether boundary `i` lies between a read and a write. Requires a Look at it and all before it.
+  // True if boundary `i` lies between a read and a write. Requires a Look at it and all before it.
   bool Contain(size_t i) const;
 
  private:

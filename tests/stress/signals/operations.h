@@ -16,7 +16,7 @@ struct InterruptedOperation {
   const char* name;
   void (*prepare)();
   void (*run)();
-  // Whether `prepare` leaves no objects at hand.
+  // True if `prepare` leaves no objects at hand.
   bool starts_empty = false;
 };
 

@@ -64,7 +64,7 @@ void HandleByAllocating(int /*signal*/) {
   errno = saved_errno;
 }
 
-// What a careful program does: the interrupted thread allocates later.
+// Does as a careful program: the interrupted thread allocates later.
 void HandleByDeferring(int /*signal*/) {
   deferred_allocations.fetch_add(1, std::memory_order_relaxed);
   CountSignal();

@@ -126,7 +126,7 @@ bool IsChosen(uint64_t boundary, uintptr_t address) {
          wanted.left_out + wanted.left_out_count;
 }
 
-// Whether the thread is still in the section that the handler aborted last.
+// True if the thread is still in the section that the handler aborted last.
 bool IsInAborted(uintptr_t address) {
   const Section* section = state.aborted;
   if (section == nullptr) return false;

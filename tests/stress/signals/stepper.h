@@ -58,7 +58,7 @@ class Stepper {
   // Where the handler ran last, and the same as an offset in the library.
   static uintptr_t last_address();
   static uintptr_t last_offset();
-  // What the interrupted code had in its registers then.
+  // Registers of the interrupted code then.
   static const Registers& last_registers();
 };
 

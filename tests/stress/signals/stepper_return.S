@@ -35,7 +35,7 @@ tcm_stepper_aborted:
   mov $SYS_RT_SIGRETURN, %eax
   syscall
 
-// What a handler returns to: the signal's context is at the stack pointer.
+// Return address of a handler: the signal's context is at the stack pointer.
   .globl tcm_stepper_return
 tcm_stepper_return:
   mov tcm_stepper_area(%rip), %rcx

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uintptr_t kLineBytes = 64;
 constexpr size_t kPairsInRound = 1000;
-// What a thread allocates in the whole, and while it may still share a line.
+// Bytes that a thread allocates in the whole, and while it may still share a line.
 constexpr size_t kBytes = size_t{4} << 20;
 constexpr size_t kBytesShared = size_t{1} << 20;
 
@@ -60,7 +60,7 @@ struct Case {
   bool warm;
 };
 
-// What was seen of one case.
+// Observations of one case.
 struct Outcome {
   size_t rounds = 0;
   size_t shared_rounds = 0;

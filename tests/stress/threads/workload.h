@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the process-level stress tests share: a failure report that does not allocate, a load of
-// pattern-checked blocks, and a supervisor that tells a hang from slowness.
+// Common parts of the process-level stress tests: a failure report that does not allocate, a load
+// of pattern-checked blocks, and a supervisor that tells a hang from slowness.
 //
 // The programs know nothing about the allocator they run on; it comes by LD_PRELOAD or by linking.
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What remains of a size class when a program uses it less.
+// Remains of a size class when a program uses it less.
 
 #include <gtest/gtest.h>
 

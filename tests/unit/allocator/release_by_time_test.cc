@@ -34,7 +34,7 @@ class ReleaseByTimeTest : public ::testing::TestWithParam<size_t> {
  protected:
   ReleaseByTimeTest() {
     heap.EnsureInitialized();
-    // What allocations find in a cache tells the heap nothing.
+    // Allocations that are served by a cache tell the heap nothing.
     SlowPath slow_path;
     slow_path.Shed(Length::Max(), ReleaseCause::kProgram);
     system_calls.clock_gettime = [](clockid_t, timespec* time) {
@@ -67,7 +67,7 @@ class ReleaseByTimeTest : public ::testing::TestWithParam<size_t> {
   static Length Released(ReleaseCause cause) { return heap.page_heap().stats().released(cause); }
 };
 
-// What the allocations find in the caches tells the heap nothing, so these are of sizes between.
+// Uses sizes between, because allocations that are served by caches tell the heap nothing.
 TEST_P(ReleaseByTimeTest, AThousandAllocationsAfterAnIdleTimeGiveItBack) {
   AllocateAndFree(GetParam(), 64 * kMiB);
   EXPECT_GE(Resident(), 48 * kMiB);
@@ -80,7 +80,7 @@ TEST_P(ReleaseByTimeTest, AThousandAllocationsAfterAnIdleTimeGiveItBack) {
   for (void* block : blocks) Deallocate(block);
 }
 
-// What was taken before the pause began, however much, was not taken during it.
+// Memory taken before the pause began, however much, was not taken during it.
 TEST_P(ReleaseByTimeTest, ABusyTimeBeforeTheIdleTimeKeepsNothing) {
   constexpr size_t kLarge = size_t{300} << 10;
   AllocateAndFree(kLarge, 128 * kMiB);
@@ -134,7 +134,7 @@ TEST_P(ReleaseByTimeTest, WithoutAHalfLifeNothingGoes) {
   const size_t before = Resident();
   Pass(1000);
   for (int i = 0; i < 1000; ++i) Deallocate(Allocate(8 * (i % 32) + GetParam()));
-  // Whoever follows the limits of cgroups comes again; else nobody has to.
+  // A thread that follows the limits of cgroups comes again; else none has to.
   EXPECT_EQ(heap.housekeeping().RunAll() == 0, !heap.limits().follows_cgroup());
   EXPECT_GE(Resident(), before - kMiB);
 }

@@ -24,7 +24,7 @@ std::string ReportOf(size_t bytes, const void* block) {
   return line.str();
 }
 
-// What is reported while f() runs.
+// Returns the lines that are reported while f() runs.
 template <typename F>
 std::string ReportsOf(F f) {
   ::testing::internal::CaptureStderr();

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a signal handler finds that interrupts the allocator. The tests stand in the slow path
+// The view of a signal handler that interrupts the allocator. The tests stand in the slow path
 // themselves instead of waiting for a signal to hit it.
 
 #include "allocator/slow_path.h"

@@ -70,6 +70,19 @@ TEST(MessageTest, FixedHasThreeDecimals) {
   EXPECT_EQ(Fixed(123456789.875), "123456789.875");
 }
 
+TEST(MessageTest, QuotedTextIsShortAndPrintable) {
+  const auto quoted = [](std::string_view text) {
+    Message message;
+    message.AppendQuoted(text);
+    return std::string(message.view());
+  };
+  EXPECT_EQ(quoted(""), "\"\"");
+  EXPECT_EQ(quoted("a b~"), "\"a b~\"");
+  EXPECT_EQ(quoted("a\n\x1b\x7f\xff"), "\"a????\"");
+  EXPECT_EQ(quoted(std::string(64, 'x')), "\"" + std::string(64, 'x') + "\"");
+  EXPECT_EQ(quoted(std::string(65, 'x')), "\"" + std::string(64, 'x') + "...\"");
+}
+
 TEST(MessageTest, CutsWhatDoesNotFit) {
   Message message;
   message << std::string(Message::kCapacity - 3, 'x') << 123456 << "more" << uint64_t{7};
@@ -115,7 +128,7 @@ TEST_F(PipeTest, WriteLineAddsOneNewline) {
 
 std::atomic<int> interruptions{0};
 
-// Whether the kernel has yet to deliver SIGUSR1 to the thread.
+// True if the kernel has yet to deliver SIGUSR1 to the thread.
 bool IsPending(pid_t thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
   std::string key;

@@ -51,7 +51,7 @@ class HeapExtensionTest : public ::testing::Test {
     return {0, 0, MallocRange::UNKNOWN, 0};
   }
 
-  // What is free in a list of `type` that is for blocks of `size` bytes.
+  // Returns the free bytes in a list of `type` that is for blocks of `size` bytes.
   size_t FreeIn(const std::string& type, size_t size) {
     std::vector<FreeListInfo> lists;
     extension_.GetFreeListSizes(&lists);

@@ -72,7 +72,7 @@ constexpr std::string_view kReadable[] = {
     "generic.peak_memory_usage",
     "generic.realized_fragmentation",
 };
-// What there is not: always 0.
+// Properties of things that there are not: always 0.
 constexpr std::string_view kAlwaysZero[] = {
     "tcmalloc.sharded_transfer_cache_free",
     "tcmalloc.security_partitioning_active",

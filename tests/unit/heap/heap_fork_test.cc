@@ -174,7 +174,7 @@ TEST_F(HeapForkTest, AForkBesideAForkInsideTheSlowPath) {
   EXPECT_FALSE(heap.gate().closed());
 }
 
-// Whoever comes while a fork is under way turns away at once.
+// A thread that comes while a fork is under way turns away at once.
 TEST_F(HeapForkTest, NobodyWaitsForAFork) {
   BeginFork();
   EXPECT_EQ(EnterSlowPath(), Entry::kReentrant);

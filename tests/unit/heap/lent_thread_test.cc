@@ -19,7 +19,7 @@ namespace {
 
 constexpr time_t kPause = 10;
 
-// Of the lent thread, the only one that waits with a timeout: in seconds.
+// Timeout of the lent thread in seconds; no other thread waits with one.
 constinit std::atomic<int64_t> wait_seconds{-1};
 
 long NoteWait(uint32_t* word, int operation, uint32_t value, const timespec* timeout) {

@@ -246,7 +246,7 @@ TEST_F(LimitsTest, LooksAgainAfterGrowthOrManySpans) {
   EXPECT_TRUE(limits_.IsDue(MiB(100) + Length(1), 1000)) << "as soon as the limit is passed";
 }
 
-// What it costs a program to live above its limit: looks, of which few shed anything.
+// The cost of living above the limit: looks, of which few shed anything.
 TEST_F(LimitsTest, ShedsSeldomWhereItDoesNotHelp) {
   Configure(100, false);
   int sheds = 0;

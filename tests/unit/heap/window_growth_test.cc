@@ -17,7 +17,7 @@ namespace {
 
 constexpr Length kBlock = Length::FromBytesCeil(size_t{1} << 30);
 
-// Whether the kernel lets a process have more addresses than memory, as it does by default.
+// True if the kernel lets a process have more addresses than memory, as it does by default.
 bool AddressesAbound() {
   constexpr size_t kBytes = size_t{64} << 30;
   void* const probe = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,

@@ -135,14 +135,69 @@ TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {
   EXPECT_EQ(loaded.options.max_total_thread_cache_bytes, 512u << 10);
   EXPECT_EQ(loaded.messages,
             "tcmalloc: TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=\"1\": expected a number from 524288 "
-            "to 1073741824; using 524288\n");
+            "to 1073741824 bytes, or with K, M, G or T; using 524288 bytes\n");
   loaded = Load({"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=99999999999999999999999"});
   EXPECT_EQ(loaded.options.max_total_thread_cache_bytes, 1u << 30);
   loaded = Load({"TCMALLOC_MAX_PER_CPU_CACHE_SIZE=65535"});
   EXPECT_EQ(loaded.options.max_per_cpu_cache_size, 64u << 10);
   EXPECT_EQ(loaded.messages,
             "tcmalloc: TCMALLOC_MAX_PER_CPU_CACHE_SIZE=\"65535\": expected a number from 65536 "
-            "to 1073741824; using 65536\n");
+            "to 1073741824 bytes, or with K, M, G or T; using 65536 bytes\n");
+}
+
+TEST(OptionsTest, SizesMayHaveASuffix) {
+  const auto [options, messages] = Load({
+      "TCMALLOC_HEAP_LIMIT_MB=1G",
+      "TCMALLOC_SOFT_LIMIT_MB=1K",
+      "TCMALLOC_MEMFS_LIMIT_MB=3MiB",
+      "TCMALLOC_DEVMEM_START=1T",
+      "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=64M",
+      "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=256kB",
+      "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=2G",
+  });
+  EXPECT_EQ(options.heap_limit_mb, 1024u);
+  EXPECT_EQ(options.soft_limit_mb, 1u) << "rounded down it would be no limit";
+  EXPECT_EQ(options.memfs_limit_mb, 3u);
+  EXPECT_EQ(options.devmem_start, 1u << 20);
+  EXPECT_EQ(options.max_total_thread_cache_bytes, 64u << 20);
+  EXPECT_EQ(options.max_per_cpu_cache_size, 256u << 10);
+  EXPECT_EQ(options.large_alloc_report_threshold, int64_t{2} << 30);
+  EXPECT_EQ(messages, "");
+}
+
+TEST(OptionsTest, SizesThatAreNoneAreReported) {
+  const Loaded loaded = Load({"TCMALLOC_HEAP_LIMIT_MB=1.5G"});
+  EXPECT_EQ(loaded.options.heap_limit_mb, 0u);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: TCMALLOC_HEAP_LIMIT_MB=\"1.5G\": expected a number from 0 to 268435456 MiB, "
+            "or with K, M, G or T; using 0 MiB\n");
+  EXPECT_EQ(Load({"TCMALLOC_TRANSFER_NUM_OBJ=1K"}).messages,
+            "tcmalloc: TCMALLOC_TRANSFER_NUM_OBJ=\"1K\": expected a number from 0 to 512 objects; "
+            "using 0 objects\n")
+      << "a count is no size";
+}
+
+TEST(OptionsTest, MissingToolsAreReported) {
+  EXPECT_EQ(Load({"HEAPPROFILE=/tmp/heap"}).messages,
+            "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
+            "it\n");
+  for (const MissingTool& missing : MissingTools()) {
+    const std::string name(missing.variable);
+    EXPECT_NE(Load({name + "=x"}).messages.find(missing.tool), std::string::npos) << name;
+    EXPECT_EQ(Load({name + "="}).messages, "") << name;
+    EXPECT_EQ(Load({name + "_USE_PID=1"}).messages, "") << name;
+  }
+}
+
+TEST(OptionsTest, NoSourceOfMemoryIsReported) {
+  EXPECT_EQ(Load({"TCMALLOC_SKIP_MMAP=1"}).messages, "");
+  EXPECT_EQ(Load({"TCMALLOC_SKIP_SBRK=1"}).messages, "");
+  EXPECT_EQ(Load({"TCMALLOC_SKIP_SBRK=1", "TCMALLOC_SKIP_MMAP=1"}).messages,
+            "tcmalloc: TCMALLOC_SKIP_MMAP and TCMALLOC_SKIP_SBRK are both set: there is no memory "
+            "left to take, and every allocation fails\n");
+  for (const char* source : {"TCMALLOC_DEVMEM_START=1", "TCMALLOC_MEMFS_MALLOC_PATH=/mnt/heap"}) {
+    EXPECT_EQ(Load({"TCMALLOC_SKIP_SBRK=1", "TCMALLOC_SKIP_MMAP=1", source}).messages, "");
+  }
 }
 
 TEST(OptionsTest, EveryWordHasItsMeaning) {
@@ -287,6 +342,11 @@ TEST(OptionTableTest, RowsAreCompleteAndDefaultsInRange) {
       EXPECT_GE(defaults.*type->field, type->min) << row.variable;
       EXPECT_LE(defaults.*type->field, type->max) << row.variable;
     }
+    if (const auto* type = std::get_if<SizeType>(&row.type)) {
+      EXPECT_GE(defaults.*type->field, type->min) << row.variable;
+      EXPECT_LE(defaults.*type->field, type->max) << row.variable;
+      EXPECT_EQ(row.unit, type->unit == SizeUnit::kByte ? "bytes" : "MiB") << row.variable;
+    }
     if (const auto* type = std::get_if<RealType>(&row.type)) {
       EXPECT_GE(defaults.*type->field, type->min) << row.variable;
       EXPECT_LE(defaults.*type->field, type->max) << row.variable;
@@ -308,9 +368,19 @@ TEST(OptionTableTest, EachRowHasItsOwnField) {
 // Whatever the environment: no crash, every option in its range, one line for each report.
 TEST(OptionsTest, AnyEnvironmentIsSafe) {
   std::minstd_rand random(9);
-  const std::string values[] = {
-      "",     "1",  "0", "-1", "9999999999999999999999", "1e5", "t", "x", std::string(5000, '7'),
-      "\n\n", "2.5"};
+  const std::string values[] = {"",
+                                "1",
+                                "0",
+                                "-1",
+                                "9999999999999999999999",
+                                "1e5",
+                                "t",
+                                "x",
+                                std::string(5000, '7'),
+                                "\n\n",
+                                "2.5",
+                                "1G",
+                                "64KiB"};
   for (int round = 0; round < 3000; ++round) {
     std::vector<std::string> variables;
     for (const OptionRow& row : OptionTable()) {

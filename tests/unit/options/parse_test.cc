@@ -51,24 +51,64 @@ TEST(ParseCountTest, AnythingElseIsNoNumber) {
   }
 }
 
-TEST(ParseIntegerTest, DecimalNumbersWithASign) {
-  EXPECT_EQ(ParseInteger("0"), 0);
-  EXPECT_EQ(ParseInteger("-0"), 0);
-  EXPECT_EQ(ParseInteger(" -17\n"), -17);
-  EXPECT_EQ(ParseInteger("+1073741824"), 1073741824);
-  EXPECT_EQ(ParseInteger("9223372036854775807"), INT64_MAX);
-  EXPECT_EQ(ParseInteger("-9223372036854775807"), -INT64_MAX);
-  EXPECT_EQ(ParseInteger("-9223372036854775808"), INT64_MIN);
+TEST(ParseSizeTest, WithoutASuffixCountsUnits) {
+  EXPECT_EQ(ParseSize("64", 1), 64u);
+  EXPECT_EQ(ParseSize(" +64\n", 1 << 20), 64u);
+  EXPECT_EQ(ParseSize("18446744073709551616", 1 << 20), UINT64_MAX);
 }
 
-TEST(ParseIntegerTest, WhatDoesNotFitIsTheNearest) {
-  EXPECT_EQ(ParseInteger("9223372036854775808"), INT64_MAX);
-  EXPECT_EQ(ParseInteger("-99999999999999999999999"), INT64_MIN);
+TEST(ParseSizeTest, SuffixesArePowersOf1024Bytes) {
+  EXPECT_EQ(ParseSize("3K", 1), 3u << 10);
+  EXPECT_EQ(ParseSize("3M", 1), 3u << 20);
+  EXPECT_EQ(ParseSize("3G", 1), uint64_t{3} << 30);
+  EXPECT_EQ(ParseSize("3T", 1), uint64_t{3} << 40);
+  EXPECT_EQ(ParseSize(" 3T ", 1 << 20), uint64_t{3} << 20);
+  for (const char* text : {"5K", "5k", "5KB", "5kB", "5kb", "5KiB", "5kib"}) {
+    EXPECT_EQ(ParseSize(text, 1), 5u << 10) << text;
+  }
 }
 
-TEST(ParseIntegerTest, AnythingElseIsNoNumber) {
-  for (const char* text : {"", "-", "--1", "-+1", "+-1", "- 1", "1-", "-1k", "-0x1", "-1.5"}) {
-    EXPECT_EQ(ParseInteger(text), std::nullopt) << text;
+TEST(ParseSizeTest, RoundsUpToWholeUnits) {
+  EXPECT_EQ(ParseSize("0K", 1 << 20), 0u);
+  EXPECT_EQ(ParseSize("1K", 1 << 20), 1u);
+  EXPECT_EQ(ParseSize("1024K", 1 << 20), 1u);
+  EXPECT_EQ(ParseSize("1025K", 1 << 20), 2u);
+}
+
+TEST(ParseSizeTest, WhatDoesNotFitIsTheLargest) {
+  EXPECT_EQ(ParseSize("16777215T", 1), uint64_t{16777215} << 40);
+  EXPECT_EQ(ParseSize("16777216T", 1), UINT64_MAX);
+  EXPECT_EQ(ParseSize("99999999999999999999G", 1 << 20), uint64_t{1} << 44);
+}
+
+TEST(ParseSizeTest, AnythingElseIsNoSize) {
+  for (const char* text : {"", "K", "-1K", "1 K", "1i", "1B", "1iB", "1Ki", "1KIB", "1KiBs", "1MK",
+                           "1P", "1.5G", "1e3", "K1", "1K1", "0x1K"}) {
+    EXPECT_EQ(ParseSize(text, 1), std::nullopt) << text;
+  }
+}
+
+TEST(ParseSignedSizeTest, SizesWithASign) {
+  EXPECT_EQ(ParseSignedSize("0"), 0);
+  EXPECT_EQ(ParseSignedSize("-0"), 0);
+  EXPECT_EQ(ParseSignedSize(" -17\n"), -17);
+  EXPECT_EQ(ParseSignedSize("-1k"), -1024);
+  EXPECT_EQ(ParseSignedSize("2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(ParseSignedSize("+1073741824"), 1073741824);
+  EXPECT_EQ(ParseSignedSize("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(ParseSignedSize("-9223372036854775807"), -INT64_MAX);
+  EXPECT_EQ(ParseSignedSize("-9223372036854775808"), INT64_MIN);
+}
+
+TEST(ParseSignedSizeTest, WhatDoesNotFitIsTheNearest) {
+  EXPECT_EQ(ParseSignedSize("9223372036854775808"), INT64_MAX);
+  EXPECT_EQ(ParseSignedSize("-99999999999999999999999"), INT64_MIN);
+  EXPECT_EQ(ParseSignedSize("8388608T"), INT64_MAX);
+}
+
+TEST(ParseSignedSizeTest, AnythingElseIsNoNumber) {
+  for (const char* text : {"", "-", "--1", "-+1", "+-1", "- 1", "1-", "-1x", "-0x1", "-1.5"}) {
+    EXPECT_EQ(ParseSignedSize(text), std::nullopt) << text;
   }
 }
 

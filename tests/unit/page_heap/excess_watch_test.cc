@@ -16,7 +16,7 @@ constexpr Length MiB(size_t n) { return Length::FromBytesCeil(n * kMiB); }
 // A heap of a hundred MiB that is used up and freed in each cycle.
 class ExcessWatchTest : public ::testing::Test {
  protected:
-  // Whether a cycle begins when `in_use` MiB are in use.
+  // True if a cycle begins when `in_use` MiB are in use.
   bool Begins(size_t in_use) { return watch_.CycleBegins(MiB(kHeap - in_use), MiB(kHeap), freed_); }
 
   // Runs one cycle and begins the next one, when so many MiB are resident.

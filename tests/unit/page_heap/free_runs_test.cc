@@ -26,7 +26,7 @@ FreeRunCounts Count(Heap& heap) {
   return counts;
 }
 
-// What a walk over all spans finds.
+// Counts free runs by a walk over all spans.
 template <typename Heap>
 FreeRunCounts Walk(Heap& heap) {
   FreeRunCounts counts;

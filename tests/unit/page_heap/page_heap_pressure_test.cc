@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the heap does when the system refuses, metadata runs out, or a limit is reached.
+// The heap when the system refuses, metadata runs out, or a limit is reached.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST_F(PageHeapPressureTest, WithoutMetadataNothingIsLost) {
   EXPECT_EQ(heap_->NewAligned(Length(1), Length(64)), nullptr);
   heap_->CheckInvariants();
   EXPECT_EQ(heap_->stats().system, Length(10000)) << "growing needs records too";
-  // What needs no new record still works.
+  // An allocation that needs no new record still works.
   Span* rest = heap_->New(Length(10000 - spans.size()));
   ASSERT_NE(rest, nullptr);
   heap_->Truncate(rest, Length(1));

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What both page heaps promise.
+// Promises of both page heaps.
 
 #include <gtest/gtest.h>
 
@@ -296,7 +296,7 @@ TYPED_TEST(PageHeapPromises, ReleasesByTimeAreCountedByTheirCause) {
   }
 }
 
-// What does not fit whatever is released is a hit alone.
+// A request that does not fit, whatever is released, is a hit alone.
 TYPED_TEST(PageHeapPromises, ReleasesThatMakeRoomAreCounted) {
   this->heap_->Delete(this->New(2 * kHuge));
   this->heap_->set_limit(Length(3 * kHuge));

@@ -76,7 +76,7 @@ TEST_F(ReleaseDecayTest, WhatIsUsedNowAndThenStays) {
   EXPECT_LT(free_, Length(910));
 }
 
-// What is asked for once every second half-life is asked for too rarely.
+// Memory that is asked for once every second half-life is asked for too rarely.
 TEST_F(ReleaseDecayTest, WhatIsUsedMoreRarelyGoes) {
   Give(1000);
   PassHalfLife();

@@ -138,7 +138,7 @@ TEST_F(OverwriteTest, FourBytes) {
 }
 TEST_F(OverwriteTest, TheWholeWord) { EXPECT_LE(CountUnnoticed(8, true), 2); }
 
-// What programs write most: small numbers, characters and addresses.
+// Values that programs write most: small numbers, characters and addresses.
 TEST_F(OverwriteTest, CommonValues) {
   for (int secret = 0; secret < 100; ++secret) {
     const LinkCodec codec = NewCodec();

@@ -19,7 +19,7 @@ class BiasedLockTest : public ::testing::Test {
  protected:
   ~BiasedLockTest() override { system_calls = real_system_calls; }
 
-  // What an expectation takes, the analysis does not see.
+  // The analysis does not see a lock that is taken in an expectation.
   bool TakenByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { return lock_.TryLockByOther(); }
   void LeftByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock_.UnlockByOther(); }
 

@@ -132,7 +132,7 @@ class FileMemoryTest : public ::testing::Test {
     closedir(directory);
     return count;
   }
-  // Whether /proc/self/maps says that the address is in a file of the directory.
+  // True if /proc/self/maps says that the address is in a file of the directory.
   bool IsInFile(const void* address) const {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {

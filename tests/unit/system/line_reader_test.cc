@@ -31,7 +31,7 @@ std::vector<Line> ReadLines(size_t capacity, char delimiter = '\n') {
   return lines;
 }
 
-// What a reader with a buffer of `capacity` bytes must return.
+// Returns the lines that a reader with a buffer of `capacity` bytes must return.
 std::vector<Line> ExpectedLines(const std::string& contents, size_t capacity) {
   std::vector<Line> lines;
   size_t begin = 0;

@@ -651,7 +651,7 @@ TEST(SystemMemoryRealTest, ThreadsGetDisjointBlocks) {
   EXPECT_EQ(memory.stats().allocations, kThreads * kRounds);
 }
 
-// Whether this kernel shows names at all, asked without the code under test.
+// True if this kernel shows names at all, asked without the code under test.
 bool KernelHasNames(void* page) {
   return real_system_calls.prctl(0x53564d41, 0, Address(page), 4096, Address("test")) == 0;
 }

@@ -68,7 +68,7 @@ bool RunOnlyOn(const std::vector<int>& cpus) {
 
 uint32_t Read(const uint32_t& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 
-// Whether the kernel keeps the running thread's area up to date.
+// True if the kernel keeps the running thread's area up to date.
 bool AreaFollowsTheThread() {
   const RseqArea* area = CurrentRseqArea();
   if (area == nullptr) return false;
@@ -179,7 +179,7 @@ TEST_F(RseqTest, AreaFollowsTheThread) {
   EXPECT_TRUE(AreaFollowsTheThread());
 }
 
-// What a stray store of ours would leave.
+// Looks for the traces of a stray store of ours.
 TEST_F(RseqTest, LeavesTheKernelsFieldsAlone) {
   const std::vector<int> cpus = AllowedCpus();
   ASSERT_TRUE(RunOnlyOn({cpus.back()}));

@@ -26,7 +26,7 @@ void Churn(TestTransfer* transfer, uint64_t seed) {
       const uint32_t wanted =
           random() % 4 == 0 ? 1 + static_cast<uint32_t>(random() % 4) : TestTransfer::kBatch;
       chains.push_back(transfer->cache.Fetch(wanted));
-      // Whoever holds a chain may write to its objects.
+      // The holder of a chain may write to its objects.
       for (void* object : transfer->space.Objects(chains.back())) {
         static_cast<uint64_t*>(object)[1] = seed;
       }

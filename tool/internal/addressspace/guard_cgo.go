@@ -8,7 +8,7 @@ package addressspace
 #include <sys/resource.h>
 #include <unistd.h>
 
-// What Go reserves, the stacks of its threads, and room for the heap.
+// Room for what Go reserves, the stacks of its threads, and the heap.
 static const rlim_t kLeastBytes = 2ull << 30;
 
 __attribute__((constructor)) static void CheckAddressSpace(void) {

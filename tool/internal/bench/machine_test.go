@@ -32,7 +32,7 @@ func TestNoise(t *testing.T) {
 	if noise.IsQuiet() {
 		t.Error("half a CPU of others is quiet")
 	}
-	// What the counters cannot resolve is no noise.
+	// A difference that the counters cannot resolve is no noise.
 	noise = NoiseBetween(before, Busy{Work: 11*time.Second + 20*time.Millisecond}, time.Second, time.Second)
 	if noise != (Noise{}) || !noise.IsQuiet() {
 		t.Errorf("%+v", noise)

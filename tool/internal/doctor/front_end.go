@@ -158,6 +158,7 @@ func checkOptions(environment []string, answer Answer) []Check {
 		}
 	}
 	checks = append(checks, CheckVariables(environment, answer.Complaints)...)
+	checks = append(checks, CheckExitReport(environment)...)
 	if len(checks) == 0 {
 		checks = append(checks, ok(name, "the environment's are understood"))
 	}

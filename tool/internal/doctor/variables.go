@@ -3,8 +3,12 @@
 package doctor
 
 import (
+	"os"
 	"slices"
 	"strings"
+	"syscall"
+
+	"tcm/internal/report"
 )
 
 // variables are all that docs/tuning.md lists.
@@ -67,6 +71,27 @@ func CheckVariables(environment, complaints []string) []Check {
 		checks = append(checks, problem("options", advice, "%s is no variable of the allocator", name))
 	}
 	return checks
+}
+
+// CheckExitReport tries to open the file of the report at exit as the allocator does. The programs
+// that doctor runs cannot tell, because they write their reports to a file of doctor.
+func CheckExitReport(environment []string) []Check {
+	for _, setting := range environment {
+		path, found := strings.CutPrefix(setting, report.Variable+"=")
+		if !found {
+			continue
+		}
+		if path == "" {
+			return nil
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return []Check{problem("options", "name a file that exists and may be written", "%s=%s: no report can be written: %v", report.Variable, path, err)}
+		}
+		file.Close()
+		return nil
+	}
+	return nil
 }
 
 // nearestVariable returns the known name that shares most words, and of those the one that needs the

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,22 @@ func TestVariablesAreThoseOfThePage(t *testing.T) {
 	}
 	if !slices.Equal(listed, variables) {
 		t.Errorf("docs/tuning.md has\n%v, variables.go\n%v", listed, variables)
+	}
+}
+
+func TestCheckExitReport(t *testing.T) {
+	const name = "TCMALLOC_EXIT_REPORT="
+	path := filepath.Join(t.TempDir(), "report")
+	if checks := CheckExitReport([]string{name + path}); len(checks) != 1 || !strings.Contains(checks[0].Found, path) {
+		t.Errorf("a file that is not there: %+v", checks)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, environment := range [][]string{nil, {name}, {name + path}, {name, name + "/no/file"}} {
+		if checks := CheckExitReport(environment); len(checks) != 0 {
+			t.Errorf("%v: %+v", environment, checks)
+		}
 	}
 }
 

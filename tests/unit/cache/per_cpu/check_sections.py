@@ -31,7 +31,7 @@ FIELDS = ["mm_cid", "cpu_id"]
 
 X86_64, AARCH64 = 62, 183  # e_machine
 ABSOLUTE_RELOCATION = {X86_64: 1, AARCH64: 257}
-# What stands before the handler: on x86-64 the signature is the operand of an undefined instruction.
+# Bytes before the handler: on x86-64 the signature is the operand of an undefined instruction.
 SIGNATURE = {X86_64: b"\x0f\xb9\x3d\x53\x30\x05\x53", AARCH64: b"\x00\xbc\x28\xd4"}
 INSTRUCTIONS = {
     X86_64: {"allocate": 17, "malloc": 17, "deallocate": 21},

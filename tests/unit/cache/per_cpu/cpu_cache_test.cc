@@ -435,7 +435,7 @@ TEST_P(CpuCacheTest, BusySlabsAreNotDrained) {
     Migrate(1);
     Miss(k32K, 256);
     Migrate(0);
-    // What is used keeps its capacity.
+    // A class in use keeps its capacity.
     Miss(k32K, 1);
     ASSERT_EQ(Count(k64), before);
   }

@@ -215,7 +215,7 @@ struct ManagerCounts {
   uint64_t drained = 0;
 };
 
-// What the owner of the slabs does to one of them, from whatever CPU it runs on.
+// Acts as the owner of the slabs on one of them, from whatever CPU it runs on.
 void Manage(Shared& shared, CpuSlab& slab, uint32_t choice, ManagerCounts& counts) {
   SpinLockHolder holder(slab.lock());
   if (slab.state() == SlabState::kUnused) {

@@ -75,7 +75,7 @@ class Slab {
     EXPECT_EQ(thread_->PopBatch(c, objects.data(), count), count);
   }
 
-  // What is to be taken out of each class.
+  // Returns the objects to be taken out of each class.
   std::map<uint8_t, uint32_t> Excess() {
     std::map<uint8_t, uint32_t> objects;
     excess.ForEach([&](uint8_t c) { objects[c] = SlabExcess::Of(slab(), c); });
@@ -429,7 +429,7 @@ class SlabBudgetsTest : public ::testing::Test {
       return slabs_[static_cast<size_t>(i)].slab();
     });
   }
-  // What so many visits found.
+  // Returns the ids that so many visits found.
   Ids Visit(int count) {
     Ids found;
     for (int i = 0; i < count; ++i) found.insert(VisitOther());

@@ -234,7 +234,7 @@ class SlabMachine {
     for (const auto& objects : model_[static_cast<size_t>(i)].objects) ASSERT_TRUE(objects.empty());
   }
 
-  // Whether it was closed or never used.
+  // Opens a slab that was closed or never used.
   void Open(int i) {
     CpuSlab& slab = slabs_.slab(i);
     SpinLockHolder holder(slab.lock());

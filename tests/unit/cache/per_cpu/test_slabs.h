@@ -22,7 +22,7 @@
 
 namespace tcmalloc::testing {
 
-// What every test of one process finds.
+// Support for restartable sequences that every test of one process finds.
 inline const RseqSupport& Support() {
   static const RseqSupport support = DetectRseq();
   return support;
@@ -108,7 +108,7 @@ class ObjectPool {
   char* memory_;
 };
 
-// What a thread's slow paths were asked to do.
+// Requests to a thread's slow paths.
 struct SlowCalls {
   int allocations = 0;
   size_t last_size = 0;

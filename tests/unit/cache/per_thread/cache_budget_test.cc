@@ -152,7 +152,7 @@ TEST_F(CacheBudgetTest, KeepOnlyReclaimsAllOtherShares) {
   budget_.KeepOnly(&shares_[1]);
   budget_.CheckInvariants();
   EXPECT_EQ(shares_[1].limit(), kFirst + kStep);
-  // What the others had is unclaimed now, and they are not robbed.
+  // The shares of the others are unclaimed now, and they are not robbed.
   const int64_t left = 2 * kFirst + kStep;
   for (int64_t got = 0; got < left; got += kStep) EXPECT_TRUE(budget_.Grow(shares_[1]));
   EXPECT_FALSE(budget_.Grow(shares_[1]));

@@ -21,7 +21,7 @@
 
 namespace tcmalloc::testing {
 
-// What caches share: a source of every class, and a budget.
+// Parts that caches share: a source of every class, and a budget.
 struct TestSources {
   using Cache = ThreadCache<FakeSourceTable<FakeBatchSource>>;
 

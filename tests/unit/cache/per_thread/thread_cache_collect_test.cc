@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a thread cache gives back, and when.
+// Objects that a thread cache gives back, and when.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a thread cache does with a class of which it frees more than it allocates.
+// A thread cache and a class of which it frees more than it allocates.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST_P(ThreadCacheDrainTest, AllocationsAreServedByTheFullestSpans) {
   const size_t before = source().fetches_past();
   Free(40 * Batch(), 4);
   EXPECT_GE(source().fetches_past() - before, 30u);
-  // Those of the source, though others were freed a moment ago.
+  // Objects of the source, though others were freed a moment ago.
   const Objects freed(objects_.begin(), objects_.begin() + 3);
   for (void* object : freed) cache_.Free(object);
   objects_.erase(objects_.begin(), objects_.begin() + 3);

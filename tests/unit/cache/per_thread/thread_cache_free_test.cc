@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the fast path of free refuses, and that nothing has changed then.
+// Addresses that the fast path of free refuses, and that nothing has changed then.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a thread cache takes from its source and gives to its owner.
+// Objects that a thread cache takes from its source and gives to its owner.
 
 #include "cache/per_thread/thread_cache.h"
 

@@ -61,7 +61,7 @@ TEST_P(HugePackingTest, AFullHeapIsDense) {
   heap_->CheckInvariants();
 }
 
-// What is left when three of four spans die at random lies where it was. From then on it gathers.
+// When three of four spans die at random, the rest lies where it was. From then on it gathers.
 TEST_P(HugePackingTest, ASparseHeapDrains) {
   for (int i = 0; i < 6000; ++i) New();
   Churn(10000);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel is told about hugepages, and what the heap then believes.
+// Advice to the kernel about hugepages, and what the heap then believes.
 
 #include <gtest/gtest.h>
 

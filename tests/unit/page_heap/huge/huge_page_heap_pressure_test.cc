@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the heap does when the system refuses, metadata runs out, or a limit is reached.
+// The heap when the system refuses, metadata runs out, or a limit is reached.
 
 #include <gtest/gtest.h>
 
