@@ -144,12 +144,12 @@ void tcm_stepper_return();
 extern const char tcm_stepper_start;
 extern const char tcm_stepper_aborted;
 Section tcm_stepper_section;
-uintptr_t tcm_stepper_area;        // the thread's rseq area, or 0 outside sections
-uintptr_t tcm_stepper_abort;       // where the allocator's section is aborted
-uintptr_t tcm_stepper_frame;       // the stack pointer on the way back
-uint64_t tcm_stepper_switches;     // of the thread until its section began
-rusage tcm_stepper_usage;          // while counting them again
-uint8_t tcm_stepper_was_aborted;   // on the instruction returned to
+uintptr_t tcm_stepper_area;       // the thread's rseq area, or 0 outside sections
+uintptr_t tcm_stepper_abort;      // where the allocator's section is aborted
+uintptr_t tcm_stepper_frame;      // the stack pointer on the way back
+uint64_t tcm_stepper_switches;    // of the thread until its section began
+rusage tcm_stepper_usage;         // while counting them again
+uint8_t tcm_stepper_was_aborted;  // on the instruction returned to
 }
 
 constexpr greg_t kTrapFlag = 0x100;
@@ -182,8 +182,8 @@ bool IsShortJump(uintptr_t address) {
   return (*reinterpret_cast<const uint8_t*>(address) & 0xf0) == 0x70;
 }
 
-// Lets the handler return to `address` in `section` as if the kernel still knew of it. Not to a jump,
-// which may lead back to where the kernel would abort the step; it changes nothing itself.
+// Lets the handler return to `address` in `section` as if the kernel still knew of it. Not to a
+// jump, which may lead back to where the kernel would abort the step; it changes nothing itself.
 void ReturnInto(const Section& section, uintptr_t address, uintptr_t thread) {
   const auto start = reinterpret_cast<uintptr_t>(&tcm_stepper_start);
   tcm_stepper_section = {0, 0, start, address + 1 - start,
@@ -204,7 +204,8 @@ void OnStep(int, siginfo_t*, void* raw_context) {
   const Section* section = SectionAround(address);
   ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
   if (!chosen) {
-    if (section != nullptr && !IsShortJump(address)) ReturnInto(*section, address, registers[REG_RSI]);
+    if (section != nullptr && !IsShortJump(address))
+      ReturnInto(*section, address, registers[REG_RSI]);
     return;
   }
   state.aborted = section;

@@ -19,8 +19,8 @@ namespace tcmalloc::testing {
 // through its sections as if nobody watched. Only at the boundaries where the handler runs it stays
 // aborted, as the kernel would have it after one signal at that point. It then completes the
 // section before the handler runs again, for some sections are longer than the way between two
-// boundaries, and would be aborted over and over. Where another thread has run meanwhile, the section
-// is aborted, as it is without a stepper. The process must be bound to one CPU.
+// boundaries, and would be aborted over and over. Where another thread has run meanwhile, the
+// section is aborted, as it is without a stepper. The process must be bound to one CPU.
 class Stepper {
  public:
   // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0,
