@@ -60,6 +60,7 @@ void SpinLock::LockSlow() {
   for (int i = 0; i < kSpins; ++i) {
     Pause();
     uint32_t expected = kFree;
+    // Acquire pairs with the release in Unlock.
     if (word_.load(std::memory_order_relaxed) == kFree &&
         word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
                                     std::memory_order_relaxed)) {

@@ -51,6 +51,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
   // Against the order of ranks too, for it does not wait.
   [[nodiscard]] bool TryLock() TCMALLOC_TRY_ACQUIRE(true) {
     uint32_t expected = kFree;
+    // Acquire pairs with the release in Unlock.
     const bool taken = word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
                                                      std::memory_order_relaxed);
     if constexpr (kDebugChecks) {
@@ -61,7 +62,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
 
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
     if constexpr (kDebugChecks) NoteRelease();
-    // Release pairs with the acquire in Lock.
+    // Release pairs with the acquire in Lock, TryLock and LockSlow.
     if (TCMALLOC_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) Wake();
   }
 

@@ -14,7 +14,8 @@ namespace tcmalloc {
 
 // What a failed C allocation does before it gives up: null, or a function that calls the new
 // handler and tries again. tc_set_new_mode sets it; being a pointer it keeps the C++ library out of
-// C programs. Returns null when there is no handler, or it threw.
+// C programs. Returns null when there is no handler, or it threw. Read and written by relaxed
+// operations, because the pointer publishes nothing but itself.
 using NewModeRetry = void* (*)(size_t size, size_t alignment);
 extern constinit std::atomic<NewModeRetry> new_mode_retry;
 

@@ -80,6 +80,7 @@ class CpuCache {
   // before anything else.
   [[nodiscard]] bool Initialize(const Context& context, const RseqSupport& support,
                                 SectionFence fence, size_t bytes_per_cpu);
+  // Acquire pairs with the release in Initialize.
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
 
   // Changes what a CPU may hold. Slabs that hold more shrink as they are used.
@@ -95,6 +96,8 @@ class CpuCache {
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
   void Open(FastLists* thread) const {
     TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
+    // Pairs with TryAllocate in a signal handler, which must not find an open thread whose slow
+    // path is still at the clock.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
     thread->header.link_limit = context_.codec->limit();
@@ -107,6 +110,7 @@ class CpuCache {
     thread->header.allocate = AllocateClosed;
     thread->header.malloc = MallocClosed;
     thread->header.deallocate = DeallocateClosed;
+    // Pairs with TryAllocate in a signal handler: the slow path begins once the thread is closed.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
@@ -134,9 +138,10 @@ class CpuCache {
 
   // Whether `object`, which is not null, begins as those in slabs do.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
-  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves. The
-  // fence makes sure that a slot is not older than the index that says it counts.
+  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves.
   bool Holds(const void* object, uint8_t c) const {
+    // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
+    // read after it is not older than the index before it, which says that the slot counts.
     return initialized() && slabs_.Holds(object, c) && fence_(-1) && slabs_.Holds(object, c);
   }
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }

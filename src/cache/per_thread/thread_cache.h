@@ -126,10 +126,11 @@ class ThreadCache : private FastLists, public ListNode {
   void Close() {
     header.size_limit = 0;
     header.address_limit = INT64_MIN;
-    // The compiler must not move changes of the lists before this, as seen by a signal handler.
+    // Pairs with TryAllocate and TryFree in a signal handler: the lists change once it is closed.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   void Open() {
+    // Pairs with TryAllocate and TryFree in a signal handler: it is open once the lists are whole.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
     header.link_limit = context_->codec->limit();
@@ -160,6 +161,8 @@ class ThreadCache : private FastLists, public ListNode {
   // like a link that is not valid.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
     ++room[c];
+    // Pairs with IsConsistent in a signal handler, which tells by the room that this is at the
+    // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The link is read by its reference, not by the address, which takes an instruction more to
     // compute: one list's allocations wait for each other through these reads.
@@ -169,6 +172,8 @@ class ThreadCache : private FastLists, public ListNode {
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
     if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
     heads[c] = next_object;
+    // Pairs with TryAllocate in a signal handler: the link is cleared once the object is off the
+    // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // An object in use must not look like a free one.
     LinkWord(object) = 0;
@@ -215,11 +220,13 @@ class ThreadCache : private FastLists, public ListNode {
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;
     const uint8_t c = ClassInWindow(reference);
     if (TCMALLOC_UNLIKELY(--room[c] < 0)) return false;
+    // Pairs with IsConsistent in a signal handler, as in TryAllocate.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * header.codec_inverse, header.link_limit))) {
       return false;
     }
     LinkWord(object) = heads[c] * header.codec_key;
+    // Pairs with TryAllocate in a signal handler: the object has its link once it is on the list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     heads[c] = reference;
     return true;
