@@ -6,7 +6,7 @@ An atomic operation with another order than relaxed, or with none, which means t
 each fence, also the one of all threads, has a comment at its line, or directly above it or the
 statement that it is part of: "pairs with Name", where Name is the function that the other side is
 in, `Class::Name` where several have it. An acquire names a release, and a release an acquire; a
-fence names any function, or a file of assembly.
+fence names any function, or a file of assembly. docs/locking.md names each file that has an order.
 """
 
 import bisect
@@ -216,6 +216,17 @@ def complaint(site: Site, sites: list[Site], names: set[str]) -> str | None:
     return None
 
 
+def unlisted(root: Path, sites: list[Site]) -> list[str]:
+    """Files with an order that docs/locking.md does not name, nor the header of the same name."""
+    page = root / "docs/locking.md"
+    listed = set(re.findall(r"`(src/[\w./-]+?\.\w+)(?::\w+)?`", page.read_text()))
+    return [
+        f"{path}: has a memory order, and docs/locking.md does not name it"
+        for path in sorted({site.path for site in sites})
+        if not {str(path), str(path.with_suffix(".h"))} & listed
+    ]
+
+
 def check(root: Path) -> list[str]:
     paths = [path for path in repository.files(root) if path.parts[0] == "src"]
     texts = {path: (root / path).read_text() for path in paths if path.suffix in {".h", ".cc"}}
@@ -229,7 +240,8 @@ def check(root: Path) -> list[str]:
             atomics.update(MEMBER.findall(codes[header]))
         sites += sites_of(path, texts[path], code, atomics)
     found = [(site, complaint(site, sites, names)) for site in sites]
-    return [f"{site.path}:{site.line}: {text}" for site, text in found if text]
+    complaints = [f"{site.path}:{site.line}: {text}" for site, text in found if text]
+    return complaints + unlisted(root, sites)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ void Flag::Set() {
 class CheckOrdersTest(TreeTest):
     def check(self, source, path="src/base/flag.h"):
         self.write(path, source)
+        self.write("docs/locking.md", "`src/base/flag.h:Flag`\n")
         return check_orders.check(self.root)
 
     def without(self, text):
@@ -105,6 +106,10 @@ class CheckOrdersTest(TreeTest):
     def test_the_own_class_comes_first(self):
         other = PAIR.replace("Flag", "Other").replace("order_release", "order_relaxed")
         self.assert_one_complaint(self.check(PAIR + other), "flag.h:19", "Set", "no memory order")
+
+    def test_the_page_of_locks_names_each_file(self):
+        self.assertEqual(self.check(PAIR, "src/base/flag.cc"), [])
+        self.assert_one_complaint(self.check(PAIR, "src/base/more.cc"), "more.cc", "docs/locking.md")
 
     def test_looks_at_nothing_but_the_library(self):
         self.assertEqual(self.check("++word_; a.load();\n", "tests/unit/base/flag_test.cc"), [])

@@ -44,6 +44,7 @@ void BiasedLock::WaitForOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   // Release pairs with the acquire in TryLockByOther, which may find this word instead of the one
   // that Unlock wrote after the owner's last changes.
   owner_inside_.store(false, std::memory_order_release);
+  if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
   lock_.Lock();
   owner_waited_ = true;
 }

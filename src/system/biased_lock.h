@@ -32,6 +32,7 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
 
   // For the owner alone.
   TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
+    if constexpr (kDebugChecks) NoteOwnerEnters();
     owner_inside_.store(true, std::memory_order_relaxed);
     // Pairs with TryLockByOther, whose fence of all threads makes a barrier of the processor out of
     // this one of the compiler.
@@ -41,6 +42,7 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
   }
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
     if (TCMALLOC_UNLIKELY(owner_waited_)) return UnlockAfterWait();
+    if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
     // Release pairs with the acquire in TryLockByOther and publishes what the owner changed.
     owner_inside_.store(false, std::memory_order_release);
   }
@@ -52,6 +54,10 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
  private:
   TCMALLOC_COLD void WaitForOther();
   TCMALLOC_COLD void UnlockAfterWait();
+  void NoteOwnerEnters() {
+    CheckRankOrder(lock_.rank());
+    NoteRankTaken(lock_.rank());
+  }
 
   std::atomic<bool> owner_inside_{false};
   std::atomic<bool> revoked_{false};
