@@ -434,6 +434,10 @@ class ThreadCache : private FastLists, public ListNode {
 
 }  // namespace tcmalloc
 
+#include "cache/per_thread/thread_cache_check_inl.h"
+#include "cache/per_thread/thread_cache_drain_inl.h"
 #include "cache/per_thread/thread_cache_inl.h"
+#include "cache/per_thread/thread_cache_return_inl.h"
+#include "cache/per_thread/thread_cache_room_inl.h"
 
 #endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
