@@ -3,9 +3,10 @@
 """Compares what a library defines with lists of symbols.
 
 Every name of a list must be there, as a function where it is none of the compiler's tables, except
-those of exceptions.txt; an exception that the library does define is an error as well, for it would
-be out of date. Names of absent.txt must not be there. For a shared library its dynamic symbols
-count, for an archive those that its members share.
+those of exceptions.txt; an exception that the library does define is an error as well, because it
+would be out of date. The names of ours.txt must be there too, and those of absent.txt must not. For a
+shared library its dynamic symbols count, and each of them must be in a list; for an archive those
+that its members share.
 """
 
 import argparse
@@ -55,6 +56,10 @@ def complaints(library, lists, exceptions, absent):
     for name in absent:
         if name in symbols:
             yield f"{name} is defined, but this library must not have it"
+    if library.suffix != ".a":
+        listed = {name for path in lists for name in read_names(path)}
+        for name in sorted(symbols.keys() - listed - set(absent)):
+            yield f"{name} is exported, and no list has it"
 
 
 def main():
@@ -63,6 +68,7 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("lists", type=pathlib.Path, nargs="+")
     arguments = parser.parse_args()
+    arguments.lists.append(here / "ours.txt")
     failures = list(complaints(arguments.library, arguments.lists,
                                set(read_names(here / "exceptions.txt")),
                                read_names(here / "absent.txt")))
