@@ -22,7 +22,7 @@ struct LockCounts {
   uint64_t contentions = 0;
 };
 LockCounts CurrentLockCounts();
-// Of the locks of one rank.
+// Counts the locks of one rank alone.
 LockCounts CurrentLockCounts(LockRank rank);
 
 // Not recursive. constinit, trivially destructible, four bytes plus its rank.

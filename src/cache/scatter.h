@@ -38,7 +38,7 @@ inline bool AreScattered(uint32_t size, void* const* objects, uint32_t count) {
   return far > kScatterProbes / 2;
 }
 
-// The same for the objects of a chain, of which it reads the first ones. next(object) is the
+// AreScattered for the objects of a chain, of which it reads the first ones. next(object) is the
 // reference to the object after `object`.
 template <typename Next>
 bool IsScattered(uint32_t size, Chain chain, Next next) {

@@ -16,8 +16,8 @@
 
 namespace tcmalloc {
 
-// What the arena draws from: zeroed memory of at least `bytes` bytes, aligned to the kernel's
-// page, or null. system/memory.h provides one; tests provide fakes.
+// Provides the arena with zeroed memory of at least `bytes` bytes, aligned to the kernel's page, or
+// returns null. system/memory.h has one; tests have fakes.
 using MetadataSource = void* (*)(size_t bytes);
 
 struct MetadataStats {

@@ -136,9 +136,10 @@ class CpuCache {
   // Returns what those slabs hold that were idle since the last call.
   void ReleaseIdle();
 
-  // Whether `object`, which is not null, begins as those in slabs do.
+  // Returns true if `object`, which is not null, begins as the objects in slabs do.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
-  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves.
+  // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
+  // moves.
   bool Holds(const void* object, uint8_t c) const {
     // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
     // read after it is not older than the index before it, which says that the slot counts.
@@ -164,7 +165,7 @@ class CpuCache {
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
-  // Of a class of which there are objects, or were.
+  // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
   // The slab that the running thread would use now.
   int CurrentSlab(const FastLists* thread) const {

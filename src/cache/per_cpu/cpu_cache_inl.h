@@ -65,8 +65,8 @@ void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
   return object;
 }
 
-// What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
-// one over and over. Other threads may use others of its line.
+// Returns the object to allocate in place of `object`: one in a line of the thread's own if the
+// thread uses this one over and over, because other threads may use objects of its line.
 template <SourceTable Sources>
 void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
   ReuseWatch& watch = RecordOf(thread)->watch;

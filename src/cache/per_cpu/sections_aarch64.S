@@ -35,7 +35,7 @@
   START_AT \name, \id, x6
   .endm
 
-// The same for a routine whose descriptor is the one at `section`.
+// START for a routine whose descriptor is the one at `section`.
   .macro START_AT name, id, section
   ldr x5, [x1, #TCM_RSEQ_AREA]
   str \section, [x5, #TCM_AREA_SECTION]

@@ -46,7 +46,7 @@
 .L\name\()_start:
   .endm
 
-// The same for a routine whose descriptor is the one at `section`.
+// START for a routine whose descriptor is the one at `section`.
   .macro START_AT name, section, area
   mov TCM_RSEQ_AREA(%rsi), \area
   mov \section, TCM_AREA_SECTION(\area)

@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What ThreadCache holds, for the report of a double free and for tests. Included by thread_cache.h
-// alone.
+// Searches and checks the contents of a ThreadCache. Included by thread_cache.h alone.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_CHECK_INL_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_CHECK_INL_H_
@@ -24,7 +23,7 @@ bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
   return found;
 }
 
-// Of the lists that only their owner changes, by plain writes.
+// Searches the lists that only their owner changes, by plain writes.
 template <SourceTable Sources>
 __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(const void* object,
                                                                                uint8_t c) const {

@@ -33,8 +33,8 @@ Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
   return std::exchange(state.leaving, {});
 }
 
-// What was leaving is the first to be used again, unless a fast path is at the list or it has other
-// objects.
+// Stops draining. The objects that were leaving are the first to be used again, unless a fast path
+// is at the list or it has other objects.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
   const Chain chain = StopDraining(c);
@@ -54,13 +54,14 @@ uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
   return static_cast<uint32_t>(allocated);
 }
 
-// Whether a class that drained, and no longer does, should be treated as before.
+// Returns true if a class that drained, and no longer does, should be treated as before.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::Settles(uint8_t c) {
   return states_[c].drain.MaySettle() && source(c).IsSparse();
 }
 
-// What the thread keeps in full chains would only be in the way of a class that drains.
+// Takes an object in. Gives up the full chains with each batch, because they would only be in the
+// way of a class that drains.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];

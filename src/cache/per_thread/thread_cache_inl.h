@@ -52,7 +52,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
   return chain;
 }
 
-// What the current list is to be filled with. Empty if no memory can be had.
+// Returns the objects to fill the current list with. Empty if no memory can be had.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   const Chain chain = PopFull(c);
@@ -94,7 +94,7 @@ void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
   source(c).InsertPast({ReferenceTo(object), 1});
 }
 
-// What follows `object` in a list of class `c`: nothing, or what may well be an object.
+// Returns the successor of `object` in a list of class `c`: the end, or what may well be an object.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
   const LinkCodec& codec = *context_->codec;
@@ -161,7 +161,7 @@ void ThreadCache<Sources>::LeaveSharedLine(uint8_t c) {
   SetCurrent(c, line);
 }
 
-// Whether the current list is as long as its room says.
+// Returns true if the current list is as long as its room says.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   const ObjectReference end = context_->codec->end;

@@ -38,7 +38,7 @@ void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
   }
 }
 
-// The same by another thread, which leaves them where the owner is at them.
+// ReturnOldest by another thread, which leaves the chains where the owner is at them.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
   Chain chains[kChainsAtOnce];

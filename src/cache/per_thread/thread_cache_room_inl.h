@@ -35,7 +35,7 @@ int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
   return static_cast<int>(std::clamp<int64_t>(room_left / SizeOf(c), 0, wanted));
 }
 
-// Whether the budget makes room for `bytes` more.
+// Asks the budget for room until `bytes` more fit. Returns whether they do.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
   while (context_->budget->Grow(share_)) {
@@ -159,8 +159,8 @@ void ThreadCache<Sources>::NoteOverage(ClassState& state) {
   if (state.max_chains > 1) --state.max_chains;
 }
 
-// Whether the cache may grow by `bytes`, if need be after a collection or with a larger share. A
-// cache whose share became less than it holds gives up some.
+// Makes room for `bytes` more, if need be by a collection or with a larger share. Returns whether
+// they fit. A cache whose share became less than it holds gives up some.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
   if (HasRoomFor(bytes)) return true;
