@@ -81,7 +81,6 @@ class CentralFreeList {
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   static constexpr uint8_t kRanks = 8;

@@ -35,7 +35,6 @@ class MetadataArena {
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   // Large against what one growth of the heap needs, small against what a program weighs.

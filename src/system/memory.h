@@ -134,7 +134,6 @@ class SystemMemory {
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   MemoryBlock AllocateFromProvider(ProvideMemory provide, size_t bytes, size_t alignment)
