@@ -5,6 +5,9 @@
 In README.md, CONTRIBUTING.md and docs/: relative links with their #headings, and in backticks
 repository paths (`src/base/bits.h`, or from src/: `base/bits.h`) and symbols in files
 (`src/base/bits.h:Name`). Fenced code blocks are examples and are not read.
+
+docs/locking.md has one row or more for each rank of src/base/lock_rank.h, in that order, and names
+each file of src/ that declares a lock in a row of its rank.
 """
 
 import re
@@ -17,6 +20,9 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?P<path>[\w.+-]+(?:/[\w.+-]+)*/?)(?::(?P<symbol>~?[A-Za-z_][\w:~]*))?")
+RANKS = re.compile(r"enum class LockRank[^{]*\{(.*?)\}", re.DOTALL)
+LOCK = re.compile(r"\w+_?[{(]LockRank::(k\w+)[)}]")
+RANK_ROW = re.compile(r"^\| `(k[A-Z]\w*)` \|(.*)$", re.MULTILINE)
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
@@ -73,6 +79,41 @@ def check_code(root: Path, document: Path, code: str, top_names, layer_names) ->
     return None
 
 
+def read_ranks(root: Path) -> list[str]:
+    path = root / "src/base/lock_rank.h"
+    match = RANKS.search(path.read_text()) if path.exists() else None
+    return re.findall(r"\b(k[A-Z]\w*)", re.sub(r"//.*", "", match[1])) if match else []
+
+
+def read_locks(root: Path, files: list[Path]) -> list[tuple[str, Path]]:
+    """The rank of each lock that src/ declares, and the file."""
+    return [
+        (rank, path)
+        for path in files
+        if path.parts[0] == "src" and path.suffix in {".h", ".cc"}
+        for rank in LOCK.findall((root / path).read_text())
+    ]
+
+
+def check_locks(root: Path, files: list[Path]) -> list[str]:
+    page = root / "docs/locking.md"
+    rows = RANK_ROW.findall(page.read_text()) if page.exists() else []
+    ranks = read_ranks(root)
+    locks = read_locks(root, files)
+    listed = list(dict.fromkeys(rank for rank, _ in rows))
+    complaints = [f"no row for {rank}" for rank in ranks if rank not in listed]
+    complaints += [f"{rank} is no LockRank" for rank in listed if rank not in ranks]
+    if not complaints and listed != ranks:
+        complaints.append("the rows are not in the order of LockRank")
+    for rank, path in locks:
+        if not any(rank == row and f"`{path}:" in text for row, text in rows):
+            complaints.append(f"no row of {rank} names the lock in {path}")
+    for rank, text in rows:
+        if not any(rank == other and f"`{path}:" in text for other, path in locks):
+            complaints.append(f"a row of {rank} names no file with such a lock")
+    return [f"docs/locking.md: {complaint}" for complaint in complaints]
+
+
 def check(root: Path) -> list[str]:
     files = repository.files(root)
     top_names = {path.parts[0] for path in files}
@@ -87,7 +128,7 @@ def check(root: Path) -> list[str]:
         complaints += [
             check_code(root, document, code, top_names, layer_names) for code in CODE.findall(text)
         ]
-    return [complaint for complaint in complaints if complaint]
+    return [complaint for complaint in complaints if complaint] + check_locks(root, files)
 
 
 if __name__ == "__main__":

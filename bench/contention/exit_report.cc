@@ -20,8 +20,9 @@ namespace {
 
 // In the order of LockRank.
 constexpr const char* kRankNames[] = {
-    "initialization", "limits",       "thread caches", "cache budget", "full chains", "CPU slab",
-    "transfer cache", "central list", "chain arrays",  "page heap",    "metadata",    "system"};
+    "initialization", "limits",    "peak",         "thread caches",  "cache budget",
+    "full chains",    "CPU slab",  "size classes", "transfer cache", "central list",
+    "chain arrays",   "page heap", "metadata",     "system"};
 static_assert(std::size(kRankNames) == kLockRankCount);
 
 void PrintLocks(FILE* file) {

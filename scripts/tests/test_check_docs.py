@@ -51,5 +51,42 @@ class CheckDocsTest(TreeTest):
         self.assert_one_complaint(self.check(""), "README.md", "docs/gone.md")
 
 
+class LocksTest(TreeTest):
+    ROWS = ("| `kLow` | `src/base/low.h:Low` |", "| `kHigh` | `src/base/high.h:High` |")
+
+    def check(self, *rows):
+        self.write("src/LAYERS", "base\n")
+        ranks = "enum class LockRank : uint8_t {\n  kLow,  // kFirst\n  kHigh,\n};\n"
+        self.write("src/base/lock_rank.h", ranks)
+        self.write("src/base/low.h", "class Low { SpinLock lock_{LockRank::kLow}; };\n")
+        self.write("src/base/high.h", "class High { BiasedLock lock_{LockRank::kHigh}; };\n")
+        self.write("docs/locking.md", "\n".join(rows) + "\n")
+        return check_docs.check(self.root)
+
+    def test_accepts_a_row_for_each_rank(self):
+        self.assertEqual(self.check(*self.ROWS), [])
+
+    def test_finds_a_rank_without_a_row(self):
+        complaints = self.check(self.ROWS[0])
+        self.assertEqual(len(complaints), 2, complaints)
+        self.assertIn("no row for kHigh", complaints[0])
+        self.assertIn("src/base/high.h", complaints[1])
+
+    def test_finds_a_row_without_a_rank(self):
+        complaints = self.check(*self.ROWS, "| `kOther` | `src/base/low.h:Low` |")
+        self.assertIn("docs/locking.md: kOther is no LockRank", complaints)
+
+    def test_finds_rows_in_another_order(self):
+        self.assert_one_complaint(self.check(*reversed(self.ROWS)), "order")
+
+    def test_finds_a_lock_that_is_not_named(self):
+        self.write("src/base/more.h", "class More { SpinLock lock_{LockRank::kLow}; };\n")
+        self.assert_one_complaint(self.check(*self.ROWS), "kLow", "src/base/more.h")
+
+    def test_finds_a_row_whose_lock_is_gone(self):
+        more = "| `kLow` | `src/base/high.h:High` |"
+        self.assert_one_complaint(self.check(self.ROWS[0], more, self.ROWS[1]), "row of kLow")
+
+
 if __name__ == "__main__":
     unittest.main()

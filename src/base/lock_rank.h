@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The one lock order of the allocator. A thread may take a lock only if its rank is greater than
-// the rank of every lock that it holds; fork takes all of them in this order.
+// The one lock order of the allocator. A thread may wait for a lock only if its rank is greater
+// than the rank of every lock that it holds, and never holds two locks of one rank. Builds with
+// debug checks verify both at each acquisition. docs/locking.md lists the locks of each rank.
 
 #ifndef TCMALLOC_BASE_LOCK_RANK_H_
 #define TCMALLOC_BASE_LOCK_RANK_H_
@@ -28,6 +29,15 @@ enum class LockRank : uint8_t {
   kSystem,    // sbrk and the list of mapped regions
 };
 inline constexpr size_t kLockRankCount = static_cast<size_t>(LockRank::kSystem) + 1;
+
+// For locks, in builds with debug checks: what the running thread holds. Each ends the process
+// where the thread may not have the lock.
+//
+// Called before the thread waits for a lock of this rank.
+void CheckRankOrder(LockRank rank);
+// Called when it has the lock, whether it waited or not.
+void NoteRankTaken(LockRank rank);
+void NoteRankReleased(LockRank rank);
 
 }  // namespace tcmalloc
 

@@ -14,7 +14,7 @@ namespace {
 // Long enough for the short critical sections of the allocator, short against a context switch.
 constexpr int kSpins = 200;
 
-// Bit r is set while this thread holds a lock of rank r. Locks of one rank are held one at a time.
+// Bit r is set while this thread holds a lock of rank r.
 thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
 // By rank.
 constinit std::atomic<uint64_t> acquisitions[kLockRankCount] = {};
@@ -35,7 +35,21 @@ void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
   errno = saved_errno;
 }
 
+uint32_t BitOf(LockRank rank) { return uint32_t{1} << static_cast<uint32_t>(rank); }
+
 }  // namespace
+
+void CheckRankOrder(LockRank rank) {
+  const uint32_t lower_ranks = BitOf(rank) - 1;
+  TCMALLOC_CHECK_EQ(held_ranks & ~lower_ranks, 0U);
+}
+
+void NoteRankTaken(LockRank rank) {
+  TCMALLOC_CHECK_EQ(held_ranks & BitOf(rank), 0U);
+  held_ranks |= BitOf(rank);
+}
+
+void NoteRankReleased(LockRank rank) { held_ranks &= ~BitOf(rank); }
 
 LockCounts CurrentLockCounts(LockRank rank) {
   const auto index = static_cast<size_t>(rank);
@@ -60,6 +74,7 @@ void SpinLock::LockSlow() {
   for (int i = 0; i < kSpins; ++i) {
     Pause();
     uint32_t expected = kFree;
+    // Acquire pairs with the release in Unlock.
     if (word_.load(std::memory_order_relaxed) == kFree &&
         word_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire,
                                     std::memory_order_relaxed)) {
@@ -75,17 +90,9 @@ void SpinLock::LockSlow() {
 
 void SpinLock::Wake() { Futex(&word_, FUTEX_WAKE, 1); }
 
-// No lock of a higher rank may be held when one of a lower rank is taken.
-void SpinLock::CheckRank() const {
-  const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(rank_);
-  TCMALLOC_CHECK((held_ranks & ~(bit | (bit - 1))) == 0);
-}
-
 void SpinLock::NoteAcquisition() {
   acquisitions[static_cast<size_t>(rank_)].fetch_add(1, std::memory_order_relaxed);
-  held_ranks |= uint32_t{1} << static_cast<uint32_t>(rank_);
+  NoteRankTaken(rank_);
 }
-
-void SpinLock::NoteRelease() { held_ranks &= ~(uint32_t{1} << static_cast<uint32_t>(rank_)); }
 
 }  // namespace tcmalloc

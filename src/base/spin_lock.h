@@ -22,7 +22,7 @@ struct LockCounts {
   uint64_t contentions = 0;
 };
 LockCounts CurrentLockCounts();
-// Of the locks of one rank.
+// Counts the locks of one rank alone.
 LockCounts CurrentLockCounts(LockRank rank);
 
 // Not recursive. constinit, trivially destructible, four bytes plus its rank.
@@ -37,7 +37,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
 
   TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
     if constexpr (kDebugChecks) {
-      CheckRank();
+      CheckRankOrder(rank_);
       NoteAcquisition();
     }
     uint32_t expected = kFree;
@@ -48,9 +48,10 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
     }
   }
 
-  // Against the order of ranks too, for it does not wait.
+  // Against the order of ranks too, because it does not wait.
   [[nodiscard]] bool TryLock() TCMALLOC_TRY_ACQUIRE(true) {
     uint32_t expected = kFree;
+    // Acquire pairs with the release in Unlock.
     const bool taken = word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
                                                      std::memory_order_relaxed);
     if constexpr (kDebugChecks) {
@@ -60,13 +61,14 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
   }
 
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
-    if constexpr (kDebugChecks) NoteRelease();
-    // Release pairs with the acquire in Lock.
+    if constexpr (kDebugChecks) NoteRankReleased(rank_);
+    // Release pairs with the acquire in Lock, TryLock and LockSlow.
     if (TCMALLOC_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) Wake();
   }
 
   // For assertions only: true also where another thread holds the lock.
   bool IsHeld() const { return word_.load(std::memory_order_relaxed) != kFree; }
+  LockRank rank() const { return rank_; }
 
  private:
   static constexpr uint32_t kFree = 0;
@@ -75,9 +77,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
 
   TCMALLOC_COLD void LockSlow();
   TCMALLOC_COLD void Wake();
-  void CheckRank() const;
   void NoteAcquisition();
-  void NoteRelease();
 
   std::atomic<uint32_t> word_{kFree};
   LockRank rank_;

@@ -37,18 +37,18 @@ class EventClock {
     NextInterval();
   }
 
-  // Whether the interval has run out. Then the caller takes the slow path, which calls
+  // Returns true if the interval has run out. Then the caller takes the slow path, which calls
   // AdvanceSlow for the same allocation.
   TCMALLOC_ALWAYS_INLINE bool Advance(size_t size) {
     remaining_ -= static_cast<int64_t>(size);
     return remaining_ < 0;
   }
 
-  // Whether Advance would expire.
+  // Returns true if Advance would.
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
 
-  // Advances by an allocation of `size` bytes, counted already if the interval has run out. Whether
-  // it had or has now.
+  // Advances by an allocation of `size` bytes, counted already if the interval has run out. Returns
+  // true if it had or has now.
   bool AdvanceSlow(size_t size) {
     if (remaining_ >= 0 && !Advance(size)) return false;
     const auto passed = static_cast<uint64_t>(interval_ - remaining_);
@@ -70,7 +70,8 @@ class EventClock {
     const int64_t remaining = const_cast<const volatile int64_t&>(remaining_);
     return counted_bytes_ + static_cast<uint64_t>(std::max<int64_t>(interval_ - remaining, 0));
   }
-  // Of these, what the intervals that ran out had, and in how many allocations: an estimate.
+  // The part of these bytes that was in intervals which ran out, and in how many allocations: an
+  // estimate.
   uint64_t counted_bytes() const { return counted_bytes_; }
   uint64_t counted_allocations() const { return counted_allocations_; }
 

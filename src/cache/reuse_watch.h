@@ -20,8 +20,8 @@ class ReuseWatch {
 
   constexpr ReuseWatch() = default;
 
-  // Whether it is the one of the last call, or there was none, and its line is not known to be the
-  // thread's own.
+  // Returns true if the previous call had the same object, or there was none, and its cache line is
+  // not known to be this thread's alone.
   bool IsStuckAt(const void* object) {
     if (LineOf(object) == own_line_) return false;
     const bool stuck = last_ == nullptr || last_ == object;

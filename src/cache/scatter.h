@@ -51,19 +51,9 @@ class ScatterCounter {
   uint32_t far_ = 0;
 };
 
-// Judges `objects` of `size` bytes each, the last ones freed first. Fewer than kScatterProbes are
-// never scattered. Touches no object.
-inline bool AreScattered(uint32_t size, void* const* objects, uint32_t count) {
-  if (size > kScatterMostSize || count < kScatterProbes) return false;
-  ScatterCounter counter;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!counter.Take(size, objects[i])) return false;
-  }
-  return counter.IsMajority();
-}
-
-// Judges the objects of a chain, which it walks. next(object) is the reference to the object after
-// `object`.
+// Judges the objects of a chain, of `size` bytes each, the last one freed first. Walks the chain:
+// next(object) is the reference to the object after `object`. Fewer than kScatterProbes objects are
+// never scattered.
 template <typename Next>
 bool IsScattered(uint32_t size, Chain chain, Next next) {
   if (size > kScatterMostSize || chain.count < kScatterProbes) return false;

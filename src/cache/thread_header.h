@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What malloc and free look at first in the running thread, whatever its front end.
+// The part of a thread's record that malloc and free look at first, whatever its front end.
 
 #ifndef TCMALLOC_CACHE_THREAD_HEADER_H_
 #define TCMALLOC_CACHE_THREAD_HEADER_H_
@@ -20,7 +20,7 @@ struct FastLists;
 struct GateSeat;
 struct SectionDescriptor;
 
-// What an entry point does where the fast paths do not serve it.
+// The slow path of an entry point, for what the fast paths do not serve.
 using AllocateSlowPath = void* (*)(size_t size);
 using DeallocateSlowPath = void (*)(void* object);
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What threads own of the front end: made, listed and recycled.
+// Makes, lists and recycles the records that threads own of a front end.
 
 #ifndef TCMALLOC_CACHE_THREAD_REGISTRY_H_
 #define TCMALLOC_CACHE_THREAD_REGISTRY_H_
@@ -16,7 +16,7 @@
 
 namespace tcmalloc {
 
-// What threads allocated, by the clocks of living and ended ones.
+// Bytes and blocks that threads allocated, by the clocks of living and ended ones.
 struct AllocationTotals {
   uint64_t bytes = 0;
   uint64_t counted_bytes = 0;        // of those, the ones in the next figure

@@ -71,22 +71,22 @@ class CentralFreeList {
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
-  // Whether at least a third of the objects in the spans are free, and worth the trouble to drain
-  // them.
+  // Returns true if at least a third of the objects in the spans are free, and these are worth the
+  // trouble of draining.
   bool IsSparse() TCMALLOC_EXCLUDES(lock_);
 
-  // Whether `object`, which lies in `span`, is on the span's list. For the report of a double free.
+  // Returns true if `object`, which lies in `span`, is on the span's list. For the report of a
+  // double free.
   bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   static constexpr uint8_t kRanks = 8;
   // Fresh memory is carved up to the next boundary of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
-  // Of free objects; with less a class is not sparse.
+  // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // How many runs are looked up before the lock is taken to insert them.
   static constexpr uint32_t kInsertBlock = 32;
@@ -341,7 +341,7 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
   return run.count > 0 ? LinkRun(run, *codec_) : chain;
 }
 
-// Whether an object of this class begins at `reference`, which lies in `span`.
+// Returns true if an object of this class begins at `reference`, which lies in `span`.
 template <SpanSource PageHeap>
 bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* span) const {
   const char* object = static_cast<const char*>(ObjectAt(reference));

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is said before the process ends because its heap was corrupted.
+// Reports of a corrupted heap, which end the process.
 
 #ifndef TCMALLOC_CENTRAL_CORRUPTION_H_
 #define TCMALLOC_CENTRAL_CORRUPTION_H_

@@ -40,6 +40,7 @@ MallocExtension* MallocExtension::instance() {
 }
 
 void MallocExtension::Register(MallocExtension* implementation) {
+  // Release pairs with the acquire in MallocExtension::instance.
   registered.store(implementation, std::memory_order_release);
 }
 

@@ -43,6 +43,7 @@ SysAllocator* CurrentSystemAllocator() {
 
 void RegisterSystemAllocator(SysAllocator* allocator) {
   if (allocator == &kSystem.value) allocator = nullptr;
+  // Release pairs with the acquire in CurrentSystemAllocator.
   registered.store(allocator, std::memory_order_release);
   heap.memory().set_provider(allocator != nullptr ? Provide : nullptr);
 }

@@ -73,6 +73,7 @@ bool BackgroundThread::IsOfThisProcess() const {
 
 bool BackgroundThread::Start() {
   if (!IsOfThisProcess()) return false;
+  // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOn);
   Wake();
   Settle();
@@ -81,6 +82,7 @@ bool BackgroundThread::Start() {
 
 void BackgroundThread::Stop() {
   if (!IsOfThisProcess()) return;
+  // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOff);
   Wake();
   Settle();
@@ -88,8 +90,10 @@ void BackgroundThread::Stop() {
 
 void BackgroundThread::StopAtExit() {
   if (!IsOfThisProcess()) return;
+  // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOff);
   uint32_t running = kRunning;
+  // Pairs with SetState, which publishes thread_, and is in one order with the wish.
   if (!state_.compare_exchange_strong(running, kStopping)) return;
   Wake();
   if (IsInterrupted() || !AwaitEnd()) return;
@@ -100,7 +104,8 @@ void BackgroundThread::StopAtExit() {
 bool BackgroundThread::AwaitEnd() {
   const Undisturbed scope;
   const timespec timeout = Timespec(kWaitAtExit);
-  while (has_ended_.load() == 0) {
+  // Publishes nothing: the thread is joined before anybody goes by what it did.
+  while (has_ended_.load(std::memory_order_relaxed) == 0) {
     const bool timed_out =
         system_calls.futex(FutexWord(has_ended_), FUTEX_WAIT_PRIVATE, 0, &timeout) != 0 &&
         errno == ETIMEDOUT;
@@ -111,13 +116,14 @@ bool BackgroundThread::AwaitEnd() {
 
 bool BackgroundThread::enabled() const {
   if (paused()) return false;
-  return state_.load(std::memory_order_acquire) != kNone ||
+  return state_.load(std::memory_order_relaxed) != kNone ||
          lent_.load(std::memory_order_relaxed) > 0;
 }
 
 void BackgroundThread::Settle() {
   const Undisturbed scope;
   while (true) {
+    // Pairs with SetState, in one order with the wishes.
     uint32_t state = state_.load();
     if (state == kStarting || state == kStopping) {
       system_calls.futex(FutexWord(state_), FUTEX_WAIT_PRIVATE, state, nullptr);
@@ -125,6 +131,7 @@ void BackgroundThread::Settle() {
     }
     const bool wanted = WantsOwnThread();
     if (state == (wanted ? kRunning : kNone)) return;
+    // Pairs with SetState, which publishes thread_.
     if (!state_.compare_exchange_strong(state, wanted ? kStarting : kStopping)) continue;
     if (wanted && !(scope.blocked() && Create())) return SetState(kNone);
     if (!wanted && state == kRunning) Join();
@@ -133,7 +140,8 @@ void BackgroundThread::Settle() {
 }
 
 void BackgroundThread::SetState(State state) {
-  // The release in it pairs with the acquire in Settle's exchange and publishes thread_.
+  // Pairs with Settle and StopAtExit: publishes thread_, and is in one order with the wishes, which
+  // Settle reads next.
   state_.store(state);
   WakeAll(state_);
 }
@@ -161,7 +169,7 @@ void* BackgroundThread::Main(void* self) {
     if (background->state_.load(std::memory_order_relaxed) == kStopping) break;
     background->Round(events);
   }
-  background->has_ended_.store(1);
+  background->has_ended_.store(1, std::memory_order_relaxed);
   WakeAll(background->has_ended_);
   return nullptr;
 }
@@ -170,10 +178,12 @@ void BackgroundThread::RunForever() {
   BlockSignals(nullptr);
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   process_.store(::getpid(), std::memory_order_relaxed);
+  // Pairs with WantsOwnThread, in one order with the state.
   lent_.fetch_add(1);
   Settle();
   bool working = false;
   while (true) {
+    // Acquire pairs with the release in Wake.
     const uint32_t events = events_.load(std::memory_order_acquire);
     const bool work = !paused();
     if (work && !working) heap.housekeeping().AddDelegate();
@@ -210,6 +220,7 @@ void BackgroundThread::set_interval(uint64_t ns) {
 
 void BackgroundThread::Wake() {
   const int saved_errno = errno;
+  // Release pairs with the acquire in Main and RunForever and publishes the settings.
   events_.fetch_add(1, std::memory_order_release);
   WakeAll(events_);
   errno = saved_errno;

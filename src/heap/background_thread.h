@@ -64,6 +64,7 @@ class BackgroundThread {
   enum State : uint32_t { kNone, kStarting, kRunning, kStopping, kLost };
 
   static void* Main(void* self);
+  // Pairs with Start, Stop, StopAtExit and RunForever, in one order with the state.
   bool WantsOwnThread() const { return wish_.load() == Wish::kOn && lent_.load() == 0; }
   void Settle();
   void SetState(State state);

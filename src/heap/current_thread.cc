@@ -93,6 +93,7 @@ void PushEnded(FastLists* thread) {
 // Called inside.
 void ReleaseEnded() {
   if (TCMALLOC_LIKELY(ended.load(std::memory_order_relaxed) == nullptr)) return;
+  // Acquire pairs with the release in PushEnded.
   FastLists* thread = ended.exchange(nullptr, std::memory_order_acquire);
   while (thread != nullptr) {
     FastLists* next = thread->header.next_ended;
@@ -105,6 +106,8 @@ void ReleaseEnded() {
 // phase `then`. Another thread releases it if a fork is under way.
 void GiveUpFrontEnd(Phase then) {
   phase = Phase::kInside;
+  // Pairs with EnterSlowPath in a signal handler, which must find the phase before the front end
+  // goes.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const bool entered = heap.gate().EnterAsStranger(Self());
   Cache* cache = current_cache;
@@ -208,7 +211,8 @@ void CloseFrontEnd(Cache* cache, Entry entry) {
 bool CloseThread(Entry* entry) {
   if (TCMALLOC_UNLIKELY(phase != Phase::kServed)) return false;
   phase = Phase::kInside;
-  // A signal handler that finds the front end closed must find the phase as well, or it would open.
+  // Pairs with EnterSlowPath in a signal handler: one that finds the front end closed must find the
+  // phase as well, or it would open.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   *entry = EntryOf(current_cache);
   CloseFrontEnd(current_cache, *entry);
@@ -220,6 +224,8 @@ bool CloseThread(Entry* entry) {
 // either this one sees the hook or its opening comes before it is closed.
 void OpenThread(Entry entry) {
   entry == Entry::kCpuCache ? heap.cpus().Open(current_cache->lists()) : current_cache->Open();
+  // Pairs with Heap::CloseThreads, whose fence of all threads makes a barrier of the processor out
+  // of this one of the compiler.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(current_cache, entry);
   phase = Phase::kServed;
@@ -250,6 +256,7 @@ bool EnterBySeat() {
 // False if the gate is closed; then the phase is `otherwise`.
 bool BecomeStranger(Phase otherwise) {
   phase = Phase::kInside;
+  // Pairs with EnterSlowPath in a signal handler: the thread's name is entered once only.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (heap.gate().EnterAsStranger(Self())) return true;
   if (AwaitGate() && heap.gate().EnterAsStranger(Self())) return true;
@@ -344,6 +351,8 @@ SuspendedThread SuspendThread() {
   phase = Phase::kInside;
   current_cache = &no_cache;
   destructor_rounds = kLastRound;
+  // Pairs with EnterSlowPath in a signal handler, which may be served without a front end from
+  // here.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   phase = Phase::kEnded;
   return thread;
@@ -354,6 +363,7 @@ void ResumeThread(SuspendedThread thread) {
   // A child that was killed has not left.
   if (phase == Phase::kInside) heap.gate().LeaveAsStranger(Self());
   phase = Phase::kInside;
+  // Pairs with EnterSlowPath in a signal handler, which must find the phase before the front end.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   destructor_rounds = thread.destructor_rounds;
   if (thread.cache == nullptr) {

@@ -33,6 +33,7 @@ class DeferredFrees {
   // Calls f(block) for each block that was pushed; its first word is zero again.
   template <typename F>
   void Drain(F f) {
+    // Acquire pairs with the release in Push.
     void* block = head_.exchange(nullptr, std::memory_order_acquire);
     while (block != nullptr) {
       void* next = *static_cast<void**>(block);

@@ -63,7 +63,7 @@ EmergencyStats EmergencyArena::stats() const {
   const auto in_chunks = static_cast<uint64_t>(chunk_bytes_.load(std::memory_order_relaxed));
   EmergencyStats stats{.in_use = in_static + in_chunks, .mapped = in_static};
   for (const std::atomic<uintptr_t>& chunk : memory_.chunks) {
-    const uintptr_t word = chunk.load(std::memory_order_acquire);
+    const uintptr_t word = chunk.load(std::memory_order_relaxed);
     if (word == 0) break;
     stats.mapped += BytesOf(word);
   }
@@ -74,9 +74,11 @@ void* EmergencyArena::AllocateInChunks(size_t bytes, size_t alignment) {
   const auto needed = static_cast<int>(std::bit_width(bytes + alignment + kHeaderBytes));
   int larger = kFirstChunkLog2;
   for (size_t i = 0; i < EmergencyMemory::kMostChunks; ++i) {
+    // Acquire pairs with the release in MapChunk: memory at the address is mapped.
     uintptr_t chunk = memory_.chunks[i].load(std::memory_order_acquire);
     if (chunk == 0) {
       if (!MapChunk(i, std::max(larger, needed)) && !MapChunk(i, needed)) return nullptr;
+      // Acquire pairs with the release in MapChunk of another thread, which was first.
       chunk = memory_.chunks[i].load(std::memory_order_acquire);
     }
     const uintptr_t begin = BeginOf(chunk);
@@ -98,7 +100,7 @@ bool EmergencyArena::MapChunk(size_t index, int log2) {
   if (memory == MAP_FAILED) return false;
   uintptr_t none = 0;
   const uintptr_t chunk = reinterpret_cast<uintptr_t>(memory) | static_cast<uintptr_t>(log2);
-  // Release pairs with the acquire in AllocateInChunks and ChunkOf.
+  // Release pairs with the acquire in AllocateInChunks.
   if (!memory_.chunks[index].compare_exchange_strong(none, chunk, std::memory_order_release,
                                                      std::memory_order_relaxed)) {
     system_calls.munmap(memory, bytes);
@@ -116,7 +118,8 @@ void* EmergencyArena::AllocateIn(std::atomic<State>& part, uintptr_t begin, uint
     const uintptr_t next = block + AlignUp(std::max(bytes, size_t{1}), kUnit);
     if (next > end || next < block) return nullptr;
     const State taken{static_cast<uint32_t>((next - begin) / kUnit), state.blocks + 1};
-    // Acquire pairs with the release in Free: when a part starts over, its last users are done.
+    // Acquire pairs with the release in Free and FreeInChunk: when a part starts over, its last
+    // users are done.
     if (part.compare_exchange_weak(state, taken, std::memory_order_acquire,
                                    std::memory_order_relaxed)) {
       const size_t size = next - block;
@@ -126,9 +129,10 @@ void* EmergencyArena::AllocateIn(std::atomic<State>& part, uintptr_t begin, uint
   }
 }
 
+// Relaxed loads are enough: whoever has a block synchronised with the thread that found its chunk.
 size_t EmergencyArena::ChunkOf(const void* address) const {
   for (size_t i = 0; i < EmergencyMemory::kMostChunks; ++i) {
-    const uintptr_t chunk = memory_.chunks[i].load(std::memory_order_acquire);
+    const uintptr_t chunk = memory_.chunks[i].load(std::memory_order_relaxed);
     if (chunk == 0) break;
     if (reinterpret_cast<uintptr_t>(address) - BeginOf(chunk) < BytesOf(chunk)) return i;
   }
@@ -141,6 +145,7 @@ void EmergencyArena::Free(void* block) {
   if (offset >= kBytes) return FreeInChunk(block, ChunkOf(block));
   std::atomic<State>& part = parts_[std::min(offset / kPartBytes, kParts - 1)];
   State state = part.load(std::memory_order_relaxed);
+  // Release pairs with the acquire in AllocateIn.
   while (!part.compare_exchange_weak(state, Less(state), std::memory_order_release,
                                      std::memory_order_relaxed)) {
   }
@@ -154,6 +159,8 @@ void EmergencyArena::FreeInChunk(void* block, size_t index) {
     const bool drops = state.blocks == 1 && size_t{state.used} * kUnit >= kLargeBytes;
     // Full meanwhile: nobody takes from it.
     const State next = drops ? State{kFull, 1} : Less(state);
+    // Release pairs with the acquire in AllocateIn, acquire pairs with the release in FreeInChunk
+    // of the other blocks: their users are done when the pages go.
     if (!chunk.compare_exchange_weak(state, next, std::memory_order_acq_rel,
                                      std::memory_order_relaxed)) {
       continue;
@@ -161,6 +168,7 @@ void EmergencyArena::FreeInChunk(void* block, size_t index) {
     if (!drops) return;
     const uintptr_t begin = BeginOf(memory_.chunks[index].load(std::memory_order_relaxed));
     DropPages(reinterpret_cast<void*>(begin), size_t{state.used} * kUnit);
+    // Release pairs with the acquire in AllocateIn: the pages are gone when it starts over.
     return chunk.store(State{0, 0}, std::memory_order_release);
   }
 }

@@ -22,9 +22,11 @@ void Prepare() {
 }  // namespace
 
 void RegisterForkHandlers() {
-  if (registered.load(std::memory_order_relaxed) || registered.exchange(true)) return;
+  // The flag publishes nothing but itself.
+  if (registered.load(std::memory_order_relaxed)) return;
+  if (registered.exchange(true, std::memory_order_relaxed)) return;
   if (system_calls.pthread_atfork(Prepare, EndForkInParent, EndForkInChild) != 0) {
-    registered.store(false);
+    registered.store(false, std::memory_order_relaxed);
   }
 }
 

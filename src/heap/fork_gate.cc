@@ -65,7 +65,7 @@ GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
     if (memory == nullptr) return nullptr;
     seat = new (memory) GateSeat;
     seat->next = seats_.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in Look.
+    // Release pairs with the acquire in Look and FreeOtherSeats and publishes the seat.
     while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     }
@@ -98,8 +98,12 @@ std::atomic<uintptr_t>* ForkGate::StrangerOf(ThreadId thread) {
 bool ForkGate::EnterAsStranger(ThreadId thread) {
   for (std::atomic<uintptr_t>& stranger : strangers_) {
     uintptr_t nobody = 0;
+    // Pairs with Look: in the one order of both words, with the load below and the addition in
+    // Close, either this thread finds the gate closed or the other one finds its name.
     if (!stranger.compare_exchange_strong(nobody, NameOf(thread))) continue;
+    // Pairs with Close, and with the release in Clear.
     if (word_.load() == 0 || MayStay(nullptr, thread)) return true;
+    // Release pairs with the acquire in Look, because MayStay may have cleared the heap.
     stranger.store(0, std::memory_order_release);
     return false;
   }
@@ -107,16 +111,17 @@ bool ForkGate::EnterAsStranger(ThreadId thread) {
 }
 
 void ForkGate::LeaveAsStranger(ThreadId thread) {
-  // Release pairs with the acquire in Look.
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+    // Release pairs with the acquire in Look.
     stranger->store(0, std::memory_order_release);
   }
 }
 
 bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
-  // Pairs with Close where the kernel has no fence.
+  // Pairs with FenceOthers where the kernel has no fence.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const uint32_t word = word_.load() & ~kSelfFencing;
+  // Acquire pairs with the release in Clear.
+  const uint32_t word = word_.load(std::memory_order_acquire) & ~kSelfFencing;
   return word == 0 || (word == kUncleared && Clear(seat, thread));
 }
 
@@ -124,16 +129,22 @@ bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
 // later: it may have forked in a handler that interrupted it.
 bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
   const SignalsBlocked scope;
-  const uint32_t fencing = word_.load() & kSelfFencing;
+  const uint32_t fencing = word_.load(std::memory_order_relaxed) & kSelfFencing;
   uint32_t uncleared = kUncleared | fencing;
-  if (!word_.compare_exchange_strong(uncleared, kClearing | fencing)) return false;
+  // Acquire pairs with the release in OpenInChild and publishes which thread survived.
+  if (!word_.compare_exchange_strong(uncleared, kClearing | fencing, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {
+    return false;
+  }
   if (Look(seat, thread).busy) {
-    word_.fetch_xor(kClearing | kUncleared);
+    word_.fetch_xor(kClearing | kUncleared, std::memory_order_relaxed);
     return false;
   }
   cleaner_();
-  // A fork that began meanwhile waits for this thread, and finds it gone at once.
-  return ((word_.fetch_and(~kClearing) & ~kClearing) & ~kSelfFencing) == 0;
+  // Release pairs with the acquire in Enter, EnterAsStranger and MayStay. A fork that began
+  // meanwhile waits for this thread, and finds it gone at once.
+  const uint32_t word = word_.fetch_and(~kClearing, std::memory_order_release) & ~kClearing;
+  return (word & ~kSelfFencing) == 0;
 }
 
 bool ForkGate::AwaitOpening() {
@@ -159,6 +170,7 @@ ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
     view.findings.abandon = view.findings.abandon || forking;
   };
   for (const std::atomic<uintptr_t>& stranger : strangers_) {
+    // Pairs with EnterAsStranger, and with the release in LeaveAsStranger.
     const uintptr_t name = stranger.load();
     const bool forking = (name & kForkingStranger) != 0;
     if (name != 0 && (name & ~kForkingStranger) != NameOf(thread)) note(true, forking);
@@ -167,6 +179,7 @@ ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
   for (const GateSeat* seat = seats_.load(std::memory_order_acquire); seat != nullptr;
        seat = seat->next) {
     if (seat == own) continue;
+    // Acquire pairs with the release in Leave.
     const Place place = seat->place.load(std::memory_order_acquire);
     note(place != Place::kOutside, place == Place::kForking);
     view.findings.others = view.findings.others || seat->taken.load(std::memory_order_relaxed);
@@ -176,9 +189,13 @@ ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
 
 void ForkGate::Close(GateSeat* own, ThreadId thread) {
   if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kInside) {
-    own->place.store(Place::kForking, std::memory_order_release);
+    // Publishes nothing: whoever finds it leaves the heap alone.
+    own->place.store(Place::kForking, std::memory_order_relaxed);
   }
-  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) stranger->fetch_or(kForkingStranger);
+  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+    stranger->fetch_or(kForkingStranger, std::memory_order_relaxed);
+  }
+  // Pairs with EnterAsStranger: see there.
   if ((word_.fetch_add(1) & kForks) == 0) {
     closed_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
   }
@@ -187,9 +204,11 @@ void ForkGate::Close(GateSeat* own, ThreadId thread) {
 // Without the kernel's fence threads fence themselves from now on; what one of them had stored
 // before it could see that is in memory long before the nap is over.
 void ForkGate::FenceOthers() {
+  // Pairs with Enter.
   if (FenceThreads()) return;
-  const bool fencing = (word_.fetch_or(kSelfFencing) & kSelfFencing) != 0;
-  if (!fencing) Nap(kMillisecond);
+  const uint32_t before = word_.fetch_or(kSelfFencing, std::memory_order_relaxed);
+  if ((before & kSelfFencing) == 0) Nap(kMillisecond);
+  // Pairs with MayStay.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -198,7 +217,8 @@ GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
   FenceOthers();
   View view = Look(own, thread);
   const bool inside =
-      (own != nullptr && own->place.load() == Place::kForking) || StrangerOf(thread) != nullptr;
+      StrangerOf(thread) != nullptr ||
+      (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking);
   const int turns = inside ? kTurnsInside : kTurns;
   int64_t nap = kFirstNap;
   for (int turn = 0; view.busy && turn < turns; ++turn) {
@@ -220,31 +240,39 @@ void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
       own->place.store(Place::kInside, std::memory_order_relaxed);
     }
     if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
-      stranger->fetch_and(~kForkingStranger);
+      stranger->fetch_and(~kForkingStranger, std::memory_order_relaxed);
     }
   }
-  if ((word_.fetch_sub(1) & kForks) == 1) {
+  // Publishes nothing: the heap is as it was.
+  if ((word_.fetch_sub(1, std::memory_order_relaxed) & kForks) == 1) {
     system_calls.futex(FutexWord(word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
   }
 }
 
 void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {
   for (std::atomic<uintptr_t>& stranger : strangers_) {
-    if ((stranger.load() & ~kForkingStranger) != NameOf(thread)) stranger.store(0);
+    const uintptr_t name = stranger.load(std::memory_order_relaxed) & ~kForkingStranger;
+    if (name != NameOf(thread)) stranger.store(0, std::memory_order_relaxed);
   }
-  for (GateSeat* seat = seats_.load(); seat != nullptr; seat = seat->next) {
-    if (seat == own || seat->place.load() == Place::kOutside) continue;
-    seat->place.store(Place::kOutside);
+  for (GateSeat* seat = seats_.load(std::memory_order_relaxed); seat != nullptr;
+       seat = seat->next) {
+    if (seat == own || seat->place.load(std::memory_order_relaxed) == Place::kOutside) continue;
+    seat->place.store(Place::kOutside, std::memory_order_relaxed);
   }
+  const uint32_t kept =
+      word_.load(std::memory_order_relaxed) & (kAbandoned | kSelfFencing | kUncleared);
   const uint32_t left = findings.abandon ? kAbandoned : findings.others ? kUncleared : 0;
-  word_.store((word_.load() & (kAbandoned | kSelfFencing | kUncleared)) | left | (forks + 1));
+  // Release pairs with the acquire in Clear: another library's handler may have started a thread.
+  word_.store(kept | left | (forks + 1), std::memory_order_release);
   Open(own, thread, forks == 0);
 }
 
 void ForkGate::FreeOtherSeats(const GateSeat* own) {
   SpinLockHolder holder(lock_);
   free_ = nullptr;
-  for (GateSeat* seat = seats_.load(); seat != nullptr; seat = seat->next) {
+  // Acquire pairs with the release in TakeSeat.
+  for (GateSeat* seat = seats_.load(std::memory_order_acquire); seat != nullptr;
+       seat = seat->next) {
     if (seat == own) continue;
     seat->taken.store(false, std::memory_order_relaxed);
     seat->next_free = free_;

@@ -72,8 +72,11 @@ class ForkGate {
   // False if the gate is closed: the thread is outside, and must take no lock of the heap.
   [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool Enter(GateSeat* seat) {
     seat->place.store(Place::kInside, std::memory_order_relaxed);
+    // Pairs with FenceOthers, whose fence of all threads makes a barrier of the processor out of
+    // this one of the compiler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    return TCMALLOC_LIKELY(word_.load(std::memory_order_relaxed) == 0) || LookAgain(seat);
+    // Acquire pairs with the release in Clear: whoever finds the gate open finds the heap cleared.
+    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || LookAgain(seat);
   }
   TCMALLOC_ALWAYS_INLINE void Leave(GateSeat* seat) {
     // Release pairs with the acquire in Look: whoever finds the seat empty sees what was done.

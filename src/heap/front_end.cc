@@ -41,6 +41,7 @@ void FrontEndChoice::Describe(const RseqSupport& support, Message& message) cons
   const bool per_cpu = wanted() == FrontEnd::kPerCpu;
   message << (per_cpu ? "per CPU" : "per thread");
   if (option_ == FrontEndOption::kAuto) message << ", chosen by the number of threads";
+  // Acquire pairs with the release in NoteStart and publishes `support`.
   switch (state_.load(std::memory_order_acquire)) {
     case State::kStarted:
       message << "; CPUs by " << (support.ids == CpuIds::kMmCid ? "mm_cid" : "cpu_id");

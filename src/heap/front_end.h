@@ -49,10 +49,12 @@ class FrontEndChoice {
     const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return true;
     if (state_.load(std::memory_order_relaxed) == State::kUntried && Try()) {
+      // Release pairs with the acquire in NoteStart and Describe.
       state_.store(start_per_cpu() ? State::kStarted : State::kUnavailable,
                    std::memory_order_release);
     }
-    // Acquire pairs with the release above: whoever goes by the choice finds the caches made.
+    // Acquire pairs with the release in NoteStart of the thread that tried: whoever goes by the
+    // choice finds the caches made.
     const State state = state_.load(std::memory_order_acquire);
     if (state == State::kStarted) wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
     return state != State::kTrying;

@@ -327,7 +327,8 @@ void Heap::Initialize() {
               .budget = &budget_,
               .slow = SlowPathsOfEntryPoints()};
   WatchThreadEnds();
-  // Release pairs with the acquire in EnsureInitialized and publishes all of the above.
+  // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
+  // the above.
   initialized_.store(true, std::memory_order_release);
 }
 

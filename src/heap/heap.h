@@ -69,9 +69,10 @@ class Heap {
 
   // Makes the heap usable; only the first call does anything. Allocates nothing.
   void EnsureInitialized() TCMALLOC_EXCLUDES(initialization_lock_) {
-    // Acquire pairs with the release at the end of Initialize.
+    // Acquire pairs with the release in Initialize.
     if (TCMALLOC_UNLIKELY(!initialized_.load(std::memory_order_acquire))) Initialize();
   }
+  // Acquire pairs with the release in Initialize.
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
 
   const Options& options() const { return options_; }
@@ -125,6 +126,8 @@ class Heap {
   // Leaves every thread to the slow paths, as LeaveSlowPath goes on doing while blocks are watched.
   // Called by a thread in the slow path, after it added a hook; see docs/subsystems/hooks.md.
   void CloseThreads() {
+    // Pairs with OpenThread: whichever thread does not see the hook is open before it is closed
+    // here.
     FenceThreads();
     caches_.CloseAll();
     cpus_.CloseAll();

@@ -95,9 +95,11 @@ class Housekeeping {
   void ReturnIdleObjects();
   // The load keeps threads that come by while another is at it from writing to its cache line.
   bool TryBegin() {
+    // Acquire pairs with the release in End.
     return !busy_.load(std::memory_order_relaxed) &&
            !busy_.exchange(true, std::memory_order_acquire);
   }
+  // Release pairs with the acquire in TryBegin.
   void End() { busy_.store(false, std::memory_order_release); }
   void ReleaseExcess(Entry entry);
   void WorkForAWhile(uint64_t began);

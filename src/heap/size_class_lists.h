@@ -89,9 +89,6 @@ class SizeClassLists {
     }
   }
 
-  // While it is held no class gets lists.
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
-
  private:
   // Acquire pairs with the release in Make and publishes what the lists were initialized with.
   ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }

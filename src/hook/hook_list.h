@@ -44,7 +44,8 @@ class HookList {
 
   // Puts `hook`, which may be null, into the place beyond the seven. Returns what was there.
   Hook SetSingle(Hook hook) {
-    // Release publishes what the caller did before, acquire what belongs to the previous hook.
+    // Release pairs with the acquire in ForEach and publishes what the caller did before; acquire
+    // pairs with the release in Replace and SetSingle and publishes what the previous hook uses.
     Hook previous = SingleHook().exchange(hook, std::memory_order_acq_rel);
     Count((hook != nullptr) - (previous != nullptr));
     return previous;
@@ -54,7 +55,7 @@ class HookList {
   template <typename F>
   void ForEach(F f) const {
     Hook hooks[kMaxHooks + 1];
-    // Acquire pairs with the release in Add and SetSingle.
+    // Acquire pairs with the release in Replace and SetSingle.
     std::transform(
         std::begin(places_), std::end(places_), hooks,
         [](const std::atomic<Hook>& place) { return place.load(std::memory_order_acquire); });
@@ -68,7 +69,8 @@ class HookList {
   void Count(int change) { count_.fetch_add(change, std::memory_order_relaxed); }
 
   bool Replace(std::atomic<Hook>& place, Hook from, Hook to) {
-    // Release pairs with the acquire in ForEach and publishes what the caller did before.
+    // Release pairs with the acquire in ForEach and SetSingle and publishes what the caller did
+    // before.
     if (!place.compare_exchange_strong(from, to, std::memory_order_release,
                                        std::memory_order_relaxed)) {
       return false;

@@ -21,6 +21,7 @@ class Replacement {
  public:
   constexpr Replacement() = default;
 
+  // Acquire pairs with the release in Exchange.
   Function get() const { return function_.load(std::memory_order_acquire); }
   // False if `function` is null or there is one already.
   [[nodiscard]] bool Set(Function function) {

@@ -34,7 +34,7 @@ namespace tcmalloc {
 constinit std::atomic<NewModeRetry> new_mode_retry{nullptr};
 
 void* FailAllocation(size_t size, size_t alignment) {
-  if (NewModeRetry retry = new_mode_retry.load(std::memory_order_acquire)) {
+  if (NewModeRetry retry = new_mode_retry.load(std::memory_order_relaxed)) {
     if (void* block = retry(size, alignment)) return block;
   }
   errno = ENOMEM;

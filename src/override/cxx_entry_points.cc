@@ -75,11 +75,11 @@ extern "C" {
 TCMALLOC_EXPORT int tc_set_new_mode(int mode) noexcept {
   using tcmalloc::NewModeRetry;
   const NewModeRetry retry = mode != 0 ? tcmalloc::RetryOrNull : nullptr;
-  return tcmalloc::new_mode_retry.exchange(retry, std::memory_order_acq_rel) != nullptr;
+  return tcmalloc::new_mode_retry.exchange(retry, std::memory_order_relaxed) != nullptr;
 }
 
 TCMALLOC_EXPORT int tc_query_new_mode() noexcept {
-  return tcmalloc::new_mode_retry.load(std::memory_order_acquire) != nullptr;
+  return tcmalloc::new_mode_retry.load(std::memory_order_relaxed) != nullptr;
 }
 
 }  // extern "C"

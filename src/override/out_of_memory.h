@@ -14,7 +14,8 @@ namespace tcmalloc {
 
 // A function that a failed C allocation calls before it gives up, or null: it calls the new handler
 // and tries again, and returns null when there is no handler, or it threw. tc_set_new_mode sets it.
-// Being a pointer it keeps the C++ library out of C programs.
+// Being a pointer it keeps the C++ library out of C programs. Read
+// and written by relaxed operations, because the pointer publishes nothing but itself.
 using NewModeRetry = void* (*)(size_t size, size_t alignment);
 extern constinit std::atomic<NewModeRetry> new_mode_retry;
 

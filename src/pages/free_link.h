@@ -67,6 +67,7 @@ struct LinkCodec {
   // `window_limit` is a multiple of 8, and never less than it was.
   void SetWindowLimit(uintptr_t window_limit) {
     const auto limit = static_cast<int64_t>((uint64_t{1} << 63) + window_limit / 8);
+    // Release pairs with the acquire in limit.
     __atomic_store_n(&limit_, limit, __ATOMIC_RELEASE);
   }
 

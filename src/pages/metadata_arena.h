@@ -16,8 +16,8 @@
 
 namespace tcmalloc {
 
-// What the arena draws from: zeroed memory of at least `bytes` bytes, aligned to the kernel's
-// page, or null. system/memory.h provides one; tests provide fakes.
+// Provides the arena with zeroed memory of at least `bytes` bytes, aligned to the kernel's page, or
+// returns null. system/memory.h has one; tests have fakes.
 using MetadataSource = void* (*)(size_t bytes);
 
 struct MetadataStats {
@@ -35,7 +35,6 @@ class MetadataArena {
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   // Large against what one growth of the heap needs, small against what a program weighs.

@@ -50,6 +50,7 @@ class PageMap {
     window_limit_.store(limit, std::memory_order_release);
   }
   uint8_t* window() const { return window_; }
+  // Acquire pairs with the release in ExtendWindow.
   uintptr_t window_limit() const { return window_limit_.load(std::memory_order_acquire); }
   // The class of a valid reference r is the byte at this + (r >> (kPageShift - 3)), whose bit 63 is
   // set.
@@ -65,11 +66,14 @@ class PageMap {
   Span* Get(PageId page) const {
     const uintptr_t index = page.index();
     if (index >> kPageBits != 0) return nullptr;
+    // Acquire pairs with the release in EnsureNode, here and at the nodes below.
     const Root* root = root_.load(std::memory_order_acquire);
     if (root == nullptr) return nullptr;
+    // Acquire pairs with the release in EnsureNode.
     const Middle* middle =
         root->middles[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
     if (middle == nullptr) return nullptr;
+    // Acquire pairs with the release in EnsureNode.
     const Leaf* leaf =
         middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(std::memory_order_acquire);
     if (leaf == nullptr) return nullptr;

@@ -40,8 +40,8 @@ class SharedPages : public Relaxed<T> {
 //   kLarge     the application: one object
 //   kSmall     a central free list: objects of one size class
 //
-// Of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
-// carved - allocated objects are on free_list; those past `carved` were never touched.
+// Invariant of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
+// carved - allocated objects are on free_list. Objects past `carved` were never touched.
 // allocated counts every object that the span has given out, whether the application or a cache
 // has it now.
 //

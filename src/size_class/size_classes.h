@@ -222,7 +222,7 @@ constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
   return (offset * kSizeClasses[size_class].reciprocal) >> size_class_internal::kReciprocalShift;
 }
 
-// Whether an object begins at `offset`. Same requirements.
+// Returns true if an object begins at `offset`. Has the requirements of ObjectIndex.
 constexpr bool IsObjectStart(size_t offset, uint8_t size_class) {
   const SizeClassInfo& info = kSizeClasses[size_class];
   const size_t index = ObjectIndex(offset, size_class);

@@ -27,19 +27,24 @@ bool FenceThreads() {
 bool BiasedLock::TryLockByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   if (!lock_.TryLock()) return false;
   revoked_.store(true, std::memory_order_relaxed);
-  // Acquire pairs with the release in Unlock.
+  // The fence pairs with the one in Lock, acquire pairs with the release in Unlock and
+  // WaitForOther.
   if (FenceThreads() && !owner_inside_.load(std::memory_order_acquire)) return true;
   UnlockByOther();
   return false;
 }
 
 void BiasedLock::UnlockByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  // Release pairs with the acquire in Lock.
   revoked_.store(false, std::memory_order_release);
   lock_.Unlock();
 }
 
 void BiasedLock::WaitForOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  // Release pairs with the acquire in TryLockByOther, which may find this word instead of the one
+  // that Unlock wrote after the owner's last changes.
   owner_inside_.store(false, std::memory_order_release);
+  if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
   lock_.Lock();
   owner_waited_ = true;
 }

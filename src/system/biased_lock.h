@@ -32,14 +32,18 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
 
   // For the owner alone.
   TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
+    if constexpr (kDebugChecks) NoteOwnerEnters();
     owner_inside_.store(true, std::memory_order_relaxed);
+    // Pairs with TryLockByOther, whose fence of all threads makes a barrier of the processor out of
+    // this one of the compiler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Acquire pairs with the release in UnlockByOther.
+    // Acquire pairs with the release in UnlockByOther: what the other thread changed is visible.
     if (TCMALLOC_UNLIKELY(revoked_.load(std::memory_order_acquire))) WaitForOther();
   }
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
     if (TCMALLOC_UNLIKELY(owner_waited_)) return UnlockAfterWait();
-    // Release pairs with the acquire in TryLockByOther.
+    if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
+    // Release pairs with the acquire in TryLockByOther and publishes what the owner changed.
     owner_inside_.store(false, std::memory_order_release);
   }
 
@@ -50,6 +54,10 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
  private:
   TCMALLOC_COLD void WaitForOther();
   TCMALLOC_COLD void UnlockAfterWait();
+  void NoteOwnerEnters() {
+    CheckRankOrder(lock_.rank());
+    NoteRankTaken(lock_.rank());
+  }
 
   std::atomic<bool> owner_inside_{false};
   std::atomic<bool> revoked_{false};

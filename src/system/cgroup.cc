@@ -102,7 +102,7 @@ int Stricter(int a, int b) {
   return std::min(a, b);
 }
 
-// Whether `path` is `directory` or lies in it.
+// Returns true if `path` is `directory` or lies in it.
 bool LiesIn(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) &&
@@ -260,8 +260,8 @@ void Cgroup::ReadCpu(CgroupLimits* limits) {
   });
 }
 
-// What is effective already respects the cgroups above. Version 2 may have no such file in a cgroup
-// for which the controller is off.
+// Reads the effective set, which respects the cgroups above already. Version 2 may have no such
+// file in a cgroup for which the controller is off.
 void Cgroup::ReadCpuset(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpuset];
   ForEachLevel(directory, [&](CgroupPath* path) {

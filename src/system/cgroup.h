@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the control groups of this process allow it.
+// The limits that control groups set to this process.
 
 #ifndef TCMALLOC_SYSTEM_CGROUP_H_
 #define TCMALLOC_SYSTEM_CGROUP_H_
@@ -33,7 +33,7 @@ class CgroupPath {
 
   // False, with nothing changed, if it does not fit.
   [[nodiscard]] bool Append(std::string_view text);
-  // The same without the escapes of mountinfo.
+  // Appends a path of mountinfo without its escapes.
   [[nodiscard]] bool AppendUnescaped(std::string_view text);
   void Truncate(size_t length) { text_[length_ = length] = '\0'; }
 
@@ -64,8 +64,8 @@ class Cgroup {
   // outlive this.
   void set_root(const char* root) { root_ = root; }
 
-  // What the limits are now. Follows the process where it was moved to another cgroup. Nothing
-  // where a file that is there could not be read now: see LineReader::interfered.
+  // Reads the limits of now. Follows the process where it was moved to another cgroup. Returns
+  // nothing where a file that is there could not be read now: see LineReader::interfered.
   std::optional<CgroupLimits> Read();
 
   // Bytes that are resident in this process, its share of files included. Nothing if unknown.

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel writes about control groups, understood line by line.
+// Parses the lines that the kernel writes about control groups.
 
 #ifndef TCMALLOC_SYSTEM_CGROUP_TEXT_H_
 #define TCMALLOC_SYSTEM_CGROUP_TEXT_H_
@@ -29,7 +29,7 @@ struct MountLine {
 };
 bool ParseMountLine(std::string_view line, MountLine* mount);
 
-// Whether `word` stands between the commas of `list`.
+// Returns true if `word` stands between the commas of `list`.
 bool ListHolds(std::string_view list, std::string_view word);
 
 // Writes a path of mountinfo without its escapes, each a backslash and three octal digits. Returns
@@ -45,7 +45,7 @@ uint64_t ParseMemoryLimit(std::string_view line);
 
 // "max PERIOD" or "QUOTA PERIOD", as in cpu.max: CPUs, rounded up.
 int ParseCpuMax(std::string_view line);
-// The same from the two files of version 1, where a quota of -1 stands for none.
+// Parses the two files of version 1, where a quota of -1 stands for none.
 int ParseCpuQuota(std::string_view quota, std::string_view period);
 
 // "some avg10=PERCENT ...", as in memory.pressure: hundredths of a percent of the last ten seconds

@@ -127,6 +127,7 @@ void FileRanges::Add(uintptr_t start, size_t bytes, int advice) {
 
 FileRanges::Piece FileRanges::Find(uintptr_t begin, uintptr_t end) const {
   uintptr_t next = end;
+  // Acquire pairs with the release in Add.
   const int count = count_.load(std::memory_order_acquire);
   for (int i = 0; i < count; ++i) {
     const uintptr_t range_start = ranges_[i].start.load(std::memory_order_relaxed);

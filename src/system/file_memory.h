@@ -14,7 +14,7 @@
 
 namespace tcmalloc {
 
-// What mmap is told about where the bytes come from. The default is no file.
+// The arguments of mmap that say where the bytes come from. The default is no file.
 struct Backing {
   int fd = -1;
   off_t offset = 0;
@@ -46,7 +46,7 @@ class FileMemory {
   bool opened() const { return fd_ >= 0; }
 
   size_t page() const { return page_; }
-  // Whether memory reads as zero when it is first mapped: devices may hold anything.
+  // True if memory reads as zero when it is first mapped: devices may hold anything.
   bool zeroed() const { return !config_.device; }
   // How the kernel takes pages back such that they read as zero: an advice, or -1 if it cannot.
   // Pages of hugetlbfs are larger than those that the heap thinks of, so they stay.
@@ -78,7 +78,7 @@ class FileRanges {
   FileRanges& operator=(const FileRanges&) = delete;
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  // Whether Add will find room.
+  // True if Add will find room.
   bool HasRoom() const { return count_.load(std::memory_order_relaxed) < kMost; }
   void Add(uintptr_t start, size_t bytes, int advice);
 
@@ -86,7 +86,7 @@ class FileRanges {
     uintptr_t end;
     int advice;
   };
-  // What begins at `begin`, up to where it ends but not beyond `end`.
+  // Returns the piece that begins at `begin`, up to its end but not beyond `end`.
   Piece Find(uintptr_t begin, uintptr_t end) const;
 
  private:

@@ -27,9 +27,9 @@ class LineReader {
   // The next line without its delimiter, valid until the next call. False at the end of the file
   // and after an error.
   [[nodiscard]] bool Next(std::string_view* line);
-  // Whether the line that Next returned last was cut.
+  // True if the line that Next returned last was cut.
   bool truncated() const { return truncated_; }
-  // Whether a failure to open the file, or to go on reading it, says nothing about the file: the
+  // True if a failure to open the file, or to go on reading it, says nothing about the file: the
   // process or the system had no descriptor or no memory left, or another thread closed it.
   bool interfered() const { return interfered_; }
 
@@ -45,7 +45,7 @@ class LineReader {
   bool truncated_ = false;
   bool interfered_ = false;
   int fd_ = -1;
-  // What was read and not yet returned is [begin_, end_) of the buffer.
+  // [begin_, end_) of the buffer was read and not yet returned.
   size_t begin_ = 0;
   size_t end_ = 0;
 };

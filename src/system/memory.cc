@@ -93,6 +93,7 @@ void SystemMemory::Configure(const Config& config) {
 }
 
 MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {
+  // Acquire pairs with the release in set_provider.
   const ProvideMemory provide = provide_.load(std::memory_order_acquire);
   return provide != nullptr ? AllocateFromProvider(provide, bytes, alignment)
                             : AllocateFromSystem(bytes, alignment);

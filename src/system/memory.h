@@ -48,7 +48,7 @@ struct SystemMemoryStats {
   uint64_t released_bytes = 0;  // given back by all releases together
 };
 
-// What the kernel may be told about hugepages.
+// Advice to the kernel about hugepages.
 enum class HugeAdvice : uint8_t {
   kHugepage,    // back by hugepages what is touched from now on
   kNoHugepage,  // never do so
@@ -60,8 +60,9 @@ enum class HugeAdvice : uint8_t {
 // AllocateFromSystem.
 using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
 
-// What the page heap draws from. Thread safe; constant-initialised and trivially destructible.
-// No function of it allocates; each may change errno. None aborts unless the configuration says so.
+// The source of the page heap's memory. Thread safe; constant-initialised and trivially
+// destructible. No function of it allocates; each may change errno. None aborts unless the
+// configuration says so.
 //
 // Without a provider, sources are asked in this order: a memory file system, a device of physical
 // memory, mmap, sbrk.
@@ -99,7 +100,7 @@ class SystemMemory {
   // power of two) and of the kernel's page in address and size; memory of a device and of a
   // provider may hold anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
   MemoryBlock Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
-  // The same, whether there is a provider or not.
+  // Allocate without the provider, whether there is one or not.
   MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   // Lets Allocate take memory from `provide` alone; null undoes that. Nobody knows how to give
@@ -129,11 +130,10 @@ class SystemMemory {
   // refuses, for memory from sbrk upon which others have built, and for shared memory of a file.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
-  // Whether the process may map only so much. May change errno.
+  // Returns true if the process may map only so much. May change errno.
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
   MemoryBlock AllocateFromProvider(ProvideMemory provide, size_t bytes, size_t alignment)

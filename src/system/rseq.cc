@@ -74,7 +74,7 @@ bool RegisterOwnArea() {
   return system_calls.rseq(&own_area, sizeof(own_area), 0, kRseqSignature) == 0 || errno == EBUSY;
 }
 
-// Whether libc's registration of this thread succeeded.
+// Returns true if libc's registration of this thread succeeded.
 bool IsRegistered(const RseqArea& area) {
   return static_cast<int32_t>(__atomic_load_n(&area.cpu_id, __ATOMIC_RELAXED)) >= 0;
 }

@@ -12,9 +12,9 @@
 
 namespace tcmalloc {
 
-// What the kernel shares with one thread, as it lays it out. The kernel alone writes the fields,
-// except for rseq_cs, which only the thread itself sets: newer kernels kill a process that writes
-// another one.
+// The area that the kernel shares with one thread, as it lays it out. The kernel alone writes the
+// fields, except for rseq_cs, which only the thread itself sets: newer kernels kill a process that
+// writes another one.
 struct alignas(32) RseqArea {
   uint32_t cpu_id_start = 0;
   uint32_t cpu_id = 0;  // negative as a signed number where libc's registration failed

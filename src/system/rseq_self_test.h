@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Whether the kernel really aborts sections.
+// Tests that the kernel really aborts sections.
 
 #ifndef TCMALLOC_SYSTEM_RSEQ_SELF_TEST_H_
 #define TCMALLOC_SYSTEM_RSEQ_SELF_TEST_H_
@@ -18,7 +18,7 @@ enum class RseqTestOutcome : uint8_t {
 struct RseqTestResult {
   RseqTestOutcome outcome = RseqTestOutcome::kFailed;
   int error = 0;  // why it was refused
-  // What the kernel wrote into the area; kept where the test passed.
+  // The words that the kernel wrote into the area; kept where the test passed.
   uint32_t cpu_id = UINT32_MAX;
   uint32_t mm_cid = UINT32_MAX;
 };

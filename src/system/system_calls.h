@@ -19,7 +19,7 @@ struct statfs;
 
 namespace tcmalloc {
 
-// What rt_sigaction takes, as the kernel lays it out.
+// The argument of rt_sigaction, as the kernel lays it out.
 struct SignalAction {
   void (*handler)(int signal, siginfo_t* info, void* context) = nullptr;
   unsigned long flags = 0;
@@ -70,8 +70,8 @@ struct SystemCalls {
 // allocates.
 extern const SystemCalls real_system_calls;
 
-// What everything below src/ calls through. Tests, and a library built for fault injection, put
-// other functions here while no other thread is inside the allocator.
+// The system calls of everything in src/. Tests, and a library built for fault injection, put other
+// functions here while no other thread is inside the allocator.
 extern constinit SystemCalls system_calls;
 
 }  // namespace tcmalloc

@@ -14,7 +14,8 @@ struct CgroupLimits;
 // CPUs that this process may run on now; at least 1. May change errno.
 int UsableCpus();
 
-// The same where `limits` is in force: no more than the quota pays for and the cpuset holds.
+// Counts them where `limits` is in force: no more than the quota pays for and the cpuset
+// holds.
 int UsableCpus(const CgroupLimits& limits);
 
 // One more than the largest number that a CPU can ever have in this system, plugged in or not; at

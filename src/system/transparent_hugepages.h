@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the machine's owner has decided about hugepages.
+// The settings of the machine's owner for hugepages.
 
 #ifndef TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
 #define TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
@@ -20,7 +20,7 @@ enum class HugepageMode : uint8_t {
 // /sys/kernel/mm/transparent_hugepage, as far as it concerns a process.
 struct TransparentHugepages {
   HugepageMode mode = HugepageMode::kNever;
-  // Whether a program that asks for hugepages may wait for memory to be moved.
+  // True if a program that asks for hugepages may have to wait until memory was moved.
   bool may_stall = false;
   // Up to so many pages that are not resident, the kernel's daemon adds to make a hugepage.
   uint64_t max_ptes_none = 0;

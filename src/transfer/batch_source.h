@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a front end draws objects from.
+// The sources from which a front end draws objects.
 
 #ifndef TCMALLOC_TRANSFER_BATCH_SOURCE_H_
 #define TCMALLOC_TRANSFER_BATCH_SOURCE_H_

@@ -61,8 +61,6 @@ class ChainArrays {
     free_[log2] = new (array) Free{free_[log2]};
   }
 
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
-
   static constexpr int kMaxLog2 = 20;
 
  private:

@@ -121,8 +121,6 @@ class TransferCache {
     TCMALLOC_CHECK_EQ(objects, objects_);
   }
 
-  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
-
  private:
   static constexpr uint32_t kFirstLimit = 4;
 

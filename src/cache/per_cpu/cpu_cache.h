@@ -80,6 +80,7 @@ class CpuCache {
   // before anything else.
   [[nodiscard]] bool Initialize(const Context& context, const RseqSupport& support,
                                 SectionFence fence, size_t bytes_per_cpu);
+  // Acquire pairs with the release in Initialize.
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
 
   // Changes what a CPU may hold. Slabs that hold more shrink as they are used.
@@ -95,6 +96,8 @@ class CpuCache {
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
   void Open(FastLists* thread) const {
     TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
+    // Pairs with TryAllocate in a signal handler, which must not find an open thread whose slow
+    // path is still at the clock.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
     thread->header.link_limit = context_.codec->limit();
@@ -107,6 +110,7 @@ class CpuCache {
     thread->header.allocate = AllocateClosed;
     thread->header.malloc = MallocClosed;
     thread->header.deallocate = DeallocateClosed;
+    // Pairs with TryAllocate in a signal handler: the slow path begins once the thread is closed.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
@@ -132,11 +136,13 @@ class CpuCache {
   // Returns what those slabs hold that were idle since the last call.
   void ReleaseIdle();
 
-  // Whether `object`, which is not null, begins as those in slabs do.
+  // Returns true if `object`, which is not null, begins as the objects in slabs do.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
-  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves. The
-  // fence makes sure that a slot is not older than the index that says it counts.
+  // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
+  // moves.
   bool Holds(const void* object, uint8_t c) const {
+    // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
+    // read after it is not older than the index before it, which says that the slot counts.
     return initialized() && slabs_.Holds(object, c) && fence_(-1) && slabs_.Holds(object, c);
   }
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
@@ -159,7 +165,7 @@ class CpuCache {
 
   static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
-  // Of a class of which there are objects, or were.
+  // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
   // The slab that the running thread would use now.
   int CurrentSlab(const FastLists* thread) const {
@@ -197,289 +203,9 @@ class CpuCache {
   ThreadRegistry<CpuThread> threads_;
 };
 
-template <SourceTable Sources>
-bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& support,
-                                   SectionFence fence, size_t bytes_per_cpu) {
-  context_ = context;
-  ids_ = support.ids;
-  sections_ = &SectionsFor(support.ids);
-  fence_ = fence;
-  if (!mark_.Initialize(support.ids, RandomSeed(kMarkSalt))) return false;
-  if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
-  if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
-  // Release pairs with the acquire in initialized and publishes all of the above.
-  initialized_.store(true, std::memory_order_release);
-  return true;
-}
-
-template <SourceTable Sources>
-FastLists* CpuCache<Sources>::Join() {
-  RseqArea* area = CurrentRseqArea();
-  if (area == nullptr) return nullptr;
-  CpuThread* thread = threads_.New();
-  if (thread == nullptr) return nullptr;
-  thread->link_limit = context_.codec->limit();
-  thread->free_section = mark_.section();
-  thread->classes = context_.classes;
-  thread->rseq_area = area;
-  thread->slabs = slabs_.memory();
-  thread->slow = context_.slow;
-  thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
-  threads_.List(thread);
-  return AsIfWithLists(thread);
-}
-
-template <SourceTable Sources>
-void* CpuCache<Sources>::Allocate(FastLists* thread, uint8_t c, size_t size) {
-  void* object = sections_->pop(c, thread);
-  const bool hit = object != nullptr;
-  if (!hit) {
-    Source& source = context_.sources->Ensure(c);
-    object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
-  }
-  if (object == nullptr) return nullptr;
-  const bool expired = thread->header.clock.AdvanceSlow(size);
-  return hit && expired ? LeaveSharedLine(thread, object, c) : object;
-}
-
-// The first object of a chain, of which the others go into the slab; null if there is none.
-template <SourceTable Sources>
-void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
-  if (chain.empty()) return nullptr;
-  void* object = ObjectAt(chain.head);
-  const Chain rest{context_.codec->Next(object), chain.count - 1};
-  LinkWord(object) = 0;
-  if (!rest.empty()) Put(thread, c, rest);
-  return object;
-}
-
-// What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
-// one over and over. Other threads may use others of its line.
-template <SourceTable Sources>
-void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
-  ReuseWatch& watch = RecordOf(thread)->watch;
-  if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
-  void* own = Unpack(thread, c, source(c).FetchLine());
-  if (own == nullptr) return object;
-  watch.MoveTo(own);
-  Return(c, &object, 1);
-  return own;
-}
-
-template <SourceTable Sources>
-void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
-  mark_.Put(object);
-  if (sections_->push(c, thread, object)) return;
-  Grow(thread, c, 1);
-  if (sections_->push(c, thread, object)) return;
-  Chain chain = TakeOut(thread, c, source(c).batch() - 1);
-  Prepend(c, &object, 1, &chain);
-  ReturnChain(c, chain);
-}
-
-// Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
-// allows. Returns how many to fetch.
-template <SourceTable Sources>
-uint32_t CpuCache<Sources>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
-  const int id = CurrentSlab(thread);
-  CpuSlab& slab = slabs_.slab(id);
-  const uint32_t batch = source(c).batch();
-  SlabExcess excess;
-  uint32_t capacity = 1;
-  bool sweep = false;
-  {
-    SpinLockHolder holder(slab.lock());
-    if (slab.state() == SlabState::kUnused && !slab.Initialize()) return 1;
-    if (slab.state() == SlabState::kClosed && !slab.Open()) return 1;
-    SlabBudget& budget = budgets_.budget(id);
-    capacity = budget.Grow(slab, c, batch, least, &excess);
-    sweep = budget.SweepIsDue();
-  }
-  ReturnExcess(thread, id, excess);
-  if (sweep) Sweep(thread, id);
-  return capacity < batch ? std::max(capacity, uint32_t{1}) : batch;
-}
-
-// Moves up to kPieceObjects objects from the front of `chain` to `out`, marked. Returns what
-// remains.
-template <SourceTable Sources>
-Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
-  for (*count = 0; *count < kPieceObjects && !chain.empty(); ++*count) {
-    void* object = ObjectAt(chain.head);
-    chain = {context_.codec->Next(object), chain.count - 1};
-    mark_.Put(object);
-    out[*count] = object;
-  }
-  return chain;
-}
-
-// Puts the objects of a chain into the slab, and what finds no room there back into the source.
-template <SourceTable Sources>
-void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
-  if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
-  while (!chain.empty() && PutPiece(thread, c, &chain)) {
-  }
-  if (!chain.empty()) source(c).Insert(chain);
-}
-
-// Puts a piece from the front of the chain into the slab. False if not all of it found room.
-template <SourceTable Sources>
-TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(FastLists* thread, uint8_t c, Chain* chain) {
-  void* piece[kPieceObjects];
-  uint32_t count = 0;
-  *chain = Mark(*chain, piece, &count);
-  const uint32_t put = sections_->push_batch(c, thread, piece, count);
-  Prepend(c, piece + put, count - put, chain);
-  return put == count;
-}
-
-// Has the central list, which knows where objects begin, end the process if the bitwise or of the
-// addresses of the objects in `chain` shows that no object of class `c` can begin at one of them.
-template <SourceTable Sources>
-void CpuCache<Sources>::CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain) {
-  if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) source(c).InsertPast(chain);
-}
-
-// Links objects in front of a chain, in their order.
-template <SourceTable Sources>
-void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain) {
-  uintptr_t addresses = 0;
-  for (; count > 0; --count) {
-    void* object = objects[count - 1];
-    addresses |= reinterpret_cast<uintptr_t>(object);
-    context_.codec->Link(object, chain->head);
-    *chain = {ReferenceTo(object), chain->count + 1};
-  }
-  CheckPlaces(c, addresses, *chain);
-}
-
-// Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
-// chain: those that were freed last. Returns how many.
-template <SourceTable Sources>
-TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(FastLists* thread, uint8_t c, uint32_t most,
-                                                        Chain* chain) {
-  void* piece[kPieceObjects];
-  const uint32_t taken = sections_->pop_batch(c, thread, piece, std::min(most, kPieceObjects));
-  Prepend(c, piece, taken, chain);
-  return taken;
-}
-
-// Up to `most` objects out of the slab.
-template <SourceTable Sources>
-Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
-  Chain chain{context_.codec->end, 0};
-  while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
-  }
-  return chain;
-}
-
-// Returns a chain to the source, which keeps few of those that are scattered.
-template <SourceTable Sources>
-void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
-  const uint32_t size = kSizeClasses[c].size;
-  const auto next = [this](void* object) { return context_.codec->Next(object); };
-  IsScattered(size, chain, next) ? source(c).InsertWhileFew(chain, kScatterSharedBytes / size)
-                                 : source(c).Insert(chain);
-}
-
-// Returns objects to the source, in chains of at most one batch.
-template <SourceTable Sources>
-void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
-  while (count > 0) {
-    Chain chain{context_.codec->end, 0};
-    const uint32_t taken = std::min(count, source(c).batch());
-    count -= taken;
-    Prepend(c, objects + count, taken, &chain);
-    ReturnChain(c, chain);
-  }
-}
-
-// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
-// was taken from them.
-template <SourceTable Sources>
-void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
-  excess.ForEach([this, thread, id](uint8_t c) {
-    for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
-      const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
-      if (chain.empty()) return;
-      ReturnChain(c, chain);
-      left -= chain.count;
-    }
-  });
-}
-
-// Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and what
-// some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
-// gives up budget.
-template <SourceTable Sources>
-void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
-  SlabExcess excess;
-  {
-    SpinLockHolder holder(slabs_.slab(id).lock());
-    budgets_.budget(id).ShrinkUnused(slabs_.slab(id), &excess);
-  }
-  ReturnExcess(thread, id, excess);
-  const int other =
-      budgets_.VisitOther(id, [this](int i) -> const CpuSlab& { return slabs_.slab(i); });
-  if (other >= 0) DrainSlab(other);
-  turns_.ReturnUnused(*context_.sources, kSourcesPerSweep);
-}
-
-// Returns how many bytes the slab held.
-template <SourceTable Sources>
-size_t CpuCache<Sources>::DrainSlab(int id) {
-  CpuSlab& slab = slabs_.slab(id);
-  SpinLockHolder holder(slab.lock());
-  if (slab.state() == SlabState::kUnused) return 0;
-  if (slab.state() == SlabState::kOpen && !slab.Close()) return 0;
-  size_t bytes = 0;
-  slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
-    bytes += size_t{count} * kSizeClasses[c].size;
-    Return(c, objects, count);
-  });
-  budgets_.budget(id).Reset(slab);
-  // Where the fence fails the slab stays closed, and the next drain tries again.
-  static_cast<void>(slab.Open());
-  return bytes;
-}
-
-template <SourceTable Sources>
-void CpuCache<Sources>::Flush() {
-  if (!initialized()) return;
-  for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
-}
-
-template <SourceTable Sources>
-void CpuCache<Sources>::ReleaseIdle() {
-  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
-    SlabBudget& budget = budgets_.budget(id);
-    if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
-  }
-}
-
-template <SourceTable Sources>
-CpuCacheStats CpuCache<Sources>::stats() {
-  CpuCacheStats stats;
-  stats.threads = threads_.count();
-  stats.allocated = threads_.totals();
-  for (size_t c = 1; c < kSizeClassCount; ++c) {
-    stats.cached_bytes += CountObjects(static_cast<uint8_t>(c)) * kSizeClasses[c].size;
-  }
-  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
-    if (slabs_.slab(id).state() != SlabState::kUnused) ++stats.slabs;
-  }
-  return stats;
-}
-
-template <SourceTable Sources>
-void CpuCache<Sources>::CheckInvariants() {
-  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
-    SpinLockHolder holder(slabs_.slab(id).lock());
-    slabs_.slab(id).CheckInvariants();
-    budgets_.budget(id).CheckInvariants(slabs_.slab(id));
-  }
-}
-
 }  // namespace tcmalloc
+
+#include "cache/per_cpu/cpu_cache_inl.h"
+#include "cache/per_cpu/cpu_cache_return_inl.h"
 
 #endif  // TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_

@@ -53,8 +53,10 @@ void CpuSlab::SetEnds() {
 bool CpuSlab::Initialize() {
   TCMALLOC_DCHECK(state() == SlabState::kUnused);
   SetBegins();
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S, as does the next one.
   if (!fence_(fence_cpu_)) return false;
   for (size_t c = 1; c < kSizeClassCount; ++c) SetEmpty(static_cast<uint8_t>(c));
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S.
   if (!fence_(fence_cpu_)) return false;
   FillTable();
   SetEnds();
@@ -69,6 +71,8 @@ bool CpuSlab::Close() {
     Set(limits(c).begin, kClosedBegin);
     Set(limits(c).end, 0);
   });
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: none that began before is
+  // left, and their stores are visible.
   if (!fence_(fence_cpu_)) {
     FillTable();
     SetBegins();
@@ -82,6 +86,8 @@ bool CpuSlab::Close() {
 
 bool CpuSlab::Open() {
   TCMALLOC_DCHECK(state() == SlabState::kClosed);
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: none combines an old top
+  // with the limits of an open slab.
   if (tops_changed_ && !fence_(fence_cpu_)) return false;
   FillTable();
   SetBegins();

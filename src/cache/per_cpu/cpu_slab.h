@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// One slab, as those see it who do not run on its CPU.
+// One slab, as threads on other CPUs see it.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
 #define TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
@@ -99,8 +99,8 @@ class alignas(64) CpuSlab {
   // objects that were taken out a moment ago.
   uint32_t CopyNewest(uint8_t c, void** out, uint32_t n) const;
 
-  // Whether `object` lies in the slab. While other threads run, it may miss one that moves, and
-  // find one that was taken out a moment ago.
+  // Returns true if `object` lies in the slab. While other threads run, it may miss one that moves,
+  // and find one that was taken out a moment ago.
   bool Holds(const void* object, uint8_t c) const;
 
   // On a closed slab the slots too.

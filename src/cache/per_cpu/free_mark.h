@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What tells a free object in a slab from one in use: a secret of the process.
+// The mark that tells a free object in a slab from one in use: a secret of the process.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_
 #define TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_

@@ -50,7 +50,7 @@ struct Sections {
   // At least `size` bytes. Counts them on the thread's clock. If that expires, there is no object,
   // or the size is not in kClassBySize, goes to `slow` with nothing changed.
   void* (*allocate)(size_t size, FastLists* thread, AllocateSlowPath slow);
-  // The same with the slow path of malloc that is in the thread's header.
+  // `allocate` with the slow path of malloc that is in the thread's header.
   void* (*malloc)(size_t size, FastLists* thread);
 
   // Takes `object` in, or goes to the slow path in the thread's header with it: where `reference`,
@@ -62,7 +62,7 @@ struct Sections {
   // An object of the class, with its first word cleared, or null.
   void* (*pop)(uint8_t size_class, FastLists* thread);
 
-  // The same, and counts `size` bytes on the thread's clock. Null, with nothing changed, also where
+  // `pop`, and counts `size` bytes on the thread's clock. Null, with nothing changed, also where
   // that would expire.
   void* (*pop_counted)(uint8_t size_class, FastLists* thread, size_t size);
 
@@ -77,7 +77,7 @@ struct Sections {
   // them: the caller has marked them. Returns how many.
   uint32_t (*push_batch)(uint8_t size_class, FastLists* thread, void* const* in, uint32_t n);
 
-  // What deallocate expects a copy of in the thread's header; see FreeMark.
+  // The descriptor of which deallocate expects a copy in the thread's header; see FreeMark.
   const SectionDescriptor* free_section;
 };
 

@@ -35,7 +35,7 @@
   START_AT \name, \id, x6
   .endm
 
-// The same for a routine whose descriptor is the one at `section`.
+// START for a routine whose descriptor is the one at `section`.
   .macro START_AT name, id, section
   ldr x5, [x1, #TCM_RSEQ_AREA]
   str \section, [x5, #TCM_AREA_SECTION]
@@ -169,41 +169,19 @@
   END_ROUTINE \name
   .endm
 
-// void* (uint8_t size_class w0, FastLists* thread x1)
-  .macro POP name, id
+// void* (uint8_t size_class w0, FastLists* thread x1[, size_t size x2])
+//
+// With a size it treats the clock as malloc does.
+  .macro POP name, id, counted=0
   BEGIN_ROUTINE \name
   and w4, w0, #0xff
 1:
   START \name, \id
-  FIND_CLASS
-  ldr x7, [x6, #TCM_TOP]
-  INDEX_OF x8, x7
-  ldrh w9, [x6, #TCM_BEGIN]
-  cmp w8, w9
-  b.ls 2f
-  sub x8, x8, #1
-  LOAD_BELOW x8, x8, x9
-  str x8, [x6, #TCM_TOP]
-  COMMITTED \name
-  lsr x0, x7, #TCM_INDEX_BITS
-  str xzr, [x0]
-  ret
-2:
-  mov x0, #0
-  ret
-  ON_ABORT \name, 1b, 2b
-  END_ROUTINE \name
-  .endm
-
-// void* (uint8_t size_class w0, FastLists* thread x1, size_t size x2)
-  .macro POP_COUNTED name, id
-  BEGIN_ROUTINE \name
-  and w4, w0, #0xff
-1:
-  START \name, \id
+  .if \counted
   ldr x10, [x1, #TCM_CLOCK]
   subs x10, x10, x2
   b.lo 2f
+  .endif
   FIND_CLASS
   ldr x7, [x6, #TCM_TOP]
   INDEX_OF x8, x7
@@ -212,7 +190,9 @@
   b.ls 2f
   sub x8, x8, #1
   LOAD_BELOW x8, x8, x9
+  .if \counted
   str x10, [x1, #TCM_CLOCK]
+  .endif
   str x8, [x6, #TCM_TOP]
   COMMITTED \name
   lsr x0, x7, #TCM_INDEX_BITS
@@ -327,7 +307,7 @@
   ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
-  POP_COUNTED tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID
+  POP tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID, 1
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
@@ -336,7 +316,7 @@
   ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
-  POP_COUNTED tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID
+  POP tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID, 1
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID
   POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
   PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID

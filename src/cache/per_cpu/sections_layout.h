@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the sections in assembly know of the world: offsets, sizes and names. Macros, because this
+// The offsets, sizes and names that the sections in assembly know. Macros, because this
 // is read by the assembler too. slab_layout.h and sections.h check them against the C++ types.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_
@@ -48,7 +48,7 @@
 // left.
 #define TCM_SLOTS (1 << 18)
 
-// What stands before each abort handler, by the kernel's demand: an instruction that traps.
+// The signature before each abort handler, which the kernel demands: an instruction that traps.
 #define TCM_SIGNATURE_X86_64 0x53053053
 #define TCM_SIGNATURE_AARCH64 0xd428bc00
 

@@ -46,7 +46,7 @@
 .L\name\()_start:
   .endm
 
-// The same for a routine whose descriptor is the one at `section`.
+// START for a routine whose descriptor is the one at `section`.
   .macro START_AT name, section, area
   mov TCM_RSEQ_AREA(%rsi), \area
   mov \section, TCM_AREA_SECTION(\area)
@@ -170,40 +170,18 @@
   END_ROUTINE \name
   .endm
 
-// void* (uint8_t size_class %dil, FastLists* thread %rsi)
-  .macro POP name, id
-  BEGIN_ROUTINE \name
-  movzbl %dil, %edi
-1:
-  START \name, %rcx, %rax
-  FIND_SLAB \id, %rcx, %ecx
-  mov TCM_TOP(%rcx,%rdi,8), %rax
-  cmp TCM_BEGIN(%rcx,%rdi,8), %ax
-  jbe 2f
-  movzwl %ax, %r8d
-  shr $TCM_INDEX_BITS, %rax
-  mov -16(%rcx,%r8,8), %r8
-  mov %r8, TCM_TOP(%rcx,%rdi,8)
-  COMMITTED \name
-  movq $0, (%rax)
-  ret
-2:
-  xor %eax, %eax
-  ret
-  ON_ABORT \name, 1b, 2b
-  END_ROUTINE \name
-  .endm
-
-// void* (uint8_t size_class %dil, FastLists* thread %rsi, size_t size %rdx)
+// void* (uint8_t size_class %dil, FastLists* thread %rsi[, size_t size %rdx])
 //
-// Treats the clock as malloc does.
-  .macro POP_COUNTED name, id
+// With a size it treats the clock as malloc does.
+  .macro POP name, id, counted=0
   BEGIN_ROUTINE \name
   movzbl %dil, %edi
 1:
   START \name, %rcx, %rax
+  .if \counted
   cmp %rdx, TCM_CLOCK(%rsi)
   jb 2f
+  .endif
   FIND_SLAB \id, %rcx, %ecx
   mov TCM_TOP(%rcx,%rdi,8), %rax
   cmp TCM_BEGIN(%rcx,%rdi,8), %ax
@@ -211,7 +189,9 @@
   movzwl %ax, %r8d
   shr $TCM_INDEX_BITS, %rax
   mov -16(%rcx,%r8,8), %r8
+  .if \counted
   sub %rdx, TCM_CLOCK(%rsi)
+  .endif
   mov %r8, TCM_TOP(%rcx,%rdi,8)
   COMMITTED \name
   movq $0, (%rax)
@@ -326,7 +306,7 @@
   ALLOCATE tcmalloc_malloc_by_mm_cid, TCM_AREA_MM_CID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_mm_cid, TCM_AREA_MM_CID
   POP tcmalloc_pop_by_mm_cid, TCM_AREA_MM_CID
-  POP_COUNTED tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID
+  POP tcmalloc_pop_counted_by_mm_cid, TCM_AREA_MM_CID, 1
   PUSH tcmalloc_push_by_mm_cid, TCM_AREA_MM_CID
   POP_BATCH tcmalloc_pop_batch_by_mm_cid, TCM_AREA_MM_CID
   PUSH_BATCH tcmalloc_push_batch_by_mm_cid, TCM_AREA_MM_CID
@@ -335,7 +315,7 @@
   ALLOCATE tcmalloc_malloc_by_cpu_id, TCM_AREA_CPU_ID, GO_TO_SLOW_MALLOC
   DEALLOCATE tcmalloc_deallocate_by_cpu_id, TCM_AREA_CPU_ID
   POP tcmalloc_pop_by_cpu_id, TCM_AREA_CPU_ID
-  POP_COUNTED tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID
+  POP tcmalloc_pop_counted_by_cpu_id, TCM_AREA_CPU_ID, 1
   PUSH tcmalloc_push_by_cpu_id, TCM_AREA_CPU_ID
   POP_BATCH tcmalloc_pop_batch_by_cpu_id, TCM_AREA_CPU_ID
   PUSH_BATCH tcmalloc_push_batch_by_cpu_id, TCM_AREA_CPU_ID

@@ -73,8 +73,8 @@ class SlabBudget {
   // Takes all capacity from all classes.
   void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
 
-  // Whether there was no miss since the last call, and the slab holds as much as then. An estimate;
-  // needs no lock.
+  // Returns true if there was no miss since the last call, and the slab holds as much as then. An
+  // estimate; needs no lock.
   bool WasIdle(const CpuSlab& slab);
   // Takes a part of `other`'s limit that it needs less: of an idle slab, or if only this one was
   // short of room lately.

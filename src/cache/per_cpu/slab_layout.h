@@ -30,9 +30,9 @@ inline constexpr size_t kSlotBytes = sizeof(uint64_t);
 // The sections compute the offset of a slab in 32 bits.
 inline constexpr size_t kMaxSlabs = (size_t{1} << 32) / kSlabBytes;
 
-// What a slot holds: the address of a free object and, in the low bits, the index of the next slot.
-// The top of a class is a copy of the highest slot in use, so its index says which slots are: the
-// objects are in [begin, index). The slot before the first one holds the top of an empty class,
+// The word in a slot: the address of a free object and, in the low bits, the index of the next
+// slot. The top of a class is a copy of the highest slot in use, so its index says which slots are:
+// the objects are in [begin, index). The slot before the first one holds the top of an empty class,
 // without an address. The sections alone change the tops while the slab is open, and what is above
 // them; everything else is changed under the slab's lock. Not one access publishes anything: see
 // CpuSlab.
@@ -44,7 +44,8 @@ constexpr uint32_t SlotIndex(SlotWord word) {
 }
 static_assert(kAddressBits + TCM_INDEX_BITS <= 64);
 
-// Of one size class in one slab: free may add objects while the top's index is below `end`.
+// The limits of one size class in one slab: free may add objects while the top's index is below
+// `end`.
 struct ClassLimits {
   std::atomic<uint16_t> begin;
   std::atomic<uint16_t> end;

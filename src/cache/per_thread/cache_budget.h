@@ -31,8 +31,8 @@ struct BudgetShare : ListNode {
 // ones with small caches. Thread safe.
 class CacheBudget {
  public:
-  // What a share starts with and never falls below by theft, unless set otherwise; what that may be
-  // set to at least; and what a share grows by at most.
+  // Bytes that a share starts with and never falls below by theft, unless set otherwise; the least
+  // value for that; and the most that a share grows by at once.
   static constexpr int64_t kFirstShare = 64 << 10;
   static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;

@@ -39,7 +39,7 @@ class DrainWatch {
 
   constexpr DrainWatch() = default;
 
-  // Whether the class drains, for all that is known, or a trial is under way.
+  // True while the class drains, for all that is known, or a trial is under way.
   bool active() const { return active_; }
 
   // The current list was empty and was filled from what the thread had.

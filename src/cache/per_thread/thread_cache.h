@@ -28,7 +28,7 @@
 
 namespace tcmalloc {
 
-// What all thread caches of a process share.
+// Shared by all thread caches of a process.
 template <SourceTable Sources>
 struct ThreadCacheContext {
   Sources* sources = nullptr;
@@ -111,8 +111,8 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Returns everything and leaves the budget, for good. The cache stays closed.
   void Retire();
-  // Whether no fast path is at a list, as where a signal handler asks that interrupted one. Also
-  // false where a handler left a list's room wrong.
+  // Returns false if a fast path is at a list, which a signal handler may have interrupted, or if a
+  // handler left a list's room wrong.
   bool IsAtRest() const {
     bool consistent = true;
     ForEachUsedClass([&](uint8_t c) { consistent = consistent && IsConsistent(c); });
@@ -126,10 +126,11 @@ class ThreadCache : private FastLists, public ListNode {
   void Close() {
     header.size_limit = 0;
     header.address_limit = INT64_MIN;
-    // The compiler must not move changes of the lists before this, as seen by a signal handler.
+    // Pairs with TryAllocate and TryFree in a signal handler: the lists change once it is closed.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   void Open() {
+    // Pairs with TryAllocate and TryFree in a signal handler: it is open once the lists are whole.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
     header.link_limit = context_->codec->limit();
@@ -160,6 +161,8 @@ class ThreadCache : private FastLists, public ListNode {
   // like a link that is not valid.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
     ++room[c];
+    // Pairs with IsConsistent in a signal handler, which tells by the room that this is at the
+    // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The link is read by its reference, not by the address, which takes an instruction more to
     // compute: one list's allocations wait for each other through these reads.
@@ -169,20 +172,22 @@ class ThreadCache : private FastLists, public ListNode {
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
     if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
     heads[c] = next_object;
+    // Pairs with TryAllocate in a signal handler: the link is cleared once the object is off the
+    // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // An object in use must not look like a free one.
     LinkWord(object) = 0;
     return object;
   }
 
-  // The same with nothing to undo.
+  // TryAllocate with nothing to undo.
   TCMALLOC_ALWAYS_INLINE void* AllocateListed(uint8_t c, size_t size) {
     void* object = TryAllocate(c, size);
     if (TCMALLOC_UNLIKELY(object == nullptr)) UndoTryAllocate(c);
     return object;
   }
 
-  // What ThreadHeader::allocate and ::malloc are for a thread with lists.
+  // ThreadHeader::allocate and ::malloc of a thread with lists.
   static void* AllocateMedium(size_t size, FastLists* thread, AllocateSlowPath slow) {
     return AllocateMediumOr(size, thread, slow);
   }
@@ -215,11 +220,13 @@ class ThreadCache : private FastLists, public ListNode {
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;
     const uint8_t c = ClassInWindow(reference);
     if (TCMALLOC_UNLIKELY(--room[c] < 0)) return false;
+    // Pairs with IsConsistent in a signal handler, as in TryAllocate.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * header.codec_inverse, header.link_limit))) {
       return false;
     }
     LinkWord(object) = heads[c] * header.codec_key;
+    // Pairs with TryAllocate in a signal handler: the object has its link once it is on the list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     heads[c] = reference;
     return true;
@@ -229,7 +236,7 @@ class ThreadCache : private FastLists, public ListNode {
   void UndoTryFree(const void* object) {
     if (IsBelow(ReferenceTo(object), header.address_limit)) UndoTryFreeInWindow(object);
   }
-  // The same for a TryFree that found the address below the limit then.
+  // UndoTryFree for a TryFree that found the address below the limit then.
   void UndoTryFreeInWindow(const void* object) {
     const uint8_t c = ClassInWindow(ReferenceTo(object));
     if (room[c] < states_[c].capacity) ++room[c];
@@ -240,7 +247,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Takes the object in, whether there is room or not, on a closed cache.
   void FreeSlow(void* object, uint8_t c);
 
-  // Whether a list of this cache holds `object`, which looks like a free one. Called by the owner
+  // Returns true if a list of this cache holds `object`, which looks free. Called by the owner
   // or, not `by_owner`, by other threads. These may miss an object that moves meanwhile, and one in
   // a full chain while the owner is at its full chains, but find none that is in use.
   bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
@@ -250,7 +257,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns everything, on a closed cache, but for lists in use by a fast path that was
   // interrupted.
   void Flush() { FlushFrom(1); }
-  // The same for the objects of class `first` and larger ones.
+  // Flushes class `first` and larger ones alone.
   void FlushFrom(uint8_t first);
 
   // Returns half of the full chains of each class, if no chain came or went since the last call.
@@ -278,7 +285,7 @@ class ThreadCache : private FastLists, public ListNode {
     ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;
   }
-  // Of the full chains. May be called by other threads.
+  // Bytes of the full chains. May be called by other threads.
   size_t full_bytes() const { return static_cast<size_t>(int64_t{cached_bytes_}); }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
@@ -312,10 +319,10 @@ class ThreadCache : private FastLists, public ListNode {
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
-  // Of a class of which there are objects, or were.
+  // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) const { return (*context_->sources)[c]; }
   uint32_t Batch(uint8_t c) const { return source(c).batch(); }
-  // Of any class: 0 if there never was an object.
+  // The batch of any class; 0 if there never was an object.
   uint32_t BatchIfMade(uint8_t c) const {
     const Source* source = context_->sources->Find(c);
     return source != nullptr ? source->batch() : 0;
@@ -338,11 +345,11 @@ class ThreadCache : private FastLists, public ListNode {
     return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
   }
 
-  // Whether chains and lists of this many bytes more fit.
+  // Returns true if chains and lists of this many bytes more fit.
   bool HasRoomFor(int64_t bytes) const {
     return cached_bytes_ + list_bytes_ + bytes <= share_.limit();
   }
-  // What the current list may hold, with what is leaving.
+  // Bytes that the current list may hold, with the objects that are leaving.
   TCMALLOC_NOINLINE int64_t ListBytes(uint8_t c) const {
     const ClassState& state = states_[c];
     return state.drain.active() ? DrainingBytes(c) : int64_t{state.capacity} * SizeOf(c);
@@ -427,6 +434,10 @@ class ThreadCache : private FastLists, public ListNode {
 
 }  // namespace tcmalloc
 
+#include "cache/per_thread/thread_cache_check_inl.h"
+#include "cache/per_thread/thread_cache_drain_inl.h"
 #include "cache/per_thread/thread_cache_inl.h"
+#include "cache/per_thread/thread_cache_return_inl.h"
+#include "cache/per_thread/thread_cache_room_inl.h"
 
 #endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_

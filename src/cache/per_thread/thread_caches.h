@@ -78,7 +78,7 @@ class ThreadCaches {
   }
 
   size_t count() { return registry_.count(); }
-  // Of living and ended threads. An estimate while other threads run.
+  // Totals of living and ended threads. An estimate while other threads run.
   AllocationTotals allocated() { return registry_.totals(); }
 
  private:

@@ -3,13 +3,15 @@
 """Compares what a library defines with lists of symbols.
 
 Every name of a list must be there, as a function where it is none of the compiler's tables, except
-those of exceptions.txt; an exception that the library does define is an error as well, for it would
-be out of date. Names of absent.txt must not be there. For a shared library its dynamic symbols
-count, for an archive those that its members share.
+those of exceptions.txt; an exception that the library does define is an error as well, because it
+would be out of date. The names of ours.txt and libc.txt must be there too, and those of absent.txt
+must not. Headers declare the C functions of ours.txt. For a shared library its dynamic symbols count,
+and each of them must be in a list; for an archive those that its members share.
 """
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -55,6 +57,19 @@ def complaints(library, lists, exceptions, absent):
     for name in absent:
         if name in symbols:
             yield f"{name} is defined, but this library must not have it"
+    if library.suffix != ".a":
+        listed = {name for path in lists for name in read_names(path)}
+        for name in sorted(symbols.keys() - listed - set(absent)):
+            yield f"{name} is exported, and no list has it"
+
+
+def undeclared(names, include):
+    words = set()
+    for header in include.rglob("*.h"):
+        words.update(re.findall(r"\w+", header.read_text()))
+    for name in names:
+        if not name.startswith("_Z") and name not in words:
+            yield f"{name} is declared in no header of {include.name}/"
 
 
 def main():
@@ -63,9 +78,11 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("lists", type=pathlib.Path, nargs="+")
     arguments = parser.parse_args()
+    arguments.lists += [here / "ours.txt", here / "libc.txt"]
     failures = list(complaints(arguments.library, arguments.lists,
                                set(read_names(here / "exceptions.txt")),
                                read_names(here / "absent.txt")))
+    failures += undeclared(read_names(here / "ours.txt"), here.parents[2] / "include")
     count = sum(len(read_names(path)) for path in arguments.lists)
     print("\n".join(failures) or f"{count} names in {arguments.library.name}")
     return 1 if failures or count == 0 else 0

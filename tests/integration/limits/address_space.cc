@@ -5,7 +5,6 @@
 // address_space --measure NAME LIMIT.
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,21 +15,13 @@
 
 #include "conformance/child.h"
 #include "conformance/suite.h"
+#include "integration/limits/address_limit.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-using Size = std::size_t;
-
-constexpr Size kKiB = 1024;
-constexpr Size kMiB = 1024 * kKiB;
 constexpr Size kLeastCases = 5;
-
-void LimitAddressSpace(Size limit) {
-  const rlimit wanted{limit, limit};
-  Require(setrlimit(RLIMIT_AS, &wanted) == 0, "setrlimit", limit, limit);
-}
 
 // Blocks linked through their first word, so that keeping them takes no memory of its own.
 class Blocks {

@@ -3,7 +3,6 @@
 #include "integration/limits/heap_limit_probes.h"
 
 #include <malloc.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,15 +19,12 @@
 
 #include "conformance/malloc_api.h"
 #include "conformance/resident.h"
+#include "integration/limits/address_limit.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-using Size = std::size_t;
-
-constexpr Size kKiB = 1024;
-constexpr Size kMiB = 1024 * kKiB;
 constexpr int kThreads = 64;
 
 // The allocator's statistics as XML.
@@ -235,11 +231,6 @@ void RequireVain(Size size) {
 void HardProbes(const char* argument) {
   const Size limit = MegabytesIn(argument);
   for (const Size size : {limit + kMiB, 10 * limit, Size{1} << 46}) RequireVain(size);
-}
-
-void LimitAddressSpace(Size bytes) {
-  const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
-  Require(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
 }
 
 // Where the address space is limited, a request beyond it is vain. One that the caches can serve

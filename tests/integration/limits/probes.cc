@@ -12,15 +12,11 @@
 #include <new>
 
 #include "conformance/malloc_api.h"
+#include "integration/limits/address_limit.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-using Size = std::size_t;
-
-constexpr Size kKiB = 1024;
-constexpr Size kMiB = 1024 * kKiB;
 
 // Blocks linked through their first word, so that keeping them takes no memory of its own.
 class Chain {

@@ -17,15 +17,11 @@
 #include <vector>
 
 #include "stress/fork/storm.h"
+#include "stress/fork/variants.h"
 #include "stress/threads/workload.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-const char* only_variant = nullptr;
-Tally* tally = nullptr;
-Progress* progress = nullptr;
-std::atomic<int> handler_forks{0};
 
 // Calls in_child() in a child, and waits for it.
 template <typename F>
@@ -36,15 +32,7 @@ void ForkAndAwait(F in_child) {
     in_child();
     _exit(0);
   }
-  tally->Await(pid);
-  progress->Advance();
-}
-
-void SetHandler(void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  PROGRAM_CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
+  AwaitChild(pid);
 }
 
 // The child uses the heap though its thread was interrupted in it, small and large.
@@ -182,8 +170,7 @@ void ForksInsideForks() {
     PROGRAM_CHECK(pid >= 0);
     if (pid == 0) _exit(0);
     setitimer(ITIMER_REAL, &never, nullptr);
-    tally->Await(pid);
-    progress->Advance();
+    AwaitChild(pid);
   }
   signal(SIGALRM, SIG_DFL);
   std::vector<void*> blocks(4000);
@@ -224,11 +211,6 @@ void ForksAndStreams() {
   for (std::thread& thread : threads) thread.join();
 }
 
-struct Variant {
-  const char* name;
-  void (*run)();
-};
-
 constexpr Variant kVariants[] = {
     {"inside_fork", ForksInsideForks},
     {"plain_and_handler", PlainForksAndForksInHandlers},
@@ -236,23 +218,10 @@ constexpr Variant kVariants[] = {
     {"streams", ForksAndStreams},
 };
 
-int Body(Progress& shared_progress) {
-  progress = &shared_progress;
-  int failed = 0;
-  for (const Variant& variant : kVariants) {
-    if (only_variant != nullptr && strcmp(only_variant, variant.name) != 0) continue;
-    Tally outcomes;
-    tally = &outcomes;
-    variant.run();
-    failed += outcomes.Report(variant.name);
-  }
-  return failed == 0 ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace tcmalloc::testing
 
 int main(int argc, char** argv) {
-  if (argc > 1) tcmalloc::testing::only_variant = argv[1];
-  return tcmalloc::testing::RunSupervised("fork_races", tcmalloc::testing::Body);
+  using namespace tcmalloc::testing;
+  return RunVariants(argc, argv, "fork_races", kVariants);
 }

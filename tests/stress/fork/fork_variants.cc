@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "stress/fork/storm.h"
+#include "stress/fork/variants.h"
 #include "stress/threads/workload.h"
 
 namespace tcmalloc::testing {
@@ -25,13 +26,6 @@ namespace {
 
 constexpr int kChurners = 4;
 constexpr int kRounds = 100;
-
-const char* only_variant = nullptr;
-
-// The forks of one variant, counted where signal handlers can reach them.
-Tally* tally = nullptr;
-Progress* progress = nullptr;
-std::atomic<int> handler_forks{0};
 
 // --- A child that forks ---------------------------------------------------------------------
 
@@ -59,8 +53,7 @@ void NestedForks() {
     const pid_t pid = fork();
     PROGRAM_CHECK(pid >= 0);
     if (pid == 0) ForkAgain(blocks, round);
-    tally->Await(pid);
-    progress->Advance();
+    AwaitChild(pid);
   }
   blocks.FreeAll();
 }
@@ -103,8 +96,7 @@ void AllocatingHandlers() {
       UseHeapInChild(blocks, static_cast<uint64_t>(round));
       LeaveChild(round);
     }
-    tally->Await(pid);
-    progress->Advance();
+    AwaitChild(pid);
   }
   blocks.FreeAll();
   handlers_active.store(false);
@@ -115,8 +107,7 @@ void AllocatingHandlers() {
 void CountForkInHandler(pid_t pid) {
   PROGRAM_CHECK(pid >= 0);
   if (pid == 0) _exit(0);
-  tally->Await(pid);
-  progress->Advance();
+  AwaitChild(pid);
   handler_forks.fetch_add(1);
 }
 
@@ -133,13 +124,6 @@ void PlainForkInHandler(int /*signal*/) {
   const int saved_errno = errno;
   CountForkInHandler(_Fork());
   errno = saved_errno;
-}
-
-void SetHandler(void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  PROGRAM_CHECK(sigaction(SIGUSR1, &action, nullptr) == 0);
 }
 
 // Sends SIGUSR1 to the process every millisecond while it lives.
@@ -204,11 +188,6 @@ void ForkInterruptsIdleThread() {
 
 // ----------------------------------------------------------------------------------------------
 
-struct Variant {
-  const char* name;
-  void (*run)();
-};
-
 // The variant without threads comes first: later the process counts as multi-threaded for libc.
 constexpr Variant kVariants[] = {
     {"signal_one_thread", ForkInterruptsMalloc},
@@ -218,24 +197,10 @@ constexpr Variant kVariants[] = {
     {"signal_idle_thread", ForkInterruptsIdleThread},
 };
 
-int Body(Progress& shared_progress) {
-  progress = &shared_progress;
-  int failed = 0;
-  for (const Variant& variant : kVariants) {
-    if (only_variant != nullptr && strcmp(only_variant, variant.name) != 0) continue;
-    Tally outcomes;
-    tally = &outcomes;
-    handler_forks.store(0);
-    variant.run();
-    failed += outcomes.Report(variant.name);
-  }
-  return failed == 0 ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace tcmalloc::testing
 
 int main(int argc, char** argv) {
-  if (argc > 1) tcmalloc::testing::only_variant = argv[1];
-  return tcmalloc::testing::RunSupervised("fork_variants", tcmalloc::testing::Body);
+  using namespace tcmalloc::testing;
+  return RunVariants(argc, argv, "fork_variants", kVariants);
 }

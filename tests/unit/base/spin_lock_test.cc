@@ -179,5 +179,42 @@ TEST(SpinLockDeathTest, WrongOrderIsNoticedInDebugBuilds) {
   EXPECT_DEATH(TakeInWrongOrder(), "check failed");
 }
 
+void WaitForSecondOfOneRank() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  SpinLock first(LockRank::kTransferCache);
+  SpinLock second(LockRank::kTransferCache);
+  first.Lock();
+  second.Lock();
+}
+void TrySecondOfOneRank() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  SpinLock first(LockRank::kTransferCache);
+  SpinLock second(LockRank::kTransferCache);
+  first.Lock();
+  static_cast<void>(second.TryLock());
+}
+
+TEST(SpinLockDeathTest, TwoLocksOfOneRankAreRefusedInDebugBuilds) {
+  if (!kDebugChecks) GTEST_SKIP() << "ranks are not checked in this build";
+  EXPECT_DEATH(WaitForSecondOfOneRank(), "check failed");
+  EXPECT_DEATH(TrySecondOfOneRank(), "check failed");
+}
+
+TEST(SpinLockTest, LocksOfOneRankMayBeHeldOneAfterTheOther) {
+  SpinLock first(LockRank::kTransferCache);
+  SpinLock second(LockRank::kTransferCache);
+  for (SpinLock* lock : {&first, &second, &first}) {
+    SpinLockHolder holder(*lock);
+    EXPECT_TRUE(lock->IsHeld());
+  }
+}
+
+TEST(SpinLockTest, ALockThatIsOnlyTriedMayBreakTheOrder) {
+  SpinLock low(LockRank::kTransferCache);
+  SpinLock high(LockRank::kPageHeap);
+  SpinLockHolder holder(high);
+  const bool taken = low.TryLock();
+  EXPECT_TRUE(taken);
+  if (taken) low.Unlock();
+}
+
 }  // namespace
 }  // namespace tcmalloc

@@ -66,11 +66,14 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
 }
 
 TEST(OptionsTest, EveryVariableSetsItsOption) {
-  const auto [options, messages] = Load({
+  const std::vector<std::string> variables = {
       "TCMALLOC_FRONT_END=per_cpu",
       "TCMALLOC_CPU_IDS=cpu_id",
+      "TCMALLOC_PAGE_HEAP=huge",
       "TCMALLOC_MAX_PER_CPU_CACHE_SIZE=262144",
       "TCMALLOC_RELEASE_RATE=2.5",
+      "TCMALLOC_RELEASE_HALF_LIFE=500",
+      "TCMALLOC_BACKGROUND=1",
       "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES=1048576",
       "TCMALLOC_TRANSFER_NUM_OBJ=64",
       "TCMALLOC_HEAP_LIMIT_MB=100",
@@ -93,11 +96,21 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
-  });
+  };
+  for (const OptionRow& row : OptionTable()) {
+    const std::string setting = std::string(row.variable) + "=";
+    EXPECT_TRUE(std::ranges::any_of(
+        variables, [&](const std::string& variable) { return variable.starts_with(setting); }))
+        << "add " << row.variable << " to this test";
+  }
+  const auto [options, messages] = Load(variables);
   EXPECT_EQ(options.front_end, FrontEndOption::kPerCpu);
   EXPECT_EQ(options.cpu_ids, CpuIdsOption::kCpuId);
   EXPECT_EQ(options.max_per_cpu_cache_size, 262144u);
   EXPECT_EQ(options.release_rate, 2.5);
+  EXPECT_EQ(options.release_half_life, 500u);
+  EXPECT_TRUE(options.background);
+  EXPECT_EQ(options.page_heap, PageHeapOption::kHuge);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 1048576u);
   EXPECT_EQ(options.transfer_num_obj, 64u);
   EXPECT_EQ(options.heap_limit_mb, 100u);

@@ -19,9 +19,16 @@ class BiasedLockTest : public ::testing::Test {
  protected:
   ~BiasedLockTest() override { system_calls = real_system_calls; }
 
-  // The analysis does not see a lock that is taken in an expectation.
-  bool TakenByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { return lock_.TryLockByOther(); }
-  void LeftByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { lock_.UnlockByOther(); }
+  // True if a thread that does not own the lock gets it now. It gives it back at once.
+  bool OtherGetsIt() {
+    bool taken = false;
+    std::thread([&] {
+      if (!lock_.TryLockByOther()) return;
+      taken = true;
+      lock_.UnlockByOther();
+    }).join();
+    return taken;
+  }
 
   BiasedLock lock_{LockRank::kFullChains};
 };
@@ -29,13 +36,66 @@ class BiasedLockTest : public ::testing::Test {
 TEST_F(BiasedLockTest, AnotherThreadGetsItWhileTheOwnerIsOutside) {
   ASSERT_TRUE(FenceThreads());
   lock_.Lock();
-  EXPECT_FALSE(TakenByOther());
+  EXPECT_FALSE(OtherGetsIt());
   lock_.Unlock();
-  ASSERT_TRUE(TakenByOther());
-  EXPECT_FALSE(TakenByOther());
-  LeftByOther();
+  EXPECT_TRUE(OtherGetsIt());
   lock_.Lock();
   lock_.Unlock();
+}
+
+TEST_F(BiasedLockTest, OneThreadBesideTheOwnerHasItAtATime) {
+  ASSERT_TRUE(FenceThreads());
+  bool taken = lock_.TryLockByOther();
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(OtherGetsIt());
+  if (taken) lock_.UnlockByOther();
+  EXPECT_TRUE(OtherGetsIt());
+}
+
+// The owner enters twice, or takes a lock that is to be taken before.
+void EnterTwice() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  BiasedLock mine(LockRank::kFullChains);
+  BiasedLock another(LockRank::kFullChains);
+  mine.Lock();
+  another.Lock();
+}
+void EnterInWrongOrder() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  BiasedLock mine(LockRank::kFullChains);
+  SpinLock lower(LockRank::kThreadCaches);
+  mine.Lock();
+  lower.Lock();
+}
+void TakeAnotherOneInside() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  BiasedLock mine(LockRank::kFullChains);
+  BiasedLock another(LockRank::kFullChains);
+  mine.Lock();
+  static_cast<void>(another.TryLockByOther());
+}
+
+TEST(BiasedLockDeathTest, TheOwnersRankCountsInDebugBuilds) {
+  if (!kDebugChecks) GTEST_SKIP() << "ranks are not checked in this build";
+  EXPECT_DEATH(EnterTwice(), "check failed");
+  EXPECT_DEATH(EnterInWrongOrder(), "check failed");
+  EXPECT_DEATH(TakeAnotherOneInside(), "check failed");
+}
+
+// The owner that waited for another thread holds the rank once, and gives it back.
+TEST_F(BiasedLockTest, TheOwnersRankIsFreeAfterwards) {
+  if (!FenceThreads()) GTEST_SKIP() << "the kernel has no fence";
+  std::atomic<bool> taken{false};
+  std::thread other([&]() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    while (!lock_.TryLockByOther()) {
+    }
+    taken = true;
+    std::this_thread::yield();
+    lock_.UnlockByOther();
+  });
+  while (!taken) std::this_thread::yield();
+  lock_.Lock();
+  lock_.Unlock();
+  other.join();
+  SpinLock lower(LockRank::kThreadCaches);
+  SpinLockHolder holder(lower);
 }
 
 TEST_F(BiasedLockTest, WithoutAFenceOnlyTheOwnerGetsIt) {
@@ -45,8 +105,10 @@ TEST_F(BiasedLockTest, WithoutAFenceOnlyTheOwnerGetsIt) {
   };
   errno = EDOM;
   EXPECT_FALSE(FenceThreads());
-  EXPECT_FALSE(TakenByOther());
+  const bool taken = lock_.TryLockByOther();
+  EXPECT_FALSE(taken);
   EXPECT_EQ(errno, EDOM);
+  if (taken) lock_.UnlockByOther();
   lock_.Lock();
   lock_.Unlock();
 }

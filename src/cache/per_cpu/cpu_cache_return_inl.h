@@ -1,0 +1,138 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How objects leave the slabs of a CpuCache. Included by cpu_cache.h alone.
+
+#ifndef TCMALLOC_CACHE_PER_CPU_CPU_CACHE_RETURN_INL_H_
+#define TCMALLOC_CACHE_PER_CPU_CPU_CACHE_RETURN_INL_H_
+
+#include <algorithm>
+
+namespace tcmalloc {
+
+// Has the central list, which knows where objects begin, end the process if the bitwise or of the
+// addresses of the objects in `chain` shows that no object of class `c` can begin at one of them.
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain) {
+  if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) source(c).InsertPast(chain);
+}
+
+// Links objects in front of a chain, in their order.
+template <SourceTable Sources>
+void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain) {
+  uintptr_t addresses = 0;
+  for (; count > 0; --count) {
+    void* object = objects[count - 1];
+    addresses |= reinterpret_cast<uintptr_t>(object);
+    context_.codec->Link(object, chain->head);
+    *chain = {ReferenceTo(object), chain->count + 1};
+  }
+  CheckPlaces(c, addresses, *chain);
+}
+
+// Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
+// chain: those that were freed last. Returns how many.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(FastLists* thread, uint8_t c, uint32_t most,
+                                                        Chain* chain) {
+  void* piece[kPieceObjects];
+  const uint32_t taken = sections_->pop_batch(c, thread, piece, std::min(most, kPieceObjects));
+  Prepend(c, piece, taken, chain);
+  return taken;
+}
+
+// Up to `most` objects out of the slab.
+template <SourceTable Sources>
+Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
+  Chain chain{context_.codec->end, 0};
+  while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
+  }
+  return chain;
+}
+
+// Returns a chain to the source, which keeps few of those that are scattered.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
+  const uint32_t size = kSizeClasses[c].size;
+  const auto next = [this](void* object) { return context_.codec->Next(object); };
+  IsScattered(size, chain, next) ? source(c).InsertWhileFew(chain, kScatterSharedBytes / size)
+                                 : source(c).Insert(chain);
+}
+
+// Returns objects to the source, in chains of at most one batch.
+template <SourceTable Sources>
+void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
+  while (count > 0) {
+    Chain chain{context_.codec->end, 0};
+    const uint32_t taken = std::min(count, source(c).batch());
+    count -= taken;
+    Prepend(c, objects + count, taken, &chain);
+    ReturnChain(c, chain);
+  }
+}
+
+// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
+// was taken from them.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
+  excess.ForEach([this, thread, id](uint8_t c) {
+    for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
+      const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
+      if (chain.empty()) return;
+      ReturnChain(c, chain);
+      left -= chain.count;
+    }
+  });
+}
+
+// Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and what
+// some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
+// gives up budget.
+template <SourceTable Sources>
+void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budgets_.budget(id).ShrinkUnused(slabs_.slab(id), &excess);
+  }
+  ReturnExcess(thread, id, excess);
+  const int other =
+      budgets_.VisitOther(id, [this](int i) -> const CpuSlab& { return slabs_.slab(i); });
+  if (other >= 0) DrainSlab(other);
+  turns_.ReturnUnused(*context_.sources, kSourcesPerSweep);
+}
+
+// Returns how many bytes the slab held.
+template <SourceTable Sources>
+size_t CpuCache<Sources>::DrainSlab(int id) {
+  CpuSlab& slab = slabs_.slab(id);
+  SpinLockHolder holder(slab.lock());
+  if (slab.state() == SlabState::kUnused) return 0;
+  if (slab.state() == SlabState::kOpen && !slab.Close()) return 0;
+  size_t bytes = 0;
+  slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
+    bytes += size_t{count} * kSizeClasses[c].size;
+    Return(c, objects, count);
+  });
+  budgets_.budget(id).Reset(slab);
+  // Where the fence fails the slab stays closed, and the next drain tries again.
+  static_cast<void>(slab.Open());
+  return bytes;
+}
+
+template <SourceTable Sources>
+void CpuCache<Sources>::Flush() {
+  if (!initialized()) return;
+  for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
+}
+
+template <SourceTable Sources>
+void CpuCache<Sources>::ReleaseIdle() {
+  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
+    SlabBudget& budget = budgets_.budget(id);
+    if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
+  }
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_CPU_CPU_CACHE_RETURN_INL_H_

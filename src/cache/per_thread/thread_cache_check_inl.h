@@ -1,0 +1,103 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Searches and checks the contents of a ThreadCache. Included by thread_cache.h alone.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_CHECK_INL_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_CHECK_INL_H_
+
+#include <algorithm>
+
+namespace tcmalloc {
+
+template <SourceTable Sources>
+bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
+  if (CurrentHolds(object, c)) return true;
+  if (by_owner) {
+    BiasedLockHolder holder(chains_lock_);
+    return FullHolds(object, c);
+  }
+  // Without the lock the owner might take the array of chains away under the reader.
+  if (!chains_lock_.TryLockByOther()) return false;
+  const bool found = FullHolds(object, c);
+  chains_lock_.UnlockByOther();
+  return found;
+}
+
+// Searches the lists that only their owner changes, by plain writes.
+template <SourceTable Sources>
+__attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(const void* object,
+                                                                               uint8_t c) const {
+  const ClassState& state = states_[c];
+  const int length = state.capacity - room[c];
+  const Chain current{heads[c], static_cast<uint32_t>(std::max(length, 0))};
+  return ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c);
+}
+
+template <SourceTable Sources>
+bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
+  const ChainStack& full = states_[c].full;
+  for (uint32_t i = 0; i < full.size(); ++i) {
+    if (ChainHolds(full.at(i), object, c)) return true;
+  }
+  return false;
+}
+
+// Follows no link that does not lead to an object of class `c`, for the owner may change the list
+// meanwhile.
+template <SourceTable Sources>
+__attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::ChainHolds(Chain chain,
+                                                                             const void* object,
+                                                                             uint8_t c) const {
+  for (; chain.count > 0; --chain.count) {
+    void* element = ObjectAt(chain.head);
+    if (element == object) return true;
+    const Span* span = context_->page_map->FindInUse(element);
+    if (span == nullptr || span->size_class != c) return false;
+    chain.head = context_->codec->Decode(const_cast<const volatile uint64_t&>(LinkWord(element)));
+  }
+  return false;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckLeaving(uint8_t c) const {
+  Chain chain = states_[c].leaving;
+  if (!states_[c].drain.active()) {
+    TCMALLOC_CHECK_EQ(chain.count, 0u);
+    return;
+  }
+  TCMALLOC_CHECK_LE(chain.count + 1, Batch(c));
+  for (; chain.count > 0; --chain.count) chain.head = context_->codec->Next(ObjectAt(chain.head));
+  TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckInvariants() const {
+  TCMALLOC_CHECK_EQ(room[0], 0);
+  int64_t bytes = 0;
+  int64_t list_bytes = 0;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const ClassState& state = states_[c];
+    list_bytes += ListBytes(c);
+    TCMALLOC_CHECK_LE(LeastRoom(c), room[c]);
+    TCMALLOC_CHECK_LE(room[c], state.capacity);
+    TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(BatchIfMade(c)));
+    TCMALLOC_CHECK_LE(state.low_water, state.full.size());
+    ObjectReference reference = heads[c];
+    for (int length = state.capacity - room[c]; length > 0; --length) {
+      reference = context_->codec->Next(ObjectAt(reference));
+    }
+    TCMALLOC_CHECK_EQ(reference, context_->codec->end);
+    CheckLeaving(c);
+    for (uint32_t j = 0; j < state.full.size(); ++j) {
+      TCMALLOC_CHECK_EQ(state.full.at(j).count, Batch(c));
+      bytes += int64_t{state.full.at(j).count} * SizeOf(c);
+    }
+  }
+  TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
+  TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_CHECK_INL_H_

@@ -1,0 +1,103 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// ThreadCache for a size class that drains: see DrainWatch. Included by thread_cache.h alone.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_DRAIN_INL_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_DRAIN_INL_H_
+
+#include <algorithm>
+#include <utility>
+
+namespace tcmalloc {
+
+// Requires that the current list is empty.
+template <SourceTable Sources>
+void ThreadCache<Sources>::StartDraining(uint8_t c) {
+  ClassState& state = states_[c];
+  const ListChange change(*this, c);
+  state.drain.Begin();
+  state.leaving = {context_->codec->end, 0};
+  state.capacity = -kDraining;
+  room[c] = -kDraining;
+}
+
+// Returns what was leaving.
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
+  ClassState& state = states_[c];
+  const ListChange change(*this, c);
+  const int length = state.capacity - room[c];
+  state.drain.End();
+  state.capacity = static_cast<int16_t>(std::max(static_cast<int>(LongestList(c)), length));
+  room[c] = static_cast<int16_t>(state.capacity - length);
+  return std::exchange(state.leaving, {});
+}
+
+// Stops draining. The objects that were leaving are the first to be used again, unless a fast path
+// is at the list or it has other objects.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
+  const Chain chain = StopDraining(c);
+  if (chain.empty()) return;
+  const bool empty = heads[c] == context_->codec->end && room[c] == states_[c].capacity;
+  if (empty) return SetCurrent(c, chain);
+  if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
+  source(c).Insert(chain);
+}
+
+// How many objects were allocated since the last call, while the class drains.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
+  const int allocated = std::max(room[c] + kDraining, 0);
+  room[c] = static_cast<int16_t>(room[c] - allocated);
+  states_[c].capacity = static_cast<int16_t>(states_[c].capacity - allocated);
+  return static_cast<uint32_t>(allocated);
+}
+
+// Returns true if a class that drained, and no longer does, should be treated as before.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::Settles(uint8_t c) {
+  return states_[c].drain.MaySettle() && source(c).IsSparse();
+}
+
+// Takes an object in. Gives up the full chains with each batch, because they would only be in the
+// way of a class that drains.
+template <SourceTable Sources>
+void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t batch = Batch(c);
+  context_->codec->Link(object, state.leaving.head);
+  state.leaving.head = ReferenceTo(object);
+  ++state.leaving.count;
+  state.drain.NoteFree();
+  if (state.leaving.count < state.drain.NextLook(batch)) return;
+  state.drain.NoteAllocations(TakeAllocations(c));
+  if (!state.drain.Drains() && !Settles(c)) return ResumeKeeping(c);
+  if (state.leaving.count < batch) return;
+  FlushFull(c);
+  source(c).InsertPast(std::exchange(state.leaving, {context_->codec->end, 0}));
+  state.drain.NoteBatch();
+}
+
+// Fills the current list, which is empty, of a class that drains. False if it drains no longer, for
+// that reason or for want of memory, and nothing was leaving.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
+  ClassState& state = states_[c];
+  state.drain.NoteAllocations(TakeAllocations(c));
+  Chain chain;
+  if (state.drain.MayDrain() || Settles(c)) {
+    chain = source(c).FetchPast(DrainingFetch(c));
+  }
+  if (chain.empty()) {
+    ResumeKeeping(c);
+    return heads[c] != context_->codec->end;
+  }
+  heads[c] = chain.head;
+  state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));
+  return true;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_DRAIN_INL_H_

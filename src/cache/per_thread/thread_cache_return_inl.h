@@ -1,0 +1,171 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How objects leave a ThreadCache: by collections, by other threads, and all of them. Included by
+// thread_cache.h alone.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_
+
+#include <algorithm>
+
+namespace tcmalloc {
+
+// Takes up to `most` of the oldest full chains of a class.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
+  ChainStack& full = states_[c].full;
+  const uint32_t count = std::min<uint32_t>(most, full.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    out[i] = full.at(i);
+    NoteCached(-int64_t{out[i].count} * SizeOf(c));
+  }
+  full.DropOldest(count);
+  states_[c].LowerWater();
+  return count;
+}
+
+// Returns `count` of the oldest full chains of a class to the source, or all if there are fewer, a
+// few at a time: whatever takes them then may take long.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
+  Chain chains[kChainsAtOnce];
+  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
+    {
+      BiasedLockHolder holder(chains_lock_);
+      taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
+    }
+    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+  }
+}
+
+// ReturnOldest by another thread, which leaves the chains where the owner is at them.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
+  Chain chains[kChainsAtOnce];
+  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
+    if (!chains_lock_.TryLockByOther()) return;
+    taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
+    chains_lock_.UnlockByOther();
+    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+  }
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
+  if (chains_moved_) {
+    chains_moved_ = false;
+    return;
+  }
+  ForEachUsedClass([this, by_owner](uint8_t c) {
+    const uint32_t half = (states_[c].full.size() + 1) / 2;
+    by_owner ? ReturnOldest(c, half) : ReturnOldestByOther(c, half);
+  });
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReleaseFull() {
+  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].full.size()); });
+}
+
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::LowWater(uint8_t c) {
+  BiasedLockHolder holder(chains_lock_);
+  return states_[c].low_water;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::NoteCollected(uint8_t c) {
+  BiasedLockHolder holder(chains_lock_);
+  states_[c].low_water = static_cast<uint16_t>(states_[c].full.size());
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::CollectClass(uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t unused = LowWater(c);
+  ReturnOldest(c, state.popped ? (unused + 1) / 2 : unused);
+  state.popped = false;
+  if (unused != 0 && state.max_chains > 1) --state.max_chains;
+  NoteCollected(c);
+  CollectCurrent(c);
+  state.head_at_collection = heads[c];
+}
+
+// A list whose head did not change since the last collection was most likely not used, and its
+// class starts slowly again. One that was used goes back if each of its objects may be the last
+// that keeps a span from draining.
+template <SourceTable Sources>
+void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
+  ClassState& state = states_[c];
+  const bool unused = heads[c] == state.head_at_collection;
+  if (!unused && (state.drain.active() || !source(c).IsSparse())) return;
+  if (!IsConsistent(c)) return;
+  if (state.drain.active()) ResumeKeeping(c);
+  if (heads[c] == context_->codec->end) return;
+  source(c).Insert(TakeCurrent(c));
+  if (!unused) return;
+  const ListChange change(*this, c);
+  state.capacity = 0;
+  room[c] = 0;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::Collect() {
+  ForEachUsedClass([this](uint8_t c) {
+    CollectClass(c);
+    source(c).ReturnUnused();
+  });
+  allocated_at_collection_ = header.clock.allocated_bytes();
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::FlushFull(uint8_t c) {
+  for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
+  BiasedLockHolder holder(chains_lock_);
+  states_[c].full.Clear(*context_->arrays);
+  states_[c].low_water = 0;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
+  if (states_[c].drain.active()) {
+    const Chain leaving = StopDraining(c);
+    if (!leaving.empty()) source(c).Insert(leaving);
+  }
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) source(c).Insert(chain);
+  const ListChange change(*this, c);
+  BiasedLockHolder holder(chains_lock_);
+  states_[c] = {};
+  room[c] = 0;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::FlushFrom(uint8_t first) {
+  ForEachUsedClass([this, first](uint8_t c) {
+    if (c < first) return;
+    FlushFull(c);
+    if (IsConsistent(c)) FlushCurrent(c);
+  });
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::Park() {
+  Close();
+  Flush();
+  context_->budget->Leave(share_);
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::Retire() {
+  Close();
+  ForEachUsedClass([this](uint8_t c) {
+    FlushFull(c);
+    FlushCurrent(c);
+  });
+  context_->budget->Leave(share_);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_

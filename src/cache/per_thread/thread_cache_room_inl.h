@@ -1,0 +1,178 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// How much ThreadCache may keep of each size class. Included by thread_cache.h alone.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_ROOM_INL_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_ROOM_INL_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tcmalloc {
+
+// Lets the current list become longer, but not longer than `most`; requires that it is shorter.
+// False if the budget does not allow it.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
+  ClassState& state = states_[c];
+  const int wanted =
+      static_cast<int>(std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
+  const int more = AffordedObjects(c, wanted - state.capacity);
+  if (TCMALLOC_UNLIKELY(more == 0)) return false;
+  const ListChange change(*this, c);
+  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + more);
+  state.capacity = static_cast<int16_t>(state.capacity + more);
+  return true;
+}
+
+// How many of `wanted` more objects the current list may have room for.
+template <SourceTable Sources>
+int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
+  const int64_t bytes = int64_t{wanted} * SizeOf(c);
+  if (TCMALLOC_LIKELY(HasRoomFor(bytes)) || GrowShare(bytes)) return wanted;
+  GiveUpOthers(c, bytes);
+  const int64_t room_left = share_.limit() - cached_bytes_ - list_bytes_;
+  return static_cast<int>(std::clamp<int64_t>(room_left / SizeOf(c), 0, wanted));
+}
+
+// Asks the budget for room until `bytes` more fit. Returns whether they do.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
+  while (context_->budget->Grow(share_)) {
+    if (HasRoomFor(bytes)) return true;
+  }
+  return false;
+}
+
+// Takes from the other classes in turn until `bytes` more fit: full chains, and of each list half
+// of its capacity with all its objects.
+template <SourceTable Sources>
+void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
+  constexpr size_t kHalvings = 8;
+  for (size_t i = 0; i < kHalvings * kSizeClassCount && !HasRoomFor(bytes); ++i) {
+    const uint8_t c = next_given_up_;
+    next_given_up_ = static_cast<uint8_t>((c + 1) % kSizeClassCount);
+    if (c == kept || (used_classes_[c / 64] >> (c % 64) & 1) == 0) continue;
+    ReturnOldest(c, states_[c].full.size());
+    if (!HasRoomFor(bytes)) HalveList(c);
+  }
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::HalveList(uint8_t c) {
+  ClassState& state = states_[c];
+  if (!IsConsistent(c)) return;
+  if (state.drain.active()) return FlushCurrent(c);
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) source(c).Insert(chain);
+  const ListChange change(*this, c);
+  state.capacity = static_cast<int16_t>(state.capacity / 2);
+  room[c] = state.capacity;
+}
+
+// How many objects to ask the source for; grows with every miss.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::FetchCount(uint8_t c) {
+  ClassState& state = states_[c];
+  const uint32_t batch = Batch(c);
+  const auto capacity = static_cast<uint32_t>(state.capacity);
+  if (capacity < batch) {
+    GrowCapacity(c, batch);
+    return std::max(static_cast<uint32_t>(state.capacity), 1U);
+  }
+  if (state.max_chains < kMaxChains) ++state.max_chains;
+  return batch;
+}
+
+// After an allocation of class `c`. An empty list is given up first, so that an object larger than
+// the share is not kept when it is freed.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnExcess(uint8_t c) {
+  GiveUpEmptyList(c);
+  GiveUpOthers(c, 0);
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
+  ClassState& state = states_[c];
+  if (heads[c] != context_->codec->end || room[c] != state.capacity || state.drain.active()) return;
+  const ListChange change(*this, c);
+  state.capacity = 0;
+  room[c] = 0;
+}
+
+// How long frees alone may make the current list. A class that never missed a full batch may well
+// be one that others allocate and this thread only frees: nothing is gained by keeping many.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
+  const uint32_t batch = Batch(c);
+  return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
+}
+
+// Requires that the current list has no room. Afterwards it has none only where the budget admits
+// no object of the class.
+template <SourceTable Sources>
+void ThreadCache<Sources>::MakeRoom(uint8_t c) {
+  const uint32_t most = LongestList(c);
+  if (states_[c].capacity < static_cast<int>(most)) {
+    NoteUsed(c);
+    if (GrowCapacity(c, most)) return;
+    const Chain chain = TakeCurrent(c);
+    if (!chain.empty()) source(c).Insert(chain);
+    return;
+  }
+  const Chain chain = TakeCurrent(c);
+  if (!chain.empty()) KeepOrReturn(c, chain);
+  if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+    StartDraining(c);
+  }
+}
+
+// A chain beyond what the class keeps in any order goes past all caches if it is scattered.
+template <SourceTable Sources>
+void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
+  ClassState& state = states_[c];
+  const int64_t bytes = int64_t{chain.count} * SizeOf(c);
+  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
+  if (state.full.size() * bytes >= kScatterKeptBytes && IsScattered(SizeOf(c), chain, next)) {
+    return source(c).InsertPast(chain);
+  }
+  if (state.full.size() >= state.max_chains) {
+    source(c).Insert(chain);
+    NoteOverage(state);
+  } else if (!FitsBudget(bytes) || !PushFull(c, chain)) {
+    source(c).Insert(chain);
+  }
+}
+
+// False if there was no memory to note it.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
+  BiasedLockHolder holder(chains_lock_);
+  if (!states_[c].full.Push(chain, *context_->arrays)) return false;
+  NoteCached(int64_t{chain.count} * SizeOf(c));
+  chains_moved_ = true;
+  return true;
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::NoteOverage(ClassState& state) {
+  if (++state.overages <= kMaxOverages) return;
+  state.overages = 0;
+  if (state.max_chains > 1) --state.max_chains;
+}
+
+// Makes room for `bytes` more, if need be by a collection or with a larger share. Returns whether
+// they fit. A cache whose share became less than it holds gives up some.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
+  if (HasRoomFor(bytes)) return true;
+  if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
+  if (HasRoomFor(bytes) || GrowShare(bytes)) return true;
+  if (!HasRoomFor(0)) GiveUpOthers(0, 0);
+  return false;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_ROOM_INL_H_
