@@ -9,7 +9,7 @@
 
 #include "allocator/slow_path.h"
 #include "base/attributes.h"
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 

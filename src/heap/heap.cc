@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"

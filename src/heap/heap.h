@@ -16,17 +16,17 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
-#include "heap/background_thread.h"
-#include "heap/deferred_frees.h"
-#include "heap/emergency_arena.h"
-#include "heap/fork_gate.h"
-#include "heap/front_end.h"
-#include "heap/housekeeping.h"
-#include "heap/large_reports.h"
-#include "heap/large_totals.h"
-#include "heap/last_resort.h"
-#include "heap/limits.h"
-#include "heap/peak.h"
+#include "upkeep/background_thread.h"
+#include "thread/deferred_frees.h"
+#include "thread/emergency_arena.h"
+#include "thread/fork_gate.h"
+#include "thread/front_end.h"
+#include "upkeep/housekeeping.h"
+#include "upkeep/large_reports.h"
+#include "upkeep/large_totals.h"
+#include "upkeep/last_resort.h"
+#include "upkeep/limits.h"
+#include "upkeep/peak.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/any_page_heap.h"
@@ -54,7 +54,7 @@ extern template class ThreadCache<SizeClassLists>;
 extern template class ThreadCaches<SizeClassLists>;
 extern template class CpuCache<SizeClassLists>;
 
-// See heap/current_thread.h.
+// See thread/current_thread.h.
 void ClearAfterFork();
 
 extern constinit EmergencyMemory emergency_memory;

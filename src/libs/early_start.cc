@@ -7,7 +7,7 @@
 // any thread-local storage.
 
 #include "base/attributes.h"
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 namespace {

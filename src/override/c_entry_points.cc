@@ -24,7 +24,7 @@
 #include "extension/mallinfo.h"
 #include "extension/release.h"
 #include "extension/report.h"
-#include "heap/fork.h"
+#include "thread/fork.h"
 #include "override/aliases.h"
 #include "override/out_of_memory.h"
 #include "system/auxv.h"

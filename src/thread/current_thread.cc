@@ -1,12 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 #include <pthread.h>
 
 #include <atomic>
 
-#include "heap/fork.h"
+#include "thread/fork.h"
 #include "hook/hooks.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"

@@ -2,8 +2,8 @@
 //
 // What the running thread owns, and how it enters the slow path.
 
-#ifndef TCMALLOC_HEAP_CURRENT_THREAD_H_
-#define TCMALLOC_HEAP_CURRENT_THREAD_H_
+#ifndef TCMALLOC_THREAD_CURRENT_THREAD_H_
+#define TCMALLOC_THREAD_CURRENT_THREAD_H_
 
 #include <cstdint>
 
@@ -78,4 +78,4 @@ void WatchThreadEnds();
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_CURRENT_THREAD_H_
+#endif  // TCMALLOC_THREAD_CURRENT_THREAD_H_

@@ -2,8 +2,8 @@
 //
 // Blocks freed where no lock may be taken.
 
-#ifndef TCMALLOC_HEAP_DEFERRED_FREES_H_
-#define TCMALLOC_HEAP_DEFERRED_FREES_H_
+#ifndef TCMALLOC_THREAD_DEFERRED_FREES_H_
+#define TCMALLOC_THREAD_DEFERRED_FREES_H_
 
 #include <atomic>
 #include <cstdint>
@@ -48,4 +48,4 @@ class DeferredFrees {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_DEFERRED_FREES_H_
+#endif  // TCMALLOC_THREAD_DEFERRED_FREES_H_

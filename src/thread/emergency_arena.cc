@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/emergency_arena.h"
+#include "thread/emergency_arena.h"
 
 #include <sys/mman.h>
 

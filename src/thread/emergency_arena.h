@@ -3,8 +3,8 @@
 // Memory for whoever may take no lock: a signal handler that interrupts the allocator, and threads
 // that find a fork under way.
 
-#ifndef TCMALLOC_HEAP_EMERGENCY_ARENA_H_
-#define TCMALLOC_HEAP_EMERGENCY_ARENA_H_
+#ifndef TCMALLOC_THREAD_EMERGENCY_ARENA_H_
+#define TCMALLOC_THREAD_EMERGENCY_ARENA_H_
 
 #include <atomic>
 #include <cstddef>
@@ -98,4 +98,4 @@ class EmergencyArena {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_EMERGENCY_ARENA_H_
+#endif  // TCMALLOC_THREAD_EMERGENCY_ARENA_H_

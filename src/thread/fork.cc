@@ -1,11 +1,11 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/fork.h"
+#include "thread/fork.h"
 
 #include <atomic>
 #include <cerrno>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {

@@ -2,8 +2,8 @@
 //
 // fork: the child gets a heap that no vanished thread was changing.
 
-#ifndef TCMALLOC_HEAP_FORK_H_
-#define TCMALLOC_HEAP_FORK_H_
+#ifndef TCMALLOC_THREAD_FORK_H_
+#define TCMALLOC_THREAD_FORK_H_
 
 namespace tcmalloc {
 
@@ -13,4 +13,4 @@ void RegisterForkHandlers();
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_FORK_H_
+#endif  // TCMALLOC_THREAD_FORK_H_

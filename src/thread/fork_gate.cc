@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/fork_gate.h"
+#include "thread/fork_gate.h"
 
 #include <linux/futex.h>
 #include <sched.h>

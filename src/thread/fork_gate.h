@@ -2,8 +2,8 @@
 //
 // Keeps threads out of the slow paths while one of them forks.
 
-#ifndef TCMALLOC_HEAP_FORK_GATE_H_
-#define TCMALLOC_HEAP_FORK_GATE_H_
+#ifndef TCMALLOC_THREAD_FORK_GATE_H_
+#define TCMALLOC_THREAD_FORK_GATE_H_
 
 #include <atomic>
 #include <cstddef>
@@ -144,4 +144,4 @@ class ForkGate {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_FORK_GATE_H_
+#endif  // TCMALLOC_THREAD_FORK_GATE_H_

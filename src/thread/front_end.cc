@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/front_end.h"
+#include "thread/front_end.h"
 
 #include <cerrno>
 

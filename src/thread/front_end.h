@@ -2,8 +2,8 @@
 //
 // The choice between private caches and those of CPUs.
 
-#ifndef TCMALLOC_HEAP_FRONT_END_H_
-#define TCMALLOC_HEAP_FRONT_END_H_
+#ifndef TCMALLOC_THREAD_FRONT_END_H_
+#define TCMALLOC_THREAD_FRONT_END_H_
 
 #include <atomic>
 #include <cstdint>
@@ -91,4 +91,4 @@ class FrontEndChoice {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_FRONT_END_H_
+#endif  // TCMALLOC_THREAD_FRONT_END_H_

@@ -12,12 +12,12 @@
 // This is not about posix_spawn, system and popen: they do not call vfork, and their children do
 // not allocate.
 
-#ifndef TCMALLOC_HEAP_VFORK_H_
-#define TCMALLOC_HEAP_VFORK_H_
+#ifndef TCMALLOC_THREAD_VFORK_H_
+#define TCMALLOC_THREAD_VFORK_H_
 
 #include <sys/types.h>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
@@ -35,4 +35,4 @@ __attribute__((visibility("hidden"))) pid_t tcmalloc_after_vfork(SuspendedThread
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_VFORK_H_
+#endif  // TCMALLOC_THREAD_VFORK_H_

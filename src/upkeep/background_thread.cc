@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/background_thread.h"
+#include "upkeep/background_thread.h"
 
 #include <linux/futex.h>
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"

@@ -2,8 +2,8 @@
 //
 // The optional threads that let an idle process give memory back.
 
-#ifndef TCMALLOC_HEAP_BACKGROUND_THREAD_H_
-#define TCMALLOC_HEAP_BACKGROUND_THREAD_H_
+#ifndef TCMALLOC_UPKEEP_BACKGROUND_THREAD_H_
+#define TCMALLOC_UPKEEP_BACKGROUND_THREAD_H_
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -87,4 +87,4 @@ class BackgroundThread {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_BACKGROUND_THREAD_H_
+#endif  // TCMALLOC_UPKEEP_BACKGROUND_THREAD_H_

@@ -1,12 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/housekeeping.h"
+#include "upkeep/housekeeping.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "page_heap/release_decay.h"
 #include "size_class/size_classes.h"

@@ -2,15 +2,15 @@
 //
 // What makes unused memory go back to the system as time passes.
 
-#ifndef TCMALLOC_HEAP_HOUSEKEEPING_H_
-#define TCMALLOC_HEAP_HOUSEKEEPING_H_
+#ifndef TCMALLOC_UPKEEP_HOUSEKEEPING_H_
+#define TCMALLOC_UPKEEP_HOUSEKEEPING_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/attributes.h"
-#include "page_heap/excess_watch.h"
+#include "upkeep/excess_watch.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/release_decay.h"
 #include "pages/page_types.h"
@@ -132,4 +132,4 @@ class Housekeeping {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_HOUSEKEEPING_H_
+#endif  // TCMALLOC_UPKEEP_HOUSEKEEPING_H_

@@ -2,8 +2,8 @@
 //
 // Which large allocations are reported.
 
-#ifndef TCMALLOC_HEAP_LARGE_REPORTS_H_
-#define TCMALLOC_HEAP_LARGE_REPORTS_H_
+#ifndef TCMALLOC_UPKEEP_LARGE_REPORTS_H_
+#define TCMALLOC_UPKEEP_LARGE_REPORTS_H_
 
 #include <atomic>
 #include <cstddef>
@@ -40,4 +40,4 @@ class LargeReports {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_LARGE_REPORTS_H_
+#endif  // TCMALLOC_UPKEEP_LARGE_REPORTS_H_

@@ -2,8 +2,8 @@
 //
 // Counts the blocks that no size class serves.
 
-#ifndef TCMALLOC_HEAP_LARGE_TOTALS_H_
-#define TCMALLOC_HEAP_LARGE_TOTALS_H_
+#ifndef TCMALLOC_UPKEEP_LARGE_TOTALS_H_
+#define TCMALLOC_UPKEEP_LARGE_TOTALS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -30,4 +30,4 @@ class LargeTotals {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_LARGE_TOTALS_H_
+#endif  // TCMALLOC_UPKEEP_LARGE_TOTALS_H_

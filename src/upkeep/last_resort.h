@@ -2,8 +2,8 @@
 //
 // When a request that failed is worth all caches.
 
-#ifndef TCMALLOC_HEAP_LAST_RESORT_H_
-#define TCMALLOC_HEAP_LAST_RESORT_H_
+#ifndef TCMALLOC_UPKEEP_LAST_RESORT_H_
+#define TCMALLOC_UPKEEP_LAST_RESORT_H_
 
 #include <atomic>
 #include <cstdint>
@@ -58,4 +58,4 @@ class LastResort {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_LAST_RESORT_H_
+#endif  // TCMALLOC_UPKEEP_LAST_RESORT_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/limits.h"
+#include "upkeep/limits.h"
 
 #include <algorithm>
 #include <optional>

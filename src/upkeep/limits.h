@@ -2,8 +2,8 @@
 //
 // How much memory the heap should hold, and when to give some back.
 
-#ifndef TCMALLOC_HEAP_LIMITS_H_
-#define TCMALLOC_HEAP_LIMITS_H_
+#ifndef TCMALLOC_UPKEEP_LIMITS_H_
+#define TCMALLOC_UPKEEP_LIMITS_H_
 
 #include <atomic>
 #include <cstddef>
@@ -170,4 +170,4 @@ class Limits {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_LIMITS_H_
+#endif  // TCMALLOC_UPKEEP_LIMITS_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/peak.h"
+#include "upkeep/peak.h"
 
 #include "heap/heap.h"
 

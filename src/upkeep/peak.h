@@ -2,8 +2,8 @@
 //
 // What the heap held when it held the most.
 
-#ifndef TCMALLOC_HEAP_PEAK_H_
-#define TCMALLOC_HEAP_PEAK_H_
+#ifndef TCMALLOC_UPKEEP_PEAK_H_
+#define TCMALLOC_UPKEEP_PEAK_H_
 
 #include <algorithm>
 #include <atomic>
@@ -66,4 +66,4 @@ class Peak {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HEAP_PEAK_H_
+#endif  // TCMALLOC_UPKEEP_PEAK_H_

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/deferred_frees.h"
+#include "thread/deferred_frees.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // A gate of its own: no thread forks here.
 
-#include "heap/fork_gate.h"
+#include "thread/fork_gate.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // The choice between the front ends, alone and as the process's heap makes it, in a program whose
 // malloc is another one.
 
-#include "heap/front_end.h"
+#include "thread/front_end.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "fakes/thread_sanitizer.h"
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
 #include "system/topology.h"

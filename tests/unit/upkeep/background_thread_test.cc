@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/background_thread.h"
+#include "upkeep/background_thread.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/large_reports.h"
+#include "upkeep/large_reports.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/last_resort.h"
+#include "upkeep/last_resort.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "heap/background_thread.h"
+#include "upkeep/background_thread.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/limits.h"
+#include "upkeep/limits.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "fakes/fake_file_tree.h"
 #include "fakes/fault_injection.h"
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "system/auxv.h"
 
