@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "allocator/slow_path.h"
 #include "base/message.h"
 #include "central/corruption.h"
 #include "hook/hooks.h"
@@ -71,9 +72,10 @@ bool TransferHolds(uint8_t c, const void* object) {
 }
 
 bool AnyCacheHolds(uint8_t c, const void* object) {
+  const ThreadHeader* own = current_thread.header();
   bool found = false;
   heap.caches().ForEach(
-      [&](Cache& cache) { found = found || cache.Holds(object, c, &cache == current_cache); });
+      [&](Cache& cache) { found = found || cache.Holds(object, c, cache.thread() == own); });
   return found;
 }
 
@@ -141,8 +143,8 @@ void DeallocateSlow(void* block) {
   DeallocateQuietly(block);
 }
 
-void DeallocateAfterTry(void* block, Cache* cache) {
-  cache->UndoTryFreeInWindow(block);
+void DeallocateAfterTry(void* block, FastLists* lists) {
+  Cache::Of(lists)->UndoTryFreeInWindow(block);
   DeallocateSlow(block);
 }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "thread/current_thread.h"
+#include "heap/heap.h"
 
 namespace tcmalloc {
 
@@ -48,14 +48,17 @@ class SlowPath {
   // should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
-    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.peak().Look();
+    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());
   }
 
  private:
   // Null if there is none.
-  Cache* OwnCache() const { return entry_ == Entry::kThreadCache ? current_cache : nullptr; }
+  Cache* OwnCache() const { return Threads<SizeClassLists>::CacheOf(entry_); }
+  ThreadHeader* OwnThread() const {
+    return entry_ == Entry::kThreadCache ? current_thread.header() : nullptr;
+  }
 
   int saved_errno_;
   Entry entry_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "thread/current_thread.h"
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -26,6 +25,7 @@ template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;
 template class ThreadCaches<SizeClassLists>;
 template class CpuCache<SizeClassLists>;
+template class Threads<SizeClassLists>;
 
 namespace {
 
@@ -118,7 +118,7 @@ void Heap::ConfigureFromOptions() {
   ApplyReleaseRate();
   lists_.set_batch(options_.transfer_num_obj);
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
-  front_end_.Configure(options_.front_end, LimitedCpus);
+  threads_.front_end().Configure(options_.front_end, LimitedCpus);
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
@@ -169,6 +169,33 @@ CachedMemory Heap::CountCached() {
         Length(std::min<uint64_t>(n * kSizeClasses[c].pages, stats.span_bytes >> kPageShift));
   });
   return cached;
+}
+
+// Exact while no other thread is in the allocator.
+PeakStats Heap::CountInUse() {
+  uint64_t cached = 0;
+  caches_.ForEach([&cached](const Cache& cache) { cached += cache.CountBytes(); });
+  uint64_t given_out = 0;
+  uint64_t in_spans = 0;
+  uint64_t untouched = 0;
+  lists_.ForEach([&](uint8_t c, Transfer& transfer, Central& central) {
+    const uint64_t size = kSizeClasses[c].size;
+    cached += (cpus_.CountObjects(c) + transfer.stats().objects) * size;
+    const CentralStats stats = central.stats();
+    given_out += stats.allocated_objects * size;
+    in_spans += stats.span_bytes;
+    untouched += stats.untouched_objects * size;
+  });
+  const PageHeapStats pages = page_heap_.stats();
+  const uint64_t in_use = pages.in_use().bytes() + given_out;
+  const uint64_t committed = pages.committed().bytes();
+  return {.committed = pages.committed(),
+          .in_use = in_use - std::min(in_use, in_spans + cached),
+          .physical = committed - std::min(committed, untouched) + arena_.stats().used_bytes};
+}
+
+void Heap::UpdatePeak() {
+  peak_.Update([this] { return CountInUse(); });
 }
 
 bool Heap::ShedFor(Cache* own, Length n) {
@@ -222,7 +249,7 @@ int Heap::LimitedCpus() {
 
 void Heap::RefreshAndApply(int64_t now, Limits::Reader reader) {
   if (!limits_.Refresh(now, page_heap_.committed(), reader)) return;
-  front_end_.SetUsableCpus(UsableCpus(limits_.cgroup()));
+  threads_.front_end().SetUsableCpus(UsableCpus(limits_.cgroup()));
   ApplyCacheLimits();
 }
 
@@ -326,7 +353,7 @@ void Heap::Initialize() {
               .arrays = &arrays_,
               .budget = &budget_,
               .slow = SlowPathsOfEntryPoints()};
-  WatchThreadEnds();
+  threads_.WatchEnds();
   // Release pairs with the acquire in EnsureInitialized and publishes all of the above.
   initialized_.store(true, std::memory_order_release);
 }

@@ -16,20 +16,11 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
-#include "upkeep/background_thread.h"
-#include "thread/deferred_frees.h"
-#include "thread/emergency_arena.h"
-#include "thread/fork_gate.h"
-#include "thread/front_end.h"
-#include "upkeep/housekeeping.h"
-#include "upkeep/large_reports.h"
-#include "upkeep/large_totals.h"
-#include "upkeep/last_resort.h"
-#include "upkeep/limits.h"
-#include "upkeep/peak.h"
+#include "heap/chores.h"
+#include "heap/events.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
-#include "page_heap/any_page_heap.h"
+#include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -37,7 +28,18 @@
 #include "system/address_window.h"
 #include "system/biased_lock.h"
 #include "system/memory.h"
+#include "thread/current_thread.h"
+#include "thread/deferred_frees.h"
+#include "thread/emergency_arena.h"
+#include "thread/threads.h"
 #include "transfer/chain_stack.h"
+#include "upkeep/background_thread.h"
+#include "upkeep/housekeeping.h"
+#include "upkeep/large_reports.h"
+#include "upkeep/large_totals.h"
+#include "upkeep/last_resort.h"
+#include "upkeep/limits.h"
+#include "upkeep/peak.h"
 
 namespace tcmalloc {
 
@@ -46,16 +48,10 @@ using Caches = ThreadCaches<SizeClassLists>;
 using Cpus = CpuCache<SizeClassLists>;
 
 // Instantiated in heap.cc alone: one copy of each function, compiled for speed, whoever calls it.
-extern template class PageHeapBase<SystemMemory, HeapSpans>;
-extern template class PageHeapBase<SystemMemory, HugeSpans>;
-extern template class ClassicPageHeap<SystemMemory>;
-extern template class HugePageHeap<SystemMemory>;
 extern template class ThreadCache<SizeClassLists>;
 extern template class ThreadCaches<SizeClassLists>;
 extern template class CpuCache<SizeClassLists>;
-
-// See thread/current_thread.h.
-void ClearAfterFork();
+extern template class Threads<SizeClassLists>;
 
 extern constinit EmergencyMemory emergency_memory;
 extern constinit SizeClassMemory size_class_memory;
@@ -90,7 +86,8 @@ class Heap {
   CacheBudget& budget() { return budget_; }
   Caches& caches() { return caches_; }
   Cpus& cpus() { return cpus_; }
-  FrontEndChoice& front_end() { return front_end_; }
+  Threads<SizeClassLists>& threads() { return threads_; }
+  FrontEndChoice& front_end() { return threads_.front_end(); }
   // What was found when caches of CPUs were first wanted.
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
@@ -100,7 +97,7 @@ class Heap {
   LargeTotals& large_totals() { return large_totals_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
-  ForkGate& gate() { return gate_; }
+  ForkGate& gate() { return threads_.gate(); }
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
@@ -129,6 +126,9 @@ class Heap {
     caches_.CloseAll();
     cpus_.CloseAll();
   }
+
+  // Notes what the heap holds now; called when peak().IsDue() is true.
+  TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
 
   // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
@@ -175,6 +175,7 @@ class Heap {
   static int LimitedCpus();
   // What all caches hold. Visits each of them.
   CachedMemory CountCached();
+  PeakStats CountInUse();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};
@@ -191,7 +192,6 @@ class Heap {
   Cache::Context context_;
   Caches caches_{arena_};
   Cpus cpus_{arena_};
-  FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
   LastResort last_resort_;
@@ -200,14 +200,20 @@ class Heap {
   LargeTotals large_totals_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
-  ForkGate gate_{ClearAfterFork};
-  Housekeeping housekeeping_;
-  BackgroundThread background_;
+  Threads<SizeClassLists> threads_{arena_, context_, caches_, cpus_, deferred_, kThreadEvents};
+  Chores chores_{*this};
+  Housekeeping housekeeping_{page_heap_, chores_};
+  BackgroundThread background_{kBackgroundWork};
   // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.
   Options options_;
 };
 
 extern constinit Heap heap;
+
+// See Threads::Enter, EnterPatiently and Leave.
+inline Entry EnterSlowPath() { return heap.threads().Enter(); }
+inline Entry EnterSlowPathPatiently() { return heap.threads().EnterPatiently(); }
+inline void LeaveSlowPath(Entry entry) { heap.threads().Leave(entry); }
 
 }  // namespace tcmalloc
 

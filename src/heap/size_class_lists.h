@@ -13,18 +13,16 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
-#include "page_heap/any_page_heap.h"
+#include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
-#include "system/memory.h"
 #include "transfer/batch_source.h"
 #include "transfer/chain_stack.h"
 #include "transfer/transfer_cache.h"
 
 namespace tcmalloc {
 
-using PageHeap = AnyPageHeap<SystemMemory>;
 using Central = CentralFreeList<PageHeap>;
 using Transfer = TransferCache<Central>;
 

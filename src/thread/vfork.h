@@ -15,23 +15,20 @@
 #ifndef TCMALLOC_THREAD_VFORK_H_
 #define TCMALLOC_THREAD_VFORK_H_
 
-#include <sys/types.h>
+#include <cstdint>
 
-#include "thread/current_thread.h"
+#include "cache/thread_header.h"
 
 namespace tcmalloc {
 
-// Called by the assembly alone, which keeps the state in two registers. Hidden by name, for the
-// compiler hides only what it sees defined.
-extern "C" {
-
-// Before the system call. Keeps errno. Async-signal-safe.
-__attribute__((visibility("hidden"))) SuspendedThread tcmalloc_before_vfork();
-
-// In the parent, with what the system call returned: an error is negative. Returns what vfork does.
-__attribute__((visibility("hidden"))) pid_t tcmalloc_after_vfork(SuspendedThread thread,
-                                                                 long result);
-}
+// A thread without its front end, as Threads::Suspend left it. Two registers hold it.
+struct SuspendedThread {
+  ThreadHeader* front_end;  // what it had, or null
+  uint8_t phase;            // a value of Phase
+  uint8_t destructor_rounds;
+  bool interrupted;  // it was inside the slow path, and stays as it is
+};
+static_assert(sizeof(SuspendedThread) == 2 * sizeof(void*));
 
 }  // namespace tcmalloc
 

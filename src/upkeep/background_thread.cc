@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <climits>
 
-#include "thread/current_thread.h"
-#include "heap/heap.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 
@@ -31,13 +29,6 @@ constexpr uint64_t kWaitAtExit = kSecond;
 
 timespec Timespec(uint64_t ns) {
   return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-}
-
-// The running thread was interrupted inside the slow path, and may hold what others wait for.
-bool IsInterrupted() {
-  const Entry entry = EnterSlowPath();
-  LeaveSlowPath(entry);
-  return entry == Entry::kReentrant;
 }
 
 uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
@@ -92,7 +83,7 @@ void BackgroundThread::StopAtExit() {
   uint32_t running = kRunning;
   if (!state_.compare_exchange_strong(running, kStopping)) return;
   Wake();
-  if (IsInterrupted() || !AwaitEnd()) return;
+  if (work_.is_interrupted() || !AwaitEnd()) return;
   Join();
   SetState(kNone);
 }
@@ -142,14 +133,14 @@ bool BackgroundThread::Create() {
   process_.store(::getpid(), std::memory_order_relaxed);
   has_ended_.store(0, std::memory_order_relaxed);
   if (system_calls.pthread_create(&thread_, nullptr, Main, this) != 0) return false;
-  heap.housekeeping().AddDelegate();
+  work_.runner_comes();
   return true;
 }
 
 void BackgroundThread::Join() {
   Wake();
   ::pthread_join(thread_, nullptr);
-  heap.housekeeping().RemoveDelegate();
+  work_.runner_goes();
 }
 
 void* BackgroundThread::Main(void* self) {
@@ -176,8 +167,8 @@ void BackgroundThread::RunForever() {
   while (true) {
     const uint32_t events = events_.load(std::memory_order_acquire);
     const bool work = !paused();
-    if (work && !working) heap.housekeeping().AddDelegate();
-    if (!work && working) heap.housekeeping().RemoveDelegate();
+    if (work && !working) work_.runner_comes();
+    if (!work && working) work_.runner_goes();
     working = work;
     if (working) {
       Round(events);
@@ -187,13 +178,10 @@ void BackgroundThread::RunForever() {
   }
 }
 
-// `events` was read before the settings that the round goes by. The thread has no cache, and knows
-// itself by the address of a variable on its stack.
+// `events` was read before the settings that the round goes by.
 void BackgroundThread::Round(uint32_t events) {
-  const char self = 0;
-  if (!heap.gate().EnterAsStranger(&self)) return WaitFor(kWaitForFork, events);
-  const uint64_t wait = heap.housekeeping().RunAll();
-  heap.gate().LeaveAsStranger(&self);
+  uint64_t wait = 0;
+  if (!work_.run(&wait)) return WaitFor(kWaitForFork, events);
   WaitFor(std::max(wait == 0 ? kIdleWait : wait, interval()), events);
 }
 

@@ -13,7 +13,19 @@
 
 namespace tcmalloc {
 
-// Does the housekeeping at regular times, on threads that the program lends or, where it is asked
+// The work of these threads, and how they take part in it. The functions of the root, or of a test.
+struct BackgroundWork {
+  // Does what is due and sets after how many nanoseconds to do so again, 0 for never. False, and
+  // does nothing, while a fork is under way.
+  bool (*run)(uint64_t* wait);
+  // Around the time in which a thread calls run() regularly.
+  void (*runner_comes)();
+  void (*runner_goes)();
+  // The running thread was interrupted inside the slow path, and may hold what others wait for.
+  bool (*is_interrupted)();
+};
+
+// Does its work at regular times, on threads that the program lends or, where it is asked
 // to and there is none, on a thread of the allocator's own. They block all signals of programs,
 // allocate nothing, and stay away while a fork is under way. Thread safe.
 //
@@ -24,7 +36,7 @@ namespace tcmalloc {
 // it allocates: see Restart.
 class BackgroundThread {
  public:
-  constexpr BackgroundThread() = default;
+  constexpr explicit BackgroundThread(const BackgroundWork& work) : work_(work) {}
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 
@@ -75,6 +87,7 @@ class BackgroundThread {
   bool paused() const { return wish_.load(std::memory_order_relaxed) == Wish::kOff; }
   bool IsOfThisProcess() const;
 
+  const BackgroundWork work_;
   std::atomic<Wish> wish_{Wish::kUnsaid};
   std::atomic<uint32_t> state_{kNone};  // waited on by Start and Stop
   std::atomic<uint32_t> has_ended_{0};  // the own thread; waited on by StopAtExit

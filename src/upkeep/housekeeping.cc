@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <optional>
 
-#include "thread/current_thread.h"
-#include "heap/heap.h"
 #include "page_heap/release_decay.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
@@ -28,7 +26,7 @@ uint64_t Now() { return static_cast<uint64_t>(MonotonicNanoseconds()); }
 constinit thread_local int8_t Housekeeping::polls_left_ TCMALLOC_INITIALIZED_TLS = kPollsPerLook;
 
 void Housekeeping::set_half_life(uint64_t ns) {
-  heap.page_heap().set_release_half_life(ns);
+  page_heap_.set_release_half_life(ns);
   step_ns_.store(ns == 0 ? 0 : std::max<uint64_t>(ns / kSteps, 1), std::memory_order_relaxed);
 }
 
@@ -37,20 +35,20 @@ void Housekeeping::set_release_speed(uint64_t speed) {
   speed_.store(speed, std::memory_order_relaxed);
 }
 
-void Housekeeping::ReturnIdleObjects() {
-  const size_t caches = ShareOfStep(heap.caches().count());
-  heap.caches().ReleaseIdle(std::min(caches, kMostCachesAtOnce), current_cache);
-  if (steps_.load(std::memory_order_relaxed) % kSteps == 0) heap.cpus().ReleaseIdle();
+void Housekeeping::ReturnIdleObjects(ThreadHeader* own) {
+  const size_t caches = ShareOfStep(host_.CountThreadCaches());
+  host_.ReturnIdleOfThreads(std::min(caches, kMostCachesAtOnce), own);
+  if (steps_.load(std::memory_order_relaxed) % kSteps == 0) host_.ReturnIdleOfCpus();
   constexpr auto kClasses = static_cast<uint32_t>(ShareOfStep(kSizeClassCount - 1));
-  turns_.ReturnUnused(heap.lists(), kClasses);
+  host_.ReturnUnused(turns_, kClasses);
 }
 
 // Threads look at the clock far more often than once in a step. So where long nobody did, it is
 // known when the program fell idle, however busy it was in the step in which that happened.
 void Housekeeping::NotePause(uint64_t now, uint64_t step_ns) {
-  const uint64_t spans = heap.page_heap().spans_served();
+  const uint64_t spans = page_heap_.spans_served();
   if (now > looked_ + step_ns && spans - spans_then_ <= ReleaseDecay::kFewTakes) {
-    heap.page_heap().NoteIdleSince(looked_);
+    page_heap_.NoteIdleSince(looked_);
   }
   looked_ = now;
   spans_then_ = spans;
@@ -63,14 +61,14 @@ void Housekeeping::CountSteps(uint64_t now, uint64_t step_ns) {
   next_step_ = now + step_ns;
 }
 
-void Housekeeping::Step() {
+void Housekeeping::Step(ThreadHeader* own) {
   steps_.store(steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  ReturnIdleObjects();
+  ReturnIdleObjects(own);
   --owed_steps_;
 }
 
 // What is left over is done by one thread, again and again; the others look in passing.
-bool Housekeeping::PollNow(Entry entry) {
+bool Housekeeping::Poll(ThreadHeader* own) {
   polls_left_ = kPollsPerLook;
   if (delegates_.load(std::memory_order_relaxed) > 0) return false;
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
@@ -85,38 +83,38 @@ bool Housekeeping::PollNow(Entry entry) {
   NotePause(now, step_ns);
   CountSteps(now, step_ns);
   // To read the limits of cgroups takes long enough for one thread.
-  const bool read = heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
-  ReleaseExcess(entry);
-  if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed))) WorkForAWhile(now);
+  const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
+  ReleaseExcess(own);
+  if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)))
+    WorkForAWhile(now, own);
   errno = saved_errno;
   End();
   return backlog_.load(std::memory_order_relaxed);
 }
 
 // What a thread keeps for itself counts as free, for it may be most of the heap.
-void Housekeeping::ReleaseExcess(Entry entry) {
-  PageHeap& pages = heap.page_heap();
-  Cache* own = entry == Entry::kThreadCache ? current_cache : nullptr;
-  Length free = pages.free_now();
-  if (own != nullptr) free += Length(own->full_bytes() >> kPageShift);
-  if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, pages.committed(), pages.freed()))) return;
+void Housekeeping::ReleaseExcess(ThreadHeader* own) {
+  Length free = page_heap_.free_now();
+  if (own != nullptr) free += Length(host_.FullBytes(own) >> kPageShift);
+  const Length committed = page_heap_.committed();
+  if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, committed, page_heap_.freed()))) return;
   const std::optional<uint64_t> resident = ResidentBytes();
   if (!resident.has_value() || !excess_.IsExcessive(*resident, free)) return;
-  heap.ReturnLargeObjects(own);
-  pages.MakeFreeDue();
+  host_.ReturnLargeObjects(own);
+  page_heap_.MakeFreeDue();
   backlog_.store(true, std::memory_order_relaxed);
 }
 
 // The page heap is asked last: what idle caches give it then counts as free for as long as they
 // were idle.
-void Housekeeping::WorkForAWhile(uint64_t began) {
+void Housekeeping::WorkForAWhile(uint64_t began, ThreadHeader* own) {
   bool done = false;
   uint64_t pause = 0;
   do {
     if (owed_steps_ > 0) {
-      Step();
+      Step(own);
     } else {
-      done = heap.page_heap().ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
+      done = page_heap_.ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
     }
     const uint64_t now = Now();
     pause = now > began ? now - began : kPauseNs;
@@ -129,12 +127,12 @@ void Housekeeping::WorkForAWhile(uint64_t began) {
 
 uint64_t Housekeeping::RunAll() {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
-  const bool every_round = release_speed() != 0 || heap.limits().follows_cgroup();
+  const bool every_round = release_speed() != 0 || host_.FollowsCgroup();
   const uint64_t wait_ns = step_ns != 0 ? step_ns : every_round ? kRoundNs : 0;
   // In the second case another thread is at its last poll, or at its round.
   if (wait_ns == 0 || !TryBegin()) return wait_ns;
   const uint64_t now = Now();
-  heap.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kRegular);
+  host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kRegular);
   Length released = ReleaseAtSpeed(now);
   uint64_t wait = wait_ns;
   if (step_ns != 0) {
@@ -149,13 +147,13 @@ uint64_t Housekeeping::RunAll() {
 // Leaves the rest to the next round where a fork waits for this thread.
 Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   CountSteps(now, step_ns);
-  while (owed_steps_ > 0 && !heap.gate().closed()) Step();
+  while (owed_steps_ > 0 && !host_.IsAwaited()) Step(nullptr);
   Length released;
   Length last;
   do {
-    last = heap.page_heap().ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
+    last = page_heap_.ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
     released += last;
-  } while (last == kMostInBackground && !heap.gate().closed());
+  } while (last == kMostInBackground && !host_.IsAwaited());
   backlog_.store(false, std::memory_order_relaxed);
   return released;
 }
@@ -171,14 +169,14 @@ Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
   speed_rest_ = std::min(speed_rest_ + bytes, most);
   if (speed_rest_ < static_cast<double>(kPageSize)) return Length(0);
   const Length due(static_cast<uint64_t>(speed_rest_) >> kPageShift);
-  const Length released = heap.page_heap().ReleaseAtLeast(due, ReleaseCause::kBackground);
+  const Length released = page_heap_.ReleaseAtLeast(due, ReleaseCause::kBackground);
   speed_rest_ -= static_cast<double>(std::max(due, released).bytes());
   return released;
 }
 
 // A process with nothing to give back is woken more and more rarely.
 uint64_t Housekeeping::WaitAfter(Length released, uint64_t step_ns) {
-  const bool quiet = released == Length(0) && heap.page_heap().stats().free == Length(0);
+  const bool quiet = released == Length(0) && page_heap_.stats().free == Length(0);
   wait_steps_ = quiet ? std::min(2 * wait_steps_, kMostWaitSteps) : 1;
   return wait_steps_ * step_ns;
 }

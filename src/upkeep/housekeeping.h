@@ -10,15 +10,45 @@
 #include <cstdint>
 
 #include "base/attributes.h"
-#include "upkeep/excess_watch.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/release_decay.h"
+#include "page_heap/system_page_heap.h"
 #include "pages/page_types.h"
 #include "transfer/source_turns.h"
+#include "upkeep/excess_watch.h"
+#include "upkeep/limits.h"
 
 namespace tcmalloc {
 
-enum class Entry : uint8_t;
+struct ThreadHeader;
+
+// The caches and limits for which Housekeeping says when something is done. `own`: the running
+// thread, if it has a cache of its own, closed now; null otherwise.
+class HousekeepingHost {
+ public:
+  // The number of caches that threads have, and what `count` of them, those in turn, held while
+  // they were idle goes to the spans.
+  virtual size_t CountThreadCaches() = 0;
+  virtual void ReturnIdleOfThreads(size_t count, ThreadHeader* own) = 0;
+  // Likewise of all CPUs.
+  virtual void ReturnIdleOfCpus() = 0;
+  // Likewise of the transfer caches of `count` classes.
+  virtual void ReturnUnused(SourceTurns& turns, uint32_t count) = 0;
+
+  // Bytes of full chains, in the cache of `own`.
+  virtual size_t FullBytes(ThreadHeader* own) = 0;
+  virtual void ReturnLargeObjects(ThreadHeader* own) = 0;
+
+  // Reads limits of control groups, if that is due, and returns whether it did.
+  virtual bool RefreshLimits(int64_t now, Limits::Reader reader) = 0;
+  virtual bool FollowsCgroup() = 0;
+  // A fork waits for the running thread, which should leave.
+  virtual bool IsAwaited() = 0;
+
+ protected:
+  constexpr HousekeepingHost() = default;
+  ~HousekeepingHost() = default;
+};
 
 struct HousekeepingStats {
   uint64_t steps = 0;
@@ -37,7 +67,8 @@ struct HousekeepingStats {
 // or blocks all signals.
 class Housekeeping {
  public:
-  constexpr Housekeeping() = default;
+  constexpr Housekeeping(PageHeap& page_heap, HousekeepingHost& host)
+      : page_heap_(page_heap), host_(host) {}
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
@@ -49,15 +80,14 @@ class Housekeeping {
   void set_release_speed(uint64_t speed);
   uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
 
-  // Called at the end of each slow path, which was entered as `entry` and not from within another;
-  // does something only now and then. Returns whether this thread should call it again soon,
-  // because more is due than it has done.
-  TCMALLOC_ALWAYS_INLINE bool Poll(Entry entry) {
-    if (TCMALLOC_LIKELY(--polls_left_ > 0 && !backlog_.load(std::memory_order_relaxed))) {
-      return false;
-    }
-    return PollNow(entry);
+  // Called at the end of each slow path that was not entered from within another: whether to call
+  // Poll, which is so only now and then.
+  TCMALLOC_ALWAYS_INLINE bool PollIsDue() const {
+    return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
+  // Does some of what is due. `own` as in HousekeepingHost. Returns whether this thread should call
+  // it again soon, because more is due than it has done.
+  TCMALLOC_NOINLINE bool Poll(ThreadHeader* own);
 
   // Does all that is due, for as long as it takes. Returns after how many nanoseconds to do so
   // again; 0 if there is nothing to be done, ever.
@@ -88,19 +118,18 @@ class Housekeeping {
   // cgroups are followed.
   static constexpr uint64_t kRoundNs = 1'000'000'000;
 
-  TCMALLOC_NOINLINE bool PollNow(Entry entry);
   void NotePause(uint64_t now, uint64_t step_ns);
   void CountSteps(uint64_t now, uint64_t step_ns);
-  void Step();
-  void ReturnIdleObjects();
+  void Step(ThreadHeader* own);
+  void ReturnIdleObjects(ThreadHeader* own);
   // The load keeps threads that come by while another is at it from writing to its cache line.
   bool TryBegin() {
     return !busy_.load(std::memory_order_relaxed) &&
            !busy_.exchange(true, std::memory_order_acquire);
   }
   void End() { busy_.store(false, std::memory_order_release); }
-  void ReleaseExcess(Entry entry);
-  void WorkForAWhile(uint64_t began);
+  void ReleaseExcess(ThreadHeader* own);
+  void WorkForAWhile(uint64_t began, ThreadHeader* own);
   Length ReleaseByTime(uint64_t now, uint64_t step_ns);
   Length ReleaseAtSpeed(uint64_t now);
   uint64_t WaitAfter(Length released, uint64_t step_ns);
@@ -108,6 +137,8 @@ class Housekeeping {
   // Slow paths of this thread before it looks at the clock.
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
+  PageHeap& page_heap_;
+  HousekeepingHost& host_;
   // Set at any time; 0 while nothing goes back by time. Whoever divides by it reads it once and
   // hands it on.
   std::atomic<uint64_t> step_ns_{0};

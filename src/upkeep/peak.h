@@ -29,7 +29,7 @@ struct PeakStats {
 // which are seen so, the one counts when the most was in use. A heap in a steady state is never
 // looked at, so that more may have been in use later without growth.
 //
-// Thread safe. Look and Note are called inside a slow path that is not reentrant.
+// Thread safe. Update and Note are called inside a slow path that is not reentrant.
 class Peak {
  public:
   static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
@@ -48,8 +48,14 @@ class Peak {
   bool IsDue(Length committed) const {
     return committed.pages() > next_pages_.load(std::memory_order_relaxed);
   }
-  // Does nothing while another thread looks.
-  TCMALLOC_NOINLINE void Look() TCMALLOC_EXCLUDES(lock_);
+  // Notes what count() returns: what the heap holds now. Does nothing, and does not call it, while
+  // another thread counts.
+  template <typename F>
+  void Update(F count) TCMALLOC_EXCLUDES(lock_) {
+    if (!lock_.TryLock()) return;
+    NoteLocked(count());
+    lock_.Unlock();
+  }
 
   // For whoever knows what the heap holds now. Returns the peak, which may be this moment.
   PeakStats Note(const PeakStats& now) TCMALLOC_EXCLUDES(lock_);

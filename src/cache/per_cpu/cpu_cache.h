@@ -29,7 +29,15 @@ namespace tcmalloc {
 
 // A thread that the caches of CPUs serve: it owns a header and no lists.
 struct CpuThread : ThreadHeader, ListNode {
+  // The record with `header`, which says that CPUs serve the thread.
+  static CpuThread* Of(ThreadHeader* header) {
+    TCMALLOC_DCHECK(header->is_served_by_cpus());
+    return static_cast<CpuThread*>(header);
+  }
+
   const EventClock& clock() const { return ThreadHeader::clock; }
+  // As the sections know it.
+  FastThread name() { return FastThread(this); }
 
   ReuseWatch watch;
 };
@@ -65,7 +73,7 @@ struct CpuCacheStats {
 // Batches move between slab and stack in pieces, each in a function of its own: whatever takes the
 // objects in then may need stack itself, and threads may have little.
 //
-// Thread safe. A thread is referred to as if it had lists; see FastLists.
+// Thread safe.
 template <SourceTable Sources>
 class CpuCache {
  public:
@@ -88,25 +96,25 @@ class CpuCache {
   }
 
   // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
-  FastLists* Join();
+  CpuThread* Join();
   // Takes back a record.
-  void Leave(FastLists* thread) { threads_.Delete(RecordOf(thread)); }
+  void Leave(CpuThread* thread) { threads_.Delete(thread); }
 
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
-  void Open(FastLists* thread) const {
-    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
+  void Open(CpuThread* thread) const {
+    TCMALLOC_DCHECK(!thread->ThreadHeader::clock.WouldExpire(0));
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
-    thread->header.link_limit = context_.codec->limit();
-    thread->header.allocate = sections_->allocate;
-    thread->header.malloc = sections_->malloc;
-    thread->header.deallocate = sections_->deallocate;
+    thread->link_limit = context_.codec->limit();
+    thread->allocate = sections_->allocate;
+    thread->malloc = sections_->malloc;
+    thread->deallocate = sections_->deallocate;
   }
-  static void Close(FastLists* thread) {
-    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
-    thread->header.allocate = AllocateClosed;
-    thread->header.malloc = MallocClosed;
-    thread->header.deallocate = DeallocateClosed;
+  static void Close(CpuThread* thread) {
+    TCMALLOC_DCHECK(!thread->ThreadHeader::clock.WouldExpire(0));
+    thread->allocate = AllocateClosed;
+    thread->malloc = MallocClosed;
+    thread->deallocate = DeallocateClosed;
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
@@ -116,14 +124,14 @@ class CpuCache {
   }
 
   // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
-  void* TryAllocate(FastLists* thread, uint8_t c, size_t size) {
-    return sections_->pop_counted(c, thread, size);
+  void* TryAllocate(CpuThread* thread, uint8_t c, size_t size) {
+    return sections_->pop_counted(c, thread->name(), size);
   }
 
   // Any case of allocation, by a closed thread. Null if no memory can be had.
-  void* Allocate(FastLists* thread, uint8_t c, size_t size);
+  void* Allocate(CpuThread* thread, uint8_t c, size_t size);
   // Any case of deallocation, by a closed thread.
-  void Deallocate(FastLists* thread, void* object, uint8_t c);
+  void Deallocate(CpuThread* thread, void* object, uint8_t c);
 
   // Returns what all slabs hold.
   void Flush();
@@ -143,7 +151,7 @@ class CpuCache {
   CpuCacheStats stats();
 
   // In the child of fork: forgets all threads but `mine`, which may be null.
-  void KeepOnly(FastLists* mine) { threads_.KeepOnly(mine != nullptr ? RecordOf(mine) : nullptr); }
+  void KeepOnly(CpuThread* mine) { threads_.KeepOnly(mine); }
   // In the child of fork, alone: forgets the objects in all slabs. The kernel may have copied one
   // page of a slab before and another after a section of a vanished thread.
   void AbandonObjects() {
@@ -157,33 +165,32 @@ class CpuCache {
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
 
-  static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
   // Of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
   // The slab that the running thread would use now.
-  int CurrentSlab(const FastLists* thread) const {
-    const RseqArea* area = thread->header.rseq_area;
+  int CurrentSlab(const CpuThread* thread) const {
+    const RseqArea* area = thread->rseq_area;
     const uint32_t& id = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;
     const auto slab = static_cast<int>(__atomic_load_n(&id, __ATOMIC_RELAXED));
     return HasSlab(slab) ? slab : 0;
   }
 
-  void* Unpack(FastLists* thread, uint8_t c, Chain chain);
-  void* LeaveSharedLine(FastLists* thread, void* object, uint8_t c);
-  void NoteOverflow(FastLists* thread, uint8_t c);
-  uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
-  void Put(FastLists* thread, uint8_t c, Chain chain);
-  bool PutPiece(FastLists* thread, uint8_t c, Chain* chain);
+  void* Unpack(CpuThread* thread, uint8_t c, Chain chain);
+  void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
+  void NoteOverflow(CpuThread* thread, uint8_t c);
+  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least);
+  void Put(CpuThread* thread, uint8_t c, Chain chain);
+  bool PutPiece(CpuThread* thread, uint8_t c, Chain* chain);
   Chain Mark(Chain chain, void** out, uint32_t* count);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
-  uint32_t TakePiece(FastLists* thread, uint8_t c, uint32_t most, Chain* chain);
-  Chain TakeOut(FastLists* thread, uint8_t c, uint32_t most);
+  uint32_t TakePiece(CpuThread* thread, uint8_t c, uint32_t most, Chain* chain);
+  Chain TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   void ReturnChain(uint8_t c, Chain chain);
   void Return(uint8_t c, void* const* objects, uint32_t count);
-  void ReturnExcess(FastLists* thread, int id, const SlabExcess& excess);
-  void Sweep(FastLists* thread, int id);
+  void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
+  void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
 
   Context context_;
@@ -214,7 +221,7 @@ bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& su
 }
 
 template <SourceTable Sources>
-FastLists* CpuCache<Sources>::Join() {
+CpuThread* CpuCache<Sources>::Join() {
   RseqArea* area = CurrentRseqArea();
   if (area == nullptr) return nullptr;
   CpuThread* thread = threads_.New();
@@ -227,25 +234,25 @@ FastLists* CpuCache<Sources>::Join() {
   thread->slow = context_.slow;
   thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
   threads_.List(thread);
-  return AsIfWithLists(thread);
+  return thread;
 }
 
 template <SourceTable Sources>
-void* CpuCache<Sources>::Allocate(FastLists* thread, uint8_t c, size_t size) {
-  void* object = sections_->pop(c, thread);
+void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
+  void* object = sections_->pop(c, thread->name());
   const bool hit = object != nullptr;
   if (!hit) {
     Source& source = context_.sources->Ensure(c);
     object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
   }
   if (object == nullptr) return nullptr;
-  const bool expired = thread->header.clock.AdvanceSlow(size);
+  const bool expired = thread->ThreadHeader::clock.AdvanceSlow(size);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 
 // The first object of a chain, of which the others go into the slab; null if there is none.
 template <SourceTable Sources>
-void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
+void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, Chain chain) {
   if (chain.empty()) return nullptr;
   void* object = ObjectAt(chain.head);
   const Chain rest{context_.codec->Next(object), chain.count - 1};
@@ -257,8 +264,8 @@ void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
 // What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
 // one over and over. Other threads may use others of its line.
 template <SourceTable Sources>
-void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
-  ReuseWatch& watch = RecordOf(thread)->watch;
+void* CpuCache<Sources>::LeaveSharedLine(CpuThread* thread, void* object, uint8_t c) {
+  ReuseWatch& watch = thread->watch;
   if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
   void* own = Unpack(thread, c, source(c).FetchLine());
   if (own == nullptr) return object;
@@ -268,12 +275,12 @@ void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_
 }
 
 template <SourceTable Sources>
-void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
+void CpuCache<Sources>::Deallocate(CpuThread* thread, void* object, uint8_t c) {
   mark_.Put(object);
-  if (sections_->push(c, thread, object)) return;
+  if (sections_->push(c, thread->name(), object)) return;
   NoteOverflow(thread, c);
   Grow(thread, c, 1);
-  if (sections_->push(c, thread, object)) return;
+  if (sections_->push(c, thread->name(), object)) return;
   Chain chain = TakeOut(thread, c, source(c).batch() - 1);
   Prepend(c, &object, 1, &chain);
   ReturnChain(c, chain);
@@ -281,7 +288,7 @@ void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
 
 // Lets the slab keep less of a class whose objects are scattered.
 template <SourceTable Sources>
-void CpuCache<Sources>::NoteOverflow(FastLists* thread, uint8_t c) {
+void CpuCache<Sources>::NoteOverflow(CpuThread* thread, uint8_t c) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   if (slab.capacity(c) < source(c).batch()) return;
@@ -299,7 +306,7 @@ void CpuCache<Sources>::NoteOverflow(FastLists* thread, uint8_t c) {
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
 // allows. Returns how many to fetch.
 template <SourceTable Sources>
-uint32_t CpuCache<Sources>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
+uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
@@ -334,7 +341,7 @@ Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
 
 // Puts the objects of a chain into the slab, and what finds no room there back into the source.
 template <SourceTable Sources>
-void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
+void CpuCache<Sources>::Put(CpuThread* thread, uint8_t c, Chain chain) {
   if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
   while (!chain.empty() && PutPiece(thread, c, &chain)) {
   }
@@ -343,11 +350,11 @@ void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
 
 // Puts a piece from the front of the chain into the slab. False if not all of it found room.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(FastLists* thread, uint8_t c, Chain* chain) {
+TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(CpuThread* thread, uint8_t c, Chain* chain) {
   void* piece[kPieceObjects];
   uint32_t count = 0;
   *chain = Mark(*chain, piece, &count);
-  const uint32_t put = sections_->push_batch(c, thread, piece, count);
+  const uint32_t put = sections_->push_batch(c, thread->name(), piece, count);
   Prepend(c, piece + put, count - put, chain);
   return put == count;
 }
@@ -375,17 +382,18 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
 // Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
 // chain: those that were freed last. Returns how many.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(FastLists* thread, uint8_t c, uint32_t most,
+TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(CpuThread* thread, uint8_t c, uint32_t most,
                                                         Chain* chain) {
   void* piece[kPieceObjects];
-  const uint32_t taken = sections_->pop_batch(c, thread, piece, std::min(most, kPieceObjects));
+  const uint32_t taken =
+      sections_->pop_batch(c, thread->name(), piece, std::min(most, kPieceObjects));
   Prepend(c, piece, taken, chain);
   return taken;
 }
 
 // Up to `most` objects out of the slab.
 template <SourceTable Sources>
-Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
+Chain CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
   Chain chain{context_.codec->end, 0};
   while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
   }
@@ -415,7 +423,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
 // Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
 // was taken from them.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
+void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
     for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
       const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
@@ -430,7 +438,7 @@ void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess
 // some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
 // gives up budget.
 template <SourceTable Sources>
-void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
+void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
   SlabExcess excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "thread/current_thread.h"
 #include "heap/heap.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc::testing {
 namespace {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "fakes/thread_sanitizer.h"
-#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
 #include "system/topology.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc::testing {
 namespace {

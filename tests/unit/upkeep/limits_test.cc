@@ -9,9 +9,9 @@
 
 #include "fakes/fake_file_tree.h"
 #include "fakes/fault_injection.h"
-#include "thread/current_thread.h"
 #include "heap/heap.h"
 #include "system/auxv.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc::testing {
 namespace {
