@@ -13,8 +13,6 @@
 
 namespace tcmalloc {
 
-class SlowPath;
-
 // All blocks, null included. Aborts, with one line that names the address, on anything else.
 // Reports the block to the program's hooks.
 void DeallocateSlow(void* block);
@@ -42,9 +40,6 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
     Deallocate(block);
   }
 }
-
-// Frees a block that is not null from inside a slow path.
-void FreeInside(const SlowPath& slow_path, void* block);
 
 // Bytes that the owner of `block` may use; 0 for null. Aborts if it is no block of ours.
 size_t UsableSize(const void* block);

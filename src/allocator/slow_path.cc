@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "allocator/deallocate.h"
+#include "allocator/checked_block.h"
 
 namespace tcmalloc {
 
@@ -14,7 +14,7 @@ SlowPath::SlowPath(Patient) : saved_errno_(errno), entry_(EnterSlowPathPatiently
 
 SlowPath::~SlowPath() {
   if (TCMALLOC_UNLIKELY(!heap.deferred().empty()) && !reentrant()) {
-    heap.deferred().Drain([this](void* block) { FreeInside(*this, block); });
+    heap.deferred().Drain([this](void* block) { FreeBlock(block); });
   }
   Housekeeping& housekeeping = heap.housekeeping();
   if (!reentrant() && housekeeping.PollIsDue() && housekeeping.Poll(OwnThread())) {
@@ -45,6 +45,20 @@ void SlowPath::DeallocateObject(void* object, uint8_t c) const {
     default:
       heap.codec().Link(object, heap.codec().end);
       return heap.transfer(c).Insert({ReferenceTo(object), 1});
+  }
+}
+
+void SlowPath::FreeBlock(void* block) const {
+  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) {
+    heap.emergency().Free(block);
+    return;
+  }
+  Span* span = CheckedSpanOf(block);
+  if (span->state == Span::State::kLarge) {
+    heap.page_heap().Delete(span);
+  } else {
+    CheckNotFree(span, block);
+    DeallocateObject(block, span->size_class);
   }
 }
 

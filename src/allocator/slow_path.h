@@ -31,6 +31,8 @@ class SlowPath {
   void* AllocateObject(uint8_t c, size_t size) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
+  // Frees a block, which is not null, and checks it.
+  void FreeBlock(void* block) const;
   // Returns what the thread's own cache holds, if it has one, to the lists that all threads share.
   void FlushOwnCache() const {
     if (Cache* own = OwnCache()) own->Flush();

@@ -1,13 +1,18 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "heap/events.h"
+//
+// The global, and the functions that reach it: libc, threads and assembly call them without an
+// argument that leads there, so that nothing below this folder need name it.
+
+#include <sys/types.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "heap/heap.h"
 
 namespace tcmalloc {
-namespace events {
+namespace {
 
 void FirstEntry() { heap.EnsureInitialized(); }
 
@@ -51,20 +56,42 @@ bool IsInterrupted() {
   return entry == Entry::kReentrant;
 }
 
-}  // namespace events
+constexpr ThreadEvents kThreadEvents = {.first_entry = FirstEntry,
+                                        .start_per_cpu = StartPerCpu,
+                                        .thread_ends = ThreadEnds,
+                                        .before_fork = BeforeFork,
+                                        .in_parent = InParent,
+                                        .in_child = InChild,
+                                        .clear_after_fork = ClearAfterFork};
 
-extern "C" SuspendedThread tcmalloc_before_vfork() {
+constexpr BackgroundWork kBackgroundWork = {.run = RunRegularly,
+                                            .runner_comes = RunnerComes,
+                                            .runner_goes = RunnerGoes,
+                                            .is_interrupted = IsInterrupted};
+
+}  // namespace
+
+constinit Heap heap{kThreadEvents, kBackgroundWork};
+
+// Called by the assembly of vfork alone, which keeps the state in two registers.
+extern "C" {
+
+// Before the system call. Keeps errno. Async-signal-safe.
+SuspendedThread tcmalloc_before_vfork() {
   const int saved_errno = errno;
   const SuspendedThread thread = heap.threads().Suspend();
   errno = saved_errno;
   return thread;
 }
 
-extern "C" pid_t tcmalloc_after_vfork(SuspendedThread thread, long result) {
+// In the parent, with what the system call returned: an error is negative. Returns what vfork does.
+pid_t tcmalloc_after_vfork(SuspendedThread thread, long result) {
   heap.threads().Resume(thread);
   if (result >= 0) return static_cast<pid_t>(result);
   errno = static_cast<int>(-result);
   return -1;
 }
+
+}  // extern "C"
 
 }  // namespace tcmalloc

@@ -83,7 +83,6 @@ size_t CachedBytes(const Cpus& cpus) {
 
 constinit EmergencyMemory emergency_memory{};
 constinit SizeClassMemory size_class_memory{};
-constinit Heap heap;
 
 void Heap::ChooseWindow() {
   const uint64_t random = RandomSeed(0);
@@ -209,10 +208,34 @@ bool Heap::ShedFor(Cache* own, Length n) {
   return true;
 }
 
-void Heap::ReturnLargeObjects(Cache* own) {
+size_t Heap::CountThreadCaches() { return caches_.count(); }
+
+void Heap::ReturnIdleOfThreads(size_t count, ThreadHeader* own) {
+  caches_.ReleaseIdle(count, own != nullptr ? Cache::Of(own) : nullptr);
+}
+
+void Heap::ReturnIdleOfCpus() { cpus_.ReleaseIdle(); }
+
+void Heap::ReturnUnused(SourceTurns& turns, uint32_t count) { turns.ReturnUnused(lists_, count); }
+
+size_t Heap::FullBytes(ThreadHeader* own) { return Cache::Of(own)->full_bytes(); }
+
+bool Heap::RefreshLimits(int64_t now, Limits::Reader reader) {
+  if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
+  FollowLimits(nullptr, reader);
+  return true;
+}
+
+bool Heap::FollowsCgroup() { return limits_.follows_cgroup(); }
+
+bool Heap::IsAwaited() { return gate().closed(); }
+
+// If they are so few that nobody waits long.
+void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   constexpr uint8_t kFirst = SizeClassFor(kPageSize);
   // Takes half a millisecond. What the caches of threads may hold together is no more by default.
   constexpr size_t kMostBytes = size_t{32} << 20;
+  Cache* own = thread != nullptr ? Cache::Of(thread) : nullptr;
   if (own != nullptr && own->full_bytes() <= kMostBytes) own->FlushFrom(kFirst);
   lists_.ForEach([](uint8_t c, Transfer& transfer, Central&) {
     if (c >= kFirst) transfer.Drain();

@@ -16,8 +16,6 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
-#include "heap/chores.h"
-#include "heap/events.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/system_page_heap.h"
@@ -59,9 +57,14 @@ extern constinit SizeClassMemory size_class_memory;
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
 // order.
-class Heap {
+class Heap final : private HousekeepingHost {
  public:
-  constexpr Heap() = default;
+  // By these functions libc and the heap's parts reach this heap.
+  constexpr Heap(const ThreadEvents& thread_events, const BackgroundWork& background_work)
+      : threads_(arena_, context_, caches_, cpus_, deferred_, thread_events),
+        background_(background_work) {}
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
 
   // Makes the heap usable; only the first call does anything. Allocates nothing.
   void EnsureInitialized() TCMALLOC_EXCLUDES(initialization_lock_) {
@@ -140,25 +143,27 @@ class Heap {
   // another attempt.
   TCMALLOC_NOINLINE bool ShedFor(Cache* own, Length n);
 
-  // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold, if
-  // they are so few that nobody waits long.
-  void ReturnLargeObjects(Cache* own);
-
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
   TCMALLOC_NOINLINE void FollowLimits(Cache* own,
                                       Limits::Reader reader = Limits::Reader::kAllocating)
       TCMALLOC_EXCLUDES(limits_.lock());
-  // The same for whoever comes by now and then, by a clock in nanoseconds that is monotonic. Cheap
-  // where there is nothing to read yet, and then false. May change errno.
-  bool RefreshLimits(int64_t now, Limits::Reader reader) TCMALLOC_EXCLUDES(limits_.lock()) {
-    if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
-    FollowLimits(nullptr, reader);
-    return true;
-  }
 
  private:
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
+
+  // For housekeeping.
+  PageHeap& Pages() override { return page_heap_; }
+  size_t CountThreadCaches() override;
+  void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
+  void ReturnIdleOfCpus() override;
+  void ReturnUnused(SourceTurns& turns, uint32_t count) override;
+  size_t FullBytes(ThreadHeader* own) override;
+  void ReturnLargeObjects(ThreadHeader* own) override;
+  bool RefreshLimits(int64_t now, Limits::Reader reader) override TCMALLOC_EXCLUDES(limits_.lock());
+  bool FollowsCgroup() override;
+  bool IsAwaited() override;
+
   void ChooseWindow();
   // For SystemMemory, whose lock is held.
   static uintptr_t ExtendWindow(uintptr_t end);
@@ -200,10 +205,9 @@ class Heap {
   LargeTotals large_totals_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
-  Threads<SizeClassLists> threads_{arena_, context_, caches_, cpus_, deferred_, kThreadEvents};
-  Chores chores_{*this};
-  Housekeeping housekeeping_{page_heap_, chores_};
-  BackgroundThread background_{kBackgroundWork};
+  Threads<SizeClassLists> threads_;
+  Housekeeping housekeeping_{*this};
+  BackgroundThread background_;
   // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.
   Options options_;
 };

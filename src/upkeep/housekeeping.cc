@@ -26,7 +26,7 @@ uint64_t Now() { return static_cast<uint64_t>(MonotonicNanoseconds()); }
 constinit thread_local int8_t Housekeeping::polls_left_ TCMALLOC_INITIALIZED_TLS = kPollsPerLook;
 
 void Housekeeping::set_half_life(uint64_t ns) {
-  page_heap_.set_release_half_life(ns);
+  host_.Pages().set_release_half_life(ns);
   step_ns_.store(ns == 0 ? 0 : std::max<uint64_t>(ns / kSteps, 1), std::memory_order_relaxed);
 }
 
@@ -46,9 +46,9 @@ void Housekeeping::ReturnIdleObjects(ThreadHeader* own) {
 // Threads look at the clock far more often than once in a step. So where long nobody did, it is
 // known when the program fell idle, however busy it was in the step in which that happened.
 void Housekeeping::NotePause(uint64_t now, uint64_t step_ns) {
-  const uint64_t spans = page_heap_.spans_served();
+  const uint64_t spans = host_.Pages().spans_served();
   if (now > looked_ + step_ns && spans - spans_then_ <= ReleaseDecay::kFewTakes) {
-    page_heap_.NoteIdleSince(looked_);
+    host_.Pages().NoteIdleSince(looked_);
   }
   looked_ = now;
   spans_then_ = spans;
@@ -94,14 +94,14 @@ bool Housekeeping::Poll(ThreadHeader* own) {
 
 // What a thread keeps for itself counts as free, for it may be most of the heap.
 void Housekeeping::ReleaseExcess(ThreadHeader* own) {
-  Length free = page_heap_.free_now();
+  Length free = host_.Pages().free_now();
   if (own != nullptr) free += Length(host_.FullBytes(own) >> kPageShift);
-  const Length committed = page_heap_.committed();
-  if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, committed, page_heap_.freed()))) return;
+  const Length committed = host_.Pages().committed();
+  if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, committed, host_.Pages().freed()))) return;
   const std::optional<uint64_t> resident = ResidentBytes();
   if (!resident.has_value() || !excess_.IsExcessive(*resident, free)) return;
   host_.ReturnLargeObjects(own);
-  page_heap_.MakeFreeDue();
+  host_.Pages().MakeFreeDue();
   backlog_.store(true, std::memory_order_relaxed);
 }
 
@@ -114,7 +114,7 @@ void Housekeeping::WorkForAWhile(uint64_t began, ThreadHeader* own) {
     if (owed_steps_ > 0) {
       Step(own);
     } else {
-      done = page_heap_.ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
+      done = host_.Pages().ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
     }
     const uint64_t now = Now();
     pause = now > began ? now - began : kPauseNs;
@@ -151,7 +151,7 @@ Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   Length released;
   Length last;
   do {
-    last = page_heap_.ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
+    last = host_.Pages().ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
     released += last;
   } while (last == kMostInBackground && !host_.IsAwaited());
   backlog_.store(false, std::memory_order_relaxed);
@@ -169,14 +169,14 @@ Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
   speed_rest_ = std::min(speed_rest_ + bytes, most);
   if (speed_rest_ < static_cast<double>(kPageSize)) return Length(0);
   const Length due(static_cast<uint64_t>(speed_rest_) >> kPageShift);
-  const Length released = page_heap_.ReleaseAtLeast(due, ReleaseCause::kBackground);
+  const Length released = host_.Pages().ReleaseAtLeast(due, ReleaseCause::kBackground);
   speed_rest_ -= static_cast<double>(std::max(due, released).bytes());
   return released;
 }
 
 // A process with nothing to give back is woken more and more rarely.
 uint64_t Housekeeping::WaitAfter(Length released, uint64_t step_ns) {
-  const bool quiet = released == Length(0) && page_heap_.stats().free == Length(0);
+  const bool quiet = released == Length(0) && host_.Pages().stats().free == Length(0);
   wait_steps_ = quiet ? std::min(2 * wait_steps_, kMostWaitSteps) : 1;
   return wait_steps_ * step_ns;
 }

@@ -22,10 +22,12 @@ namespace tcmalloc {
 
 struct ThreadHeader;
 
-// The caches and limits for which Housekeeping says when something is done. `own`: the running
-// thread, if it has a cache of its own, closed now; null otherwise.
+// The page heap, caches and limits for which Housekeeping says when something is done. `own`: the
+// running thread, if it has a cache of its own, closed now; null otherwise.
 class HousekeepingHost {
  public:
+  virtual PageHeap& Pages() = 0;
+
   // The number of caches that threads have, and what `count` of them, those in turn, held while
   // they were idle goes to the spans.
   virtual size_t CountThreadCaches() = 0;
@@ -37,9 +39,11 @@ class HousekeepingHost {
 
   // Bytes of full chains, in the cache of `own`.
   virtual size_t FullBytes(ThreadHeader* own) = 0;
+  // Gives up the objects of a page and more that the cache of `own` and the transfer caches hold.
   virtual void ReturnLargeObjects(ThreadHeader* own) = 0;
 
-  // Reads limits of control groups, if that is due, and returns whether it did.
+  // Follows the limits of control groups at `now`, in nanoseconds of a monotonic clock. False, at
+  // once, where there is nothing to read yet. May change errno.
   virtual bool RefreshLimits(int64_t now, Limits::Reader reader) = 0;
   virtual bool FollowsCgroup() = 0;
   // A fork waits for the running thread, which should leave.
@@ -67,8 +71,7 @@ struct HousekeepingStats {
 // or blocks all signals.
 class Housekeeping {
  public:
-  constexpr Housekeeping(PageHeap& page_heap, HousekeepingHost& host)
-      : page_heap_(page_heap), host_(host) {}
+  constexpr explicit Housekeeping(HousekeepingHost& host) : host_(host) {}
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
@@ -137,7 +140,6 @@ class Housekeeping {
   // Slow paths of this thread before it looks at the clock.
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
-  PageHeap& page_heap_;
   HousekeepingHost& host_;
   // Set at any time; 0 while nothing goes back by time. Whoever divides by it reads it once and
   // hands it on.

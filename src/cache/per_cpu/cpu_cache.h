@@ -212,7 +212,7 @@ bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& su
   ids_ = support.ids;
   sections_ = &SectionsFor(support.ids);
   fence_ = fence;
-  if (!mark_.Initialize(support.ids, RandomSeed(kMarkSalt))) return false;
+  if (!mark_.Initialize(*sections_->free_section, RandomSeed(kMarkSalt))) return false;
   if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
   if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
   // Release pairs with the acquire in initialized and publishes all of the above.

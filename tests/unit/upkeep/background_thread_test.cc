@@ -10,19 +10,36 @@
 #include <thread>
 #include <vector>
 
-#include "heap/heap.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 constinit std::atomic<int> created{0};
+// What the threads did.
+constinit std::atomic<int> rounds{0};
+constinit std::atomic<int> runners{0};
+constinit std::atomic<bool> fork_is_under_way{false};
+
+constexpr BackgroundWork kWork = {.run =
+                                      [](uint64_t* wait) {
+                                        if (fork_is_under_way) return false;
+                                        EXPECT_GT(runners, 0);
+                                        ++rounds;
+                                        rounds.notify_all();
+                                        *wait = 1;
+                                        return true;
+                                      },
+                                  .runner_comes = [] { ++runners; },
+                                  .runner_goes = [] { --runners; },
+                                  .is_interrupted = [] { return false; }};
 
 class BackgroundThreadTest : public ::testing::Test {
  protected:
   BackgroundThreadTest() {
-    heap.EnsureInitialized();
     created = 0;
+    rounds = 0;
+    fork_is_under_way = false;
     system_calls.pthread_create = [](pthread_t* thread, const pthread_attr_t* attributes,
                                      void* (*body)(void*), void* argument) {
       ++created;
@@ -31,6 +48,7 @@ class BackgroundThreadTest : public ::testing::Test {
   }
   ~BackgroundThreadTest() override {
     background_.Stop();
+    EXPECT_EQ(runners, 0);
     system_calls = real_system_calls;
   }
 
@@ -40,7 +58,7 @@ class BackgroundThreadTest : public ::testing::Test {
     return mask;
   }
 
-  BackgroundThread background_;
+  BackgroundThread background_{kWork};
 };
 
 TEST_F(BackgroundThreadTest, IsThereOnceUntilItIsStopped) {
@@ -131,6 +149,30 @@ TEST_F(BackgroundThreadTest, DoesNotComeBackAfterAForkWhereItWasStopped) {
   background_.Restart();
   EXPECT_EQ(created, 1);
   EXPECT_FALSE(background_.enabled());
+}
+
+TEST_F(BackgroundThreadTest, WorksAgainAndAgain) {
+  background_.Start();
+  for (int seen = rounds; seen < 3; seen = rounds) rounds.wait(seen);
+  EXPECT_EQ(runners, 1);
+}
+
+TEST_F(BackgroundThreadTest, DoesNothingWhileAForkIsUnderWay) {
+  fork_is_under_way = true;
+  static std::atomic<int> waits;
+  waits = 0;
+  system_calls.futex = [](uint32_t* word, int operation, uint32_t value, const timespec* timeout) {
+    if (timeout != nullptr) {
+      ++waits;
+      waits.notify_all();
+    }
+    return real_system_calls.futex(word, operation, value, timeout);
+  };
+  background_.Start();
+  for (int seen = waits; seen < 2; seen = waits) waits.wait(seen);
+  EXPECT_EQ(rounds, 0);
+  fork_is_under_way = false;
+  for (int seen = rounds; seen < 1; seen = rounds) rounds.wait(seen);
 }
 
 }  // namespace
