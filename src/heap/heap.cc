@@ -16,10 +16,6 @@
 
 namespace tcmalloc {
 
-template class PageHeapBase<SystemMemory, HeapSpans>;
-template class PageHeapBase<SystemMemory, HugeSpans>;
-template class ClassicPageHeap<SystemMemory>;
-template class HugePageHeap<SystemMemory>;
 template class CentralFreeList<PageHeap>;
 template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;

@@ -12,7 +12,7 @@ namespace tcmalloc {
 
 using PageHeap = AnyPageHeap<SystemMemory>;
 
-// Instantiated in heap/heap.cc alone: one copy of each function, compiled for speed, whoever calls
+// Instantiated beside this file alone: one copy of each function, compiled for speed, whoever calls
 // it.
 extern template class PageHeapBase<SystemMemory, HeapSpans>;
 extern template class PageHeapBase<SystemMemory, HugeSpans>;

@@ -101,21 +101,21 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
   const auto close = [] { current_thread->CloseListsByOther(); };
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 1000; ++i) {
-      void* block = CurrentCache()->TryAllocate(kClassBySize[kSize], kSize);
+      void* block = testing::CurrentCache()->TryAllocate(kClassBySize[kSize], kSize);
       if (block == nullptr) {
         close();
         block = AllocateAfterTry<AllocateSlow>(kSize, current_thread.lists());
       }
       blocks.push_back(block);
     }
-    CurrentCache()->CheckInvariants();
+    testing::CurrentCache()->CheckInvariants();
     for (void* block : blocks) {
-      if (CurrentCache()->TryFree(block)) continue;
+      if (testing::CurrentCache()->TryFree(block)) continue;
       close();
       DeallocateAfterTry(block, current_thread.lists());
     }
     blocks.clear();
-    CurrentCache()->CheckInvariants();
+    testing::CurrentCache()->CheckInvariants();
   }
 }
 
@@ -140,7 +140,7 @@ TEST(WatchedBlocksTest, ThreadsAreClosedWhileTheyAllocate) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       Churn(&started, stop);
-      CurrentCache()->CheckInvariants();
+      testing::CurrentCache()->CheckInvariants();
     });
   }
   while (started != kThreads) std::this_thread::yield();
