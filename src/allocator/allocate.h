@@ -16,7 +16,7 @@ namespace tcmalloc {
 
 // All sizes, all states of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
-// The same, but reports nothing: for a caller that does.
+// Allocates as AllocateSlow, but reports nothing: for a caller that does.
 void* AllocateQuietly(size_t size);
 // A small size likewise, and null instead of emptying caches for it: for a caller that can do
 // without.
@@ -27,7 +27,7 @@ void* AllocateAtHand(size_t size);
 // longer names these lists.
 void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow);
 
-// The same in fewer instructions at each place where it is called.
+// Calls it with kSlow, in fewer instructions at each place.
 template <AllocateSlowPath kSlow>
 TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size, FastLists* lists) {
   return AllocateAfterTry(size, lists, kSlow);
@@ -49,7 +49,7 @@ TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
   return AllocateFromLists<kSlow>(thread.lists(), size);
 }
 
-// The same for malloc, whose slow path the thread's header has as well.
+// As AllocateOr, for malloc, whose slow path the thread's header has as well.
 template <AllocateSlowPath kMallocSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
   const FastThread thread = current_thread;

@@ -83,7 +83,7 @@ TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
   if (heap.cpus().Holds(object, c)) CrashOnDoubleFree(object, kSizeClasses[c].size);
 }
 
-// Whether `next`, decoded from the first word of an object of class `c`, is what a free one has.
+// True if `next`, decoded from the first word of an object of class `c`, is what a free one has.
 bool LooksLikeLink(ObjectReference next, uint8_t c) {
   if (heap.codec().InWindow(next) || next == heap.codec().end) return true;
   const Span* span = heap.page_map().FindInUse(ObjectAt(next));

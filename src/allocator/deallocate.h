@@ -16,7 +16,7 @@ namespace tcmalloc {
 // All blocks, null included. Aborts, with one line that names the address, on anything else.
 // Reports the block to the program's hooks.
 void DeallocateSlow(void* block);
-// The same for a block that is not null, but reports nothing: for a caller that did.
+// Frees a block that is not null, but reports nothing: for a caller that did.
 void DeallocateQuietly(void* block);
 
 // Continues after a fast path on `lists` that failed; see AllocateAfterTry.

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What malloc and free look at first in the running thread, whatever its front end.
+// The header of a thread, which malloc and free read first, whatever its front end.
 
 #ifndef TCMALLOC_CACHE_THREAD_HEADER_H_
 #define TCMALLOC_CACHE_THREAD_HEADER_H_
@@ -42,7 +42,7 @@ class FastThread {
   void* base_ = nullptr;
 };
 
-// What an entry point does where the fast paths do not serve it.
+// The slow paths, to which an entry point goes where the fast paths do not serve it.
 using AllocateSlowPath = void* (*)(size_t size);
 using DeallocateSlowPath = void (*)(void* object);
 
@@ -111,9 +111,9 @@ struct alignas(64) ThreadHeader {
 
   // True for the header of a CpuThread, false for that of FastLists.
   bool is_served_by_cpus() const { return rseq_area != nullptr; }
-  // Whether the caches of CPUs serve the thread at this moment.
+  // True if the caches of CPUs serve the thread at this moment.
   bool is_open_to_cpus() const { return is_served_by_cpus() && allocate != AllocateClosed; }
-  // Whether the fast paths of lists refuse.
+  // True if the fast paths of lists refuse.
   bool closed() const { return size_limit == 0; }
 
   // Make the fast paths refuse, the first those of lists and the second those that `allocate`,
@@ -203,7 +203,7 @@ inline void DeallocateClosed(void* object, FastThread thread, ObjectReference) {
 TCMALLOC_ALWAYS_INLINE void* MallocBy(FastThread thread, size_t size) {
   return LoadedLast(size, thread->malloc)(size, thread);
 }
-// The same for other ways to allocate.
+// Other ways to allocate such a size.
 TCMALLOC_ALWAYS_INLINE void* AllocateBy(FastThread thread, size_t size, AllocateSlowPath slow) {
   return LoadedLast(slow, thread->allocate)(size, thread, slow);
 }

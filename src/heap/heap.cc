@@ -33,10 +33,10 @@ constexpr uint64_t kCacheShare = 8;
 constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
 constexpr uint64_t kLeastPerCpu = uint64_t{64} << 10;
 
-// What LinkCodec::end refers to where no memory in the window can be had for it.
+// The word that LinkCodec::end refers to where no memory in the window can be had for it.
 constinit const uint64_t zero_word = 0;
 
-// A word of zero inside the window, for there LinkCodec::end takes the fast path.
+// Maps a word of zero inside the window, so that LinkCodec::end passes the fast path's check.
 const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   void* page = system_calls.mmap(reinterpret_cast<void*>(hint), page_bytes, PROT_READ,
                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

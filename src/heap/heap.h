@@ -80,7 +80,7 @@ class Heap final : private HousekeepingHost {
   PageMap& page_map() { return page_map_; }
   PageHeap& page_heap() { return page_heap_; }
   SizeClassLists& lists() { return lists_; }
-  // Those of a class, made if they were not.
+  // The lists of a class, made if they were not.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
   Central& central(uint8_t c) {
     lists_.Ensure(c);
@@ -91,7 +91,7 @@ class Heap final : private HousekeepingHost {
   Cpus& cpus() { return cpus_; }
   Threads<SizeClassLists>& threads() { return threads_; }
   FrontEndChoice& front_end() { return threads_.front_end(); }
-  // What was found when caches of CPUs were first wanted.
+  // Found when caches of CPUs were first wanted.
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
@@ -104,8 +104,8 @@ class Heap final : private HousekeepingHost {
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
-  // What a program changes while it runs, instead of the options of these names. Values outside
-  // an option's range become the nearest one inside.
+  // Settings that a program changes while it runs, instead of the options of these names. Values
+  // outside an option's range become the nearest one inside.
   void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxPerCpuCacheSize(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
@@ -113,7 +113,7 @@ class Heap final : private HousekeepingHost {
   void SetHardLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetSoftLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
 
-  // What was set so, or by an option. What limits and control groups allow may be less.
+  // Values that were set so, or by an option. Limits and control groups may allow less.
   uint64_t max_total_thread_cache_bytes() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t max_per_cpu_cache_size() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t hard_limit();
@@ -173,12 +173,12 @@ class Heap final : private HousekeepingHost {
   void ApplyReleaseRate();
   void RefreshAndApply(int64_t now, Limits::Reader reader) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
-  // What the options and limits together allow caches to hold.
+  // Bytes that the options and limits together allow caches to hold.
   size_t ThreadCacheBytes();
   uint64_t LimitOfHeap();
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
-  // What all caches hold. Visits each of them.
+  // Adds up what all caches hold. Visits each of them.
   CachedMemory CountCached();
   PeakStats CountInUse();
 
@@ -208,7 +208,8 @@ class Heap final : private HousekeepingHost {
   Threads<SizeClassLists> threads_;
   Housekeeping housekeeping_{*this};
   BackgroundThread background_;
-  // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.
+  // The ones that the setters above change are guarded by limits_.lock() once the heap is
+  // initialized.
   Options options_;
 };
 

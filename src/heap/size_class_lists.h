@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the threads share of each size class: a transfer cache in front of a central free list.
+// Lists of each size class that threads share: a transfer cache in front of a central free list.
 
 #ifndef TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
 #define TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_

@@ -17,7 +17,7 @@ namespace tcmalloc {
 extern constinit thread_local FastThread current_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// What current_thread names in a thread without a front end.
+// Names the closed header, for a thread without a front end.
 FastThread NoThread();
 
 // Continues what the fast paths refuse: MallocSlow of the entry points and DeallocateSlow of the

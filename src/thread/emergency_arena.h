@@ -12,9 +12,9 @@
 
 namespace tcmalloc {
 
-// What the arena hands out first, and where it notes what it maps later. Apart from it, since it is
-// all zero and belongs into .bss: as a part of the heap, which is not, it would be a quarter of a
-// megabyte in the file and in resident memory.
+// Memory that the arena hands out first, and its notes of what it maps later. Apart from it, since
+// it is all zero and belongs into .bss: as a part of the heap, which is not, it would be a quarter
+// of a megabyte in the file and in resident memory.
 struct EmergencyMemory {
   // Both halves change together: units in use from the start on, and blocks in use.
   struct State {

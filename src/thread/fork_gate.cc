@@ -120,7 +120,7 @@ bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
   return word == 0 || (word == kUncleared && Clear(seat, thread));
 }
 
-// What vanished threads left is cleared when the thread that survived is outside, which may be
+// Remains of vanished threads are cleared when the thread that survived is outside, which may be
 // later: it may have forked in a handler that interrupted it.
 bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
   const SignalsBlocked scope;

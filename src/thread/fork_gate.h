@@ -22,7 +22,7 @@ enum class Place : uint8_t {
   kForking,  // inside, in a fork by a handler that interrupted it: it takes no step there
 };
 
-// What a thread with a front end says of itself, on a cache line of its own.
+// The place where a thread with a front end says where it is, on a cache line of its own.
 struct alignas(64) GateSeat {
   std::atomic<Place> place{Place::kOutside};
   std::atomic<bool> taken{false};
@@ -33,7 +33,7 @@ struct alignas(64) GateSeat {
 // Identifies a thread by the address of one of its thread-local variables.
 using ThreadId = const void*;
 
-// What the thread that closed the gate found of the others.
+// Findings of the thread that closed the gate about the others.
 struct GateFindings {
   bool others = false;   // a thread other than its own has a front end
   bool abandon = false;  // somebody is inside and does not leave
@@ -80,7 +80,7 @@ class ForkGate {
     seat->place.store(Place::kOutside, std::memory_order_release);
   }
 
-  // The same for a stranger. False, too, where there are too many of them.
+  // Enter and Leave for a stranger. False, too, where there are too many of them.
   [[nodiscard]] bool EnterAsStranger(ThreadId thread);
   void LeaveAsStranger(ThreadId thread);
 
@@ -125,9 +125,9 @@ class ForkGate {
   };
   View Look(const GateSeat* own, ThreadId thread) const;
   TCMALLOC_COLD bool LookAgain(GateSeat* seat);
-  // Whether waiting helps: forks are under way, and nothing is torn.
+  // True if waiting helps: forks are under way, and nothing is torn.
   static bool IsForking(uint32_t word) { return (word & kForks) != 0 && (word & kAbandoned) == 0; }
-  // Whether the thread, which says that it is inside, may stay.
+  // True if the thread, which says that it is inside, may stay.
   bool MayStay(const GateSeat* seat, ThreadId thread);
   bool Clear(const GateSeat* seat, ThreadId thread);
   void FenceOthers();

@@ -72,7 +72,7 @@ class FrontEndChoice {
 
   enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
 
-  // Whether so many threads call for caches of CPUs.
+  // True if so many threads call for caches of CPUs.
   bool Calls(int threads);
   // True if so few are left that the choice turns.
   bool TurnBack(int threads);

@@ -19,7 +19,7 @@ enum class Phase : uint8_t {
   kEnded,   // its destructors have run, or it is suspended; it gets no front end again
 };
 
-// Of one thread, which alone changes it, and reads it in its signal handlers.
+// State of one thread, which alone changes it, and reads it in its signal handlers.
 struct ThreadState {
   Phase phase = Phase::kNew;
   uint8_t destructor_rounds = 0;

@@ -68,7 +68,7 @@ class Threads {
   // Marks the running thread as inside the slow path, gives it a front end if it has none yet, and
   // another one if that is wanted now. May allocate at the thread's first call.
   Entry Enter();
-  // The same for what is no allocation, and may wait up to a second for forks of other threads.
+  // Enters for what is no allocation, and may wait up to a second for forks of other threads.
   Entry EnterPatiently();
   // Undoes Enter, which returned `entry`.
   void Leave(Entry entry);

@@ -49,7 +49,7 @@ template <SourceTable Sources>
 void Threads<Sources>::BeginFork() {
   {
     const SignalsBlocked scope;
-    // What this thread allocates until the end of the fork comes from nowhere that others use.
+    // Memory for this thread comes from nowhere that others use until the end of the fork.
     if (thread_state.phase == Phase::kServed) CloseFrontEnd(current_thread.header());
     gate_.Close(current_thread->seat, Self());
     ++thread_state.fork_depth;

@@ -184,7 +184,7 @@ Entry Threads<Sources>::TurnAway() {
   return Entry::kReentrant;
 }
 
-// Whether the running thread is outside, and a fork of another one keeps it there.
+// True if the running thread is outside, and a fork of another one keeps it there.
 template <SourceTable Sources>
 bool Threads<Sources>::MayWait() const {
   return thread_state.phase != Phase::kInside && thread_state.fork_depth == 0 && !gate_.IsDamaged();

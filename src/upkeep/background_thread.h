@@ -46,14 +46,14 @@ class BackgroundThread {
   bool Start();
   // Ends the own thread and waits until it has ended; lent threads pause until Start. Likewise.
   void Stop();
-  // The same when the process ends, but waits only so long that a round can end, and not at all
+  // Stops when the process ends, but waits only so long that a round can end, and not at all
   // where the running thread interrupted itself inside the slow path: the own thread may then wait
   // for what the interrupted code holds.
   void StopAtExit();
   // Lends the calling thread for good. It pauses while Stop was the last word.
   [[noreturn]] void RunForever();
 
-  // Whether some thread does the housekeeping, or will in this child of fork.
+  // True if some thread does the work, or will in this child of fork.
   bool enabled() const;
 
   // The least time between two rounds, in nanoseconds; 0 leaves it to the housekeeping.

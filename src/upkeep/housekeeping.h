@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What makes unused memory go back to the system as time passes.
+// Gives unused memory back to the system as time passes.
 
 #ifndef TCMALLOC_UPKEEP_HOUSEKEEPING_H_
 #define TCMALLOC_UPKEEP_HOUSEKEEPING_H_
@@ -28,13 +28,13 @@ class HousekeepingHost {
  public:
   virtual PageHeap& Pages() = 0;
 
-  // The number of caches that threads have, and what `count` of them, those in turn, held while
-  // they were idle goes to the spans.
   virtual size_t CountThreadCaches() = 0;
+  // Returns to the spans what `count` caches of threads, the next in turn, held while they were
+  // idle.
   virtual void ReturnIdleOfThreads(size_t count, ThreadHeader* own) = 0;
-  // Likewise of all CPUs.
+  // Returns what the caches of all CPUs held while they were idle.
   virtual void ReturnIdleOfCpus() = 0;
-  // Likewise of the transfer caches of `count` classes.
+  // Returns what the transfer caches of the next `count` classes did not need.
   virtual void ReturnUnused(SourceTurns& turns, uint32_t count) = 0;
 
   // Bytes of full chains, in the cache of `own`.

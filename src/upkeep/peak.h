@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the heap held when it held the most.
+// The moment when the heap held the most.
 
 #ifndef TCMALLOC_UPKEEP_PEAK_H_
 #define TCMALLOC_UPKEEP_PEAK_H_
@@ -24,7 +24,7 @@ struct PeakStats {
 };
 
 // Remembers the moment when the heap grew to the most that was ever committed, to within a step.
-// What is in use takes some microseconds to add up. It is added up when the heap has grown a step
+// To add up what is in use takes some microseconds. It is added up when the heap has grown a step
 // above the last peak, and whenever somebody reads statistics: of the moments within that step
 // which are seen so, the one counts when the most was in use. A heap in a steady state is never
 // looked at, so that more may have been in use later without growth.
@@ -44,7 +44,7 @@ class Peak {
   Peak(const Peak&) = delete;
   Peak& operator=(const Peak&) = delete;
 
-  // Whether a thread that fetched memory should look. One load.
+  // True if a thread that fetched memory should call Update. One load.
   bool IsDue(Length committed) const {
     return committed.pages() > next_pages_.load(std::memory_order_relaxed);
   }
