@@ -61,7 +61,8 @@ TEST(Peak, IsCountedWhenNobodyElseCounts) {
   peak.Update(count);
   EXPECT_EQ(peak.Note({}).in_use, 3u);
   {
-    SpinLockHolder holder(peak.lock());
+    SpinLock& lock = peak.lock();
+    SpinLockHolder holder(lock);
     // Would wait for ever if it waited.
     peak.Update(count);
   }
