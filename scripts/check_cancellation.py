@@ -48,7 +48,7 @@ POINTS = frozenset(
 # Calls at which no thread ends.
 PERMITTED = {
     # The code around them has turned cancellation off.
-    ("src/heap/background_thread.cc", "pthread_join"),
+    ("src/upkeep/background_thread.cc", "pthread_join"),
     ("src/override/c_entry_points.cc", "fwrite"),
     # Of a library that is loaded already they open no file.
     ("src/system/cxx_library.h", "dlopen"),

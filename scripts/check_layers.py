@@ -2,8 +2,9 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Checks that each folder of src/ includes only folders below it in src/LAYERS.
 
-Also: files of one folder include each other without a cycle, each include names a file of src/ or
-include/ by its full path, and the tcm_layer() declarations of CMake name what is included, no less
+Also: files of one folder include each other without a cycle, where a header, its source and its
+_inl.h count as one, the heap's global is declared by heap/heap.h alone, so that nothing below names
+it, each include names a file of src/ or include/ by its full path, and the tcm_layer() declarations of CMake name what is included, no less
 and no more.
 """
 
@@ -17,6 +18,18 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LAYER_CALL = re.compile(r"^\s*tcm_layer\s*\(([^)]*)\)", re.MULTILINE)
 KEYWORDS = {"NAME", "FOR_SIZE", "SOURCES", "DEPENDS", "EXCEPTIONS"}
 SOURCE_SUFFIXES = {".h", ".cc", ".c", ".inc", ".S"}
+
+
+# A part, that is a header with its source, and a part that it needs and that needs it.
+TWO_IN_ONE = {
+    frozenset({"extension/statistics", "extension/sums"}),
+    frozenset({"report/statistics", "report/sums"}),
+    frozenset({"system/address_window", "system/memory"}),
+    frozenset({"system/cgroup", "system/topology"}),
+    frozenset({"system/rseq", "system/rseq_self_test"}),
+}
+GLOBAL = re.compile(r"^\s*extern\s+constinit\s+Heap\s+heap\b", re.MULTILINE)
+GLOBAL_HOME = "heap/heap.h"
 
 
 def read_order(root: Path) -> dict[str, int]:
@@ -85,11 +98,11 @@ def check_cycles(sources) -> list[str]:
     def visit(source) -> list[str]:
         if source in path:
             cycle = path[path.index(source) :] + [source]
-            return ["cycle of includes: " + " -> ".join(cycle)]
+            return ["cycle, an arrow runs back: " + " -> ".join(cycle)]
         if source in finished or source not in sources:
             return []
         path.append(source)
-        for include in sources[source]:
+        for include in sorted(sources[source]):
             complaints = visit(include)
             if complaints:
                 return complaints
@@ -102,6 +115,33 @@ def check_cycles(sources) -> list[str]:
         if complaints:
             return complaints
     return []
+
+
+def part_of(path: str) -> str:
+    return re.sub(r"(_inl)?\.[A-Za-z]+$", "", path)
+
+
+def read_parts(sources) -> dict[str, set[str]]:
+    """Part to the parts that its header or its source needs."""
+    needs: dict[str, set[str]] = {}
+    for source, includes in sources.items():
+        part = part_of(source)
+        others = {part_of(include) for include in includes if include in sources} - {part}
+        needs.setdefault(part, set()).update(
+            other for other in others if frozenset({part, other}) not in TWO_IN_ONE
+        )
+    return needs
+
+
+def check_global(root: Path) -> list[str]:
+    return [
+        f"{path}: only src/{GLOBAL_HOME} declares the global"
+        for path in repository.files(root)
+        if path.parts[0] == "src"
+        and path.suffix in SOURCE_SUFFIXES
+        and "/".join(path.parts[1:]) != GLOBAL_HOME
+        and GLOBAL.search((root / path).read_text())
+    ]
 
 
 def layer_of(path: str, declarations) -> str | None:
@@ -156,7 +196,8 @@ def check(root: Path) -> list[str]:
     }
     return (
         check_order(sources, order, public_headers)
-        + check_cycles(sources)
+        + (check_cycles(sources) or check_cycles(read_parts(sources)))
+        + check_global(root)
         + check_declarations(sources, declarations)
         + check_test_folders(root, order)
     )

@@ -18,33 +18,33 @@ using tcmalloc::bench::CountWrite;
   (reinterpret_cast<const char*>(&__wrap_tcmalloc_##operation##_by_##ids) + 1)
 
 #define SECTION_HOOKS(ids)                                                                       \
-  HOOK void* __real_tcmalloc_allocate_by_##ids(size_t, FastLists*, AllocateSlowPath);            \
-  HOOK void* __wrap_tcmalloc_allocate_by_##ids(size_t, FastLists*, AllocateSlowPath);            \
-  HOOK void* __wrap_tcmalloc_allocate_by_##ids(size_t size, FastLists* thread,                   \
+  HOOK void* __real_tcmalloc_allocate_by_##ids(size_t, FastThread, AllocateSlowPath);            \
+  HOOK void* __wrap_tcmalloc_allocate_by_##ids(size_t, FastThread, AllocateSlowPath);            \
+  HOOK void* __wrap_tcmalloc_allocate_by_##ids(size_t size, FastThread thread,                   \
                                                AllocateSlowPath slow) {                          \
     void* object = __real_tcmalloc_allocate_by_##ids(size, thread, slow);                        \
     if (object != nullptr) CountWrite(object, PLACE(allocate, ids));                             \
     return object;                                                                               \
   }                                                                                              \
-  HOOK void __real_tcmalloc_deallocate_by_##ids(void*, FastLists*, ObjectReference,              \
+  HOOK void __real_tcmalloc_deallocate_by_##ids(void*, FastThread, ObjectReference,              \
                                                 DeallocateSlowPath);                             \
-  HOOK void __wrap_tcmalloc_deallocate_by_##ids(void*, FastLists*, ObjectReference,              \
+  HOOK void __wrap_tcmalloc_deallocate_by_##ids(void*, FastThread, ObjectReference,              \
                                                 DeallocateSlowPath);                             \
   HOOK void __wrap_tcmalloc_deallocate_by_##ids(                                                 \
-      void* object, FastLists* thread, ObjectReference reference, DeallocateSlowPath slow) {     \
+      void* object, FastThread thread, ObjectReference reference, DeallocateSlowPath slow) {     \
     if (object != nullptr) CountWrite(object, PLACE(deallocate, ids));                           \
     __real_tcmalloc_deallocate_by_##ids(object, thread, reference, slow);                        \
   }                                                                                              \
-  HOOK void* __real_tcmalloc_pop_by_##ids(uint8_t, FastLists*);                                  \
-  HOOK void* __wrap_tcmalloc_pop_by_##ids(uint8_t, FastLists*);                                  \
-  HOOK void* __wrap_tcmalloc_pop_by_##ids(uint8_t size_class, FastLists* thread) {               \
+  HOOK void* __real_tcmalloc_pop_by_##ids(uint8_t, FastThread);                                  \
+  HOOK void* __wrap_tcmalloc_pop_by_##ids(uint8_t, FastThread);                                  \
+  HOOK void* __wrap_tcmalloc_pop_by_##ids(uint8_t size_class, FastThread thread) {               \
     void* object = __real_tcmalloc_pop_by_##ids(size_class, thread);                             \
     if (object != nullptr) CountWrite(object, PLACE(pop, ids));                                  \
     return object;                                                                               \
   }                                                                                              \
-  HOOK bool __real_tcmalloc_push_by_##ids(uint8_t, FastLists*, void*);                           \
-  HOOK bool __wrap_tcmalloc_push_by_##ids(uint8_t, FastLists*, void*);                           \
-  HOOK bool __wrap_tcmalloc_push_by_##ids(uint8_t size_class, FastLists* thread, void* object) { \
+  HOOK bool __real_tcmalloc_push_by_##ids(uint8_t, FastThread, void*);                           \
+  HOOK bool __wrap_tcmalloc_push_by_##ids(uint8_t, FastThread, void*);                           \
+  HOOK bool __wrap_tcmalloc_push_by_##ids(uint8_t size_class, FastThread thread, void* object) { \
     CountWrite(object, PLACE(push, ids));                                                        \
     return __real_tcmalloc_push_by_##ids(size_class, thread, object);                            \
   }

@@ -42,7 +42,7 @@ class CheckCancellationTest(TreeTest):
         self.assertEqual(self.check("write(2, p, n);\n", "tests/unit/base/output_test.cc"), [])
 
     def test_a_permission_holds_for_one_file_and_must_be_needed(self):
-        path = "src/heap/background_thread.cc"
+        path = "src/upkeep/background_thread.cc"
         self.assertEqual(self.check("::pthread_join(thread, nullptr);\n", path), [])
         self.assert_one_complaint(self.check("\n", path), "pthread_join", "not called")
 

@@ -48,6 +48,21 @@ class CheckLayersTest(TreeTest):
         self.write("src/base/bits.h", '#include "base/list.h"\n')
         self.assert_one_complaint(self.check(), "cycle", "base/bits.h -> base/list.h -> base/bits.h")
 
+    def test_finds_an_arrow_back_inside_a_folder(self):
+        self.write("src/base/bits.cc", '#include "base/bits.h"\n#include "base/list.h"\n')
+        self.assert_one_complaint(self.check(), "cycle", "base/bits -> base/list -> base/bits")
+
+    def test_counts_a_header_and_its_inl_as_one(self):
+        self.write("src/base/list_inl.h", "\n")
+        self.write("src/base/list.cc", '#include "base/list.h"\n#include "base/list_inl.h"\n')
+        self.assertEqual(self.check(), [])
+
+    def test_finds_a_second_declaration_of_the_global(self):
+        self.write("src/heap/heap.h", "extern constinit Heap heap;\n")
+        self.assertEqual(self.check(), [])
+        self.write("src/base/list.h", "class Heap;\nextern constinit Heap heap;\n")
+        self.assert_one_complaint(self.check(), "src/base/list.h", "declares the global")
+
     def test_finds_an_include_that_cmake_does_not_know(self):
         self.write("src/heap/CMakeLists.txt", "tcm_layer(NAME heap SOURCES heap.cc)\n")
         complaints = self.check()

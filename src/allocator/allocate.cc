@@ -36,24 +36,24 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   return WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
 }
 
-// From the cache of a CPU, if one serves the thread of `cache`: for sizes that its fast path does
-// not look up.
-void* TryAllocateFromCpu(Cache* cache, uint8_t c, size_t size) {
-  if (!cache->served_elsewhere()) return nullptr;
-  return heap.cpus().TryAllocate(cache->lists(), c, size);
+// From the cache of a CPU, if one serves the thread: for sizes that its fast path does not look up.
+void* TryAllocateFromCpu(FastThread thread, uint8_t c, size_t size) {
+  if (!thread->is_open_to_cpus()) return nullptr;
+  return heap.cpus().TryAllocate(CpuThread::Of(thread.header()), c, size);
 }
 
 // The same for a size that a fast path may have looked up in vain.
 void* TryUnlistedFromCpu(uint8_t c, size_t size) {
-  return size >= kClassBySize.size() ? TryAllocateFromCpu(current_cache, c, size) : nullptr;
+  return size >= kClassBySize.size() ? TryAllocateFromCpu(current_thread, c, size) : nullptr;
 }
 
-// For classes that the fast paths do not look up. Reads current_cache once, because a signal
+// For classes that the fast paths do not look up. Reads current_thread once, because a signal
 // handler may move the thread to its other front end.
 void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
-  Cache* cache = current_cache;
-  void* object = TCMALLOC_LIKELY(!cache->closed()) ? cache->AllocateListed(c, size)
-                                                   : TryAllocateFromCpu(cache, c, size);
+  const FastThread thread = current_thread;
+  void* object = TCMALLOC_LIKELY(!thread->closed())
+                     ? Cache::Of(thread.lists())->AllocateListed(c, size)
+                     : TryAllocateFromCpu(thread, c, size);
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
 }
 
@@ -114,6 +114,11 @@ void* AllocateZeroedQuietly(size_t size) {
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
 
 }  // namespace
+
+void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
+  Cache::Of(lists)->UndoTryAllocate(kClassBySize[size]);
+  return slow(size);
+}
 
 // As gperftools does it, whose messages people look for.
 void ReportIfLarge(const void* block, size_t bytes) {

@@ -9,49 +9,52 @@
 #include <cstddef>
 
 #include "base/attributes.h"
-#include "heap/current_thread.h"
 #include "size_class/size_classes.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
 // All sizes, all states of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
-// The same, but reports nothing: for a caller that does.
+// Allocates as AllocateSlow, but reports nothing: for a caller that does.
 void* AllocateQuietly(size_t size);
 // A small size likewise, and null instead of emptying caches for it: for a caller that can do
 // without.
 void* AllocateAtHand(size_t size);
 
-// What AllocateFromLists does after a fast path on `cache` that failed. A signal handler may have
-// moved the thread to its other front end since, so that current_cache is no longer that cache.
+// Continues after a fast path on `lists` that failed: takes back what it did and calls `slow`. A
+// signal handler may have moved the thread to its other front end since, so that current_thread no
+// longer names these lists.
+void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow);
+
+// Calls it with kSlow, in fewer instructions at each place.
 template <AllocateSlowPath kSlow>
-TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size, Cache* cache) {
-  cache->UndoTryAllocate(kClassBySize[size]);
-  return kSlow(size);
+TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size, FastLists* lists) {
+  return AllocateAfterTry(size, lists, kSlow);
 }
 
-// A size below the cache's limit, from its lists or, where they refuse, by `kSlow`.
+// A size below the thread's limit, from its lists or, where they refuse, by `kSlow`.
 template <AllocateSlowPath kSlow>
-TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(Cache* cache, size_t size) {
-  void* object = cache->TryAllocate(kClassBySize[size], size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size, cache);
+TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(FastLists* lists, size_t size) {
+  void* object = lists->TryAllocate(kClassBySize[size], size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size, lists);
 }
 
 // At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
 // no lock and makes no call but, where a cache of a CPU serves it, a jump. `kSlow` does the rest.
 template <AllocateSlowPath kSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
-  Cache* cache = current_cache;
-  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->AllocateElsewhere(size, kSlow);
-  return AllocateFromLists<kSlow>(cache, size);
+  const FastThread thread = current_thread;
+  if (TCMALLOC_UNLIKELY(size >= thread->size_limit)) return AllocateBy(thread, size, kSlow);
+  return AllocateFromLists<kSlow>(thread.lists(), size);
 }
 
-// The same for malloc, whose slow path the thread's header has as well.
+// As AllocateOr, for malloc, whose slow path the thread's header has as well.
 template <AllocateSlowPath kMallocSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
-  Cache* cache = current_cache;
-  if (TCMALLOC_UNLIKELY(size >= cache->size_limit())) return cache->MallocElsewhere(size);
-  return AllocateFromLists<kMallocSlow>(cache, size);
+  const FastThread thread = current_thread;
+  if (TCMALLOC_UNLIKELY(size >= thread->size_limit)) return MallocBy(thread, size);
+  return AllocateFromLists<kMallocSlow>(thread.lists(), size);
 }
 
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }

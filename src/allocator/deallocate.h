@@ -7,26 +7,25 @@
 
 #include <cstddef>
 
-#include "allocator/slow_path.h"
 #include "base/attributes.h"
-#include "heap/current_thread.h"
 #include "size_class/size_classes.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
 // All blocks, null included. Aborts, with one line that names the address, on anything else.
 // Reports the block to the program's hooks.
 void DeallocateSlow(void* block);
-// The same for a block that is not null, but reports nothing: for a caller that did.
+// Frees a block that is not null, but reports nothing: for a caller that did.
 void DeallocateQuietly(void* block);
 
-// What Deallocate does after a fast path on `cache` that failed; see AllocateAfterTry.
-void DeallocateAfterTry(void* block, Cache* cache);
+// Continues after a fast path on `lists` that failed; see AllocateAfterTry.
+void DeallocateAfterTry(void* block, FastLists* lists);
 
 // Keeps errno. The fast path of a small object takes no lock and makes no call. DeallocateSlow does
 // the rest.
 TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
-  current_cache->Deallocate(block, DeallocateAfterTry);
+  DeallocateBy(current_thread, block, DeallocateAfterTry);
 }
 
 // Aborts if the block is too small to have been asked for with `size` bytes.
@@ -41,9 +40,6 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
     Deallocate(block);
   }
 }
-
-// Frees a block that is not null from inside a slow path.
-void FreeInside(const SlowPath& slow_path, void* block);
 
 // Bytes that the owner of `block` may use; 0 for null. Aborts if it is no block of ours.
 size_t UsableSize(const void* block);

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "allocator/deallocate.h"
+#include "allocator/checked_block.h"
 
 namespace tcmalloc {
 
@@ -14,9 +14,12 @@ SlowPath::SlowPath(Patient) : saved_errno_(errno), entry_(EnterSlowPathPatiently
 
 SlowPath::~SlowPath() {
   if (TCMALLOC_UNLIKELY(!heap.deferred().empty()) && !reentrant()) {
-    heap.deferred().Drain([this](void* block) { FreeInside(*this, block); });
+    heap.deferred().Drain([this](void* block) { FreeBlock(block); });
   }
-  if (!reentrant() && heap.housekeeping().Poll(entry_)) ReturnToSlowPathSoon(entry_);
+  Housekeeping& housekeeping = heap.housekeeping();
+  if (!reentrant() && housekeeping.PollIsDue() && housekeeping.Poll(OwnThread())) {
+    Threads<SizeClassLists>::ScheduleSlowPath(entry_);
+  }
   LeaveSlowPath(entry_);
   if (!reentrant()) heap.background().Restart();
   errno = saved_errno_;
@@ -25,9 +28,9 @@ SlowPath::~SlowPath() {
 void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
   switch (entry_) {
     case Entry::kThreadCache:
-      return current_cache->AllocateSlow(c, size);
+      return OwnCache()->AllocateSlow(c, size);
     case Entry::kCpuCache:
-      return heap.cpus().Allocate(current_cache->lists(), c, size);
+      return heap.cpus().Allocate(CpuThread::Of(current_thread.header()), c, size);
     default:
       return FetchOne(heap.transfer(c), heap.codec());
   }
@@ -36,12 +39,26 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
 void SlowPath::DeallocateObject(void* object, uint8_t c) const {
   switch (entry_) {
     case Entry::kThreadCache:
-      return current_cache->FreeSlow(object, c);
+      return OwnCache()->FreeSlow(object, c);
     case Entry::kCpuCache:
-      return heap.cpus().Deallocate(current_cache->lists(), object, c);
+      return heap.cpus().Deallocate(CpuThread::Of(current_thread.header()), object, c);
     default:
       heap.codec().Link(object, heap.codec().end);
       return heap.transfer(c).Insert({ReferenceTo(object), 1});
+  }
+}
+
+void SlowPath::FreeBlock(void* block) const {
+  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) {
+    heap.emergency().Free(block);
+    return;
+  }
+  Span* span = CheckedSpanOf(block);
+  if (span->state == Span::State::kLarge) {
+    heap.page_heap().Delete(span);
+  } else {
+    CheckNotFree(span, block);
+    DeallocateObject(block, span->size_class);
   }
 }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/current_thread.h"
+#include "heap/heap.h"
 
 namespace tcmalloc {
 
@@ -31,6 +31,8 @@ class SlowPath {
   void* AllocateObject(uint8_t c, size_t size) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
+  // Frees a block, which is not null, and checks it.
+  void FreeBlock(void* block) const;
   // Returns what the thread's own cache holds, if it has one, to the lists that all threads share.
   void FlushOwnCache() const {
     if (Cache* own = OwnCache()) own->Flush();
@@ -48,14 +50,17 @@ class SlowPath {
   // should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
-    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.peak().Look();
+    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());
   }
 
  private:
   // Null if there is none.
-  Cache* OwnCache() const { return entry_ == Entry::kThreadCache ? current_cache : nullptr; }
+  Cache* OwnCache() const { return Threads<SizeClassLists>::CacheOf(entry_); }
+  ThreadHeader* OwnThread() const {
+    return entry_ == Entry::kThreadCache ? current_thread.header() : nullptr;
+  }
 
   int saved_errno_;
   Entry entry_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "heap/current_thread.h"
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -17,15 +16,12 @@
 
 namespace tcmalloc {
 
-template class PageHeapBase<SystemMemory, HeapSpans>;
-template class PageHeapBase<SystemMemory, HugeSpans>;
-template class ClassicPageHeap<SystemMemory>;
-template class HugePageHeap<SystemMemory>;
 template class CentralFreeList<PageHeap>;
 template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;
 template class ThreadCaches<SizeClassLists>;
 template class CpuCache<SizeClassLists>;
+template class Threads<SizeClassLists>;
 
 namespace {
 
@@ -37,10 +33,10 @@ constexpr uint64_t kCacheShare = 8;
 constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
 constexpr uint64_t kLeastPerCpu = uint64_t{64} << 10;
 
-// What LinkCodec::end refers to where no memory in the window can be had for it.
+// The word that LinkCodec::end refers to where no memory in the window can be had for it.
 constinit const uint64_t zero_word = 0;
 
-// A word of zero inside the window, for there LinkCodec::end takes the fast path.
+// Maps a word of zero inside the window, so that LinkCodec::end passes the fast path's check.
 const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   void* page = system_calls.mmap(reinterpret_cast<void*>(hint), page_bytes, PROT_READ,
                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -83,7 +79,6 @@ size_t CachedBytes(const Cpus& cpus) {
 
 constinit EmergencyMemory emergency_memory{};
 constinit SizeClassMemory size_class_memory{};
-constinit Heap heap;
 
 void Heap::ChooseWindow() {
   const uint64_t random = RandomSeed(0);
@@ -118,7 +113,7 @@ void Heap::ConfigureFromOptions() {
   ApplyReleaseRate();
   lists_.set_batch(options_.transfer_num_obj);
   page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
-  front_end_.Configure(options_.front_end, LimitedCpus);
+  threads_.front_end().Configure(options_.front_end, LimitedCpus);
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
@@ -171,6 +166,33 @@ CachedMemory Heap::CountCached() {
   return cached;
 }
 
+// Exact while no other thread is in the allocator.
+PeakStats Heap::CountInUse() {
+  uint64_t cached = 0;
+  caches_.ForEach([&cached](const Cache& cache) { cached += cache.CountBytes(); });
+  uint64_t given_out = 0;
+  uint64_t in_spans = 0;
+  uint64_t untouched = 0;
+  lists_.ForEach([&](uint8_t c, Transfer& transfer, Central& central) {
+    const uint64_t size = kSizeClasses[c].size;
+    cached += (cpus_.CountObjects(c) + transfer.stats().objects) * size;
+    const CentralStats stats = central.stats();
+    given_out += stats.allocated_objects * size;
+    in_spans += stats.span_bytes;
+    untouched += stats.untouched_objects * size;
+  });
+  const PageHeapStats pages = page_heap_.stats();
+  const uint64_t in_use = pages.in_use().bytes() + given_out;
+  const uint64_t committed = pages.committed().bytes();
+  return {.committed = pages.committed(),
+          .in_use = in_use - std::min(in_use, in_spans + cached),
+          .physical = committed - std::min(committed, untouched) + arena_.stats().used_bytes};
+}
+
+void Heap::UpdatePeak() {
+  peak_.Update([this] { return CountInUse(); });
+}
+
 bool Heap::ShedFor(Cache* own, Length n) {
   const LastResort::Request request{
       .pages = n, .limit = page_heap_.limit(), .heap = page_heap_.stats()};
@@ -182,10 +204,34 @@ bool Heap::ShedFor(Cache* own, Length n) {
   return true;
 }
 
-void Heap::ReturnLargeObjects(Cache* own) {
+size_t Heap::CountThreadCaches() { return caches_.count(); }
+
+void Heap::ReturnIdleOfThreads(size_t count, ThreadHeader* own) {
+  caches_.ReleaseIdle(count, own != nullptr ? Cache::Of(own) : nullptr);
+}
+
+void Heap::ReturnIdleOfCpus() { cpus_.ReleaseIdle(); }
+
+void Heap::ReturnUnused(SourceTurns& turns, uint32_t count) { turns.ReturnUnused(lists_, count); }
+
+size_t Heap::FullBytes(ThreadHeader* own) { return Cache::Of(own)->full_bytes(); }
+
+bool Heap::RefreshLimits(int64_t now, Limits::Reader reader) {
+  if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
+  FollowLimits(nullptr, reader);
+  return true;
+}
+
+bool Heap::FollowsCgroup() { return limits_.follows_cgroup(); }
+
+bool Heap::IsAwaited() { return gate().closed(); }
+
+// If they are so few that nobody waits long.
+void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   constexpr uint8_t kFirst = SizeClassFor(kPageSize);
   // Takes half a millisecond. What the caches of threads may hold together is no more by default.
   constexpr size_t kMostBytes = size_t{32} << 20;
+  Cache* own = thread != nullptr ? Cache::Of(thread) : nullptr;
   if (own != nullptr && own->full_bytes() <= kMostBytes) own->FlushFrom(kFirst);
   lists_.ForEach([](uint8_t c, Transfer& transfer, Central&) {
     if (c >= kFirst) transfer.Drain();
@@ -222,7 +268,7 @@ int Heap::LimitedCpus() {
 
 void Heap::RefreshAndApply(int64_t now, Limits::Reader reader) {
   if (!limits_.Refresh(now, page_heap_.committed(), reader)) return;
-  front_end_.SetUsableCpus(UsableCpus(limits_.cgroup()));
+  threads_.front_end().SetUsableCpus(UsableCpus(limits_.cgroup()));
   ApplyCacheLimits();
 }
 
@@ -326,7 +372,7 @@ void Heap::Initialize() {
               .arrays = &arrays_,
               .budget = &budget_,
               .slow = SlowPathsOfEntryPoints()};
-  WatchThreadEnds();
+  threads_.WatchEnds();
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.
   initialized_.store(true, std::memory_order_release);

@@ -16,20 +16,9 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
-#include "heap/background_thread.h"
-#include "heap/deferred_frees.h"
-#include "heap/emergency_arena.h"
-#include "heap/fork_gate.h"
-#include "heap/front_end.h"
-#include "heap/housekeeping.h"
-#include "heap/large_reports.h"
-#include "heap/large_totals.h"
-#include "heap/last_resort.h"
-#include "heap/limits.h"
-#include "heap/peak.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
-#include "page_heap/any_page_heap.h"
+#include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -37,7 +26,18 @@
 #include "system/address_window.h"
 #include "system/biased_lock.h"
 #include "system/memory.h"
+#include "thread/current_thread.h"
+#include "thread/deferred_frees.h"
+#include "thread/emergency_arena.h"
+#include "thread/threads.h"
 #include "transfer/chain_stack.h"
+#include "upkeep/background_thread.h"
+#include "upkeep/housekeeping.h"
+#include "upkeep/large_reports.h"
+#include "upkeep/large_totals.h"
+#include "upkeep/last_resort.h"
+#include "upkeep/limits.h"
+#include "upkeep/peak.h"
 
 namespace tcmalloc {
 
@@ -46,16 +46,10 @@ using Caches = ThreadCaches<SizeClassLists>;
 using Cpus = CpuCache<SizeClassLists>;
 
 // Instantiated in heap.cc alone: one copy of each function, compiled for speed, whoever calls it.
-extern template class PageHeapBase<SystemMemory, HeapSpans>;
-extern template class PageHeapBase<SystemMemory, HugeSpans>;
-extern template class ClassicPageHeap<SystemMemory>;
-extern template class HugePageHeap<SystemMemory>;
 extern template class ThreadCache<SizeClassLists>;
 extern template class ThreadCaches<SizeClassLists>;
 extern template class CpuCache<SizeClassLists>;
-
-// See heap/current_thread.h.
-void ClearAfterFork();
+extern template class Threads<SizeClassLists>;
 
 extern constinit EmergencyMemory emergency_memory;
 extern constinit SizeClassMemory size_class_memory;
@@ -63,9 +57,14 @@ extern constinit SizeClassMemory size_class_memory;
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
 // order.
-class Heap {
+class Heap final : private HousekeepingHost {
  public:
-  constexpr Heap() = default;
+  // By these functions libc and the heap's parts reach this heap.
+  constexpr Heap(const ThreadEvents& thread_events, const BackgroundWork& background_work)
+      : threads_(arena_, context_, caches_, cpus_, deferred_, thread_events),
+        background_(background_work) {}
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
 
   // Makes the heap usable; only the first call does anything. Allocates nothing.
   void EnsureInitialized() TCMALLOC_EXCLUDES(initialization_lock_) {
@@ -82,7 +81,7 @@ class Heap {
   PageMap& page_map() { return page_map_; }
   PageHeap& page_heap() { return page_heap_; }
   SizeClassLists& lists() { return lists_; }
-  // Those of a class, made if they were not.
+  // The lists of a class, made if they were not.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
   Central& central(uint8_t c) {
     lists_.Ensure(c);
@@ -91,8 +90,9 @@ class Heap {
   CacheBudget& budget() { return budget_; }
   Caches& caches() { return caches_; }
   Cpus& cpus() { return cpus_; }
-  FrontEndChoice& front_end() { return front_end_; }
-  // What was found when caches of CPUs were first wanted.
+  Threads<SizeClassLists>& threads() { return threads_; }
+  FrontEndChoice& front_end() { return threads_.front_end(); }
+  // Found when caches of CPUs were first wanted.
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
@@ -101,12 +101,12 @@ class Heap {
   LargeTotals& large_totals() { return large_totals_; }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
-  ForkGate& gate() { return gate_; }
+  ForkGate& gate() { return threads_.gate(); }
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
-  // What a program changes while it runs, instead of the options of these names. Values outside
-  // an option's range become the nearest one inside.
+  // Settings that a program changes while it runs, instead of the options of these names. Values
+  // outside an option's range become the nearest one inside.
   void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxPerCpuCacheSize(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
@@ -114,7 +114,7 @@ class Heap {
   void SetHardLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetSoftLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
 
-  // What was set so, or by an option. What limits and control groups allow may be less.
+  // Values that were set so, or by an option. Limits and control groups may allow less.
   uint64_t max_total_thread_cache_bytes() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t max_per_cpu_cache_size() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t hard_limit();
@@ -133,6 +133,9 @@ class Heap {
     cpus_.CloseAll();
   }
 
+  // Notes what the heap holds now; called when peak().IsDue() is true.
+  TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
+
   // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
   // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
   // caches; of what is free then, at least `least`.
@@ -143,25 +146,27 @@ class Heap {
   // another attempt.
   TCMALLOC_NOINLINE bool ShedFor(Cache* own, Length n);
 
-  // Gives up the objects of a page and more that `own`, as above, and the transfer caches hold, if
-  // they are so few that nobody waits long.
-  void ReturnLargeObjects(Cache* own);
-
   // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
   // or is under pressure. Does nothing while another thread does it. `own` as above.
   TCMALLOC_NOINLINE void FollowLimits(Cache* own,
                                       Limits::Reader reader = Limits::Reader::kAllocating)
       TCMALLOC_EXCLUDES(limits_.lock());
-  // The same for whoever comes by now and then, by a clock in nanoseconds that is monotonic. Cheap
-  // where there is nothing to read yet, and then false. May change errno.
-  bool RefreshLimits(int64_t now, Limits::Reader reader) TCMALLOC_EXCLUDES(limits_.lock()) {
-    if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
-    FollowLimits(nullptr, reader);
-    return true;
-  }
 
  private:
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
+
+  // For housekeeping.
+  PageHeap& Pages() override { return page_heap_; }
+  size_t CountThreadCaches() override;
+  void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
+  void ReturnIdleOfCpus() override;
+  void ReturnUnused(SourceTurns& turns, uint32_t count) override;
+  size_t FullBytes(ThreadHeader* own) override;
+  void ReturnLargeObjects(ThreadHeader* own) override;
+  bool RefreshLimits(int64_t now, Limits::Reader reader) override TCMALLOC_EXCLUDES(limits_.lock());
+  bool FollowsCgroup() override;
+  bool IsAwaited() override;
+
   void ChooseWindow();
   // For SystemMemory, whose lock is held.
   static uintptr_t ExtendWindow(uintptr_t end);
@@ -171,13 +176,14 @@ class Heap {
   void ApplyReleaseRate();
   void RefreshAndApply(int64_t now, Limits::Reader reader) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
-  // What the options and limits together allow caches to hold.
+  // Bytes that the options and limits together allow caches to hold.
   size_t ThreadCacheBytes();
   uint64_t LimitOfHeap();
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
-  // What all caches hold. Visits each of them.
+  // Adds up what all caches hold. Visits each of them.
   CachedMemory CountCached();
+  PeakStats CountInUse();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};
@@ -194,7 +200,6 @@ class Heap {
   Cache::Context context_;
   Caches caches_{arena_};
   Cpus cpus_{arena_};
-  FrontEndChoice front_end_;
   RseqSupport rseq_support_;
   Limits limits_;
   LastResort last_resort_;
@@ -203,14 +208,20 @@ class Heap {
   LargeTotals large_totals_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
-  ForkGate gate_{ClearAfterFork};
-  Housekeeping housekeeping_;
+  Threads<SizeClassLists> threads_;
+  Housekeeping housekeeping_{*this};
   BackgroundThread background_;
-  // Those that the setters above change are guarded by limits_.lock() once the heap is initialized.
+  // The ones that the setters above change are guarded by limits_.lock() once the heap is
+  // initialized.
   Options options_;
 };
 
 extern constinit Heap heap;
+
+// See Threads::Enter, EnterPatiently and Leave.
+inline Entry EnterSlowPath() { return heap.threads().Enter(); }
+inline Entry EnterSlowPathPatiently() { return heap.threads().EnterPatiently(); }
+inline void LeaveSlowPath(Entry entry) { heap.threads().Leave(entry); }
 
 }  // namespace tcmalloc
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the threads share of each size class: a transfer cache in front of a central free list.
+// Lists of each size class that threads share: a transfer cache in front of a central free list.
 
 #ifndef TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
 #define TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
@@ -13,18 +13,16 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
-#include "page_heap/any_page_heap.h"
+#include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
-#include "system/memory.h"
 #include "transfer/batch_source.h"
 #include "transfer/chain_stack.h"
 #include "transfer/transfer_cache.h"
 
 namespace tcmalloc {
 
-using PageHeap = AnyPageHeap<SystemMemory>;
 using Central = CentralFreeList<PageHeap>;
 using Transfer = TransferCache<Central>;
 

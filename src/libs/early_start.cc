@@ -1,13 +1,13 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // malloc from the resolver of an indirect function (IFUNC) of the program. Resolvers run while the
-// dynamic linker relocates, when thread-local variables still read as zero; current_cache must
-// never be null. So this library has a resolver of its own, which runs before those of whatever
-// depends on it. Only for the shared library: in a static program resolvers run before there is
-// any thread-local storage.
+// dynamic linker relocates, when thread-local variables still read as zero; current_thread must
+// always name a header. So this library has a resolver of its own, which runs before those of
+// whatever depends on it. Only for the shared library: in a static program resolvers run before
+// there is any thread-local storage.
 
 #include "base/attributes.h"
-#include "heap/current_thread.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 namespace {

@@ -24,7 +24,7 @@
 #include "extension/mallinfo.h"
 #include "extension/release.h"
 #include "extension/report.h"
-#include "heap/fork.h"
+#include "heap/heap.h"
 #include "override/aliases.h"
 #include "override/out_of_memory.h"
 #include "system/auxv.h"
@@ -61,7 +61,7 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
 // before anything was allocated. A process that does not ask for a background thread is left
 // alone until it allocates.
 __attribute__((constructor)) void OnLoad() {
-  RegisterForkHandlers();
+  heap.threads().RegisterForkHandlers();
   if (getenv("TCMALLOC_BACKGROUND") == nullptr) return;
   LeaveSlowPath(EnterSlowPath());
   if (heap.options().background) heap.background().Start();

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// vfork, for aarch64: heap/vfork.h tells why it is here.
+// vfork, for aarch64: thread/vfork.h tells why it is here.
 //
 // The child runs on the caller's stack and returns first, so that it overwrites everything below
 // the caller's frame. What the parent needs afterwards is therefore in registers over the system

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// vfork, for x86-64: heap/vfork.h tells why it is here.
+// vfork, for x86-64: thread/vfork.h tells why it is here.
 //
 // The child runs on the caller's stack and returns first, so that it overwrites everything below
 // the caller's frame, this function's return address included. What the parent needs afterwards is

@@ -14,7 +14,7 @@ import sys
 import check_fast_path
 
 USUAL = ("malloc", "free", "_Znwm", "_ZdlPv", "calloc", "realloc",
-         "_ZN8tcmalloc4Heap10InitializeEv", "_ZN8tcmalloc20RegisterForkHandlersEv",
+         "_ZN8tcmalloc4Heap10InitializeEv", "_ZN8tcmalloc12ForkHandlers8RegisterEv",
          "_ZN8tcmalloc8SpinLock8LockSlowEv", "_ZN8tcmalloc14SizeClassLists4MakeEh",
          "_ZN8tcmalloc11LoadOptionsERNS_11EnvironmentEPNS_7OptionsE")
 RARE = ("_ZN8tcmalloc15WriteTextReportERNS_8TextSinkEi",

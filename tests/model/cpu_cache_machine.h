@@ -148,7 +148,7 @@ class CpuCacheMachine {
   void Restart(size_t i) {
     threads_[i].reset();
     threads_[i] = std::make_unique<TestCpuThread>(cpus_, &areas_[i]);
-    ASSERT_NE(threads_[i]->lists(), nullptr);
+    ASSERT_NE(threads_[i]->thread(), nullptr);
   }
 
   const CpuIds ids_;

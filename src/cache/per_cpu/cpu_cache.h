@@ -29,7 +29,15 @@ namespace tcmalloc {
 
 // A thread that the caches of CPUs serve: it owns a header and no lists.
 struct CpuThread : ThreadHeader, ListNode {
+  // The record with `header`, which says that CPUs serve the thread.
+  static CpuThread* Of(ThreadHeader* header) {
+    TCMALLOC_DCHECK(header->is_served_by_cpus());
+    return static_cast<CpuThread*>(header);
+  }
+
   const EventClock& clock() const { return ThreadHeader::clock; }
+  // As the sections know it.
+  FastThread name() { return FastThread(this); }
 
   ReuseWatch watch;
 };
@@ -65,7 +73,7 @@ struct CpuCacheStats {
 // Batches move between slab and stack in pieces, each in a function of its own: whatever takes the
 // objects in then may need stack itself, and threads may have little.
 //
-// Thread safe. A thread is referred to as if it had lists; see FastLists.
+// Thread safe.
 template <SourceTable Sources>
 class CpuCache {
  public:
@@ -89,27 +97,27 @@ class CpuCache {
   }
 
   // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
-  FastLists* Join();
+  CpuThread* Join();
   // Takes back a record.
-  void Leave(FastLists* thread) { threads_.Delete(RecordOf(thread)); }
+  void Leave(CpuThread* thread) { threads_.Delete(thread); }
 
   // Lets the fast paths serve the thread, or leaves it to the slow paths alone.
-  void Open(FastLists* thread) const {
-    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
+  void Open(CpuThread* thread) const {
+    TCMALLOC_DCHECK(!thread->ThreadHeader::clock.WouldExpire(0));
     // Pairs with TryAllocate in a signal handler, which must not find an open thread whose slow
     // path is still at the clock.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The address window may have grown.
-    thread->header.link_limit = context_.codec->limit();
-    thread->header.allocate = sections_->allocate;
-    thread->header.malloc = sections_->malloc;
-    thread->header.deallocate = sections_->deallocate;
+    thread->link_limit = context_.codec->limit();
+    thread->allocate = sections_->allocate;
+    thread->malloc = sections_->malloc;
+    thread->deallocate = sections_->deallocate;
   }
-  static void Close(FastLists* thread) {
-    TCMALLOC_DCHECK(!thread->header.clock.WouldExpire(0));
-    thread->header.allocate = AllocateClosed;
-    thread->header.malloc = MallocClosed;
-    thread->header.deallocate = DeallocateClosed;
+  static void Close(CpuThread* thread) {
+    TCMALLOC_DCHECK(!thread->ThreadHeader::clock.WouldExpire(0));
+    thread->allocate = AllocateClosed;
+    thread->malloc = MallocClosed;
+    thread->deallocate = DeallocateClosed;
     // Pairs with TryAllocate in a signal handler: the slow path begins once the thread is closed.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
@@ -120,14 +128,14 @@ class CpuCache {
   }
 
   // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
-  void* TryAllocate(FastLists* thread, uint8_t c, size_t size) {
-    return sections_->pop_counted(c, thread, size);
+  void* TryAllocate(CpuThread* thread, uint8_t c, size_t size) {
+    return sections_->pop_counted(c, thread->name(), size);
   }
 
   // Any case of allocation, by a closed thread. Null if no memory can be had.
-  void* Allocate(FastLists* thread, uint8_t c, size_t size);
+  void* Allocate(CpuThread* thread, uint8_t c, size_t size);
   // Any case of deallocation, by a closed thread.
-  void Deallocate(FastLists* thread, void* object, uint8_t c);
+  void Deallocate(CpuThread* thread, void* object, uint8_t c);
 
   // Returns what all slabs hold.
   void Flush();
@@ -136,10 +144,9 @@ class CpuCache {
   // Returns what those slabs hold that were idle since the last call.
   void ReleaseIdle();
 
-  // Returns true if `object`, which is not null, begins as the objects in slabs do.
+  // Whether `object`, which is not null, begins as those in slabs do.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
-  // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
-  // moves.
+  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves.
   bool Holds(const void* object, uint8_t c) const {
     // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
     // read after it is not older than the index before it, which says that the slot counts.
@@ -149,7 +156,7 @@ class CpuCache {
   CpuCacheStats stats();
 
   // In the child of fork: forgets all threads but `mine`, which may be null.
-  void KeepOnly(FastLists* mine) { threads_.KeepOnly(mine != nullptr ? RecordOf(mine) : nullptr); }
+  void KeepOnly(CpuThread* mine) { threads_.KeepOnly(mine); }
   // In the child of fork, alone: forgets the objects in all slabs. The kernel may have copied one
   // page of a slab before and another after a section of a vanished thread.
   void AbandonObjects() {
@@ -163,32 +170,31 @@ class CpuCache {
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
 
-  static CpuThread* RecordOf(FastLists* thread) { return static_cast<CpuThread*>(&thread->header); }
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
-  // The source of a class of which there are objects, or were.
+  // Of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
   // The slab that the running thread would use now.
-  int CurrentSlab(const FastLists* thread) const {
-    const RseqArea* area = thread->header.rseq_area;
+  int CurrentSlab(const CpuThread* thread) const {
+    const RseqArea* area = thread->rseq_area;
     const uint32_t& id = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;
     const auto slab = static_cast<int>(__atomic_load_n(&id, __ATOMIC_RELAXED));
     return HasSlab(slab) ? slab : 0;
   }
 
-  void* Unpack(FastLists* thread, uint8_t c, Chain chain);
-  void* LeaveSharedLine(FastLists* thread, void* object, uint8_t c);
-  uint32_t Grow(FastLists* thread, uint8_t c, uint32_t least);
-  void Put(FastLists* thread, uint8_t c, Chain chain);
-  bool PutPiece(FastLists* thread, uint8_t c, Chain* chain);
+  void* Unpack(CpuThread* thread, uint8_t c, Chain chain);
+  void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
+  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least);
+  void Put(CpuThread* thread, uint8_t c, Chain chain);
+  bool PutPiece(CpuThread* thread, uint8_t c, Chain* chain);
   Chain Mark(Chain chain, void** out, uint32_t* count);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
-  uint32_t TakePiece(FastLists* thread, uint8_t c, uint32_t most, Chain* chain);
-  Chain TakeOut(FastLists* thread, uint8_t c, uint32_t most);
+  uint32_t TakePiece(CpuThread* thread, uint8_t c, uint32_t most, Chain* chain);
+  Chain TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   void ReturnChain(uint8_t c, Chain chain);
   void Return(uint8_t c, void* const* objects, uint32_t count);
-  void ReturnExcess(FastLists* thread, int id, const SlabExcess& excess);
-  void Sweep(FastLists* thread, int id);
+  void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
+  void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
 
   Context context_;

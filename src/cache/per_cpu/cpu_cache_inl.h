@@ -16,7 +16,7 @@ bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& su
   ids_ = support.ids;
   sections_ = &SectionsFor(support.ids);
   fence_ = fence;
-  if (!mark_.Initialize(support.ids, RandomSeed(kMarkSalt))) return false;
+  if (!mark_.Initialize(*sections_->free_section, RandomSeed(kMarkSalt))) return false;
   if (!budgets_.Reserve(support.id_count, bytes_per_cpu)) return false;
   if (!slabs_.Reserve(support.id_count, support.ids, fence)) return false;
   // Release pairs with the acquire in initialized and publishes all of the above.
@@ -25,7 +25,7 @@ bool CpuCache<Sources>::Initialize(const Context& context, const RseqSupport& su
 }
 
 template <SourceTable Sources>
-FastLists* CpuCache<Sources>::Join() {
+CpuThread* CpuCache<Sources>::Join() {
   RseqArea* area = CurrentRseqArea();
   if (area == nullptr) return nullptr;
   CpuThread* thread = threads_.New();
@@ -38,25 +38,25 @@ FastLists* CpuCache<Sources>::Join() {
   thread->slow = context_.slow;
   thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
   threads_.List(thread);
-  return AsIfWithLists(thread);
+  return thread;
 }
 
 template <SourceTable Sources>
-void* CpuCache<Sources>::Allocate(FastLists* thread, uint8_t c, size_t size) {
-  void* object = sections_->pop(c, thread);
+void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
+  void* object = sections_->pop(c, thread->name());
   const bool hit = object != nullptr;
   if (!hit) {
     Source& source = context_.sources->Ensure(c);
     object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
   }
   if (object == nullptr) return nullptr;
-  const bool expired = thread->header.clock.AdvanceSlow(size);
+  const bool expired = thread->ThreadHeader::clock.AdvanceSlow(size);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 
 // The first object of a chain, of which the others go into the slab; null if there is none.
 template <SourceTable Sources>
-void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
+void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, Chain chain) {
   if (chain.empty()) return nullptr;
   void* object = ObjectAt(chain.head);
   const Chain rest{context_.codec->Next(object), chain.count - 1};
@@ -65,11 +65,11 @@ void* CpuCache<Sources>::Unpack(FastLists* thread, uint8_t c, Chain chain) {
   return object;
 }
 
-// Returns the object to allocate in place of `object`: one in a line of the thread's own if the
-// thread uses this one over and over, because other threads may use objects of its line.
+// What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
+// one over and over. Other threads may use others of its line.
 template <SourceTable Sources>
-void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_t c) {
-  ReuseWatch& watch = RecordOf(thread)->watch;
+void* CpuCache<Sources>::LeaveSharedLine(CpuThread* thread, void* object, uint8_t c) {
+  ReuseWatch& watch = thread->watch;
   if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
   void* own = Unpack(thread, c, source(c).FetchLine());
   if (own == nullptr) return object;
@@ -79,11 +79,11 @@ void* CpuCache<Sources>::LeaveSharedLine(FastLists* thread, void* object, uint8_
 }
 
 template <SourceTable Sources>
-void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
+void CpuCache<Sources>::Deallocate(CpuThread* thread, void* object, uint8_t c) {
   mark_.Put(object);
-  if (sections_->push(c, thread, object)) return;
+  if (sections_->push(c, thread->name(), object)) return;
   Grow(thread, c, 1);
-  if (sections_->push(c, thread, object)) return;
+  if (sections_->push(c, thread->name(), object)) return;
   Chain chain = TakeOut(thread, c, source(c).batch() - 1);
   Prepend(c, &object, 1, &chain);
   ReturnChain(c, chain);
@@ -92,7 +92,7 @@ void CpuCache<Sources>::Deallocate(FastLists* thread, void* object, uint8_t c) {
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
 // allows. Returns how many to fetch.
 template <SourceTable Sources>
-uint32_t CpuCache<Sources>::Grow(FastLists* thread, uint8_t c, uint32_t least) {
+uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
@@ -127,7 +127,7 @@ Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
 
 // Puts the objects of a chain into the slab, and what finds no room there back into the source.
 template <SourceTable Sources>
-void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
+void CpuCache<Sources>::Put(CpuThread* thread, uint8_t c, Chain chain) {
   if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
   while (!chain.empty() && PutPiece(thread, c, &chain)) {
   }
@@ -136,11 +136,11 @@ void CpuCache<Sources>::Put(FastLists* thread, uint8_t c, Chain chain) {
 
 // Puts a piece from the front of the chain into the slab. False if not all of it found room.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(FastLists* thread, uint8_t c, Chain* chain) {
+TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(CpuThread* thread, uint8_t c, Chain* chain) {
   void* piece[kPieceObjects];
   uint32_t count = 0;
   *chain = Mark(*chain, piece, &count);
-  const uint32_t put = sections_->push_batch(c, thread, piece, count);
+  const uint32_t put = sections_->push_batch(c, thread->name(), piece, count);
   Prepend(c, piece + put, count - put, chain);
   return put == count;
 }

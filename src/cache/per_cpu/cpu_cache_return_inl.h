@@ -32,17 +32,18 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
 // Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
 // chain: those that were freed last. Returns how many.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(FastLists* thread, uint8_t c, uint32_t most,
+TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(CpuThread* thread, uint8_t c, uint32_t most,
                                                         Chain* chain) {
   void* piece[kPieceObjects];
-  const uint32_t taken = sections_->pop_batch(c, thread, piece, std::min(most, kPieceObjects));
+  const uint32_t taken =
+      sections_->pop_batch(c, thread->name(), piece, std::min(most, kPieceObjects));
   Prepend(c, piece, taken, chain);
   return taken;
 }
 
 // Up to `most` objects out of the slab.
 template <SourceTable Sources>
-Chain CpuCache<Sources>::TakeOut(FastLists* thread, uint8_t c, uint32_t most) {
+Chain CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
   Chain chain{context_.codec->end, 0};
   while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
   }
@@ -73,7 +74,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
 // Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
 // was taken from them.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess& excess) {
+void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
     for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
       const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
@@ -88,7 +89,7 @@ void CpuCache<Sources>::ReturnExcess(FastLists* thread, int id, const SlabExcess
 // some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
 // gives up budget.
 template <SourceTable Sources>
-void CpuCache<Sources>::Sweep(FastLists* thread, int id) {
+void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
   SlabExcess excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());

@@ -2,19 +2,19 @@
 
 #include "cache/per_cpu/free_mark.h"
 
+#include <cstddef>
 #include <new>
 
-#include "cache/per_cpu/sections.h"
 #include "system/memory.h"
 
 namespace tcmalloc {
 
-bool FreeMark::Initialize(CpuIds ids, uint64_t random) {
+bool FreeMark::Initialize(const SectionDescriptor& section, uint64_t random) {
   constexpr size_t kPlaces = 4096 / sizeof(SectionDescriptor);
   void* places = AllocateMetadata(kPlaces * sizeof(SectionDescriptor));
   if (places == nullptr) return false;
-  section_ = new (static_cast<SectionDescriptor*>(places) + random % kPlaces)
-      SectionDescriptor(*SectionsFor(ids).free_section);
+  section_ =
+      new (static_cast<SectionDescriptor*>(places) + random % kPlaces) SectionDescriptor(section);
   return true;
 }
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "pages/free_link.h"
-#include "system/rseq.h"
 
 namespace tcmalloc {
 
@@ -34,8 +33,8 @@ class FreeMark {
  public:
   constexpr FreeMark() = default;
 
-  // False if no memory can be had. May change errno.
-  [[nodiscard]] bool Initialize(CpuIds ids, uint64_t random);
+  // `section` is that of free. False if no memory can be had. May change errno.
+  [[nodiscard]] bool Initialize(const SectionDescriptor& section, uint64_t random);
 
   // For ThreadHeader::free_section of every thread that uses the slabs.
   const SectionDescriptor* section() const { return section_; }

@@ -49,33 +49,33 @@ static_assert(kRseqSignature == TCM_SIGNATURE_AARCH64);
 struct Sections {
   // At least `size` bytes. Counts them on the thread's clock. If that expires, there is no object,
   // or the size is not in kClassBySize, goes to `slow` with nothing changed.
-  void* (*allocate)(size_t size, FastLists* thread, AllocateSlowPath slow);
+  void* (*allocate)(size_t size, FastThread thread, AllocateSlowPath slow);
   // `allocate` with the slow path of malloc that is in the thread's header.
-  void* (*malloc)(size_t size, FastLists* thread);
+  void* (*malloc)(size_t size, FastThread thread);
 
   // Takes `object` in, or goes to the slow path in the thread's header with it: where `reference`,
   // which is ReferenceTo(object), has no size class, where there is no room, or where the object
   // bears the mark of a free one. The mark proves nothing: an aborted try leaves it behind, and the
   // object's owner may have written it.
-  void (*deallocate)(void* object, FastLists* thread, ObjectReference reference);
+  void (*deallocate)(void* object, FastThread thread, ObjectReference reference);
 
   // An object of the class, with its first word cleared, or null.
-  void* (*pop)(uint8_t size_class, FastLists* thread);
+  void* (*pop)(uint8_t size_class, FastThread thread);
 
   // `pop`, and counts `size` bytes on the thread's clock. Null, with nothing changed, also where
   // that would expire.
-  void* (*pop_counted)(uint8_t size_class, FastLists* thread, size_t size);
+  void* (*pop_counted)(uint8_t size_class, FastThread thread, size_t size);
 
   // Takes in `object`, which bears the mark, or returns false.
-  bool (*push)(uint8_t size_class, FastLists* thread, void* object);
+  bool (*push)(uint8_t size_class, FastThread thread, void* object);
 
   // Moves up to n objects, as many as there are, without touching them: `out` receives them in the
   // order of their slots, so the one freed last comes last. Returns how many.
-  uint32_t (*pop_batch)(uint8_t size_class, FastLists* thread, void** out, uint32_t n);
+  uint32_t (*pop_batch)(uint8_t size_class, FastThread thread, void** out, uint32_t n);
 
   // Moves up to n objects, as many as there is room for, from the front of `in`, without touching
   // them: the caller has marked them. Returns how many.
-  uint32_t (*push_batch)(uint8_t size_class, FastLists* thread, void* const* in, uint32_t n);
+  uint32_t (*push_batch)(uint8_t size_class, FastThread thread, void* const* in, uint32_t n);
 
   // The descriptor of which deallocate expects a copy in the thread's header; see FreeMark.
   const SectionDescriptor* free_section;
@@ -84,33 +84,33 @@ struct Sections {
 // Hidden by name, for the compiler hides only what it sees defined.
 #define TCM_SECTION extern "C" __attribute__((visibility("hidden")))
 
-TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastLists* thread,
+TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastThread thread,
                                               AllocateSlowPath slow);
-TCM_SECTION void* tcmalloc_malloc_by_mm_cid(size_t size, FastLists* thread);
-TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastLists* thread,
+TCM_SECTION void* tcmalloc_malloc_by_mm_cid(size_t size, FastThread thread);
+TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastThread thread,
                                                ObjectReference reference);
-TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastLists* thread);
-TCM_SECTION void* tcmalloc_pop_counted_by_mm_cid(uint8_t size_class, FastLists* thread,
+TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastThread thread);
+TCM_SECTION void* tcmalloc_pop_counted_by_mm_cid(uint8_t size_class, FastThread thread,
                                                  size_t size);
-TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastLists* thread, void* object);
-TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastLists* thread, void** out,
+TCM_SECTION bool tcmalloc_push_by_mm_cid(uint8_t size_class, FastThread thread, void* object);
+TCM_SECTION uint32_t tcmalloc_pop_batch_by_mm_cid(uint8_t size_class, FastThread thread, void** out,
                                                   uint32_t n);
-TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastLists* thread,
+TCM_SECTION uint32_t tcmalloc_push_batch_by_mm_cid(uint8_t size_class, FastThread thread,
                                                    void* const* in, uint32_t n);
 TCM_SECTION const SectionDescriptor tcmalloc_deallocate_by_mm_cid_section;
 
-TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastLists* thread,
+TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastThread thread,
                                               AllocateSlowPath slow);
-TCM_SECTION void* tcmalloc_malloc_by_cpu_id(size_t size, FastLists* thread);
-TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastLists* thread,
+TCM_SECTION void* tcmalloc_malloc_by_cpu_id(size_t size, FastThread thread);
+TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastThread thread,
                                                ObjectReference reference);
-TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastLists* thread);
-TCM_SECTION void* tcmalloc_pop_counted_by_cpu_id(uint8_t size_class, FastLists* thread,
+TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastThread thread);
+TCM_SECTION void* tcmalloc_pop_counted_by_cpu_id(uint8_t size_class, FastThread thread,
                                                  size_t size);
-TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastLists* thread, void* object);
-TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastLists* thread, void** out,
+TCM_SECTION bool tcmalloc_push_by_cpu_id(uint8_t size_class, FastThread thread, void* object);
+TCM_SECTION uint32_t tcmalloc_pop_batch_by_cpu_id(uint8_t size_class, FastThread thread, void** out,
                                                   uint32_t n);
-TCM_SECTION uint32_t tcmalloc_push_batch_by_cpu_id(uint8_t size_class, FastLists* thread,
+TCM_SECTION uint32_t tcmalloc_push_batch_by_cpu_id(uint8_t size_class, FastThread thread,
                                                    void* const* in, uint32_t n);
 TCM_SECTION const SectionDescriptor tcmalloc_deallocate_by_cpu_id_section;
 

@@ -106,7 +106,7 @@
   br x2
   .endm
 
-// void* (size_t size x0, FastLists* thread x1[, AllocateSlowPath slow x2])
+// void* (size_t size x0, FastThread thread x1[, AllocateSlowPath slow x2])
   .macro ALLOCATE name, id, go_to_slow
   BEGIN_ROUTINE \name
 1:
@@ -135,7 +135,7 @@
   END_ROUTINE \name
   .endm
 
-// void (void* object x0, FastLists* thread x1, ObjectReference reference x2)
+// void (void* object x0, FastThread thread x1, ObjectReference reference x2)
   .macro DEALLOCATE name, id
   BEGIN_ROUTINE \name
   ldr x7, [x1, #TCM_LINK_LIMIT]
@@ -169,7 +169,7 @@
   END_ROUTINE \name
   .endm
 
-// void* (uint8_t size_class w0, FastLists* thread x1[, size_t size x2])
+// void* (uint8_t size_class w0, FastThread thread x1[, size_t size x2])
 //
 // With a size it treats the clock as malloc does.
   .macro POP name, id, counted=0
@@ -205,7 +205,7 @@
   END_ROUTINE \name
   .endm
 
-// bool (uint8_t size_class w0, FastLists* thread x1, void* object x2)
+// bool (uint8_t size_class w0, FastThread thread x1, void* object x2)
   .macro PUSH name, id
   BEGIN_ROUTINE \name
   and w4, w0, #0xff
@@ -230,7 +230,7 @@
   END_ROUTINE \name
   .endm
 
-// uint32_t (uint8_t size_class w0, FastLists* thread x1, void** out x2, uint32_t n w3)
+// uint32_t (uint8_t size_class w0, FastThread thread x1, void** out x2, uint32_t n w3)
 //
 // w0 is how many objects move, w9 how many are left, w7 the slot after the next one. The loop ends
 // with the slot after the new top in w7.
@@ -266,7 +266,7 @@
   END_ROUTINE \name
   .endm
 
-// uint32_t (uint8_t size_class w0, FastLists* thread x1, void* const* in x2, uint32_t n w3)
+// uint32_t (uint8_t size_class w0, FastThread thread x1, void* const* in x2, uint32_t n w3)
 //
 // w0 is how many objects move, w9 how many have been copied, w7 the slot of the next one. The loop
 // ends with the new top in x10.

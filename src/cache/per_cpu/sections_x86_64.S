@@ -104,7 +104,7 @@
   jmp *TCM_MALLOC_SLOW(%rsi)
   .endm
 
-// void* (size_t size %rdi, FastLists* thread %rsi[, AllocateSlowPath slow %rdx])
+// void* (size_t size %rdi, FastThread thread %rsi[, AllocateSlowPath slow %rdx])
 //
 // The clock refuses a size that is larger than what it has left, however large, and is never
 // negative: whoever runs in between and makes it run down aborts the section. A try that is aborted
@@ -136,7 +136,7 @@
   END_ROUTINE \name
   .endm
 
-// void (void* object %rdi, FastLists* thread %rsi, ObjectReference reference %rdx)
+// void (void* object %rdi, FastThread thread %rsi, ObjectReference reference %rdx)
 //
 // The object is marked before the slot is written and the store is committed. A try that is aborted
 // in between leaves the mark; the next one finds it and leaves the object to the slow path. The mark
@@ -170,7 +170,7 @@
   END_ROUTINE \name
   .endm
 
-// void* (uint8_t size_class %dil, FastLists* thread %rsi[, size_t size %rdx])
+// void* (uint8_t size_class %dil, FastThread thread %rsi[, size_t size %rdx])
 //
 // With a size it treats the clock as malloc does.
   .macro POP name, id, counted=0
@@ -203,7 +203,7 @@
   END_ROUTINE \name
   .endm
 
-// bool (uint8_t size_class %dil, FastLists* thread %rsi, void* object %rdx)
+// bool (uint8_t size_class %dil, FastThread thread %rsi, void* object %rdx)
   .macro PUSH name, id
   BEGIN_ROUTINE \name
   movzbl %dil, %edi
@@ -227,7 +227,7 @@
   END_ROUTINE \name
   .endm
 
-// uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void** out %rdx, uint32_t n %ecx)
+// uint32_t (uint8_t size_class %dil, FastThread thread %rsi, void** out %rdx, uint32_t n %ecx)
 //
 // %eax is how many objects move, %r9 the slot after the next one to be copied, %r10 its place in
 // `out`. The loop ends with the slot after the new top in %r9.
@@ -265,7 +265,7 @@
   END_ROUTINE \name
   .endm
 
-// uint32_t (uint8_t size_class %dil, FastLists* thread %rsi, void* const* in %rdx, uint32_t n %ecx)
+// uint32_t (uint8_t size_class %dil, FastThread thread %rsi, void* const* in %rdx, uint32_t n %ecx)
 //
 // %eax is how many objects move, %r9 the slot of the next one, %r10 its place in `in`. The loop
 // ends with the new top in %r11.

@@ -89,8 +89,6 @@ class ThreadCache : private FastLists, public ListNode {
   using Context = ThreadCacheContext<Sources>;
 
   constexpr ThreadCache() = default;
-  // Closed for good, but malloc and free find their way.
-  constexpr explicit ThreadCache(const SlowPaths& slow) { header.slow = slow; }
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
@@ -122,7 +120,7 @@ class ThreadCache : private FastLists, public ListNode {
   void Park();
   void Rejoin() { context_->budget->Join(share_); }
 
-  bool closed() const { return header.size_limit == 0; }
+  bool closed() const { return header.closed(); }
   void Close() {
     header.size_limit = 0;
     header.address_limit = INT64_MIN;
@@ -138,98 +136,37 @@ class ThreadCache : private FastLists, public ListNode {
     header.size_limit = kClassBySize.size();
   }
 
-  // Sizes below this may be looked up in kClassBySize and allocated by TryAllocate.
-  size_t size_limit() const { return header.size_limit; }
-
-  FastLists* lists() { return this; }
-  // A thread without lists, as malloc and free refer to it.
-  static ThreadCache* WithoutLists(FastLists* thread) { return static_cast<ThreadCache*>(thread); }
-  bool served_elsewhere() const {
-    return header.rseq_area != nullptr && header.allocate != AllocateClosed;
+  ThreadHeader* thread() { return &header; }
+  // The cache to which `lists` belong, or those before `header`, which is not served by CPUs.
+  static ThreadCache* Of(FastLists* lists) { return static_cast<ThreadCache*>(lists); }
+  static ThreadCache* Of(ThreadHeader* header) {
+    TCMALLOC_DCHECK(!header->is_served_by_cpus());
+    return Of(FastThread(header).lists());
   }
 
-  // For sizes that size_limit does not admit.
-  TCMALLOC_ALWAYS_INLINE void* AllocateElsewhere(size_t size, AllocateSlowPath slow) {
-    return LoadedLast(slow, header.allocate)(size, this, slow);
-  }
-  TCMALLOC_ALWAYS_INLINE void* MallocElsewhere(size_t size) {
-    return LoadedLast(size, header.malloc)(size, this);
-  }
+  using FastLists::TryAllocate;
+  using FastLists::TryFree;
 
-  // The fast path of malloc: an object of class `c` for `size` bytes, or null; then the caller
-  // calls UndoTryAllocate. An empty list and a list whose next object was overwritten both look
-  // like a link that is not valid.
-  TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
-    ++room[c];
-    // Pairs with IsConsistent in a signal handler, which tells by the room that this is at the
-    // list.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // The link is read by its reference, not by the address, which takes an instruction more to
-    // compute: one list's allocations wait for each other through these reads.
-    const ObjectReference reference = heads[c];
-    const ObjectReference next_object = LinkWord(ObjectAt(reference)) * header.codec_inverse;
-    void* object = OpaqueToOptimizer(ObjectAt(OpaqueToOptimizer(reference)));
-    if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
-    if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
-    heads[c] = next_object;
-    // Pairs with TryAllocate in a signal handler: the link is cleared once the object is off the
-    // list.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // An object in use must not look like a free one.
-    LinkWord(object) = 0;
-    return object;
-  }
-
-  // TryAllocate with nothing to undo.
+  // As TryAllocate, with nothing to undo.
   TCMALLOC_ALWAYS_INLINE void* AllocateListed(uint8_t c, size_t size) {
     void* object = TryAllocate(c, size);
     if (TCMALLOC_UNLIKELY(object == nullptr)) UndoTryAllocate(c);
     return object;
   }
 
-  // ThreadHeader::allocate and ::malloc of a thread with lists.
-  static void* AllocateMedium(size_t size, FastLists* thread, AllocateSlowPath slow) {
+  // What ThreadHeader::allocate and ::malloc are for a thread with lists.
+  static void* AllocateMedium(size_t size, FastThread thread, AllocateSlowPath slow) {
     return AllocateMediumOr(size, thread, slow);
   }
-  static void* MallocMedium(size_t size, FastLists* thread) {
+  static void* MallocMedium(size_t size, FastThread thread) {
     return AllocateMediumOr(size, thread,
-                            [thread](size_t bytes) { return thread->header.slow.malloc(bytes); });
+                            [thread](size_t bytes) { return thread->slow.malloc(bytes); });
   }
 
   // Takes back what a TryAllocate that returned null did. Harmless on a cache that was flushed or
   // parked since, like UndoTryFree: the room stays between its bounds.
   void UndoTryAllocate(uint8_t c) {
     if (room[c] > LeastRoom(c)) --room[c];
-  }
-
-  // The whole of free, but for what the slow path in the header does, or `after_try` where a
-  // TryFree returned false: only it has something to undo. They cannot tell by the limits, for
-  // other threads may close the cache at any moment.
-  TCMALLOC_ALWAYS_INLINE void Deallocate(void* object,
-                                         void (*after_try)(void* object, ThreadCache* cache)) {
-    const ObjectReference reference = ReferenceTo(object);
-    if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) {
-      return LoadedLast(object, header.deallocate)(object, this, reference);
-    }
-    if (TCMALLOC_UNLIKELY(!TryFree(object))) after_try(object, this);
-  }
-
-  // The fast path of free. False leaves the object in use; the caller calls UndoTryFree.
-  TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
-    const ObjectReference reference = ReferenceTo(object);
-    if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;
-    const uint8_t c = ClassInWindow(reference);
-    if (TCMALLOC_UNLIKELY(--room[c] < 0)) return false;
-    // Pairs with IsConsistent in a signal handler, as in TryAllocate.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (TCMALLOC_UNLIKELY(IsBelow(LinkWord(object) * header.codec_inverse, header.link_limit))) {
-      return false;
-    }
-    LinkWord(object) = heads[c] * header.codec_key;
-    // Pairs with TryAllocate in a signal handler: the object has its link once it is on the list.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    heads[c] = reference;
-    return true;
   }
 
   // Takes back what a TryFree that returned false did.
@@ -329,16 +266,12 @@ class ThreadCache : private FastLists, public ListNode {
   }
   size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * BatchIfMade(c); }
 
-  TCMALLOC_ALWAYS_INLINE uint8_t ClassInWindow(ObjectReference reference) const {
-    return *reinterpret_cast<const uint8_t*>(header.classes + (reference >> (kPageShift - 3)));
-  }
-
   // From the lists, if they are open. The table holds a class for every size, though for those of
   // kClassBySize not the best: they come here only if a signal handler has opened the cache since
   // the caller looked.
   template <typename Slow>
-  TCMALLOC_ALWAYS_INLINE static void* AllocateMediumOr(size_t size, FastLists* thread, Slow slow) {
-    auto* cache = WithoutLists(thread);
+  TCMALLOC_ALWAYS_INLINE static void* AllocateMediumOr(size_t size, FastThread thread, Slow slow) {
+    auto* cache = Of(thread.lists());
     if (TCMALLOC_UNLIKELY(size > kMaxSmallSize || cache->closed())) return slow(size);
     const uint8_t c = kClassByMediumIndex[MediumIndex(size)];
     void* object = cache->AllocateListed(c, size);

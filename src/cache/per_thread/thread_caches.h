@@ -68,7 +68,7 @@ class ThreadCaches {
 
   // Closes every cache to the fast paths until its thread opens it again.
   void CloseAll() {
-    registry_.ForEach([](Cache& cache) { cache.lists()->header.CloseListsByOther(); });
+    registry_.ForEach([](Cache& cache) { cache.thread()->CloseListsByOther(); });
   }
 
   // Calls f(const Cache&) under the lock.

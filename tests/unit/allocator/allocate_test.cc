@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/deallocate.h"
+#include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -112,10 +113,10 @@ TEST(AllocateTest, AllClassesGiveTheirMemoryBack) {
   std::vector<void*> blocks;
   for (size_t size : Sizes()) blocks.push_back(Allocate(size));
   for (void* block : blocks) Deallocate(block);
-  current_cache->Close();
-  current_cache->Flush();
-  current_cache->CheckInvariants();
-  current_cache->Open();
+  CurrentCache()->Close();
+  CurrentCache()->Flush();
+  CurrentCache()->CheckInvariants();
+  CurrentCache()->Open();
   heap.Shed(nullptr, Length(0));
   EXPECT_EQ(heap.page_heap().stats().in_use(), Length(0));
 }

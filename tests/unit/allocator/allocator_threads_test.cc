@@ -16,6 +16,7 @@
 #include "allocator/reallocate.h"
 #include "base/check.h"
 #include "base/spin_lock.h"
+#include "fakes/current_cache.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -87,7 +88,7 @@ TEST(AllocatorThreads, BlocksAreFreedByAnybody) {
   }
   heap.budget().CheckInvariants();
   heap.page_heap().CheckInvariants();
-  EXPECT_EQ(heap.caches().stats().caches, current_cache->size_limit() != 0 ? 1u : 0u);
+  EXPECT_EQ(heap.caches().stats().caches, current_thread->size_limit != 0 ? 1u : 0u);
 }
 
 TEST(AllocatorThreads, EndedThreadsLeaveNothing) {
@@ -98,10 +99,10 @@ TEST(AllocatorThreads, EndedThreadsLeaveNothing) {
     for (void* block : blocks) Deallocate(block);
   });
   // The main thread has a cache from the other test, or none.
-  if (!current_cache->closed()) {
-    current_cache->Close();
-    current_cache->Flush();
-    current_cache->Open();
+  if (!current_thread->closed()) {
+    CurrentCache()->Close();
+    CurrentCache()->Flush();
+    CurrentCache()->Open();
   }
   heap.Shed(nullptr, Length(0));
   // Two threads in need of a span may both get one, of which one stays unused.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/allocate.h"
+#include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -129,9 +130,9 @@ TEST_F(DeallocateDeathTest, BlocksTwiceThatHaveLeftTheCache) {
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(Allocate(64));
   for (void* block : blocks) Deallocate(block);
-  current_cache->Close();
-  current_cache->Flush();
-  current_cache->Open();
+  CurrentCache()->Close();
+  CurrentCache()->Flush();
+  CurrentCache()->Open();
   for (size_t i = 0; i < blocks.size(); i += 99) {
     EXPECT_DEATH(Deallocate(blocks[i]), "double free of |invalid free of ");
   }

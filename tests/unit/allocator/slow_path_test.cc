@@ -15,6 +15,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
+#include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 TEST(SlowPathTest, ClosesTheThreadsCache) {
   const SlowPath slow_path;
   EXPECT_FALSE(slow_path.reentrant());
-  EXPECT_TRUE(current_cache->closed());
+  EXPECT_TRUE(current_thread->closed());
   const SlowPath inner;
   EXPECT_TRUE(inner.reentrant());
 }
@@ -106,7 +107,7 @@ TEST(SlowPathTest, DeferredBlocksJoinTheCachesLists) {
     Deallocate(a);
     Deallocate(b);
   }
-  current_cache->CheckInvariants();
+  CurrentCache()->CheckInvariants();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
 #include "allocator/slow_path.h"
+#include "fakes/current_cache.h"
 #include "hook/hooks.h"
 
 namespace tcmalloc {
@@ -43,16 +44,16 @@ class Watch {
 
 TEST(WatchedBlocksTest, ThreadsStayClosedUntilNobodyWatches) {
   Deallocate(Allocate(100));
-  ASSERT_FALSE(current_cache->closed());
+  ASSERT_FALSE(current_thread->closed());
   {
     const Watch watch;
-    EXPECT_TRUE(current_cache->closed());
+    EXPECT_TRUE(current_thread->closed());
     Deallocate(Allocate(100));
-    EXPECT_TRUE(current_cache->closed());
+    EXPECT_TRUE(current_thread->closed());
   }
-  EXPECT_TRUE(current_cache->closed());
+  EXPECT_TRUE(current_thread->closed());
   Deallocate(Allocate(100));
-  EXPECT_FALSE(current_cache->closed());
+  EXPECT_FALSE(current_thread->closed());
 }
 
 // A closed thread is outside the slow path all the same: its blocks come from its cache.
@@ -97,24 +98,24 @@ TEST(WatchedBlocksTest, AFastPathThatFailedIsUndoneAfterTheThreadWasClosed) {
   if (!heap.codec().InWindow(ReferenceTo(blocks[0]))) {
     GTEST_SKIP() << "the heap is outside of the window";
   }
-  const auto close = [] { current_cache->lists()->header.CloseListsByOther(); };
+  const auto close = [] { current_thread->CloseListsByOther(); };
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 1000; ++i) {
-      void* block = current_cache->TryAllocate(kClassBySize[kSize], kSize);
+      void* block = testing::CurrentCache()->TryAllocate(kClassBySize[kSize], kSize);
       if (block == nullptr) {
         close();
-        block = AllocateAfterTry<AllocateSlow>(kSize, current_cache);
+        block = AllocateAfterTry<AllocateSlow>(kSize, current_thread.lists());
       }
       blocks.push_back(block);
     }
-    current_cache->CheckInvariants();
+    testing::CurrentCache()->CheckInvariants();
     for (void* block : blocks) {
-      if (current_cache->TryFree(block)) continue;
+      if (testing::CurrentCache()->TryFree(block)) continue;
       close();
-      DeallocateAfterTry(block, current_cache);
+      DeallocateAfterTry(block, current_thread.lists());
     }
     blocks.clear();
-    current_cache->CheckInvariants();
+    testing::CurrentCache()->CheckInvariants();
   }
 }
 
@@ -139,7 +140,7 @@ TEST(WatchedBlocksTest, ThreadsAreClosedWhileTheyAllocate) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       Churn(&started, stop);
-      current_cache->CheckInvariants();
+      testing::CurrentCache()->CheckInvariants();
     });
   }
   while (started != kThreads) std::this_thread::yield();

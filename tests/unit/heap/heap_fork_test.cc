@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/current_thread.h"
+#include "fakes/current_cache.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -52,9 +52,9 @@ void UseCache() {
   Inside([](Entry entry) {
     TCMALLOC_CHECK(entry == Entry::kThreadCache);
     for (uint8_t c : kClasses) {
-      void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
+      void* object = CurrentCache()->AllocateSlow(c, kSizeClasses[c].size);
       TCMALLOC_CHECK(object != nullptr);
-      current_cache->FreeSlow(object, c);
+      CurrentCache()->FreeSlow(object, c);
     }
   });
 }
@@ -100,7 +100,7 @@ TEST_F(HeapForkTest, TheChildOfASingleThread) {
 TEST_F(HeapForkTest, TheParentGoesOn) {
   ForkAndWait();
   EXPECT_FALSE(heap.gate().closed());
-  EXPECT_FALSE(current_cache->closed());
+  EXPECT_FALSE(current_thread->closed());
   UseHeap();
   UseCache();
 }
@@ -155,10 +155,10 @@ TEST_F(HeapForkTest, AForkBesideAForkInsideTheSlowPath) {
   std::atomic<int> stage{0};
   std::thread other([&] {
     Inside([&](Entry) {
-      BeginFork();
+      heap.threads().BeginFork();
       stage = 1;
       while (stage != 2) std::this_thread::yield();
-      EndForkInParent();
+      heap.threads().EndForkInParent();
     });
   });
   while (stage != 1) std::this_thread::yield();
@@ -176,13 +176,13 @@ TEST_F(HeapForkTest, AForkBesideAForkInsideTheSlowPath) {
 
 // A thread that comes while a fork is under way turns away at once.
 TEST_F(HeapForkTest, NobodyWaitsForAFork) {
-  BeginFork();
+  heap.threads().BeginFork();
   EXPECT_EQ(EnterSlowPath(), Entry::kReentrant);
   std::thread([] { EXPECT_EQ(EnterSlowPath(), Entry::kReentrant); }).join();
-  BeginFork();
-  EndForkInParent();
+  heap.threads().BeginFork();
+  heap.threads().EndForkInParent();
   EXPECT_EQ(EnterSlowPath(), Entry::kReentrant);
-  EndForkInParent();
+  heap.threads().EndForkInParent();
   UseCache();
 }
 

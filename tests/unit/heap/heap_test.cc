@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "heap/current_thread.h"
+#include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -93,29 +93,29 @@ class CurrentThreadTest : public InitializedHeapTest {
   static void* Allocate(uint8_t c) {
     const Entry entry = EnterSlowPath();
     EXPECT_EQ(entry, Entry::kThreadCache);
-    void* object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
+    void* object = CurrentCache()->AllocateSlow(c, kSizeClasses[c].size);
     LeaveSlowPath(entry);
     return object;
   }
   static void Free(void* object, uint8_t c) {
     const Entry entry = EnterSlowPath();
     EXPECT_EQ(entry, Entry::kThreadCache);
-    current_cache->FreeSlow(object, c);
+    CurrentCache()->FreeSlow(object, c);
     LeaveSlowPath(entry);
   }
 };
 
 TEST_F(CurrentThreadTest, AThreadGetsItsCacheOnFirstUse) {
   std::thread([] {
-    EXPECT_TRUE(current_cache->closed());
+    EXPECT_TRUE(current_thread->closed());
     const Entry entry = EnterSlowPath();
     EXPECT_EQ(entry, Entry::kThreadCache);
-    EXPECT_TRUE(current_cache->closed());
+    EXPECT_TRUE(current_thread->closed());
     LeaveSlowPath(entry);
-    EXPECT_FALSE(current_cache->closed());
-    const Cache* cache = current_cache;
+    EXPECT_FALSE(current_thread->closed());
+    const ThreadHeader* thread = current_thread.header();
     LeaveSlowPath(EnterSlowPath());
-    EXPECT_EQ(current_cache, cache);
+    EXPECT_EQ(current_thread.header(), thread);
   }).join();
 }
 
@@ -126,10 +126,10 @@ TEST_F(CurrentThreadTest, AnInterruptedSlowPathIsReentrant) {
       const Entry inner = EnterSlowPath();
       EXPECT_EQ(inner, Entry::kReentrant);
       LeaveSlowPath(inner);
-      EXPECT_TRUE(current_cache->closed());
+      EXPECT_TRUE(current_thread->closed());
     }
     LeaveSlowPath(outer);
-    EXPECT_FALSE(current_cache->closed());
+    EXPECT_FALSE(current_thread->closed());
   }).join();
 }
 
@@ -141,7 +141,7 @@ TEST_F(CurrentThreadTest, ThreadsHaveCachesOfTheirOwn) {
   for (size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       LeaveSlowPath(EnterSlowPath());
-      caches[i] = current_cache;
+      caches[i] = CurrentCache();
       all_have_one.arrive_and_wait();
     });
   }

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <thread>
 
-#include "heap/background_thread.h"
 #include "heap/heap.h"
 #include "system/system_calls.h"
+#include "upkeep/background_thread.h"
 
 namespace tcmalloc::testing {
 namespace {

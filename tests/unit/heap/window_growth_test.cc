@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/current_thread.h"
+#include "fakes/current_cache.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -28,7 +28,7 @@ bool AddressesAbound() {
 
 void* Allocate(uint8_t c) {
   const Entry entry = EnterSlowPath();
-  void* const object = current_cache->AllocateSlow(c, kSizeClasses[c].size);
+  void* const object = CurrentCache()->AllocateSlow(c, kSizeClasses[c].size);
   LeaveSlowPath(entry);
   return object;
 }
@@ -61,7 +61,7 @@ class WindowGrowthTest : public ::testing::Test {
 TEST_F(WindowGrowthTest, SmallObjectsAreServedByTheFastPathsEverywhere) {
   const uintptr_t first_limit = heap.page_map().window_limit();
   if (first_limit >= kLargestWindow) GTEST_SKIP() << "the first window is the largest";
-  const int64_t first_link_limit = current_cache->lists()->header.link_limit;
+  const int64_t first_link_limit = current_thread->link_limit;
   ASSERT_TRUE(PassLimit(first_limit)) << "no addresses";
   EXPECT_GT(heap.page_map().window_limit(), first_limit);
   EXPECT_EQ(heap.memory().stats().outside_window, 0u);
@@ -76,14 +76,14 @@ TEST_F(WindowGrowthTest, SmallObjectsAreServedByTheFastPathsEverywhere) {
     ASSERT_NE(objects.back(), nullptr);
     ASSERT_LT(objects.size(), 100'000u);
   }
-  EXPECT_GT(current_cache->lists()->header.link_limit, first_link_limit);
+  EXPECT_GT(current_thread->link_limit, first_link_limit);
   EXPECT_EQ(heap.page_map().window()[PageId::Containing(objects.back()).index()], kClass);
   EXPECT_TRUE(heap.codec().InWindow(ReferenceTo(objects.back())));
-  EXPECT_TRUE(current_cache->TryFree(objects.back()));
+  EXPECT_TRUE(CurrentCache()->TryFree(objects.back()));
   objects.pop_back();
   const Entry entry = EnterSlowPath();
-  for (void* object : objects) current_cache->FreeSlow(object, kClass);
-  current_cache->Flush();
+  for (void* object : objects) CurrentCache()->FreeSlow(object, kClass);
+  CurrentCache()->Flush();
   LeaveSlowPath(entry);
 }
 

@@ -51,7 +51,7 @@ class CpuCacheTest : public ::testing::TestWithParam<CpuIds> {
     thread_.reset();
     cpus_.emplace(GetParam(), kCpus, bytes_per_cpu);
     thread_.emplace(*cpus_, &area_);
-    ASSERT_NE(thread_->lists(), nullptr);
+    ASSERT_NE(thread_->thread(), nullptr);
     Migrate(0);
   }
 
@@ -198,11 +198,11 @@ TEST_P(CpuCacheTest, WhatFailsIsNotCounted) {
 // As if the window had ended at the object when the thread was opened.
 TEST_P(CpuCacheTest, OpenFollowsTheWindow) {
   void* const object = Allocate(k64);
-  thread_->lists()->header.link_limit = static_cast<int64_t>(ReferenceTo(object));
+  thread_->thread()->link_limit = static_cast<int64_t>(ReferenceTo(object));
   const size_t before = thread_->slow_paths;
   Free(object);
   EXPECT_EQ(thread_->slow_paths, before + 1);
-  EXPECT_EQ(thread_->lists()->header.link_limit, cpus_->space.codec.limit());
+  EXPECT_EQ(thread_->thread()->link_limit, cpus_->space.codec.limit());
   Free(Allocate(k64));
   EXPECT_EQ(thread_->slow_paths, before + 1);
 }
@@ -516,19 +516,19 @@ TEST_P(CpuCacheTest, ASlabThatCannotBeReopenedIsPassedBy) {
 
 TEST_P(CpuCacheTest, AClosedThreadIsServedBySlowPathsAlone) {
   FillSlab(k64, 100);
-  FastLists* lists = thread_->lists();
-  cpus_->cache.Close(lists);
+  CpuThread* thread = thread_->thread();
+  cpus_->cache.Close(thread);
   int asked = 0;
   static int* counter;
   counter = &asked;
-  EXPECT_EQ(lists->header.allocate(64, lists,
-                                   [](size_t) -> void* {
-                                     ++*counter;
-                                     return nullptr;
-                                   }),
+  EXPECT_EQ(thread->allocate(64, thread->name(),
+                             [](size_t) -> void* {
+                               ++*counter;
+                               return nullptr;
+                             }),
             nullptr);
   EXPECT_EQ(asked, 1);
-  cpus_->cache.Open(lists);
+  cpus_->cache.Open(thread);
   EXPECT_NE(Allocate(k64), nullptr);
 }
 

@@ -50,7 +50,7 @@ class Worker {
     while (!shared_.stop.load(std::memory_order_relaxed)) {
       // Threads end and begin.
       TestCpuThread thread(shared_.cpus);
-      ASSERT_NE(thread.lists(), nullptr);
+      ASSERT_NE(thread.thread(), nullptr);
       for (int i = 0; i < kLife && !shared_.stop.load(std::memory_order_relaxed); ++i) Step(thread);
     }
     TestCpuThread thread(shared_.cpus);

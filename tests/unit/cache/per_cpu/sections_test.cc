@@ -326,7 +326,7 @@ TEST_P(SectionsTest, EmptyBatchesMoveNothing) {
 TEST_P(SectionsTest, OnlyTheLowByteOfAClassCounts) {
   Open();
   const auto dirty = static_cast<uint32_t>(kClass) | 0xabcdef00u;
-  const auto pop = reinterpret_cast<void* (*)(uint32_t, FastLists*)>(
+  const auto pop = reinterpret_cast<void* (*)(uint32_t, FastThread)>(
       reinterpret_cast<uintptr_t>(SectionsFor(GetParam().ids).pop));
   const std::vector<void*> objects = Fill(1);
   EXPECT_EQ(pop(dirty, thread_->lists.get()), objects[0]);

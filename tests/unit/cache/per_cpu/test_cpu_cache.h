@@ -72,16 +72,16 @@ class TestCpus {
 class TestCpuThread {
  public:
   explicit TestCpuThread(TestCpus& cpus, RseqArea* area = nullptr)
-      : cpus_(cpus), lists_(cpus.cache.Join()) {
-    if (lists_ == nullptr) return;
-    if (area != nullptr) lists_->header.rseq_area = area;
-    lists_->header.slow = {SlowAllocate, SlowDeallocate};
-    cpus_.cache.Open(lists_);
+      : cpus_(cpus), thread_(cpus.cache.Join()) {
+    if (thread_ == nullptr) return;
+    if (area != nullptr) thread_->rseq_area = area;
+    thread_->slow = {SlowAllocate, SlowDeallocate};
+    cpus_.cache.Open(thread_);
   }
   ~TestCpuThread() {
-    if (lists_ == nullptr) return;
-    cpus_.cache.Close(lists_);
-    cpus_.cache.Leave(lists_);
+    if (thread_ == nullptr) return;
+    cpus_.cache.Close(thread_);
+    cpus_.cache.Leave(thread_);
   }
   TestCpuThread(const TestCpuThread&) = delete;
   TestCpuThread& operator=(const TestCpuThread&) = delete;
@@ -89,14 +89,14 @@ class TestCpuThread {
   void* Allocate(uint8_t c) {
     current_ = this;
     const size_t size = kSizeClasses[c].size;
-    if (size < kClassBySize.size()) return lists_->header.malloc(size, lists_);
-    void* object = cpus_.cache.TryAllocate(lists_, c, size);
+    if (size < kClassBySize.size()) return thread_->malloc(size, thread_->name());
+    void* object = cpus_.cache.TryAllocate(thread_, c, size);
     return object != nullptr ? object : SlowAllocate(size);
   }
 
   void Free(void* object) {
     current_ = this;
-    lists_->header.deallocate(object, lists_, ReferenceTo(object));
+    thread_->deallocate(object, thread_->name(), ReferenceTo(object));
   }
 
   std::vector<void*> AllocateMany(uint8_t c, size_t count) {
@@ -108,8 +108,8 @@ class TestCpuThread {
     for (void* object : objects) Free(object);
   }
 
-  FastLists* lists() { return lists_; }
-  const EventClock& clock() const { return lists_->header.clock; }
+  CpuThread* thread() { return thread_; }
+  const EventClock& clock() const { return thread_->clock(); }
 
   size_t slow_paths = 0;
 
@@ -117,22 +117,22 @@ class TestCpuThread {
   template <typename F>
   auto Closed(F f) {
     ++slow_paths;
-    cpus_.cache.Close(lists_);
+    cpus_.cache.Close(thread_);
     auto result = f();
-    cpus_.cache.Open(lists_);
+    cpus_.cache.Open(thread_);
     return result;
   }
 
   static void* SlowAllocate(size_t size) {
     TestCpuThread* self = current_;
     return self->Closed(
-        [=] { return self->cpus_.cache.Allocate(self->lists_, SizeClassFor(size), size); });
+        [=] { return self->cpus_.cache.Allocate(self->thread_, SizeClassFor(size), size); });
   }
   static void SlowDeallocate(void* object) {
     TestCpuThread* self = current_;
     self->Closed([=] {
       const Span* span = self->cpus_.space.map->FindInUse(object);
-      self->cpus_.cache.Deallocate(self->lists_, object, span->size_class);
+      self->cpus_.cache.Deallocate(self->thread_, object, span->size_class);
       return true;
     });
   }
@@ -140,7 +140,7 @@ class TestCpuThread {
   static inline thread_local TestCpuThread* current_ = nullptr;
 
   TestCpus& cpus_;
-  FastLists* const lists_;
+  CpuThread* const thread_;
 };
 
 }  // namespace tcmalloc::testing

@@ -70,7 +70,7 @@ inline uint32_t MarkOf(const void* object) {
 inline const FreeMark& FreeMarkBy(CpuIds ids) {
   static const auto make = [](CpuIds of) {
     FreeMark mark;
-    if (!mark.Initialize(of, 3)) std::abort();
+    if (!mark.Initialize(*SectionsFor(of).free_section, 3)) std::abort();
     return mark;
   };
   static const FreeMark by_mm_cid = make(CpuIds::kMmCid);

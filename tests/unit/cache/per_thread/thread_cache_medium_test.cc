@@ -39,9 +39,9 @@ class ThreadCacheMediumTest : public ::testing::Test {
   }
   void ExpectRefused(size_t size) {
     const size_t before = cache_->CountObjects(kMedium);
-    EXPECT_EQ(cache_->AllocateElsewhere(size, Slow), nullptr);
+    EXPECT_EQ(AllocateBy(FastThread(cache_->thread()), size, Slow), nullptr);
     EXPECT_EQ(std::exchange(slow_size, 0), size);
-    EXPECT_EQ(cache_->MallocElsewhere(size), nullptr);
+    EXPECT_EQ(MallocBy(FastThread(cache_->thread()), size), nullptr);
     EXPECT_EQ(std::exchange(slow_size, 0), size);
     EXPECT_EQ(cache_->CountObjects(kMedium), before);
   }
@@ -55,8 +55,8 @@ class ThreadCacheMediumTest : public ::testing::Test {
 };
 
 TEST_F(ThreadCacheMediumTest, AreServedFromTheLists) {
-  ExpectServed(cache_->AllocateElsewhere(kSize, Slow));
-  ExpectServed(cache_->MallocElsewhere(kSize));
+  ExpectServed(AllocateBy(FastThread(cache_->thread()), kSize, Slow));
+  ExpectServed(MallocBy(FastThread(cache_->thread()), kSize));
 }
 
 TEST_F(ThreadCacheMediumTest, TheSlowPathServesWhatTheListsDoNotHave) {
@@ -78,10 +78,10 @@ TEST_F(ThreadCacheMediumTest, AClosedCacheServesNone) {
   cache_->Close();
   ExpectRefused(kSize);
   cache_->Open();
-  cache_->lists()->header.CloseListsByOther();
+  cache_->thread()->CloseListsByOther();
   ExpectRefused(kSize);
   cache_->Open();
-  ExpectServed(cache_->MallocElsewhere(kSize));
+  ExpectServed(MallocBy(FastThread(cache_->thread()), kSize));
 }
 
 }  // namespace

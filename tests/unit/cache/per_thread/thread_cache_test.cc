@@ -88,7 +88,7 @@ TEST(ThreadCacheWindowTest, OpenFollowsTheWindow) {
   cache->Close();
   cache->Open();
   EXPECT_TRUE(cache->TryFree(object));
-  EXPECT_EQ(cache->lists()->header.link_limit, sources.space.codec.limit());
+  EXPECT_EQ(cache->thread()->link_limit, sources.space.codec.limit());
   cache->CheckInvariants();
 }
 
@@ -298,7 +298,7 @@ TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
   cache_.Free(objects[0]);
   cache_->Close();
   EXPECT_TRUE(cache_->closed());
-  EXPECT_EQ(cache_->size_limit(), 0u);
+  EXPECT_EQ(cache_->thread()->size_limit, 0u);
   EXPECT_FALSE(cache_->TryFree(objects[1]));
   cache_->UndoTryFree(objects[1]);
   cache_->CheckInvariants();
@@ -313,7 +313,7 @@ TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
 TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
   const auto cache = std::make_unique<TestSources::Cache>();
   EXPECT_TRUE(cache->closed());
-  EXPECT_EQ(cache->size_limit(), 0u);
+  EXPECT_EQ(cache->thread()->size_limit, 0u);
   void* object = cache_.Allocate(kClass);
   EXPECT_FALSE(cache->TryFree(object));
   EXPECT_FALSE(cache->TryFree(nullptr));

@@ -1,0 +1,97 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+//
+// The global, and the functions that reach it: libc, threads and assembly call them without an
+// argument that leads there, so that nothing below this folder need name it.
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+void FirstEntry() { heap.EnsureInitialized(); }
+
+bool StartPerCpu() { return heap.StartPerCpu(); }
+
+void ThreadEnds(void* value) { heap.threads().NoteEnd(value); }
+
+void BeforeFork() {
+  const int saved_errno = errno;
+  heap.threads().BeginFork();
+  errno = saved_errno;
+}
+
+void InParent() { heap.threads().EndForkInParent(); }
+
+void InChild() {
+  heap.threads().EndForkInChild([] { heap.background().ResetAfterFork(); });
+}
+
+void ClearAfterFork() {
+  heap.threads().ClearAfterFork();
+  heap.housekeeping().ResetAfterFork();
+}
+
+// The thread has no cache, and knows itself by the address of a variable on its stack.
+bool RunRegularly(uint64_t* wait) {
+  const char self = 0;
+  if (!heap.gate().EnterAsStranger(&self)) return false;
+  *wait = heap.housekeeping().RunAll();
+  heap.gate().LeaveAsStranger(&self);
+  return true;
+}
+
+void RunnerComes() { heap.housekeeping().AddDelegate(); }
+
+void RunnerGoes() { heap.housekeeping().RemoveDelegate(); }
+
+bool IsInterrupted() {
+  const Entry entry = EnterSlowPath();
+  LeaveSlowPath(entry);
+  return entry == Entry::kReentrant;
+}
+
+constexpr ThreadEvents kThreadEvents = {.first_entry = FirstEntry,
+                                        .start_per_cpu = StartPerCpu,
+                                        .thread_ends = ThreadEnds,
+                                        .before_fork = BeforeFork,
+                                        .in_parent = InParent,
+                                        .in_child = InChild,
+                                        .clear_after_fork = ClearAfterFork};
+
+constexpr BackgroundWork kBackgroundWork = {.run = RunRegularly,
+                                            .runner_comes = RunnerComes,
+                                            .runner_goes = RunnerGoes,
+                                            .is_interrupted = IsInterrupted};
+
+}  // namespace
+
+constinit Heap heap{kThreadEvents, kBackgroundWork};
+
+// Called by the assembly of vfork alone, which keeps the state in two registers.
+extern "C" {
+
+// Before the system call. Keeps errno. Async-signal-safe.
+SuspendedThread tcmalloc_before_vfork() {
+  const int saved_errno = errno;
+  const SuspendedThread thread = heap.threads().Suspend();
+  errno = saved_errno;
+  return thread;
+}
+
+// In the parent, with what the system call returned: an error is negative. Returns what vfork does.
+pid_t tcmalloc_after_vfork(SuspendedThread thread, long result) {
+  heap.threads().Resume(thread);
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+}  // extern "C"
+
+}  // namespace tcmalloc

@@ -1,0 +1,283 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "thread/fork_gate.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <new>
+
+#include "system/biased_lock.h"
+#include "system/clock.h"
+#include "system/signal_mask.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+// How often the processor is offered to others before the thread sleeps, and for how long it does.
+constexpr int kYields = 16;
+constexpr int64_t kFirstNap = kMillisecond / 16;
+constexpr int64_t kLongestNap = 2 * kMillisecond;
+// Slow paths end within microseconds where their threads run. One that does not end in these turns,
+// ten seconds, belongs to a thread that is stopped, or whose handler waits for the thread that
+// forks. A thread that forks inside its own slow path may hold the lock that the others wait for,
+// and waits for two milliseconds: it then goes on, and so do they.
+constexpr int kTurns = kYields + 5000;
+constexpr int kTurnsInside = kYields + 5;
+
+// How long after the gate closed others wait for it to open. The thread that forks may wait for a
+// lock that one of them holds, so that this delays it.
+constexpr int64_t kShelter = 20 * kMillisecond;
+
+// Not libc's functions for it, which are points of cancellation.
+void WaitWhile(uint32_t* word, uint32_t value, int64_t ns) {
+  constexpr int64_t kSecond = 1000 * kMillisecond;
+  const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  system_calls.futex(word, FUTEX_WAIT_PRIVATE, value, &timeout);
+}
+
+void Nap(int64_t ns) {
+  uint32_t nobody_wakes = 0;
+  WaitWhile(&nobody_wakes, 0, ns);
+}
+
+uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
+
+uintptr_t NameOf(ThreadId thread) { return reinterpret_cast<uintptr_t>(thread) << 1; }
+
+}  // namespace
+
+GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
+  GateSeat* seat = nullptr;
+  {
+    SpinLockHolder holder(lock_);
+    seat = free_;
+    if (seat != nullptr) free_ = seat->next_free;
+  }
+  if (seat == nullptr) {
+    void* memory = arena.Allocate(sizeof(GateSeat), alignof(GateSeat));
+    if (memory == nullptr) return nullptr;
+    seat = new (memory) GateSeat;
+    seat->next = seats_.load(std::memory_order_relaxed);
+    // Release pairs with the acquire in Look and FreeOtherSeats and publishes the seat.
+    while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+  seat->taken.store(true, std::memory_order_relaxed);
+  return seat;
+}
+
+void ForkGate::ReturnSeat(GateSeat* seat) {
+  SpinLockHolder holder(lock_);
+  seat->taken.store(false, std::memory_order_relaxed);
+  seat->next_free = free_;
+  free_ = seat;
+}
+
+bool ForkGate::LookAgain(GateSeat* seat) {
+  if (MayStay(seat, nullptr)) return true;
+  Leave(seat);
+  return false;
+}
+
+std::atomic<uintptr_t>* ForkGate::StrangerOf(ThreadId thread) {
+  const uintptr_t name = NameOf(thread);
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    if ((stranger.load(std::memory_order_relaxed) & ~kForkingStranger) == name) return &stranger;
+  }
+  return nullptr;
+}
+
+bool ForkGate::EnterAsStranger(ThreadId thread) {
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    uintptr_t nobody = 0;
+    // Pairs with Look: in the one order of both words, with the load below and the addition in
+    // Close, either this thread finds the gate closed or the other one finds its name.
+    if (!stranger.compare_exchange_strong(nobody, NameOf(thread))) continue;
+    // Pairs with Close, and with the release in Clear.
+    if (word_.load() == 0 || MayStay(nullptr, thread)) return true;
+    // Release pairs with the acquire in Look, because MayStay may have cleared the heap.
+    stranger.store(0, std::memory_order_release);
+    return false;
+  }
+  return false;
+}
+
+void ForkGate::LeaveAsStranger(ThreadId thread) {
+  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+    // Release pairs with the acquire in Look.
+    stranger->store(0, std::memory_order_release);
+  }
+}
+
+bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
+  // Pairs with FenceOthers where the kernel has no fence.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Acquire pairs with the release in Clear.
+  const uint32_t word = word_.load(std::memory_order_acquire) & ~kSelfFencing;
+  return word == 0 || (word == kUncleared && Clear(seat, thread));
+}
+
+// Remains of vanished threads are cleared when the thread that survived is outside, which may be
+// later: it may have forked in a handler that interrupted it.
+bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
+  const SignalsBlocked scope;
+  const uint32_t fencing = word_.load(std::memory_order_relaxed) & kSelfFencing;
+  uint32_t uncleared = kUncleared | fencing;
+  // Acquire pairs with the release in OpenInChild and publishes which thread survived.
+  if (!word_.compare_exchange_strong(uncleared, kClearing | fencing, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {
+    return false;
+  }
+  if (Look(seat, thread).busy) {
+    word_.fetch_xor(kClearing | kUncleared, std::memory_order_relaxed);
+    return false;
+  }
+  cleaner_();
+  // Release pairs with the acquire in Enter, EnterAsStranger and MayStay. A fork that began
+  // meanwhile waits for this thread, and finds it gone at once.
+  const uint32_t word = word_.fetch_and(~kClearing, std::memory_order_release) & ~kClearing;
+  return (word & ~kSelfFencing) == 0;
+}
+
+bool ForkGate::AwaitOpening() {
+  const int saved_errno = errno;
+  const int64_t end = closed_at_.load(std::memory_order_relaxed) + kShelter;
+  uint32_t word = word_.load(std::memory_order_relaxed);
+  const bool comes_late = IsForking(word) && MonotonicNanoseconds() >= end;
+  // Not a moment of many, in which the thread would fill memory that is not used again soon.
+  if (comes_late) Nap(kFirstNap);
+  for (; IsForking(word); word = word_.load(std::memory_order_relaxed)) {
+    const int64_t left = end - MonotonicNanoseconds();
+    if (left <= 0) break;
+    WaitWhile(FutexWord(word_), word, left);
+  }
+  errno = saved_errno;
+  return (word & ~kSelfFencing) == 0;
+}
+
+ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
+  View view;
+  const auto note = [&view](bool inside, bool forking) {
+    view.busy = view.busy || (inside && !forking);
+    view.findings.abandon = view.findings.abandon || forking;
+  };
+  for (const std::atomic<uintptr_t>& stranger : strangers_) {
+    // Pairs with EnterAsStranger, and with the release in LeaveAsStranger.
+    const uintptr_t name = stranger.load();
+    const bool forking = (name & kForkingStranger) != 0;
+    if (name != 0 && (name & ~kForkingStranger) != NameOf(thread)) note(true, forking);
+  }
+  // Acquire pairs with the release in TakeSeat.
+  for (const GateSeat* seat = seats_.load(std::memory_order_acquire); seat != nullptr;
+       seat = seat->next) {
+    if (seat == own) continue;
+    // Acquire pairs with the release in Leave.
+    const Place place = seat->place.load(std::memory_order_acquire);
+    note(place != Place::kOutside, place == Place::kForking);
+    view.findings.others = view.findings.others || seat->taken.load(std::memory_order_relaxed);
+  }
+  return view;
+}
+
+void ForkGate::Close(GateSeat* own, ThreadId thread) {
+  if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kInside) {
+    // Publishes nothing: whoever finds it leaves the heap alone.
+    own->place.store(Place::kForking, std::memory_order_relaxed);
+  }
+  if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+    stranger->fetch_or(kForkingStranger, std::memory_order_relaxed);
+  }
+  // Pairs with EnterAsStranger: see there.
+  if ((word_.fetch_add(1) & kForks) == 0) {
+    closed_at_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
+  }
+}
+
+// Without the kernel's fence threads fence themselves from now on; what one of them had stored
+// before it could see that is in memory long before the nap is over.
+void ForkGate::FenceOthers() {
+  // Pairs with Enter.
+  if (FenceThreads()) return;
+  const uint32_t before = word_.fetch_or(kSelfFencing, std::memory_order_relaxed);
+  if ((before & kSelfFencing) == 0) Nap(kMillisecond);
+  // Pairs with MayStay.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
+  if (IsDamaged()) return {.others = true, .abandon = true};
+  FenceOthers();
+  View view = Look(own, thread);
+  const bool inside =
+      StrangerOf(thread) != nullptr ||
+      (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking);
+  const int turns = inside ? kTurnsInside : kTurns;
+  int64_t nap = kFirstNap;
+  for (int turn = 0; view.busy && turn < turns; ++turn) {
+    if (turn < kYields) {
+      ::sched_yield();
+    } else {
+      Nap(nap);
+      nap = std::min(2 * nap, kLongestNap);
+    }
+    view = Look(own, thread);
+  }
+  view.findings.abandon = view.findings.abandon || view.busy;
+  return view.findings;
+}
+
+void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
+  if (outermost) {
+    if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking) {
+      own->place.store(Place::kInside, std::memory_order_relaxed);
+    }
+    if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
+      stranger->fetch_and(~kForkingStranger, std::memory_order_relaxed);
+    }
+  }
+  // Publishes nothing: the heap is as it was.
+  if ((word_.fetch_sub(1, std::memory_order_relaxed) & kForks) == 1) {
+    system_calls.futex(FutexWord(word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+  }
+}
+
+void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {
+  for (std::atomic<uintptr_t>& stranger : strangers_) {
+    const uintptr_t name = stranger.load(std::memory_order_relaxed) & ~kForkingStranger;
+    if (name != NameOf(thread)) stranger.store(0, std::memory_order_relaxed);
+  }
+  for (GateSeat* seat = seats_.load(std::memory_order_relaxed); seat != nullptr;
+       seat = seat->next) {
+    if (seat == own || seat->place.load(std::memory_order_relaxed) == Place::kOutside) continue;
+    seat->place.store(Place::kOutside, std::memory_order_relaxed);
+  }
+  const uint32_t kept =
+      word_.load(std::memory_order_relaxed) & (kAbandoned | kSelfFencing | kUncleared);
+  const uint32_t left = findings.abandon ? kAbandoned : findings.others ? kUncleared : 0;
+  // Release pairs with the acquire in Clear: another library's handler may have started a thread.
+  word_.store(kept | left | (forks + 1), std::memory_order_release);
+  Open(own, thread, forks == 0);
+}
+
+void ForkGate::FreeOtherSeats(const GateSeat* own) {
+  SpinLockHolder holder(lock_);
+  free_ = nullptr;
+  // Acquire pairs with the release in TakeSeat.
+  for (GateSeat* seat = seats_.load(std::memory_order_acquire); seat != nullptr;
+       seat = seat->next) {
+    if (seat == own) continue;
+    seat->taken.store(false, std::memory_order_relaxed);
+    seat->next_free = free_;
+    free_ = seat;
+  }
+}
+
+}  // namespace tcmalloc

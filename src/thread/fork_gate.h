@@ -1,0 +1,150 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Keeps threads out of the slow paths while one of them forks.
+
+#ifndef TCMALLOC_THREAD_FORK_GATE_H_
+#define TCMALLOC_THREAD_FORK_GATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "pages/metadata_arena.h"
+
+namespace tcmalloc {
+
+// Where the owner of a seat is.
+enum class Place : uint8_t {
+  kOutside,
+  kInside,
+  kForking,  // inside, in a fork by a handler that interrupted it: it takes no step there
+};
+
+// The place where a thread with a front end says where it is, on a cache line of its own.
+struct alignas(64) GateSeat {
+  std::atomic<Place> place{Place::kOutside};
+  std::atomic<bool> taken{false};
+  GateSeat* next = nullptr;       // constant once the seat is listed
+  GateSeat* next_free = nullptr;  // guarded by the gate's lock
+};
+
+// Identifies a thread by the address of one of its thread-local variables.
+using ThreadId = const void*;
+
+// Findings of the thread that closed the gate about the others.
+struct GateFindings {
+  bool others = false;   // a thread other than its own has a front end
+  bool abandon = false;  // somebody is inside and does not leave
+};
+
+// Fork takes no lock: it closes the gate and waits until nobody else is inside. Whoever comes
+// meanwhile waits for a moment, turns away and is served without locks, so that a thread that holds
+// a lock of another library never waits long for the one that forks. A thread enters before it
+// takes any lock of the heap, and holds none when it leaves.
+//
+// A thread with a front end has a seat. It says by a plain store that it is inside, and then looks
+// at the gate; who closes the gate fences all threads, and then looks at the seats. So either the
+// thread sees a closed gate or the other one sees it inside. Where the kernel has no such fence
+// threads fence themselves from the first fork on. A thread without a front end, a stranger, enters
+// its name by an atomic exchange; strangers are rare, and there is room for few at a time.
+//
+// Invariant: while the gate is closed, a seat that was found outside stays outside, but for the
+// moment in which its owner finds the gate closed.
+//
+// Constant-initialised and trivially destructible. Thread safe and, but for TakeSeat and
+// ReturnSeat, async-signal-safe.
+class ForkGate {
+ public:
+  // Called by the first thread that comes in a child where vanished threads left something, with
+  // all others outside and signals blocked.
+  using Cleaner = void (*)();
+
+  constexpr explicit ForkGate(Cleaner cleaner) : cleaner_(cleaner) {}
+  ForkGate(const ForkGate&) = delete;
+  ForkGate& operator=(const ForkGate&) = delete;
+
+  // Null if no memory can be had. Called inside.
+  GateSeat* TakeSeat(MetadataArena& arena) TCMALLOC_EXCLUDES(lock_);
+  void ReturnSeat(GateSeat* seat) TCMALLOC_EXCLUDES(lock_);
+
+  // False if the gate is closed: the thread is outside, and must take no lock of the heap.
+  [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool Enter(GateSeat* seat) {
+    seat->place.store(Place::kInside, std::memory_order_relaxed);
+    // Pairs with FenceOthers, whose fence of all threads makes a barrier of the processor out of
+    // this one of the compiler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Acquire pairs with the release in Clear: whoever finds the gate open finds the heap cleared.
+    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || LookAgain(seat);
+  }
+  TCMALLOC_ALWAYS_INLINE void Leave(GateSeat* seat) {
+    // Release pairs with the acquire in Look: whoever finds the seat empty sees what was done.
+    seat->place.store(Place::kOutside, std::memory_order_release);
+  }
+
+  // Enter and Leave for a stranger. False, too, where there are too many of them.
+  [[nodiscard]] bool EnterAsStranger(ThreadId thread);
+  void LeaveAsStranger(ThreadId thread);
+
+  // For a thread that is outside, and forks not: waits for the forks that are under way, until a
+  // moment after the first of them closed the gate. True if none is then. Most forks are over by
+  // then, and what is served without locks costs memory. Keeps errno.
+  [[nodiscard]] bool AwaitOpening();
+
+  // A fork is under way, or the heap may not be used any more.
+  bool closed() const { return (word_.load(std::memory_order_relaxed) & ~kSelfFencing) != 0; }
+  // The heap may not be used any more, or not yet: caches that threads share may be torn.
+  bool IsDamaged() const { return (word_.load(std::memory_order_relaxed) & kAbandoned) != 0; }
+
+  // Closes the gate once more. A thread that is inside counts as forking until Open.
+  void Close(GateSeat* own, ThreadId thread);
+  // Waits until all others are outside, but not for long where nothing moves.
+  GateFindings AwaitOthers(const GateSeat* own, ThreadId thread);
+  // Takes back one Close, the thread's last one if `outermost`.
+  void Open(GateSeat* own, ThreadId thread, bool outermost);
+
+  // In the child, instead of Open: only `own` survives. The gate is closed as often as `forks`
+  // says, by the forks that this one interrupted, and for good if somebody was inside. Otherwise,
+  // where there were other threads, the cleaner is called when a thread comes.
+  void OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings);
+
+  // Frees all seats but `own`. Called by the cleaner.
+  void FreeOtherSeats(const GateSeat* own) TCMALLOC_EXCLUDES(lock_);
+
+ private:
+  // The word: how many forks are under way, and these.
+  static constexpr uint32_t kForks = 0xffff;
+  static constexpr uint32_t kUncleared = 1U << 16;    // others have left what is to be cleared
+  static constexpr uint32_t kClearing = 1U << 17;     // a thread is at it
+  static constexpr uint32_t kAbandoned = 1U << 18;    // somebody who vanished was inside
+  static constexpr uint32_t kSelfFencing = 1U << 19;  // the kernel has no fence
+  static constexpr size_t kStrangers = 64;
+  static constexpr uintptr_t kForkingStranger = 1;
+
+  struct View {
+    bool busy = false;
+    GateFindings findings;
+  };
+  View Look(const GateSeat* own, ThreadId thread) const;
+  TCMALLOC_COLD bool LookAgain(GateSeat* seat);
+  // True if waiting helps: forks are under way, and nothing is torn.
+  static bool IsForking(uint32_t word) { return (word & kForks) != 0 && (word & kAbandoned) == 0; }
+  // True if the thread, which says that it is inside, may stay.
+  bool MayStay(const GateSeat* seat, ThreadId thread);
+  bool Clear(const GateSeat* seat, ThreadId thread);
+  void FenceOthers();
+  std::atomic<uintptr_t>* StrangerOf(ThreadId thread);
+
+  std::atomic<uint32_t> word_{0};
+  std::atomic<int64_t> closed_at_{0};      // when the first of the forks closed the gate
+  std::atomic<GateSeat*> seats_{nullptr};  // all that were ever made, the last one first
+  const Cleaner cleaner_;
+  SpinLock lock_{LockRank::kThreadCaches};
+  GateSeat* free_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
+  alignas(64) std::atomic<uintptr_t> strangers_[kStrangers] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_THREAD_FORK_GATE_H_

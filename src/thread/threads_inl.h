@@ -1,0 +1,296 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Threads: how threads start, enter, move and end. Part of thread/threads.h.
+
+#ifndef TCMALLOC_THREAD_THREADS_INL_H_
+#define TCMALLOC_THREAD_THREADS_INL_H_
+
+#include "hook/hooks.h"
+
+namespace tcmalloc {
+
+template <SourceTable Sources>
+void Threads<Sources>::ReleaseRecord(ThreadHeader* thread) {
+  if (thread->is_served_by_cpus()) {
+    cpus_.Leave(CpuThread::Of(thread));
+  } else {
+    caches_.Destroy(Cache::Of(thread));
+  }
+}
+
+// Gives up the records and the seat of a thread that has ended, or gets no front end.
+template <SourceTable Sources>
+void Threads<Sources>::Release(ThreadHeader* thread) {
+  GateSeat* seat = thread->seat;
+  if (thread->other != nullptr) ReleaseRecord(thread->other);
+  ReleaseRecord(thread);
+  gate_.ReturnSeat(seat);
+  if (front_end_.NoteEnd()) cpus_.Flush();
+}
+
+template <SourceTable Sources>
+void Threads<Sources>::PushEnded(ThreadHeader* thread) {
+  thread->next_ended = ended_.load(std::memory_order_relaxed);
+  // Release pairs with the acquire in ReleaseEnded.
+  while (!ended_.compare_exchange_weak(thread->next_ended, thread, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+}
+
+// Called inside.
+template <SourceTable Sources>
+void Threads<Sources>::ReleaseEnded() {
+  if (TCMALLOC_LIKELY(ended_.load(std::memory_order_relaxed) == nullptr)) return;
+  // Acquire pairs with the release in PushEnded.
+  ThreadHeader* thread = ended_.exchange(nullptr, std::memory_order_acquire);
+  while (thread != nullptr) {
+    ThreadHeader* next = thread->next_ended;
+    Release(thread);
+    thread = next;
+  }
+}
+
+// Takes the front end away from the running thread, which is outside the slow path, and leaves the
+// phase `then`. Another thread releases it if a fork is under way.
+template <SourceTable Sources>
+void Threads<Sources>::GiveUpFrontEnd(Phase then) {
+  thread_state.phase = Phase::kInside;
+  // Pairs with Enter in a signal handler, which must find the phase before the front end goes.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const bool entered = gate_.EnterAsStranger(Self());
+  const FastThread thread = current_thread;
+  if (entered) {
+    current_thread = NoThread();
+    Release(thread.header());
+    ReleaseEnded();
+    gate_.LeaveAsStranger(Self());
+  } else {
+    if (survivor_ == &current_thread) {
+      ended_survivor_ = thread;
+      survivor_ = &ended_survivor_;
+    }
+    current_thread = NoThread();
+    PushEnded(thread.header());
+  }
+  thread_state.phase = then;
+}
+
+template <SourceTable Sources>
+void Threads<Sources>::NoteEnd(void* value) {
+  if (++thread_state.destructor_rounds < kLastRound && end_.Watch(value)) return;
+  GiveUpFrontEnd(Phase::kEnded);
+}
+
+template <SourceTable Sources>
+ThreadHeader* Threads<Sources>::MakeThreadCache() {
+  Cache* cache = caches_.Create(context_);
+  if (cache == nullptr) return nullptr;
+  cache->Close();
+  return cache->thread();
+}
+
+// A front end of the kind that is wanted, closed, or a cache of its own for a thread that cannot
+// have it. Null if no memory can be had.
+template <SourceTable Sources>
+ThreadHeader* Threads<Sources>::MakeFrontEnd() {
+  ThreadHeader* thread = nullptr;
+  if (front_end_.wanted() == FrontEnd::kPerCpu) thread = JoinCpus();
+  return thread != nullptr ? thread : MakeThreadCache();
+}
+
+// Gives the thread a front end, closed, if that can be had and it is clear which. Called inside.
+template <SourceTable Sources>
+bool Threads<Sources>::StartThread() {
+  ReleaseEnded();
+  GateSeat* seat = gate_.TakeSeat(arena_);
+  if (seat == nullptr) return false;
+  const bool decided = front_end_.NoteStart(events_.start_per_cpu);
+  ThreadHeader* thread = decided ? MakeFrontEnd() : nullptr;
+  if (thread == nullptr) {
+    gate_.ReturnSeat(seat);
+    if (front_end_.NoteEnd()) cpus_.Flush();
+    return false;
+  }
+  thread->seat = seat;
+  current_thread = FastThread(thread);
+  return true;
+}
+
+// Moves a thread, which is closed, to its other front end. It stays where it is if that cannot be
+// had, and while a signal handler that interrupted a fast path at a list may have objects of that
+// list, which must come back to it. Both records stay the thread's own until it ends; see
+// ThreadHeader::other.
+template <SourceTable Sources>
+void Threads<Sources>::Move() {
+  ThreadHeader* old = current_thread.header();
+  const bool to_cpus = !old->is_served_by_cpus();
+  if (to_cpus && !Cache::Of(old)->IsAtRest()) return;
+  ThreadHeader* other = old->other;
+  if (other == nullptr) {
+    other = to_cpus ? JoinCpus() : MakeThreadCache();
+    if (other == nullptr) return;
+    other->seat = old->seat;
+    other->other = old;
+    old->other = other;
+  } else if (!to_cpus) {
+    Cache::Of(other)->Rejoin();
+  }
+  current_thread = FastThread(other);
+  if (to_cpus) Cache::Of(old)->Park();
+}
+
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::IsWhereWanted(Entry entry) const {
+  return (entry == Entry::kCpuCache) == (front_end_.wanted() == FrontEnd::kPerCpu);
+}
+
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE void Threads<Sources>::CloseFrontEnd(ThreadHeader* thread) {
+  thread->is_served_by_cpus() ? Cpus::Close(CpuThread::Of(thread)) : Cache::Of(thread)->Close();
+}
+
+// Closes the running thread to its front end, if it has one and is outside the slow path, and says
+// by `*entry` which. That it is closed already may be because blocks are watched, and says nothing.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::CloseThread(Entry* entry) {
+  if (TCMALLOC_UNLIKELY(thread_state.phase != Phase::kServed)) return false;
+  thread_state.phase = Phase::kInside;
+  // Pairs with Enter in a signal handler: one that finds the front end closed must find the phase
+  // as well, or it would open.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  *entry = EntryOf(current_thread.header());
+  CloseFrontEnd(current_thread.header());
+  return true;
+}
+
+// Undoes CloseThread. While hooks want to hear of blocks the thread stays closed. It opens first
+// and looks afterwards: whoever adds a hook fences in between, and then closes all threads, so that
+// either this one sees the hook or its opening comes before it is closed.
+template <SourceTable Sources>
+void Threads<Sources>::OpenThread() {
+  ThreadHeader* thread = current_thread.header();
+  thread->is_served_by_cpus() ? cpus_.Open(CpuThread::Of(thread)) : Cache::Of(thread)->Open();
+  // Pairs with Heap::CloseThreads, whose fence of all threads makes a barrier of the processor out
+  // of this one of the compiler.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(thread);
+  thread_state.phase = Phase::kServed;
+}
+
+// Turns away from a closed gate, with the front end as it was found. In a fork of its own, and
+// where nothing may be trusted that threads share, the thread stays closed to it.
+template <SourceTable Sources>
+Entry Threads<Sources>::TurnAway() {
+  if (thread_state.fork_depth == 0 && !gate_.IsDamaged()) {
+    OpenThread();
+  } else {
+    thread_state.phase = Phase::kServed;
+  }
+  return Entry::kReentrant;
+}
+
+// True if the running thread is outside, and a fork of another one keeps it there.
+template <SourceTable Sources>
+bool Threads<Sources>::MayWait() const {
+  return thread_state.phase != Phase::kInside && thread_state.fork_depth == 0 && !gate_.IsDamaged();
+}
+
+// Waits at a closed gate, but not for a fork of the thread's own. True if it may try again.
+template <SourceTable Sources>
+bool Threads<Sources>::AwaitGate() {
+  return thread_state.fork_depth == 0 && gate_.AwaitOpening();
+}
+
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::EnterBySeat() {
+  GateSeat* seat = current_thread->seat;
+  return TCMALLOC_LIKELY(gate_.Enter(seat)) || (AwaitGate() && gate_.Enter(seat));
+}
+
+// False if the gate is closed; then the phase is `otherwise`.
+template <SourceTable Sources>
+bool Threads<Sources>::BecomeStranger(Phase otherwise) {
+  thread_state.phase = Phase::kInside;
+  // Pairs with Enter in a signal handler: the thread's name is entered once only.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (gate_.EnterAsStranger(Self())) return true;
+  if (AwaitGate() && gate_.EnterAsStranger(Self())) return true;
+  thread_state.phase = otherwise;
+  return false;
+}
+
+// Lets a thread that was just started leave, and libc know of it. That may allocate, and the thread
+// is served by then. False if libc has no memory for it: the thread has no front end any more.
+template <SourceTable Sources>
+bool Threads<Sources>::OpenNewThread() {
+  gate_.LeaveAsStranger(Self());
+  OpenThread();
+  RegisterForkHandlers();
+  if (end_.Watch(current_thread.header())) return true;
+  GiveUpFrontEnd(Phase::kNew);
+  return false;
+}
+
+// The entry of a thread that has no front end yet, or no longer.
+template <SourceTable Sources>
+Entry Threads<Sources>::EnterWithoutSeat() {
+  const Phase before = thread_state.phase;
+  if (!BecomeStranger(before)) return Entry::kReentrant;
+  // It may be the first thread, and shall find lists to share.
+  events_.first_entry();
+  if (before == Phase::kEnded || !StartThread()) return Entry::kUncached;
+  if (OpenNewThread()) return Enter();
+  return BecomeStranger(Phase::kNew) ? Entry::kUncached : Entry::kReentrant;
+}
+
+template <SourceTable Sources>
+Entry Threads<Sources>::Enter() {
+  Entry entry = Entry::kUncached;
+  if (TCMALLOC_LIKELY(CloseThread(&entry))) {
+    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return TurnAway();
+    if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
+    Move();
+    return EntryOf(current_thread.header());
+  }
+  return thread_state.phase == Phase::kInside ? Entry::kReentrant : EnterWithoutSeat();
+}
+
+template <SourceTable Sources>
+Entry Threads<Sources>::EnterPatiently() {
+  // About a second: each try waits at the gate.
+  constexpr int kMostTries = 10'000;
+  Entry entry = Enter();
+  for (int i = 0; i < kMostTries && entry == Entry::kReentrant && MayWait(); ++i) {
+    entry = Enter();
+  }
+  return entry;
+}
+
+template <SourceTable Sources>
+void Threads<Sources>::Leave(Entry entry) {
+  switch (entry) {
+    case Entry::kThreadCache:
+    case Entry::kCpuCache:
+      gate_.Leave(current_thread->seat);
+      return OpenThread();
+    case Entry::kUncached:
+      gate_.LeaveAsStranger(Self());
+      thread_state.phase =
+          thread_state.destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
+      return;
+    case Entry::kReentrant:
+      return;
+  }
+}
+
+template <SourceTable Sources>
+void Threads<Sources>::ScheduleSlowPath(Entry entry) {
+  constexpr int64_t kSoon = 4096;  // allocated bytes
+  if (entry == Entry::kThreadCache || entry == Entry::kCpuCache) {
+    current_thread->clock.Hasten(kSoon);
+  }
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_THREAD_THREADS_INL_H_

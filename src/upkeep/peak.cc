@@ -1,0 +1,21 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "upkeep/peak.h"
+
+namespace tcmalloc {
+
+PeakStats Peak::Note(const PeakStats& now) {
+  SpinLockHolder holder(lock_);
+  NoteLocked(now);
+  return peak_;
+}
+
+// Whoever reads statistics need not do so at a peak: within the step what is in use decides.
+void Peak::NoteLocked(const PeakStats& now) {
+  if (now.committed < peak_.committed) return;
+  if (!IsDue(now.committed) && now.in_use <= peak_.in_use) return;
+  peak_ = now;
+  next_pages_.store((now.committed + StepAbove(now.committed)).pages(), std::memory_order_relaxed);
+}
+
+}  // namespace tcmalloc

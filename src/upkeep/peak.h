@@ -1,0 +1,75 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The moment when the heap held the most.
+
+#ifndef TCMALLOC_UPKEEP_PEAK_H_
+#define TCMALLOC_UPKEEP_PEAK_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+struct PeakStats {
+  Length committed;       // PageHeapStats::committed, which makes the peak
+  uint64_t in_use = 0;    // bytes that the program had then
+  uint64_t physical = 0;  // bytes of the heap and the allocator's records that had memory then
+};
+
+// Remembers the moment when the heap grew to the most that was ever committed, to within a step.
+// To add up what is in use takes some microseconds. It is added up when the heap has grown a step
+// above the last peak, and whenever somebody reads statistics: of the moments within that step
+// which are seen so, the one counts when the most was in use. A heap in a steady state is never
+// looked at, so that more may have been in use later without growth.
+//
+// Thread safe. Update and Note are called inside a slow path that is not reentrant.
+class Peak {
+ public:
+  static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
+  static constexpr uintptr_t kStepShare = 32;
+
+  // How much the heap grows beyond a peak of `committed` before it is looked at again.
+  static constexpr Length StepAbove(Length committed) {
+    return std::max(kLeastStep, Length(committed.pages() / kStepShare));
+  }
+
+  constexpr Peak() = default;
+  Peak(const Peak&) = delete;
+  Peak& operator=(const Peak&) = delete;
+
+  // True if a thread that fetched memory should call Update. One load.
+  bool IsDue(Length committed) const {
+    return committed.pages() > next_pages_.load(std::memory_order_relaxed);
+  }
+  // Notes what count() returns: what the heap holds now. Does nothing, and does not call it, while
+  // another thread counts.
+  template <typename F>
+  void Update(F count) TCMALLOC_EXCLUDES(lock_) {
+    if (!lock_.TryLock()) return;
+    NoteLocked(count());
+    lock_.Unlock();
+  }
+
+  // For whoever knows what the heap holds now. Returns the peak, which may be this moment.
+  PeakStats Note(const PeakStats& now) TCMALLOC_EXCLUDES(lock_);
+
+  SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
+
+ private:
+  void NoteLocked(const PeakStats& now) TCMALLOC_REQUIRES(lock_);
+
+  SpinLock lock_{LockRank::kPeak};
+  PeakStats peak_ TCMALLOC_GUARDED_BY(lock_);
+  std::atomic<uintptr_t> next_pages_{kLeastStep.pages()};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UPKEEP_PEAK_H_

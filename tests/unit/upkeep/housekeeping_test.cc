@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Housekeeping of caches and limits that only count who asks them, with a clock of the test's.
+
+#include "upkeep/housekeeping.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "cache/thread_header.h"
+#include "fakes/fake_metadata.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kStep = kSecond / ReleaseDecay::kSteps;
+
+constinit std::atomic<uint64_t> now{kSecond};
+
+class FakeHost final : public HousekeepingHost {
+ public:
+  PageHeap& Pages() override { return pages_; }
+  size_t CountThreadCaches() override { return caches; }
+  void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override {
+    visited += count;
+    last_own = own;
+  }
+  void ReturnIdleOfCpus() override { ++cpu_rounds; }
+  void ReturnUnused(SourceTurns&, uint32_t count) override { classes += count; }
+  size_t FullBytes(ThreadHeader*) override { return 0; }
+  void ReturnLargeObjects(ThreadHeader*) override {}
+  bool RefreshLimits(int64_t, Limits::Reader reader) override {
+    ++reads;
+    last_reader = reader;
+    return read_limits;
+  }
+  bool FollowsCgroup() override { return follows_cgroup; }
+  bool IsAwaited() override { return awaited; }
+
+  size_t caches = 100;
+  bool read_limits = false;
+  bool follows_cgroup = false;
+  bool awaited = false;
+
+  size_t visited = 0;
+  const ThreadHeader* last_own = nullptr;
+  int cpu_rounds = 0;
+  uint32_t classes = 0;
+  int reads = 0;
+  Limits::Reader last_reader = Limits::Reader::kAllocating;
+
+ private:
+  FakeMetadata metadata_;
+  SystemMemory memory_;
+  MetadataArena arena_{FakeMetadata::Source};
+  std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>(arena_);
+  PageHeap pages_{memory_, *map_, arena_};
+};
+
+class HousekeepingTest : public ::testing::Test {
+ protected:
+  HousekeepingTest() {
+    system_calls.clock_gettime = [](clockid_t, timespec* time) {
+      const uint64_t ns = now.load();
+      *time = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+      return 0;
+    };
+    housekeeping_.set_half_life(kSecond);
+  }
+  ~HousekeepingTest() override { system_calls = real_system_calls; }
+
+  FakeHost host_;
+  Housekeeping housekeeping_{host_};
+  ThreadHeader own_;
+};
+
+TEST_F(HousekeepingTest, EverythingIsVisitedOnceInAHalfLife) {
+  for (size_t i = 0; i < ReleaseDecay::kSteps; ++i) {
+    EXPECT_GE(housekeeping_.RunAll(), kStep);
+    now += kStep;
+  }
+  EXPECT_GE(host_.visited, host_.caches);
+  EXPECT_LT(host_.visited, host_.caches + ReleaseDecay::kSteps);
+  EXPECT_EQ(host_.cpu_rounds, 1);
+  EXPECT_GE(host_.classes, kSizeClassCount - 1);
+  EXPECT_LT(host_.classes, kSizeClassCount + ReleaseDecay::kSteps);
+  EXPECT_EQ(host_.last_reader, Limits::Reader::kRegular);
+}
+
+TEST_F(HousekeepingTest, AForkThatWaitsIsNotHeldUp) {
+  host_.awaited = true;
+  now += 3 * kSecond;
+  housekeeping_.RunAll();
+  EXPECT_EQ(host_.visited, 0u);
+  host_.awaited = false;
+  housekeeping_.RunAll();
+  EXPECT_GT(host_.visited, 0u) << "what was left over is done later";
+}
+
+TEST_F(HousekeepingTest, APollWorksForTheThreadThatCame) {
+  EXPECT_TRUE(housekeeping_.Poll(&own_)) << "the clock stands still: one piece of work at a time";
+  EXPECT_GT(host_.visited, 0u);
+  EXPECT_EQ(host_.last_own, &own_);
+  EXPECT_EQ(host_.last_reader, Limits::Reader::kAllocating);
+  EXPECT_FALSE(housekeeping_.Poll(&own_));
+}
+
+TEST_F(HousekeepingTest, AThreadThatReadLimitsLeavesTheRestToOthers) {
+  host_.read_limits = true;
+  housekeeping_.Poll(nullptr);
+  EXPECT_EQ(host_.visited, 0u);
+  host_.read_limits = false;
+  housekeeping_.Poll(nullptr);
+  EXPECT_GT(host_.visited, 0u);
+}
+
+TEST_F(HousekeepingTest, WhereSomebodyRunsRegularlyPollsDoNothing) {
+  housekeeping_.AddDelegate();
+  housekeeping_.Poll(nullptr);
+  EXPECT_EQ(host_.reads, 0);
+  housekeeping_.RemoveDelegate();
+  housekeeping_.Poll(nullptr);
+  EXPECT_EQ(host_.reads, 1);
+}
+
+TEST_F(HousekeepingTest, WithoutReleaseByTimeItRunsForCgroupsAlone) {
+  housekeeping_.set_half_life(0);
+  EXPECT_EQ(housekeeping_.RunAll(), 0u);
+  EXPECT_EQ(host_.reads, 0);
+  host_.follows_cgroup = true;
+  EXPECT_EQ(housekeeping_.RunAll(), kSecond);
+  EXPECT_EQ(host_.reads, 1);
+  EXPECT_EQ(host_.visited, 0u);
+}
+
+TEST_F(HousekeepingTest, InAForkedChildNobodyIsAtIt) {
+  housekeeping_.AddDelegate();
+  housekeeping_.ResetAfterFork();
+  housekeeping_.Poll(nullptr);
+  EXPECT_EQ(host_.reads, 1);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
