@@ -4,9 +4,9 @@
 
 #include <atomic>
 
-#include "extension/forever.h"
-#include "extension/weak_references.h"
+#include "extension/never_destroyed.h"
 #include "heap/heap.h"
+#include "system/weak_cxx_symbols.h"
 
 namespace tcmalloc {
 namespace {
@@ -24,7 +24,7 @@ class SystemAllocator final : public SysAllocator {
 };
 
 // It has no state, so that being constant does no harm.
-constexpr Forever<SystemAllocator> kSystem;
+constexpr NeverDestroyed<SystemAllocator> kSystem;
 
 // Null: the system's.
 constinit std::atomic<SysAllocator*> registered{nullptr};

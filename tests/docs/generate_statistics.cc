@@ -7,15 +7,15 @@
 #include <string_view>
 
 #include "docs/generated_page.h"
-#include "extension/fields.h"
-#include "extension/report_snapshot.h"
+#include "report/fields.h"
+#include "report/report_snapshot.h"
 
 namespace tcmalloc {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# Statistics
 
-<!-- Generated from src/extension/fields.cc by tests/docs/generate_statistics.cc: the test
+<!-- Generated from src/report/fields.cc by tests/docs/generate_statistics.cc: the test
 docs_statistics fails when the two differ, and prints the command that writes this page anew. -->
 
 What the allocator tells about itself, and how to read it.
