@@ -2,16 +2,15 @@
 
 #include "heap/background_thread.h"
 
-#include <linux/futex.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "heap/current_thread.h"
 #include "heap/heap.h"
+#include "system/futex.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 
@@ -29,21 +28,11 @@ constexpr uint64_t kWaitForFork = kSecond / 100;
 // How long a process that ends waits for it.
 constexpr uint64_t kWaitAtExit = kSecond;
 
-timespec Timespec(uint64_t ns) {
-  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-}
-
 // The running thread was interrupted inside the slow path, and may hold what others wait for.
 bool IsInterrupted() {
   const Entry entry = EnterSlowPath();
   LeaveSlowPath(entry);
   return entry == Entry::kReentrant;
-}
-
-uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
-
-void WakeAll(std::atomic<uint32_t>& word) {
-  system_calls.futex(FutexWord(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
 }
 
 // The scope of a change. No handler of the program runs in it, which might fork, and nobody cancels
@@ -99,12 +88,8 @@ void BackgroundThread::StopAtExit() {
 
 bool BackgroundThread::AwaitEnd() {
   const Undisturbed scope;
-  const timespec timeout = Timespec(kWaitAtExit);
   while (has_ended_.load() == 0) {
-    const bool timed_out =
-        system_calls.futex(FutexWord(has_ended_), FUTEX_WAIT_PRIVATE, 0, &timeout) != 0 &&
-        errno == ETIMEDOUT;
-    if (timed_out) return false;
+    if (!SleepWhile(has_ended_, 0, kWaitAtExit)) return false;
   }
   return true;
 }
@@ -120,7 +105,7 @@ void BackgroundThread::Settle() {
   while (true) {
     uint32_t state = state_.load();
     if (state == kStarting || state == kStopping) {
-      system_calls.futex(FutexWord(state_), FUTEX_WAIT_PRIVATE, state, nullptr);
+      SleepWhile(state_, state);
       continue;
     }
     const bool wanted = WantsOwnThread();
@@ -135,7 +120,7 @@ void BackgroundThread::Settle() {
 void BackgroundThread::SetState(State state) {
   // The release in it pairs with the acquire in Settle's exchange and publishes thread_.
   state_.store(state);
-  WakeAll(state_);
+  WakeSleepers(state_);
 }
 
 bool BackgroundThread::Create() {
@@ -162,7 +147,7 @@ void* BackgroundThread::Main(void* self) {
     background->Round(events);
   }
   background->has_ended_.store(1);
-  WakeAll(background->has_ended_);
+  WakeSleepers(background->has_ended_);
   return nullptr;
 }
 
@@ -199,8 +184,7 @@ void BackgroundThread::Round(uint32_t events) {
 
 // May come back early, and at once if more has happened than `events`.
 void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) {
-  const timespec timeout = Timespec(ns);
-  system_calls.futex(FutexWord(events_), FUTEX_WAIT_PRIVATE, events, &timeout);
+  SleepWhile(events_, events, ns);
 }
 
 void BackgroundThread::set_interval(uint64_t ns) {
@@ -211,7 +195,7 @@ void BackgroundThread::set_interval(uint64_t ns) {
 void BackgroundThread::Wake() {
   const int saved_errno = errno;
   events_.fetch_add(1, std::memory_order_release);
-  WakeAll(events_);
+  WakeSleepers(events_);
   errno = saved_errno;
 }
 

@@ -5,13 +5,9 @@
 #ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 #define TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 
-#include <linux/futex.h>
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,8 +24,8 @@
 #include "pages/page_types.h"
 #include "pages/span.h"
 #include "system/auxv.h"
+#include "system/futex.h"
 #include "system/memory.h"
-#include "system/system_calls.h"
 
 namespace tcmalloc {
 
@@ -246,7 +242,7 @@ class PageHeapBase {
   // How often a thread waits for such a release, and how long at most each time. Bounded, because
   // the other thread may be stopped.
   static constexpr int kMaxWaits = 1000;
-  static constexpr timespec kLongestWait = {.tv_sec = 0, .tv_nsec = 2'000'000};
+  static constexpr uint64_t kLongestWaitNs = 2'000'000;
   static constexpr size_t kSpansPerCall = 256;
 
   // Spans on their way to the system.
@@ -266,10 +262,7 @@ class PageHeapBase {
   // Lets threads go on that wait for releases, of which some have ended.
   void WakeWaiting() TCMALLOC_REQUIRES(lock_) {
     arrivals_.fetch_add(1, std::memory_order_relaxed);
-    if (waiting_ > 0) FutexOnArrivals(FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-  }
-  void FutexOnArrivals(int operation, uint32_t value, const timespec* timeout) {
-    system_calls.futex(reinterpret_cast<uint32_t*>(&arrivals_), operation, value, timeout);
+    if (waiting_ > 0) WakeSleepers(arrivals_);
   }
   template <typename... Which>
   void BeginDeparture(Length n, Cut cut, Departure* departure, Which... which)
@@ -335,7 +328,7 @@ bool PageHeapBase<System, Spans>::WaitForReleases() {
   for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxWaits; ++turn) {
     const uint32_t arrivals = arrivals_.load(std::memory_order_relaxed);
     lock_.Unlock();
-    FutexOnArrivals(FUTEX_WAIT_PRIVATE, arrivals, &kLongestWait);
+    SleepWhile(arrivals_, arrivals, kLongestWaitNs);
     lock_.Lock();
   }
   --waiting_;
