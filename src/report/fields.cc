@@ -208,17 +208,4 @@ const Field* FindField(std::string_view name) {
   return found != std::end(kFields) ? found : nullptr;
 }
 
-std::string_view UnitName(Unit unit) {
-  switch (unit) {
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kCount:
-      return "count";
-    case Unit::kObjects:
-      return "blocks";
-    default:
-      return "nanoseconds";
-  }
-}
-
 }  // namespace tcmalloc

@@ -55,8 +55,6 @@ const Field* FindField(std::string_view name);
 // Every field can be asked for as a property of this name and its own.
 inline constexpr std::string_view kFieldPrefix = "tcmalloc.statistics.";
 
-std::string_view UnitName(Unit unit);
-
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_REPORT_FIELDS_H_

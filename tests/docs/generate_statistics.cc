@@ -129,6 +129,19 @@ captures stacks; the minimal library does not. A threshold that is negative or 0
 256 KiB are never reported.
 )";
 
+std::string_view UnitName(Unit unit) {
+  switch (unit) {
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kCount:
+      return "count";
+    case Unit::kObjects:
+      return "blocks";
+    default:
+      return "nanoseconds";
+  }
+}
+
 void WriteFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";
   for (const Field& field : Fields()) {
