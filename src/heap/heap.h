@@ -79,7 +79,8 @@ class Heap {
   SystemMemory& memory() { return memory_; }
   MetadataArena& arena() { return arena_; }
   PageMap& page_map() { return page_map_; }
-  PageHeap& page_heap() { return page_heap_; }
+  PageHeap& page_heap() const { return page_heaps_.chosen(); }
+  PageHeaps& page_heaps() { return page_heaps_; }
   SizeClassLists& lists() { return lists_; }
   // Those of a class, made if they were not.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
@@ -152,7 +153,7 @@ class Heap {
   // The same for whoever comes by now and then, by a clock in nanoseconds that is monotonic. Cheap
   // where there is nothing to read yet, and then false. May change errno.
   bool RefreshLimits(int64_t now, Limits::Reader reader) TCMALLOC_EXCLUDES(limits_.lock()) {
-    if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
+    if (!limits_.RefreshIsDue(now, page_heap().committed(), reader)) return false;
     FollowLimits(nullptr, reader);
     return true;
   }
@@ -183,10 +184,10 @@ class Heap {
   AddressWindow window_;  // memory_'s lock guards it once the heap is initialized
   MetadataArena arena_{AllocateMetadata};
   PageMap page_map_{arena_};
-  PageHeap page_heap_{memory_, page_map_, arena_};
+  PageHeaps page_heaps_{memory_, page_map_, arena_};
   LinkCodec codec_;
   ChainArrays arrays_{arena_};
-  SizeClassLists lists_{size_class_memory, page_heap_, page_map_, codec_, arrays_};
+  SizeClassLists lists_{size_class_memory, page_heaps_, page_map_, codec_, arrays_};
   CacheBudget budget_;
   Cache::Context context_;
   Caches caches_{arena_};

@@ -86,7 +86,7 @@ TEST(AllocatorThreads, BlocksAreFreedByAnybody) {
     Deallocate(block.start);
   }
   heap.budget().CheckInvariants();
-  heap.page_heap().CheckInvariants();
+  heap.page_heaps().CheckInvariants();
   EXPECT_EQ(heap.caches().stats().caches, current_cache->size_limit() != 0 ? 1u : 0u);
 }
 
