@@ -183,9 +183,7 @@ void BackgroundThread::Round(uint32_t events) {
 }
 
 // May come back early, and at once if more has happened than `events`.
-void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) {
-  SleepWhile(events_, events, ns);
-}
+void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) { SleepWhile(events_, events, ns); }
 
 void BackgroundThread::set_interval(uint64_t ns) {
   interval_ns_.store(ns, std::memory_order_relaxed);
