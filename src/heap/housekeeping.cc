@@ -8,7 +8,7 @@
 
 #include "heap/current_thread.h"
 #include "heap/heap.h"
-#include "page_heap/release_decay.h"
+#include "page_heap/release/release_decay.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/resident.h"

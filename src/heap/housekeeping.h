@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "base/attributes.h"
-#include "page_heap/excess_watch.h"
 #include "page_heap/huge/huge_page.h"
-#include "page_heap/release_decay.h"
+#include "page_heap/release/excess_watch.h"
+#include "page_heap/release/release_decay.h"
 #include "pages/page_types.h"
 #include "transfer/source_turns.h"
 

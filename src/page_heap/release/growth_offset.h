@@ -2,8 +2,8 @@
 //
 // Free memory that goes back because the heap needs other memory.
 
-#ifndef TCMALLOC_PAGE_HEAP_CLASSIC_GROWTH_OFFSET_H_
-#define TCMALLOC_PAGE_HEAP_CLASSIC_GROWTH_OFFSET_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_OFFSET_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_OFFSET_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -54,4 +54,4 @@ class GrowthOffset {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_CLASSIC_GROWTH_OFFSET_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_OFFSET_H_

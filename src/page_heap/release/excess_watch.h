@@ -2,8 +2,8 @@
 //
 // When free memory should go back because the program's next cycle will not use it.
 
-#ifndef TCMALLOC_PAGE_HEAP_EXCESS_WATCH_H_
-#define TCMALLOC_PAGE_HEAP_EXCESS_WATCH_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_EXCESS_WATCH_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_EXCESS_WATCH_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -78,4 +78,4 @@ class ExcessWatch {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_EXCESS_WATCH_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_EXCESS_WATCH_H_

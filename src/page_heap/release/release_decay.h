@@ -2,8 +2,8 @@
 //
 // How much unused memory goes back to the system as time passes.
 
-#ifndef TCMALLOC_PAGE_HEAP_RELEASE_DECAY_H_
-#define TCMALLOC_PAGE_HEAP_RELEASE_DECAY_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_DECAY_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_DECAY_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -82,4 +82,4 @@ class ReleaseDecay {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_RELEASE_DECAY_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_DECAY_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "page_heap/huge/demand_window.h"
+#include "page_heap/release/demand_window.h"
 
 #include <gtest/gtest.h>
 

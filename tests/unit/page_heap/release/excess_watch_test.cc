@@ -2,7 +2,7 @@
 //
 // When free memory counts as excess.
 
-#include "page_heap/excess_watch.h"
+#include "page_heap/release/excess_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -2,13 +2,13 @@
 //
 // Free memory that goes back because long spans need other memory.
 
-#ifndef TCMALLOC_PAGE_HEAP_HUGE_GROWTH_BOUND_H_
-#define TCMALLOC_PAGE_HEAP_HUGE_GROWTH_BOUND_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_BOUND_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_BOUND_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-#include "page_heap/huge/huge_page.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -25,7 +25,7 @@ class GrowthBound {
   // The heap may hold a sixteenth more than was in use, and a small heap so much: exchanges cost
   // programs whose buffers come and go more than they save.
   static constexpr uintptr_t kSlackShare = 16;
-  static constexpr Length kLeastSlack = kPagesPerHugePage * 8;
+  static constexpr Length kLeastSlack = Length::FromBytesCeil(size_t{16} << 20);
   static constexpr uintptr_t kExchangeShare = 4;
   static constexpr uintptr_t kFreedShare = 1024;
 
@@ -50,4 +50,4 @@ class GrowthBound {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_HUGE_GROWTH_BOUND_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_BOUND_H_

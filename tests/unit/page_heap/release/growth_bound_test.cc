@@ -1,13 +1,15 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "page_heap/huge/growth_bound.h"
+#include "page_heap/release/growth_bound.h"
 
 #include <gtest/gtest.h>
+
+#include <cstddef>
 
 namespace tcmalloc {
 namespace {
 
-constexpr Length kInUse = kPagesPerHugePage * 1024;
+constexpr Length kInUse = Length::FromBytesCeil(size_t{2} << 30);
 constexpr Length kMost = kInUse + Length(kInUse.pages() / GrowthBound::kSlackShare);
 constexpr Length kNone;
 

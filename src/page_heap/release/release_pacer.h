@@ -2,8 +2,8 @@
 //
 // How often freeing memory is followed by giving some of it back.
 
-#ifndef TCMALLOC_PAGE_HEAP_RELEASE_PACER_H_
-#define TCMALLOC_PAGE_HEAP_RELEASE_PACER_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_PACER_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_PACER_H_
 
 #include <cstdint>
 
@@ -49,4 +49,4 @@ class ReleasePacer {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_RELEASE_PACER_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_PACER_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "page_heap/release_pacer.h"
+#include "page_heap/release/release_pacer.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "page_heap/classic/growth_offset.h"
+#include "page_heap/release/growth_offset.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // When unused memory becomes due for release.
 
-#include "page_heap/release_decay.h"
+#include "page_heap/release/release_decay.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 //
 // How much memory was needed of late.
 
-#ifndef TCMALLOC_PAGE_HEAP_HUGE_DEMAND_WINDOW_H_
-#define TCMALLOC_PAGE_HEAP_HUGE_DEMAND_WINDOW_H_
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_DEMAND_WINDOW_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_DEMAND_WINDOW_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -42,4 +42,4 @@ class DemandWindow {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_PAGE_HEAP_HUGE_DEMAND_WINDOW_H_
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_DEMAND_WINDOW_H_
