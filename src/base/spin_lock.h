@@ -66,10 +66,6 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
     if (TCMALLOC_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) Wake();
   }
 
-  // For assertions only: true also where another thread holds the lock.
-  bool IsHeld() const { return word_.load(std::memory_order_relaxed) != kFree; }
-  LockRank rank() const { return rank_; }
-
  private:
   static constexpr uint32_t kFree = 0;
   static constexpr uint32_t kHeld = 1;

@@ -7,17 +7,17 @@
 #include "allocator/allocated_size.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
-#include "extension/append.h"
-#include "extension/forever.h"
-#include "extension/free_lists.h"
-#include "extension/growth_profile.h"
+#include "extension/never_destroyed.h"
 #include "extension/properties.h"
-#include "extension/range_snapshot.h"
 #include "extension/release.h"
-#include "extension/report.h"
+#include "extension/string_append.h"
 #include "extension/system_allocator.h"
-#include "extension/weak_references.h"
 #include "heap/heap.h"
+#include "report/free_lists.h"
+#include "report/growth_profile.h"
+#include "report/range_snapshot.h"
+#include "report/report.h"
+#include "system/weak_cxx_symbols.h"
 
 namespace tcmalloc {
 namespace {
@@ -105,7 +105,7 @@ class HeapExtension final : public MallocExtension {
 };
 
 // It has no state, so that being constant does no harm.
-constexpr Forever<HeapExtension> kExtension;
+constexpr NeverDestroyed<HeapExtension> kExtension;
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <string_view>
 
-#include "extension/append.h"
 #include "extension/heap_extension.h"
-#include "extension/weak_references.h"
+#include "extension/string_append.h"
+#include "system/weak_cxx_symbols.h"
 
 namespace {
 

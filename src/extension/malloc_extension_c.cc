@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "extension/report.h"
+#include "report/report.h"
 
 static_assert(kMallocExtensionHistogramSize == kMallocHistogramSize);
 static_assert(static_cast<int>(MallocExtension_kOwned) == MallocExtension::kOwned);

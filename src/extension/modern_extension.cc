@@ -13,8 +13,8 @@
 #include "allocator/slow_path.h"
 #include "extension/properties.h"
 #include "extension/release.h"
-#include "extension/report.h"
 #include "heap/heap.h"
+#include "report/report.h"
 
 namespace tcmalloc {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "extension/fields.h"
-#include "extension/meanings.h"
-#include "extension/statistics.h"
 #include "heap/heap.h"
+#include "report/documented_rows.h"
+#include "report/fields.h"
+#include "report/statistics.h"
 
 namespace tcmalloc {
 namespace {

@@ -3,34 +3,61 @@
 #include "extension/system_allocator.h"
 
 #include <atomic>
+#include <cerrno>
 
-#include "extension/forever.h"
-#include "extension/weak_references.h"
+#include "allocator/slow_path.h"
+#include "extension/never_destroyed.h"
 #include "heap/heap.h"
+#include "system/weak_cxx_symbols.h"
 
 namespace tcmalloc {
 namespace {
+
+// The thread that grows the heap by a registered allocator, inside the slow path, while no call of
+// it to the system's allocator is under way; null: none. There is one at a time, because the page
+// heap's lock is held. Relaxed, because a thread only looks for its own name.
+constinit std::atomic<const void*> growing{nullptr};
+
+// Names the running thread by the address of one of its variables.
+const void* Self() { return &current_cache; }
+
+// Null where the slow path was interrupted: what it holds may be the lock of the system's memory.
+MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) {
+  if (growing.load(std::memory_order_relaxed) == Self()) {
+    growing.store(nullptr, std::memory_order_relaxed);
+    const MemoryBlock block = heap.memory().AllocateFromSystem(bytes, alignment);
+    growing.store(Self(), std::memory_order_relaxed);
+    return block;
+  }
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant()) return {};
+  heap.EnsureInitialized();
+  return heap.memory().AllocateFromSystem(bytes, alignment);
+}
 
 class SystemAllocator final : public SysAllocator {
  public:
   constexpr SystemAllocator() = default;
 
   void* Alloc(size_t size, size_t* actual_size, size_t alignment) override {
-    heap.EnsureInitialized();
-    const MemoryBlock block = heap.memory().AllocateFromSystem(size, alignment);
+    const MemoryBlock block = AllocateFromSystem(size, alignment);
+    if (block.start == nullptr) errno = ENOMEM;
     if (actual_size != nullptr) *actual_size = block.bytes;
     return block.start;
   }
 };
 
 // It has no state, so that being constant does no harm.
-constexpr Forever<SystemAllocator> kSystem;
+constexpr NeverDestroyed<SystemAllocator> kSystem;
 
 // Null: the system's.
 constinit std::atomic<SysAllocator*> registered{nullptr};
 
 void* Provide(size_t bytes, size_t* actual, size_t alignment) {
-  return CurrentSystemAllocator()->Alloc(bytes, actual, alignment);
+  growing.store(Self(), std::memory_order_relaxed);
+  void* memory = CurrentSystemAllocator()->Alloc(bytes, actual, alignment);
+  growing.store(nullptr, std::memory_order_relaxed);
+  return memory;
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 namespace tcmalloc {
 
 // What the heap grows by: what was registered last, or else the system's memory, which a registered
-// one may call in turn. Never null.
+// one may call in turn. Never null. The system's memory enters the slow path, so that forks of
+// other threads and calls of this one find its lock free; in a signal handler that interrupted the
+// slow path it fails.
 SysAllocator* CurrentSystemAllocator();
 
 // Null registers the system's memory. Thread safe.

@@ -16,7 +16,7 @@
 
 namespace tcmalloc {
 
-template class CentralFreeList<PageHeap>;
+template class CentralFreeList<PageHeaps>;
 template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;
 template class ThreadCaches<SizeClassLists>;
@@ -107,12 +107,12 @@ uintptr_t Heap::ExtendWindow(uintptr_t end) {
 
 void Heap::ConfigureFromOptions() {
   if (options_.page_heap == PageHeapOption::kHuge) {
-    page_heap_.Choose(PageHeapKind::kHuge);
-    page_heap_.set_hugepages(ReadTransparentHugepages());
+    page_heaps_.Choose(PageHeapKind::kHuge);
+    page_heap().set_hugepages(ReadTransparentHugepages());
   }
   ApplyReleaseRate();
   lists_.set_batch(options_.transfer_num_obj);
-  page_heap_.set_aggressive_decommit(options_.aggressive_decommit);
+  page_heap().set_aggressive_decommit(options_.aggressive_decommit);
   threads_.front_end().Configure(options_.front_end, LimitedCpus);
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
@@ -120,12 +120,12 @@ void Heap::ConfigureFromOptions() {
 }
 
 void Heap::ApplyReleaseRate() {
-  page_heap_.set_release_rate(options_.release_rate);
+  page_heap().set_release_rate(options_.release_rate);
   housekeeping_.set_half_life(HalfLife(options_));
 }
 
 void Heap::ConfigureLimits() {
-  page_heap_.set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
+  page_heap().set_limit(Length::FromBytesCeil(options_.heap_limit_mb << 20));
   limits_.Configure({.soft_limit = options_.soft_limit_mb << 20,
                      .follow_cgroup = options_.cgroup == CgroupOption::kAuto,
                      .cgroup_root = options_.cgroup_root.text});
@@ -145,7 +145,7 @@ ShedBytes Heap::Shed(Cache* own, Length least, ReleaseCause cause) {
     shed.transfer += objects * kSizeClasses[c].size;
     transfer.Drain();
   });
-  shed.page_heap = page_heap_.ReleaseAtLeast(least, cause).bytes();
+  shed.page_heap = page_heap().ReleaseAtLeast(least, cause).bytes();
   return shed;
 }
 
@@ -181,7 +181,7 @@ PeakStats Heap::CountInUse() {
     in_spans += stats.span_bytes;
     untouched += stats.untouched_objects * size;
   });
-  const PageHeapStats pages = page_heap_.stats();
+  const PageHeapStats pages = page_heap().stats();
   const uint64_t in_use = pages.in_use().bytes() + given_out;
   const uint64_t committed = pages.committed().bytes();
   return {.committed = pages.committed(),
@@ -195,7 +195,7 @@ void Heap::UpdatePeak() {
 
 bool Heap::ShedFor(Cache* own, Length n) {
   const LastResort::Request request{
-      .pages = n, .limit = page_heap_.limit(), .heap = page_heap_.stats()};
+      .pages = n, .limit = page_heap().limit(), .heap = page_heap().stats()};
   if (!LastResort::IsPossible(request, request.heap.in_use())) return false;
   const int64_t begin = MonotonicNanoseconds();
   if (!last_resort_.MayHelp(request, CountCached(), begin)) return false;
@@ -217,7 +217,7 @@ void Heap::ReturnUnused(SourceTurns& turns, uint32_t count) { turns.ReturnUnused
 size_t Heap::FullBytes(ThreadHeader* own) { return Cache::Of(own)->full_bytes(); }
 
 bool Heap::RefreshLimits(int64_t now, Limits::Reader reader) {
-  if (!limits_.RefreshIsDue(now, page_heap_.committed(), reader)) return false;
+  if (!limits_.RefreshIsDue(now, page_heap().committed(), reader)) return false;
   FollowLimits(nullptr, reader);
   return true;
 }
@@ -267,7 +267,7 @@ int Heap::LimitedCpus() {
 }
 
 void Heap::RefreshAndApply(int64_t now, Limits::Reader reader) {
-  if (!limits_.Refresh(now, page_heap_.committed(), reader)) return;
+  if (!limits_.Refresh(now, page_heap().committed(), reader)) return;
   threads_.front_end().SetUsableCpus(UsableCpus(limits_.cgroup()));
   ApplyCacheLimits();
 }
@@ -301,13 +301,13 @@ void Heap::SetMaxPerCpuCacheSize(uint64_t bytes) {
 
 void Heap::SetHardLimit(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
-  page_heap_.set_limit(bytes > kMostLimit ? Length(0) : Length::FromBytesCeil(bytes));
+  page_heap().set_limit(bytes > kMostLimit ? Length(0) : Length::FromBytesCeil(bytes));
   ApplyCacheLimits();
 }
 
 void Heap::SetSoftLimit(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
-  limits_.Want(bytes == 0 ? UINT64_MAX : bytes, page_heap_.committed());
+  limits_.Want(bytes == 0 ? UINT64_MAX : bytes, page_heap().committed());
   ApplyCacheLimits();
 }
 
@@ -321,7 +321,7 @@ uint64_t Heap::max_per_cpu_cache_size() {
   return options_.max_per_cpu_cache_size;
 }
 
-uint64_t Heap::hard_limit() { return page_heap_.limit().bytes(); }
+uint64_t Heap::hard_limit() { return page_heap().limit().bytes(); }
 
 uint64_t Heap::soft_limit() {
   SpinLockHolder holder(limits_.lock());
@@ -333,12 +333,12 @@ void Heap::FollowLimits(Cache* own, Limits::Reader reader) {
   if (!limits_.lock().TryLock()) return;
   const int64_t now = MonotonicNanoseconds();
   RefreshAndApply(now, reader);
-  const Length least = limits_.ToShed(now, page_heap_.committed());
+  const Length least = limits_.ToShed(now, page_heap().committed());
   if (least > Length(0)) {
     const ShedBytes shed = Shed(own, least, ReleaseCause::kSoftLimit);
-    limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap_.committed());
+    limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap().committed());
   }
-  limits_.Watch(page_heap_.committed(), page_heap_.spans_served());
+  limits_.Watch(page_heap().committed(), page_heap().spans_served());
   limits_.lock().Unlock();
 }
 

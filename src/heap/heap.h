@@ -79,7 +79,8 @@ class Heap final : private HousekeepingHost {
   SystemMemory& memory() { return memory_; }
   MetadataArena& arena() { return arena_; }
   PageMap& page_map() { return page_map_; }
-  PageHeap& page_heap() { return page_heap_; }
+  PageHeap& page_heap() const { return page_heaps_.chosen(); }
+  PageHeaps& page_heaps() { return page_heaps_; }
   SizeClassLists& lists() { return lists_; }
   // The lists of a class, made if they were not.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
@@ -192,10 +193,10 @@ class Heap final : private HousekeepingHost {
   AddressWindow window_;  // memory_'s lock guards it once the heap is initialized
   MetadataArena arena_{AllocateMetadata};
   PageMap page_map_{arena_};
-  PageHeap page_heap_{memory_, page_map_, arena_};
+  PageHeaps page_heaps_{memory_, page_map_, arena_};
   LinkCodec codec_;
   ChainArrays arrays_{arena_};
-  SizeClassLists lists_{size_class_memory, page_heap_, page_map_, codec_, arrays_};
+  SizeClassLists lists_{size_class_memory, page_heaps_, page_map_, codec_, arrays_};
   CacheBudget budget_;
   Cache::Context context_;
   Caches caches_{arena_};

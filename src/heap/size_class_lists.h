@@ -23,10 +23,10 @@
 
 namespace tcmalloc {
 
-using Central = CentralFreeList<PageHeap>;
+using Central = CentralFreeList<PageHeaps>;
 using Transfer = TransferCache<Central>;
 
-extern template class CentralFreeList<PageHeap>;
+extern template class CentralFreeList<PageHeaps>;
 extern template class TransferCache<Central>;
 
 struct ListsOfClass {
@@ -47,10 +47,10 @@ class SizeClassLists {
  public:
   using Source = Transfer;
 
-  constexpr SizeClassLists(SizeClassMemory& memory, PageHeap& page_heap, PageMap& page_map,
+  constexpr SizeClassLists(SizeClassMemory& memory, PageHeaps& page_heaps, PageMap& page_map,
                            const LinkCodec& codec, ChainArrays& arrays)
       : memory_(memory),
-        page_heap_(page_heap),
+        page_heaps_(page_heaps),
         page_map_(page_map),
         codec_(codec),
         arrays_(arrays) {}
@@ -96,7 +96,7 @@ class SizeClassLists {
   SpinLock lock_{LockRank::kSizeClassLists};
   size_t made_ TCMALLOC_GUARDED_BY(lock_) = 0;  // classes that have lists
   SizeClassMemory& memory_;
-  PageHeap& page_heap_;
+  PageHeaps& page_heaps_;
   PageMap& page_map_;
   const LinkCodec& codec_;
   ChainArrays& arrays_;

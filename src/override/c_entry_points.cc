@@ -21,12 +21,12 @@
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
 #include "base/bits.h"
-#include "extension/mallinfo.h"
 #include "extension/release.h"
-#include "extension/report.h"
 #include "heap/heap.h"
-#include "override/aliases.h"
+#include "override/c_entry_point_names.h"
 #include "override/out_of_memory.h"
+#include "report/mallinfo.h"
+#include "report/report.h"
 #include "system/auxv.h"
 
 namespace tcmalloc {

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "allocator/deallocate.h"
-#include "override/new.h"
+#include "override/operator_new.h"
 #include "override/out_of_memory.h"
 
 // Each function has a C++ name and the tc_ name that gperftools gave it. The table gives, for every

@@ -19,7 +19,7 @@
 
 #include "allocator/deallocate.h"
 #include "base/bits.h"
-#include "override/new.h"
+#include "override/operator_new.h"
 #include "override/out_of_memory.h"
 
 namespace tcmalloc {

@@ -5,13 +5,9 @@
 #ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 #define TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 
-#include <linux/futex.h>
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,108 +16,38 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "page_heap/free_runs.h"
-#include "page_heap/release_decay.h"
-#include "page_heap/release_pacer.h"
+#include "page_heap/page_heap.h"
 #include "page_heap/stats.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
 #include "system/auxv.h"
+#include "system/futex.h"
 #include "system/memory.h"
-#include "system/system_calls.h"
 
 namespace tcmalloc {
 
-// Lock, settings, growth, limit, release and statistics of a page heap over `System`, which offers
-// Allocate, Release and Unmap as SystemMemory does. `Spans` says where spans are put: HeapSpans or
-// HugeSpans.
-//
-// Every public member is thread safe and takes the lock itself. The lock is held while the system
-// is asked for memory, so that threads in need do not all grow the heap at once, and let go while
-// memory is given back, which takes long.
+// Growth, limit and release of a page heap over `System`, which offers Allocate, Release and Unmap
+// as SystemMemory does. `Spans` says where spans are put: HeapSpans or HugeSpans.
 template <typename System, typename Spans>
-class PageHeapBase {
+class PageHeapBase : public PageHeap {
  public:
-  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
+  using PageHeap::ReleaseAtLeast, PageHeap::ReleaseUnused;
 
-  PageHeapBase(const PageHeapBase&) = delete;
-  PageHeapBase& operator=(const PageHeapBase&) = delete;
-
-  // The half-life of memory that nobody needs, in nanoseconds; 0 for ever.
-  void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    decay_.set_half_life(ns);
-  }
-
-  // Says that hardly a span was taken since `since`, in nanoseconds: see ReleaseDecay.
-  void NoteIdleSince(uint64_t since) TCMALLOC_EXCLUDES(lock_) {
+  void NoteIdleSince(uint64_t since) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     decay_.NoteIdleSince(since, spans_.free());
   }
 
-  // See ReleasePacer. A release that is due happens in Delete.
-  void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    pacer_.set_rate(rate);
-  }
-  double release_rate() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return pacer_.rate();
-  }
-
-  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
-  // request would exceed it, free memory is released, and if that does not suffice it fails.
-  void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    limit_ = limit;
-  }
-  Length limit() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return limit_;
-  }
-
-  // Whether Delete gives every free span back to the system at once.
-  void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    aggressive_decommit_ = on;
-  }
-  bool aggressive_decommit() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return aggressive_decommit_;
-  }
-
-  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
-  // what a request needs in any case), to save system calls.
-  void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    least_growth_ = RoundUpToUnit(least);
-    most_growth_ = RoundUpToUnit(most);
-  }
-
-  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
-  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
-  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
-  // Pages that were free after the last Delete, and that were ever freed. Take no lock.
-  Length free_now() const { return Length(free_now_.load(std::memory_order_relaxed)); }
-  Length freed() const { return Length(freed_.load(std::memory_order_relaxed)); }
-
-  // See ReleaseDecay.
-  void MakeFreeDue() TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    decay_.MakeFreeDue();
-  }
-
-  PageHeapStats stats() TCMALLOC_EXCLUDES(lock_) {
+  PageHeapStats stats() final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     PageHeapStats stats = spans_.stats();
     static_cast<PageHeapEvents&>(stats) = events_;
     return stats;
   }
 
-  // Adds what nobody uses. In a huge heap this takes many short holds of the lock, and then the
-  // result is exact only if nothing changes meanwhile.
-  void CountFreeRuns(FreeRunCounts* counts) TCMALLOC_EXCLUDES(lock_) {
+  void CountFreeRuns(FreeRunCounts* counts) final TCMALLOC_EXCLUDES(lock_) {
     PageId next;
     for (bool more = true; more;) {
       SpinLockHolder holder(lock_);
@@ -129,15 +55,8 @@ class PageHeapBase {
     }
   }
 
-  // Calls visit(const Span&) for every span, whatever its state, under the lock. What has no record
-  // appears as a span, too.
-  template <typename Visitor>
-  void ForEachSpan(Visitor&& visit) TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    spans_.ForEach(visit);
-  }
-
-  // Crashes if the heap's structures contradict each other. Visits every span.
+  // Crashes if the heap's structures contradict each other. Visits every span. Not virtual, so that
+  // a library in which nobody calls it has no room taken by it.
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     spans_.CheckInvariants();
@@ -150,10 +69,9 @@ class PageHeapBase {
   // Whether spans are cut so that not a page more is released than was asked for.
   enum class Cut : bool { kNever, kExactly };
 
-  // Blocks of the system begin and end at multiples of `unit`, a power of two.
   constexpr PageHeapBase(System& system, PageMap& map, MetadataArena& arena, Length unit,
                          Length least_growth)
-      : system_(system), spans_(map, arena), map_(map), unit_(unit), least_growth_(least_growth) {}
+      : PageHeap(unit, least_growth), system_(system), spans_(map, arena), map_(map) {}
   ~PageHeapBase() = default;
 
   // At the beginning of every request.
@@ -231,11 +149,7 @@ class PageHeapBase {
   }
 
   System& system_;
-  SpinLock lock_{LockRank::kPageHeap};
   Spans spans_ TCMALLOC_GUARDED_BY(lock_);
-  ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
-  ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
-  bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
 
  private:
   // Memory on its way to the system is lost to requests for the time of one call; this much
@@ -246,7 +160,7 @@ class PageHeapBase {
   // How often a thread waits for such a release, and how long at most each time. Bounded, because
   // the other thread may be stopped.
   static constexpr int kMaxWaits = 1000;
-  static constexpr timespec kLongestWait = {.tv_sec = 0, .tv_nsec = 2'000'000};
+  static constexpr uint64_t kLongestWaitNs = 2'000'000;
   static constexpr size_t kSpansPerCall = 256;
 
   // Spans on their way to the system.
@@ -257,7 +171,10 @@ class PageHeapBase {
     Length length;
   };
 
-  Length RoundUpToUnit(Length n) const { return Length(AlignUp(n.pages(), unit_.pages())); }
+  void VisitSpans(SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    spans_.ForEach([&](const Span& span) { visit(visitor, span); });
+  }
 
   Span* Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
   // Waits until the releases of other threads have ended that are under way now. False if there
@@ -266,10 +183,7 @@ class PageHeapBase {
   // Lets threads go on that wait for releases, of which some have ended.
   void WakeWaiting() TCMALLOC_REQUIRES(lock_) {
     arrivals_.fetch_add(1, std::memory_order_relaxed);
-    if (waiting_ > 0) FutexOnArrivals(FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-  }
-  void FutexOnArrivals(int operation, uint32_t value, const timespec* timeout) {
-    system_calls.futex(reinterpret_cast<uint32_t*>(&arrivals_), operation, value, timeout);
+    if (waiting_ > 0) WakeSleepers(arrivals_);
   }
   template <typename... Which>
   void BeginDeparture(Length n, Cut cut, Departure* departure, Which... which)
@@ -279,19 +193,10 @@ class PageHeapBase {
   void Arrive(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
 
   PageMap& map_;
-  const Length unit_;
-  Length limit_ TCMALLOC_GUARDED_BY(lock_);
-  Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
-  Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int waiting_ TCMALLOC_GUARDED_BY(lock_) = 0;  // threads, for releases
 
-  // Written under the lock, read without.
-  std::atomic<uintptr_t> committed_{0};
-  std::atomic<uint64_t> spans_served_{0};
-  std::atomic<uintptr_t> free_now_{0};
-  std::atomic<uintptr_t> freed_{0};
   std::atomic<uint32_t> arrivals_{0};  // counts ends of releases; waited on
 };
 
@@ -335,7 +240,7 @@ bool PageHeapBase<System, Spans>::WaitForReleases() {
   for (int turn = 0; spans_.releases_ended() < begun && turn < kMaxWaits; ++turn) {
     const uint32_t arrivals = arrivals_.load(std::memory_order_relaxed);
     lock_.Unlock();
-    FutexOnArrivals(FUTEX_WAIT_PRIVATE, arrivals, &kLongestWait);
+    SleepWhile(arrivals_, arrivals, kLongestWaitNs);
     lock_.Lock();
   }
   --waiting_;

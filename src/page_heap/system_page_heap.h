@@ -10,7 +10,7 @@
 
 namespace tcmalloc {
 
-using PageHeap = AnyPageHeap<SystemMemory>;
+using PageHeaps = AnyPageHeap<SystemMemory>;
 
 // Instantiated beside this file alone: one copy of each function, compiled for speed, whoever calls
 // it.

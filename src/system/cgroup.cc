@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "system/auxv.h"
+#include "system/first_line.h"
 #include "system/line_reader.h"
+#include "system/resident.h"
 #include "system/topology.h"
 
 namespace tcmalloc {
@@ -49,30 +50,27 @@ class RootedFile {
   bool open_ = false;
 };
 
-// Opens a file of a cgroup.
-bool OpenIn(CgroupPath* directory, std::string_view name, LineReader* lines) {
+// Calls f(path) with the path of a file of a cgroup, unless that is too long.
+template <typename F>
+void WithPathIn(CgroupPath* directory, std::string_view name, F f) {
   const size_t length = directory->view().size();
-  const bool open =
-      directory->Append("/") && directory->Append(name) && lines->Open(directory->c_str());
+  if (directory->Append("/") && directory->Append(name)) f(directory->c_str());
   directory->Truncate(length);
-  return open;
 }
 
 // The first line of a file that holds a few numbers. Sets `interfered` where it cannot be had now.
 class FirstLine {
  public:
   FirstLine(CgroupPath* directory, std::string_view name, bool* interfered) {
-    LineReader lines(buffer_, sizeof(buffer_), '\n');
-    if (OpenIn(directory, name, &lines)) exists_ = lines.Next(&line_) && !lines.truncated();
-    *interfered |= lines.interfered();
+    WithPathIn(directory, name,
+               [&](const char* path) { line_ = ReadFirstLine(path, buffer_, interfered); });
   }
 
-  std::string_view view() const { return exists_ ? line_ : std::string_view(); }
+  std::string_view view() const { return line_; }
 
  private:
   char buffer_[128];
   std::string_view line_;
-  bool exists_ = false;
 };
 
 // How many CPUs the list in a file names; kNoCpuLimit if the file holds no list. Such a list may be
@@ -81,17 +79,17 @@ int CountOfListedCpus(CgroupPath* directory, std::string_view name, bool* interf
   char buffer[64];
   LineReader ranges(buffer, sizeof(buffer), ',');
   int count = kNoCpuLimit;
-  if (OpenIn(directory, name, &ranges)) {
-    std::string_view range;
-    while (ranges.Next(&range)) {
-      if (range.ends_with('\n')) range.remove_suffix(1);
-      const int more = CountOfCpuList(range);
-      if (more == 0) {
-        count = kNoCpuLimit;
-        break;
-      }
-      count = std::min(count + more, kMostCpus);
+  bool open = false;
+  WithPathIn(directory, name, [&](const char* path) { open = ranges.Open(path); });
+  std::string_view range;
+  while (open && ranges.Next(&range)) {
+    if (range.ends_with('\n')) range.remove_suffix(1);
+    const int more = CountOfCpuList(range);
+    if (more == 0) {
+      count = kNoCpuLimit;
+      break;
     }
+    count = std::min(count + more, kMostCpus);
   }
   *interfered |= ranges.interfered();
   return count;
@@ -135,12 +133,10 @@ std::optional<CgroupLimits> Cgroup::Read() {
   return limits;
 }
 
-std::optional<uint64_t> Cgroup::ReadResidentBytes() const {
-  bool interfered = false;
-  RootedFile file(root_, "/proc/self/statm", &interfered);
-  std::string_view line;
-  if (!file.Next(&line)) return std::nullopt;
-  return ParseResidentPages(line) * KernelPageSize();
+std::optional<uint64_t> Cgroup::ReadResidentBytes() {
+  scratch_.Truncate(0);
+  if (!scratch_.Append(root_) || !scratch_.Append("/proc/self/statm")) return std::nullopt;
+  return ResidentBytes(scratch_.c_str());
 }
 
 template <typename F>

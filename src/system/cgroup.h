@@ -69,7 +69,7 @@ class Cgroup {
   std::optional<CgroupLimits> Read();
 
   // Bytes that are resident in this process, its share of files included. Nothing if unknown.
-  std::optional<uint64_t> ReadResidentBytes() const;
+  std::optional<uint64_t> ReadResidentBytes();
 
  private:
   enum Controller : uint8_t { kMemory, kCpu, kCpuset, kControllers };

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "system/decimal.h"
+#include "system/number_text.h"
 
 namespace tcmalloc {
 namespace {
@@ -76,15 +76,14 @@ size_t Unescape(std::string_view path, char* out, size_t capacity) {
 
 uint64_t ParseMemoryLimit(std::string_view line) {
   uint64_t bytes = 0;
-  if (!TakeDecimal(&line, &bytes) || !line.empty()) return kNoMemoryLimit;
+  if (!ParseNumber(line, &bytes)) return kNoMemoryLimit;
   return bytes < kMostMemory ? bytes : kNoMemoryLimit;
 }
 
 int ParseCpuQuota(std::string_view quota, std::string_view period) {
   uint64_t share = 0;
   uint64_t whole = 0;
-  if (!TakeDecimal(&quota, &share) || !quota.empty()) return kNoCpuLimit;
-  if (!TakeDecimal(&period, &whole) || !period.empty()) return kNoCpuLimit;
+  if (!ParseNumber(quota, &share) || !ParseNumber(period, &whole)) return kNoCpuLimit;
   if (share == 0 || whole == 0) return kNoCpuLimit;
   const uint64_t cpus = (share - 1) / whole + 1;
   return cpus < kMostCpus ? static_cast<int>(cpus) : kNoCpuLimit;
@@ -100,21 +99,15 @@ uint32_t ParsePressure(std::string_view line) {
   if (!line.starts_with(kStart)) return 0;
   line.remove_prefix(kStart.size());
   uint64_t percent = 0;
-  if (!TakeDecimal(&line, &percent)) return 0;
+  if (!TakeNumber(&line, &percent)) return 0;
   uint64_t hundredths = 0;
   if (line.starts_with('.')) {
     const size_t count = std::min(line.size() - 1, size_t{2});
     std::string_view digits(line.data() + 1, count);
-    if (!TakeDecimal(&digits, &hundredths)) return 0;
+    if (!TakeNumber(&digits, &hundredths)) return 0;
     if (count - digits.size() == 1) hundredths *= 10;
   }
   return static_cast<uint32_t>(std::min(percent, uint64_t{100}) * 100 + hundredths);
-}
-
-uint64_t ParseResidentPages(std::string_view line) {
-  TakeField(&line, ' ');
-  uint64_t pages = 0;
-  return TakeDecimal(&line, &pages) ? pages : 0;
 }
 
 }  // namespace tcmalloc

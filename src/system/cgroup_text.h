@@ -52,9 +52,6 @@ int ParseCpuQuota(std::string_view quota, std::string_view period);
 // in which some task waited for memory. 0 for any other line.
 uint32_t ParsePressure(std::string_view line);
 
-// "TOTAL RESIDENT ...", as in /proc/PID/statm: resident pages of the kernel.
-uint64_t ParseResidentPages(std::string_view line);
-
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_SYSTEM_CGROUP_TEXT_H_

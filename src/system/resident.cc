@@ -2,20 +2,27 @@
 
 #include "system/resident.h"
 
-#include <string_view>
+#include <cstddef>
 
 #include "system/auxv.h"
-#include "system/cgroup_text.h"
-#include "system/line_reader.h"
+#include "system/first_line.h"
+#include "system/number_text.h"
 
 namespace tcmalloc {
 
-std::optional<uint64_t> ResidentBytes() {
+std::optional<uint64_t> ResidentBytes(const char* statm) {
   char buffer[128];
-  LineReader file(buffer, sizeof(buffer), '\n');
-  std::string_view line;
-  if (!file.Open("/proc/self/statm") || !file.Next(&line)) return std::nullopt;
+  const std::string_view line = ReadFirstLine(statm, buffer);
+  if (line.empty()) return std::nullopt;
   return ParseResidentPages(line) * KernelPageSize();
+}
+
+uint64_t ParseResidentPages(std::string_view line) {
+  const size_t blank = line.find(' ');
+  if (blank == std::string_view::npos) return 0;
+  line.remove_prefix(blank + 1);
+  uint64_t pages = 0;
+  return TakeNumber(&line, &pages) ? pages : 0;
 }
 
 }  // namespace tcmalloc

@@ -9,7 +9,9 @@
 
 #include "base/bits.h"
 #include "system/cgroup.h"
+#include "system/first_line.h"
 #include "system/line_reader.h"
+#include "system/number_text.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -39,15 +41,10 @@ int EndOfMask(const CpuMask& mask) {
   return 0;
 }
 
-// Takes a number off the front of the list; -1 if there is none.
-int TakeNumber(std::string_view* list) {
-  int number = -1;
-  while (!list->empty() && list->front() >= '0' && list->front() <= '9') {
-    number = std::max(number, 0) * 10 + (list->front() - '0');
-    if (number >= kMostCpus) return -1;
-    list->remove_prefix(1);
-  }
-  return number;
+// Takes the number of a CPU off the front of the list; -1 if there is none.
+int TakeCpu(std::string_view* list) {
+  uint64_t number = 0;
+  return TakeNumber(list, &number) && number < kMostCpus ? static_cast<int>(number) : -1;
 }
 
 struct CpuRange {
@@ -57,10 +54,10 @@ struct CpuRange {
 
 // Takes "a" or "a-b" off the front of the list.
 CpuRange TakeRange(std::string_view* list) {
-  const int first = TakeNumber(list);
+  const int first = TakeCpu(list);
   if (first < 0 || !list->starts_with('-')) return {first, first + 1};
   list->remove_prefix(1);
-  const int last = TakeNumber(list);
+  const int last = TakeCpu(list);
   return {first, last < first ? 0 : last + 1};
 }
 
@@ -150,11 +147,8 @@ int UsableCpus(const CgroupLimits& limits) {
 
 int PossibleCpus() {
   char buffer[256];
-  LineReader file(buffer, sizeof(buffer), '\n');
-  std::string_view line;
-  if (file.Open("/sys/devices/system/cpu/possible") && file.Next(&line) && !file.truncated()) {
-    if (const int end = EndOfCpuList(line); end > 0) return end;
-  }
+  const std::string_view line = ReadFirstLine("/sys/devices/system/cpu/possible", buffer);
+  if (const int end = EndOfCpuList(line); end > 0) return end;
   return std::max(EndOfMask(AffinityMask()), 1);
 }
 

@@ -4,7 +4,8 @@
 
 #include <sys/prctl.h>
 
-#include "system/line_reader.h"
+#include "system/first_line.h"
+#include "system/number_text.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -14,20 +15,13 @@ namespace {
 template <typename F>
 auto WithLine(const char* path, F f) {
   char buffer[128];
-  LineReader file(buffer, sizeof(buffer), '\n');
-  std::string_view line;
-  const bool good = file.Open(path) && file.Next(&line) && !file.truncated();
-  return f(good ? line : std::string_view());
+  return f(ReadFirstLine(path, buffer));
 }
 
 // 0 if `text` is no number.
 uint64_t ToNumber(std::string_view text) {
   uint64_t number = 0;
-  for (const char digit : text) {
-    if (digit < '0' || digit > '9' || number > UINT64_MAX / 10 - 1) return 0;
-    number = number * 10 + static_cast<uint64_t>(digit - '0');
-  }
-  return number;
+  return ParseNumber(text, &number) ? number : 0;
 }
 
 HugepageMode ToMode(std::string_view line) {

@@ -2,18 +2,16 @@
 
 #include "thread/fork_gate.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <new>
 
 #include "system/biased_lock.h"
 #include "system/clock.h"
+#include "system/futex.h"
 #include "system/signal_mask.h"
-#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -35,19 +33,10 @@ constexpr int kTurnsInside = kYields + 5;
 // lock that one of them holds, so that this delays it.
 constexpr int64_t kShelter = 20 * kMillisecond;
 
-// Not libc's functions for it, which are points of cancellation.
-void WaitWhile(uint32_t* word, uint32_t value, int64_t ns) {
-  constexpr int64_t kSecond = 1000 * kMillisecond;
-  const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-  system_calls.futex(word, FUTEX_WAIT_PRIVATE, value, &timeout);
-}
-
 void Nap(int64_t ns) {
-  uint32_t nobody_wakes = 0;
-  WaitWhile(&nobody_wakes, 0, ns);
+  std::atomic<uint32_t> nobody_wakes{0};
+  SleepWhile(nobody_wakes, 0, static_cast<uint64_t>(ns));
 }
-
-uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
 
 uintptr_t NameOf(ThreadId thread) { return reinterpret_cast<uintptr_t>(thread) << 1; }
 
@@ -157,7 +146,7 @@ bool ForkGate::AwaitOpening() {
   for (; IsForking(word); word = word_.load(std::memory_order_relaxed)) {
     const int64_t left = end - MonotonicNanoseconds();
     if (left <= 0) break;
-    WaitWhile(FutexWord(word_), word, left);
+    SleepWhile(word_, word, static_cast<uint64_t>(left));
   }
   errno = saved_errno;
   return (word & ~kSelfFencing) == 0;
@@ -244,9 +233,7 @@ void ForkGate::Open(GateSeat* own, ThreadId thread, bool outermost) {
     }
   }
   // Publishes nothing: the heap is as it was.
-  if ((word_.fetch_sub(1, std::memory_order_relaxed) & kForks) == 1) {
-    system_calls.futex(FutexWord(word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-  }
+  if ((word_.fetch_sub(1, std::memory_order_relaxed) & kForks) == 1) WakeSleepers(word_);
 }
 
 void ForkGate::OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings) {

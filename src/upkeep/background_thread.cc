@@ -2,14 +2,13 @@
 
 #include "upkeep/background_thread.h"
 
-#include <linux/futex.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
+#include "system/futex.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 
@@ -26,16 +25,6 @@ constexpr uint64_t kIdleWait = 10 * kSecond;
 constexpr uint64_t kWaitForFork = kSecond / 100;
 // How long a process that ends waits for it.
 constexpr uint64_t kWaitAtExit = kSecond;
-
-timespec Timespec(uint64_t ns) {
-  return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-}
-
-uint32_t* FutexWord(std::atomic<uint32_t>& word) { return reinterpret_cast<uint32_t*>(&word); }
-
-void WakeAll(std::atomic<uint32_t>& word) {
-  system_calls.futex(FutexWord(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-}
 
 // The scope of a change. No handler of the program runs in it, which might fork, and nobody cancels
 // the thread; a new thread inherits the mask, so that none ever runs on it. Keeps errno.
@@ -94,13 +83,9 @@ void BackgroundThread::StopAtExit() {
 
 bool BackgroundThread::AwaitEnd() {
   const Undisturbed scope;
-  const timespec timeout = Timespec(kWaitAtExit);
   // Publishes nothing: the thread is joined before anybody goes by what it did.
   while (has_ended_.load(std::memory_order_relaxed) == 0) {
-    const bool timed_out =
-        system_calls.futex(FutexWord(has_ended_), FUTEX_WAIT_PRIVATE, 0, &timeout) != 0 &&
-        errno == ETIMEDOUT;
-    if (timed_out) return false;
+    if (!SleepWhile(has_ended_, 0, kWaitAtExit)) return false;
   }
   return true;
 }
@@ -117,7 +102,7 @@ void BackgroundThread::Settle() {
     // Pairs with SetState, in one order with the wishes.
     uint32_t state = state_.load();
     if (state == kStarting || state == kStopping) {
-      system_calls.futex(FutexWord(state_), FUTEX_WAIT_PRIVATE, state, nullptr);
+      SleepWhile(state_, state);
       continue;
     }
     const bool wanted = WantsOwnThread();
@@ -134,7 +119,7 @@ void BackgroundThread::SetState(State state) {
   // Pairs with Settle and StopAtExit: publishes thread_, and is in one order with the wishes, which
   // Settle reads next.
   state_.store(state);
-  WakeAll(state_);
+  WakeSleepers(state_);
 }
 
 bool BackgroundThread::Create() {
@@ -161,7 +146,7 @@ void* BackgroundThread::Main(void* self) {
     background->Round(events);
   }
   background->has_ended_.store(1, std::memory_order_relaxed);
-  WakeAll(background->has_ended_);
+  WakeSleepers(background->has_ended_);
   return nullptr;
 }
 
@@ -196,10 +181,7 @@ void BackgroundThread::Round(uint32_t events) {
 }
 
 // May come back early, and at once if more has happened than `events`.
-void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) {
-  const timespec timeout = Timespec(ns);
-  system_calls.futex(FutexWord(events_), FUTEX_WAIT_PRIVATE, events, &timeout);
-}
+void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) { SleepWhile(events_, events, ns); }
 
 void BackgroundThread::set_interval(uint64_t ns) {
   interval_ns_.store(ns, std::memory_order_relaxed);
@@ -210,7 +192,7 @@ void BackgroundThread::Wake() {
   const int saved_errno = errno;
   // Release pairs with the acquire in Main and RunForever and publishes the settings.
   events_.fetch_add(1, std::memory_order_release);
-  WakeAll(events_);
+  WakeSleepers(events_);
   errno = saved_errno;
 }
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "page_heap/release_decay.h"
+#include "page_heap/release/release_decay.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/resident.h"

@@ -11,8 +11,8 @@
 
 #include "base/attributes.h"
 #include "page_heap/huge/huge_page.h"
-#include "page_heap/release_decay.h"
-#include "page_heap/system_page_heap.h"
+#include "page_heap/page_heap.h"
+#include "page_heap/release/release_decay.h"
 #include "pages/page_types.h"
 #include "transfer/source_turns.h"
 #include "upkeep/excess_watch.h"

@@ -7,15 +7,15 @@
 #include <string_view>
 
 #include "docs/generated_page.h"
-#include "extension/fields.h"
-#include "extension/report_snapshot.h"
+#include "report/fields.h"
+#include "report/report_snapshot.h"
 
 namespace tcmalloc {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# Statistics
 
-<!-- Generated from src/extension/fields.cc by tests/docs/generate_statistics.cc: the test
+<!-- Generated from src/report/fields.cc by tests/docs/generate_statistics.cc: the test
 docs_statistics fails when the two differ, and prints the command that writes this page anew. -->
 
 What the allocator tells about itself, and how to read it.
@@ -133,6 +133,19 @@ with many such blocks does not fill its log. Behind the `@` stand the addresses 
 captures stacks; the minimal library does not. A threshold that is negative or 0 turns the reports off. Blocks of up to
 256 KiB are never reported.
 )";
+
+std::string_view UnitName(Unit unit) {
+  switch (unit) {
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kCount:
+      return "count";
+    case Unit::kObjects:
+      return "blocks";
+    default:
+      return "nanoseconds";
+  }
+}
 
 void WriteFields(std::ostream& page) {
   page << "| figure | unit | meaning |\n|---|---|---|\n";

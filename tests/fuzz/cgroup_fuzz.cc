@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
 #include "system/cgroup_text.h"
+#include "system/resident.h"
 
 using namespace tcmalloc;
 using namespace tcmalloc::testing;

@@ -13,10 +13,10 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "base/check.h"
-#include "extension/fields.h"
 #include "extension/heap_extension.h"
 #include "extension/properties.h"
 #include "fuzz/fuzz_input.h"
+#include "report/fields.h"
 
 using namespace tcmalloc;
 using namespace tcmalloc::testing;

@@ -14,9 +14,9 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
-#include "page_heap/classic/growth_offset.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/page_heap_base.h"
+#include "page_heap/release/growth_offset.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/page_types.h"
@@ -32,53 +32,46 @@ namespace tcmalloc {
 // resident memory. Fresh memory counts as returned, for it is not resident either; growing in
 // large steps therefore costs address space only.
 template <typename System>
-class ClassicPageHeap : public PageHeapBase<System, HeapSpans> {
+class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   using Base = PageHeapBase<System, HeapSpans>;
   using Base::aggressive_decommit_, Base::decay_, Base::lock_, Base::pacer_, Base::spans_;
 
  public:
   static constexpr Length kMinGrowth = Length::FromBytesCeil(size_t{1} << 20);
 
+  using Base::ReleaseAtLeast, Base::ReleaseUnused;
+
   constexpr ClassicPageHeap(System& system, PageMap& map, MetadataArena& arena)
       : Base(system, map, arena, Length(1), kMinGrowth) {}
 
-  // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
-  Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
+  PageHeapKind kind() const final { return PageHeapKind::kClassic; }
+
+  Span* New(Length n) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, Length(1));
   }
 
-  // The same at an address that is a multiple of `alignment`, a power of two.
-  Span* NewAligned(Length n, Length alignment) TCMALLOC_EXCLUDES(lock_) {
+  Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, alignment);
   }
 
-  // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
-  void Delete(Span* span) TCMALLOC_EXCLUDES(lock_) {
+  void Delete(Span* span) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     DeleteLocked(span);
   }
 
-  // Makes a kLarge span n pages long where it is. False, with nothing changed, if the pages behind
-  // it are in use or the limit forbids it.
-  bool TryExtend(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+  bool TryExtend(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back what lies behind the first n > 0 pages of a kLarge span. The span may stay as it is
-  // if no memory for a record can be had.
-  void Truncate(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+  void Truncate(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // Gives at least n pages of free memory back to the system, the longest spans first, or all if
-  // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
-  Length ReleaseAtLeast(Length n, ReleaseCause cause = ReleaseCause::kProgram)
-      TCMALLOC_EXCLUDES(lock_) {
+  // The longest spans go first.
+  Length ReleaseAtLeast(Length n, ReleaseCause cause) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return this->ReleaseLocked(n, Base::Cut::kNever, cause);
   }
 
-  // Gives back what ReleaseDecay says is due, but at most `most` pages. Returns how many; where
-  // that is `most`, more may be due. Keeps errno.
-  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator)
+  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     const Length due = decay_.Due(now, spans_.free());

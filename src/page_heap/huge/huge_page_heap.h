@@ -15,12 +15,12 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "page_heap/huge/advice.h"
-#include "page_heap/huge/demand_window.h"
-#include "page_heap/huge/growth_bound.h"
 #include "page_heap/huge/huge_page.h"
 #include "page_heap/huge/huge_page_stats.h"
 #include "page_heap/huge/huge_spans.h"
 #include "page_heap/page_heap_base.h"
+#include "page_heap/release/demand_window.h"
+#include "page_heap/release/growth_bound.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/page_types.h"
@@ -45,7 +45,7 @@ namespace tcmalloc {
 // The lock is also held while the system is told how to back what spans are about to use, and let
 // go while memory is moved.
 template <typename System>
-class HugePageHeap : public PageHeapBase<System, HugeSpans> {
+class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   using Base = PageHeapBase<System, HugeSpans>;
   using Base::aggressive_decommit_, Base::decay_, Base::lock_, Base::pacer_, Base::spans_;
   using Breaking = HugeSpans::Breaking;
@@ -53,57 +53,50 @@ class HugePageHeap : public PageHeapBase<System, HugeSpans> {
  public:
   static constexpr Length kMinGrowth = kPagesPerHugePage;
 
+  using Base::ReleaseAtLeast, Base::ReleaseUnused;
+
   constexpr HugePageHeap(System& system, PageMap& map, MetadataArena& arena)
       : Base(system, map, arena, kPagesPerHugePage, kMinGrowth) {}
 
-  // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
-  Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
+  PageHeapKind kind() const final { return PageHeapKind::kHuge; }
+
+  Span* New(Length n) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, Length(1));
   }
 
-  // The same at an address that is a multiple of `alignment`, a power of two.
-  Span* NewAligned(Length n, Length alignment) TCMALLOC_EXCLUDES(lock_) {
+  Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, alignment);
   }
 
-  // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
-  void Delete(Span* span) TCMALLOC_EXCLUDES(lock_) {
+  void Delete(Span* span) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     DeleteLocked(span);
   }
 
-  // Makes a kLarge span n pages long where it is. False, with nothing changed, if the pages behind
-  // it are in use, the limit forbids it, or no memory for a record can be had.
-  bool TryExtend(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+  bool TryExtend(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back what lies behind the first n > 0 pages of a kLarge span. The span may stay as it is
-  // if no memory for a record can be had.
-  void Truncate(Span* span, Length n) TCMALLOC_EXCLUDES(lock_);
+  void Truncate(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // Gives at least n pages of free memory back to the system, whole hugepages first, or all if
-  // there are fewer, and stops where the system refuses. Returns how many. Keeps errno.
-  Length ReleaseAtLeast(Length n, ReleaseCause cause = ReleaseCause::kProgram)
-      TCMALLOC_EXCLUDES(lock_) {
+  // Whole hugepages go first.
+  Length ReleaseAtLeast(Length n, ReleaseCause cause) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return ReleaseByBreaking(n, Base::Cut::kNever, cause);
   }
 
-  // Gives back what ReleaseDecay says is due, but at most `most` pages: hugepages that nobody uses,
-  // and of others no more than demand of late leaves over. Where hugepages are nearly full, asks
-  // the kernel to back them by one page, if it is done in the background. Returns how many pages
-  // went back; where that is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
-  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause = ReleaseCause::kAllocator)
+  // What goes is hugepages that nobody uses, and of others no more than demand of late leaves over.
+  // Where hugepages are nearly full, asks the kernel to back them by one page, if it is done in the
+  // background.
+  Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_);
 
-  // What the kernel does about hugepages. Without it, nothing is told to the kernel.
-  void set_hugepages(const TransparentHugepages& setting) TCMALLOC_EXCLUDES(lock_) {
+  void set_hugepages(const TransparentHugepages& setting) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     advice_.Configure(setting);
   }
 
-  HugePageStats huge_stats() TCMALLOC_EXCLUDES(lock_);
+  HugePageStats huge_stats() final TCMALLOC_EXCLUDES(lock_);
 
  private:
   // In one call of ReleaseUnused; each takes up to a millisecond.

@@ -87,7 +87,7 @@ TEST(AllocatorThreads, BlocksAreFreedByAnybody) {
     Deallocate(block.start);
   }
   heap.budget().CheckInvariants();
-  heap.page_heap().CheckInvariants();
+  heap.page_heaps().CheckInvariants();
   EXPECT_EQ(heap.caches().stats().caches, current_thread->size_limit != 0 ? 1u : 0u);
 }
 

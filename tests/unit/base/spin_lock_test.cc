@@ -22,12 +22,18 @@ constinit SpinLock constant_lock(LockRank::kPageHeap);
 static_assert(std::is_trivially_destructible_v<SpinLock>);
 static_assert(sizeof(SpinLock) <= 8);
 
-TEST(SpinLockTest, KnowsWhetherItIsHeld) {
-  EXPECT_FALSE(constant_lock.IsHeld());
+bool IsFree(SpinLock& lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  const bool taken = lock.TryLock();
+  if (taken) lock.Unlock();
+  return taken;
+}
+
+TEST(SpinLockTest, IsFreeBeforeItIsTakenAndAfterwards) {
+  EXPECT_TRUE(IsFree(constant_lock));
   constant_lock.Lock();
-  EXPECT_TRUE(constant_lock.IsHeld());
+  std::thread([] { EXPECT_FALSE(IsFree(constant_lock)); }).join();
   constant_lock.Unlock();
-  EXPECT_FALSE(constant_lock.IsHeld());
+  EXPECT_TRUE(IsFree(constant_lock));
 }
 
 TEST(SpinLockTest, TryLockFailsWhereAnotherThreadHoldsIt) {
@@ -38,7 +44,7 @@ TEST(SpinLockTest, TryLockFailsWhereAnotherThreadHoldsIt) {
   std::thread([&]() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS { second = lock.TryLock(); }).join();
   EXPECT_FALSE(second);
   if (first) lock.Unlock();
-  EXPECT_FALSE(lock.IsHeld());
+  EXPECT_TRUE(IsFree(lock));
 }
 
 TEST(SpinLockTest, ExcludesOtherThreads) {
@@ -90,7 +96,7 @@ class SleepersTest : public ::testing::Test {
   void Join() {
     for (std::thread& thread : threads_) thread.join();
     EXPECT_EQ(errors_, 0);
-    EXPECT_FALSE(lock_.IsHeld());
+    EXPECT_TRUE(IsFree(lock_));
   }
 
   SpinLock lock_{LockRank::kPageHeap};

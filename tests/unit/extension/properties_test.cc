@@ -9,13 +9,17 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
+#include "allocator/slow_path.h"
 #include "extension/release.h"
 #include "heap/heap.h"
+#include "report/fields.h"
+#include "report/statistics.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -135,6 +139,21 @@ TEST_F(PropertiesTest, OtherNamesAreNotFound) {
   for (const std::string_view name : {"", "generic.heap_siz", "generic.heap_sizes", "heap_size"}) {
     EXPECT_EQ(FindProperty(name), nullptr) << name;
   }
+}
+
+TEST_F(PropertiesTest, EveryFieldIsAProperty) {
+  SlowPath slow_path;
+  for (const Field& field : Fields()) {
+    uint64_t value = 0;
+    const std::string name = std::string(kFieldPrefix) + std::string(field.name);
+    EXPECT_TRUE(GetProperty(name, &value)) << name;
+    EXPECT_EQ(value, field.value(CurrentStatistics())) << name;
+    EXPECT_FALSE(SetProperty(name, 0)) << name;
+  }
+  uint64_t value = 7;
+  EXPECT_FALSE(GetProperty(kFieldPrefix, &value));
+  EXPECT_FALSE(GetProperty("in_use", &value));
+  EXPECT_EQ(value, 7u);
 }
 
 TEST_F(PropertiesTest, PartsSumUpToTheHeap) {

@@ -63,7 +63,7 @@ void UseCache() {
   alarm(kChildSeconds);
   UseHeap();
   UseCache();
-  heap.page_heap().CheckInvariants();
+  heap.page_heaps().CheckInvariants();
   heap.budget().CheckInvariants();
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);

@@ -85,7 +85,7 @@ TEST_F(InitializedHeapTest, EveryClassIsServedFromItsOwnSpans) {
     heap.transfer(c).Drain();
     EXPECT_EQ(heap.central(c).stats().spans, 0u);
   }
-  heap.page_heap().CheckInvariants();
+  heap.page_heaps().CheckInvariants();
 }
 
 class CurrentThreadTest : public InitializedHeapTest {

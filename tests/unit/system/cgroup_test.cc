@@ -344,7 +344,7 @@ TEST(CgroupTextTest, Pressure) {
   EXPECT_EQ(ParsePressure("some avg10=3.5"), 350u);
   EXPECT_EQ(ParsePressure("some avg10=3"), 300u);
   EXPECT_EQ(ParsePressure("some avg10=100.00 "), 10000u);
-  EXPECT_EQ(ParsePressure("some avg10=99999999999999999999"), 10000u);
+  EXPECT_EQ(ParsePressure("some avg10=99999999999999999999"), 0u) << "does not fit";
   EXPECT_EQ(ParsePressure("full avg10=5.00"), 0u);
   EXPECT_EQ(ParsePressure("some avg10=x"), 0u);
   EXPECT_EQ(ParsePressure("some avg10=1.x"), 0u);

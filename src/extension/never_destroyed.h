@@ -1,0 +1,23 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Objects with virtual destructors that are never destroyed.
+
+#ifndef TCMALLOC_EXTENSION_NEVER_DESTROYED_H_
+#define TCMALLOC_EXTENSION_NEVER_DESTROYED_H_
+
+namespace tcmalloc {
+
+// For constants: usable before the first constructor and after the last destructor. The other
+// member makes the union a literal type.
+template <typename T>
+union NeverDestroyed {
+  constexpr NeverDestroyed() : value() {}
+  constexpr ~NeverDestroyed() {}
+
+  char unused;
+  T value;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_EXTENSION_NEVER_DESTROYED_H_

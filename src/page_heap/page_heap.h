@@ -1,0 +1,183 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A page heap as the layers above see it, whichever of both it is.
+
+#ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_H_
+#define TCMALLOC_PAGE_HEAP_PAGE_HEAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/bits.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "page_heap/free_runs.h"
+#include "page_heap/huge/huge_page_stats.h"
+#include "page_heap/release/release_decay.h"
+#include "page_heap/release/release_pacer.h"
+#include "page_heap/stats.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+#include "system/transparent_hugepages.h"
+
+namespace tcmalloc {
+
+enum class PageHeapKind : uint8_t { kClassic, kHuge };
+
+// A SpanSource with settings and figures, which lie here; where spans are put is up to the heaps:
+// ClassicPageHeap and HugePageHeap.
+//
+// Every public member is thread safe and takes the lock itself. The lock is held while the system
+// is asked for memory, so that threads in need do not all grow the heap at once, and let go while
+// memory is given back, which takes long.
+class PageHeap {
+ public:
+  static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
+
+  PageHeap(const PageHeap&) = delete;
+  PageHeap& operator=(const PageHeap&) = delete;
+
+  virtual PageHeapKind kind() const = 0;
+
+  // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
+  virtual Span* New(Length n) = 0;
+
+  // The same at an address that is a multiple of `alignment`, a power of two.
+  virtual Span* NewAligned(Length n, Length alignment) = 0;
+
+  // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
+  virtual void Delete(Span* span) = 0;
+
+  // Makes a kLarge span n pages long where it is. False, with nothing changed, if the pages behind
+  // it are in use, the limit forbids it, or no memory for a record can be had.
+  virtual bool TryExtend(Span* span, Length n) = 0;
+
+  // Takes back what lies behind the first n > 0 pages of a kLarge span. The span may stay as it is
+  // if no memory for a record can be had.
+  virtual void Truncate(Span* span, Length n) = 0;
+
+  // Gives at least n pages of free memory back to the system, or all if there are fewer, and stops
+  // where the system refuses. Returns how many. Keeps errno.
+  Length ReleaseAtLeast(Length n) { return ReleaseAtLeast(n, ReleaseCause::kProgram); }
+  virtual Length ReleaseAtLeast(Length n, ReleaseCause cause) = 0;
+
+  // Gives back what ReleaseDecay says is due, but at most `most` pages. Returns how many; where
+  // that is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
+  Length ReleaseUnused(uint64_t now, Length most) {
+    return ReleaseUnused(now, most, ReleaseCause::kAllocator);
+  }
+  virtual Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) = 0;
+
+  // Says that hardly a span was taken since `since`, in nanoseconds: see ReleaseDecay.
+  virtual void NoteIdleSince(uint64_t since) = 0;
+
+  // The half-life of memory that nobody needs, in nanoseconds; 0 for ever.
+  void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.set_half_life(ns);
+  }
+
+  // See ReleasePacer. A release that is due happens in Delete.
+  void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    pacer_.set_rate(rate);
+  }
+  double release_rate() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return pacer_.rate();
+  }
+
+  // See ReleaseDecay.
+  void MakeFreeDue() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    decay_.MakeFreeDue();
+  }
+
+  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
+  // request would exceed it, free memory is released, and if that does not suffice it fails.
+  void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    limit_ = limit;
+  }
+  Length limit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return limit_;
+  }
+
+  // Whether Delete gives every free span back to the system at once.
+  void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    aggressive_decommit_ = on;
+  }
+  bool aggressive_decommit() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return aggressive_decommit_;
+  }
+
+  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
+  // what a request needs in any case), to save system calls.
+  void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    least_growth_ = RoundUpToUnit(least);
+    most_growth_ = RoundUpToUnit(most);
+  }
+
+  // What the kernel does about hugepages. Without it, nothing is told to the kernel; a heap that
+  // knows no hugepages tells it nothing in any case.
+  virtual void set_hugepages(const TransparentHugepages&) {}
+  virtual HugePageStats huge_stats() { return {}; }
+
+  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
+  Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
+  uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+  // Pages that were free after the last Delete, and that were ever freed. Take no lock.
+  Length free_now() const { return Length(free_now_.load(std::memory_order_relaxed)); }
+  Length freed() const { return Length(freed_.load(std::memory_order_relaxed)); }
+
+  virtual PageHeapStats stats() = 0;
+
+  // Adds what nobody uses. In a huge heap this takes many short holds of the lock, and then the
+  // result is exact only if nothing changes meanwhile.
+  virtual void CountFreeRuns(FreeRunCounts* counts) = 0;
+
+  // Calls visit(const Span&) for every span, whatever its state, under the lock. What has no record
+  // appears as a span, too.
+  template <typename Visitor>
+  void ForEachSpan(Visitor&& visit) {
+    using Visit = std::remove_reference_t<Visitor>;
+    VisitSpans([](void* visitor, const Span& span) { (*static_cast<Visit*>(visitor))(span); },
+               const_cast<std::remove_const_t<Visit>*>(&visit));
+  }
+
+ protected:
+  using SpanVisit = void (*)(void* visitor, const Span& span);
+
+  // Blocks of the system begin and end at multiples of `unit`, a power of two.
+  constexpr PageHeap(Length unit, Length least_growth) : unit_(unit), least_growth_(least_growth) {}
+  ~PageHeap() = default;
+
+  virtual void VisitSpans(SpanVisit visit, void* visitor) = 0;
+
+  Length RoundUpToUnit(Length n) const { return Length(AlignUp(n.pages(), unit_.pages())); }
+
+  SpinLock lock_{LockRank::kPageHeap};
+  const Length unit_;
+  ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
+  ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
+  bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
+  Length limit_ TCMALLOC_GUARDED_BY(lock_);
+  Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
+  Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
+
+  // Written under the lock, read without.
+  std::atomic<uintptr_t> committed_{0};
+  std::atomic<uint64_t> spans_served_{0};
+  std::atomic<uintptr_t> free_now_{0};
+  std::atomic<uintptr_t> freed_{0};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_PAGE_HEAP_H_

@@ -1,0 +1,60 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The one list of all figures: text, XML, JSON, properties, mallinfo and docs/statistics.md go by
+// it.
+
+#ifndef TCMALLOC_REPORT_FIELDS_H_
+#define TCMALLOC_REPORT_FIELDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "report/statistics.h"
+
+namespace tcmalloc {
+
+enum class Unit : uint8_t { kBytes, kCount, kObjects, kNanoseconds };
+
+// What a figure is part of. The text shows the groups in this order.
+enum class FieldGroup : uint8_t {
+  kMemory,  // one sum, from what the program has to the address space
+  kCounts,
+  kTotals,  // since the start
+  kLimits,
+};
+
+// A figure of the whole heap.
+struct Field {
+  std::string_view name;   // in XML and JSON, and of a property behind kFieldPrefix
+  std::string_view label;  // in the text; empty: not there
+  FieldGroup group;
+  char sign;  // in the text's sum: ' ', '+' or '='
+  Unit unit;
+  uint64_t (*value)(const Statistics&);
+};
+
+// A figure of each size class.
+struct SizeClassField {
+  std::string_view name;
+  Unit unit;
+  uint64_t (*value)(const SizeClassStatistics&);
+};
+
+std::span<const Field> Fields();
+std::span<const SizeClassField> SizeClassFields();
+
+// For the documentation; of one of these.
+std::string_view MeaningOf(const Field& field);
+std::string_view MeaningOf(const SizeClassField& field);
+
+// Null if there is none of this name.
+const Field* FindField(std::string_view name);
+
+// Every field can be asked for as a property of this name and its own.
+inline constexpr std::string_view kFieldPrefix = "tcmalloc.statistics.";
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_REPORT_FIELDS_H_

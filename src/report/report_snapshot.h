@@ -1,0 +1,73 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Everything that a report prints, as of one moment.
+
+#ifndef TCMALLOC_REPORT_REPORT_SNAPSHOT_H_
+#define TCMALLOC_REPORT_REPORT_SNAPSHOT_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/message.h"
+#include "page_heap/free_runs.h"
+#include "page_heap/huge/huge_page_stats.h"
+#include "report/statistics.h"
+
+namespace tcmalloc {
+
+enum class Detail : bool { kTotals, kAll };
+
+// What only reports with all details need.
+struct ReportDetails {
+  AllSizeClassStatistics classes;
+  FreeRunCounts free_runs;
+};
+
+// Room for one of these outside the stack, which may be small, and outside the heap, whose figures
+// it would change: in pages from the system. All of it is zero.
+class ReportDetailsHolder {
+ public:
+  explicit ReportDetailsHolder(Detail detail);
+  ~ReportDetailsHolder();
+  ReportDetailsHolder(const ReportDetailsHolder&) = delete;
+  ReportDetailsHolder& operator=(const ReportDetailsHolder&) = delete;
+
+  // Null if no details are wanted or no memory can be had: then there are totals only.
+  ReportDetails* get() const { return details_; }
+
+ private:
+  ReportDetails* details_ = nullptr;
+};
+
+struct ReportSnapshot {
+  explicit ReportSnapshot(Detail detail) : holder(detail) {}
+  const ReportDetails* details() const { return holder.get(); }
+
+  Statistics statistics;
+  ReportDetailsHolder holder;
+  // Which front end and page heap run, and why. The words need no escapes in XML and JSON: they
+  // have neither quotes nor angle brackets.
+  std::string_view front_end;
+  Message front_end_reason;
+  std::string_view page_heap;
+  std::string_view page_heap_reason;
+  bool uses_hugepages = false;
+  HugePageStats hugepages;  // if it does
+};
+
+// Printing is left for later: it may allocate. False, and nothing done, in a signal handler that
+// interrupted the slow path.
+[[nodiscard]] bool TakeSnapshot(ReportSnapshot* snapshot);
+
+// What the huge page heap made of hugepages.
+struct HugepageFigure {
+  std::string_view name;
+  uint64_t (*value)(const HugePageStats&);
+  std::string_view meaning;
+};
+std::span<const HugepageFigure> HugepageFigures();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_REPORT_REPORT_SNAPSHOT_H_

@@ -1,0 +1,83 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Where reports are printed to.
+
+#ifndef TCMALLOC_REPORT_TEXT_SINK_H_
+#define TCMALLOC_REPORT_TEXT_SINK_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "base/message.h"
+#include "base/output.h"
+
+namespace tcmalloc {
+
+// Receives a report line by line, each with its newline. Allocates nothing itself.
+class TextSink {
+ public:
+  virtual void Write(std::string_view text) = 0;
+
+  void WriteLine(const Message& line) {
+    Write(line.view());
+    Write("\n");
+  }
+
+ protected:
+  ~TextSink() = default;
+};
+
+// Writes to a file descriptor. Keeps errno; a failed write is ignored.
+class FileSink final : public TextSink {
+ public:
+  explicit FileSink(int fd) : fd_(fd) {}
+  void Write(std::string_view text) override { WriteAll(fd_, text); }
+
+ private:
+  int fd_;
+};
+
+// Writes to memory, and cuts what does not fit.
+class PrefixSink final : public TextSink {
+ public:
+  PrefixSink(char* buffer, size_t size) : next_(buffer), left_(size) {}
+  void Write(std::string_view text) override {
+    const size_t count = std::min(text.size(), left_);
+    if (count > 0) std::memcpy(next_, text.data(), count);
+    next_ += count;
+    left_ -= count;
+    written_ += text.size();
+  }
+
+  // Where the next text goes.
+  char* end() const { return next_; }
+  // Bytes, those included that did not fit.
+  size_t written() const { return written_; }
+
+ private:
+  char* next_;
+  size_t left_;
+  size_t written_ = 0;
+};
+
+// The same, and always ends what it has written with a zero byte, for which it leaves room.
+class BufferSink final : public TextSink {
+ public:
+  // Requires size > 0.
+  BufferSink(char* buffer, size_t size) : text_(buffer, size - 1) { *text_.end() = '\0'; }
+  void Write(std::string_view text) override {
+    text_.Write(text);
+    *text_.end() = '\0';
+  }
+
+  size_t written() const { return text_.written(); }
+
+ private:
+  PrefixSink text_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_REPORT_TEXT_SINK_H_

@@ -1,0 +1,15 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Included by the sources of classes with virtual functions and type information: what the
+// compiler makes them use of the C++ library is weak, so that a C program need not load one. In
+// such a program nobody can look at the type information, nor bring vectors beyond all bounds.
+
+#ifndef TCMALLOC_SYSTEM_WEAK_CXX_SYMBOLS_H_
+#define TCMALLOC_SYSTEM_WEAK_CXX_SYMBOLS_H_
+
+asm(".weak _ZTVN10__cxxabiv117__class_type_infoE");
+asm(".weak _ZTVN10__cxxabiv120__si_class_type_infoE");
+asm(".weak __cxa_pure_virtual");
+asm(".weak _ZSt20__throw_length_errorPKc");  // std::__throw_length_error(const char*)
+
+#endif  // TCMALLOC_SYSTEM_WEAK_CXX_SYMBOLS_H_
