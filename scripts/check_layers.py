@@ -23,7 +23,6 @@ SOURCE_SUFFIXES = {".h", ".cc", ".c", ".inc", ".S"}
 # A part, that is a header with its source, and a part that it needs and that needs it.
 TWO_IN_ONE = {
     frozenset({"report/statistics", "report/statistics_sums"}),
-    frozenset({"report/statistics", "report/sums"}),
     frozenset({"system/address_window", "system/memory"}),
     frozenset({"system/cgroup", "system/topology"}),
     frozenset({"system/rseq", "system/rseq_self_test"}),

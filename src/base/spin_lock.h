@@ -66,6 +66,8 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
     if (TCMALLOC_UNLIKELY(word_.exchange(kFree, std::memory_order_release) == kContended)) Wake();
   }
 
+  LockRank rank() const { return rank_; }
+
  private:
   static constexpr uint32_t kFree = 0;
   static constexpr uint32_t kHeld = 1;

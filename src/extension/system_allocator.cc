@@ -19,7 +19,7 @@ namespace {
 constinit std::atomic<const void*> growing{nullptr};
 
 // Names the running thread by the address of one of its variables.
-const void* Self() { return &current_cache; }
+const void* Self() { return &current_thread; }
 
 // Null where the slow path was interrupted: what it holds may be the lock of the system's memory.
 MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) {

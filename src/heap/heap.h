@@ -157,7 +157,7 @@ class Heap final : private HousekeepingHost {
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
 
   // For housekeeping.
-  PageHeap& Pages() override { return page_heap_; }
+  PageHeap& Pages() override { return page_heap(); }
   size_t CountThreadCaches() override;
   void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
   void ReturnIdleOfCpus() override;

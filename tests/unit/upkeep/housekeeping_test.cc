@@ -12,6 +12,7 @@
 
 #include "cache/thread_header.h"
 #include "fakes/fake_metadata.h"
+#include "page_heap/system_page_heap.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc::testing {
@@ -24,7 +25,7 @@ constinit std::atomic<uint64_t> now{kSecond};
 
 class FakeHost final : public HousekeepingHost {
  public:
-  PageHeap& Pages() override { return pages_; }
+  PageHeap& Pages() override { return pages_.chosen(); }
   size_t CountThreadCaches() override { return caches; }
   void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override {
     visited += count;
@@ -59,7 +60,7 @@ class FakeHost final : public HousekeepingHost {
   SystemMemory memory_;
   MetadataArena arena_{FakeMetadata::Source};
   std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>(arena_);
-  PageHeap pages_{memory_, *map_, arena_};
+  PageHeaps pages_{memory_, *map_, arena_};
 };
 
 class HousekeepingTest : public ::testing::Test {
