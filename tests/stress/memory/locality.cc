@@ -52,7 +52,7 @@ double PagesOfAGroup(const Blocks& blocks) {
 // the thread still has, or that it shares with others. Without care it is all of them.
 double MostPages(size_t size) {
   const double ideal = std::max(1.0, static_cast<double>(kGroup * size) / 4096);
-  return ideal + 32;
+  return ideal + 40;
 }
 
 bool Check(size_t size, Order order, unsigned seed) {
@@ -74,26 +74,31 @@ bool Check(size_t size, Order order, unsigned seed) {
   return false;
 }
 
-bool CheckAll(unsigned seed) {
-  bool ok = true;
+// Threads that allocate at the same time take from the same spans, of which each may then have one
+// object left. So many cases of one thread may exceed the bound for that.
+constexpr int kUnlucky = 4;
+
+// Returns how many cases exceed the bound.
+int CountExcesses(unsigned seed) {
+  int excesses = 0;
   for (size_t size : {16, 32, 64, 128, 256, 512, 1024}) {
     for (Order order : {Order::kSame, Order::kReverse, Order::kRandom, Order::kHalf}) {
-      ok = Check(size, order, seed) && ok;
+      if (!Check(size, order, seed)) ++excesses;
     }
   }
-  return ok;
+  return excesses;
 }
 
 }  // namespace
 
 int main() {
-  bool ok = CheckAll(1);
-  bool results[4] = {};
+  bool ok = CountExcesses(1) == 0;
+  int excesses[4] = {};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&results, i] { results[i] = CheckAll(i + 2); });
+    threads.emplace_back([&excesses, i] { excesses[i] = CountExcesses(i + 2); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (bool result : results) ok = ok && result;
+  for (int count : excesses) ok = ok && count <= kUnlucky;
   return ok ? 0 : 1;
 }
