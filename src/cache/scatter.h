@@ -19,7 +19,7 @@ namespace tcmalloc {
 // out neighbours. docs/decisions/0030-scattered-objects-go-home.md.
 //
 // Neighbours are no farther apart than a page of the kernel, or than a few objects where these are
-// large. Objects of more than kMostSize bytes have few neighbours in a page anyway.
+// large. Objects of more than kScatterMostSize bytes have few neighbours in a page anyway.
 inline constexpr uint32_t kScatterMostSize = 2048;
 // What a cache keeps of one class in any order: a core's own cache and its TLB reach that far, and
 // what was freed last is found there.
@@ -30,40 +30,24 @@ inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
 // scattered: that costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
 
-// Follows objects in the order in which they were freed or in its reverse, and counts those that
-// lie far from the one before.
-class ScatterCounter {
- public:
-  // Takes the next object, of `size` bytes. False once the first kScatterProbes are no scattered
-  // ones.
-  bool Take(uint32_t size, const void* object) {
-    const auto address = reinterpret_cast<uintptr_t>(object);
-    const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
-    if (count_ != 0 && before_ - address + near > 2 * near) ++far_;
-    before_ = address;
-    return ++count_ != kScatterProbes || IsMajority();
-  }
-  bool IsMajority() const { return far_ > count_ / 2; }
-
- private:
-  uintptr_t before_ = 0;
-  uint32_t count_ = 0;
-  uint32_t far_ = 0;
-};
-
 // Judges the objects of a chain, of `size` bytes each, the last one freed first. Walks the chain:
 // next(object) is the reference to the object after `object`. Fewer than kScatterProbes objects are
 // never scattered.
 template <typename Next>
 bool IsScattered(uint32_t size, Chain chain, Next next) {
   if (size > kScatterMostSize || chain.count < kScatterProbes) return false;
-  ScatterCounter counter;
-  for (uint32_t left = chain.count; left > 0; --left) {
-    void* object = ObjectAt(chain.head);
-    if (!counter.Take(size, object)) return false;
-    if (left > 1) chain.head = next(object);
+  const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
+  uint32_t far = 0;
+  void* object = ObjectAt(chain.head);
+  for (uint32_t seen = 1; seen < chain.count; ++seen) {
+    if (seen == kScatterProbes && far <= kScatterProbes / 2) return false;
+    void* const before = object;
+    object = ObjectAt(next(before));
+    const uintptr_t step =
+        reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
+    if (step + near > 2 * near) ++far;
   }
-  return counter.IsMajority();
+  return far > chain.count / 2;
 }
 
 }  // namespace tcmalloc

@@ -1,5 +1,4 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-
 //
 // The global, and the functions that reach it: libc, threads and assembly call them without an
 // argument that leads there, so that nothing below this folder need name it.

@@ -29,7 +29,7 @@ inline void SleepWhile(std::atomic<uint32_t>& word, uint32_t value) {
   system_calls.futex(FutexWord(word), FUTEX_WAIT_PRIVATE, value, nullptr);
 }
 
-// The same for at most `ns` nanoseconds. False if they have passed.
+// Sleeps so for at most `ns` nanoseconds. False if they have passed.
 inline bool SleepWhile(std::atomic<uint32_t>& word, uint32_t value, uint64_t ns) {
   constexpr uint64_t kSecond = 1'000'000'000;
   const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
