@@ -25,9 +25,9 @@ SizeClassStatistics OfClass(uint8_t c, uint64_t in_threads) {
 uint64_t AddSizeClasses(Statistics* statistics, AllSizeClassStatistics* classes) {
   uint64_t in_threads[kSizeClassCount] = {};
   heap.caches().ForEach([&](const Cache& cache) {
-    ++statistics->thread_caches;
     cache.ForEachCount([&](uint8_t c, size_t objects) { in_threads[c] += objects; });
   });
+  statistics->thread_caches = heap.caches().count();
   uint64_t span_bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);

@@ -84,9 +84,7 @@ void Threads<Sources>::NoteEnd(void* value) {
 template <SourceTable Sources>
 ThreadHeader* Threads<Sources>::MakeThreadCache() {
   Cache* cache = caches_.Create(context_);
-  if (cache == nullptr) return nullptr;
-  cache->Close();
-  return cache->thread();
+  return cache != nullptr ? cache->thread() : nullptr;
 }
 
 // A front end of the kind that is wanted, closed, or a cache of its own for a thread that cannot

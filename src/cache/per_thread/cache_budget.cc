@@ -50,8 +50,29 @@ void CacheBudget::Leave(BudgetShare& share) {
   SpinLockHolder holder(lock_);
   if (!share.linked()) return;
   unclaimed_ += share.limit();
+  Remove(share);
+}
+
+void CacheBudget::Remove(BudgetShare& share) {
   if (next_victim_ == &share) next_victim_ = shares_.next(&share);
   shares_.Remove(&share);
+}
+
+bool CacheBudget::SetAside(BudgetShare& share, int64_t held) {
+  SpinLockHolder holder(lock_);
+  const int64_t kept = std::min(std::max(held, first_share_), share.limit());
+  if (!share.linked() || held > kept || aside_ + kept > total_ / kAsidePart) return false;
+  Remove(share);
+  unclaimed_ += share.limit() - kept;
+  share.bytes.store(kept, std::memory_order_relaxed);
+  aside_ += kept;
+  return true;
+}
+
+void CacheBudget::TakeUp(BudgetShare& share) {
+  SpinLockHolder holder(lock_);
+  aside_ -= share.limit();
+  shares_.PushBack(&share);
 }
 
 void CacheBudget::KeepOnly(BudgetShare* mine) {
@@ -60,6 +81,7 @@ void CacheBudget::KeepOnly(BudgetShare* mine) {
   shares_.Abandon();
   next_victim_ = nullptr;
   unclaimed_ = total_;
+  aside_ = 0;
   if (!keep) return;
   static_cast<ListNode&>(*mine) = {};
   shares_.PushBack(mine);
@@ -112,7 +134,7 @@ void CacheBudget::CheckInvariants() {
     TCMALLOC_CHECK_LE(kLeastShare, share->limit());
     sum += share->limit();
   }
-  TCMALLOC_CHECK_EQ(unclaimed_, total_ - sum);
+  TCMALLOC_CHECK_EQ(unclaimed_, total_ - sum - aside_);
 }
 
 }  // namespace tcmalloc

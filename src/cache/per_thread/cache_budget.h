@@ -22,7 +22,7 @@ struct BudgetShare : ListNode {
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
 
-// Invariant: unclaimed == total - the sum of all shares. It is negative while more caches exist
+// Invariant: unclaimed == total - the sum of all shares, those set aside included. It is negative while more caches exist
 // than the total has first shares for. All shares together are thus at most the total or, if that
 // is more, so many first shares.
 //
@@ -51,6 +51,10 @@ class CacheBudget {
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Does nothing if it has left already.
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
+  // Keeps `held` bytes for a share that stays without a thread until TakeUp, and nobody can take
+  // them meanwhile. False if they are too many of the total, or it has left.
+  bool SetAside(BudgetShare& share, int64_t held) TCMALLOC_EXCLUDES(lock_);
+  void TakeUp(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.
   void KeepOnly(BudgetShare* mine) TCMALLOC_EXCLUDES(lock_);
   // False if there was nothing to be had.
@@ -60,9 +64,12 @@ class CacheBudget {
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
+  // The part of the total that may be set aside.
+  static constexpr int64_t kAsidePart = 16;
   // How many others are asked before a share stays as it is.
   static constexpr size_t kMaxVictims = 10;
 
+  void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   // Cuts shares down to first shares while they are more than the total.
@@ -71,6 +78,7 @@ class CacheBudget {
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int64_t unclaimed_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  int64_t aside_ TCMALLOC_GUARDED_BY(lock_) = 0;  // the sum of the shares that are set aside
   int64_t first_share_ TCMALLOC_GUARDED_BY(lock_) = kFirstShare;
   IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);
   BudgetShare* next_victim_ TCMALLOC_GUARDED_BY(lock_) = nullptr;

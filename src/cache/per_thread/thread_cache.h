@@ -50,7 +50,7 @@ struct ThreadCacheContext {
 // share and the next slow path that asks for room. Where a list may not grow, other classes give up
 // some; where that does not help, objects come and go one by one.
 //
-// Slow start: a class begins with capacity 0, which doubles with each miss up to one batch; from
+// Slow start: a class begins with FirstCapacity, which doubles with each miss up to one batch; from
 // then on every allocation miss permits one more full chain. When free fills the current list it
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
 // withdraws the permission down to one. Where none was ever given, free makes the list at most half
@@ -119,6 +119,11 @@ class ThreadCache : private FastLists, public ListNode {
   // Does what Flush does and leaves the budget. The cache stays closed until Rejoin and Open.
   void Park();
   void Rejoin() { context_->budget->Join(share_); }
+  // Keeps the cache, which is closed and whose thread has ended, with what it holds for another
+  // thread, but for full chains where that is too much. False if the rest is, or it is parked.
+  bool SetAside();
+  // Undoes SetAside, for another thread. The cache stays closed until Open.
+  void TakeUp();
 
   bool closed() const { return header.closed(); }
   void Close() {
@@ -237,6 +242,8 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
+  static constexpr uint32_t kFirstBytes = 256;
+  static constexpr uint32_t kFirstObjects = 8;
 
   class ListChange;
 
@@ -291,6 +298,10 @@ class ThreadCache : private FastLists, public ListNode {
     return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
   }
   uint32_t DrainingFetch(uint8_t c) const { return std::max(Batch(c) / kDrainingFetchShare, 1U); }
+  // Objects that the first miss brings, so that a thread which needs a few small ones misses once.
+  static uint32_t FirstCapacity(uint8_t c) {
+    return std::clamp(kFirstBytes / SizeOf(c), 1U, kFirstObjects);
+  }
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
@@ -305,6 +316,7 @@ class ThreadCache : private FastLists, public ListNode {
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   bool GrowCapacity(uint8_t c, uint32_t most);
+  void SetCapacity(uint8_t c, int capacity);
   int AffordedObjects(uint8_t c, int wanted);
   bool GrowShare(int64_t bytes);
   TCMALLOC_NOINLINE void GiveUpOthers(uint8_t kept, int64_t bytes);

@@ -21,7 +21,7 @@ void ThreadCache<Sources>::ForEachUsedClass(F f) const {
   }
 }
 
-// The scope of a change of a list's capacity, or of whether its class drains.
+// The scope of a change of whether a class drains, and with it of the bytes of its list.
 template <SourceTable Sources>
 class ThreadCache<Sources>::ListChange {
  public:
@@ -68,10 +68,10 @@ Chain ThreadCache<Sources>::NextChain(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
-  const ListChange change(*this, c);
-  state.capacity = std::max(state.capacity, static_cast<int16_t>(chain.count));
+  const int length = static_cast<int>(chain.count);
+  if (TCMALLOC_UNLIKELY(length > state.capacity)) SetCapacity(c, length);
   state.strays = 0;
-  room[c] = static_cast<int16_t>(state.capacity - chain.count);
+  room[c] = static_cast<int16_t>(state.capacity - length);
   heads[c] = chain.head;
 }
 
@@ -144,7 +144,7 @@ void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   }
   if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);
   void* object = PopUnchecked(c);
-  if (TCMALLOC_UNLIKELY(!HasRoomFor(0))) ReturnExcess(c);
+  if (TCMALLOC_UNLIKELY(!HasRoomFor(0)) && !GrowShare(0)) ReturnExcess(c);
   return object;
 }
 

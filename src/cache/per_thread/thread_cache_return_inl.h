@@ -104,8 +104,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (heads[c] == context_->codec->end) return;
   source(c).Insert(TakeCurrent(c));
   if (!unused) return;
-  const ListChange change(*this, c);
-  state.capacity = 0;
+  SetCapacity(c, 0);
   room[c] = 0;
 }
 
@@ -134,7 +133,7 @@ void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
   }
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
-  const ListChange change(*this, c);
+  SetCapacity(c, 0);
   BiasedLockHolder holder(chains_lock_);
   states_[c] = {};
   room[c] = 0;
@@ -154,6 +153,22 @@ void ThreadCache<Sources>::Park() {
   Close();
   Flush();
   context_->budget->Leave(share_);
+}
+
+template <SourceTable Sources>
+bool ThreadCache<Sources>::SetAside() {
+  if (context_->budget->SetAside(share_, cached_bytes_ + list_bytes_)) return true;
+  if (cached_bytes_ == 0) return false;
+  ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, states_[c].full.size()); });
+  return context_->budget->SetAside(share_, list_bytes_);
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::TakeUp() {
+  header.other = nullptr;
+  header.seat = nullptr;
+  watch_ = {};
+  context_->budget->TakeUp(share_);
 }
 
 template <SourceTable Sources>

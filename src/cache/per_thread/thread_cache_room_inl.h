@@ -15,14 +15,23 @@ namespace tcmalloc {
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
-  const int wanted =
-      static_cast<int>(std::clamp<uint32_t>(static_cast<uint32_t>(state.capacity) * 2, 1, most));
+  const uint32_t doubled =
+      state.capacity > 0 ? static_cast<uint32_t>(state.capacity) * 2 : FirstCapacity(c);
+  const int wanted = static_cast<int>(std::min(doubled, most));
   const int more = AffordedObjects(c, wanted - state.capacity);
   if (TCMALLOC_UNLIKELY(more == 0)) return false;
-  const ListChange change(*this, c);
   room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + more);
-  state.capacity = static_cast<int16_t>(state.capacity + more);
+  SetCapacity(c, state.capacity + more);
   return true;
+}
+
+// Changes how many objects the current list may hold; requires that the class does not drain.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity) {
+  ClassState& state = states_[c];
+  TCMALLOC_DCHECK(!state.drain.active());
+  list_bytes_ += (int64_t{capacity} - state.capacity) * SizeOf(c);
+  state.capacity = static_cast<int16_t>(capacity);
 }
 
 // How many of `wanted` more objects the current list may have room for.
@@ -65,8 +74,7 @@ void ThreadCache<Sources>::HalveList(uint8_t c) {
   if (state.drain.active()) return FlushCurrent(c);
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
-  const ListChange change(*this, c);
-  state.capacity = static_cast<int16_t>(state.capacity / 2);
+  SetCapacity(c, state.capacity / 2);
   room[c] = state.capacity;
 }
 
@@ -96,8 +104,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
   ClassState& state = states_[c];
   if (heads[c] != context_->codec->end || room[c] != state.capacity || state.drain.active()) return;
-  const ListChange change(*this, c);
-  state.capacity = 0;
+  SetCapacity(c, 0);
   room[c] = 0;
 }
 

@@ -5,9 +5,11 @@
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHES_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "cache/per_thread/spare_caches.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/thread_registry.h"
 
@@ -27,42 +29,53 @@ class ThreadCaches {
 
   constexpr explicit ThreadCaches(MetadataArena& arena) : registry_(arena) {}
 
-  // An open cache, or null if no memory can be had.
+  // A closed cache, that of a thread that has ended where there is one; null if no memory can be
+  // had.
   Cache* Create(const typename Cache::Context& context) {
+    if (Cache* spare = spares_.Take()) {
+      spare->TakeUp();
+      return spare;
+    }
     Cache* cache = registry_.New();
     if (cache == nullptr) return nullptr;
     cache->Initialize(context);
+    cache->Close();
     registry_.List(cache);
     return cache;
   }
 
-  // Called by the thread that owns `cache`, or after it ended.
+  // Called by the thread that owns `cache`, or after it ended. Keeps the cache for the next thread
+  // if it holds little.
   void Destroy(Cache* cache) {
-    cache->Retire();
-    registry_.Delete(cache);
+    cache->Close();
+    cache->SetAside() ? spares_.Add(cache) : Retire(cache);
   }
 
   // An estimate while other threads run.
   ThreadCachesStats stats() {
     ThreadCachesStats stats;
-    ForEach([&stats](const Cache& cache) {
-      ++stats.caches;
-      stats.cached_bytes += cache.CountBytes();
-    });
+    ForEach([&stats](const Cache& cache) { stats.cached_bytes += cache.CountBytes(); });
+    stats.caches = count();
     stats.allocated = registry_.totals();
     return stats;
   }
 
   // In the child of fork: forgets all caches but `mine`, which may be null, with what they hold.
-  void KeepOnly(Cache* mine) { registry_.KeepOnly(mine); }
+  void KeepOnly(Cache* mine) {
+    spares_.Forget();
+    registry_.KeepOnly(mine);
+  }
 
   // Takes memory from `n` caches, those in turn, if their threads are idle; see
   // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
+  // Retires half of the spare ones that no thread needed since the last call.
   void ReleaseIdle(size_t n, const Cache* own) {
+    RetireAll(spares_.TakeUnneeded());
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }
-  // Returns all full chains of all caches to the sources.
+  // Returns all full chains of all caches to the sources, and of spare ones everything.
   void ReleaseFull() {
+    RetireAll(spares_.TakeAll());
     registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
   }
 
@@ -77,12 +90,30 @@ class ThreadCaches {
     registry_.ForEach(f);
   }
 
-  size_t count() { return registry_.count(); }
+  // Those of threads; no spare ones.
+  size_t count() {
+    const size_t spares = spares_.count();
+    const size_t all = registry_.count();
+    return all - std::min(spares, all);
+  }
+  size_t spare_count() { return spares_.count(); }
   // Totals of living and ended threads. An estimate while other threads run.
   AllocationTotals allocated() { return registry_.totals(); }
 
  private:
+  void Retire(Cache* cache) {
+    cache->Retire();
+    registry_.Delete(cache);
+  }
+  void RetireAll(Cache* list) {
+    while (Cache* cache = SpareCaches<Cache>::TakeNext(&list)) {
+      cache->TakeUp();
+      Retire(cache);
+    }
+  }
+
   ThreadRegistry<Cache> registry_;
+  SpareCaches<Cache> spares_;
 };
 
 }  // namespace tcmalloc

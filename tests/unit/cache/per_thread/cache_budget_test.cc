@@ -159,6 +159,40 @@ TEST_F(CacheBudgetTest, KeepOnlyReclaimsAllOtherShares) {
   budget_.Leave(shares_[1]);
 }
 
+TEST_F(CacheBudgetTest, AShareThatIsSetAsideIsNotRobbed) {
+  SetTotal(64, 0);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(budget_.Grow(shares_[0]));
+  ASSERT_TRUE(budget_.SetAside(shares_[0], 2 * kFirst));
+  budget_.CheckInvariants();
+  EXPECT_EQ(shares_[0].limit(), 2 * kFirst) << "it gives back what it does not need";
+  while (budget_.Grow(shares_[1])) {
+  }
+  EXPECT_EQ(shares_[0].limit(), 2 * kFirst);
+  EXPECT_EQ(shares_[1].limit(), 62 * kFirst);
+  budget_.TakeUp(shares_[0]);
+  budget_.CheckInvariants();
+  EXPECT_TRUE(budget_.Grow(shares_[1]));
+  budget_.Leave(shares_[0]);
+  budget_.Leave(shares_[1]);
+}
+
+TEST_F(CacheBudgetTest, OnlyAPartMayBeSetAside) {
+  SetTotal(32, 0);
+  for (size_t i = 0; i < 3; ++i) budget_.Join(shares_[i]);
+  EXPECT_FALSE(budget_.SetAside(shares_[0], 2 * kFirst)) << "it has no right to so much";
+  EXPECT_TRUE(budget_.SetAside(shares_[0], 0));
+  EXPECT_TRUE(budget_.SetAside(shares_[1], kFirst));
+  EXPECT_FALSE(budget_.SetAside(shares_[2], 0));
+  EXPECT_FALSE(budget_.SetAside(shares_[3], 0)) << "it has not joined";
+  budget_.KeepOnly(&shares_[2]);
+  budget_.CheckInvariants();
+  EXPECT_TRUE(budget_.SetAside(shares_[2], 0));
+  budget_.TakeUp(shares_[2]);
+  budget_.Leave(shares_[2]);
+}
+
 TEST_F(CacheBudgetTest, KeepOnlyMayKeepNone) {
   SetTotal(2, 0);
   budget_.Join(shares_[0]);

@@ -40,15 +40,25 @@ TEST_P(ThreadCacheTest, ANewCacheHasNothing) {
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
 }
 
-TEST_P(ThreadCacheTest, FetchesGrowFromOneObjectToABatch) {
+TEST_P(ThreadCacheTest, FetchesGrowFromAFewObjectsToABatch) {
   cache_.AllocateMany(kClass, 10 * Batch());
   const std::vector<uint32_t>& fetches = sources_.source(kClass).fetches();
-  EXPECT_EQ(fetches.front(), 1u);
+  EXPECT_EQ(fetches.front(), 256 / kSizeClasses[kClass].size);
   EXPECT_EQ(fetches.back(), Batch());
   for (size_t i = 1; i < fetches.size(); ++i) {
     ASSERT_GE(fetches[i], fetches[i - 1]);
     ASSERT_LE(fetches[i], std::min(2 * fetches[i - 1], Batch()));
   }
+}
+
+TEST_P(ThreadCacheTest, TheFirstFetchIsOfAFewBytes) {
+  const auto first_fetch = [this](uint8_t c) {
+    cache_.Allocate(c);
+    return sources_.source(c).fetches().front();
+  };
+  EXPECT_EQ(first_fetch(SizeClassFor(8)), 8u);
+  EXPECT_EQ(first_fetch(SizeClassFor(128)), 2u);
+  EXPECT_EQ(first_fetch(SizeClassFor(1024)), 1u);
 }
 
 TEST_P(ThreadCacheTest, ObjectsAreDistinctAndOfTheirClass) {

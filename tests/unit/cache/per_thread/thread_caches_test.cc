@@ -31,13 +31,13 @@ class ThreadCachesTest : public ::testing::Test {
   Caches caches_{sources_.space.arena};
 };
 
-TEST_F(ThreadCachesTest, CreatedCachesAreOpenAndListed) {
+TEST_F(ThreadCachesTest, CreatedCachesAreClosedAndListed) {
   Caches::Cache* a = caches_.Create(sources_.context);
   Caches::Cache* b = caches_.Create(sources_.context);
   ASSERT_NE(a, nullptr);
   ASSERT_NE(b, nullptr);
   EXPECT_NE(a, b);
-  EXPECT_FALSE(a->closed());
+  EXPECT_TRUE(a->closed());
   EXPECT_EQ(caches_.stats().caches, 2u);
   size_t visited = 0;
   caches_.ForEach([&](const Caches::Cache& cache) {
@@ -74,6 +74,7 @@ TEST_F(ThreadCachesTest, DestroyReturnsEverything) {
   for (int i = 0; i < 1000; ++i) objects.push_back(cache->AllocateSlow(c, 64));
   for (void* object : objects) cache->FreeSlow(object, c);
   EXPECT_EQ(caches_.stats().cached_bytes, sources_.ObjectsOut() * 64);
+  sources_.budget.SetTotal(CacheBudget::kFirstShare);
   caches_.Destroy(cache);
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
   sources_.budget.CheckInvariants();
@@ -194,6 +195,126 @@ TEST_F(ThreadCachesTest, AllocationsOfShortLivedThreadsAreEstimated) {
               kThreads * kCount / 100.0);
 }
 
+// Caches whose threads end with a few objects of 64 bytes.
+class SpareCachesTest : public ThreadCachesTest {
+ protected:
+  static constexpr int kObjects = 100;
+
+  // Ends threads that lived at the same time.
+  void EndThreads(int threads) {
+    std::vector<Caches::Cache*> living;
+    for (int i = 0; i < threads; ++i) living.push_back(caches_.Create(sources_.context));
+    for (Caches::Cache* cache : living) {
+      std::vector<void*> objects;
+      for (int i = 0; i < kObjects; ++i) objects.push_back(cache->AllocateSlow(c_, 64));
+      for (void* object : objects) cache->FreeSlow(object, c_);
+    }
+    for (Caches::Cache* cache : living) caches_.Destroy(cache);
+  }
+
+  const uint8_t c_ = SizeClassFor(64);
+};
+
+TEST_F(SpareCachesTest, TheNextThreadGetsWhatTheLastOneLeft) {
+  EndThreads(1);
+  EXPECT_EQ(caches_.count(), 0u);
+  EXPECT_EQ(caches_.spare_count(), 1u);
+  const size_t left = caches_.stats().cached_bytes;
+  EXPECT_EQ(left, sources_.ObjectsOut() * 64);
+  EXPECT_GE(left, kObjects * 64u);
+  sources_.source(c_).ForgetCalls();
+  Caches::Cache* next = caches_.Create(sources_.context);
+  EXPECT_EQ(caches_.count(), 1u);
+  EXPECT_EQ(next->CountBytes(), left);
+  next->Open();
+  for (int i = 0; i < 50; ++i) EXPECT_NE(next->TryAllocate(c_, 64), nullptr);
+  EXPECT_TRUE(sources_.source(c_).fetches().empty());
+  next->CheckInvariants();
+  sources_.budget.CheckInvariants();
+  caches_.Destroy(next);
+}
+
+TEST_F(SpareCachesTest, ItIsClosedAndNamesNothingOfTheLastThread) {
+  Caches::Cache* cache = caches_.Create(sources_.context);
+  cache->Open();
+  GateSeat* const seat = reinterpret_cast<GateSeat*>(8);
+  cache->thread()->seat = seat;
+  cache->thread()->other = cache->thread();
+  caches_.Destroy(cache);
+  EXPECT_TRUE(cache->closed());
+  ASSERT_EQ(caches_.Create(sources_.context), cache);
+  EXPECT_TRUE(cache->closed());
+  EXPECT_EQ(cache->thread()->seat, nullptr);
+  EXPECT_EQ(cache->thread()->other, nullptr);
+  caches_.Destroy(cache);
+}
+
+TEST_F(SpareCachesTest, ThoseThatNobodyNeedsGoBackByHalves) {
+  EndThreads(16);
+  ASSERT_EQ(caches_.spare_count(), 16u);
+  caches_.ReleaseIdle(0, nullptr);
+  EXPECT_EQ(caches_.spare_count(), 16u) << "there were none before";
+  for (const size_t left : {8u, 4u, 2u, 1u, 0u}) {
+    caches_.ReleaseIdle(0, nullptr);
+    EXPECT_EQ(caches_.spare_count(), left);
+    sources_.budget.CheckInvariants();
+  }
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+}
+
+TEST_F(SpareCachesTest, ThoseThatComeAndGoStay) {
+  for (int i = 0; i < 10; ++i) {
+    EndThreads(8);
+    caches_.ReleaseIdle(0, nullptr);
+    EXPECT_EQ(caches_.spare_count(), 8u);
+  }
+}
+
+TEST_F(SpareCachesTest, AllGoBackOnDemand) {
+  EndThreads(16);
+  caches_.ReleaseFull();
+  EXPECT_EQ(caches_.spare_count(), 0u);
+  EXPECT_EQ(caches_.stats().cached_bytes, 0u);
+  EXPECT_EQ(sources_.ObjectsOut(), 0u);
+  sources_.budget.CheckInvariants();
+}
+
+TEST_F(SpareCachesTest, TheyHoldASixteenthOfTheTotal) {
+  constexpr size_t kTotal = 64 * CacheBudget::kFirstShare;
+  sources_.budget.SetTotal(kTotal);
+  EndThreads(16);
+  EXPECT_EQ(caches_.spare_count(), 4u);
+  EXPECT_LE(caches_.stats().cached_bytes, kTotal / 16);
+  sources_.budget.CheckInvariants();
+}
+
+// Of what is more than a sixteenth the full chains go, and the lists stay.
+TEST_F(SpareCachesTest, ALargeCacheKeepsItsLists) {
+  sources_.budget.SetTotal(16 * CacheBudget::kFirstShare);
+  Caches::Cache* cache = caches_.Create(sources_.context);
+  std::vector<void*> objects;
+  for (int i = 0; i < 10'000; ++i) objects.push_back(cache->AllocateSlow(c_, 64));
+  for (void* object : objects) cache->FreeSlow(object, c_);
+  ASSERT_GT(cache->CountBytes(), size_t{CacheBudget::kFirstShare});
+  caches_.Destroy(cache);
+  EXPECT_EQ(caches_.spare_count(), 1u);
+  EXPECT_EQ(cache->full_bytes(), 0u);
+  EXPECT_GT(cache->CountBytes(), 0u);
+  sources_.budget.CheckInvariants();
+}
+
+TEST_F(SpareCachesTest, TheChildOfForkForgetsThem) {
+  EndThreads(2);
+  caches_.KeepOnly(nullptr);
+  sources_.budget.KeepOnly(nullptr);
+  EXPECT_EQ(caches_.spare_count(), 0u);
+  EXPECT_EQ(caches_.count(), 0u);
+  Caches::Cache* cache = caches_.Create(sources_.context);
+  EXPECT_EQ(cache->CountBytes(), 0u);
+  sources_.budget.CheckInvariants();
+  caches_.Destroy(cache);
+}
+
 TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {
   sources_.space.metadata.exhausted = true;
   while (sources_.space.arena.Allocate(8, 8) != nullptr) {
@@ -219,6 +340,7 @@ struct Stack {
   }
 
   void ExpectNothingOut() {
+    caches.ReleaseFull();
     for (size_t c = 1; c < kSizeClassCount; ++c) {
       transfers.at(c).CheckInvariants();
       transfers.at(c).Drain();
