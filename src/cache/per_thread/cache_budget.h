@@ -22,9 +22,9 @@ struct BudgetShare : ListNode {
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
 
-// Invariant: unclaimed == total - the sum of all shares, those set aside included. It is negative while more caches exist
-// than the total has first shares for. All shares together are thus at most the total or, if that
-// is more, so many first shares.
+// Invariant: unclaimed == total - the sum of all shares, those set aside included. It is negative
+// while more caches exist than the total has first shares for. All shares together are thus at most
+// the total or, if that is more, so many first shares.
 //
 // A share starts small and grows each time its cache overflows: from what is unclaimed, else by
 // taking from the shares of others in turn. Active threads thus end up with large caches and idle

@@ -187,7 +187,8 @@ TEST_F(ThreadCacheCollectTest, AClassStartsSlowlyAgainAfterItWentBack) {
   ASSERT_EQ(sources_.ObjectsOut(), 0u);
   sources_.source(kClass).ForgetCalls();
   cache_.Free(cache_.Allocate(kClass));
-  EXPECT_EQ(sources_.source(kClass).fetches(), std::vector<uint32_t>{256 / kSizeClasses[kClass].size});
+  EXPECT_EQ(sources_.source(kClass).fetches(),
+            std::vector<uint32_t>{256 / kSizeClasses[kClass].size});
 }
 
 TEST_F(ThreadCacheCollectTest, TheBudgetBoundsWhatIsCached) {
