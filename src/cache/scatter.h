@@ -37,6 +37,7 @@ template <typename Next>
 bool IsScattered(uint32_t size, Chain chain, Next next) {
   if (size > kScatterMostSize || chain.count < kScatterProbes) return false;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
+  const uint32_t most_far = chain.count / 2;
   uint32_t far = 0;
   void* object = ObjectAt(chain.head);
   for (uint32_t seen = 1; seen < chain.count; ++seen) {
@@ -45,9 +46,9 @@ bool IsScattered(uint32_t size, Chain chain, Next next) {
     object = ObjectAt(next(before));
     const uintptr_t step =
         reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
-    if (step + near > 2 * near) ++far;
+    if (step + near > 2 * near && ++far > most_far) return true;
   }
-  return far > chain.count / 2;
+  return false;
 }
 
 }  // namespace tcmalloc

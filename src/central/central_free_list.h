@@ -100,6 +100,26 @@ class CentralFreeList {
     uint32_t count;
   };
 
+  // Where the objects of a span of the class begin, in what a loop keeps in registers.
+  struct ObjectStarts {
+    explicit ObjectStarts(uint8_t size_class)
+        : reciprocal(kSizeClasses[size_class].reciprocal),
+          size(kSizeClasses[size_class].size),
+          bytes(size_t{kSizeClasses[size_class].objects} * size) {}
+
+    static size_t OffsetIn(const Span* span, const void* object) {
+      return reinterpret_cast<uintptr_t>(object) - span->first.address();
+    }
+    bool At(size_t offset) const {
+      return offset < bytes &&
+             (offset * reciprocal >> size_class_internal::kReciprocalShift) * size == offset;
+    }
+
+    uint64_t reciprocal;
+    size_t size;
+    size_t bytes;  // of all objects
+  };
+
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
   uint8_t RankOf(const Span* span) const {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
@@ -125,10 +145,9 @@ class CentralFreeList {
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
-  Span* SpanOf(ObjectReference reference, const void* before) const;
+  Span* SpanOf(const ObjectStarts& starts, ObjectReference reference, const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
-  bool Begins(ObjectReference reference, const Span* span) const;
-  SpanRun NextRun(ObjectReference first, const void* before) const;
+  SpanRun NextRun(const ObjectStarts& starts, ObjectReference* next, const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
@@ -341,13 +360,6 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
   return run.count > 0 ? LinkRun(run, *codec_) : chain;
 }
 
-// Returns true if an object of this class begins at `reference`, which lies in `span`.
-template <SpanSource PageHeap>
-bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* span) const {
-  const char* object = static_cast<const char*>(ObjectAt(reference));
-  return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
-}
-
 // No object of this class begins at `reference`, to which `before` links, if anything does. Either
 // a link was overwritten, or an address inside of a block was freed.
 template <SpanSource PageHeap>
@@ -361,44 +373,55 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
   CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
 }
 
-// The span of a free object of this class; `before` is the object that links to it, if any.
+// The span in which the free object at `reference` begins, to which `before` links, if anything
+// does.
 template <SpanSource PageHeap>
-Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* before) const {
-  void* object = ObjectAt(reference);
-  Span* span = page_map_->FindInUse(object);
-  if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
-      !Begins(reference, span)) {
+TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStarts& starts,
+                                                               ObjectReference reference,
+                                                               const void* before) const {
+  const void* object = ObjectAt(reference);
+  Span* span = page_map_->Get(PageId::Containing(object));
+  if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
+                        span->state != Span::State::kSmall ||
+                        !starts.At(starts.OffsetIn(span, object)))) {
     CrashAt(reference, before);
   }
   return span;
 }
 
+// Returns the objects from *next on that lie in one span, and moves *next behind them.
 template <SpanSource PageHeap>
-typename CentralFreeList<PageHeap>::SpanRun CentralFreeList<PageHeap>::NextRun(
-    ObjectReference first, const void* before) const {
-  SpanRun run{SpanOf(first, before), first, ObjectAt(first), 1};
-  while (true) {
-    const ObjectReference next = codec_->Next(run.last);
-    if (next == codec_->end || !run.span->Contains(PageId::Containing(ObjectAt(next)))) return run;
-    if (!Begins(next, run.span)) CrashAt(next, run.last);
+TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::SpanRun
+CentralFreeList<PageHeap>::NextRun(const ObjectStarts& starts, ObjectReference* next,
+                                   const void* before) const {
+  const ObjectReference first = *next;
+  Span* span = SpanOf(starts, first, before);
+  void* last = ObjectAt(first);
+  uint32_t count = 1;
+  for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
+    const size_t offset = starts.OffsetIn(span, ObjectAt(*next));
+    if (offset >= starts.bytes) break;
+    if (TCMALLOC_UNLIKELY(!starts.At(offset))) CrashAt(*next, last);
     // A chain that leads back to itself.
-    if (run.count == run.span->capacity) CrashOnDoubleFree(run.last, info().size);
-    run.last = ObjectAt(next);
-    ++run.count;
+    if (TCMALLOC_UNLIKELY(count == span->capacity)) CrashOnDoubleFree(last, info().size);
+    last = ObjectAt(*next);
+    ++count;
   }
+  return {span, first, last, count};
 }
 
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::PutBack(const SpanRun& run, IntrusiveList<Span>* drained) {
+TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const SpanRun& run,
+                                                               IntrusiveList<Span>* drained) {
   Span* span = run.span;
-  if (span->allocated < run.count) CrashOnDoubleFree(run.last, info().size);
+  if (TCMALLOC_UNLIKELY(span->allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
   codec_->Link(run.last, span->free_list);
   span->free_list = run.first;
   span->allocated -= run.count;
   stats_.free_objects += run.count;
   stats_.allocated_objects -= run.count;
-  if (span->allocated != 0) {
-    Relink(span);
+  if (TCMALLOC_LIKELY(span->allocated != 0)) {
+    if (TCMALLOC_UNLIKELY(!span->linked() || RankOf(span) != span->rank)) Relink(span);
     return;
   }
   Delist(span);
@@ -412,11 +435,11 @@ template <SpanSource PageHeap>
 TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
   SpanRun block[kInsertBlock];
+  const ObjectStarts starts(size_class_);
   uint32_t count = 0;
-  while (count < kInsertBlock && next != codec_->end) {
-    const SpanRun& run = block[count++] = NextRun(next, *before);
-    *before = run.last;
-    next = codec_->Next(run.last);
+  for (const void* last = *before; count < kInsertBlock && next != codec_->end; ++count) {
+    block[count] = NextRun(starts, &next, last);
+    last = *before = block[count].last;
   }
   SpinLockHolder holder(lock_);
   for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
