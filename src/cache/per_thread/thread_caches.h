@@ -19,7 +19,7 @@ struct ThreadCachesStats {
   AllocationTotals allocated;
 };
 
-// Makes and recycles caches, and lists the living ones. Thread safe.
+// Makes and recycles caches, and lists those in use. Thread safe.
 template <SourceTable Sources>
 class ThreadCaches {
  public:
@@ -27,7 +27,7 @@ class ThreadCaches {
 
   constexpr explicit ThreadCaches(MetadataArena& arena) : registry_(arena) {}
 
-  // An open cache, or null if no memory can be had.
+  // Returns an open cache, or null if no memory can be had.
   Cache* Create(const typename Cache::Context& context) {
     Cache* cache = registry_.New();
     if (cache == nullptr) return nullptr;
@@ -42,7 +42,7 @@ class ThreadCaches {
     registry_.Delete(cache);
   }
 
-  // An estimate while other threads run.
+  // Returns an estimate while other threads run.
   ThreadCachesStats stats() {
     ThreadCachesStats stats;
     ForEach([&stats](const Cache& cache) {
@@ -56,8 +56,8 @@ class ThreadCaches {
   // In the child of fork: forgets all caches but `mine`, which may be null, with what they hold.
   void KeepOnly(Cache* mine) { registry_.KeepOnly(mine); }
 
-  // Takes memory from `n` caches, those in turn, if their threads are idle; see
-  // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
+  // Takes memory from `n` caches, each in turn, if their threads are idle; see
+  // ThreadCache::ReleaseIdle. `own` is the cache of the running thread, or null; it needs no fence.
   void ReleaseIdle(size_t n, const Cache* own) {
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }
@@ -78,7 +78,7 @@ class ThreadCaches {
   }
 
   size_t count() { return registry_.count(); }
-  // Totals of living and ended threads. An estimate while other threads run.
+  // Returns the totals of living and ended threads. An estimate while other threads run.
   AllocationTotals allocated() { return registry_.totals(); }
 
  private:

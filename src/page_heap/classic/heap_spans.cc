@@ -20,7 +20,7 @@ bool Fits(const Span* span, Length n, Length alignment) {
   return AlignedStart(span, alignment) + n <= span->end();
 }
 
-// So many pages have room for n aligned ones wherever they begin.
+// Returns the number of pages that has room for n aligned pages wherever it begins.
 Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
 
 }  // namespace
@@ -254,7 +254,7 @@ bool HeapSpans::CountFreeRuns(PageId*, FreeRunCounts* counts) const {
 
 namespace {
 
-// What a walk over all spans finds.
+// The result of a walk over all spans.
 struct Census {
   Length total;
   Length free;

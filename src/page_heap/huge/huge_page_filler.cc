@@ -98,7 +98,7 @@ void HugePageFiller::Remove(HugePageTracker* tracker) {
 HugePageTracker* HugePageFiller::BestFit(Length n) const {
   HugePageTracker* whole = whole_.BestFit(n);
   if (whole != nullptr && whole->used() > Length(0)) return whole;
-  // An empty one is the last choice.
+  // An empty hugepage is the last choice.
   HugePageTracker* broken = broken_.BestFit(n);
   HugePageTracker* returned = returned_.BestFit(n);
   if (broken == nullptr || (returned != nullptr && returned->longest() < broken->longest())) {
@@ -112,7 +112,7 @@ HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {
   HugePageTracker* tracker = BestFit(n);
   if (tracker == nullptr || alignment == Length(1)) return tracker;
   if (tracker->BestFit(n.pages(), alignment.pages()) < HugePageTracker::kPages) return tracker;
-  // Wherever a run of this length begins, it has room.
+  // A run of this length has room wherever it begins.
   const Length roomy = n + alignment - Length(1);
   return roomy <= kPagesPerHugePage ? BestFit(roomy) : nullptr;
 }

@@ -25,7 +25,7 @@ Span* HugePageHeap<System>::AllocateAnywhere(Length n, Length alignment) {
   do {
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
     if (!this->MakeRoom(n, Breaking::kAllowed)) continue;
-    // That may have let go of the lock: look again.
+    // The lock may have been released meanwhile, so search again.
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
     NoteAddressLimit();
     if (GrowAtEndFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
@@ -197,13 +197,12 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCau
   if (decay_.half_life_ns() > 0) demand_.Advance(now, decay_.half_life_ns(), spans_.in_use());
   const Length due = std::min(decay_.Due(now, spans_.free()), most);
   Length released = this->ReleaseLocked(due, Base::Cut::kExactly, cause, Breaking::kForbidden);
-  // Breaking a hugepage pays only if what it gives back is not needed soon: demand that was there
-  // of late may come again.
+  // Breaking a hugepage pays only if its pages are not needed soon, and recent demand may return.
   const Length reserve = demand_.peak() - std::min(demand_.peak(), spans_.in_use());
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
   released += ReleaseByBreaking(std::min(due - std::min(due, released), surplus),
                                 Base::Cut::kExactly, cause);
-  // It takes too long for a thread that allocates.
+  // A collapse takes too long for a thread that allocates.
   if (cause == ReleaseCause::kBackground) CollapseSome();
   return released;
 }
@@ -227,7 +226,7 @@ bool HugePageHeap<System>::Collapse(HugePageTracker* tracker) {
   const bool collapsed = (told || !tell) && Advise(tracker, HugeAdvice::kCollapse);
   lock_.Lock();
   if (told) NoteTold(tracker, Advice::kHuge);
-  // Meanwhile its spans may be gone.
+  // The hugepage's spans may be gone meanwhile.
   const bool shared = tracker->place != HugePageTracker::Place::kNone;
   if (collapsed && shared && this->AllowedByLimit(tracker->returned()))
     spans_.AssumeBacked(tracker);
@@ -268,7 +267,7 @@ void HugePageHeap<System>::Tell(HugePageTracker* tracker, HugePageTracker::Advic
 
 template <typename System>
 void HugePageHeap<System>::PrepareShared(HugePageTracker* tracker) {
-  // What is resident is backed already, one way or the other.
+  // The resident part is backed already, one way or the other.
   if (tracker->returned() < kPagesPerHugePage) return;
   const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(kPagesPerHugePage);
   Tell(tracker,
@@ -276,7 +275,7 @@ void HugePageHeap<System>::PrepareShared(HugePageTracker* tracker) {
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
 }
 
-// Only a tail that leaves much of its hugepage over is worth a mapping of its own.
+// A tail is worth a mapping of its own only if it leaves much of its hugepage over.
 template <typename System>
 void HugePageHeap<System>::PrepareTail(const Span* span) {
   HugePageTracker* tracker = spans_.SharedAt(span->end() - Length(1));

@@ -18,7 +18,7 @@ constexpr Length kOnePage(1);
 
 PageId HugePageEnd(PageId page) { return HugePage::Containing(page).end_page(); }
 
-// Whether some pages that nobody uses are free, and others returned.
+// Returns true if some unused pages are free and others returned.
 bool IsMixed(const HugePageTracker* tracker) {
   return tracker->free() > Length(0) && tracker->returned() > Length(0);
 }
@@ -27,7 +27,7 @@ PageId AlignedStart(const Span* range, Length alignment) {
   return PageId(AlignUp(range->first.index(), alignment.pages()));
 }
 
-// Of a page in the hugepage of `tracker`.
+// Returns the index of a page in the hugepage of `tracker`.
 size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
   return (page - tracker->hugepage.first_page()).pages();
 }
@@ -156,7 +156,7 @@ Span* HugeSpans::Take(SharedPlace place, Length n) {
   return span;
 }
 
-// The hugepages at both ends may have to be shared.
+// Makes trackers for the hugepages at both ends, because they may have to be shared.
 bool HugeSpans::MakeTrackers(PageRange pages) {
   const PageId end = pages.first + pages.length;
   for (const PageId border : {pages.first, end}) {
@@ -167,8 +167,8 @@ bool HugeSpans::MakeTrackers(PageRange pages) {
   return true;
 }
 
-// Only the first step can fail, before anything has changed: in all later ones, a range is taken
-// from its beginning.
+// Only the first step can fail, before anything has changed: all later steps take a range from its
+// beginning.
 bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
   if (!MakeTrackers(pages)) return false;
   const PageId end = pages.first + pages.length;
@@ -200,7 +200,7 @@ bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
   return true;
 }
 
-// Returns whether the pages read as zero.
+// Claims pages in the filler. Returns true if they read as zero.
 bool HugeSpans::ClaimInFiller(HugePageTracker* tracker, size_t first, Length n,
                               bool new_allocation) {
   HugePageTracker::Claimed claimed;
@@ -210,14 +210,14 @@ bool HugeSpans::ClaimInFiller(HugePageTracker* tracker, size_t first, Length n,
   return claimed.zeroed;
 }
 
-// The same in a hugepage in any place, and where it may end up wholly inside one span.
+// Claims pages of a hugepage in any place, which may thereby come to lie wholly inside one span.
 bool HugeSpans::ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation) {
   const size_t offset = OffsetIn(tracker, first);
   const Length n = end - first;
   if (tracker->place == Place::kFiller) {
     const bool zeroed = ClaimInFiller(tracker, offset, n, new_allocation);
-    // What lies wholly inside one span is not shared, so that the hugepages inside a span which are
-    // not shared always lie side by side.
+    // A hugepage wholly inside one span is not shared. Hugepages inside a span that are not shared
+    // are thus always adjacent.
     const bool inside = tracker->used() == kPagesPerHugePage && tracker->allocations() == 1;
     if (inside) filler_.Remove(tracker);
     return zeroed;
@@ -407,7 +407,7 @@ HugePageTracker* HugeSpans::NextBroken() {
   return nullptr;
 }
 
-// Ends the sharing of hugepages that nobody uses any longer.
+// Stops sharing the hugepages that nobody uses any longer.
 void HugeSpans::FreeTrackers(PageId first, PageId end) {
   for (PageId page = first; page < end; page = HugePageEnd(page)) {
     HugePageTracker* tracker = SharedAt(page);
@@ -417,8 +417,8 @@ void HugeSpans::FreeTrackers(PageId first, PageId end) {
 
 void HugeSpans::Vacate(HugePageTracker* tracker) {
   if (tracker->place == Place::kFiller) {
-    // Short spans may need it again soon, and one such is kept, lest a hugepage go back and forth
-    // for every other span; long spans get it too: see ReclaimEmpty.
+    // Short spans may soon need the hugepage again. One such hugepage is kept, so that it does not
+    // go back and forth with every other span. Long spans can get it too: see ReclaimEmpty.
     if (IsMixed(tracker)) return;
     if (tracker->free() > Length(0) && filler_.empty_ones() == 1) return;
     filler_.Remove(tracker);
@@ -430,8 +430,8 @@ void HugeSpans::Vacate(HugePageTracker* tracker) {
   for (size_t i = 0; i < HugeRegions::kHugePages; ++i) MakeWhole(trackers_.Get(first + i));
 }
 
-// Where it is mixed, or where no memory for a record can be had, it stays shared: by nobody for the
-// time being.
+// Makes an unused hugepage whole. If it is mixed, or if no memory for a record can be had, it stays
+// shared, for the time being by nobody.
 void HugeSpans::MakeWhole(HugePageTracker* tracker) {
   const bool returned = tracker->free() == Length(0);
   Span* record = IsMixed(tracker) ? nullptr : pool_.New();
@@ -462,7 +462,7 @@ HugePageTracker* HugeSpans::ProposeCollapse() {
 
 PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
   if (const Span* range = ranges_.Longest(State::kFree)) {
-    // The end goes first, for requests are served from the beginning.
+    // The end goes first, because requests are served from the beginning.
     const Length n = std::min<Length>(range->length, RoundDownToHugePages(most));
     return {range->end() - n, n};
   }
@@ -588,7 +588,7 @@ const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
 
 namespace {
 
-// What a walk over all spans finds.
+// The result of a walk over all spans.
 struct Census {
   Length total;
   Length free;
