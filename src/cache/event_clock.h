@@ -59,7 +59,7 @@ class EventClock {
   }
 
   // Lets the interval run out after `bytes` more at the latest.
-  void Hasten(int64_t bytes) {
+  void ExpireWithin(int64_t bytes) {
     const int64_t cut = std::max<int64_t>(remaining_ - bytes, 0);
     remaining_ -= cut;
     interval_ = interval_ - cut;

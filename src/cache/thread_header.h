@@ -68,7 +68,7 @@ inline void DeallocateClosed(void* object, FastThread thread, ObjectReference);
 // Returns `function`, read after `argument` is ready. Gcc then jumps through memory, which takes an
 // instruction less than loading the address first.
 template <typename Argument, typename Function>
-TCMALLOC_ALWAYS_INLINE Function LoadedLast(Argument& argument, Function& function) {
+TCMALLOC_ALWAYS_INLINE Function LoadAfter(Argument& argument, Function& function) {
   asm volatile("" : "+r"(argument), "+m"(function));
   return function;
 }
@@ -209,11 +209,11 @@ inline void DeallocateClosed(void* object, FastThread thread, ObjectReference) {
 
 // Allocates for malloc a size that the thread's size_limit does not admit.
 TCMALLOC_ALWAYS_INLINE void* MallocBy(FastThread thread, size_t size) {
-  return LoadedLast(size, thread->malloc)(size, thread);
+  return LoadAfter(size, thread->malloc)(size, thread);
 }
 // Allocates such a size for other entry points.
 TCMALLOC_ALWAYS_INLINE void* AllocateBy(FastThread thread, size_t size, AllocateSlowPath slow) {
-  return LoadedLast(slow, thread->allocate)(size, thread, slow);
+  return LoadAfter(slow, thread->allocate)(size, thread, slow);
 }
 
 // Performs all of free, except the work of the slow path in the header and of `after_try`, which is
@@ -223,7 +223,7 @@ TCMALLOC_ALWAYS_INLINE void DeallocateBy(FastThread thread, void* object,
                                          void (*after_try)(void* object, FastLists* lists)) {
   const ObjectReference reference = ReferenceTo(object);
   if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
-    return LoadedLast(object, thread->deallocate)(object, thread, reference);
+    return LoadAfter(object, thread->deallocate)(object, thread, reference);
   }
   if (TCMALLOC_UNLIKELY(!thread.lists()->TryFree(object))) after_try(object, thread.lists());
 }

@@ -127,7 +127,7 @@ class CentralFreeList {
   ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
   Span* SpanOf(ObjectReference reference, const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
-  bool Begins(ObjectReference reference, const Span* span) const;
+  bool IsObjectAt(ObjectReference reference, const Span* span) const;
   SpanRun NextRun(ObjectReference first, const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -344,7 +344,7 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
 
 // Returns true if an object of this class begins at `reference`, which lies in `span`.
 template <SpanSource PageHeap>
-bool CentralFreeList<PageHeap>::Begins(ObjectReference reference, const Span* span) const {
+bool CentralFreeList<PageHeap>::IsObjectAt(ObjectReference reference, const Span* span) const {
   const char* object = static_cast<const char*>(ObjectAt(reference));
   return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
 }
@@ -369,7 +369,7 @@ Span* CentralFreeList<PageHeap>::SpanOf(ObjectReference reference, const void* b
   void* object = ObjectAt(reference);
   Span* span = page_map_->FindInUse(object);
   if (span == nullptr || span->size_class != size_class_ || span->state != Span::State::kSmall ||
-      !Begins(reference, span)) {
+      !IsObjectAt(reference, span)) {
     CrashAt(reference, before);
   }
   return span;
@@ -382,7 +382,7 @@ typename CentralFreeList<PageHeap>::SpanRun CentralFreeList<PageHeap>::NextRun(
   while (true) {
     const ObjectReference next = codec_->Next(run.last);
     if (next == codec_->end || !run.span->Contains(PageId::Containing(ObjectAt(next)))) return run;
-    if (!Begins(next, run.span)) CrashAt(next, run.last);
+    if (!IsObjectAt(next, run.span)) CrashAt(next, run.last);
     // The chain leads back to itself.
     if (run.count == run.span->capacity) CrashOnDoubleFree(run.last, info().size);
     run.last = ObjectAt(next);

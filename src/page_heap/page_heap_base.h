@@ -192,7 +192,7 @@ class PageHeapBase : public PageHeap {
   // Releases the span. Returns how many pages the system took. Lets go of the lock for a system
   // call.
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
-  void Arrive(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
+  void EndDeparture(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
 
   PageMap& map_;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
@@ -304,7 +304,7 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
   Length taken;
   for (size_t i = 0; i < departure.count; ++i) {
     if (requests[i].released) taken += departure.spans[i]->length;
-    Arrive(departure.spans[i], requests[i].released, departure.cause);
+    EndDeparture(departure.spans[i], requests[i].released, departure.cause);
   }
   WakeWaiting();
   errno = saved_errno;
@@ -313,7 +313,7 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
 
 // Ends the departure of one span; afterwards it may be part of another.
 template <typename System, typename Spans>
-void PageHeapBase<System, Spans>::Arrive(Span* span, bool released, ReleaseCause cause) {
+void PageHeapBase<System, Spans>::EndDeparture(Span* span, bool released, ReleaseCause cause) {
   if (released) {
     ++events_.releases;
     events_.released_for[static_cast<size_t>(cause)] += span->length;

@@ -77,7 +77,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
-    for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
+    for (uint32_t left = SlabExcess::CountExcess(slabs_.slab(id), c); left > 0;) {
       const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
       if (chain.empty()) return;
       ReturnChain(c, chain);

@@ -58,7 +58,7 @@ void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* e
 void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess) {
   Claim(-Bytes(c, slab.capacity(c) - capacity));
   slab.SetCapacity(c, capacity);
-  if (SlabExcess::Of(slab, c) > 0) excess->Note(c);
+  if (SlabExcess::CountExcess(slab, c) > 0) excess->Note(c);
 }
 
 void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {

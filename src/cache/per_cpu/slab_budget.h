@@ -36,7 +36,7 @@ class SlabExcess {
 
   // Returns the number of objects of class `c` in `slab` beyond its capacity. An estimate; needs no
   // lock.
-  static uint32_t Of(const CpuSlab& slab, uint8_t c) {
+  static uint32_t CountExcess(const CpuSlab& slab, uint8_t c) {
     const uint32_t objects = slab.CountObjects(c);
     return objects - std::min(objects, slab.capacity(c));
   }

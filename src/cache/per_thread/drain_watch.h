@@ -21,9 +21,9 @@ namespace tcmalloc {
 // and the next trial comes later.
 //
 // When as much is allocated as freed again, most spans have a few objects left, and drain only if
-// new objects go elsewhere. So a class with mostly free room is treated normally again for as many
-// batches as left while it drained. A heap that stays sparse thus does not pay for ever. Owned by
-// one thread.
+// new objects go elsewhere. So a class with mostly free room is still treated as draining for as
+// many batches as left while it drained. A heap that stays sparse thus does not pay for ever. Owned
+// by one thread.
 class DrainWatch {
  public:
   // Overflows in a row before the first trial, and before any later one at most.
@@ -72,16 +72,16 @@ class DrainWatch {
   void NoteAllocations(uint32_t n) { allocations_ = static_cast<uint16_t>(allocations_ + n); }
   // Returns the number of objects to gather before Drains or MayDrain is asked again; at most a
   // batch.
-  uint32_t NextLook(uint32_t batch) const {
+  uint32_t ObjectsBeforeNextCheck(uint32_t batch) const {
     return frees_ <= kTrialFrees ? std::min(kTrialFrees, batch) : batch;
   }
   // Returns true, after frees, if the class still drains.
   bool Drains() const { return allocations_ > 0 && frees_ >= kFreesPerAllocation * allocations_; }
   // Returns true, after allocations, if the class may still drain.
   bool MayDrain() const { return frees_ + kSlack >= kFreesPerAllocation * allocations_; }
-  // Returns true if a class that no longer drains may stay as it is because its spans have much
-  // room.
-  bool MaySettle() const {
+  // Returns true if a class that no longer drains may still be treated so, provided that its spans
+  // have much room.
+  bool MayKeepDraining() const {
     return credit_ > 0 && allocations_ > 0 && allocations_ <= kAllocationsPerFree * frees_;
   }
   // Notes that a batch left. Earlier counts weigh less from now on.

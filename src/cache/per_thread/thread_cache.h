@@ -253,7 +253,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint8_t strays = 0;   // allocations beside the list since it was last filled
     DrainWatch drain;
 
-    void LowerWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
+    void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
@@ -302,7 +302,7 @@ class ThreadCache : private FastLists, public ListNode {
   int16_t LeastRoom(uint8_t c) const { return states_[c].drain.active() ? -kDraining : 0; }
   void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
-  void* AllocateBeside(uint8_t c);
+  void* AllocateFromLargerClass(uint8_t c);
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   bool GrowCapacity(uint8_t c, uint32_t most);
@@ -324,7 +324,7 @@ class ThreadCache : private FastLists, public ListNode {
   Chain StopDraining(uint8_t c);
   void ResumeKeeping(uint8_t c);
   uint32_t TakeAllocations(uint8_t c);
-  bool Settles(uint8_t c);
+  bool KeepsDraining(uint8_t c);
   void FreeDraining(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);

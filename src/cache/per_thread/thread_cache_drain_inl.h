@@ -55,10 +55,10 @@ uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
   return static_cast<uint32_t>(allocated);
 }
 
-// Returns true if a class that has stopped draining should be treated normally again.
+// Returns true if a class that no longer drains should still be treated as draining.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::Settles(uint8_t c) {
-  return states_[c].drain.MaySettle() && source(c).IsSparse();
+bool ThreadCache<Sources>::KeepsDraining(uint8_t c) {
+  return states_[c].drain.MayKeepDraining() && source(c).IsSparse();
 }
 
 // Takes an object in. Gives up the full chains with each batch, because they would only delay a
@@ -71,9 +71,9 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   state.leaving.head = ReferenceTo(object);
   ++state.leaving.count;
   state.drain.NoteFree();
-  if (state.leaving.count < state.drain.NextLook(batch)) return;
+  if (state.leaving.count < state.drain.ObjectsBeforeNextCheck(batch)) return;
   state.drain.NoteAllocations(TakeAllocations(c));
-  if (!state.drain.Drains() && !Settles(c)) return ResumeKeeping(c);
+  if (!state.drain.Drains() && !KeepsDraining(c)) return ResumeKeeping(c);
   if (state.leaving.count < batch) return;
   FlushFull(c);
   source(c).InsertPast(std::exchange(state.leaving, {context_->codec->end, 0}));
@@ -87,7 +87,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   ClassState& state = states_[c];
   state.drain.NoteAllocations(TakeAllocations(c));
   Chain chain;
-  if (state.drain.MayDrain() || Settles(c)) {
+  if (state.drain.MayDrain() || KeepsDraining(c)) {
     chain = source(c).FetchPast(DrainingFetch(c));
   }
   if (chain.empty()) {

@@ -48,7 +48,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
     chains_moved_ = true;
     state.popped = true;
   }
-  state.LowerWater();
+  state.UpdateLowWater();
   return chain;
 }
 
@@ -126,7 +126,7 @@ void* ThreadCache<Sources>::PopUnchecked(uint8_t c) {
 // path has read it. If the room still disagrees with the list at later calls, a handler left it
 // wrong, and it is corrected.
 template <SourceTable Sources>
-TCMALLOC_COLD void* ThreadCache<Sources>::AllocateBeside(uint8_t c) {
+TCMALLOC_COLD void* ThreadCache<Sources>::AllocateFromLargerClass(uint8_t c) {
   ClassState& state = states_[c];
   if (++state.strays == kMostStrays) {
     state.strays = 0;
@@ -142,7 +142,7 @@ TCMALLOC_COLD void* ThreadCache<Sources>::AllocateBeside(uint8_t c) {
 template <SourceTable Sources>
 void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   if (heads[c] == context_->codec->end) {
-    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateBeside(c);
+    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateFromLargerClass(c);
     if (!Refill(c)) return nullptr;
   }
   if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);

@@ -20,7 +20,7 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) 
     NoteCached(-int64_t{out[i].count} * SizeOf(c));
   }
   full.DropOldest(count);
-  states_[c].LowerWater();
+  states_[c].UpdateLowWater();
   return count;
 }
 

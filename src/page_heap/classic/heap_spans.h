@@ -111,7 +111,7 @@ class HeapSpans {
 
   void Retire(Span* record);
   // Merges an unlisted kFree or kReturned span with its neighbours of the same state, and lists it.
-  void Settle(Span* span);
+  void MergeAndList(Span* span);
   // Adds a neighbour that is not in use to `span`.
   void AbsorbLeft(Span* span, Span* left);
   void AbsorbRight(Span* span, Span* right);

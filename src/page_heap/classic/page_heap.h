@@ -74,7 +74,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    const Length due = decay_.Due(now, spans_.free());
+    const Length due = decay_.PagesDue(now, spans_.free());
     return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
 
@@ -133,7 +133,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
 template <typename System>
 void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
-  const Length due = growth_offset_.Due(n, spans_.free(), spans_.committed());
+  const Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
   if (due > Length(0)) {
     growth_offset_.NoteReleased(
         this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));

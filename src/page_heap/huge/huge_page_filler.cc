@@ -85,13 +85,13 @@ void HugePageFiller::Insert(HugePageTracker* tracker) {
   tracker->place = HugePageTracker::Place::kFiller;
   ListsOf(tracker).Insert(tracker, TrackerLists::KeyOf(tracker));
   ++hugepages_;
-  Count(tracker);
+  AddToSums(tracker);
 }
 
 void HugePageFiller::Remove(HugePageTracker* tracker) {
   ListsOf(tracker).Remove(tracker, TrackerLists::KeyOf(tracker));
   --hugepages_;
-  Discount(tracker);
+  SubtractFromSums(tracker);
   tracker->place = HugePageTracker::Place::kNone;
 }
 
@@ -117,7 +117,7 @@ HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {
   return roomy <= kPagesPerHugePage ? BestFit(roomy) : nullptr;
 }
 
-HugePageTracker* HugePageFiller::Collapsible() const {
+HugePageTracker* HugePageFiller::FindCollapsible() const {
   if (collapsible_ == 0) return nullptr;
   HugePageTracker* found = nullptr;
   for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {

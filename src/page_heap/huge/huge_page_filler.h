@@ -53,7 +53,7 @@ class TrackerLists {
   // Returns the first hugepage for which accepts(tracker) is true, of the first `most` by longest
   // runs and then by fewest allocations. Null if there is none, or if all hugepages are full.
   template <typename Accepts>
-  HugePageTracker* Emptiest(int most, Accepts accepts) const;
+  HugePageTracker* FindEmptiest(int most, Accepts accepts) const;
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
@@ -119,17 +119,17 @@ class HugePageFiller {
   // suitable hugepage may be missed.
   HugePageTracker* Find(Length n, Length alignment) const;
   // Returns a wholly unused hugepage, of which a part may be returned; null if there is none.
-  HugePageTracker* Empty() const { return BestFit(kPagesPerHugePage); }
+  HugePageTracker* FindEmpty() const { return BestFit(kPagesPerHugePage); }
   // Returns the hugepage from which to release memory, preferably an empty one, then one that is
   // broken already. Asks accepts(tracker) for the first `most` of each kind. Null if none of these
   // has free memory.
   template <typename Accepts>
-  HugePageTracker* Emptiest(int most, Accepts accepts) const;
-  HugePageTracker* Emptiest() const {
-    return Emptiest(1, [](const HugePageTracker*) { return true; });
+  HugePageTracker* FindEmptiest(int most, Accepts accepts) const;
+  HugePageTracker* FindEmptiest() const {
+    return FindEmptiest(1, [](const HugePageTracker*) { return true; });
   }
   // Returns a hugepage that a collapse would make whole; null if there is none.
-  HugePageTracker* Collapsible() const;
+  HugePageTracker* FindCollapsible() const;
 
   // Unused pages of the hugepages that end a longer span.
   Length tail_slack() const { return tail_slack_; }
@@ -159,8 +159,8 @@ class HugePageFiller {
   }
 
   // Adds a tracker's part to the sums that are kept, or subtracts it.
-  void Count(const HugePageTracker* tracker);
-  void Discount(const HugePageTracker* tracker);
+  void AddToSums(const HugePageTracker* tracker);
+  void SubtractFromSums(const HugePageTracker* tracker);
 
   const TrackerLists& ListsOf(const HugePageTracker* tracker) const;
   TrackerLists& ListsOf(const HugePageTracker* tracker) {
@@ -180,7 +180,7 @@ class HugePageFiller {
 };
 
 template <typename Accepts>
-HugePageTracker* TrackerLists::Emptiest(int most, Accepts accepts) const {
+HugePageTracker* TrackerLists::FindEmptiest(int most, Accepts accepts) const {
   for (size_t run = kRuns; run-- > 1;) {
     for (unsigned buckets = nonempty_buckets_[run]; buckets != 0; buckets &= buckets - 1) {
       const IntrusiveList<HugePageTracker>& list = lists_->of[run][std::countr_zero(buckets)];
@@ -194,15 +194,15 @@ HugePageTracker* TrackerLists::Emptiest(int most, Accepts accepts) const {
 }
 
 template <typename Accepts>
-HugePageTracker* HugePageFiller::Emptiest(int most, Accepts accepts) const {
-  HugePageTracker* whole = whole_.Emptiest(most, accepts);
-  HugePageTracker* broken = broken_.Emptiest(most, accepts);
+HugePageTracker* HugePageFiller::FindEmptiest(int most, Accepts accepts) const {
+  HugePageTracker* whole = whole_.FindEmptiest(most, accepts);
+  HugePageTracker* broken = broken_.FindEmptiest(most, accepts);
   if (whole == nullptr || broken == nullptr) return whole != nullptr ? whole : broken;
   // Breaking costs less where a hugepage is broken already, but nothing where one is wholly free.
   return whole->used() == Length(0) ? whole : broken;
 }
 
-inline void HugePageFiller::Count(const HugePageTracker* tracker) {
+inline void HugePageFiller::AddToSums(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) ++empty_;
   if (IsCollapsible(tracker)) ++collapsible_;
@@ -212,7 +212,7 @@ inline void HugePageFiller::Count(const HugePageTracker* tracker) {
   }
 }
 
-inline void HugePageFiller::Discount(const HugePageTracker* tracker) {
+inline void HugePageFiller::SubtractFromSums(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) --empty_;
   if (IsCollapsible(tracker)) --collapsible_;
@@ -231,9 +231,9 @@ template <typename Change>
 void HugePageFiller::Update(HugePageTracker* tracker, Change change) {
   TrackerLists& lists = ListsOf(tracker);
   const TrackerLists::Key key = TrackerLists::KeyOf(tracker);
-  Discount(tracker);
+  SubtractFromSums(tracker);
   change();
-  Count(tracker);
+  AddToSums(tracker);
   TrackerLists& new_lists = ListsOf(tracker);
   const TrackerLists::Key new_key = TrackerLists::KeyOf(tracker);
   if (&lists == &new_lists && key == new_key) return;

@@ -153,10 +153,10 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
     return this->Headroom() - std::min(this->Headroom(), n);
   }
   bool IsAllowed(PageRange pages) const TCMALLOC_REQUIRES(lock_) {
-    return !this->HasLimit() || this->AllowedByLimit(spans_.Returned(pages));
+    return !this->HasLimit() || this->AllowedByLimit(spans_.CountReturned(pages));
   }
   bool IsAllowed(HugeSpans::SharedPlace place, Length n) const TCMALLOC_REQUIRES(lock_) {
-    return !this->HasLimit() || this->AllowedByLimit(HugeSpans::Returned(place, n));
+    return !this->HasLimit() || this->AllowedByLimit(HugeSpans::CountReturned(place, n));
   }
   // Reads the limit on addresses, which a program may change while it runs.
   void NoteAddressLimit() TCMALLOC_REQUIRES(lock_);
@@ -169,7 +169,7 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   // Breaks hugepages where that takes.
   Length ReleaseByBreaking(Length n, Base::Cut cut, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
   // Tells the kernel to leave hugepages alone after a part of them went back.
-  void TellBroken() TCMALLOC_REQUIRES(lock_);
+  void AdviseBroken() TCMALLOC_REQUIRES(lock_);
   void CollapseSome() TCMALLOC_REQUIRES(lock_);
   bool Collapse(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
 
@@ -177,8 +177,10 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   void PrepareShared(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
   // Does so for the last hugepage of a long span.
   void PrepareTail(const Span* span) TCMALLOC_REQUIRES(lock_);
-  void Tell(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
-  void NoteTold(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
+  void SendAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice)
+      TCMALLOC_REQUIRES(lock_);
+  void NoteAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice)
+      TCMALLOC_REQUIRES(lock_);
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 

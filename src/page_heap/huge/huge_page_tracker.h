@@ -73,7 +73,7 @@ class HugePageTracker : public ListNode {
   // Returns the longest run of free pages; of length 0 if there is none.
   Run LongestFree() const;
   // Returns the number of returned pages in [first, first + n).
-  size_t Returned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
+  size_t CountReturned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
   // Returns the run of pages of one kind that begins at `first`: used, or free, or returned.
   Run UnusedRun(size_t first) const;
   // Calls f(first, n) for every run of unused pages. Free and returned ones count as one run.

@@ -72,7 +72,7 @@ PageId HugeRanges::FindAcross(Length n, Length alignment) const {
   return best.first;
 }
 
-Length HugeRanges::ReachBefore(PageId page) const {
+Length HugeRanges::LengthEndingAt(PageId page) const {
   PageId begin = page;
   for (int steps = 0; steps < kMostSteps; ++steps) {
     const Span* left = EndingAt(begin);

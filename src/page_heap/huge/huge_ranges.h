@@ -34,7 +34,7 @@ class HugeRanges {
   // is no room around any of the kMostTried longest free ranges.
   PageId FindAcross(Length n, Length alignment) const;
   // Returns the length of the adjacent ranges that end at `page`, or of kMostSteps of them.
-  Length ReachBefore(PageId page) const;
+  Length LengthEndingAt(PageId page) const;
   // Returns the longest range of `state`, or null.
   Span* Longest(Span::State state) const { return tree(state).Longest(); }
   // Returns the range that begins at `page`, or null.

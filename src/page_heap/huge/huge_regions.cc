@@ -81,7 +81,7 @@ bool HugeRegions::Dissolve(HugePage page, HugePage* first) {
   return true;
 }
 
-HugePageTracker* HugeRegions::WithFreeMemory(bool only_empty) const {
+HugePageTracker* HugeRegions::FindWithFreeMemory(bool only_empty) const {
   HugePageTracker* found = nullptr;
   for (const Region* region = regions_; region != nullptr; region = region->next) {
     ForEachTracker(region, [&](HugePageTracker* tracker) {

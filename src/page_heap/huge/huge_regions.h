@@ -37,7 +37,7 @@ class HugeRegions {
 
   // Returns true if spans of n pages should lie in regions, because in hugepages of their own they
   // would leave over more than an eighth of their size.
-  static constexpr bool Wants(Length n) {
+  static constexpr bool ShouldHold(Length n) {
     const Length slack = RoundUpToHugePages(n) - n;
     return n > kPagesPerHugePage && slack * 8 > n;
   }
@@ -56,7 +56,7 @@ class HugeRegions {
 
   // Returns a tracker with free memory: an empty one if there is any, and no other if `only_empty`.
   // Null if there is none.
-  HugePageTracker* WithFreeMemory(bool only_empty) const;
+  HugePageTracker* FindWithFreeMemory(bool only_empty) const;
 
   size_t count() const { return pool_.live(); }
 

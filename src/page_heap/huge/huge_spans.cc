@@ -63,14 +63,14 @@ PageId HugeSpans::FindLong(Length n, Length alignment, Length most_returned) {
   return range != nullptr ? AlignedStart(range, alignment) : PageId(0);
 }
 
-Length HugeSpans::ReachAtEnd() const {
+Length HugeSpans::LengthAvailableAtEnd() const {
   const HeapRegions::Region* newest = blocks_.first();
-  return newest != nullptr ? ranges_.ReachBefore(newest->end()) : Length(0);
+  return newest != nullptr ? ranges_.LengthEndingAt(newest->end()) : Length(0);
 }
 
 bool HugeSpans::ReclaimEmpty(Length most_returned) {
   bool reclaimed = false;
-  HugePageTracker* tracker = filler_.Empty();
+  HugePageTracker* tracker = filler_.FindEmpty();
   while (tracker != nullptr && tracker->returned() <= most_returned) {
     most_returned -= tracker->returned();
     Span* record = pool_.New();
@@ -81,7 +81,7 @@ bool HugeSpans::ReclaimEmpty(Length most_returned) {
     filler_.Remove(tracker);
     MakeRange(record, {tracker->hugepage.first_page(), kPagesPerHugePage}, State::kFree, false);
     reclaimed = true;
-    tracker = filler_.Empty();
+    tracker = filler_.FindEmpty();
   }
   return reclaimed;
 }
@@ -112,13 +112,14 @@ PageId HugeSpans::FindAnywhere(Length n, Length alignment) const {
   return found;
 }
 
-Length HugeSpans::Returned(PageRange pages) const {
+Length HugeSpans::CountReturned(PageRange pages) const {
   Length returned;
   const PageId end = pages.first + pages.length;
   for (PageId page = pages.first; page < end;) {
     PageId piece_end = std::min(end, HugePageEnd(page));
     if (const HugePageTracker* tracker = SharedAt(page)) {
-      returned += Length(tracker->Returned(OffsetIn(tracker, page), (piece_end - page).pages()));
+      returned +=
+          Length(tracker->CountReturned(OffsetIn(tracker, page), (piece_end - page).pages()));
     } else {
       const Span* range = ranges_.Containing(page);
       piece_end = std::min(end, range->end());
@@ -293,7 +294,7 @@ Length HugeSpans::UnusedFrom(PageId page, Length most) const {
 bool HugeSpans::Extend(Span* span, Length n, Length most_returned) {
   const PageRange missing{span->end(), n - span->length};
   if (UnusedFrom(missing.first, missing.length) < missing.length) return false;
-  if (Returned(missing) > most_returned) return false;
+  if (CountReturned(missing) > most_returned) return false;
   bool zeroed = true;
   if (!Claim(missing, /*extends=*/true, &zeroed)) return false;
   span->length = n;
@@ -455,7 +456,7 @@ void HugeSpans::AssumeBacked(HugePageTracker* tracker) {
 }
 
 HugePageTracker* HugeSpans::ProposeCollapse() {
-  HugePageTracker* tracker = filler_.Collapsible();
+  HugePageTracker* tracker = filler_.FindCollapsible();
   if (tracker != nullptr) filler_.Update(tracker, [&] { tracker->collapse_tried = true; });
   return tracker;
 }
@@ -466,12 +467,13 @@ PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
     const Length n = std::min<Length>(range->length, RoundDownToHugePages(most));
     return {range->end() - n, n};
   }
-  const HugePageTracker* tracker =
-      filler_.Emptiest(breaking == Breaking::kOfBlocks ? kMostTried : 1, [&](const auto* shared) {
+  const HugePageTracker* tracker = filler_.FindEmptiest(
+      breaking == Breaking::kOfBlocks ? kMostTried : 1, [&](const auto* shared) {
         return shared->used() == Length(0) || MayBreak(shared, breaking);
       });
   if (tracker == nullptr || tracker->used() > Length(0)) {
-    const HugePageTracker* in_region = regions_.WithFreeMemory(breaking == Breaking::kForbidden);
+    const HugePageTracker* in_region =
+        regions_.FindWithFreeMemory(breaking == Breaking::kForbidden);
     if (in_region != nullptr && (tracker == nullptr || in_region->used() == Length(0))) {
       tracker = in_region;
     }

@@ -84,14 +84,14 @@ class HugeSpans {
   PageId FindLong(Length n, Length alignment, Length most_returned);
   // Returns the length of the part of a long span that would fit at the end of the newest block of
   // the system, if more memory followed that block.
-  Length ReachAtEnd() const;
+  Length LengthAvailableAtEnd() const;
   // Looks anywhere. Visits every span of the heap.
   PageId FindAnywhere(Length n, Length alignment) const;
 
   // Returns the number of returned pages among these unused pages.
-  Length Returned(PageRange pages) const;
-  static Length Returned(SharedPlace place, Length n) {
-    return Length(place.tracker->Returned(place.first, n.pages()));
+  Length CountReturned(PageRange pages) const;
+  static Length CountReturned(SharedPlace place, Length n) {
+    return Length(place.tracker->CountReturned(place.first, n.pages()));
   }
 
   // Hands out unused pages as kLarge. Null, with nothing lost, if no memory for a record can be

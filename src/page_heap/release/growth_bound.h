@@ -32,7 +32,7 @@ class GrowthBound {
 
   // Returns the number of free pages that should go back before `committed` pages are resident, of
   // which `in_use` will be in use. `freed` is the number of pages ever freed.
-  Length Due(Length committed, Length in_use, Length freed) {
+  Length PagesDue(Length committed, Length in_use, Length freed) {
     peak_ = std::max(peak_, in_use);
     const Length most = peak_ + std::max(Length(peak_.pages() / kSlackShare), kLeastSlack);
     const Length budget(committed.pages() / kExchangeShare + freed.pages() / kFreedShare);

@@ -32,7 +32,7 @@ class GrowthOffset {
   constexpr GrowthOffset() = default;
 
   // Returns the number of free pages that should go back before n pages become resident.
-  Length Due(Length n, Length free, Length committed) {
+  Length PagesDue(Length n, Length free, Length committed) {
     if (free.pages() < committed.pages() / kFewestFree || free == Length(0)) {
       owed_ = Length(0);
       return owed_;

@@ -40,7 +40,7 @@ void ReleaseDecay::Advance(uint64_t steps, Length free) {
   least_ = free;
 }
 
-Length ReleaseDecay::Due(uint64_t now, Length free) {
+Length ReleaseDecay::PagesDue(uint64_t now, Length free) {
   if (step_ns_ == 0) return Length(0);
   if (step_start_ == 0) step_start_ = now;
   if (now > step_start_) {

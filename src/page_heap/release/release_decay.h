@@ -19,10 +19,10 @@ namespace tcmalloc {
 // of it. A program that falls idle keeps next to nothing.
 //
 // Time is divided into kSteps steps for each half-life; the least free memory of each step is
-// remembered for a half-life. The program was idle if several steps passed without a call of Due
-// and hardly anything was taken, in the whole time or since NoteIdleSince. The memory that is free
-// now then counts as free during all of these steps but the first. Times are nanoseconds of one
-// clock, and may stand still or, between threads, step back a little. Not thread safe.
+// remembered for a half-life. The program was idle if several steps passed without a call of
+// PagesDue and hardly anything was taken, in the whole time or since NoteIdleSince. The memory that
+// is free now then counts as free during all of these steps but the first. Times are nanoseconds of
+// one clock, and may stand still or, between threads, step back a little. Not thread safe.
 class ReleaseDecay {
  public:
   static constexpr int kSteps = 8;
@@ -49,12 +49,12 @@ class ReleaseDecay {
 
   // Moves on to `now`, when `free` pages are free. Returns the number of them that should be
   // released. They stay due until NoteReleased is called for them.
-  Length Due(uint64_t now, Length free);
+  Length PagesDue(uint64_t now, Length free);
 
   // Notes that hardly anything was taken since `since`, however much was before it in the same
   // step.
   void NoteIdleSince(uint64_t since, Length free) {
-    Due(since, free);
+    PagesDue(since, free);
     takes_ = 0;
   }
 
