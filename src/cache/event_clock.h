@@ -15,16 +15,16 @@
 
 namespace tcmalloc {
 
-// Counts the bytes that a thread allocates, by one subtraction per allocation. Now and
-// then it expires: that allocation is a sample. From the samples the number of allocations is
-// estimated.
+// Counts the bytes that a thread allocates, by one subtraction per allocation. The clock expires
+// now and then, and the allocation that makes it expire is a sample. The number of allocations is
+// estimated from the samples.
 //
-// The intervals are random so that no pattern of sizes can stay in step with them, and bounded, for
-// malloc in a CPU's cache counts on it.
+// The intervals are random, so that no pattern of sizes can stay in step with them. They are
+// bounded because malloc in a CPU's cache relies on it.
 //
-// Owned by one thread; others may call the const methods, which give estimates. The owner's
-// subtraction must stay one plain instruction, so that what is left is no atomic variable; others
-// read it by one load.
+// Owned by one thread. Others may call the const methods, which give estimates. The owner's
+// subtraction must stay one plain instruction, so the remaining bytes are not an atomic variable;
+// other threads read them by one load.
 class EventClock {
  public:
   static constexpr uint64_t kMeanInterval = 128 << 10;
@@ -47,8 +47,8 @@ class EventClock {
   // Returns true if Advance would.
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
 
-  // Advances by an allocation of `size` bytes, counted already if the interval has run out. Returns
-  // true if it had or has now.
+  // Advances by an allocation of `size` bytes, which is already counted if the interval has run
+  // out. Returns true if the interval had run out before or has now.
   bool AdvanceSlow(size_t size) {
     if (remaining_ >= 0 && !Advance(size)) return false;
     const auto passed = static_cast<uint64_t>(interval_ - remaining_);
@@ -59,19 +59,20 @@ class EventClock {
   }
 
   // Lets the interval run out after `bytes` more at the latest.
-  void Hasten(int64_t bytes) {
+  void ExpireWithin(int64_t bytes) {
     const int64_t cut = std::max<int64_t>(remaining_ - bytes, 0);
     remaining_ -= cut;
     interval_ = interval_ - cut;
   }
 
-  // Since the thread began. Another thread may find an old interval and the rest of a new one.
+  // Returns the bytes allocated since the thread began. Another thread may read an old interval and
+  // the rest of a new one.
   __attribute__((no_sanitize("thread"))) uint64_t allocated_bytes() const {
     const int64_t remaining = const_cast<const volatile int64_t&>(remaining_);
     return counted_bytes_ + static_cast<uint64_t>(std::max<int64_t>(interval_ - remaining, 0));
   }
-  // The part of these bytes that was in intervals which ran out, and in how many allocations: an
-  // estimate.
+  // Return the bytes in the intervals that ran out, and the number of allocations in them. The
+  // number is an estimate.
   uint64_t counted_bytes() const { return counted_bytes_; }
   uint64_t counted_allocations() const { return counted_allocations_; }
 

@@ -9,11 +9,12 @@
 
 namespace tcmalloc {
 
-// A cache gives back what was freed last, so that an object which another thread allocated, beside
-// others that third threads have now, would serve its new owner for ever, and every write to it
-// would take the cache line from theirs. docs/decisions/0010-passive-false-sharing.md.
+// A cache hands out the object that was freed last. Suppose another thread allocated that object,
+// beside objects that third threads have now. It would then serve its new owner for ever, and every
+// write to it would take the cache line from the others.
+// docs/decisions/0010-passive-false-sharing.md.
 //
-// Asked now and then, of the object that malloc is about to return. Owned by one thread.
+// Called now and then with the object that malloc is about to return. Owned by one thread.
 class ReuseWatch {
  public:
   static constexpr uintptr_t kLineBytes = 64;
@@ -29,7 +30,7 @@ class ReuseWatch {
     return stuck;
   }
 
-  // `object` lies in a line of which nobody else has an object.
+  // Notes that `object` lies in a line in which no other thread has an object.
   void MoveTo(const void* object) { own_line_ = LineOf(object); }
 
  private:

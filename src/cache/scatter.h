@@ -21,13 +21,14 @@ namespace tcmalloc {
 // Neighbours are no farther apart than a page of the kernel, or than a few objects where these are
 // large. Objects of more than kScatterMostSize bytes have few neighbours in a page anyway.
 inline constexpr uint32_t kScatterMostSize = 2048;
-// What a cache keeps of one class in any order: a core's own cache and its TLB reach that far, and
-// what was freed last is found there.
+// The bytes of one class that a cache keeps in any order. A core's own cache and its TLB reach that
+// far, so the objects freed last are found there.
 inline constexpr uint32_t kScatterKeptBytes = 256 << 10;
-// What a transfer cache keeps in any order beside slabs, each of which keeps that much already.
+// The bytes that a transfer cache keeps in any order beside slabs, each of which keeps as much
+// already.
 inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
-// Objects, freed last, that are looked at first. The others are looked at only where these are
-// scattered: that costs little, because scattered objects are visited one by one anyway.
+// The number of newest objects that are looked at first. The others are looked at only if these are
+// scattered. That costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
 
 // Judges the objects of a chain, of `size` bytes each, the last one freed first. Walks the chain:

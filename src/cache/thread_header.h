@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The header of a thread, which malloc and free read first, whatever its front end.
+// The header of a thread with any front end. Malloc and free read it first.
 
 #ifndef TCMALLOC_CACHE_THREAD_HEADER_H_
 #define TCMALLOC_CACHE_THREAD_HEADER_H_
@@ -23,65 +23,66 @@ struct RseqArea;
 struct SectionDescriptor;
 struct ThreadHeader;
 
-// Names the header of a thread to the fast paths, by the address at which the lists before it begin
-// or, if the thread has none, would begin. Malloc and free index lists from there, which takes an
-// instruction less than from the header. One pointer, passed in a register.
+// Names the header of a thread to the fast paths. The name is the address at which the lists before
+// the header begin or, if the thread has none, would begin. Malloc and free index lists from there,
+// which takes an instruction less than from the header. It is one pointer, passed in a register.
 class FastThread {
  public:
   constexpr FastThread() = default;  // names no thread
-  // A thread with lists.
+  // Names a thread with lists.
   constexpr FastThread(FastLists* lists) : base_(lists) {}
   inline explicit FastThread(ThreadHeader* header);
 
   TCMALLOC_ALWAYS_INLINE ThreadHeader* header() const;
   TCMALLOC_ALWAYS_INLINE ThreadHeader* operator->() const { return header(); }
-  // Requires that the thread has lists, as a header does that admits a size or an address.
+  // Requires that the thread has lists. A thread has lists if its header admits a size or an
+  // address.
   FastLists* lists() const { return static_cast<FastLists*>(base_); }
 
  private:
   void* base_ = nullptr;
 };
 
-// The slow paths, to which an entry point goes where the fast paths do not serve it.
+// The slow paths to which an entry point goes when the fast paths cannot serve it.
 using AllocateSlowPath = void* (*)(size_t size);
 using DeallocateSlowPath = void (*)(void* object);
 
-// The fast paths of sizes and addresses that those of lists refuse: of threads without lists, and
-// of sizes that kClassBySize lacks.
+// The fast paths for sizes and addresses that the fast paths of lists refuse: of threads without
+// lists, and of sizes that are not in kClassBySize.
 using AllocateElsewhere = void* (*)(size_t size, FastThread thread, AllocateSlowPath slow);
 using MallocElsewhere = void* (*)(size_t size, FastThread thread);
 using DeallocateElsewhere = void (*)(void* object, FastThread thread, ObjectReference reference);
 
-// The slow paths that need not be named with each call: of malloc, which has more calls than all
-// other ways to allocate, and of everything that frees.
+// The slow paths that need not be named with each call: that of malloc, which has more calls than
+// all other ways to allocate, and that of everything that frees.
 struct SlowPaths {
   AllocateSlowPath malloc = nullptr;
   DeallocateSlowPath free = nullptr;
 };
 
-// The fast paths of a thread that nothing may serve but the slow ones.
+// The fast paths of a thread that only slow paths may serve.
 inline void* AllocateClosed(size_t size, FastThread, AllocateSlowPath slow) { return slow(size); }
 inline void* MallocClosed(size_t size, FastThread thread);
 inline void DeallocateClosed(void* object, FastThread thread, ObjectReference);
 
-// `function`, read after `argument` is ready: then gcc jumps to where it lies in memory, which
-// takes an instruction less than to load it first.
+// Returns `function`, read after `argument` is ready. Gcc then jumps through memory, which takes an
+// instruction less than loading the address first.
 template <typename Argument, typename Function>
-TCMALLOC_ALWAYS_INLINE Function LoadedLast(Argument& argument, Function& function) {
+TCMALLOC_ALWAYS_INLINE Function LoadAfter(Argument& argument, Function& function) {
   asm volatile("" : "+r"(argument), "+m"(function));
   return function;
 }
 
-// The object that the running thread's pointer names; each front end owns one for each thread. One
-// cache line that every operation reads, and one for what lies elsewhere; then what is rarely
-// needed. The assembly of cache/per_cpu knows the offsets.
+// The object to which the running thread's pointer points; each front end owns one for each thread.
+// It has one cache line that every operation reads, one for code and data elsewhere, and then
+// fields that are rarely needed. The assembly of cache/per_cpu relies on the offsets.
 struct alignas(64) ThreadHeader {
   // The lists serve sizes below `size_limit` and references below `address_limit`; a thread without
   // lists, or with closed ones, has limits that admit nothing.
   size_t size_limit = 0;
   int64_t address_limit = INT64_MIN;
-  // LinkCodec::limit, as of when the thread was opened. One value twice, for a comparison with
-  // memory is one instruction less than a load and two comparisons.
+  // LinkCodec::limit at the time when the thread was opened. The value is stored twice, because a
+  // comparison with memory is one instruction less than a load and two comparisons.
   int64_t link_limit = INT64_MIN;
   uint64_t codec_inverse = 1;
   union {
@@ -100,13 +101,14 @@ struct alignas(64) ThreadHeader {
   uint32_t aborts = 0;  // of sections of this thread
   SlowPaths slow;
 
-  // The record of the front end that the thread had before, and may have again: a fast path that a
+  // The record of the front end that the thread had before and may have again. A fast path that a
   // signal interrupted may still use it.
   ThreadHeader* other = nullptr;
 
-  // Where the thread says that it is inside a slow path; of both its records.
+  // The seat in which the thread says that it is inside a slow path. Both records of a thread share
+  // it.
   GateSeat* seat = nullptr;
-  // The next record of a thread that has ended, where nobody could release them at once.
+  // The next record of a thread that has ended, if nobody could release it at once.
   ThreadHeader* next_ended = nullptr;
 
   // True for the header of a CpuThread, false for that of FastLists.
@@ -116,11 +118,11 @@ struct alignas(64) ThreadHeader {
   // True if the fast paths of lists refuse.
   bool closed() const { return size_limit == 0; }
 
-  // Make the fast paths refuse, the first those of lists and the second those that `allocate`,
-  // `malloc` and `deallocate` lead to, by another thread than the one that owns the header. The
-  // owner may open it again at any moment, and completes an operation that it has under way.
-  // Volatile, so that each word is written at once; the sanitizer would call the fast paths' plain
-  // reads a race.
+  // Make the fast paths refuse, called by another thread than the header's owner: the first those
+  // of lists, the second those to which `allocate`, `malloc` and `deallocate` lead. The owner may
+  // open the header again at any moment, and completes an operation that is under way. The writes
+  // are volatile, so that each word is written at once. The sanitizer would report the fast paths'
+  // plain reads as races.
   __attribute__((no_sanitize("thread"))) void CloseListsByOther() {
     const_cast<volatile size_t&>(size_limit) = 0;
     const_cast<volatile int64_t&>(address_limit) = INT64_MIN;
@@ -132,28 +134,28 @@ struct alignas(64) ThreadHeader {
   }
 };
 
-// The lists of a thread, before its header. The heads come first: gcc spends an instruction more on
-// each access to an array that does not begin where its object does. Has the fast paths of malloc
-// and free; ThreadCache, which is the owner, has everything else.
+// The lists of a thread, before its header, with the fast paths of malloc and free; ThreadCache,
+// the owner, has everything else. The heads come first because gcc spends an instruction more on
+// each access to an array that does not begin where its object does.
 struct FastLists {
   ObjectReference heads[kSizeClassCount] = {};
   int16_t room[kSizeClassCount] = {};
   ThreadHeader header;
 
   constexpr FastLists() = default;
-  // Closed for good, but malloc and free find their way.
+  // Makes lists that are closed for good but through which malloc and free find their slow paths.
   constexpr explicit FastLists(const SlowPaths& slow) { header.slow = slow; }
 
-  // The fast path of malloc: an object of class `c` for `size` bytes, or null; then the caller
-  // calls ThreadCache::UndoTryAllocate. An empty list and a list whose next object was overwritten
-  // both look like a link that is not valid.
+  // The fast path of malloc. Returns an object of class `c` for `size` bytes, or null; then the
+  // caller calls ThreadCache::UndoTryAllocate. An empty list and an overwritten next object both
+  // show as a link that is not valid.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(uint8_t c, size_t size) {
     ++room[c];
-    // Pairs with IsConsistent in a signal handler, which tells by the room that this is at the
-    // list.
+    // Pairs with IsConsistent in a signal handler, which tells by the room that this fast path is
+    // using the list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // The link is read by its reference, not by the address, which takes an instruction more to
-    // compute: one list's allocations wait for each other through these reads.
+    // Reads the link by its reference, not by the address, which would take one more instruction to
+    // compute. Successive allocations from one list wait for each other through these reads.
     const ObjectReference reference = heads[c];
     const ObjectReference next_object = LinkWord(ObjectAt(reference)) * header.codec_inverse;
     void* object = OpaqueToOptimizer(ObjectAt(OpaqueToOptimizer(reference)));
@@ -168,7 +170,7 @@ struct FastLists {
     return object;
   }
 
-  // The fast path of free. False leaves the object in use; the caller calls
+  // The fast path of free. False leaves the object in use; the caller then calls
   // ThreadCache::UndoTryFree.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
     const ObjectReference reference = ReferenceTo(object);
@@ -205,23 +207,23 @@ inline void DeallocateClosed(void* object, FastThread thread, ObjectReference) {
   thread->slow.free(object);
 }
 
-// Malloc of a size that the thread's size_limit does not admit.
+// Allocates for malloc a size that the thread's size_limit does not admit.
 TCMALLOC_ALWAYS_INLINE void* MallocBy(FastThread thread, size_t size) {
-  return LoadedLast(size, thread->malloc)(size, thread);
+  return LoadAfter(size, thread->malloc)(size, thread);
 }
-// Other ways to allocate such a size.
+// Allocates such a size for other entry points.
 TCMALLOC_ALWAYS_INLINE void* AllocateBy(FastThread thread, size_t size, AllocateSlowPath slow) {
-  return LoadedLast(slow, thread->allocate)(size, thread, slow);
+  return LoadAfter(slow, thread->allocate)(size, thread, slow);
 }
 
-// The whole of free, but for what the slow path in the header does, or `after_try` where a TryFree
-// returned false: only it has something to undo. They cannot tell by the limits, for other threads
-// may close the lists at any moment.
+// Performs all of free, except the work of the slow path in the header and of `after_try`, which is
+// called when a TryFree returned false. Only `after_try` has something to undo. The limits cannot
+// tell the two apart, because other threads may close the lists at any moment.
 TCMALLOC_ALWAYS_INLINE void DeallocateBy(FastThread thread, void* object,
                                          void (*after_try)(void* object, FastLists* lists)) {
   const ObjectReference reference = ReferenceTo(object);
   if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
-    return LoadedLast(object, thread->deallocate)(object, thread, reference);
+    return LoadAfter(object, thread->deallocate)(object, thread, reference);
   }
   if (TCMALLOC_UNLIKELY(!thread.lists()->TryFree(object))) after_try(object, thread.lists());
 }

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Makes, lists and recycles the records that threads own of a front end.
+// Makes, lists and recycles the records of a front end, one for each thread.
 
 #ifndef TCMALLOC_CACHE_THREAD_REGISTRY_H_
 #define TCMALLOC_CACHE_THREAD_REGISTRY_H_
@@ -16,7 +16,7 @@
 
 namespace tcmalloc {
 
-// Bytes and blocks that threads allocated, by the clocks of living and ended ones.
+// The bytes and blocks that threads allocated, according to the clocks of living and ended threads.
 struct AllocationTotals {
   uint64_t bytes = 0;
   uint64_t counted_bytes = 0;        // of those, the ones in the next figure
@@ -33,8 +33,8 @@ struct AllocationTotals {
     counted_allocations += other.counted_allocations;
   }
 
-  // An estimate, 0 before there is anything to go by. Of threads that allocate little most is not
-  // counted: it is taken to be in blocks of the same sizes.
+  // Returns an estimate; 0 while there is nothing to base it on. Most allocations of threads that
+  // allocate little are not counted, and are assumed to be of the same sizes as the others.
   uint64_t allocations() const {
     if (counted_bytes == 0) return 0;
     const double share = static_cast<double>(bytes) / static_cast<double>(counted_bytes);
@@ -48,7 +48,7 @@ class ThreadRegistry {
  public:
   constexpr explicit ThreadRegistry(MetadataArena& arena) : pool_(arena) {}
 
-  // A record that is not listed yet, or null if no memory can be had.
+  // Returns a record that is not listed yet, or null if no memory can be had.
   T* New() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return pool_.New();
@@ -74,7 +74,7 @@ class ThreadRegistry {
     return count_;
   }
 
-  // An estimate while other threads run.
+  // Returns an estimate while other threads run.
   AllocationTotals totals() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     AllocationTotals totals = ended_;
@@ -84,8 +84,9 @@ class ThreadRegistry {
     return totals;
   }
 
-  // Forgets all records but `mine`, which may be null: in the child of fork their threads are gone.
-  // Only reads them, and leaves them where they are, so that the kernel need not copy their pages.
+  // Forgets all records but `mine`, which may be null, because in the child of fork their threads
+  // are gone. Only reads the records and leaves them where they are, so that the kernel need not
+  // copy their pages.
   void KeepOnly(T* mine) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     for (T* record = living_.front(); record != nullptr; record = living_.next(record)) {
@@ -106,8 +107,8 @@ class ThreadRegistry {
     for (T* record = living_.front(); record != nullptr; record = living_.next(record)) f(*record);
   }
 
-  // Calls f(T&) under the lock for `n` records, or for all if there are fewer: those that were left
-  // alone longest.
+  // Calls f(T&) under the lock for `n` records, or for all if there are fewer, beginning with those
+  // not visited for longest.
   template <typename F>
   void VisitNext(size_t n, F f) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

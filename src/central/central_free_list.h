@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The central free list of one size class: its spans, and the objects in them that nobody has.
+// The central free list of one size class: its spans and the free objects in them.
 
 #ifndef TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
 #define TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
@@ -15,6 +15,7 @@
 #include "base/intrusive_list.h"
 #include "base/spin_lock.h"
 #include "central/corruption.h"
+#include "central/object_order.h"
 #include "central/object_run.h"
 #include "page_heap/span_source.h"
 #include "pages/free_link.h"
@@ -33,13 +34,13 @@ struct CentralStats {
   size_t untouched_objects = 0;  // of those, the ones in memory that nobody touched yet
 };
 
-// Thread safe. Spans with an object to give stand in one of kRanks lists by how full they are;
-// objects are taken from the fullest, so that the others can drain and go back to the page heap.
-// Full spans are in no list.
+// Spans with a free object are in one of kRanks lists according to how full they are. Objects are
+// taken from the fullest spans, so that the others can drain and go back to the page heap. Full
+// spans are in no list. Thread safe.
 //
-// Objects leave a span in one of two ways: those that were freed, from the span's own list, and
-// then those that were never used, in address order and a page of the system's at a time, so that
-// memory is touched no sooner than it is needed.
+// Objects leave a span in one of two ways. Objects that were freed leave first, from the span's own
+// list. Objects that were never used leave next, in address order and one page of the system at a
+// time, so that memory is not touched before it is needed.
 template <SpanSource PageHeap>
 class CentralFreeList {
  public:
@@ -59,24 +60,24 @@ class CentralFreeList {
     codec_ = &codec;
   }
 
-  // Between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be had.
-  // Requires wanted > 0.
+  // Returns between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be
+  // had. Requires wanted > 0.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
 
-  // Objects that were never handed out, as many as end a group, without asking for memory; an empty
-  // chain if there are none at hand.
+  // Returns objects that were never handed out, up to the end of a group, without asking for
+  // memory. Returns an empty chain if there are none at hand.
   Chain FetchLine() TCMALLOC_EXCLUDES(lock_);
 
-  // Takes back every object of `chain` up to its end, whatever its count says. Crashes, naming the
+  // Takes back every object of `chain` up to its end, ignoring its count. Crashes, naming the
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
 
-  // Returns true if at least a third of the objects in the spans are free, and these are worth the
-  // trouble of draining.
+  // Returns true if at least a third of the objects in the spans are free, and those are enough to
+  // be worth draining.
   bool IsSparse() TCMALLOC_EXCLUDES(lock_);
 
-  // Returns true if `object`, which lies in `span`, is on the span's list. For the report of a
-  // double free.
+  // Returns true if `object`, which lies in `span`, is on the span's list. Used to report a double
+  // free.
   bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
@@ -84,15 +85,15 @@ class CentralFreeList {
 
  private:
   static constexpr uint8_t kRanks = 8;
-  // Fresh memory is carved up to the next boundary of this, the smallest page of any kernel.
+  // Fresh memory is carved up to the next multiple of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
-  // How many runs are looked up before the lock is taken to insert them.
+  // The number of runs that are looked up before the lock is taken to insert them.
   static constexpr uint32_t kInsertBlock = 32;
 
-  // Neighbours in a chain that lie in one span. They are linked already, so that they enter the
-  // span's list as a whole.
+  // Adjacent objects of a chain that lie in one span. They are linked already, so that they enter
+  // the span's list as a whole.
   struct SpanRun {
     Span* span;
     ObjectReference first;
@@ -100,37 +101,17 @@ class CentralFreeList {
     uint32_t count;
   };
 
-  // Where the objects of a span of the class begin, in what a loop keeps in registers.
-  struct ObjectStarts {
-    explicit ObjectStarts(uint8_t size_class)
-        : reciprocal(kSizeClasses[size_class].reciprocal),
-          size(kSizeClasses[size_class].size),
-          bytes(size_t{kSizeClasses[size_class].objects} * size) {}
-
-    static size_t OffsetIn(const Span* span, const void* object) {
-      return reinterpret_cast<uintptr_t>(object) - span->first.address();
-    }
-    bool At(size_t offset) const {
-      return offset < bytes &&
-             (offset * reciprocal >> size_class_internal::kReciprocalShift) * size == offset;
-    }
-
-    uint64_t reciprocal;
-    size_t size;
-    size_t bytes;  // of all objects
-  };
-
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
   uint8_t RankOf(const Span* span) const {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
   }
 
-  // Spans looked at for objects that were never handed out, in each list.
+  // The number of spans looked at in each list for objects that were never handed out.
   static constexpr int kMostVisits = 8;
 
-  // Neighbours that begin and end with a cache line. Each run of fresh objects ends a group, so
-  // that two threads that fetch in turn write to different lines. Objects of a line or more are not
-  // grouped: they would take up too many lines.
+  // Returns the number of neighbours that begin and end with a cache line together. Each run of
+  // fresh objects ends a group, so that two threads that fetch in turn write to different lines.
+  // Objects of a line or more are not grouped, because they would take up too many lines.
   static constexpr uint32_t GroupObjects(uint32_t size) {
     return size < kLineBytes ? kLineBytes / std::gcd(size, kLineBytes) : 1;
   }
@@ -198,7 +179,7 @@ void CentralFreeList<PageHeap>::Unlink(Span* span) {
   if (lists_[span->rank].empty()) listed_ranks_ &= ~(uint32_t{1} << span->rank);
 }
 
-// Puts `span`, which is linked unless it was full, where its count of objects says.
+// Moves `span`, which is linked unless it was full, to the list for its count of objects.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Relink(Span* span) {
   const bool full = span->allocated == span->capacity;
@@ -257,7 +238,8 @@ ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
   return {start, count, size};
 }
 
-// A listed span with objects that were never handed out, or null if there is none among the first.
+// Returns a listed span with objects that were never handed out, or null if the first few have
+// none.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::SpanWithFresh() {
   if (stats_.uncarved_objects == 0) return nullptr;
@@ -287,7 +269,7 @@ Chain CentralFreeList<PageHeap>::FetchLine() {
 // Takes objects from listed spans: freed ones into `chain`, or else a run of fresh ones.
 template <SpanSource PageHeap>
 ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
-  // A chain of at least this many is worth the visit.
+  // A span with at least this many objects is worth a visit.
   const uint32_t enough = (wanted + 1) / 2;
   ObjectRun run;
   while (chain->count < enough) {
@@ -310,7 +292,7 @@ ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
   return run;
 }
 
-// Takes in a span that is new.
+// Adds a new span.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Enlist(Span* span) {
   Link(span);
@@ -320,7 +302,7 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
   if (span->zeroed) stats_.untouched_objects += span->capacity;
 }
 
-// Gives up a span of which nothing is allocated.
+// Gives up a span without allocated objects.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Delist(Span* span) {
   if (span->linked()) Unlink(span);
@@ -348,7 +330,7 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
       SpinLockHolder holder(lock_);
       if (added != nullptr) Enlist(added);
       run = Take(wanted, &chain);
-      // Another thread may have brought a span in the meantime, or freed objects.
+      // Another thread may have added a span or freed objects in the meantime.
       needless = added != nullptr && added->allocated == 0;
       if (needless) Delist(added);
     }
@@ -360,8 +342,8 @@ Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
   return run.count > 0 ? LinkRun(run, *codec_) : chain;
 }
 
-// No object of this class begins at `reference`, to which `before` links, if anything does. Either
-// a link was overwritten, or an address inside of a block was freed.
+// Crashes because no object of this class begins at `reference`, to which `before` links unless it
+// is null. Either a link was overwritten, or an address inside a block was freed.
 template <SpanSource PageHeap>
 TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
                                                       const void* before) const {
@@ -373,8 +355,8 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
   CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
 }
 
-// The span in which the free object at `reference` begins, to which `before` links, if anything
-// does.
+// Returns the span of a free object of this class. `before` is the object that links to it, or
+// null.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStarts& starts,
                                                                ObjectReference reference,
@@ -383,7 +365,7 @@ TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStart
   Span* span = page_map_->Get(PageId::Containing(object));
   if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
                         span->state != Span::State::kSmall ||
-                        !starts.At(starts.OffsetIn(span, object)))) {
+                        !starts.IsAt(starts.OffsetIn(span, object)))) {
     CrashAt(reference, before);
   }
   return span;
@@ -401,8 +383,8 @@ CentralFreeList<PageHeap>::NextRun(const ObjectStarts& starts, ObjectReference* 
   for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
     const size_t offset = starts.OffsetIn(span, ObjectAt(*next));
     if (offset >= starts.bytes) break;
-    if (TCMALLOC_UNLIKELY(!starts.At(offset))) CrashAt(*next, last);
-    // A chain that leads back to itself.
+    if (TCMALLOC_UNLIKELY(!starts.IsAt(offset))) CrashAt(*next, last);
+    // The chain leads back to itself.
     if (TCMALLOC_UNLIKELY(count == span->capacity)) CrashOnDoubleFree(last, info().size);
     last = ObjectAt(*next);
     ++count;
@@ -428,9 +410,9 @@ TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const SpanRun& ru
   drained->PushFront(span);
 }
 
-// Puts the next runs of a chain back, of which the first object is `next`; the one before it and
-// the last one done are *before. Returns what follows. A function of its own so that its stack is
-// free again when spans are deleted.
+// Puts back the next runs of a chain. `next` is their first object; *before is the object before
+// it, and afterwards the last one put back. Returns the next object of the chain. A function of its
+// own, so that its stack is free again when spans are deleted.
 template <SpanSource PageHeap>
 TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {

@@ -15,7 +15,7 @@
 
 namespace tcmalloc {
 
-// `block` is no address that was ever given out, as far as is known.
+// Reports `block`, an address that was never given out as far as is known.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnUnknownBlock(const void* block) {
   Message message;
   message << "invalid free of " << block << ": not allocated by this allocator, or freed already";
@@ -30,7 +30,7 @@ namespace tcmalloc {
   Crash(message);
 }
 
-// No object begins at `block`, which lies in `span`, one of small objects.
+// Reports `block`, which lies in `span`, one of small objects, but at which no object begins.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnStray(const void* block, const Span* span) {
   const SizeClassInfo& info = kSizeClasses[span->size_class];
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
@@ -39,7 +39,7 @@ namespace tcmalloc {
   CrashOnInterior(block, span->start() + index * info.size, info.size);
 }
 
-// `object` is a free object whose link makes no sense.
+// Reports `object`, a free object whose link is not valid.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnCorruptedList(const void* object,
                                                             uint8_t size_class) {
   Message message;
@@ -54,8 +54,8 @@ namespace tcmalloc {
   Crash(message);
 }
 
-// `object` is in a list of a class, and its link makes no sense: it was written to, or it never was
-// an object and the link is the program's data by now.
+// Reports `object`, which is in a list of a class and whose link is not valid. Either it was
+// written to, or it never was an object and the link is the program's data by now.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnBadLink(const PageMap& map, const void* object,
                                                       uint8_t size_class) {
   const Span* span = map.FindInUse(object);

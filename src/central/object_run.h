@@ -12,7 +12,7 @@
 
 namespace tcmalloc {
 
-// `count` neighbouring objects of `size` bytes, a multiple of 8, from `start` on.
+// A run of `count` adjacent objects of `size` bytes, a multiple of 8, beginning at `start`.
 struct ObjectRun {
   char* start = nullptr;
   uint32_t count = 0;
@@ -23,7 +23,7 @@ struct ObjectRun {
 // lock. Requires run.count > 0.
 inline Chain LinkRun(const ObjectRun& run, const LinkCodec& codec) {
   const ObjectReference head = ReferenceTo(run.start);
-  // References of neighbours differ by size / 8, hence links by a constant.
+  // The references of neighbours differ by size / 8, so their links differ by a constant.
   const uint64_t step = codec.Encode(run.size / 8);
   uint64_t link = codec.Encode(head) + step;
   char* object = run.start;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Either page heap, as start-up decides.
+// Owns both page heaps, of which start-up chooses one.
 
 #ifndef TCMALLOC_PAGE_HEAP_ANY_PAGE_HEAP_H_
 #define TCMALLOC_PAGE_HEAP_ANY_PAGE_HEAP_H_
@@ -17,8 +17,8 @@
 
 namespace tcmalloc {
 
-// Owns both, and is a SpanSource itself, for those that are made before the choice. The huge heap,
-// whose lists are long, is made only if it is chosen.
+// Owns both page heaps. It is a SpanSource itself, for users that are made before the choice. The
+// huge heap, whose lists are long, is made only if it is chosen.
 template <typename System>
 class AnyPageHeap {
  public:
@@ -27,8 +27,8 @@ class AnyPageHeap {
   AnyPageHeap(const AnyPageHeap&) = delete;
   AnyPageHeap& operator=(const AnyPageHeap&) = delete;
 
-  // Call before everything else, while no other thread does anything. Where there is no memory for
-  // the huge heap, it stays the classic one.
+  // Chooses the page heap. Call before everything else, while no other thread does anything.
+  // Without memory for the huge heap, the classic one stays chosen.
   void Choose(PageHeapKind kind) {
     if (kind == chosen_->kind() || kind == PageHeapKind::kClassic) return;
     void* memory = arena_.Allocate(sizeof(Huge), alignof(Huge));

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Runs of pages that nobody uses, by their length.
+// Counts runs of unused pages by their length.
 
 #ifndef TCMALLOC_PAGE_HEAP_FREE_RUNS_H_
 #define TCMALLOC_PAGE_HEAP_FREE_RUNS_H_
@@ -13,7 +13,7 @@
 
 namespace tcmalloc {
 
-// What is free in runs of one length, or of all lengths above.
+// The free memory in runs of one length, or of all greater lengths.
 struct FreeRuns {
   uint64_t count = 0;
   Length with_memory;  // that may be resident
@@ -21,16 +21,16 @@ struct FreeRuns {
 };
 
 struct FreeRunCounts {
-  // Runs of up to so many pages have an entry for each length.
+  // Runs of up to this many pages have an entry for each length.
   static constexpr size_t kListed = 127;
 
   FreeRuns of_length[kListed + 1];  // entry 0 is not used
   FreeRuns longer;
-  // The most records that were looked at while the page heap's lock was held without a break. It
-  // bounds how long others waited.
+  // The most records that were looked at in one hold of the page heap's lock. It bounds the time
+  // that other threads waited.
   size_t most_at_once = 0;
 
-  // Adds runs of `n` pages each. `memory` says of which kind they are.
+  // Adds runs of `n` pages each. `memory` selects their kind.
   void Add(Length n, uint64_t count, Length FreeRuns::* memory) {
     FreeRuns& runs = n <= Length(kListed) ? of_length[n.pages()] : longer;
     runs.count += count;

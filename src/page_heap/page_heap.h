@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A page heap as the layers above see it, whichever of both it is.
+// The interface of both page heaps to the layers above.
 
 #ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_H_
 #define TCMALLOC_PAGE_HEAP_PAGE_HEAP_H_
@@ -26,12 +26,12 @@ namespace tcmalloc {
 
 enum class PageHeapKind : uint8_t { kClassic, kHuge };
 
-// A SpanSource with settings and figures, which lie here; where spans are put is up to the heaps:
-// ClassicPageHeap and HugePageHeap.
+// A SpanSource with the settings and figures that both heaps share. ClassicPageHeap and
+// HugePageHeap place the spans.
 //
 // Every public member is thread safe and takes the lock itself. The lock is held while the system
-// is asked for memory, so that threads in need do not all grow the heap at once, and let go while
-// memory is given back, which takes long.
+// is asked for memory, so that threads in need do not all grow the heap at once. It is released
+// while memory is given back, which takes long.
 class PageHeap {
  public:
   static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
@@ -41,45 +41,46 @@ class PageHeap {
 
   virtual PageHeapKind kind() const = 0;
 
-  // n > 0 pages in use as kLarge, or null if no memory can be had. May change errno only then.
+  // Returns n > 0 pages in use as kLarge, or null if no memory can be had. Changes errno only in
+  // that case.
   virtual Span* New(Length n) = 0;
 
-  // The same at an address that is a multiple of `alignment`, a power of two.
+  // Works as New, at an address that is a multiple of `alignment`, a power of two.
   virtual Span* NewAligned(Length n, Length alignment) = 0;
 
   // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
   virtual void Delete(Span* span) = 0;
 
-  // Makes a kLarge span n pages long where it is. False, with nothing changed, if the pages behind
-  // it are in use, the limit forbids it, or no memory for a record can be had.
+  // Makes a kLarge span n pages long without moving it. Returns false, with nothing changed, if the
+  // pages behind it are in use, the limit forbids it, or no memory for a record can be had.
   virtual bool TryExtend(Span* span, Length n) = 0;
 
-  // Takes back what lies behind the first n > 0 pages of a kLarge span. The span may stay as it is
-  // if no memory for a record can be had.
+  // Takes back the pages behind the first n > 0 pages of a kLarge span. The span may keep its
+  // length if no memory for a record can be had.
   virtual void Truncate(Span* span, Length n) = 0;
 
-  // Gives at least n pages of free memory back to the system, or all if there are fewer, and stops
-  // where the system refuses. Returns how many. Keeps errno.
+  // Gives at least n pages of free memory back to the system, or all if there are fewer. Stops when
+  // the system refuses. Returns the number of pages. Keeps errno.
   Length ReleaseAtLeast(Length n) { return ReleaseAtLeast(n, ReleaseCause::kProgram); }
   virtual Length ReleaseAtLeast(Length n, ReleaseCause cause) = 0;
 
-  // Gives back what ReleaseDecay says is due, but at most `most` pages. Returns how many; where
-  // that is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
+  // Gives back the memory that is due according to ReleaseDecay, but at most `most` pages. Returns
+  // the number of pages; if it is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
   Length ReleaseUnused(uint64_t now, Length most) {
     return ReleaseUnused(now, most, ReleaseCause::kAllocator);
   }
   virtual Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) = 0;
 
-  // Says that hardly a span was taken since `since`, in nanoseconds: see ReleaseDecay.
+  // Notes that hardly a span was taken since `since`, in nanoseconds: see ReleaseDecay.
   virtual void NoteIdleSince(uint64_t since) = 0;
 
-  // The half-life of memory that nobody needs, in nanoseconds; 0 for ever.
+  // Sets the half-life of unneeded memory, in nanoseconds; 0 keeps it for ever.
   void set_release_half_life(uint64_t ns) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     decay_.set_half_life(ns);
   }
 
-  // See ReleasePacer. A release that is due happens in Delete.
+  // Sets the rate of ReleasePacer. A release that is due happens in Delete.
   void set_release_rate(double rate) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     pacer_.set_rate(rate);
@@ -89,14 +90,14 @@ class PageHeap {
     return pacer_.rate();
   }
 
-  // See ReleaseDecay.
+  // Makes all free memory due: see ReleaseDecay.
   void MakeFreeDue() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     decay_.MakeFreeDue();
   }
 
-  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. Where a
-  // request would exceed it, free memory is released, and if that does not suffice it fails.
+  // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. A request that
+  // would exceed the limit releases free memory first, and fails if that does not suffice.
   void set_limit(Length limit) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     limit_ = limit;
@@ -106,7 +107,7 @@ class PageHeap {
     return limit_;
   }
 
-  // Whether Delete gives every free span back to the system at once.
+  // If `on`, Delete gives every free span back to the system at once.
   void set_aggressive_decommit(bool on) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     aggressive_decommit_ = on;
@@ -116,34 +117,35 @@ class PageHeap {
     return aggressive_decommit_;
   }
 
-  // The heap grows by an eighth of its size at once, but at least and at most by so much (and by
-  // what a request needs in any case), to save system calls.
+  // Bounds the steps in which the heap grows, which are an eighth of its size, to save system
+  // calls. The needs of a request come first in any case.
   void set_growth(Length least, Length most = kMaxGrowth) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     least_growth_ = RoundUpToUnit(least);
     most_growth_ = RoundUpToUnit(most);
   }
 
-  // What the kernel does about hugepages. Without it, nothing is told to the kernel; a heap that
-  // knows no hugepages tells it nothing in any case.
+  // Tells the heap what the kernel does about hugepages. A heap that is not told, or that knows no
+  // hugepages, gives the kernel no advice.
   virtual void set_hugepages(const TransparentHugepages&) {}
   virtual HugePageStats huge_stats() { return {}; }
 
-  // PageHeapStats::committed, and spans ever given out, as of a moment ago. Take no lock.
+  // PageHeapStats::committed, and the number of spans given out, as of a moment ago. Take no lock.
   Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
   uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
-  // Pages that were free after the last Delete, and that were ever freed. Take no lock.
+  // The pages that were free after the last Delete, and all pages that were ever freed. Take no
+  // lock.
   Length free_now() const { return Length(free_now_.load(std::memory_order_relaxed)); }
   Length freed() const { return Length(freed_.load(std::memory_order_relaxed)); }
 
   virtual PageHeapStats stats() = 0;
 
-  // Adds what nobody uses. In a huge heap this takes many short holds of the lock, and then the
-  // result is exact only if nothing changes meanwhile.
+  // Adds the unused runs. In a huge heap this takes many short holds of the lock, and the result is
+  // exact only if nothing changes meanwhile.
   virtual void CountFreeRuns(FreeRunCounts* counts) = 0;
 
-  // Calls visit(const Span&) for every span, whatever its state, under the lock. What has no record
-  // appears as a span, too.
+  // Calls visit(const Span&) for every span in any state, under the lock. Runs of pages without a
+  // record appear as spans, too.
   template <typename Visitor>
   void ForEachSpan(Visitor&& visit) {
     using Visit = std::remove_reference_t<Visitor>;
@@ -171,7 +173,7 @@ class PageHeap {
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;
 
-  // Written under the lock, read without.
+  // Written under the lock, read without it.
   std::atomic<uintptr_t> committed_{0};
   std::atomic<uint64_t> spans_served_{0};
   std::atomic<uintptr_t> free_now_{0};

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What both page heaps have in common.
+// The common parts of both page heaps: growth, limit and release.
 
 #ifndef TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
 #define TCMALLOC_PAGE_HEAP_PAGE_HEAP_BASE_H_
@@ -29,7 +29,7 @@
 namespace tcmalloc {
 
 // Growth, limit and release of a page heap over `System`, which offers Allocate, Release and Unmap
-// as SystemMemory does. `Spans` says where spans are put: HeapSpans or HugeSpans.
+// as SystemMemory does. `Spans`, which is HeapSpans or HugeSpans, places the spans.
 template <typename System, typename Spans>
 class PageHeapBase : public PageHeap {
  public:
@@ -56,7 +56,7 @@ class PageHeapBase : public PageHeap {
   }
 
   // Crashes if the heap's structures contradict each other. Visits every span. Not virtual, so that
-  // a library in which nobody calls it has no room taken by it.
+  // it takes no room in a library in which nobody calls it.
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     spans_.CheckInvariants();
@@ -66,7 +66,7 @@ class PageHeapBase : public PageHeap {
   // Beyond any address space, and small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
 
-  // Whether spans are cut so that not a page more is released than was asked for.
+  // kExactly cuts spans so that not a page more is released than was asked for.
   enum class Cut : bool { kNever, kExactly };
 
   constexpr PageHeapBase(System& system, PageMap& map, MetadataArena& arena, Length unit,
@@ -74,7 +74,7 @@ class PageHeapBase : public PageHeap {
       : PageHeap(unit, least_growth), system_(system), spans_(map, arena), map_(map) {}
   ~PageHeapBase() = default;
 
-  // At the beginning of every request.
+  // Called at the beginning of every request.
   void NoteRequest() TCMALLOC_REQUIRES(lock_) {
     CheckOften();
     spans_served_.store(spans_served() + 1, std::memory_order_relaxed);
@@ -85,12 +85,12 @@ class PageHeapBase : public PageHeap {
     free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
   }
 
-  // After pages that were free were taken.
+  // Called after free pages were taken.
   void NoteFreeTaken() TCMALLOC_REQUIRES(lock_) {
     decay_.NoteFree(spans_.free());
     free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
   }
-  // At the end of every Delete.
+  // Called at the end of every Delete.
   void NoteFreed(Length n) TCMALLOC_REQUIRES(lock_) {
     free_now_.store(spans_.free().pages(), std::memory_order_relaxed);
     freed_.store(freed().pages() + n.pages(), std::memory_order_relaxed);
@@ -100,12 +100,12 @@ class PageHeapBase : public PageHeap {
   bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
     return !HasLimit() || spans_.committed() + n <= limit_;
   }
-  // How many more pages the limit allows to be committed.
+  // Returns how many more pages the limit allows to be committed.
   Length Headroom() const TCMALLOC_REQUIRES(lock_) {
     return HasLimit() ? limit_ - std::min(spans_.committed(), limit_) : kMaxRequest;
   }
-  // Releases so much that n more committed pages stay within the limit, or nothing if all that is
-  // free would not do. May let go of the lock; if true is returned, the limit holds now.
+  // Releases enough that n more committed pages stay within the limit, or nothing if all free
+  // memory would not suffice. May let go of the lock. If it returns true, the limit holds now.
   template <typename... Which>
   bool MakeRoom(Length n, Which... which) TCMALLOC_REQUIRES(lock_) {
     if (AllowedByLimit(n)) return true;
@@ -118,27 +118,27 @@ class PageHeapBase : public PageHeap {
     return true;
   }
 
-  // Adds at least `least` pages, or only as many as the request needs. Returns what `Spans` made of
-  // them, or null.
+  // Adds at least `least` pages, or only as many as the request needs. Returns the span that
+  // `Spans` made of them, or null.
   Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
   Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
 
-  // Whether a request that failed is worth another attempt, for so far there were `retries`, and
-  // another thread was releasing memory. May let go of the lock.
+  // Returns true if a failed request is worth another attempt, because another thread was releasing
+  // memory and there were few `retries` so far. May let go of the lock.
   bool MayRetry(int* retries) TCMALLOC_REQUIRES(lock_) {
     return (*retries)++ < kMaxRetries && WaitForReleases();
   }
 
-  // Gives back at least n pages, as far as there are so many and the system takes them. `which`
-  // tells `Spans` which ones may go. Lets go of the lock for system calls.
+  // Gives back at least n pages, as far as they exist and the system takes them. `which` tells
+  // `Spans` which pages may go. Lets go of the lock for system calls.
   template <typename... Which>
   Length ReleaseLocked(Length n, Cut cut, ReleaseCause cause, Which... which)
       TCMALLOC_REQUIRES(lock_);
-  // The same for the allocator's own sake, with a span whose release has begun.
+  // Gives back, on the allocator's own initiative, a span whose release has begun.
   Length ReleaseAlone(Span* span) TCMALLOC_REQUIRES(lock_);
 
-  // In paranoid builds: checks invariants so often that a call visits kSpansPerCall spans on
-  // average, which bounds what the checks cost in a large heap.
+  // Checks invariants in paranoid builds, so often that a call visits kSpansPerCall spans on
+  // average. That bounds the cost of the checks in a large heap.
   void CheckOften() TCMALLOC_REQUIRES(lock_) {
     if constexpr (kParanoidChecks) {
       check_credit_ += kSpansPerCall;
@@ -152,13 +152,14 @@ class PageHeapBase : public PageHeap {
   Spans spans_ TCMALLOC_GUARDED_BY(lock_);
 
  private:
-  // Memory on its way to the system is lost to requests for the time of one call; this much
-  // takes about half a millisecond, and more would hardly save time.
+  // Memory on its way to the system is not available to requests during one call. This much takes
+  // about half a millisecond; more would hardly save time.
   static constexpr Length kMaxRelease = Length::FromBytesCeil(size_t{16} << 20);
-  // How often a request that fails is tried again because another thread was releasing memory.
+  // The number of times that a failed request is repeated because another thread was releasing
+  // memory.
   static constexpr int kMaxRetries = 8;
-  // How often a thread waits for such a release, and how long at most each time. Bounded, because
-  // the other thread may be stopped.
+  // The number of times that a thread waits for such a release, and the longest time for each.
+  // Bounded, because the other thread may be stopped.
   static constexpr int kMaxWaits = 1000;
   static constexpr uint64_t kLongestWaitNs = 2'000'000;
   static constexpr size_t kSpansPerCall = 256;
@@ -177,10 +178,10 @@ class PageHeapBase : public PageHeap {
   }
 
   Span* Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
-  // Waits until the releases of other threads have ended that are under way now. False if there
-  // were none, or if they do not end.
+  // Waits until the present releases of other threads have ended. Returns false if there were none,
+  // or if they do not end.
   bool WaitForReleases() TCMALLOC_REQUIRES(lock_);
-  // Lets threads go on that wait for releases, of which some have ended.
+  // Wakes the threads that wait for releases, after some have ended.
   void WakeWaiting() TCMALLOC_REQUIRES(lock_) {
     arrivals_.fetch_add(1, std::memory_order_relaxed);
     if (waiting_ > 0) WakeSleepers(arrivals_);
@@ -188,9 +189,10 @@ class PageHeapBase : public PageHeap {
   template <typename... Which>
   void BeginDeparture(Length n, Cut cut, Departure* departure, Which... which)
       TCMALLOC_REQUIRES(lock_);
-  // Returns how many pages the system took. Lets go of the lock for a system call.
+  // Releases the span. Returns how many pages the system took. Lets go of the lock for a system
+  // call.
   Length Depart(const Departure& departure) TCMALLOC_REQUIRES(lock_);
-  void Arrive(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
+  void EndDeparture(Span* span, bool released, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
 
   PageMap& map_;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
@@ -226,7 +228,7 @@ Span* PageHeapBase<System, Spans>::Adopt(const MemoryBlock& block) {
   if (map_.Ensure(first, length)) {
     if (Span* span = spans_.AddFresh(first, length, block.zeroed)) return span;
   }
-  // A refusal costs address space, and nothing can be done about it.
+  // A refusal costs only address space, and nothing can be done about it.
   static_cast<void>(system_.Unmap(block.start, block.bytes));
   return nullptr;
 }
@@ -252,7 +254,8 @@ template <typename System, typename Spans>
 template <typename... Which>
 Length PageHeapBase<System, Spans>::ReleaseLocked(Length n, Cut cut, ReleaseCause cause,
                                                   Which... which) {
-  // Other threads may free memory as fast as this one releases it.
+  // Bounded by the present free memory, because other threads may free as fast as this one
+  // releases.
   n = std::min(n, spans_.free());
   Length released;
   while (released < n) {
@@ -301,7 +304,7 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
   Length taken;
   for (size_t i = 0; i < departure.count; ++i) {
     if (requests[i].released) taken += departure.spans[i]->length;
-    Arrive(departure.spans[i], requests[i].released, departure.cause);
+    EndDeparture(departure.spans[i], requests[i].released, departure.cause);
   }
   WakeWaiting();
   errno = saved_errno;
@@ -310,7 +313,7 @@ Length PageHeapBase<System, Spans>::Depart(const Departure& departure) {
 
 // Ends the departure of one span; afterwards it may be part of another.
 template <typename System, typename Spans>
-void PageHeapBase<System, Spans>::Arrive(Span* span, bool released, ReleaseCause cause) {
+void PageHeapBase<System, Spans>::EndDeparture(Span* span, bool released, ReleaseCause cause) {
   if (released) {
     ++events_.releases;
     events_.released_for[static_cast<size_t>(cause)] += span->length;
@@ -318,8 +321,8 @@ void PageHeapBase<System, Spans>::Arrive(Span* span, bool released, ReleaseCause
   } else {
     ++events_.release_failures;
   }
-  // The system takes whole pages of the kernel, which may be larger than ours: what it left at the
-  // ends still has its contents.
+  // The system takes whole pages of the kernel, which may be larger than ours. The ends that it
+  // left still have their contents.
   const size_t unit = KernelPageSize();
   const bool zeroed =
       IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);

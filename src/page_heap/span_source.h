@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the layers above need of a page heap.
+// The interface of a page heap that the layers above need.
 
 #ifndef TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_
 #define TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_
@@ -13,8 +13,8 @@
 namespace tcmalloc {
 
 // Thread safe. Spans come in state kLarge, with the page map's entries of their first and last page
-// set; null means that no memory can be had. `zeroed` tells whether the span's bytes read as zero.
-// Delete takes a span in use, whoever allocated it.
+// set; null means that no memory can be had. `zeroed` is true if the span's bytes read as zero.
+// Delete takes a span in use from any thread.
 template <typename T>
 concept SpanSource = requires(T source, Span* span, Length length, Length alignment) {
   { source.New(length) } -> std::same_as<Span*>;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a page heap can tell about itself.
+// The statistics of a page heap.
 
 #ifndef TCMALLOC_PAGE_HEAP_STATS_H_
 #define TCMALLOC_PAGE_HEAP_STATS_H_
@@ -12,7 +12,7 @@
 
 namespace tcmalloc {
 
-// Why pages went back to the system.
+// The reasons why pages went back to the system.
 enum class ReleaseCause : uint8_t {
   kProgram,     // it asked for that
   kBackground,  // a thread that does the housekeeping found them due
@@ -22,7 +22,7 @@ enum class ReleaseCause : uint8_t {
 };
 inline constexpr size_t kReleaseCauseCount = static_cast<size_t>(ReleaseCause::kAllocator) + 1;
 
-// What happened ever.
+// Counts of events since the start.
 struct PageHeapEvents {
   uint64_t commits = 0;                     // times that returned pages came into use
   uint64_t growths = 0;                     // blocks obtained from the system
@@ -50,7 +50,7 @@ struct PageHeapStats : PageHeapEvents {
   size_t spans = 0;   // records alive, whatever their state
 
   Length in_use() const { return system - free - returned - in_transit; }
-  // What may be resident: the heap's limit is on this.
+  // Pages that may be resident. The heap's limit bounds this figure.
   Length committed() const { return system - returned; }
 };
 

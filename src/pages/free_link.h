@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How free objects are linked: each free object's first word holds an encoded reference to the
+// The links between free objects: each free object's first word holds an encoded reference to the
 // next one.
 //
 // A reference is the address of an object, aligned to 8, in a form that one comparison can
@@ -12,16 +12,17 @@
 //          1    0  0   address / 8                           of an aligned address
 //          ?    ?  ?   with any other top bits               of a misaligned one
 //
-// As a signed number it is INT64_MIN + address / 8, so `reference < limit`, signed, with
-// limit = INT64_MIN + window_limit / 8 says at once that the address is aligned and lies below
-// window_limit. Misaligned addresses and small integers fail it.
+// Read as a signed number, the reference of an aligned address is INT64_MIN + address / 8. The
+// signed comparison `reference < limit` with limit = INT64_MIN + window_limit / 8 therefore tells
+// at once that the address is aligned and lies below window_limit. Misaligned addresses and small
+// integers fail it.
 //
-// A link is the reference times a secret odd number modulo 2^64, and is decoded by multiplying
-// with the inverse. Whatever is written over a part of it changes the top bits of the product:
-// of all 2^64 words a fraction of window_limit / 2^67, about 2^-27, decodes to a reference that
-// is valid. A word of zero never does. So a free object that was written to is noticed when it is
-// about to be handed out, before its link is followed; and a live object whose first word is a
-// valid link is almost certainly a free one that is being freed again.
+// A link is the reference times a secret odd number modulo 2^64; multiplying with the inverse
+// decodes it. Overwriting any part of it changes the top bits of the product: of all 2^64 words a
+// fraction of window_limit / 2^67, about 2^-27, decodes to a valid reference. A word of zero never
+// does. An overwritten free object is thus noticed when it is about to be handed out, before its
+// link is followed. A live object whose first word is a valid link is almost certainly a free one
+// that is being freed again.
 
 #ifndef TCMALLOC_PAGES_FREE_LINK_H_
 #define TCMALLOC_PAGES_FREE_LINK_H_
@@ -34,7 +35,8 @@
 
 namespace tcmalloc {
 
-// See the head of this file. A plain integer, for it is compared, stored and multiplied.
+// A reference as explained at the head of this file. A plain integer, because it is compared,
+// stored and multiplied.
 using ObjectReference = uint64_t;
 
 TCMALLOC_ALWAYS_INLINE ObjectReference ReferenceTo(const void* object) {
@@ -52,16 +54,18 @@ TCMALLOC_ALWAYS_INLINE bool IsBelow(ObjectReference reference, int64_t limit) {
 // The word of a free object that links it to the next.
 TCMALLOC_ALWAYS_INLINE uint64_t& LinkWord(void* object) { return *static_cast<uint64_t*>(object); }
 
-// The process's secret and what belongs to it. Set once, before the first object is freed; only the
-// limit grows later, with the address window.
+// The process's secret and the values derived from it. Set once, before the first object is freed.
+// Only the limit grows later, with the address window.
 struct LinkCodec {
   uint64_t key = 1;      // odd
   uint64_t inverse = 1;  // key * inverse == 1 modulo 2^64
-  // Ends every list. It refers to a readable word that holds zero and so is itself no valid link.
+  // The reference that ends every list. It refers to a readable word that holds zero, which is
+  // itself no valid link.
   ObjectReference end = 0;
 
-  // References below this, signed, are to aligned addresses in the address window. Acquire pairs
-  // with the release in SetWindowLimit and publishes that the window's table is mapped.
+  // References below this, compared as signed numbers, are to aligned addresses in the address
+  // window. Acquire pairs with the release in SetWindowLimit and publishes that the window's table
+  // is mapped.
   int64_t limit() const { return __atomic_load_n(&limit_, __ATOMIC_ACQUIRE); }
 
   // `window_limit` is a multiple of 8, and never less than it was.
@@ -73,8 +77,8 @@ struct LinkCodec {
 
   uint64_t Encode(ObjectReference reference) const { return reference * key; }
   ObjectReference Decode(uint64_t link) const { return link * inverse; }
-  // A reference to null passes the comparison, and a word that holds only its highest bit decodes
-  // to it whatever the key: the slow path tells it apart.
+  // Excludes a reference to null, which passes the comparison. A word with only its highest bit set
+  // decodes to it under any key, so the slow path tells the two apart.
   bool InWindow(ObjectReference reference) const {
     return IsBelow(reference, limit()) && reference != ReferenceTo(nullptr);
   }

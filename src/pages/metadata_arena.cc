@@ -11,13 +11,13 @@ void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
     size_t chunk = bytes > kChunkBytes ? AlignUp(bytes, kChunkBytes) : kChunkBytes;
     void* memory = source_(chunk);
     if (memory == nullptr) {
-      // Where address space runs out, what is needed may still be had.
+      // Near the end of address space, the system may still have as much as this request needs.
       chunk = AlignUp(bytes, kLeastChunkBytes);
       memory = source_(chunk);
     }
     if (memory == nullptr) return nullptr;
     begin = reinterpret_cast<uintptr_t>(memory);
-    // A chunk that continues the last one wastes nothing of it.
+    // A chunk that follows the last one directly leaves no rest of that one unused.
     if (begin == end_ && next_ != 0) begin = AlignUp(next_, alignment);
     end_ = reinterpret_cast<uintptr_t>(memory) + chunk;
     stats_.mapped_bytes += chunk;

@@ -25,19 +25,20 @@ struct MetadataStats {
   size_t used_bytes = 0;    // handed out
 };
 
-// Hands out memory that is never given back, in address order, so that only what is used is ever
-// touched. Thread safe.
+// Hands out memory that is never given back. It does so in address order, so that only memory in
+// use is ever touched. Thread safe.
 class MetadataArena {
  public:
   constexpr explicit MetadataArena(MetadataSource source) : source_(source) {}
 
-  // Zeroed memory, or null if the source has none. `alignment` is a power of two of at most 4096.
+  // Returns zeroed memory, or null if the source has none. `alignment` is a power of two of at most
+  // 4096.
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
 
  private:
-  // Large against what one growth of the heap needs, small against what a program weighs.
+  // Large compared with the needs of one growth of the heap, small compared with a program.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
 
@@ -55,7 +56,7 @@ class MetadataPool {
  public:
   constexpr explicit MetadataPool(MetadataArena& arena) : arena_(arena) {}
 
-  // A default-constructed T, or null if no memory can be had.
+  // Returns a default-constructed T, or null if no memory can be had.
   T* New() {
     void* memory = free_;
     if (memory != nullptr) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// From addresses to spans and size classes.
+// Maps addresses to spans and size classes.
 
 #ifndef TCMALLOC_PAGES_PAGE_MAP_H_
 #define TCMALLOC_PAGES_PAGE_MAP_H_
@@ -52,8 +52,8 @@ class PageMap {
   uint8_t* window() const { return window_; }
   // Acquire pairs with the release in ExtendWindow.
   uintptr_t window_limit() const { return window_limit_.load(std::memory_order_acquire); }
-  // The class of a valid reference r is the byte at this + (r >> (kPageShift - 3)), whose bit 63 is
-  // set.
+  // The class of a valid reference r is the byte at this address + (r >> (kPageShift - 3)). Bit 63
+  // of that sum is set.
   uintptr_t classes_by_reference() const {
     return reinterpret_cast<uintptr_t>(window_) - (uintptr_t{1} << (66 - kPageShift));
   }
@@ -62,7 +62,8 @@ class PageMap {
   // pages are beyond kAddressBits.
   [[nodiscard]] bool Ensure(PageId first, Length n);
 
-  // The entry of `page`, or null if it never had one. The entry may be stale: see FindInUse.
+  // Returns the entry of `page`, or null if it never had one. The entry may be stale: see
+  // FindInUse.
   Span* Get(PageId page) const {
     const uintptr_t index = page.index();
     if (index >> kPageBits != 0) return nullptr;
@@ -80,7 +81,7 @@ class PageMap {
     return leaf->spans[index & (kLeafEntries - 1)].load(std::memory_order_relaxed);
   }
 
-  // The span in use that holds `address`, or null.
+  // Returns the span in use that holds `address`, or null.
   Span* FindInUse(const void* address) const {
     const PageId page = PageId::Containing(address);
     Span* span = Get(page);
@@ -98,7 +99,7 @@ class PageMap {
     leaf->spans[index & (kLeafEntries - 1)].store(span, std::memory_order_relaxed);
   }
 
-  // Enters first and last page of a span, as coalescing needs.
+  // Enters the first and last page of a span, which coalescing needs.
   void SetEnds(Span* span) {
     Set(span->first, span);
     if (span->length > Length(1)) Set(span->end() - Length(1), span);
@@ -106,7 +107,7 @@ class PageMap {
 
   // Enters every page of a span of small objects, in both maps.
   void RegisterSmall(Span* span);
-  // Takes its size class out of the class window again.
+  // Removes the size class of a span from the class window.
   void UnregisterSmall(const Span* span);
 
  private:

@@ -29,7 +29,7 @@ class Length {
   constexpr Length() = default;
   explicit constexpr Length(uintptr_t pages) : pages_(pages) {}
 
-  // The fewest pages that hold `bytes`. Requires bytes <= SIZE_MAX - kPageSize + 1.
+  // Returns the fewest pages that hold `bytes`. Requires bytes <= SIZE_MAX - kPageSize + 1.
   static constexpr Length FromBytesCeil(size_t bytes) {
     return Length((bytes + kPageSize - 1) >> kPageShift);
   }

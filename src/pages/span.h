@@ -45,9 +45,9 @@ class SharedPages : public Relaxed<T> {
 // allocated counts every object that the span has given out, whether the application or a cache
 // has it now.
 //
-// The owner changes it. A lookup of a foreign pointer, or of a stale entry, reads where any span
-// lies, its state and its class; statistics read what is allocated; the page heap reads the states
-// of neighbours. They may see a mixture of old and new.
+// Only the owner changes a span. A lookup of a foreign pointer or of a stale entry reads place,
+// state and class of any span; statistics read the numbers of allocated objects; the page heap
+// reads the states of neighbours. Such readers may see a mixture of old and new.
 struct Span : ListNode {
   enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall };
 
@@ -72,7 +72,8 @@ struct Span : ListNode {
   bool Contains(PageId page) const { return first <= page && page < end(); }
 };
 
-// The metadata budget: in spans of 8 KiB and more a cache line per span stays below one percent.
+// The metadata budget: for spans of 8 KiB and more, one cache line per span stays below one
+// percent.
 static_assert(sizeof(Span) <= 64);
 
 }  // namespace tcmalloc

@@ -15,7 +15,7 @@
 //   - leaves a tail of at most 0.5 % up to 1 KiB and 1.5 % up to 4 KiB, and
 //   - wastes at most 12.5 % of its memory when every object is asked for by the smallest size that
 //     rounds up to it.
-// Where no span of at most kMaxSpanPages satisfies all of it, the one with the smallest tail wins.
+// If no span of at most kMaxSpanPages satisfies all of it, the one with the smallest tail is taken.
 
 #ifndef TCMALLOC_SIZE_CLASS_SIZE_CLASSES_H_
 #define TCMALLOC_SIZE_CLASS_SIZE_CLASSES_H_
@@ -59,11 +59,11 @@ inline constexpr size_t kStepsPerDoubling = 8;
 
 inline constexpr size_t kMaxSpanPages = std::max<size_t>(16, kMaxSmallSize >> kPageShift);
 inline constexpr size_t kSpanRecordBytes = 64;
-// A pointer in the span map and a byte in the class window.
+// The bytes of the maps for one page: a pointer in the span map and a byte in the class window.
 inline constexpr size_t kMapBytesPerPage = 9;
 
-// Memory moved by one batch of objects too large for a full one, unless there would be fewer
-// objects in it than FewestInBatch.
+// The bytes that one batch moves of objects that are too large for a full batch, unless
+// FewestInBatch requires more.
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
 
 // With offsets below 2^22 and sizes of at most 2^18, offset * (reciprocal * size - 2^40) is below
@@ -93,7 +93,7 @@ consteval bool SpanIsLargeEnough(size_t size, size_t pages) {
   return span >= std::max({size_t{8} << 10, size, four, eight});
 }
 
-// `previous` is the next smaller class's size.
+// `previous` is the size of the next smaller class.
 consteval bool SpanIsTight(size_t size, size_t previous, size_t pages) {
   const size_t span = pages << kPageShift;
   const size_t tail = Tail(size, pages);
@@ -145,7 +145,7 @@ consteval auto MakeClasses() {
 
 }  // namespace size_class_internal
 
-// Class 0 included.
+// The number of classes, including class 0.
 inline constexpr size_t kSizeClassCount = size_class_internal::CountClasses();
 static_assert(60 <= kSizeClassCount && kSizeClassCount <= 130);
 
@@ -190,15 +190,16 @@ constexpr size_t MediumIndex(size_t size) {
   return (size + size_class_internal::kMediumRound) >> size_class_internal::kMediumShift;
 }
 
-// The smallest class whose objects hold `size` bytes; never 0. Objects of 16 bytes and more are
-// aligned to 16. Requires size <= kMaxSmallSize.
+// Returns the smallest class whose objects hold `size` bytes; never 0. Objects of 16 bytes and more
+// are aligned to 16. Requires size <= kMaxSmallSize.
 TCMALLOC_ALWAYS_INLINE constexpr uint8_t SizeClassFor(size_t size) {
   if (TCMALLOC_LIKELY(size <= size_class_internal::kDirectLimit)) return kClassBySize[size];
   return kClassByMediumIndex[MediumIndex(size)];
 }
 
-// The smallest class that holds `size` bytes and whose objects are all aligned to `alignment`, a
-// power of two; 0 if there is none. Spans are aligned to pages only, hence the limit.
+// Returns the smallest class that holds `size` bytes and whose objects are all aligned to
+// `alignment`, a power of two; 0 if there is none. Spans are aligned to pages only, which limits
+// the alignment.
 constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   if (alignment > kPageSize || size > kMaxSmallSize) return 0;
   const size_t rounded = AlignUp(size == 0 ? 1 : size, alignment);
@@ -216,8 +217,8 @@ constexpr uintptr_t MisplacedBits(uint8_t size_class) {
   return (size - 1) & ~size & (kPageSize - 1);
 }
 
-// Which object of its span holds the byte at `offset`. Requires a nonzero class and an offset
-// inside the span; an offset in the tail gives info.objects.
+// Returns the index of the object in its span that holds the byte at `offset`. Requires a nonzero
+// class and an offset inside the span. An offset in the tail gives info.objects.
 constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
   return (offset * kSizeClasses[size_class].reciprocal) >> size_class_internal::kReciprocalShift;
 }

@@ -285,7 +285,7 @@ template <SourceTable Sources>
 void Threads<Sources>::ScheduleSlowPath(Entry entry) {
   constexpr int64_t kSoon = 4096;  // allocated bytes
   if (entry == Entry::kThreadCache || entry == Entry::kCpuCache) {
-    current_thread->clock.Hasten(kSoon);
+    current_thread->clock.ExpireWithin(kSoon);
   }
 }
 

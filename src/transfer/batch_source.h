@@ -52,7 +52,7 @@ concept SourceTable =
       { const_table.Find(c) } -> std::same_as<typename T::Source*>;
     };
 
-// One object past all caches, with a zero link; null if no memory can be had.
+// Fetches one object past all caches, with a zero link. Null if no memory can be had.
 template <ChainSource Source>
 void* FetchOne(Source& source, const LinkCodec& codec) {
   const Chain chain = source.Fetch(1);

@@ -43,7 +43,7 @@ class ChainArrays {
  public:
   constexpr explicit ChainArrays(MetadataArena& arena) : arena_(arena) {}
 
-  // An array of 1 << log2 slots, or null.
+  // Returns an array of 1 << log2 slots, or null.
   PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
     {
       SpinLockHolder holder(lock_);
@@ -73,8 +73,9 @@ class ChainArrays {
   Free* free_[kMaxLog2 + 1] TCMALLOC_GUARDED_BY(lock_) = {};
 };
 
-// Last in, first out, except for DropOldest. Grows on demand and keeps its array; Clear gives it
-// back. Not thread safe, but for size(), which others may read as an estimate.
+// A stack of chains from which DropOldest can also remove the oldest. Grows on demand and keeps its
+// array until Clear gives it back. Not thread safe, except that others may read size() as an
+// estimate.
 class ChainStack {
  public:
   constexpr ChainStack() = default;
@@ -82,7 +83,7 @@ class ChainStack {
   uint32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // False if there was no memory to grow.
+  // Returns false if there was no memory to grow.
   [[nodiscard]] bool Push(Chain chain, ChainArrays& arrays) {
     if (TCMALLOC_UNLIKELY(size_ == capacity()) && !Grow(arrays)) return false;
     slots_[size_] = PackedChain(chain);
@@ -95,7 +96,7 @@ class ChainStack {
     size_ = size_ - 1;
     return slots_[size_].Unpack();
   }
-  // The oldest are at the bottom, from index 0 on. Requires count <= size().
+  // Removes the oldest chains, which are at the bottom, from index 0 on. Requires count <= size().
   void DropOldest(uint32_t count) {
     if (count == 0) return;
     size_ = size_ - count;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which size class's source is asked next to return what nobody needs.
+// Chooses the size class whose source is asked next to return unneeded objects.
 
 #ifndef TCMALLOC_TRANSFER_SOURCE_TURNS_H_
 #define TCMALLOC_TRANSFER_SOURCE_TURNS_H_
@@ -13,13 +13,13 @@
 
 namespace tcmalloc {
 
-// For callers that come often and have time for a few classes only. Thread safe.
+// Takes turns for callers that come often but have time for a few classes only. Thread safe.
 class SourceTurns {
  public:
   constexpr SourceTurns() = default;
 
-  // Asks the sources of the next `count` classes, those that exist, to return what was not needed
-  // since they were asked before.
+  // Asks the existing sources among the next `count` classes to return the objects that were not
+  // needed since they were asked before.
   template <SourceTable Sources>
   void ReturnUnused(Sources& sources, uint32_t count) {
     const uint32_t first = next_.fetch_add(count, std::memory_order_relaxed);

@@ -27,9 +27,9 @@ struct TransferStats {
 // A bounded stack of chains in front of a central free list. A chain is moved as a whole: one lock,
 // and no object is touched. Chains far shorter than a batch pass through.
 //
-// The bound follows use. It starts small; an insert that finds the stack full after fetches found
-// it empty shows that batches swing between threads by more than the bound, and doubles it, up to
-// the bytes that Initialize was given. Thread safe.
+// The bound follows use and starts small. If an insert finds the stack full after fetches found it
+// empty, batches swing between threads by more than the bound. The bound then doubles, up to the
+// bytes that Initialize was given. Thread safe.
 template <ChainSource Central>
 class TransferCache {
  public:
@@ -49,8 +49,8 @@ class TransferCache {
 
   uint32_t batch() const { return batch_; }
 
-  // A chain from here is handed on whole, though it may hold more than was wanted: its objects are
-  // free already, and to split it would mean to touch them.
+  // Hands on a chain from here whole, though it may hold more than was wanted: its objects are free
+  // already, and splitting it would touch them.
   Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
     {
       SpinLockHolder holder(lock_);
@@ -64,7 +64,8 @@ class TransferCache {
     return central_->Fetch(wanted);
   }
 
-  // Nothing that came through here was never handed out.
+  // Objects that came through here were all handed out before, so only the central list has fresh
+  // ones.
   Chain FetchLine() { return central_->FetchLine(); }
 
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_) {
@@ -78,7 +79,8 @@ class TransferCache {
     central_->Insert(chain);
   }
 
-  // Past the chains that are kept here: to where spans drain, from where they are fullest.
+  // Pass by the chains that are kept here. The central list lets spans drain by serving from the
+  // fullest.
   void InsertPast(Chain chain) { central_->Insert(chain); }
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
   bool IsSparse() { return central_->IsSparse(); }

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The per-CPU front end: what its fast paths in assembly do not serve.
+// The per-CPU front end: the slow paths around the fast paths that are written in assembly.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_
 #define TCMALLOC_CACHE_PER_CPU_CPU_CACHE_H_
@@ -27,16 +27,16 @@
 
 namespace tcmalloc {
 
-// A thread that the caches of CPUs serve: it owns a header and no lists.
+// A thread that the caches of CPUs serve. It owns a header and no lists.
 struct CpuThread : ThreadHeader, ListNode {
-  // The record with `header`, which says that CPUs serve the thread.
+  // Returns the record that contains `header`, which must say that CPUs serve the thread.
   static CpuThread* Of(ThreadHeader* header) {
     TCMALLOC_DCHECK(header->is_served_by_cpus());
     return static_cast<CpuThread*>(header);
   }
 
   const EventClock& clock() const { return ThreadHeader::clock; }
-  // As the sections know it.
+  // The pointer by which the sections know this record.
   FastThread name() { return FastThread(this); }
 
   ReuseWatch watch;
@@ -58,20 +58,20 @@ struct CpuCacheStats {
 };
 
 // Objects lie in slabs, one for each CPU or concurrency id. A miss fetches a chain from the source
-// and puts its objects into the slab of the CPU that the thread runs on by then; an overflow takes
-// a batch out and returns it as a chain. Which slab an operation finds can change at any moment, so
-// that nothing here relies on two operations meeting the same one: what does not fit goes back to
-// the source, and what is not there is fetched from it.
+// and puts its objects into the slab of the CPU that the thread runs on by then. An overflow takes
+// a batch out and returns it as a chain. The slab of a thread can change at any moment, so nothing
+// here relies on two operations meeting the same slab: objects that do not fit go back to the
+// source, and missing ones are fetched from it.
 //
-// How much a slab may hold of each class is SlabBudget's affair.
+// SlabBudget decides how much a slab may hold of each class.
 //
-// The clock of a thread is never negative while it is open: malloc's section takes it for unsigned.
-// The sections alone advance it then, each in one step with what it counts, so that a signal
-// handler that runs it down aborts them. The other changes are made while the thread is closed,
-// where a handler has no section to run.
+// The clock of a thread is never negative while the thread is open, because malloc's section reads
+// it as unsigned. Only the sections advance it then. Each does so in one step with counting the
+// bytes, so that a signal handler that runs the clock down aborts them. All other changes are made
+// while the thread is closed, when a handler has no section to run.
 //
-// Batches move between slab and stack in pieces, each in a function of its own: whatever takes the
-// objects in then may need stack itself, and threads may have little.
+// Batches move between slab and stack in pieces, each in a function of its own: the source that
+// takes the objects afterwards may need stack itself, and threads may have little.
 //
 // Thread safe.
 template <SourceTable Sources>
@@ -96,7 +96,8 @@ class CpuCache {
     if (initialized()) budgets_.SetBytesPerSlab(bytes);
   }
 
-  // The record of the running thread, closed; null if it has no rseq area or no memory can be had.
+  // Returns a closed record for the running thread. Null if it has no rseq area or no memory can be
+  // had.
   CpuThread* Join();
   // Takes back a record.
   void Leave(CpuThread* thread) { threads_.Delete(thread); }
@@ -127,26 +128,27 @@ class CpuCache {
     threads_.ForEach([](CpuThread& thread) { thread.CloseElsewhereByOther(); });
   }
 
-  // The fast path of malloc for sizes that it does not look up: null leaves everything as it was.
+  // The fast path of malloc for sizes that it does not look up. On null nothing has changed.
   void* TryAllocate(CpuThread* thread, uint8_t c, size_t size) {
     return sections_->pop_counted(c, thread->name(), size);
   }
 
-  // Any case of allocation, by a closed thread. Null if no memory can be had.
+  // Allocates in every case; the thread is closed. Null if no memory can be had.
   void* Allocate(CpuThread* thread, uint8_t c, size_t size);
-  // Any case of deallocation, by a closed thread.
+  // Deallocates in every case; the thread is closed.
   void Deallocate(CpuThread* thread, void* object, uint8_t c);
 
   // Returns what all slabs hold.
   void Flush();
-  // Returns what one slab holds, and how many bytes that were: 0 where there is no such slab.
+  // Returns the objects of one slab to the source. Returns their bytes; 0 if there is no such slab.
   size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
-  // Returns what those slabs hold that were idle since the last call.
+  // Drains the slabs that were idle since the last call.
   void ReleaseIdle();
 
-  // Whether `object`, which is not null, begins as those in slabs do.
+  // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
-  // Whether a slab holds `object`, which nobody allocates meanwhile. May miss one that moves.
+  // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
+  // moves.
   bool Holds(const void* object, uint8_t c) const {
     // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
     // read after it is not older than the index before it, which says that the slot counts.
@@ -171,9 +173,9 @@ class CpuCache {
   static constexpr uint32_t kSourcesPerSweep = 16;
 
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
-  // Of a class of which there are objects, or were.
+  // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
-  // The slab that the running thread would use now.
+  // Returns the slab that the running thread would use now.
   int CurrentSlab(const CpuThread* thread) const {
     const RseqArea* area = thread->rseq_area;
     const uint32_t& id = ids_ == CpuIds::kMmCid ? area->mm_cid : area->cpu_id;

@@ -54,7 +54,7 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 
-// The first object of a chain, of which the others go into the slab; null if there is none.
+// Returns the first object of a chain and puts the others into the slab. Null for an empty chain.
 template <SourceTable Sources>
 void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, Chain chain) {
   if (chain.empty()) return nullptr;
@@ -65,8 +65,9 @@ void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, Chain chain) {
   return object;
 }
 
-// What to allocate in place of `object`: one in a line of the thread's own if the thread uses this
-// one over and over. Other threads may use others of its line.
+// Returns the object to allocate in place of `object`. If the thread allocates `object` over and
+// over, that is one in a cache line of its own, because other threads may use objects in its
+// present line.
 template <SourceTable Sources>
 void* CpuCache<Sources>::LeaveSharedLine(CpuThread* thread, void* object, uint8_t c) {
   ReuseWatch& watch = thread->watch;
@@ -125,7 +126,8 @@ Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
   return chain;
 }
 
-// Puts the objects of a chain into the slab, and what finds no room there back into the source.
+// Puts the objects of a chain into the slab, and those that find no room there back into the
+// source.
 template <SourceTable Sources>
 void CpuCache<Sources>::Put(CpuThread* thread, uint8_t c, Chain chain) {
   if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);

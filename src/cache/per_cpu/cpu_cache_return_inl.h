@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How objects leave the slabs of a CpuCache. Included by cpu_cache.h alone.
+// The ways in which objects leave the slabs of a CpuCache. Included by cpu_cache.h alone.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_CPU_CACHE_RETURN_INL_H_
 #define TCMALLOC_CACHE_PER_CPU_CPU_CACHE_RETURN_INL_H_
@@ -9,8 +9,9 @@
 
 namespace tcmalloc {
 
-// Has the central list, which knows where objects begin, end the process if the bitwise or of the
-// addresses of the objects in `chain` shows that no object of class `c` can begin at one of them.
+// Lets the central list end the process if one of the addresses in `chain` cannot be the beginning
+// of an object of class `c`. The bitwise or of the addresses shows it, and the central list knows
+// where objects begin.
 template <SourceTable Sources>
 void CpuCache<Sources>::CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain) {
   if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) source(c).InsertPast(chain);
@@ -29,8 +30,8 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
   CheckPlaces(c, addresses, *chain);
 }
 
-// Moves up to kPieceObjects objects, and no more than `most`, from the slab to the front of the
-// chain: those that were freed last. Returns how many.
+// Moves up to kPieceObjects objects, but no more than `most`, from the slab to the front of the
+// chain, beginning with the one freed last. Returns the number of objects moved.
 template <SourceTable Sources>
 TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(CpuThread* thread, uint8_t c, uint32_t most,
                                                         Chain* chain) {
@@ -41,7 +42,7 @@ TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(CpuThread* thread, uint8
   return taken;
 }
 
-// Up to `most` objects out of the slab.
+// Takes up to `most` objects out of the slab, as a chain.
 template <SourceTable Sources>
 Chain CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
   Chain chain{context_.codec->end, 0};
@@ -50,7 +51,7 @@ Chain CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
   return chain;
 }
 
-// Returns a chain to the source, which keeps few of those that are scattered.
+// Returns a chain to the source, which keeps few objects of a scattered chain.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
   const uint32_t size = kSizeClasses[c].size;
@@ -71,12 +72,12 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
   }
 }
 
-// Takes out what classes of slab `id`, the thread's own most likely, hold beyond a capacity that
-// was taken from them.
+// Takes objects beyond their class's capacity out of slab `id`, after other classes took that
+// capacity. The slab is most likely the running thread's own.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
-    for (uint32_t left = SlabExcess::Of(slabs_.slab(id), c); left > 0;) {
+    for (uint32_t left = SlabExcess::CountExcess(slabs_.slab(id), c); left > 0;) {
       const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
       if (chain.empty()) return;
       ReturnChain(c, chain);
@@ -85,9 +86,9 @@ void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess
   });
 }
 
-// Shrinks what slab `id`, the thread's own most likely, did not use since the last time, and what
-// some of the sources did not need. Looks at one other slab: if its CPU was idle, it is drained and
-// gives up budget.
+// Shrinks the capacities that slab `id`, most likely the running thread's own, did not use since
+// the last time, and the stocks that some of the sources did not need. Then looks at one other
+// slab: if its CPU was idle, drains it and takes budget from it.
 template <SourceTable Sources>
 void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
   SlabExcess excess;
@@ -102,7 +103,7 @@ void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
   turns_.ReturnUnused(*context_.sources, kSourcesPerSweep);
 }
 
-// Returns how many bytes the slab held.
+// Drains the slab. Returns the number of bytes it held.
 template <SourceTable Sources>
 size_t CpuCache<Sources>::DrainSlab(int id) {
   CpuSlab& slab = slabs_.slab(id);
@@ -115,7 +116,7 @@ size_t CpuCache<Sources>::DrainSlab(int id) {
     Return(c, objects, count);
   });
   budgets_.budget(id).Reset(slab);
-  // Where the fence fails the slab stays closed, and the next drain tries again.
+  // If the fence fails, the slab stays closed and the next drain tries again.
   static_cast<void>(slab.Open());
   return bytes;
 }

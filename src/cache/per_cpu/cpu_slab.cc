@@ -37,7 +37,7 @@ void CpuSlab::SetEmpty(uint8_t c) {
   top(c).store(no_object, std::memory_order_relaxed);
 }
 
-// Puts the addresses in the first `count` slots of the class in place of the words.
+// Replaces the words in the first `count` slots of the class by the addresses in them.
 void** CpuSlab::DecodeSlots(uint8_t c, uint32_t count) {
   auto** objects = reinterpret_cast<void**>(memory_) + kSlabBegin[c];
   for (uint32_t i = 0; i < count; ++i) objects[i] = SlotObject(slot(kSlabBegin[c] + i));
@@ -48,8 +48,9 @@ void CpuSlab::SetEnds() {
   ForEachClass([this](uint8_t c) { Set(limits(c).end, kSlabBegin[c] + capacity(c)); });
 }
 
-// After the first fence no section takes 0 for the beginning of a class, so none finds objects
-// below the new tops; after the second, none takes 0 for the first free slot, so none writes there.
+// The first fence ends sections that took 0 for the beginning of a class, so that none finds
+// objects below the new tops. The second ends sections that took 0 for the first free slot, so that
+// none writes there.
 bool CpuSlab::Initialize() {
   TCMALLOC_DCHECK(state() == SlabState::kUnused);
   SetBegins();
@@ -71,8 +72,8 @@ bool CpuSlab::Close() {
     Set(limits(c).begin, kClosedBegin);
     Set(limits(c).end, 0);
   });
-  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: none that began before is
-  // left, and their stores are visible.
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: no section that began
+  // earlier still runs, and the stores of all of them are visible.
   if (!fence_(fence_cpu_)) {
     FillTable();
     SetBegins();
@@ -86,8 +87,8 @@ bool CpuSlab::Close() {
 
 bool CpuSlab::Open() {
   TCMALLOC_DCHECK(state() == SlabState::kClosed);
-  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: none combines an old top
-  // with the limits of an open slab.
+  // Pairs with the sections in sections_x86_64.S and sections_aarch64.S: no section combines an old
+  // top with the limits of an open slab.
   if (tops_changed_ && !fence_(fence_cpu_)) return false;
   FillTable();
   SetBegins();

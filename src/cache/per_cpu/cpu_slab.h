@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// One slab, as threads on other CPUs see it.
+// One slab, as it appears to threads on other CPUs.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
 #define TCMALLOC_CACHE_PER_CPU_CPU_SLAB_H_
@@ -15,9 +15,9 @@
 
 namespace tcmalloc {
 
-// Ends every section that runs on CPU `cpu`, on all CPUs if cpu < 0, before it returns; what the
-// caller wrote before is seen by all sections that begin afterwards. False, with nothing promised,
-// if the kernel refuses.
+// Ends every section that runs on CPU `cpu`, or on all CPUs if cpu < 0, before it returns. Sections
+// that begin afterwards see everything that the caller wrote before. Returns false, promising
+// nothing, if the kernel refuses.
 using SectionFence = bool (*)(int cpu);
 
 enum class SlabState : uint8_t {
@@ -35,16 +35,16 @@ enum class SlabState : uint8_t {
 //
 // The slab's table of classes is kClassBySize while it is open, and zero otherwise.
 //
-// Changes of `end` take effect in the next section; a class that holds more than its capacity keeps
-// the objects and takes no more. The other changes need fences: a section may stand between any two
-// of its loads for a long time, and would combine an old top with a new `begin` or `end`.
-// docs/subsystems/per-cpu.md tells why these fences are enough.
+// A change of `end` takes effect in the next section; a class that holds more than its capacity
+// keeps the objects and takes no more. All other changes need fences: a section may stop between
+// any two of its loads for a long time, and would then combine an old top with a new `begin` or
+// `end`. docs/subsystems/per-cpu.md tells why these fences are enough.
 //
 // Thread safe: methods that say so need the lock, the others may be called by anyone and give
 // estimates. Nothing here allocates.
 class alignas(64) CpuSlab {
  public:
-  // `memory` is the slab's, all zero. The fence is called with `fence_cpu`.
+  // `memory` is the slab's memory, all zero. The fence is called with `fence_cpu`.
   CpuSlab(void* memory, SectionFence fence, int fence_cpu)
       : memory_(static_cast<char*>(memory)), fence_(fence), fence_cpu_(fence_cpu) {}
   CpuSlab(const CpuSlab&) = delete;
@@ -53,15 +53,15 @@ class alignas(64) CpuSlab {
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
   SlabState state() const { return state_.load(std::memory_order_relaxed); }
 
-  // Opens an unused slab. It is empty and all its capacities are 0. False if the fence failed: the
-  // slab is as unused as before, and this may be tried again.
+  // Opens an unused slab, with no objects and all capacities 0. If the fence fails, returns false
+  // and leaves the slab unused; the call may be repeated.
   [[nodiscard]] bool Initialize() TCMALLOC_REQUIRES(lock_);
 
-  // Closes an open slab. False if the fence failed: then it is open.
+  // Closes an open slab. If the fence fails, returns false and leaves it open.
   [[nodiscard]] bool Close() TCMALLOC_REQUIRES(lock_);
 
-  // Opens a closed slab. False if the fence failed, which is called only if the slab was drained:
-  // then it stays closed.
+  // Opens a closed slab. Calls the fence only if the slab was drained; if the fence fails, returns
+  // false and leaves the slab closed.
   [[nodiscard]] bool Open() TCMALLOC_REQUIRES(lock_);
 
   // Takes everything out of a closed slab: f(size_class, objects, count) for each class that holds
@@ -79,13 +79,13 @@ class alignas(64) CpuSlab {
     }
   }
 
-  // Forgets what the slab holds, in whatever state it is. Needs no lock, but that the running
-  // thread is the only one of the process, and outside the sections. Touches one page of a slab in
+  // Forgets the contents of the slab in any state. Needs no lock, but requires that the running
+  // thread is the only one of the process and outside the sections. Touches one page of a slab in
   // use.
   void AbandonObjects();
 
-  // How many objects of class c free may put here; at most kMaxSlots[c]. For a slab that was
-  // initialized.
+  // Sets the number of objects of class c up to which free may add more; at most kMaxSlots[c].
+  // Requires an initialized slab.
   void SetCapacity(uint8_t c, uint32_t capacity) TCMALLOC_REQUIRES(lock_);
   uint32_t capacity(uint8_t c) const { return limits(c).capacity.load(std::memory_order_relaxed); }
 
@@ -94,16 +94,16 @@ class alignas(64) CpuSlab {
     return index > kSlabBegin[c] ? index - kSlabBegin[c] : 0;
   }
 
-  // Copies the addresses of up to n objects of class c, those that were freed last, in the order in
-  // which they were freed, and returns how many. While other threads run, an estimate: it may name
+  // Copies the addresses of up to n objects of class c, the ones freed last, in the order of the
+  // frees. Returns the number copied. While other threads run this is an estimate: it may name
   // objects that were taken out a moment ago.
   uint32_t CopyNewest(uint8_t c, void** out, uint32_t n) const;
 
-  // Returns true if `object` lies in the slab. While other threads run, it may miss one that moves,
-  // and find one that was taken out a moment ago.
+  // Returns true if `object` lies in the slab. While other threads run, may miss an object that
+  // moves, and may find one that was taken out a moment ago.
   bool Holds(const void* object, uint8_t c) const;
 
-  // On a closed slab the slots too.
+  // Checks the slots too if the slab is closed.
   void CheckInvariants() const TCMALLOC_REQUIRES(lock_);
 
  private:

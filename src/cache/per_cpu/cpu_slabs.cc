@@ -17,8 +17,8 @@ namespace {
 
 static_assert(std::is_trivially_destructible_v<CpuSlab>);
 
-// Most ids are never used, but the kernel counts their slabs: a process of which little may be
-// mapped is better off without.
+// Most ids are never used, but a limit on address space counts their slabs. A process with little
+// address space is better off without slabs.
 constexpr size_t kLimitShare = 8;
 
 char* MapSlabs(size_t bytes) {
@@ -26,7 +26,7 @@ char* MapSlabs(size_t bytes) {
   void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // The first object in a slab must not make the slabs of eight CPUs resident.
+  // Without this, the first object in a slab would make the slabs of eight CPUs resident.
   system_calls.madvise(memory, bytes, MADV_NOHUGEPAGE);
   NameRegion(memory, bytes, kMetadataName);
   return static_cast<char*>(memory);
@@ -46,7 +46,7 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
   }
   slabs_ = static_cast<CpuSlab*>(slabs);
   for (int i = 0; i < count; ++i) {
-    // Whichever CPU runs the thread with a concurrency id, it is known to the kernel only.
+    // Only the kernel knows which CPU runs the thread with a given concurrency id.
     const int cpu = ids == CpuIds::kCpuId ? i : -1;
     new (slabs_ + i) CpuSlab(memory + static_cast<size_t>(i) * kSlabBytes, fence, cpu);
   }

@@ -17,7 +17,7 @@ namespace tcmalloc {
 // Slab i begins at memory() + i * kSlabBytes. Address space for all of them is reserved at once; a
 // slab's pages become resident as they are used.
 //
-// Thread safe once Reserve has returned true to everybody's knowledge. Constant-initialised and
+// Thread safe once every caller knows that Reserve has returned true. Constant-initialised and
 // trivially destructible.
 class CpuSlabs {
  public:
@@ -25,9 +25,9 @@ class CpuSlabs {
   CpuSlabs(const CpuSlabs&) = delete;
   CpuSlabs& operator=(const CpuSlabs&) = delete;
 
-  // Makes `count` unused slabs for ids of the given kind, which are all below `count`. False if
-  // there are more than kMaxSlabs, no memory can be had, or the slabs would take too much of a
-  // limited address space. May change errno.
+  // Makes `count` unused slabs for ids of the given kind, which are all below `count`. Returns
+  // false if `count` exceeds kMaxSlabs, if no memory can be had, or if the slabs would take too
+  // large a part of a limited address space. May change errno.
   [[nodiscard]] bool Reserve(int count, CpuIds ids, SectionFence fence);
 
   int count() const { return count_; }
@@ -35,7 +35,7 @@ class CpuSlabs {
   CpuSlab& slab(int id) { return slabs_[id]; }
   const CpuSlab& slab(int id) const { return slabs_[id]; }
 
-  // Sums and disjunctions over all slabs; estimates while other threads run.
+  // Sums and disjunctions over all slabs. Estimates while other threads run.
   size_t CountObjects(uint8_t c) const;
   bool Holds(const void* object, uint8_t c) const;
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The mark that tells a free object in a slab from one in use: a secret of the process.
+// The secret mark that tells a free object in a slab from one in use.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_
 #define TCMALLOC_CACHE_PER_CPU_FREE_MARK_H_
@@ -11,7 +11,7 @@
 
 namespace tcmalloc {
 
-// A section as the kernel wants it described: its struct rseq_cs.
+// The kernel's description of a section: its struct rseq_cs.
 struct alignas(32) SectionDescriptor {
   uint32_t version;
   uint32_t flags;
@@ -25,22 +25,23 @@ struct alignas(32) SectionDescriptor {
 // chooses the page, RandomSeed the place in it. The section has that address in a register anyway,
 // because it hands it to the kernel, so the secret costs no instruction.
 //
-// Data of the program equals the mark by chance only; free of such a block is slow, and right.
+// Data of the program equals the mark only by chance. Freeing such a block is slow but correct.
 //
-// Thread safe once Initialize has returned true to everybody's knowledge. Constant-initialised and
-// trivially destructible; the copy is never given back, because the kernel may read it at any time.
+// Thread safe once every caller knows that Initialize has returned true. Constant-initialised and
+// trivially destructible. The copy is never freed, because the kernel may read it at any time.
 class FreeMark {
  public:
   constexpr FreeMark() = default;
 
-  // `section` is that of free. False if no memory can be had. May change errno.
+  // `section` is the section of free. Returns false if no memory can be had. May change errno.
   [[nodiscard]] bool Initialize(const SectionDescriptor& section, uint64_t random);
 
-  // For ThreadHeader::free_section of every thread that uses the slabs.
+  // The value for ThreadHeader::free_section of every thread that uses the slabs.
   const SectionDescriptor* section() const { return section_; }
   uint32_t value() const { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_)); }
 
-  // Fences of sections order it before what others do with the object, as the sanitizer cannot see.
+  // The sections' fences order this write before later uses of the object, which the sanitizer
+  // cannot see.
   __attribute__((no_sanitize("thread"))) void Put(void* object) const {
     const_cast<volatile uint64_t&>(LinkWord(object)) = value();
   }

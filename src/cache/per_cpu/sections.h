@@ -1,12 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The operations on the slab of the CPU, or concurrency id, that the calling thread has: the
-// assembly beside this file, which also says how they work.
+// The operations on the slab of the calling thread's CPU or concurrency id. They are written in the
+// assembly files beside this one, which also explain how they work.
 //
-// Of `thread` they use the header alone. Its rseq area is that of the calling thread, registered
-// with the kernel; the id in it is below the number of slabs. No routine takes a lock, makes a call
-// or enters the kernel; all may run in a signal handler, which finds an operation that it
-// interrupted either done or not begun.
+// The operations use only the header of `thread`. Its rseq area is that of the calling thread,
+// registered with the kernel, and the id in it is below the number of slabs. No routine takes a
+// lock, makes a call or enters the kernel. All may run in a signal handler; the handler finds an
+// operation that it interrupted either done or not begun.
 //
 // Every routine may give up without need, as if the slab were empty or full: after many aborts, or
 // because the slab is closed.
@@ -47,41 +47,43 @@ static_assert(kRseqSignature == TCM_SIGNATURE_AARCH64);
 
 // One set of routines, for one field of the rseq area.
 struct Sections {
-  // At least `size` bytes. Counts them on the thread's clock. If that expires, there is no object,
-  // or the size is not in kClassBySize, goes to `slow` with nothing changed.
+  // Allocates at least `size` bytes and counts them on the thread's clock. Goes to `slow` with
+  // nothing changed if the clock expires, if there is no object, or if the size is not in
+  // kClassBySize.
   void* (*allocate)(size_t size, FastThread thread, AllocateSlowPath slow);
-  // `allocate` with the slow path of malloc that is in the thread's header.
+  // Works as `allocate`, with the slow path of malloc that is in the thread's header.
   void* (*malloc)(size_t size, FastThread thread);
 
-  // Takes `object` in, or goes to the slow path in the thread's header with it: where `reference`,
-  // which is ReferenceTo(object), has no size class, where there is no room, or where the object
-  // bears the mark of a free one. The mark proves nothing: an aborted try leaves it behind, and the
-  // object's owner may have written it.
+  // Puts `object` into the slab. Goes to the slow path in the thread's header instead if
+  // `reference`, which is ReferenceTo(object), has no size class, if there is no room, or if the
+  // object bears the mark of a free one. The mark proves nothing: an aborted try leaves it behind,
+  // and the object's owner may have written it.
   void (*deallocate)(void* object, FastThread thread, ObjectReference reference);
 
-  // An object of the class, with its first word cleared, or null.
+  // Takes out an object of the class and clears its first word. Null if there is none.
   void* (*pop)(uint8_t size_class, FastThread thread);
 
-  // `pop`, and counts `size` bytes on the thread's clock. Null, with nothing changed, also where
-  // that would expire.
+  // Works as `pop` and counts `size` bytes on the thread's clock. If that would expire the clock,
+  // returns null with nothing changed.
   void* (*pop_counted)(uint8_t size_class, FastThread thread, size_t size);
 
-  // Takes in `object`, which bears the mark, or returns false.
+  // Puts in `object`, which bears the mark. Returns false if there is no room.
   bool (*push)(uint8_t size_class, FastThread thread, void* object);
 
-  // Moves up to n objects, as many as there are, without touching them: `out` receives them in the
-  // order of their slots, so the one freed last comes last. Returns how many.
+  // Moves up to n objects to `out` without touching them, in the order of their slots: the one
+  // freed last comes last. Returns the number of objects moved.
   uint32_t (*pop_batch)(uint8_t size_class, FastThread thread, void** out, uint32_t n);
 
-  // Moves up to n objects, as many as there is room for, from the front of `in`, without touching
-  // them: the caller has marked them. Returns how many.
+  // Moves up to n objects from the front of `in`, as many as there is room for, without touching
+  // them. The caller has marked them. Returns the number of objects moved.
   uint32_t (*push_batch)(uint8_t size_class, FastThread thread, void* const* in, uint32_t n);
 
-  // The descriptor of which deallocate expects a copy in the thread's header; see FreeMark.
+  // The descriptor of free's section; deallocate expects a copy of it in the thread's header. See
+  // FreeMark.
   const SectionDescriptor* free_section;
 };
 
-// Hidden by name, for the compiler hides only what it sees defined.
+// Hidden by an attribute, because the compiler's option hides only symbols that it sees defined.
 #define TCM_SECTION extern "C" __attribute__((visibility("hidden")))
 
 TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastThread thread,

@@ -1,13 +1,13 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The offsets, sizes and names that the sections in assembly know. Macros, because this
-// is read by the assembler too. slab_layout.h and sections.h check them against the C++ types.
+// The offsets, sizes and names that the sections in assembly use. They are macros because the
+// assembler reads this file too. slab_layout.h and sections.h check them against the C++ types.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_
 #define TCMALLOC_CACHE_PER_CPU_SECTIONS_LAYOUT_H_
 
-// Fields of the thread's header (cache/thread_header.h), counted from the pointer that each routine
-// takes.
+// Fields of the thread's header (cache/thread_header.h), as offsets from the pointer that each
+// routine takes.
 #define TCM_HEADER 1024
 #define TCM_LINK_LIMIT (TCM_HEADER + 16)   /* int64_t: references below it, signed, have a class */
 #define TCM_FREE_SECTION (TCM_HEADER + 32) /* the descriptor of free's section: see FreeMark */
@@ -19,15 +19,15 @@
 #define TCM_MALLOC_SLOW (TCM_HEADER + 136) /* AllocateSlowPath */
 #define TCM_FREE_SLOW (TCM_HEADER + 144)   /* DeallocateSlowPath */
 
-// After so many aborts, not necessarily of one call, an operation gives up. A power of two.
+// An operation gives up after this many aborts, not necessarily of one call. A power of two.
 #define TCM_ABORTS_PER_RETREAT 16
 
-// struct rseq of the kernel.
+// Fields of the kernel's struct rseq.
 #define TCM_AREA_CPU_ID 4
 #define TCM_AREA_SECTION 8
 #define TCM_AREA_MM_CID 24
 
-// A slab, and what it has for each size class: a word, and a record of as many bytes.
+// A slab has a word and a record of as many bytes for each size class.
 #define TCM_SLAB_SHIFT 19
 #define TCM_SLAB_BYTES (1 << TCM_SLAB_SHIFT)
 #define TCM_CLASS_SHIFT 3
@@ -36,19 +36,19 @@
 #define TCM_BEGIN (TCM_LIMITS + 0)
 #define TCM_END (TCM_LIMITS + 2)
 
-// So many bits of a slot's word are an index, the lowest; the others are an address.
+// The lowest bits of a slot's word are an index; the others are an address.
 #define TCM_INDEX_BITS 16
 
-// A copy of tcmalloc::kClassBySize in each slab that is open. In others all is class 0, which never
-// has an object, so that malloc needs no other test.
+// The offset of a copy of tcmalloc::kClassBySize in each open slab. A slab that is not open has
+// zeros there, meaning class 0, which never has an object. Malloc thus needs no other test.
 #define TCM_SLAB_CLASSES 2048
 
-// The slots. From the table to them all is zero, and never touched: what malloc finds there for a
-// size that the table does not have is class 0. A size beyond them is more than the clock ever has
-// left.
+// The offset of the slots. Everything from the end of the table to them is zero and never touched,
+// so malloc finds class 0 for a size that is not in the table. A size beyond the slots is more than
+// the clock ever has left.
 #define TCM_SLOTS (1 << 18)
 
-// The signature before each abort handler, which the kernel demands: an instruction that traps.
+// The signature that the kernel demands before each abort handler: an instruction that traps.
 #define TCM_SIGNATURE_X86_64 0x53053053
 #define TCM_SIGNATURE_AARCH64 0xd428bc00
 

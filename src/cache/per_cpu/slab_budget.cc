@@ -41,8 +41,8 @@ uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t lea
 
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
   const int64_t enough = claimed() - bytes;
-  // In the first round classes that missed get away; that they have to give in the second shows
-  // need.
+  // The first round spares classes that missed, because misses show need. The second round does
+  // not.
   for (size_t i = 0; i < 2 * kSizeClassCount && claimed() > enough; ++i) {
     hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
     if (hand_ == c || slab.capacity(hand_) == 0) continue;
@@ -58,7 +58,7 @@ void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* e
 void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess) {
   Claim(-Bytes(c, slab.capacity(c) - capacity));
   slab.SetCapacity(c, capacity);
-  if (SlabExcess::Of(slab, c) > 0) excess->Note(c);
+  if (SlabExcess::CountExcess(slab, c) > 0) excess->Note(c);
 }
 
 void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How many bytes each slab may hold, and how many objects of each class.
+// The number of bytes that each slab may hold, and of objects of each class.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SLAB_BUDGET_H_
 #define TCMALLOC_CACHE_PER_CPU_SLAB_BUDGET_H_
@@ -17,8 +17,8 @@
 
 namespace tcmalloc {
 
-// The classes that hold objects beyond a capacity that was taken from them, for whoever has let go
-// of the slab's lock to take these out.
+// The classes that hold objects beyond a capacity that was taken from them. The caller takes these
+// objects out after it has released the slab's lock.
 class SlabExcess {
  public:
   void Note(uint8_t c) { classes_[c / 64] |= uint64_t{1} << (c % 64); }
@@ -34,8 +34,9 @@ class SlabExcess {
     }
   }
 
-  // How many objects of class `c` are too many in `slab` now. An estimate; needs no lock.
-  static uint32_t Of(const CpuSlab& slab, uint8_t c) {
+  // Returns the number of objects of class `c` in `slab` beyond its capacity. An estimate; needs no
+  // lock.
+  static uint32_t CountExcess(const CpuSlab& slab, uint8_t c) {
     const uint32_t objects = slab.CountObjects(c);
     return objects - std::min(objects, slab.capacity(c));
   }
@@ -47,26 +48,28 @@ class SlabExcess {
 // Invariant: claimed == sum of capacity * size over the classes of the slab. It exceeds the limit
 // only after another slab took a part of that, or after the limit was lowered.
 //
-// A class begins with capacity 0, which doubles with each miss up to one batch, and then grows by a
-// batch with each. Where the limit leaves no room, classes that did not miss lately give up half.
+// The capacity of a class begins at 0, doubles with each miss up to one batch, and then grows by a
+// batch with each miss. Where the limit leaves no room, classes that did not miss lately give up
+// half of theirs.
 //
 // Guarded by the slab's lock, which every method with a slab requires; the others are thread safe.
 class SlabBudget {
  public:
   explicit SlabBudget(int64_t limit) : limit_(limit), first_limit_(limit) {}
 
-  // After a miss of class `c`: lets it hold more, at least `least` objects if the limit leaves room
-  // for them. Returns its capacity.
+  // Raises the capacity of class `c` after a miss, to at least `least` objects if the limit leaves
+  // room for them. Returns the new capacity.
   uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
 
-  // Changes what was given to the constructor; parts taken from and by others stay. Needs no lock.
+  // Changes the limit given to the constructor. Parts already exchanged with other slabs stay where
+  // they are. Needs no lock.
   void SetLimit(int64_t limit) {
     limit_.fetch_add(limit - first_limit_.exchange(limit, std::memory_order_relaxed),
                      std::memory_order_relaxed);
   }
 
-  // Once every few misses.
+  // Returns true once every few misses.
   bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
   // Takes half of their capacity from classes that were not used since the last call.
   void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
@@ -76,8 +79,8 @@ class SlabBudget {
   // Returns true if there was no miss since the last call, and the slab holds as much as then. An
   // estimate; needs no lock.
   bool WasIdle(const CpuSlab& slab);
-  // Takes a part of `other`'s limit that it needs less: of an idle slab, or if only this one was
-  // short of room lately.
+  // Takes a part of `other`'s limit if `other` is idle, or if only this slab was short of room
+  // lately.
   void TakeFrom(SlabBudget& other, bool idle);
 
   void CheckInvariants(const CpuSlab& slab) const;
@@ -122,7 +125,7 @@ class SlabBudgets {
   // False if no memory can be had. May change errno.
   [[nodiscard]] bool Reserve(int count, size_t bytes_per_slab);
 
-  // Changes it for all. Thread safe once Reserve has returned to everybody's knowledge.
+  // Changes the bytes of every slab. Thread safe once every caller knows that Reserve has returned.
   void SetBytesPerSlab(size_t bytes) {
     for (int i = 0; i < count_; ++i) budgets_[i].SetLimit(static_cast<int64_t>(bytes));
   }
@@ -130,11 +133,10 @@ class SlabBudgets {
   SlabBudget& budget(int id) { return budgets_[id]; }
 
   // Looks at one other slab that is in use, each in turn, and lets `id` take budget that it needs
-  // less. Returns the slab if it was idle, else -1. Thread safe.
-  // `slab_of(i)` is slab i.
+  // less. Returns the slab if it was idle, else -1. Thread safe. `slab_of(i)` is slab i.
   template <typename F>
   int VisitOther(int id, F slab_of) {
-    // Most ids that there may be are not in use: they are passed by, but for their budget.
+    // Skips the many ids that are not in use, but takes their budget.
     for (int i = 0; i < count_; ++i) {
       const uint32_t turn = next_.fetch_add(1, std::memory_order_relaxed);
       const auto other = static_cast<int>(turn % static_cast<uint32_t>(count_));

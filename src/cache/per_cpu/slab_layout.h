@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How a slab is laid out:
+// The layout of a slab:
 //
 //     0      TCM_LIMITS TCM_SLAB_CLASSES       TCM_SLOTS                             kSlabBytes
 //     | tops | limits   | kClassBySize | zeros | slots of class n-1 | ... | of class 1 |       |
@@ -31,11 +31,11 @@ inline constexpr size_t kSlotBytes = sizeof(uint64_t);
 inline constexpr size_t kMaxSlabs = (size_t{1} << 32) / kSlabBytes;
 
 // The word in a slot: the address of a free object and, in the low bits, the index of the next
-// slot. The top of a class is a copy of the highest slot in use, so its index says which slots are:
-// the objects are in [begin, index). The slot before the first one holds the top of an empty class,
-// without an address. The sections alone change the tops while the slab is open, and what is above
-// them; everything else is changed under the slab's lock. Not one access publishes anything: see
-// CpuSlab.
+// slot. The top of a class is a copy of its highest slot in use, so its index tells which slots are
+// in use: the objects are in [begin, index). The slot before the first one holds the top of an
+// empty class, without an address. While the slab is open, only the sections change the tops and
+// the slots above them; everything else is changed under the slab's lock. No access publishes
+// anything: see CpuSlab.
 using SlotWord = uint64_t;
 
 inline void* SlotObject(SlotWord word) { return reinterpret_cast<void*>(word >> TCM_INDEX_BITS); }
@@ -57,14 +57,14 @@ static_assert(sizeof(ClassLimits) == size_t{1} << TCM_CLASS_SHIFT);
 static_assert(TCM_LIMITS + offsetof(ClassLimits, begin) == TCM_BEGIN);
 static_assert(TCM_LIMITS + offsetof(ClassLimits, end) == TCM_END);
 
-// `begin` of every class in a closed slab: no index is above it.
+// The `begin` of every class in a closed slab. No index is above it.
 inline constexpr uint16_t kClosedBegin = UINT16_MAX;
 
 namespace slab_layout_internal {
 
 // A class may hold kClassBytes, but at least two batches, so that one can be fetched or returned
-// without the next operation needing another. The most slots are no power of two, so that the first
-// slots of different classes fall into different sets of the processor's cache.
+// without the next operation needing another. The number of slots is not a power of two, so that
+// the first slots of different classes fall into different sets of the processor's cache.
 inline constexpr size_t kClassBytes = size_t{256} << 10;
 inline constexpr size_t kMostSlots = 1000;
 
@@ -113,7 +113,7 @@ static_assert(TCM_TOP + kSizeClassCount * sizeof(SlotWord) <= TCM_LIMITS);
 static_assert(TCM_LIMITS + kSizeClassCount * sizeof(ClassLimits) <= TCM_SLAB_CLASSES);
 static_assert(kSlabBegin[0] == 0 && kMaxSlots[0] == 0);
 
-// Where malloc looks for the class of a size that the clock lets pass.
+// Malloc looks up the class within the slab for every size that the clock lets pass.
 static_assert(TCM_SLAB_CLASSES + kClassBySize.size() < TCM_SLOTS);
 static_assert(TCM_SLAB_CLASSES + EventClock::kLongestInterval < TCM_SLOTS);
 #ifdef TCMALLOC_PAGE_SHIFT

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How the threads share the bytes that they may cache.
+// Divides the bytes that threads may cache among them.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_CACHE_BUDGET_H_
 #define TCMALLOC_CACHE_PER_THREAD_CACHE_BUDGET_H_
@@ -22,34 +22,40 @@ struct BudgetShare : ListNode {
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
 
+<<<<<<< HEAD
 // Invariant: unclaimed == total - the sum of all shares, those set aside included. It is negative
 // while more caches exist than the total has first shares for. All shares together are thus at most
 // the total or, if that is more, so many first shares.
+=======
+// Invariant: unclaimed == total - the sum of all shares. It is negative while there are more caches
+// than the total has first shares for. All shares together are therefore at most the total or, if
+// that is more, the sum of one first share for each cache.
+>>>>>>> f73eb96
 //
-// A share starts small and grows each time its cache overflows: from what is unclaimed, else by
-// taking from the shares of others in turn. Active threads thus end up with large caches and idle
-// ones with small caches. Thread safe.
+// A share starts small and grows each time its cache overflows: from the unclaimed bytes, or else
+// by taking from the shares of others in turn. Active threads thus end up with large caches and
+// idle ones with small caches. Thread safe.
 class CacheBudget {
  public:
-  // Bytes that a share starts with and never falls below by theft, unless set otherwise; the least
-  // value for that; and the most that a share grows by at once.
+  // The bytes of a share at the start, below which theft never brings it unless set otherwise; the
+  // least value that may be set; and the most bytes by which a share grows at once.
   static constexpr int64_t kFirstShare = 64 << 10;
   static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;
 
   constexpr CacheBudget() = default;
 
-  // Cuts the shares that are larger than a first share if they are too many for the total.
+  // Sets the total. Cuts the shares that are larger than a first share if they exceed it.
   void SetTotal(size_t bytes) TCMALLOC_EXCLUDES(lock_);
   size_t total() TCMALLOC_EXCLUDES(lock_);
 
-  // At least kLeastShare and at most the total. Shares that exist keep what they have, unless all
-  // together are more than the total.
+  // Sets the first share, which is at least kLeastShare and at most the total. Existing shares stay
+  // as they are unless all together exceed the total.
   void SetFirstShare(size_t bytes) TCMALLOC_EXCLUDES(lock_);
   size_t first_share() TCMALLOC_EXCLUDES(lock_);
 
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
-  // Does nothing if it has left already.
+  // Gives up the share. Does nothing if it has left already.
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Keeps `held` bytes for a share that stays without a thread until TakeUp, and nobody can take
   // them meanwhile. False if they are too many of the total, or it has left.
@@ -57,22 +63,26 @@ class CacheBudget {
   void TakeUp(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.
   void KeepOnly(BudgetShare* mine) TCMALLOC_EXCLUDES(lock_);
-  // False if there was nothing to be had.
+  // Raises the share. Returns false if no bytes were available.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
+<<<<<<< HEAD
   // The part of the total that may be set aside.
   static constexpr int64_t kAsidePart = 16;
   // How many others are asked before a share stays as it is.
+=======
+  // The number of other shares that are asked before a share stays as it is.
+>>>>>>> f73eb96
   static constexpr size_t kMaxVictims = 10;
 
   void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
-  // Cuts shares down to first shares while they are more than the total.
+  // Cuts shares down to first shares while they exceed the total.
   void CutShares(size_t most_victims) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCacheBudget};

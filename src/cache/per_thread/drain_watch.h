@@ -10,46 +10,48 @@
 
 namespace tcmalloc {
 
-// A list hands out what was freed last. While a class becomes smaller that is an object of a span
-// that was about to drain, and every span keeps a few objects of the last comers: none goes back.
-// Then frees should leave at once, and allocations be served from the fullest spans.
-// docs/decisions/0015-classes-that-drain.md.
+// A list hands out the object that was freed last. While a class shrinks, that object belongs to a
+// span that was about to drain. Every span then keeps a few recent objects, and no span goes back.
+// In that state frees should leave the cache at once, and allocations should be served from the
+// fullest spans. docs/decisions/0015-classes-that-drain.md.
 //
-// The fast paths count neither. But a list that overflowed several times, and was never empty in
-// between, is a sign; a trial, during which frees take the slow path, tells whether anything is
-// allocated as well. Where not there is nothing to gain, and the next trial comes later.
+// The fast paths count neither allocations nor frees. A list that overflowed several times without
+// having been empty in between is a sign. A trial then follows, in which frees take the slow path,
+// and which shows whether anything is allocated as well. If nothing is, there is nothing to gain
+// and the next trial comes later.
 //
-// When as much is allocated as is freed again, most spans have a few objects left. Those drain only
-// if new ones go elsewhere. So a class in which most room is free is treated as before for as many
-// batches as left while it drained: a heap that stays sparse does not pay for ever. Owned by one
-// thread.
+// When as much is allocated as freed again, most spans have a few objects left, and drain only if
+// new objects go elsewhere. So a class with mostly free room is still treated as draining for as
+// many batches as left while it drained. A heap that stays sparse thus does not pay for ever. Owned
+// by one thread.
 class DrainWatch {
  public:
-  // Overflows in a row before the first trial, and at most.
+  // Overflows in a row before the first trial, and before any later one at most.
   static constexpr uint8_t kFirstTrial = 4;
   static constexpr uint8_t kLastTrial = 64;
   // Frees without an allocation that end a trial.
   static constexpr uint32_t kTrialFrees = 16;
-  // A class drains while for each allocation there are so many frees, and it may be short of a few
-  // when allocations come first.
+  // A class drains while there are this many frees for each allocation. It may be short of a few
+  // frees when the allocations come first.
   static constexpr uint32_t kFreesPerAllocation = 2;
   static constexpr uint32_t kSlack = 8;
-  // Afterwards it stays as it is while it gets no more than so many for each free.
+  // A class that drained stays as it is while it gets no more than this many allocations for each
+  // free.
   static constexpr uint32_t kAllocationsPerFree = 2;
 
   constexpr DrainWatch() = default;
 
-  // True while the class drains, for all that is known, or a trial is under way.
+  // Returns true while the class drains as far as is known, or a trial is under way.
   bool active() const { return active_; }
 
-  // The current list was empty and was filled from what the thread had.
+  // Notes that the empty current list was filled from objects that the thread had.
   void NoteRefill() { overflows_ = 0; }
-  // It was filled from the source: the class becomes larger.
+  // Notes that the list was filled from the source, which means that the class grows.
   void NoteGrowth() {
     overflows_ = 0;
     next_trial_ = kFirstTrial;
   }
-  // The current list was full, and was put away. Whether a trial should begin.
+  // Notes that the full current list was put away. Returns true if a trial should begin.
   bool NoteOverflow() { return ++overflows_ >= next_trial_; }
 
   void Begin() {
@@ -65,22 +67,24 @@ class DrainWatch {
     next_trial_ = static_cast<uint8_t>(later);
   }
 
-  // Only while active.
+  // Requires active().
   void NoteFree() { ++frees_; }
   void NoteAllocations(uint32_t n) { allocations_ = static_cast<uint16_t>(allocations_ + n); }
-  // How many objects should have gathered when the next question is asked, of a batch at most.
-  uint32_t NextLook(uint32_t batch) const {
+  // Returns the number of objects to gather before Drains or MayDrain is asked again; at most a
+  // batch.
+  uint32_t ObjectsBeforeNextCheck(uint32_t batch) const {
     return frees_ <= kTrialFrees ? std::min(kTrialFrees, batch) : batch;
   }
-  // After frees: whether the class still drains.
+  // Returns true, after frees, if the class still drains.
   bool Drains() const { return allocations_ > 0 && frees_ >= kFreesPerAllocation * allocations_; }
-  // After allocations: whether it may.
+  // Returns true, after allocations, if the class may still drain.
   bool MayDrain() const { return frees_ + kSlack >= kFreesPerAllocation * allocations_; }
-  // If neither: whether it may stay as it is, where its spans have much room.
-  bool MaySettle() const {
+  // Returns true if a class that no longer drains may still be treated so, provided that its spans
+  // have much room.
+  bool MayKeepDraining() const {
     return credit_ > 0 && allocations_ > 0 && allocations_ <= kAllocationsPerFree * frees_;
   }
-  // A batch left: what was longer ago counts less.
+  // Notes that a batch left. Earlier counts weigh less from now on.
   void NoteBatch() {
     if (Drains()) {
       credit_ = static_cast<uint16_t>(std::min(credit_ + 1, int{UINT16_MAX}));

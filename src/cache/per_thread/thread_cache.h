@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The free objects that one thread has at hand.
+// A thread's own free objects.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_H_
@@ -46,26 +46,35 @@ struct ThreadCacheContext {
 //     cached_bytes_ == sum over c of (objects in s.full) * size of c
 //     list_bytes_   == sum over c of s.capacity * size of c, and more where the class drains
 //
-// Together these stay within the cache's share of the budget, but for the time between a cut of the
-// share and the next slow path that asks for room. Where a list may not grow, other classes give up
-// some; where that does not help, objects come and go one by one.
+// Together these stay within the cache's share of the budget, except from a cut of the share until
+// the next slow path that asks for room. Where a list may not grow, other classes give up some of
+// theirs; if that does not help, objects come and go one by one.
 //
+<<<<<<< HEAD
 // Slow start: a class begins with FirstCapacity, which doubles with each miss up to one batch; from
 // then on every allocation miss permits one more full chain. When free fills the current list it
 // becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
 // withdraws the permission down to one. Where none was ever given, free makes the list at most half
 // a batch long, and no chain is kept.
+=======
+// Slow start: the capacity of a class begins at 0 and doubles with each miss up to one batch. From
+// then on every allocation miss permits one more full chain. When free fills the current list, the
+// list becomes a full chain. One chain too many goes back to the source, whole, and repeated
+// overflow withdraws permissions down to one. If none was ever given, free makes the list at most
+// half a batch long, and no chain is kept.
+>>>>>>> f73eb96
 //
-// A collection returns half of what each class did not need since the last one, or all of it if the
-// class needed nothing. What lies unused says nothing about a thread that only freed meanwhile, so
-// a collection waits until the thread has allocated more than it holds. It then comes with the next
-// miss, before other memory is asked for, or when the full chains outgrow the cache's share of the
-// budget, which also tries to grow. What still does not fit goes back at once, while it is hot.
+// A collection returns half of the objects that each class did not need since the last one, or all
+// of them if the class needed nothing. Unused objects say nothing about a thread that only freed
+// meanwhile, so a collection waits until the thread has allocated more than it holds. It then
+// happens at the next miss, before other memory is asked for, or when the full chains outgrow the
+// cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
+// once, while they are in the processor's caches.
 //
-// While a class drains (see DrainWatch), free takes the slow path and the objects go to the spans a
-// batch at a time, past all caches, and malloc has a short list from the fullest spans. Room and
-// capacity are then kDraining less than they were, so that there is never room for free, and the
-// first line above still holds.
+// While a class drains (see DrainWatch), free takes the slow path. Objects go to the spans a batch
+// at a time, past all caches, and malloc gets a short list from the fullest spans. Room and
+// capacity are then kDraining less than they were, so that free never finds room and the first
+// equation above still holds.
 //
 // Class 0 stands for "no small object": its room is always 0, so that free's test for room also
 // finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
@@ -73,15 +82,15 @@ struct ThreadCacheContext {
 // it, so that malloc in a signal handler that interrupts it notices.
 //
 // A signal handler may interrupt a fast path and use the same cache. Both fast paths change the
-// room before they read the head, so that between their two writes the length above is off by
-// one. The slow path of a handler leaves such a list alone: it does not return it in a collection,
-// and replaces it in no refill. docs/locking.md says what remains. Where rooms have gone wrong by
-// more than that, the end of the list counts, and the next refill sets them right.
+// room before they read the head, so between their two writes the length above is off by one. The
+// slow path of a handler leaves such a list alone: a collection does not return it and a refill
+// does not replace it. docs/locking.md lists the remaining cases. If a room has gone wrong by more
+// than one, the list's end counts, and the next refill corrects the room.
 //
-// Other threads may take full chains, for which there is a lock; the current list is the owner's
-// alone, so that its fast paths need none.
+// Other threads may take full chains, which a lock guards. The current list belongs to the owner
+// alone, so that its fast paths need no lock.
 //
-// Owned by one thread; others may call only what says so.
+// Owned by one thread; others may call only the methods whose comments say so.
 template <SourceTable Sources>
 class ThreadCache : private FastLists, public ListNode {
  public:
@@ -109,7 +118,7 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Returns everything and leaves the budget, for good. The cache stays closed.
   void Retire();
-  // Returns false if a fast path is at a list, which a signal handler may have interrupted, or if a
+  // Returns false if a fast path, interrupted by this signal handler, may be at a list, or if a
   // handler left a list's room wrong.
   bool IsAtRest() const {
     bool consistent = true;
@@ -142,7 +151,7 @@ class ThreadCache : private FastLists, public ListNode {
   }
 
   ThreadHeader* thread() { return &header; }
-  // The cache to which `lists` belong, or those before `header`, which is not served by CPUs.
+  // Returns the cache to which `lists` belong. Requires a header that is not served by CPUs.
   static ThreadCache* Of(FastLists* lists) { return static_cast<ThreadCache*>(lists); }
   static ThreadCache* Of(ThreadHeader* header) {
     TCMALLOC_DCHECK(!header->is_served_by_cpus());
@@ -152,14 +161,14 @@ class ThreadCache : private FastLists, public ListNode {
   using FastLists::TryAllocate;
   using FastLists::TryFree;
 
-  // As TryAllocate, with nothing to undo.
+  // Works as TryAllocate, but leaves nothing to undo.
   TCMALLOC_ALWAYS_INLINE void* AllocateListed(uint8_t c, size_t size) {
     void* object = TryAllocate(c, size);
     if (TCMALLOC_UNLIKELY(object == nullptr)) UndoTryAllocate(c);
     return object;
   }
 
-  // What ThreadHeader::allocate and ::malloc are for a thread with lists.
+  // The functions for ThreadHeader::allocate and ::malloc of a thread with lists.
   static void* AllocateMedium(size_t size, FastThread thread, AllocateSlowPath slow) {
     return AllocateMediumOr(size, thread, slow);
   }
@@ -168,38 +177,38 @@ class ThreadCache : private FastLists, public ListNode {
                             [thread](size_t bytes) { return thread->slow.malloc(bytes); });
   }
 
-  // Takes back what a TryAllocate that returned null did. Harmless on a cache that was flushed or
+  // Undoes the changes of a TryAllocate that returned null. Harmless on a cache that was flushed or
   // parked since, like UndoTryFree: the room stays between its bounds.
   void UndoTryAllocate(uint8_t c) {
     if (room[c] > LeastRoom(c)) --room[c];
   }
 
-  // Takes back what a TryFree that returned false did.
+  // Undoes the changes of a TryFree that returned false.
   void UndoTryFree(const void* object) {
     if (IsBelow(ReferenceTo(object), header.address_limit)) UndoTryFreeInWindow(object);
   }
-  // UndoTryFree for a TryFree that found the address below the limit then.
+  // Works as UndoTryFree, after a TryFree that found the address below the limit of that time.
   void UndoTryFreeInWindow(const void* object) {
     const uint8_t c = ClassInWindow(ReferenceTo(object));
     if (room[c] < states_[c].capacity) ++room[c];
   }
 
-  // Any case of allocation, on a closed cache. Null if no memory can be had.
+  // Allocates in every case; the cache is closed. Null if no memory can be had.
   void* AllocateSlow(uint8_t c, size_t size);
-  // Takes the object in, whether there is room or not, on a closed cache.
+  // Takes the object in, with or without room; the cache is closed.
   void FreeSlow(void* object, uint8_t c);
 
-  // Returns true if a list of this cache holds `object`, which looks free. Called by the owner
-  // or, not `by_owner`, by other threads. These may miss an object that moves meanwhile, and one in
-  // a full chain while the owner is at its full chains, but find none that is in use.
+  // Returns true if a list of this cache holds `object`, which looks free. Called by the owner, or
+  // by other threads with `by_owner` false. Another thread may miss an object that moves meanwhile,
+  // or that is in a full chain while the owner changes its full chains, but never finds one that is
+  // in use.
   bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
 
-  // Returns half of what was not used since the last call.
+  // Returns half of the objects that were not used since the last call.
   void Collect();
-  // Returns everything, on a closed cache, but for lists in use by a fast path that was
-  // interrupted.
+  // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
-  // Flushes class `first` and larger ones alone.
+  // Flushes class `first` and all larger ones.
   void FlushFrom(uint8_t first);
 
   // Returns half of the full chains of each class, if no chain came or went since the last call.
@@ -208,26 +217,26 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns all full chains. May be called by other threads.
   void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
-  // Objects of class `c`. May be called by other threads; then it is an estimate, of words that the
-  // owner changes by plain writes.
+  // Returns the number of objects of class `c`. May be called by other threads and is then an
+  // estimate, read from words that the owner changes by plain writes.
   __attribute__((no_sanitize("thread"))) size_t CountObjects(uint8_t c) const {
     const ClassState& state = states_[c];
-    // The fast path changes the room before it takes what is not there.
+    // The fast path changes the room before it takes an object, even if there is none.
     return static_cast<size_t>(std::max(state.capacity - room[c], 0)) + state.leaving.count +
            FullObjects(c);
   }
-  // Calls f(c, objects) for every class of which there ever were objects here. Likewise.
+  // Calls f(c, objects) for every class that ever had objects here. May be called by other threads.
   template <typename F>
   void ForEachCount(F f) const {
     ForEachUsedClass([&](uint8_t c) { f(c, CountObjects(c)); });
   }
-  // Bytes of the objects of all classes. Likewise.
+  // Returns the bytes of the objects of all classes. May be called by other threads.
   size_t CountBytes() const {
     size_t bytes = 0;
     ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;
   }
-  // Bytes of the full chains. May be called by other threads.
+  // Returns the bytes of the full chains. May be called by other threads.
   size_t full_bytes() const { return static_cast<size_t>(int64_t{cached_bytes_}); }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
@@ -259,23 +268,23 @@ class ThreadCache : private FastLists, public ListNode {
     uint8_t strays = 0;   // allocations beside the list since it was last filled
     DrainWatch drain;
 
-    void LowerWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
+    void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
   // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) const { return (*context_->sources)[c]; }
   uint32_t Batch(uint8_t c) const { return source(c).batch(); }
-  // The batch of any class; 0 if there never was an object.
+  // Returns the batch of any class; 0 if it never had an object.
   uint32_t BatchIfMade(uint8_t c) const {
     const Source* source = context_->sources->Find(c);
     return source != nullptr ? source->batch() : 0;
   }
   size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * BatchIfMade(c); }
 
-  // From the lists, if they are open. The table holds a class for every size, though for those of
-  // kClassBySize not the best: they come here only if a signal handler has opened the cache since
-  // the caller looked.
+  // Allocates from the lists if they are open. The table holds a class for every size, though not
+  // the best one for the sizes of kClassBySize. Those sizes come here only if a signal handler
+  // opened the cache after the caller had looked.
   template <typename Slow>
   TCMALLOC_ALWAYS_INLINE static void* AllocateMediumOr(size_t size, FastThread thread, Slow slow) {
     auto* cache = Of(thread.lists());
@@ -285,11 +294,11 @@ class ThreadCache : private FastLists, public ListNode {
     return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
   }
 
-  // Returns true if chains and lists of this many bytes more fit.
+  // Returns true if chains and lists have room for this many bytes more.
   bool HasRoomFor(int64_t bytes) const {
     return cached_bytes_ + list_bytes_ + bytes <= share_.limit();
   }
-  // Bytes that the current list may hold, with the objects that are leaving.
+  // Returns the bytes that the current list may hold, including the objects that are leaving.
   TCMALLOC_NOINLINE int64_t ListBytes(uint8_t c) const {
     const ClassState& state = states_[c];
     return state.drain.active() ? DrainingBytes(c) : int64_t{state.capacity} * SizeOf(c);
@@ -312,7 +321,7 @@ class ThreadCache : private FastLists, public ListNode {
   int16_t LeastRoom(uint8_t c) const { return states_[c].drain.active() ? -kDraining : 0; }
   void SetCurrent(uint8_t c, Chain chain);
   bool Refill(uint8_t c);
-  void* AllocateBeside(uint8_t c);
+  void* AllocateFromLargerClass(uint8_t c);
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   bool GrowCapacity(uint8_t c, uint32_t most);
@@ -335,7 +344,7 @@ class ThreadCache : private FastLists, public ListNode {
   Chain StopDraining(uint8_t c);
   void ResumeKeeping(uint8_t c);
   uint32_t TakeAllocations(uint8_t c);
-  bool Settles(uint8_t c);
+  bool KeepsDraining(uint8_t c);
   void FreeDraining(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
@@ -362,8 +371,8 @@ class ThreadCache : private FastLists, public ListNode {
   template <typename F>
   void ForEachUsedClass(F f) const;
 
-  // Guards every `full`, its `low_water`, and what says how much they hold. Only the owner adds to
-  // them.
+  // Guards `full` and `low_water` of every class, and the counts of the bytes in them. Only the
+  // owner adds chains.
   BiasedLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object

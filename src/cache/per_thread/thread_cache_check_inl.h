@@ -16,14 +16,14 @@ bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
     BiasedLockHolder holder(chains_lock_);
     return FullHolds(object, c);
   }
-  // Without the lock the owner might take the array of chains away under the reader.
+  // Without the lock, the owner might free the array of chains while it is read here.
   if (!chains_lock_.TryLockByOther()) return false;
   const bool found = FullHolds(object, c);
   chains_lock_.UnlockByOther();
   return found;
 }
 
-// Searches the lists that only their owner changes, by plain writes.
+// Searches the lists that only their owner changes, by plain writes. May run in other threads.
 template <SourceTable Sources>
 __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(const void* object,
                                                                                uint8_t c) const {
@@ -42,7 +42,7 @@ bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
   return false;
 }
 
-// Follows no link that does not lead to an object of class `c`, for the owner may change the list
+// Follows only links that lead to an object of class `c`, because the owner may change the list
 // meanwhile.
 template <SourceTable Sources>
 __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::ChainHolds(Chain chain,

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// ThreadCache for a size class that drains: see DrainWatch. Included by thread_cache.h alone.
+// The part of ThreadCache for size classes that drain: see DrainWatch. Included by thread_cache.h
+// alone.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_DRAIN_INL_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_DRAIN_INL_H_
@@ -21,7 +22,7 @@ void ThreadCache<Sources>::StartDraining(uint8_t c) {
   room[c] = -kDraining;
 }
 
-// Returns what was leaving.
+// Returns the objects that were leaving to the spans.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
   ClassState& state = states_[c];
@@ -33,8 +34,8 @@ Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
   return std::exchange(state.leaving, {});
 }
 
-// Stops draining. The objects that were leaving are the first to be used again, unless a fast path
-// is at the list or it has other objects.
+// Stops draining. The objects that were leaving become the current list, unless a fast path is
+// using the list or it has objects already.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
   const Chain chain = StopDraining(c);
@@ -45,7 +46,7 @@ void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
   source(c).Insert(chain);
 }
 
-// How many objects were allocated since the last call, while the class drains.
+// Returns the number of objects allocated since the last call, while the class drains.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
   const int allocated = std::max(room[c] + kDraining, 0);
@@ -54,14 +55,14 @@ uint32_t ThreadCache<Sources>::TakeAllocations(uint8_t c) {
   return static_cast<uint32_t>(allocated);
 }
 
-// Returns true if a class that drained, and no longer does, should be treated as before.
+// Returns true if a class that no longer drains should still be treated as draining.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::Settles(uint8_t c) {
-  return states_[c].drain.MaySettle() && source(c).IsSparse();
+bool ThreadCache<Sources>::KeepsDraining(uint8_t c) {
+  return states_[c].drain.MayKeepDraining() && source(c).IsSparse();
 }
 
-// Takes an object in. Gives up the full chains with each batch, because they would only be in the
-// way of a class that drains.
+// Takes an object in. Gives up the full chains with each batch, because they would only delay a
+// class that drains.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];
@@ -70,23 +71,23 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   state.leaving.head = ReferenceTo(object);
   ++state.leaving.count;
   state.drain.NoteFree();
-  if (state.leaving.count < state.drain.NextLook(batch)) return;
+  if (state.leaving.count < state.drain.ObjectsBeforeNextCheck(batch)) return;
   state.drain.NoteAllocations(TakeAllocations(c));
-  if (!state.drain.Drains() && !Settles(c)) return ResumeKeeping(c);
+  if (!state.drain.Drains() && !KeepsDraining(c)) return ResumeKeeping(c);
   if (state.leaving.count < batch) return;
   FlushFull(c);
   source(c).InsertPast(std::exchange(state.leaving, {context_->codec->end, 0}));
   state.drain.NoteBatch();
 }
 
-// Fills the current list, which is empty, of a class that drains. False if it drains no longer, for
-// that reason or for want of memory, and nothing was leaving.
+// Fills the empty current list of a class that drains. Returns false if nothing was leaving and the
+// class drains no longer, because it grows or because no memory can be had.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   ClassState& state = states_[c];
   state.drain.NoteAllocations(TakeAllocations(c));
   Chain chain;
-  if (state.drain.MayDrain() || Settles(c)) {
+  if (state.drain.MayDrain() || KeepsDraining(c)) {
     chain = source(c).FetchPast(DrainingFetch(c));
   }
   if (chain.empty()) {

@@ -21,7 +21,11 @@ void ThreadCache<Sources>::ForEachUsedClass(F f) const {
   }
 }
 
+<<<<<<< HEAD
 // The scope of a change of whether a class drains, and with it of the bytes of its list.
+=======
+// Guards, for its scope, a change of a list's capacity or of its class's draining.
+>>>>>>> f73eb96
 template <SourceTable Sources>
 class ThreadCache<Sources>::ListChange {
  public:
@@ -48,7 +52,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
     chains_moved_ = true;
     state.popped = true;
   }
-  state.LowerWater();
+  state.UpdateLowWater();
   return chain;
 }
 
@@ -85,7 +89,7 @@ bool ThreadCache<Sources>::Refill(uint8_t c) {
   return !chain.empty();
 }
 
-// Has the central list, which knows where objects begin, end the process if no object of class `c`
+// Lets the central list, which knows where objects begin, end the process if no object of class `c`
 // can begin at `object`.
 template <SourceTable Sources>
 void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
@@ -94,7 +98,8 @@ void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
   source(c).InsertPast({ReferenceTo(object), 1});
 }
 
-// Returns the successor of `object` in a list of class `c`: the end, or what may well be an object.
+// Returns the successor of `object` in a list of class `c`: the end, or an address at which an
+// object can begin.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
   const LinkCodec& codec = *context_->codec;
@@ -108,8 +113,9 @@ ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const
   return next;
 }
 
-// Takes the first object of a list whose link the fast path did not accept: the last one where
-// the end lies outside the address window, one whose successor does, or one that was overwritten.
+// Takes the first object of a list whose link the fast path refused. The object may be the last
+// one, if the end lies outside the address window; its successor may lie outside; or it was
+// overwritten.
 template <SourceTable Sources>
 void* ThreadCache<Sources>::PopUnchecked(uint8_t c) {
   void* object = ObjectAt(heads[c]);
@@ -119,11 +125,12 @@ void* ThreadCache<Sources>::PopUnchecked(uint8_t c) {
   return object;
 }
 
-// An object for a signal handler that interrupted a fast path at the list of class `c`, which is
-// empty. It is of a larger class, so that the handler's free leaves that list as the fast path has
-// read it. A room that goes on to disagree was left wrong by a handler, and is set right.
+// Returns an object for a signal handler that interrupted a fast path at the empty list of class
+// `c`. The object is of a larger class, so that the handler's free leaves that list as the fast
+// path has read it. If the room still disagrees with the list at later calls, a handler left it
+// wrong, and it is corrected.
 template <SourceTable Sources>
-TCMALLOC_COLD void* ThreadCache<Sources>::AllocateBeside(uint8_t c) {
+TCMALLOC_COLD void* ThreadCache<Sources>::AllocateFromLargerClass(uint8_t c) {
   ClassState& state = states_[c];
   if (++state.strays == kMostStrays) {
     state.strays = 0;
@@ -139,7 +146,7 @@ TCMALLOC_COLD void* ThreadCache<Sources>::AllocateBeside(uint8_t c) {
 template <SourceTable Sources>
 void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   if (heads[c] == context_->codec->end) {
-    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateBeside(c);
+    if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateFromLargerClass(c);
     if (!Refill(c)) return nullptr;
   }
   if (TCMALLOC_UNLIKELY(header.clock.AdvanceSlow(size))) LeaveSharedLine(c);
@@ -148,8 +155,8 @@ void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
   return object;
 }
 
-// Replaces a list of small objects by one in a line of the thread's own if the thread uses its
-// first object over and over. Other threads may use others of that line.
+// Replaces a list of small objects by one in a cache line of the thread's own, if the thread uses
+// the first object over and over. Other threads may use objects in that object's line.
 template <SourceTable Sources>
 void ThreadCache<Sources>::LeaveSharedLine(uint8_t c) {
   if (SizeOf(c) >= ReuseWatch::kLineBytes || !watch_.IsStuckAt(ObjectAt(heads[c]))) return;
@@ -161,7 +168,7 @@ void ThreadCache<Sources>::LeaveSharedLine(uint8_t c) {
   SetCurrent(c, line);
 }
 
-// Returns true if the current list is as long as its room says.
+// Returns true if the current list has the length that follows from its room.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   const ObjectReference end = context_->codec->end;
@@ -174,8 +181,8 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   return missing == 0 && reference == end;
 }
 
-// The current list as a chain; the list is empty afterwards. Its length follows from the room,
-// unless signal handlers got in between: then its end counts.
+// Empties the current list and returns it as a chain. Its length follows from the room unless
+// signal handlers intervened; then the list is followed to its end.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;

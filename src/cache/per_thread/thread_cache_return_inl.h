@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How objects leave a ThreadCache: by collections, by other threads, and all of them. Included by
-// thread_cache.h alone.
+// The ways in which objects leave a ThreadCache: in collections, taken by other threads, or all at
+// once. Included by thread_cache.h alone.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_
@@ -20,12 +20,12 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) 
     NoteCached(-int64_t{out[i].count} * SizeOf(c));
   }
   full.DropOldest(count);
-  states_[c].LowerWater();
+  states_[c].UpdateLowWater();
   return count;
 }
 
-// Returns `count` of the oldest full chains of a class to the source, or all if there are fewer, a
-// few at a time: whatever takes them then may take long.
+// Returns `count` of the oldest full chains of a class to the source, or all if there are fewer.
+// Takes a few at a time, because the source may take long.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
   Chain chains[kChainsAtOnce];
@@ -38,7 +38,8 @@ void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
   }
 }
 
-// ReturnOldest by another thread, which leaves the chains where the owner is at them.
+// Does the work of ReturnOldest in another thread. Leaves the chains alone while the owner changes
+// them.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
   Chain chains[kChainsAtOnce];
@@ -91,9 +92,9 @@ void ThreadCache<Sources>::CollectClass(uint8_t c) {
   state.head_at_collection = heads[c];
 }
 
-// A list whose head did not change since the last collection was most likely not used, and its
-// class starts slowly again. One that was used goes back if each of its objects may be the last
-// that keeps a span from draining.
+// Returns a list whose head did not change since the last collection: it was most likely not used,
+// and its class starts slowly again. Returns a list that was used if each of its objects may be the
+// last one that keeps a span from draining.
 template <SourceTable Sources>
 void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   ClassState& state = states_[c];

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How much ThreadCache may keep of each size class. Included by thread_cache.h alone.
+// The bounds on the objects of each size class in a ThreadCache. Included by thread_cache.h alone.
 
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_ROOM_INL_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_ROOM_INL_H_
@@ -10,8 +10,8 @@
 
 namespace tcmalloc {
 
-// Lets the current list become longer, but not longer than `most`; requires that it is shorter.
-// False if the budget does not allow it.
+// Lets the current list become longer, up to `most`. Requires that it is shorter. Returns false if
+// the budget does not allow it.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   ClassState& state = states_[c];
@@ -25,6 +25,7 @@ bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   return true;
 }
 
+<<<<<<< HEAD
 // Changes how many objects the current list may hold; requires that the class does not drain.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity) {
@@ -35,6 +36,9 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int cap
 }
 
 // How many of `wanted` more objects the current list may have room for.
+=======
+// Returns how many of `wanted` more objects the current list may have room for.
+>>>>>>> f73eb96
 template <SourceTable Sources>
 int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
   const int64_t bytes = int64_t{wanted} * SizeOf(c);
@@ -44,7 +48,7 @@ int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
   return static_cast<int>(std::clamp<int64_t>(room_left / SizeOf(c), 0, wanted));
 }
 
-// Asks the budget for room until `bytes` more fit. Returns whether they do.
+// Asks the budget for room until `bytes` more fit. Returns true if they do.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
   while (context_->budget->Grow(share_)) {
@@ -53,8 +57,8 @@ bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
   return false;
 }
 
-// Takes from the other classes in turn until `bytes` more fit: full chains, and of each list half
-// of its capacity with all its objects.
+// Takes from the other classes in turn until `bytes` more fit. A class gives up full chains, and
+// half of its list's capacity with all of its objects.
 template <SourceTable Sources>
 void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
   constexpr size_t kHalvings = 8;
@@ -78,7 +82,7 @@ void ThreadCache<Sources>::HalveList(uint8_t c) {
   room[c] = state.capacity;
 }
 
-// How many objects to ask the source for; grows with every miss.
+// Returns the number of objects to ask the source for. It grows with every miss.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::FetchCount(uint8_t c) {
   ClassState& state = states_[c];
@@ -92,8 +96,8 @@ uint32_t ThreadCache<Sources>::FetchCount(uint8_t c) {
   return batch;
 }
 
-// After an allocation of class `c`. An empty list is given up first, so that an object larger than
-// the share is not kept when it is freed.
+// Called after an allocation of class `c`. Gives up an empty list first, so that an object larger
+// than the share is not kept when it is freed.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnExcess(uint8_t c) {
   GiveUpEmptyList(c);
@@ -108,16 +112,17 @@ void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
   room[c] = 0;
 }
 
-// How long frees alone may make the current list. A class that never missed a full batch may well
-// be one that others allocate and this thread only frees: nothing is gained by keeping many.
+// Returns the length to which frees alone may grow the current list. A class that never missed a
+// full batch may be one that other threads allocate and this thread only frees; keeping many would
+// gain nothing.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   const uint32_t batch = Batch(c);
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
-// Requires that the current list has no room. Afterwards it has none only where the budget admits
-// no object of the class.
+// Makes room in a full current list. Afterwards the list is full only if the budget admits no
+// object of the class.
 template <SourceTable Sources>
 void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
@@ -135,7 +140,8 @@ void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   }
 }
 
-// A chain beyond what the class keeps in any order goes past all caches if it is scattered.
+// Stores a chain or returns it. Scattered chains beyond the bytes that a class keeps in any order
+// go past all caches.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
@@ -152,7 +158,7 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   }
 }
 
-// False if there was no memory to note it.
+// Keeps a chain. Returns false if there was no memory to record it.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
   BiasedLockHolder holder(chains_lock_);
@@ -169,8 +175,8 @@ void ThreadCache<Sources>::NoteOverage(ClassState& state) {
   if (state.max_chains > 1) --state.max_chains;
 }
 
-// Makes room for `bytes` more, if need be by a collection or with a larger share. Returns whether
-// they fit. A cache whose share became less than it holds gives up some.
+// Makes room for `bytes` more, if need be by a collection or with a larger share. Returns true if
+// they fit. A cache that holds more than its reduced share gives up some.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
   if (HasRoomFor(bytes)) return true;

@@ -21,7 +21,7 @@ struct ThreadCachesStats {
   AllocationTotals allocated;
 };
 
-// Makes and recycles caches, and lists the living ones. Thread safe.
+// Makes and recycles caches, and lists those in use. Thread safe.
 template <SourceTable Sources>
 class ThreadCaches {
  public:
@@ -29,8 +29,12 @@ class ThreadCaches {
 
   constexpr explicit ThreadCaches(MetadataArena& arena) : registry_(arena) {}
 
+<<<<<<< HEAD
   // A closed cache, that of a thread that has ended where there is one; null if no memory can be
   // had.
+=======
+  // Returns an open cache, or null if no memory can be had.
+>>>>>>> f73eb96
   Cache* Create(const typename Cache::Context& context) {
     if (Cache* spare = spares_.Take()) {
       spare->TakeUp();
@@ -51,7 +55,7 @@ class ThreadCaches {
     cache->SetAside() ? spares_.Add(cache) : Retire(cache);
   }
 
-  // An estimate while other threads run.
+  // Returns an estimate while other threads run.
   ThreadCachesStats stats() {
     ThreadCachesStats stats;
     ForEach([&stats](const Cache& cache) { stats.cached_bytes += cache.CountBytes(); });
@@ -66,9 +70,14 @@ class ThreadCaches {
     registry_.KeepOnly(mine);
   }
 
+<<<<<<< HEAD
   // Takes memory from `n` caches, those in turn, if their threads are idle; see
   // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
   // Retires half of the spare ones that no thread needed since the last call.
+=======
+  // Takes memory from `n` caches, each in turn, if their threads are idle; see
+  // ThreadCache::ReleaseIdle. `own` is the cache of the running thread, or null; it needs no fence.
+>>>>>>> f73eb96
   void ReleaseIdle(size_t n, const Cache* own) {
     RetireAll(spares_.TakeUnneeded());
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
@@ -90,6 +99,7 @@ class ThreadCaches {
     registry_.ForEach(f);
   }
 
+<<<<<<< HEAD
   // Those of threads; no spare ones.
   size_t count() {
     const size_t spares = spares_.count();
@@ -98,6 +108,10 @@ class ThreadCaches {
   }
   size_t spare_count() { return spares_.count(); }
   // Totals of living and ended threads. An estimate while other threads run.
+=======
+  size_t count() { return registry_.count(); }
+  // Returns the totals of living and ended threads. An estimate while other threads run.
+>>>>>>> f73eb96
   AllocationTotals allocated() { return registry_.totals(); }
 
  private:

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The spans of one state that nobody uses.
+// The unused spans of one state.
 
 #ifndef TCMALLOC_PAGE_HEAP_CLASSIC_FREE_SPANS_H_
 #define TCMALLOC_PAGE_HEAP_CLASSIC_FREE_SPANS_H_
@@ -17,8 +17,8 @@
 
 namespace tcmalloc {
 
-// A list for each length below kLists pages, with a bit for each list that is not empty, and a
-// tree of the longer spans. A list gives back what came last, which is most likely still in the
+// A list for each length below kLists pages, with a bit for each list that is not empty, and a tree
+// of the longer spans. A list returns the span that came last, which is most likely still in the
 // processor's caches. Not thread safe.
 class FreeSpans {
  public:
@@ -31,14 +31,14 @@ class FreeSpans {
   void Insert(Span* span);
   void Remove(Span* span);
 
-  // A shortest span of at least `n` pages, or null.
+  // Returns a shortest span of at least `n` pages, or null.
   Span* BestFit(Length n) const;
-  // A longest span, or null.
+  // Returns a longest span, or null.
   Span* Longest() const;
 
   Length total() const { return total_; }
 
-  // Takes the same time however many spans there are.
+  // Takes the same time for any number of spans.
   void AddRuns(Length FreeRuns::* memory, FreeRunCounts* counts) const;
 
   // Crashes if a list, the bits, the tree or the total are wrong, or if a span is not in `state`.

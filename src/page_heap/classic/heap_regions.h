@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Where the heap is.
+// The regions of address space that the heap occupies.
 
 #ifndef TCMALLOC_PAGE_HEAP_CLASSIC_HEAP_REGIONS_H_
 #define TCMALLOC_PAGE_HEAP_CLASSIC_HEAP_REGIONS_H_
@@ -10,9 +10,9 @@
 
 namespace tcmalloc {
 
-// The maximal runs of pages that the system gave. No two of them touch, so that no span lies in
-// more than one. Growing is rare and the system gives blocks side by side where it can, hence a
-// plain list. Not thread safe.
+// The maximal runs of pages that the system gave. No two of them touch, so every span lies in
+// exactly one. A plain list suffices, because the heap seldom grows and the system gives blocks
+// side by side where it can. Not thread safe.
 class HeapRegions {
  public:
   struct Region {
@@ -27,11 +27,11 @@ class HeapRegions {
   HeapRegions(const HeapRegions&) = delete;
   HeapRegions& operator=(const HeapRegions&) = delete;
 
-  // Requires that the pages are in no region yet. False, with nothing changed, if no memory for a
-  // record can be had.
+  // Adds a run. Requires that its pages are in no region yet. Returns false, with nothing changed,
+  // if no memory for a record can be had.
   [[nodiscard]] bool Add(PageId first, Length length);
 
-  // In no particular order; null if there is none.
+  // Returns the first region, or null if there is none. The order is unspecified.
   const Region* first() const { return regions_; }
   Length total() const { return total_; }
 

@@ -20,7 +20,7 @@ bool Fits(const Span* span, Length n, Length alignment) {
   return AlignedStart(span, alignment) + n <= span->end();
 }
 
-// So many pages have room for n aligned ones wherever they begin.
+// Returns the number of pages that has room for n aligned pages wherever it begins.
 Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
 
 }  // namespace
@@ -38,7 +38,7 @@ Span* HeapSpans::Take(Span* span, Length n, Length alignment) {
   if (start != span->first) {
     Span* head = SplitHead(span, start - span->first);
     if (head == nullptr) {
-      Settle(span);
+      MergeAndList(span);
       return nullptr;
     }
     list(head->state).Insert(head);
@@ -47,7 +47,7 @@ Span* HeapSpans::Take(Span* span, Length n, Length alignment) {
     Span* rest = span;
     span = SplitHead(rest, n);
     if (span == nullptr) {
-      Settle(rest);
+      MergeAndList(rest);
       return nullptr;
     }
     list(rest->state).Insert(rest);
@@ -60,7 +60,7 @@ Span* HeapSpans::Free(Span* span) {
   span->state = Span::State::kFree;
   span->size_class = 0;
   span->zeroed = false;
-  Settle(span);
+  MergeAndList(span);
   return span;
 }
 
@@ -76,7 +76,7 @@ Span* HeapSpans::AddFresh(PageId first, Length length, bool zeroed) {
   span->zeroed = zeroed;
   span->state = Span::State::kReturned;
   map_.SetEnds(span);
-  Settle(span);
+  MergeAndList(span);
   return span;
 }
 
@@ -159,7 +159,7 @@ void HeapSpans::AbsorbRight(Span* span, Span* right) {
   Retire(right);
 }
 
-void HeapSpans::Settle(Span* span) {
+void HeapSpans::MergeAndList(Span* span) {
   Span* left = map_.Get(span->first - kOnePage);
   if (left != nullptr && left->state == span->state) AbsorbLeft(span, left);
   Span* right = map_.Get(span->end());
@@ -193,7 +193,7 @@ Span* HeapSpans::MergeRun(Length n, Length alignment, Length most_returned) {
   while (span->length < needed) AbsorbRight(span, map_.Get(span->end()));
   span->zeroed = false;
   span->state = Span::State::kFree;
-  Settle(span);
+  MergeAndList(span);
   return span;
 }
 
@@ -227,7 +227,7 @@ void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
   ++releases_ended_;
   span->state = released ? Span::State::kReturned : Span::State::kFree;
   span->zeroed = released && zeroed;
-  Settle(span);
+  MergeAndList(span);
 }
 
 PageHeapStats HeapSpans::stats() const {
@@ -254,7 +254,7 @@ bool HeapSpans::CountFreeRuns(PageId*, FreeRunCounts* counts) const {
 
 namespace {
 
-// What a walk over all spans finds.
+// The result of a walk over all spans.
 struct Census {
   Length total;
   Length free;

@@ -26,11 +26,11 @@ namespace tcmalloc {
 
 // A SpanSource over `System`: see PageHeapBase.
 //
-// A request is served, in this order, by the shortest free span that is long enough, the shortest
-// returned one, new memory from the system, and a run of neighbouring free and returned spans.
-// Free before returned, whatever the lengths: what is resident costs neither page faults nor more
-// resident memory. Fresh memory counts as returned, for it is not resident either; growing in
-// large steps therefore costs address space only.
+// Serves a request, in this order, from the shortest free span that is long enough, the shortest
+// returned one, new memory from the system, or a run of neighbouring free and returned spans. Free
+// spans come before returned ones of any length, because resident memory costs neither page faults
+// nor more resident memory. Fresh memory counts as returned because it is not resident either.
+// Growing in large steps therefore costs address space only.
 template <typename System>
 class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   using Base = PageHeapBase<System, HeapSpans>;
@@ -65,7 +65,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 
   void Truncate(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // The longest spans go first.
+  // Releases the longest spans first.
   Length ReleaseAtLeast(Length n, ReleaseCause cause) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return this->ReleaseLocked(n, Base::Cut::kNever, cause);
@@ -74,12 +74,12 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    const Length due = decay_.Due(now, spans_.free());
+    const Length due = decay_.PagesDue(now, spans_.free());
     return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
 
  private:
-  // What a thread that frees something may have to wait for: a tenth of a millisecond.
+  // The most that one free has to wait for: about a tenth of a millisecond.
   static constexpr Length kMaxPacedRelease = Length::FromBytesCeil(size_t{1} << 20);
 
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
@@ -98,11 +98,11 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  // See GrowthOffset. May let go of the lock.
+  // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
   void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
-  // A longest span, or a part of it that takes no long time.
+  // Releases a longest span, or a part of it that takes a short time.
   Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
 
   GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
@@ -122,7 +122,7 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
 
 template <typename System>
 Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
-  // MakeRoom may have let go of the lock: look again.
+  // MakeRoom may have let go of the lock, so search again.
   Span* span = spans_.Find(Span::State::kFree, n, alignment);
   if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, alignment);
   if (span == nullptr) span = this->Grow(n, alignment, this->least_growth());
@@ -133,7 +133,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
 template <typename System>
 void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
-  const Length due = growth_offset_.Due(n, spans_.free(), spans_.committed());
+  const Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
   if (due > Length(0)) {
     growth_offset_.NoteReleased(
         this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));

@@ -25,7 +25,7 @@ bool Less(const ListNode* a, const ListNode* b) {
 ListNode*& Left(ListNode* node) { return node->prev_node; }
 ListNode*& Right(ListNode* node) { return node->next_node; }
 
-// Distributes the tree `node` over two trees: what is less than `pivot`, and what is not.
+// Divides the tree `node` into two trees: the nodes less than `pivot`, and the others.
 void Split(ListNode* node, const ListNode* pivot, ListNode** less, ListNode** greater) {
   while (node != nullptr) {
     if (Less(node, pivot)) {

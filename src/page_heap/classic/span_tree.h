@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Ordered set of spans.
+// An ordered set of spans.
 
 #ifndef TCMALLOC_PAGE_HEAP_CLASSIC_SPAN_TREE_H_
 #define TCMALLOC_PAGE_HEAP_CLASSIC_SPAN_TREE_H_
@@ -11,9 +11,9 @@
 
 namespace tcmalloc {
 
-// Spans by length, then by address. A treap: a search tree that is a heap by a hash of the span's
-// address, which makes its expected depth logarithmic whatever the order of insertions. It lives
-// in the spans' own links (`prev_node` is the left subtree, `next_node` the right one), so that it
+// Spans by length, then by address. A treap: a search tree that is also a heap by a hash of the
+// span's address, which makes its expected depth logarithmic for any order of insertions. It uses
+// the spans' own links (`prev_node` is the left subtree, `next_node` the right one), so that it
 // allocates nothing and a step costs one cache line. A span may not change while it is in the tree.
 // Not thread safe.
 class SpanTree {
@@ -27,9 +27,9 @@ class SpanTree {
   void Insert(Span* span);
   void Remove(Span* span);
 
-  // The shortest span of at least `n` pages, of those the one with the lowest address; or null.
+  // Returns the shortest span of at least `n` pages, with the lowest address among equals; or null.
   Span* BestFit(Length n) const;
-  // The longest span, of those the one with the highest address; or null.
+  // Returns the longest span, with the highest address among equals; or null.
   Span* Longest() const;
 
   // Calls visit(const Span*) for each span, the longest first, until it returns false.
@@ -42,7 +42,7 @@ class SpanTree {
   size_t CheckInvariants() const;
 
  private:
-  // Returns what the last visit did.
+  // Returns the result of the last visit.
   template <typename Visitor>
   static bool VisitFromLongest(const ListNode* node, Visitor& visit) {
     return node == nullptr ||

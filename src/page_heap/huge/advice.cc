@@ -6,7 +6,7 @@ namespace tcmalloc {
 
 void HugePageAdvice::Configure(const TransparentHugepages& setting) {
   setting_ = setting;
-  // Trackers are made for one size.
+  // Trackers support one size of hugepages only.
   if (setting.hugepage_bytes != kHugePageSize) setting_.mode = HugepageMode::kNever;
 }
 

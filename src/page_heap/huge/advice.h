@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which hugepages the kernel is told about, and what it is told.
+// Decides the advice that the kernel gets about hugepages.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_ADVICE_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_ADVICE_H_
@@ -15,14 +15,14 @@ namespace tcmalloc {
 
 // Follows the machine's setting:
 //
-//   never     nothing is said or assumed.
-//   madvise   hugepages that short spans share are asked for, once the heap has some: one hugepage
-//             costs a small program more memory than it has.
-//   always    the kernel backs everything by hugepages on first touch. A small heap is kept from
-//             that until it has grown: a hundred idle threads have so many spans of which they
-//             touched little that hugepages would make it half as large again.
+//   never     Gives no advice and assumes nothing.
+//   madvise   Asks for hugepages that short spans share, once the heap has some of them: one
+//             hugepage costs a small program more memory than it has.
+//   always    The kernel backs everything by hugepages on first touch. Keeps a small heap from that
+//             until it has grown: a hundred idle threads have so many spans with few touched pages
+//             that hugepages would make the heap half as large again.
 //
-// Large blocks are left to the setting: whether they are used densely, only the program knows.
+// Large blocks are left to the setting, because only the program knows how densely it uses them.
 class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;

@@ -85,20 +85,20 @@ void HugePageFiller::Insert(HugePageTracker* tracker) {
   tracker->place = HugePageTracker::Place::kFiller;
   ListsOf(tracker).Insert(tracker, TrackerLists::KeyOf(tracker));
   ++hugepages_;
-  Count(tracker);
+  AddToSums(tracker);
 }
 
 void HugePageFiller::Remove(HugePageTracker* tracker) {
   ListsOf(tracker).Remove(tracker, TrackerLists::KeyOf(tracker));
   --hugepages_;
-  Discount(tracker);
+  SubtractFromSums(tracker);
   tracker->place = HugePageTracker::Place::kNone;
 }
 
 HugePageTracker* HugePageFiller::BestFit(Length n) const {
   HugePageTracker* whole = whole_.BestFit(n);
   if (whole != nullptr && whole->used() > Length(0)) return whole;
-  // An empty one is the last choice.
+  // An empty hugepage is the last choice.
   HugePageTracker* broken = broken_.BestFit(n);
   HugePageTracker* returned = returned_.BestFit(n);
   if (broken == nullptr || (returned != nullptr && returned->longest() < broken->longest())) {
@@ -112,12 +112,12 @@ HugePageTracker* HugePageFiller::Find(Length n, Length alignment) const {
   HugePageTracker* tracker = BestFit(n);
   if (tracker == nullptr || alignment == Length(1)) return tracker;
   if (tracker->BestFit(n.pages(), alignment.pages()) < HugePageTracker::kPages) return tracker;
-  // Wherever a run of this length begins, it has room.
+  // A run of this length has room wherever it begins.
   const Length roomy = n + alignment - Length(1);
   return roomy <= kPagesPerHugePage ? BestFit(roomy) : nullptr;
 }
 
-HugePageTracker* HugePageFiller::Collapsible() const {
+HugePageTracker* HugePageFiller::FindCollapsible() const {
   if (collapsible_ == 0) return nullptr;
   HugePageTracker* found = nullptr;
   for (const TrackerLists* lists : {&whole_, &broken_, &returned_}) {

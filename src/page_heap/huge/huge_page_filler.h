@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The hugepages that several spans share: which one serves the next span.
+// Chooses the hugepage, among those that several spans share, that serves the next span.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_FILLER_H_
@@ -18,18 +18,19 @@
 
 namespace tcmalloc {
 
-// Hugepages of one kind, by their longest run of unused pages, then by how many allocations they
-// hold. Not thread safe.
+// Hugepages of one kind, ordered by their longest run of unused pages, then by the number of their
+// allocations. Not thread safe.
 class TrackerLists {
  public:
   constexpr TrackerLists() = default;
   TrackerLists(const TrackerLists&) = delete;
   TrackerLists& operator=(const TrackerLists&) = delete;
 
-  // Makes room for the lists. False if no memory can be had. Call before anything is inserted.
+  // Makes room for the lists. Returns false if no memory can be had. Call before anything is
+  // inserted.
   [[nodiscard]] bool Reserve(MetadataArena& arena);
 
-  // Which list holds a hugepage.
+  // The list that holds a hugepage.
   struct Key {
     size_t run;
     size_t bucket;
@@ -41,18 +42,18 @@ class TrackerLists {
   }
 
   void Insert(HugePageTracker* tracker, Key key);
-  // `key` is what the hugepage was inserted with.
+  // `key` is the key with which the hugepage was inserted.
   void Remove(HugePageTracker* tracker, Key key);
 
-  // Of the hugepages whose longest run has at least n pages those where it is shortest, and of
-  // these one with the most allocations, to within a factor of two. Null if there is none.
+  // Returns, of the hugepages whose longest run is the shortest of at least n pages, one with the
+  // most allocations, to within a factor of two. Null if there is none.
   HugePageTracker* BestFit(Length n) const {
     return nonempty_words_ == 0 ? nullptr : BestFitOfAny(n);
   }
-  // Of the first `most` in the order of longest runs, and few allocations, the first one for which
-  // accepts(tracker) is true; null if there is none, or all hugepages are full.
+  // Returns the first hugepage for which accepts(tracker) is true, of the first `most` by longest
+  // runs and then by fewest allocations. Null if there is none, or if all hugepages are full.
   template <typename Accepts>
-  HugePageTracker* Emptiest(int most, Accepts accepts) const;
+  HugePageTracker* FindEmptiest(int most, Accepts accepts) const;
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
@@ -80,7 +81,7 @@ class TrackerLists {
   };
 
   HugePageTracker* BestFitOfAny(Length n) const;
-  // The smallest run at or above `least` with hugepages; kRuns if there is none.
+  // Returns the smallest run of at least `least` that has hugepages; kRuns if there is none.
   size_t NextRun(size_t least) const;
 
   Lists* lists_ = nullptr;
@@ -89,51 +90,55 @@ class TrackerLists {
   uint8_t nonempty_buckets_[kRuns] = {};
 };
 
-// Why this order. A hugepage can be given back, or serve a span of its own size, only once all of
-// its spans are gone, so spans should gather in few hugepages and the others drain. The shortest
-// run that is long enough leaves long runs to requests that need them. Among equals, the hugepage
-// with the most allocations is the least likely to drain soon: it loses the least by one more.
+// The order has these reasons. A hugepage can be given back, or serve a span of its own size, only
+// when all of its spans are gone. So spans should gather in few hugepages while the others drain.
+// The shortest run that is long enough leaves longer runs to requests that need them. Among equals,
+// the hugepage with the most allocations is the least likely to drain soon, so one more costs it
+// the least.
 //
-// Hugepages of which something is not resident come second: filling them costs page faults and
-// resident memory, and filling them up makes no hugepage of them.
+// Hugepages that are only partly resident come second: filling them costs page faults and resident
+// memory, and does not make hugepages of them.
 class HugePageFiller {
  public:
   constexpr HugePageFiller() = default;
   HugePageFiller(const HugePageFiller&) = delete;
   HugePageFiller& operator=(const HugePageFiller&) = delete;
 
-  // Makes room for the lists. False if no memory can be had. Call before anything is inserted.
+  // Makes room for the lists. Returns false if no memory can be had. Call before anything is
+  // inserted.
   [[nodiscard]] bool Reserve(MetadataArena& arena);
 
   void Insert(HugePageTracker* tracker);
   void Remove(HugePageTracker* tracker);
-  // While a tracker is in here, it may change only by this: change() does it, and may not come
-  // here.
+  // Calls change(), the only way to change a tracker while it is in the filler. `change` may not
+  // call the filler.
   template <typename Change>
   void Update(HugePageTracker* tracker, Change change);
 
-  // A hugepage where n pages fit, aligned; null if there is none. With alignment, a hugepage may be
-  // passed over that would do.
+  // Returns a hugepage in which n aligned pages fit; null if there is none. With alignment, a
+  // suitable hugepage may be missed.
   HugePageTracker* Find(Length n, Length alignment) const;
-  // One that nobody uses, of which a part may be returned; null if there is none.
-  HugePageTracker* Empty() const { return BestFit(kPagesPerHugePage); }
-  // The one to release memory of: preferably empty, then broken already. Of each kind the first
-  // `most` are asked for, by accepts(tracker). Null if none of these has free memory.
+  // Returns a wholly unused hugepage, of which a part may be returned; null if there is none.
+  HugePageTracker* FindEmpty() const { return BestFit(kPagesPerHugePage); }
+  // Returns the hugepage from which to release memory, preferably an empty one, then one that is
+  // broken already. Asks accepts(tracker) for the first `most` of each kind. Null if none of these
+  // has free memory.
   template <typename Accepts>
-  HugePageTracker* Emptiest(int most, Accepts accepts) const;
-  HugePageTracker* Emptiest() const {
-    return Emptiest(1, [](const HugePageTracker*) { return true; });
+  HugePageTracker* FindEmptiest(int most, Accepts accepts) const;
+  HugePageTracker* FindEmptiest() const {
+    return FindEmptiest(1, [](const HugePageTracker*) { return true; });
   }
-  // One that a collapse would make whole; null if there is none.
-  HugePageTracker* Collapsible() const;
+  // Returns a hugepage that a collapse would make whole; null if there is none.
+  HugePageTracker* FindCollapsible() const;
 
-  // What nobody uses of hugepages that end a longer span.
+  // Unused pages of the hugepages that end a longer span.
   Length tail_slack() const { return tail_slack_; }
 
   size_t hugepages() const { return hugepages_; }
-  // How many of them nobody uses.
+  // The number of hugepages that are wholly unused.
   size_t empty_ones() const { return empty_; }
-  // In hugepages that are believed to be backed by one page: what is used, and what that costs.
+  // Used pages in the hugepages that are believed to be backed by one page, and the pages that
+  // these hugepages cost.
   Length backed_used() const { return backed_used_; }
   Length backed_unused() const {
     return Length(kPagesPerHugePage.pages() * backed_) - backed_used_;
@@ -141,8 +146,8 @@ class HugePageFiller {
 
   void CheckInvariants() const;
 
-  // So full that making it whole costs little: at most an eighth of it becomes resident for
-  // nothing.
+  // Returns true for a hugepage so full that making it whole costs little: at most an eighth of it
+  // becomes resident without need.
   static bool IsDense(const HugePageTracker* tracker) {
     return tracker->used().pages() >= HugePageTracker::kPages - HugePageTracker::kPages / 8;
   }
@@ -153,9 +158,9 @@ class HugePageFiller {
            !tracker->collapse_tried && IsDense(tracker);
   }
 
-  // Adds to the sums that are kept, or takes away, what a tracker has a part in.
-  void Count(const HugePageTracker* tracker);
-  void Discount(const HugePageTracker* tracker);
+  // Adds a tracker's part to the sums that are kept, or subtracts it.
+  void AddToSums(const HugePageTracker* tracker);
+  void SubtractFromSums(const HugePageTracker* tracker);
 
   const TrackerLists& ListsOf(const HugePageTracker* tracker) const;
   TrackerLists& ListsOf(const HugePageTracker* tracker) {
@@ -175,7 +180,7 @@ class HugePageFiller {
 };
 
 template <typename Accepts>
-HugePageTracker* TrackerLists::Emptiest(int most, Accepts accepts) const {
+HugePageTracker* TrackerLists::FindEmptiest(int most, Accepts accepts) const {
   for (size_t run = kRuns; run-- > 1;) {
     for (unsigned buckets = nonempty_buckets_[run]; buckets != 0; buckets &= buckets - 1) {
       const IntrusiveList<HugePageTracker>& list = lists_->of[run][std::countr_zero(buckets)];
@@ -189,15 +194,15 @@ HugePageTracker* TrackerLists::Emptiest(int most, Accepts accepts) const {
 }
 
 template <typename Accepts>
-HugePageTracker* HugePageFiller::Emptiest(int most, Accepts accepts) const {
-  HugePageTracker* whole = whole_.Emptiest(most, accepts);
-  HugePageTracker* broken = broken_.Emptiest(most, accepts);
+HugePageTracker* HugePageFiller::FindEmptiest(int most, Accepts accepts) const {
+  HugePageTracker* whole = whole_.FindEmptiest(most, accepts);
+  HugePageTracker* broken = broken_.FindEmptiest(most, accepts);
   if (whole == nullptr || broken == nullptr) return whole != nullptr ? whole : broken;
-  // What is broken already loses less, but one that is wholly free loses nothing.
+  // Breaking costs less where a hugepage is broken already, but nothing where one is wholly free.
   return whole->used() == Length(0) ? whole : broken;
 }
 
-inline void HugePageFiller::Count(const HugePageTracker* tracker) {
+inline void HugePageFiller::AddToSums(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ += kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) ++empty_;
   if (IsCollapsible(tracker)) ++collapsible_;
@@ -207,7 +212,7 @@ inline void HugePageFiller::Count(const HugePageTracker* tracker) {
   }
 }
 
-inline void HugePageFiller::Discount(const HugePageTracker* tracker) {
+inline void HugePageFiller::SubtractFromSums(const HugePageTracker* tracker) {
   if (tracker->tail) tail_slack_ -= kPagesPerHugePage - tracker->used();
   if (tracker->used() == Length(0)) --empty_;
   if (IsCollapsible(tracker)) --collapsible_;
@@ -226,9 +231,9 @@ template <typename Change>
 void HugePageFiller::Update(HugePageTracker* tracker, Change change) {
   TrackerLists& lists = ListsOf(tracker);
   const TrackerLists::Key key = TrackerLists::KeyOf(tracker);
-  Discount(tracker);
+  SubtractFromSums(tracker);
   change();
-  Count(tracker);
+  AddToSums(tracker);
   TrackerLists& new_lists = ListsOf(tracker);
   const TrackerLists::Key new_key = TrackerLists::KeyOf(tracker);
   if (&lists == &new_lists && key == new_key) return;

@@ -34,16 +34,16 @@ namespace tcmalloc {
 // PageHeapBase.
 // Promises what ClassicPageHeap does.
 //
-// Spans below a hugepage share hugepages: see HugePageFiller. Others have hugepages of their own,
-// and share the last one where they do not fill it, or lie side by side in a region: see
-// HugeRegions. Both come from hugepages that nobody uses, resident ones first, and these from the
-// system. Where it gives no more, any run of pages will do.
+// Spans below a hugepage share hugepages: see HugePageFiller. Longer spans have hugepages of their
+// own and share the last one if they do not fill it, or they lie side by side in a region: see
+// HugeRegions. Both the shared and the own hugepages come from unused hugepages, resident ones
+// first, and those from the system. When the system gives no more memory, any run of pages will do.
 //
-// Where the system gives only so many addresses, spans also lie across hugepages, so that nothing
-// is left over between them, and there are no regions.
+// If the system gives only a limited number of addresses, spans also lie across hugepages, so that
+// no pages are left over between them, and there are no regions.
 //
-// The lock is also held while the system is told how to back what spans are about to use, and let
-// go while memory is moved.
+// The lock is also held while the system is told how to back the pages that spans are about to use.
+// It is released while memory is moved.
 template <typename System>
 class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   using Base = PageHeapBase<System, HugeSpans>;
@@ -79,15 +79,14 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
 
   void Truncate(Span* span, Length n) final TCMALLOC_EXCLUDES(lock_);
 
-  // Whole hugepages go first.
+  // Releases whole hugepages first.
   Length ReleaseAtLeast(Length n, ReleaseCause cause) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return ReleaseByBreaking(n, Base::Cut::kNever, cause);
   }
 
-  // What goes is hugepages that nobody uses, and of others no more than demand of late leaves over.
-  // Where hugepages are nearly full, asks the kernel to back them by one page, if it is done in the
-  // background.
+  // Releases unused hugepages, and pages of other hugepages only beyond what recent demand would
+  // need. In the background, also asks the kernel to back nearly full hugepages by one page.
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_);
 
@@ -99,13 +98,14 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   HugePageStats huge_stats() final TCMALLOC_EXCLUDES(lock_);
 
  private:
-  // In one call of ReleaseUnused; each takes up to a millisecond.
+  // The collapses in one call of ReleaseUnused. Each takes up to a millisecond.
   static constexpr int kMaxCollapses = 8;
   // Each hugepage that the kernel is told to leave alone may cost two of the mappings that a
   // process may have, 65530 by default.
   static constexpr size_t kMaxSmallPaged = 8192;
 
-  // kNowhere: no place was found. kTried: one was, though no memory for records may be left.
+  // The result of a search: no place was found, or one was, though memory for records may be
+  // missing.
   enum class Search : bool { kNowhere, kTried };
 
   TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
@@ -134,32 +134,33 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
     demand_.Note(spans_.in_use());
     return span;
   }
-  // Look for a place that the limit allows, without growing.
+  // Looks for a place that the limit allows, without growing the heap.
   Search TryPlaces(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryShort(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   Search TryLong(Length n, Length alignment, Span** span) TCMALLOC_REQUIRES(lock_);
   PageId FindInRegion(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  // Where n pages are put that FindWhole found room for at `first`.
+  // Returns the place of n pages for which FindWhole found room at `first`.
   PageRange PlaceAt(PageId first, Length n, Length alignment) const TCMALLOC_REQUIRES(lock_);
-  // In a region, or where the fewest pages have to become resident. From page 0 on if nowhere.
+  // Returns a place in a region, or one where the fewest pages have to become resident. Page 0 if
+  // there is none.
   PageRange PlaceLong(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  // Releases what GrowthBound says is due before `pages` are taken. Returns whether it let go of
-  // the lock.
+  // Releases the memory that is due according to GrowthBound before `pages` are taken. Returns true
+  // if it let go of the lock.
   bool OffsetGrowth(PageRange pages) TCMALLOC_REQUIRES(lock_);
 
-  // How many more pages the limit allows to be committed beside n that are needed.
+  // Returns how many more pages the limit allows to be committed, beyond n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {
     return this->Headroom() - std::min(this->Headroom(), n);
   }
   bool IsAllowed(PageRange pages) const TCMALLOC_REQUIRES(lock_) {
-    return !this->HasLimit() || this->AllowedByLimit(spans_.Returned(pages));
+    return !this->HasLimit() || this->AllowedByLimit(spans_.CountReturned(pages));
   }
   bool IsAllowed(HugeSpans::SharedPlace place, Length n) const TCMALLOC_REQUIRES(lock_) {
-    return !this->HasLimit() || this->AllowedByLimit(HugeSpans::Returned(place, n));
+    return !this->HasLimit() || this->AllowedByLimit(HugeSpans::CountReturned(place, n));
   }
-  // Reads whether addresses are limited, which a program may change while it runs.
+  // Reads the limit on addresses, which a program may change while it runs.
   void NoteAddressLimit() TCMALLOC_REQUIRES(lock_);
-  // Adds what is missing to a place at the end of the heap. The system may put it elsewhere.
+  // Extends a place at the end of the heap by its missing pages. The system may put them elsewhere.
   bool GrowAtEndFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
   bool GrowFor(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
@@ -167,17 +168,19 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   // All of these let go of the lock for system calls.
   // Breaks hugepages where that takes.
   Length ReleaseByBreaking(Length n, Base::Cut cut, ReleaseCause cause) TCMALLOC_REQUIRES(lock_);
-  // Tells the kernel to leave hugepages alone of which a part went back.
-  void TellBroken() TCMALLOC_REQUIRES(lock_);
+  // Tells the kernel to leave hugepages alone after a part of them went back.
+  void AdviseBroken() TCMALLOC_REQUIRES(lock_);
   void CollapseSome() TCMALLOC_REQUIRES(lock_);
   bool Collapse(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
 
   // Decides how the kernel is to back a hugepage that spans begin to share, and tells it.
   void PrepareShared(HugePageTracker* tracker) TCMALLOC_REQUIRES(lock_);
-  // The same for the last hugepage of a long span.
+  // Does so for the last hugepage of a long span.
   void PrepareTail(const Span* span) TCMALLOC_REQUIRES(lock_);
-  void Tell(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
-  void NoteTold(HugePageTracker* tracker, HugePageTracker::Advice advice) TCMALLOC_REQUIRES(lock_);
+  void SendAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice)
+      TCMALLOC_REQUIRES(lock_);
+  void NoteAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice)
+      TCMALLOC_REQUIRES(lock_);
   // Makes the call alone. Keeps errno.
   bool Advise(const HugePageTracker* tracker, HugeAdvice advice);
 

@@ -13,7 +13,7 @@ namespace tcmalloc {
 template <typename System>
 Span* HugePageHeap<System>::AllocateSlow(Length n, Length alignment) {
   Span* span = AllocateAnywhere(n, alignment);
-  TellBroken();
+  AdviseBroken();
   return span;
 }
 
@@ -25,7 +25,7 @@ Span* HugePageHeap<System>::AllocateAnywhere(Length n, Length alignment) {
   do {
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
     if (!this->MakeRoom(n, Breaking::kAllowed)) continue;
-    // That may have let go of the lock: look again.
+    // The lock may have been released meanwhile, so search again.
     if (TryPlaces(n, alignment, &span) == Search::kTried) return span;
     NoteAddressLimit();
     if (GrowAtEndFor(n, alignment) && TryPlaces(n, alignment, &span) == Search::kTried) return span;
@@ -71,7 +71,7 @@ PageRange HugePageHeap<System>::PlaceAt(PageId first, Length n, Length alignment
 
 template <typename System>
 PageId HugePageHeap<System>::FindInRegion(Length n, Length alignment) {
-  if (!HugeRegions::Wants(n)) return PageId(0);
+  if (!HugeRegions::ShouldHold(n)) return PageId(0);
   const PageId found = spans_.FindInRegion(n, alignment);
   if (found != PageId(0) || saves_addresses_ || !spans_.NeedsRegion()) return found;
   const PageId first = spans_.FindWhole(HugeRegions::kLength, kPagesPerHugePage, HeadroomBeside(n));
@@ -91,8 +91,8 @@ template <typename System>
 bool HugePageHeap<System>::OffsetGrowth(PageRange pages) {
   if (pacer_.rate() == 0 || spans_.free() == Length(0)) return false;
   const Length in_use = std::max(spans_.in_use() + pages.length, demand_.peak());
-  const Length committed = spans_.committed() + spans_.Returned(pages);
-  const Length due = growth_bound_.Due(committed, in_use, this->freed());
+  const Length committed = spans_.committed() + spans_.CountReturned(pages);
+  const Length due = growth_bound_.PagesDue(committed, in_use, this->freed());
   if (due == Length(0)) return false;
   growth_bound_.NoteReleased(
       this->ReleaseLocked(due, Base::Cut::kNever, ReleaseCause::kAllocator, Breaking::kOfBlocks));
@@ -112,7 +112,7 @@ auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> S
 template <typename System>
 bool HugePageHeap<System>::GrowAtEndFor(Length n, Length alignment) {
   if (n <= kPagesPerHugePage || alignment > kPagesPerHugePage) return false;
-  const Length reach = spans_.ReachAtEnd();
+  const Length reach = spans_.LengthAvailableAtEnd();
   if (reach == Length(0) || reach >= n) return false;
   return this->Grow(n - reach, Length(1), this->least_growth()) != nullptr;
 }
@@ -126,7 +126,7 @@ void HugePageHeap<System>::NoteAddressLimit() {
 
 template <typename System>
 bool HugePageHeap<System>::GrowFor(Length n, Length alignment) {
-  const bool region = !saves_addresses_ && HugeRegions::Wants(n) && spans_.NeedsRegion();
+  const bool region = !saves_addresses_ && HugeRegions::ShouldHold(n) && spans_.NeedsRegion();
   const Length least =
       region ? std::max(this->least_growth(), HugeRegions::kLength) : this->least_growth();
   return this->Grow(n, alignment, least) != nullptr;
@@ -161,7 +161,7 @@ void HugePageHeap<System>::DeleteLocked(Span* span) {
   if (TCMALLOC_UNLIKELY(aggressive_decommit_)) {
     spans_.BeginRelease(span);
     this->ReleaseAlone(span);
-    TellBroken();
+    AdviseBroken();
     return;
   }
   spans_.Free(span);
@@ -175,19 +175,19 @@ void HugePageHeap<System>::DeleteLocked(Span* span) {
 template <typename System>
 Length HugePageHeap<System>::ReleaseByBreaking(Length n, Base::Cut cut, ReleaseCause cause) {
   const Length released = this->ReleaseLocked(n, cut, cause, Breaking::kAllowed);
-  TellBroken();
+  AdviseBroken();
   return released;
 }
 
 template <typename System>
-void HugePageHeap<System>::TellBroken() {
+void HugePageHeap<System>::AdviseBroken() {
   while (HugePageTracker* tracker = spans_.NextBroken()) {
     if (!advice_.RefillsBroken(tracker->advice)) continue;
     if (huge_events_.small_paged >= kMaxSmallPaged) continue;
     lock_.Unlock();
     const bool told = Advise(tracker, HugeAdvice::kNoHugepage);
     lock_.Lock();
-    if (told) NoteTold(tracker, HugePageTracker::Advice::kSmall);
+    if (told) NoteAdvice(tracker, HugePageTracker::Advice::kSmall);
   }
 }
 
@@ -195,15 +195,14 @@ template <typename System>
 Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) {
   SpinLockHolder holder(lock_);
   if (decay_.half_life_ns() > 0) demand_.Advance(now, decay_.half_life_ns(), spans_.in_use());
-  const Length due = std::min(decay_.Due(now, spans_.free()), most);
+  const Length due = std::min(decay_.PagesDue(now, spans_.free()), most);
   Length released = this->ReleaseLocked(due, Base::Cut::kExactly, cause, Breaking::kForbidden);
-  // Breaking a hugepage pays only if what it gives back is not needed soon: demand that was there
-  // of late may come again.
+  // Breaking a hugepage pays only if its pages are not needed soon, and recent demand may return.
   const Length reserve = demand_.peak() - std::min(demand_.peak(), spans_.in_use());
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
   released += ReleaseByBreaking(std::min(due - std::min(due, released), surplus),
                                 Base::Cut::kExactly, cause);
-  // It takes too long for a thread that allocates.
+  // A collapse takes too long for a thread that allocates.
   if (cause == ReleaseCause::kBackground) CollapseSome();
   return released;
 }
@@ -226,8 +225,8 @@ bool HugePageHeap<System>::Collapse(HugePageTracker* tracker) {
   const bool told = tell && Advise(tracker, HugeAdvice::kHugepage);
   const bool collapsed = (told || !tell) && Advise(tracker, HugeAdvice::kCollapse);
   lock_.Lock();
-  if (told) NoteTold(tracker, Advice::kHuge);
-  // Meanwhile its spans may be gone.
+  if (told) NoteAdvice(tracker, Advice::kHuge);
+  // The hugepage's spans may be gone meanwhile.
   const bool shared = tracker->place != HugePageTracker::Place::kNone;
   if (collapsed && shared && this->AllowedByLimit(tracker->returned()))
     spans_.AssumeBacked(tracker);
@@ -244,7 +243,7 @@ bool HugePageHeap<System>::Advise(const HugePageTracker* tracker, HugeAdvice adv
 }
 
 template <typename System>
-void HugePageHeap<System>::NoteTold(HugePageTracker* tracker, HugePageTracker::Advice advice) {
+void HugePageHeap<System>::NoteAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice) {
   using Advice = HugePageTracker::Advice;
   if (tracker->advice == advice) return;
   if (tracker->advice == Advice::kSmall) --huge_events_.small_paged;
@@ -254,13 +253,13 @@ void HugePageHeap<System>::NoteTold(HugePageTracker* tracker, HugePageTracker::A
 }
 
 template <typename System>
-void HugePageHeap<System>::Tell(HugePageTracker* tracker, HugePageTracker::Advice advice) {
+void HugePageHeap<System>::SendAdvice(HugePageTracker* tracker, HugePageTracker::Advice advice) {
   using Advice = HugePageTracker::Advice;
   if (advice == Advice::kNone) return;
   if (advice == Advice::kSmall && huge_events_.small_paged >= kMaxSmallPaged) return;
   const bool huge = advice == Advice::kHuge;
   if (Advise(tracker, huge ? HugeAdvice::kHugepage : HugeAdvice::kNoHugepage)) {
-    NoteTold(tracker, advice);
+    NoteAdvice(tracker, advice);
   } else {
     ++huge_events_.advice_failures;
   }
@@ -268,15 +267,15 @@ void HugePageHeap<System>::Tell(HugePageTracker* tracker, HugePageTracker::Advic
 
 template <typename System>
 void HugePageHeap<System>::PrepareShared(HugePageTracker* tracker) {
-  // What is resident is backed already, one way or the other.
+  // The resident part is backed already, one way or the other.
   if (tracker->returned() < kPagesPerHugePage) return;
   const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(kPagesPerHugePage);
-  Tell(tracker,
-       advice_.ForShared(tracker->advice, tracker->contents, spans_.filler().hugepages(), scarce));
+  SendAdvice(tracker, advice_.ForShared(tracker->advice, tracker->contents,
+                                        spans_.filler().hugepages(), scarce));
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
 }
 
-// Only a tail that leaves much of its hugepage over is worth a mapping of its own.
+// A tail is worth a mapping of its own only if it leaves much of its hugepage over.
 template <typename System>
 void HugePageHeap<System>::PrepareTail(const Span* span) {
   HugePageTracker* tracker = spans_.SharedAt(span->end() - Length(1));
@@ -284,7 +283,8 @@ void HugePageHeap<System>::PrepareTail(const Span* span) {
   if (tracker->used() + tracker->returned() < kPagesPerHugePage) return;
   if (!advice_.BacksWhole(tracker->advice)) return;
   const bool scarce = aggressive_decommit_ || !this->AllowedByLimit(tracker->returned());
-  if (scarce || HugeRegions::Wants(span->length)) Tell(tracker, HugePageTracker::Advice::kSmall);
+  if (scarce || HugeRegions::ShouldHold(span->length))
+    SendAdvice(tracker, HugePageTracker::Advice::kSmall);
   if (!scarce && advice_.BacksWhole(tracker->advice)) spans_.AssumeBacked(tracker);
 }
 

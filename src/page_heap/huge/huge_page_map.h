@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// From hugepages to their trackers.
+// Maps hugepages to their trackers.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_MAP_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_MAP_H_
@@ -25,15 +25,15 @@ class HugePageMap {
   // beyond kAddressBits.
   [[nodiscard]] bool Ensure(HugePage first, size_t n);
 
-  // The tracker of `page`; null if it has none.
+  // Returns the tracker of `page`; null if it has none.
   HugePageTracker* Get(HugePage page) const {
     if (page.index() >> kBits != 0 || root_ == nullptr) return nullptr;
     const Leaf* leaf = root_->leaves[page.index() >> kLeafBits];
     return leaf == nullptr ? nullptr : leaf->trackers[page.index() & (kLeafEntries - 1)];
   }
 
-  // The same, made if there was none; null if no memory can be had. Requires Ensure to have
-  // succeeded for `page`.
+  // Returns the tracker of `page`, and makes it if there was none. Null if no memory can be had.
+  // Requires Ensure to have succeeded for `page`.
   HugePageTracker* GetOrMake(HugePage page);
 
  private:

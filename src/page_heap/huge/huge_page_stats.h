@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the huge page heap can tell about hugepages.
+// The statistics of the huge page heap about hugepages.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_STATS_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_STATS_H_
@@ -13,7 +13,8 @@
 
 namespace tcmalloc {
 
-// Of hugepages that spans share; long spans are between the program and the kernel.
+// The hugepages that spans share. The hugepages of long spans are a matter between the program and
+// the kernel.
 struct HugePageStats {
   TransparentHugepages setting;
 

@@ -39,7 +39,7 @@ HugePageTracker::Claimed HugePageTracker::Claim(size_t first, size_t n, bool new
   used_ += static_cast<uint32_t>(n);
   returned_ -= static_cast<uint32_t>(returned);
   if (new_allocation) ++allocations_;
-  // What is left of a longest run is no longest one, unless there is no other.
+  // The rest of a longest run is not longest any more, unless there was no other longest run.
   if (end - begin == longest_ && --longest_runs_ == 0) {
     FindLongest(std::max(first - begin, end - first - n));
   }
@@ -54,7 +54,7 @@ void HugePageTracker::Unclaim(size_t first, size_t n, bool returned, bool zeroed
   used_ -= static_cast<uint32_t>(n);
   if (returned) returned_ += static_cast<uint32_t>(n);
   --allocations_;
-  // Longer than what it was merged of.
+  // The merged run is longer than each of its parts.
   const size_t run = used_bits_.NextSet(first + n) - used_bits_.EndOfSetBefore(first);
   if (run > longest_) {
     longest_ = static_cast<uint16_t>(run);
@@ -87,7 +87,7 @@ size_t HugePageTracker::BestFit(size_t n, size_t alignment) const {
   return best;
 }
 
-// Without a look at the runs that are too short.
+// Skips the runs that are too short.
 size_t HugePageTracker::BestFitOfMany(size_t n) const {
   const PageBits beginnings = (~used_bits_).BeginningsOf(n);
   if (n == longest_) return beginnings.NextSet(0);

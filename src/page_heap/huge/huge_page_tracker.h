@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is known of one hugepage that several spans may share.
+// The record of one hugepage that several spans may share.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_TRACKER_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_PAGE_TRACKER_H_
@@ -21,17 +21,17 @@ namespace tcmalloc {
 //     used + free + returned = kPagesPerHugePage
 //
 // Pages are counted from the beginning of the hugepage. A record is made when its hugepage is first
-// shared and is kept for ever, for it remembers what the kernel was told; while the hugepage is
-// wholly free, or wholly inside one span, its place is kNone and its bits mean nothing. Not thread
+// shared. It is kept for ever, because it remembers what the kernel was told. While the hugepage is
+// wholly free or wholly inside one span, its place is kNone and its bits mean nothing. Not thread
 // safe.
 class HugePageTracker : public ListNode {
  public:
   static constexpr size_t kPages = PageBits::kBits;
 
   enum class Place : uint8_t { kNone, kFiller, kRegion };
-  // What the kernel was told last.
+  // The last advice to the kernel.
   enum class Advice : uint8_t { kNone, kHuge, kSmall };
-  // What it was first shared for: spans of small objects, or large blocks.
+  // The first use for which the hugepage was shared: spans of small objects, or large blocks.
   enum class Contents : uint8_t { kObjects, kBlocks };
   // Longer spans hold one object each.
   static constexpr Length kLongestOfObjects = Length::FromBytesCeil(size_t{128} << 10);
@@ -56,38 +56,39 @@ class HugePageTracker : public ListNode {
   // Begins anew: one span uses all pages.
   void ResetUsed();
 
-  // Takes pages into use, as those of a new allocation or as more of one that is here already.
-  // Requires that none of them is used.
+  // Takes pages into use, for a new allocation or as more of one that is here already. Requires
+  // that none of them is used.
   Claimed Claim(size_t first, size_t n, bool new_allocation);
-  // Takes used pages back, with which an allocation ends here.
+  // Takes used pages back and ends one allocation.
   void Unclaim(size_t first, size_t n, bool returned, bool zeroed);
-  // One of the allocations here is two from now on.
+  // Notes that one of the allocations was split in two.
   void SplitAllocation() { ++allocations_; }
-  // The kernel backs the whole hugepage: no page counts as returned. Returns how many did.
+  // Notes that the kernel backs the whole hugepage, so that no page counts as returned. Returns the
+  // number of pages that did.
   Length AssumeResident();
 
-  // Where n aligned pages fit best: in the shortest run that has room for them. kPages if they fit
-  // nowhere.
+  // Returns the best place for n aligned pages, which is in the shortest run that has room for
+  // them; kPages if they fit nowhere.
   size_t BestFit(size_t n, size_t alignment) const;
-  // The longest run of free pages; of length 0 if there is none.
+  // Returns the longest run of free pages; of length 0 if there is none.
   Run LongestFree() const;
-  // How many pages of [first, first + n) are returned.
-  size_t Returned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
-  // From `first` on: pages of one kind, used or not, and of those not used free or returned alike.
+  // Returns the number of returned pages in [first, first + n).
+  size_t CountReturned(size_t first, size_t n) const { return returned_bits_.Count(first, n); }
+  // Returns the run of pages of one kind that begins at `first`: used, or free, or returned.
   Run UnusedRun(size_t first) const;
-  // Calls f(first, n) for every run of pages that are not used, free and returned ones together.
+  // Calls f(first, n) for every run of unused pages. Free and returned ones count as one run.
   template <typename F>
   void ForEachUnusedRun(F f) const {
     used_bits_.ForEachClearRun(f);
   }
-  // At or after `page`; kPages if there is none.
+  // Returns the first unused page at or after `page`; kPages if there is none.
   size_t NextUnused(size_t page) const { return used_bits_.NextClear(page); }
   size_t NextUsed(size_t page) const { return used_bits_.NextSet(page); }
   bool IsUsed(size_t page) const { return used_bits_.Get(page); }
   bool IsReturned(size_t page) const { return returned_bits_.Get(page); }
   bool ReadsAsZero(size_t first, size_t n) const { return zero_bits_.Count(first, n) == n; }
 
-  // The longest run of pages that are not used.
+  // The length of the longest run of unused pages.
   size_t longest() const { return longest_; }
   size_t allocations() const { return allocations_; }
   Length used() const { return Length(used_); }
@@ -107,9 +108,9 @@ class HugePageTracker : public ListNode {
   HugePageTracker* next_broken = nullptr;
 
  private:
-  // So few that it is faster to look at each than to compare all bits at once.
+  // Returns true if looking at each run is faster than comparing all bits at once.
   bool HasFewRuns() const { return allocations_ < 8; }
-  // There is a run of `known` pages, if that is not 0.
+  // Finds the longest run. If `known` is not 0, there is a run of that many pages.
   void FindLongest(size_t known);
   PageBits::Longest LongestOfFew() const;
   size_t BestFitOfMany(size_t n) const;
@@ -124,7 +125,7 @@ class HugePageTracker : public ListNode {
   uint32_t allocations_ = 0;
 };
 
-// A thousandth of a percent for each bitmap.
+// The metadata budget: a thousandth of a percent for each bitmap.
 static_assert(kPageShift < 13 || sizeof(HugePageTracker) <= 160);
 
 }  // namespace tcmalloc

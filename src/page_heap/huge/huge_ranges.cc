@@ -14,7 +14,7 @@ bool IsRange(const Span* span) {
   return span->state == Span::State::kFree || span->state == Span::State::kReturned;
 }
 
-// How many of n pages lie in the range.
+// Returns the number of the n pages that lie in the range.
 Length Overlap(const Span* range, PageId first, Length n) {
   const PageId begin = std::max<PageId>(range->first, first);
   const PageId end = std::min(range->end(), first + n);
@@ -35,8 +35,8 @@ Span* HugeRanges::Find(Span::State state, Length n, Length alignment) const {
   return tree(state).BestFit(n + alignment - kPagesPerHugePage);
 }
 
-// From the beginning of `free` on or, where there is too little behind that, up to the end of what
-// is there.
+// Returns the window that begins with `free`. If there is too little space behind that, the window
+// ends where the space ends.
 auto HugeRanges::WindowAround(const Span* free, Length n, Length alignment) const -> Window {
   Window window{PageId(AlignUp(free->first.index(), alignment.pages())), Length(0)};
   PageId end = free->end();
@@ -72,7 +72,7 @@ PageId HugeRanges::FindAcross(Length n, Length alignment) const {
   return best.first;
 }
 
-Length HugeRanges::ReachBefore(PageId page) const {
+Length HugeRanges::LengthEndingAt(PageId page) const {
   PageId begin = page;
   for (int steps = 0; steps < kMostSteps; ++steps) {
     const Span* left = EndingAt(begin);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Hugepages that nobody uses: what the system gave, and the cache of what came back.
+// The hugepages that nobody uses: address space from the system, and a cache of freed hugepages.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_RANGES_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_RANGES_H_
@@ -16,38 +16,38 @@
 
 namespace tcmalloc {
 
-// Maximal ranges of whole hugepages, as Spans: the kFree ones are the cache, since they may be
+// Maximal ranges of whole hugepages, as Spans. The kFree ones are the cache, because they may be
 // resident; the kReturned ones are address space. No two ranges of one state touch. The page map's
-// entries of a range's first and last page name it; entries beside it may be stale, but a record
-// that says it is free and touches the range does. Not thread safe.
+// entries of a range's first and last page name the range. Entries of pages beside it may be stale,
+// but if such an entry names a free record that touches the range, it is valid. Not thread safe.
 class HugeRanges {
  public:
   constexpr HugeRanges(PageMap& map, MetadataPool<Span>& pool) : map_(map), pool_(pool) {}
   HugeRanges(const HugeRanges&) = delete;
   HugeRanges& operator=(const HugeRanges&) = delete;
 
-  // The shortest range of `state` that has room for n pages at a multiple of `alignment`; null if
-  // there is none. With alignment beyond a hugepage, a range may be passed over that would do.
+  // Returns the shortest range of `state` that has room for n pages at a multiple of `alignment`;
+  // null if there is none. With alignment beyond a hugepage, a suitable range may be missed.
   Span* Find(Span::State state, Length n, Length alignment) const;
-  // Where n pages fit at a multiple of `alignment` in ranges of both states side by side, with few
-  // returned ones: at best none but those that touch a long free range. Page 0 if they do not fit
-  // around any of the kMostTried longest of these.
+  // Returns a place for n pages at a multiple of `alignment` in adjacent ranges of both states,
+  // with few returned pages: at best none but those that touch a long free range. Page 0 if there
+  // is no room around any of the kMostTried longest free ranges.
   PageId FindAcross(Length n, Length alignment) const;
-  // The length of the ranges side by side that end at `page`, or of kMostSteps of them.
-  Length ReachBefore(PageId page) const;
-  // The longest of `state`, or null.
+  // Returns the length of the adjacent ranges that end at `page`, or of kMostSteps of them.
+  Length LengthEndingAt(PageId page) const;
+  // Returns the longest range of `state`, or null.
   Span* Longest(Span::State state) const { return tree(state).Longest(); }
-  // The range that begins at `page`, or null.
+  // Returns the range that begins at `page`, or null.
   Span* BeginningAt(PageId page) const;
-  // The range that ends at `page`, or null.
+  // Returns the range that ends at `page`, or null.
   Span* EndingAt(PageId page) const;
-  // The range that holds `page`, of which there must be one. Takes time in proportion to the
-  // distance from its beginning.
+  // Returns the range that holds `page`, of which there must be one. Takes time in proportion to
+  // the distance from its beginning.
   Span* Containing(PageId page) const;
 
-  // Takes the hugepages [first, first + n) out of a range. False, with nothing changed, if that
-  // needs a record for the rest behind them and none can be had; never where `first` is the
-  // range's.
+  // Takes the hugepages [first, first + n) out of a range. Returns false, with nothing changed, if
+  // no memory can be had for a record of the rest behind them. Never fails if the range begins at
+  // `first`.
   [[nodiscard]] bool Carve(Span* range, PageId first, Length n);
 
   // Adds the range of a record, with first, length, state and zeroed set, and merges it with its
@@ -65,7 +65,7 @@ class HugeRanges {
   static constexpr int kMostTried = 16;
   static constexpr int kMostSteps = 64;
 
-  // Pages in ranges side by side, of which some are returned; page 0 for none.
+  // Pages in adjacent ranges, of which some are returned; page 0 for none.
   struct Window {
     PageId first;
     Length returned;

@@ -7,7 +7,7 @@
 namespace tcmalloc {
 
 bool HugeRegions::Add(HugePage first, bool returned, bool zeroed) {
-  // Trackers that are made in vain are used another time.
+  // If this fails, the trackers made so far are used another time.
   for (size_t i = 0; i < kHugePages; ++i) {
     if (map_.GetOrMake(first + i) == nullptr) return false;
   }
@@ -81,7 +81,7 @@ bool HugeRegions::Dissolve(HugePage page, HugePage* first) {
   return true;
 }
 
-HugePageTracker* HugeRegions::WithFreeMemory(bool only_empty) const {
+HugePageTracker* HugeRegions::FindWithFreeMemory(bool only_empty) const {
   HugePageTracker* found = nullptr;
   for (const Region* region = regions_; region != nullptr; region = region->next) {
     ForEachTracker(region, [&](HugePageTracker* tracker) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Long runs of hugepages in which spans lie side by side, wherever hugepages begin.
+// Long runs of hugepages in which spans lie side by side, regardless of the bounds of hugepages.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_REGIONS_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_REGIONS_H_
@@ -15,10 +15,10 @@
 
 namespace tcmalloc {
 
-// A span that is a little longer than some hugepages, at the beginning of a hugepage, leaves most
-// of its last one to others. Where many spans do, and no others are there to use it, they are
-// packed in a region instead. All hugepages of a region have trackers, whose place is kRegion.
-// A region never is wholly empty. Not thread safe.
+// A span a little longer than some hugepages, placed at the beginning of a hugepage, leaves most of
+// its last hugepage to others. If many spans do so and no others use the rest, they are packed in a
+// region instead. All hugepages of a region have trackers, whose place is kRegion. A region is
+// never wholly empty. Not thread safe.
 class HugeRegions {
  public:
   static constexpr size_t kHugePages = 32;
@@ -35,28 +35,28 @@ class HugeRegions {
   HugeRegions(const HugeRegions&) = delete;
   HugeRegions& operator=(const HugeRegions&) = delete;
 
-  // Whether spans of n pages should rather lie in regions: in hugepages of their own, more than
-  // an eighth of their size would be left to others.
-  static constexpr bool Wants(Length n) {
+  // Returns true if spans of n pages should lie in regions, because in hugepages of their own they
+  // would leave over more than an eighth of their size.
+  static constexpr bool ShouldHold(Length n) {
     const Length slack = RoundUpToHugePages(n) - n;
     return n > kPagesPerHugePage && slack * 8 > n;
   }
 
-  // Makes a region of hugepages in no range. `returned` and `zeroed` are those of all its pages.
-  // False, with nothing changed, if no memory for records can be had.
+  // Makes a region of hugepages that are in no range. `returned` and `zeroed` apply to all its
+  // pages. Returns false, with nothing changed, if no memory for records can be had.
   [[nodiscard]] bool Add(HugePage first, bool returned, bool zeroed);
 
-  // Where n aligned pages that nobody uses begin: the first such place of a region; page 0 if there
-  // is none.
+  // Returns the beginning of the first n unused, aligned pages of a region; page 0 if there is
+  // none.
   PageId Find(Length n, Length alignment) const;
 
-  // If the region of `page` is wholly empty, forgets it and returns true; its trackers, from *first
-  // on, are in no place then.
+  // Forgets the region of `page` if it is wholly empty, and then returns true. Its trackers,
+  // beginning with that of *first, are in no place afterwards.
   bool Dissolve(HugePage page, HugePage* first);
 
-  // A tracker with free memory; an empty one if there is any, and no other if `only_empty`. Null
-  // if there is none.
-  HugePageTracker* WithFreeMemory(bool only_empty) const;
+  // Returns a tracker with free memory: an empty one if there is any, and no other if `only_empty`.
+  // Null if there is none.
+  HugePageTracker* FindWithFreeMemory(bool only_empty) const;
 
   size_t count() const { return pool_.live(); }
 

@@ -18,7 +18,7 @@ constexpr Length kOnePage(1);
 
 PageId HugePageEnd(PageId page) { return HugePage::Containing(page).end_page(); }
 
-// Whether some pages that nobody uses are free, and others returned.
+// Returns true if some unused pages are free and others returned.
 bool IsMixed(const HugePageTracker* tracker) {
   return tracker->free() > Length(0) && tracker->returned() > Length(0);
 }
@@ -27,7 +27,7 @@ PageId AlignedStart(const Span* range, Length alignment) {
   return PageId(AlignUp(range->first.index(), alignment.pages()));
 }
 
-// Of a page in the hugepage of `tracker`.
+// Returns the index of a page in the hugepage of `tracker`.
 size_t OffsetIn(const HugePageTracker* tracker, PageId page) {
   return (page - tracker->hugepage.first_page()).pages();
 }
@@ -63,14 +63,14 @@ PageId HugeSpans::FindLong(Length n, Length alignment, Length most_returned) {
   return range != nullptr ? AlignedStart(range, alignment) : PageId(0);
 }
 
-Length HugeSpans::ReachAtEnd() const {
+Length HugeSpans::LengthAvailableAtEnd() const {
   const HeapRegions::Region* newest = blocks_.first();
-  return newest != nullptr ? ranges_.ReachBefore(newest->end()) : Length(0);
+  return newest != nullptr ? ranges_.LengthEndingAt(newest->end()) : Length(0);
 }
 
 bool HugeSpans::ReclaimEmpty(Length most_returned) {
   bool reclaimed = false;
-  HugePageTracker* tracker = filler_.Empty();
+  HugePageTracker* tracker = filler_.FindEmpty();
   while (tracker != nullptr && tracker->returned() <= most_returned) {
     most_returned -= tracker->returned();
     Span* record = pool_.New();
@@ -81,7 +81,7 @@ bool HugeSpans::ReclaimEmpty(Length most_returned) {
     filler_.Remove(tracker);
     MakeRange(record, {tracker->hugepage.first_page(), kPagesPerHugePage}, State::kFree, false);
     reclaimed = true;
-    tracker = filler_.Empty();
+    tracker = filler_.FindEmpty();
   }
   return reclaimed;
 }
@@ -112,13 +112,14 @@ PageId HugeSpans::FindAnywhere(Length n, Length alignment) const {
   return found;
 }
 
-Length HugeSpans::Returned(PageRange pages) const {
+Length HugeSpans::CountReturned(PageRange pages) const {
   Length returned;
   const PageId end = pages.first + pages.length;
   for (PageId page = pages.first; page < end;) {
     PageId piece_end = std::min(end, HugePageEnd(page));
     if (const HugePageTracker* tracker = SharedAt(page)) {
-      returned += Length(tracker->Returned(OffsetIn(tracker, page), (piece_end - page).pages()));
+      returned +=
+          Length(tracker->CountReturned(OffsetIn(tracker, page), (piece_end - page).pages()));
     } else {
       const Span* range = ranges_.Containing(page);
       piece_end = std::min(end, range->end());
@@ -156,7 +157,7 @@ Span* HugeSpans::Take(SharedPlace place, Length n) {
   return span;
 }
 
-// The hugepages at both ends may have to be shared.
+// Makes trackers for the hugepages at both ends, because they may have to be shared.
 bool HugeSpans::MakeTrackers(PageRange pages) {
   const PageId end = pages.first + pages.length;
   for (const PageId border : {pages.first, end}) {
@@ -167,8 +168,8 @@ bool HugeSpans::MakeTrackers(PageRange pages) {
   return true;
 }
 
-// Only the first step can fail, before anything has changed: in all later ones, a range is taken
-// from its beginning.
+// Only the first step can fail, before anything has changed: all later steps take a range from its
+// beginning.
 bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
   if (!MakeTrackers(pages)) return false;
   const PageId end = pages.first + pages.length;
@@ -200,7 +201,7 @@ bool HugeSpans::Claim(PageRange pages, bool extends, bool* zeroed) {
   return true;
 }
 
-// Returns whether the pages read as zero.
+// Claims pages in the filler. Returns true if they read as zero.
 bool HugeSpans::ClaimInFiller(HugePageTracker* tracker, size_t first, Length n,
                               bool new_allocation) {
   HugePageTracker::Claimed claimed;
@@ -210,14 +211,14 @@ bool HugeSpans::ClaimInFiller(HugePageTracker* tracker, size_t first, Length n,
   return claimed.zeroed;
 }
 
-// The same in a hugepage in any place, and where it may end up wholly inside one span.
+// Claims pages of a hugepage in any place, which may thereby come to lie wholly inside one span.
 bool HugeSpans::ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation) {
   const size_t offset = OffsetIn(tracker, first);
   const Length n = end - first;
   if (tracker->place == Place::kFiller) {
     const bool zeroed = ClaimInFiller(tracker, offset, n, new_allocation);
-    // What lies wholly inside one span is not shared, so that the hugepages inside a span which are
-    // not shared always lie side by side.
+    // A hugepage wholly inside one span is not shared. Hugepages inside a span that are not shared
+    // are thus always adjacent.
     const bool inside = tracker->used() == kPagesPerHugePage && tracker->allocations() == 1;
     if (inside) filler_.Remove(tracker);
     return zeroed;
@@ -293,7 +294,7 @@ Length HugeSpans::UnusedFrom(PageId page, Length most) const {
 bool HugeSpans::Extend(Span* span, Length n, Length most_returned) {
   const PageRange missing{span->end(), n - span->length};
   if (UnusedFrom(missing.first, missing.length) < missing.length) return false;
-  if (Returned(missing) > most_returned) return false;
+  if (CountReturned(missing) > most_returned) return false;
   bool zeroed = true;
   if (!Claim(missing, /*extends=*/true, &zeroed)) return false;
   span->length = n;
@@ -407,7 +408,7 @@ HugePageTracker* HugeSpans::NextBroken() {
   return nullptr;
 }
 
-// Ends the sharing of hugepages that nobody uses any longer.
+// Stops sharing the hugepages that nobody uses any longer.
 void HugeSpans::FreeTrackers(PageId first, PageId end) {
   for (PageId page = first; page < end; page = HugePageEnd(page)) {
     HugePageTracker* tracker = SharedAt(page);
@@ -417,8 +418,8 @@ void HugeSpans::FreeTrackers(PageId first, PageId end) {
 
 void HugeSpans::Vacate(HugePageTracker* tracker) {
   if (tracker->place == Place::kFiller) {
-    // Short spans may need it again soon, and one such is kept, lest a hugepage go back and forth
-    // for every other span; long spans get it too: see ReclaimEmpty.
+    // Short spans may soon need the hugepage again. One such hugepage is kept, so that it does not
+    // go back and forth with every other span. Long spans can get it too: see ReclaimEmpty.
     if (IsMixed(tracker)) return;
     if (tracker->free() > Length(0) && filler_.empty_ones() == 1) return;
     filler_.Remove(tracker);
@@ -430,8 +431,8 @@ void HugeSpans::Vacate(HugePageTracker* tracker) {
   for (size_t i = 0; i < HugeRegions::kHugePages; ++i) MakeWhole(trackers_.Get(first + i));
 }
 
-// Where it is mixed, or where no memory for a record can be had, it stays shared: by nobody for the
-// time being.
+// Makes an unused hugepage whole. If it is mixed, or if no memory for a record can be had, it stays
+// shared, for the time being by nobody.
 void HugeSpans::MakeWhole(HugePageTracker* tracker) {
   const bool returned = tracker->free() == Length(0);
   Span* record = IsMixed(tracker) ? nullptr : pool_.New();
@@ -455,23 +456,24 @@ void HugeSpans::AssumeBacked(HugePageTracker* tracker) {
 }
 
 HugePageTracker* HugeSpans::ProposeCollapse() {
-  HugePageTracker* tracker = filler_.Collapsible();
+  HugePageTracker* tracker = filler_.FindCollapsible();
   if (tracker != nullptr) filler_.Update(tracker, [&] { tracker->collapse_tried = true; });
   return tracker;
 }
 
 PageRange HugeSpans::NextRelease(Length most, Breaking breaking) const {
   if (const Span* range = ranges_.Longest(State::kFree)) {
-    // The end goes first, for requests are served from the beginning.
+    // The end goes first, because requests are served from the beginning.
     const Length n = std::min<Length>(range->length, RoundDownToHugePages(most));
     return {range->end() - n, n};
   }
-  const HugePageTracker* tracker =
-      filler_.Emptiest(breaking == Breaking::kOfBlocks ? kMostTried : 1, [&](const auto* shared) {
+  const HugePageTracker* tracker = filler_.FindEmptiest(
+      breaking == Breaking::kOfBlocks ? kMostTried : 1, [&](const auto* shared) {
         return shared->used() == Length(0) || MayBreak(shared, breaking);
       });
   if (tracker == nullptr || tracker->used() > Length(0)) {
-    const HugePageTracker* in_region = regions_.WithFreeMemory(breaking == Breaking::kForbidden);
+    const HugePageTracker* in_region =
+        regions_.FindWithFreeMemory(breaking == Breaking::kForbidden);
     if (in_region != nullptr && (tracker == nullptr || in_region->used() == Length(0))) {
       tracker = in_region;
     }
@@ -588,7 +590,7 @@ const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
 
 namespace {
 
-// What a walk over all spans finds.
+// The result of a walk over all spans.
 struct Census {
   Length total;
   Length free;

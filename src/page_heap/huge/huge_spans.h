@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The spans of a heap of hugepages: where they are put, and what becomes of their pages.
+// The spans of a heap of hugepages: their places, and the states of their pages.
 
 #ifndef TCMALLOC_PAGE_HEAP_HUGE_HUGE_SPANS_H_
 #define TCMALLOC_PAGE_HEAP_HUGE_HUGE_SPANS_H_
@@ -60,42 +60,44 @@ class HugeSpans {
   HugeSpans(const HugeSpans&) = delete;
   HugeSpans& operator=(const HugeSpans&) = delete;
 
-  // Pages that nobody uses in a shared hugepage; without a tracker, nowhere.
+  // Unused pages in a shared hugepage; nowhere if the tracker is null.
   struct SharedPlace {
     HugePageTracker* tracker = nullptr;
     size_t first = 0;
     explicit operator bool() const { return tracker != nullptr; }
   };
 
-  // Where n pages nobody uses begin at a multiple of `alignment`, a power of two.
-  // In a shared hugepage. Requires that both are below a hugepage.
+  // Return a place where n unused pages begin at a multiple of `alignment`, a power of two.
+  //
+  // FindShared looks in shared hugepages. Requires that both arguments are below a hugepage.
   SharedPlace FindShared(Length n, Length alignment) const;
-  // In a region.
+  // Looks in the regions.
   PageId FindInRegion(Length n, Length alignment) const { return regions_.Find(n, alignment); }
-  // At the beginning of a hugepage of a range, best one that may be resident. To find one of these,
-  // up to `most_returned` returned pages of empty hugepages may become free.
+  // Looks at the beginnings of hugepages in ranges, preferably resident ones. To find these, up to
+  // `most_returned` returned pages of empty hugepages may become free.
   PageId FindWhole(Length n, Length alignment, Length most_returned);
-  // Where n pages begin if they also take what nobody uses at the end of the shared hugepage before
-  // `first`, which FindWhole returned for them; `first` itself if nothing is left over there.
+  // Returns the beginning of n pages that start with the unused end of the shared hugepage before
+  // `first`, a place that FindWhole returned. Returns `first` itself if that end is in use.
   PageId StartBefore(PageId first, Length n, Length alignment) const;
-  // The same, but best where the least has to become resident: also in several ranges side by side.
+  // Works as FindWhole, but prefers the place where the least has to become resident, also across
+  // adjacent ranges.
   PageId FindLong(Length n, Length alignment, Length most_returned);
-  // How much of a long span would have room at the end of the newest block of the system, if more
-  // memory followed it.
-  Length ReachAtEnd() const;
-  // Anywhere at all. Visits every span of the heap.
+  // Returns the length of the part of a long span that would fit at the end of the newest block of
+  // the system, if more memory followed that block.
+  Length LengthAvailableAtEnd() const;
+  // Looks anywhere. Visits every span of the heap.
   PageId FindAnywhere(Length n, Length alignment) const;
 
-  // How many of these pages, which nobody uses, are returned.
-  Length Returned(PageRange pages) const;
-  static Length Returned(SharedPlace place, Length n) {
-    return Length(place.tracker->Returned(place.first, n.pages()));
+  // Returns the number of returned pages among these unused pages.
+  Length CountReturned(PageRange pages) const;
+  static Length CountReturned(SharedPlace place, Length n) {
+    return Length(place.tracker->CountReturned(place.first, n.pages()));
   }
 
-  // Hands out pages that nobody uses, as kLarge. Null, with nothing lost, if no memory for a record
-  // can be had.
+  // Hands out unused pages as kLarge. Null, with nothing lost, if no memory for a record can be
+  // had.
   Span* Take(PageRange pages);
-  // The same with n pages, less than a hugepage, of a hugepage in the filler.
+  // Hands out n pages, less than a hugepage, of a hugepage in the filler.
   Span* Take(SharedPlace place, Length n);
   // Takes back a span in use.
   void Free(Span* span) {
@@ -108,12 +110,12 @@ class HugeSpans {
       Free(span, Span::State::kFree, false);
     }
   }
-  // Makes a span in use n pages long. False, with nothing changed, if somebody uses the pages
-  // behind it, more than `most_returned` of them are returned, or no memory for a record can be
-  // had.
+  // Makes a span in use n pages long. Returns false, with nothing changed, if a page behind it is
+  // used, if more than `most_returned` of these pages are returned, or if no memory for a record
+  // can be had.
   bool Extend(Span* span, Length n, Length most_returned);
-  // Cuts what lies behind the first n pages off a span in use. Returns it as a span in use, or
-  // null, with nothing changed, if no memory for a record can be had.
+  // Cuts the pages behind the first n off a span in use. Returns them as a span in use, or null,
+  // with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
   // Adds whole hugepages that nobody has touched. Returns the range that holds them, or null, with
@@ -124,9 +126,10 @@ class HugeSpans {
   HugePageTracker* Share(PageId first, HugePageTracker::Contents contents);
   // Makes a region of hugepages in a range.
   [[nodiscard]] bool AddRegion(PageId first);
-  // Whether so much is left over behind long spans that a region is worth its address space.
+  // Returns true if so much is left over behind long spans that a region is worth its address
+  // space.
   bool NeedsRegion() const { return filler_.tail_slack() >= kMostTailSlack; }
-  // The tracker of the hugepage of `page`; null if it is not shared.
+  // Returns the tracker of the hugepage of `page`; null if it is not shared.
   HugePageTracker* SharedAt(PageId page) const {
     HugePageTracker* tracker = trackers_.Get(HugePage::Containing(page));
     return tracker != nullptr && tracker->place != HugePageTracker::Place::kNone ? tracker
@@ -134,24 +137,24 @@ class HugeSpans {
   }
   // Notes that the kernel backs all of a shared hugepage: its returned pages become free.
   void AssumeBacked(HugePageTracker* tracker);
-  // A nearly full hugepage that is not known to be backed by one page, not proposed before; or
-  // null.
+  // Returns a nearly full hugepage that is not known to be backed by one page and was not proposed
+  // before; or null.
   HugePageTracker* ProposeCollapse();
 
-  // Whether what is free in hugepages that somebody uses may go back: never, in regions and where
-  // they were first shared for large blocks, or always.
+  // Permits the release of free pages in hugepages that are in use: of none; of those in regions
+  // and those that were first shared for large blocks; or of all.
   enum class Breaking : uint8_t { kForbidden, kOfBlocks, kAllowed };
-  // Sends free pages, at most so many, on their way to the system: in transit until EndRelease.
-  // Hugepages that nobody uses come first. Null, with nothing changed, if there is nothing or no
+  // Takes up to `most` free pages for release to the system; they are in transit until EndRelease.
+  // Unused hugepages come first. Null, with nothing changed, if there are no such pages or no
   // memory for a record can be had.
   Span* BeginRelease(Length most, Breaking breaking);
-  // The same with a span in use.
+  // Takes a span in use for release to the system.
   void BeginRelease(Span* span);
-  // `released`: whether the system took it; `zeroed`: whether all of it reads as zero now.
+  // `released` is true if the system took the span, `zeroed` if all of it reads as zero now.
   void EndRelease(Span* span, bool released, bool zeroed);
-  // Each shared hugepage of which a part went back, once after that; null if there is none.
+  // Returns each shared hugepage once after a part of it went back; null if there is none.
   HugePageTracker* NextBroken();
-  // Ever.
+  // Releases begun since the start.
   uint64_t releases_begun() const { return releases_begun_; }
   uint64_t releases_ended() const { return releases_ended_; }
 
@@ -161,35 +164,34 @@ class HugeSpans {
   Length free() const { return free_; }
   Length committed() const { return blocks_.total() - returned_; }
   Length in_use() const { return blocks_.total() - free_ - returned_ - in_transit_; }
-  // What CheckInvariants visits.
+  // The number of records that CheckInvariants visits.
   size_t count() const { return pool_.live() + filler_.hugepages(); }
   const HugePageFiller& filler() const { return filler_; }
   size_t regions() const { return regions_.count(); }
-  // How many shared hugepages were broken: the first time that something of them was given back.
+  // The number of shared hugepages of which a part was ever given back.
   uint64_t broken() const { return broken_; }
 
   // Calls visit(const Span&) for every span and range, and for every run of free or of returned
-  // pages in a shared hugepage; inside a block of the system's in order of address.
+  // pages in a shared hugepage; within a block of the system, in order of address.
   template <typename Visitor>
   void ForEach(Visitor&& visit) const;
 
   static constexpr size_t kRecordsPerPart = 4096;
-  // Adds a part of the runs that nobody uses, in order of address, from *next on, which it moves:
-  // page 0 at first. Looks at kRecordsPerPart records, or at those of one hugepage more. False if
-  // that was the last part.
+  // Adds a part of the unused runs, in order of address, beginning at *next, which it advances; the
+  // first call gets page 0. Looks at kRecordsPerPart records, plus at most those of one hugepage.
+  // Returns false after the last part.
   bool CountFreeRuns(PageId* next, FreeRunCounts* counts) const;
 
-  // Crashes if anything that is promised above does not hold.
+  // Crashes if one of the invariants above is violated.
   void CheckInvariants() const;
 
  private:
-  // Eight hugepages.
-  // So many shared hugepages are looked at for one that may be broken.
+  // The number of shared hugepages that are examined for one that may be broken.
   static constexpr int kMostTried = 64;
   static constexpr Length kMostTailSlack = kPagesPerHugePage * 8;
 
-  // Makes free ranges of shared hugepages that nobody uses but of which a part is returned. Returns
-  // whether there were any.
+  // Makes free ranges of unused shared hugepages of which a part is returned. Returns true if there
+  // were any.
   bool ReclaimEmpty(Length most_returned);
   const Span* FindFree(Length n, Length alignment, Length most_returned);
   bool Claim(PageRange pages, bool extends, bool* zeroed);
@@ -197,7 +199,7 @@ class HugeSpans {
   bool ClaimInFiller(HugePageTracker* tracker, size_t first, Length n, bool new_allocation);
   bool ClaimIn(HugePageTracker* tracker, PageId first, PageId end, bool new_allocation);
   HugePageTracker* ShareFrom(Span* range, PageId first, HugePageTracker::Contents contents);
-  // Of a span that lies in one hugepage of the filler.
+  // Frees a span that lies in one hugepage of the filler.
   void FreeInOne(HugePageTracker* tracker, Span* span);
   void Free(Span* span, Span::State state, bool zeroed);
   void FreeIn(HugePageTracker* tracker, PageId first, PageId end, Span::State state, bool zeroed);
@@ -206,10 +208,11 @@ class HugeSpans {
   void Vacate(HugePageTracker* tracker);
   void MakeWhole(HugePageTracker* tracker);
   Length UnusedFrom(PageId page, Length most) const;
-  // The hugepage of `cut`, which lies inside one span, is shared by the two that it is split into.
+  // Notes that the hugepage of `cut`, which lies inside one span, is shared by the two spans that
+  // it is split into.
   void SplitAllocationAt(PageId cut);
   void NoteBroken(HugePageTracker* tracker);
-  // Makes a change to a tracker wherever it is, in the filler as that demands.
+  // Changes a tracker in any place; one in the filler through HugePageFiller::Update.
   template <typename Change>
   void Update(HugePageTracker* tracker, Change change) {
     if (tracker->place == HugePageTracker::Place::kFiller) {
@@ -223,16 +226,16 @@ class HugeSpans {
            (breaking == Breaking::kOfBlocks &&
             tracker->contents == HugePageTracker::Contents::kBlocks);
   }
-  // What to give back next; of length 0 if there is nothing.
+  // Returns the pages to give back next; of length 0 if there are none.
   PageRange NextRelease(Length most, Breaking breaking) const;
   void Retire(Span* record);
-  // The span that holds `page`, a used one or the first of a whole hugepage; or, in `buffer`, the
-  // run of unused pages that begins there.
+  // Returns the span that holds `page`, which is a used page or the first of a whole hugepage;
+  // otherwise, in `buffer`, the run of unused pages that begins there.
   const Span* SpanAt(PageId page, Span* buffer) const;
-  // The block with the lowest address that ends behind `page`; null if there is none.
+  // Returns the block with the lowest address that ends behind `page`; null if there is none.
   const HeapRegions::Region* BlockFrom(PageId page) const;
-  // Of the hugepage that begins at `page`, or of the range that does: *end is where the next one
-  // begins. Returns how many records it looked at.
+  // Counts the runs of the hugepage, or of the range, that begins at `page`, and sets *end to the
+  // beginning of the next one. Returns the number of records that it looked at.
   size_t CountFreeRunsAt(PageId page, PageId* end, FreeRunCounts* counts) const;
 
   PageMap& map_;

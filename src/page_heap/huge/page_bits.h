@@ -30,13 +30,13 @@ class PageBits {
     ForEachWord(first, n, [this](size_t word, uint64_t mask) { words_[word] &= ~mask; });
   }
 
-  // Clears the range and returns how many of its bits were set.
+  // Clears the range. Returns how many of its bits were set.
   size_t CountAndClear(size_t first, size_t n) {
     const size_t count = Count(first, n);
     if (count > 0) Clear(first, n);
     return count;
   }
-  // Clears the range and returns whether all of its bits were set.
+  // Clears the range. Returns true if all of its bits were set.
   bool TestAndClear(size_t first, size_t n) {
     uint64_t missing = 0;
     ForEachWord(first, n, [&](size_t word, uint64_t mask) {
@@ -53,18 +53,18 @@ class PageBits {
     return true;
   }
 
-  // How many of the range's bits are set.
+  // Returns the number of set bits in the range.
   size_t Count(size_t first, size_t n) const {
     size_t count = 0;
     ForEachWord(first, n, [&](size_t word, uint64_t mask) {
-      // Most often there are none, and not every processor counts by one instruction.
+      // Most words have no such bits, and not every processor counts bits with one instruction.
       const uint64_t bits = words_[word] & mask;
       if (bits != 0) count += static_cast<size_t>(std::popcount(bits));
     });
     return count;
   }
 
-  // The first bit at or after `from` that is set (clear); kBits if there is none.
+  // Return the first bit at or after `from` that is set (clear); kBits if there is none.
   size_t NextSet(size_t from) const { return Next(from, 0); }
   size_t NextClear(size_t from) const { return Next(from, ~uint64_t{0}); }
 
@@ -75,8 +75,8 @@ class PageBits {
     return result;
   }
 
-  // The bits of this set that lie `distance` before one of `other`, which may be this. Requires
-  // 0 < distance.
+  // Returns the bits of this set that lie `distance` before a bit of `other`, which may be this
+  // set. Requires 0 < distance.
   PageBits Before(const PageBits& other, size_t distance) const {
     PageBits result;
     const size_t words = distance / kWord;
@@ -91,7 +91,7 @@ class PageBits {
     return result;
   }
 
-  // Where n > 0 set bits begin side by side.
+  // Returns the bits at which n > 0 adjacent set bits begin.
   PageBits BeginningsOf(size_t n) const {
     PageBits runs = *this;
     for (size_t length = 1; length < n;) {
@@ -106,7 +106,7 @@ class PageBits {
     size_t length = 0;
     size_t runs = 0;  // that are so long
   };
-  // How many set bits lie side by side at most. Takes the same time however many runs there are.
+  // Returns the length of the longest run of set bits. Takes the same time for any number of runs.
   Longest LongestRun() const {
     if (empty()) return {};
     // beginnings[i] is BeginningsOf(2^i).
@@ -129,7 +129,7 @@ class PageBits {
     return {length, runs.Count(0, kBits)};
   }
 
-  // One more than the last bit before `bit` that is set; 0 if there is none.
+  // Returns one more than the last set bit before `bit`; 0 if there is none.
   size_t EndOfSetBefore(size_t bit) const {
     for (size_t word = (bit + kWord - 1) / kWord; word-- > 0;) {
       const size_t begin = word * kWord;

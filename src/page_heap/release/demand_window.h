@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How much memory was needed of late.
+// Records the recent peak of demand for memory.
 
 #ifndef TCMALLOC_PAGE_HEAP_RELEASE_DEMAND_WINDOW_H_
 #define TCMALLOC_PAGE_HEAP_RELEASE_DEMAND_WINDOW_H_
@@ -25,8 +25,8 @@ class DemandWindow {
   // Notes that `demand` pages are in use after some were taken.
   void Note(Length demand) { running_ = std::max(running_, demand); }
 
-  // Moves on to `now`; `demand` pages are in use, as they were since the last call but for peaks.
-  // Requires epoch_ns > 0.
+  // Moves on to `now`. `demand` pages are in use, as they were since the last call except for
+  // peaks. Requires epoch_ns > 0.
   void Advance(uint64_t now, uint64_t epoch_ns, Length demand);
 
   Length peak() const {

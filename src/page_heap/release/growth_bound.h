@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Free memory that goes back because long spans need other memory.
+// Decides how much free memory goes back because long spans need other memory.
 
 #ifndef TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_BOUND_H_
 #define TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_BOUND_H_
@@ -13,17 +13,16 @@
 
 namespace tcmalloc {
 
-// Long spans of other lengths than those before them leave free ranges that fit none. Where the
-// heap would come to hold much more than was in use at most, free ranges go back instead.
+// Long spans whose lengths keep changing leave free ranges that fit no later span. When the heap
+// would come to hold much more than the peak of the memory in use, free ranges go back instead.
 //
-// A page that goes back may have to be faulted in again, and a program whose requests keep missing
-// the free ranges would pay for that for ever. So all that was exchanged stays below a share of
-// what the heap holds and a share of what was freed, and beyond that the heap grows. Not thread
-// safe.
+// A page that goes back may have to be faulted in again. A program whose requests keep missing the
+// free ranges would pay for that for ever. All exchanges together therefore stay below a share of
+// what the heap holds and a share of what was freed; beyond that the heap grows. Not thread safe.
 class GrowthBound {
  public:
-  // The heap may hold a sixteenth more than was in use, and a small heap so much: exchanges cost
-  // programs whose buffers come and go more than they save.
+  // The heap may hold a sixteenth more than the peak in use, and a small heap may hold kLeastSlack
+  // more. Below that, exchanges cost programs whose buffers come and go more than they save.
   static constexpr uintptr_t kSlackShare = 16;
   static constexpr Length kLeastSlack = Length::FromBytesCeil(size_t{16} << 20);
   static constexpr uintptr_t kExchangeShare = 4;
@@ -31,9 +30,9 @@ class GrowthBound {
 
   constexpr GrowthBound() = default;
 
-  // How many free pages should go back before `committed` pages are resident, of which `in_use`
-  // will be in use. `freed` is how many ever were.
-  Length Due(Length committed, Length in_use, Length freed) {
+  // Returns the number of free pages that should go back before `committed` pages are resident, of
+  // which `in_use` will be in use. `freed` is the number of pages ever freed.
+  Length PagesDue(Length committed, Length in_use, Length freed) {
     peak_ = std::max(peak_, in_use);
     const Length most = peak_ + std::max(Length(peak_.pages() / kSlackShare), kLeastSlack);
     const Length budget(committed.pages() / kExchangeShare + freed.pages() / kFreedShare);

@@ -7,11 +7,11 @@
 namespace tcmalloc {
 namespace {
 
-// 2^(-1/kSteps): what one step leaves of unneeded memory.
+// 2^(-1/kSteps): the part of unneeded memory that is left after one step.
 static_assert(ReleaseDecay::kSteps == 8);
 constexpr double kLeftByStep = 0.91700404320467123;
 
-// After so many steps next to nothing is left.
+// After this many steps next to nothing is left.
 constexpr uint64_t kMostSteps = 64 * ReleaseDecay::kSteps;
 
 Length Less(Length a, Length b) { return a > b ? a - b : Length(0); }
@@ -40,7 +40,7 @@ void ReleaseDecay::Advance(uint64_t steps, Length free) {
   least_ = free;
 }
 
-Length ReleaseDecay::Due(uint64_t now, Length free) {
+Length ReleaseDecay::PagesDue(uint64_t now, Length free) {
   if (step_ns_ == 0) return Length(0);
   if (step_start_ == 0) step_start_ = now;
   if (now > step_start_) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How much unused memory goes back to the system as time passes.
+// Decides how much unused memory goes back to the system as time passes.
 
 #ifndef TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_DECAY_H_
 #define TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_DECAY_H_
@@ -13,20 +13,20 @@
 
 namespace tcmalloc {
 
-// Memory counts as unneeded once it was free during a whole half-life: the least that was free at
-// any time of it. From then on what is unneeded halves in each half-life. A program that uses the
-// same memory again and again, with pauses shorter than a half-life, thus loses none of it, and one
-// that falls idle keeps next to nothing.
+// Memory is unneeded if it was free during a whole half-life: its amount is the least that was free
+// at any time of the half-life. From then on unneeded memory halves in each half-life. A program
+// that uses the same memory again and again, with pauses shorter than a half-life, thus loses none
+// of it. A program that falls idle keeps next to nothing.
 //
-// Time is divided into kSteps steps for each half-life; the least of each step is remembered for a
-// half-life. Where nobody asked for several steps what is due, and hardly anything was taken (in
-// the whole time, or since NoteIdleSince), the program was idle: during all of them but the first,
-// what is free now counts as free. Times are nanoseconds of one clock, and may stand still or,
-// between threads, step back a little. Not thread safe.
+// Time is divided into kSteps steps for each half-life; the least free memory of each step is
+// remembered for a half-life. The program was idle if several steps passed without a call of
+// PagesDue and hardly anything was taken, in the whole time or since NoteIdleSince. The memory that
+// is free now then counts as free during all of these steps but the first. Times are nanoseconds of
+// one clock, and may stand still or, between threads, step back a little. Not thread safe.
 class ReleaseDecay {
  public:
   static constexpr int kSteps = 8;
-  // So many spans that are taken are hardly anything.
+  // The program counts as idle if it takes no more than this many spans.
   static constexpr uint64_t kFewTakes = 256;
 
   constexpr ReleaseDecay() = default;
@@ -37,7 +37,7 @@ class ReleaseDecay {
     owed_ = Length(0);
   }
   uint64_t step_ns() const { return step_ns_; }
-  // To within kSteps nanoseconds.
+  // Exact to within kSteps nanoseconds.
   uint64_t half_life_ns() const { return step_ns_ * kSteps; }
 
   // Notes that `free` pages are free after some were taken.
@@ -47,22 +47,23 @@ class ReleaseDecay {
     ++takes_;
   }
 
-  // Moves on to `now`, when `free` pages are free. Returns how many of them should be released;
-  // until NoteReleased is called for them, they stay due.
-  Length Due(uint64_t now, Length free);
+  // Moves on to `now`, when `free` pages are free. Returns the number of them that should be
+  // released. They stay due until NoteReleased is called for them.
+  Length PagesDue(uint64_t now, Length free);
 
-  // Says that hardly anything was taken since `since`, however much before it in the same step.
+  // Notes that hardly anything was taken since `since`, however much was before it in the same
+  // step.
   void NoteIdleSince(uint64_t since, Length free) {
-    Due(since, free);
+    PagesDue(since, free);
     takes_ = 0;
   }
 
-  // Makes everything due that is free until some of it is taken, however lately it was needed.
+  // Makes all free memory due, however lately it was needed, until some of it is taken.
   void MakeFreeDue() {
     if (step_ns_ != 0) excess_ = Length::Max();
   }
 
-  // `n` free pages were released, due or not.
+  // Notes that `n` free pages were released, whether they were due or not.
   void NoteReleased(Length n);
 
  private:

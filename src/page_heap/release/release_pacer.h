@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How often freeing memory is followed by giving some of it back.
+// Decides how often freeing memory is followed by giving some of it back.
 
 #ifndef TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_PACER_H_
 #define TCMALLOC_PAGE_HEAP_RELEASE_RELEASE_PACER_H_
@@ -12,8 +12,8 @@
 namespace tcmalloc {
 
 // TCMALLOC_RELEASE_RATE: at rate r, about r pages are released for every thousand pages that are
-// freed; at 0 none. The pacer counts freed pages down to the next release, and a release of many
-// pages puts the next one off accordingly. Not thread safe.
+// freed; at 0 none. The pacer counts freed pages down to the next release. A release of many pages
+// postpones the next one accordingly. Not thread safe.
 class ReleasePacer {
  public:
   static constexpr double kDefaultRate = 1.0;
@@ -21,11 +21,11 @@ class ReleasePacer {
   constexpr ReleasePacer() = default;
 
   double rate() const { return rate_; }
-  // Negative rates, and what is not a number, count as 0.
+  // Sets the rate. Negative rates and NaN count as 0.
   void set_rate(double rate);
 
-  // Whether a release is due now. The caller then releases and calls NoteReleased; until then no
-  // other release is due.
+  // Returns true if a release is due now. The caller then releases and calls NoteReleased; until
+  // then no other release is due.
   bool NoteFreed(Length n) {
     countdown_ -= static_cast<int64_t>(n.pages());
     return countdown_ <= 0 && BeginRelease();
@@ -34,8 +34,8 @@ class ReleasePacer {
   void NoteReleased(Length n);
 
  private:
-  // Pages to wait if there was nothing to release, and the longest wait ever: after a big release
-  // a program that frees little still releases again in finite time.
+  // The pages to wait for if there was nothing to release, and the longest wait of all. It lets a
+  // program that frees little release again in finite time after a big release.
   static constexpr int64_t kIdleWait = int64_t{1} << 18;
   static constexpr int64_t kMaxWait = int64_t{1} << 20;
   static constexpr int64_t kNever = INT64_MAX;

@@ -91,7 +91,7 @@ TEST_F(EventClockTest, AHastenedClockExpiresSoonAndLosesNoBytes) {
   clock.Initialize(1);
   uint64_t bytes = 0;
   for (int i = 0; i < 1000; ++i) {
-    clock.Hasten(4096);
+    clock.ExpireWithin(4096);
     int allocations = 1;
     for (; !clock.Advance(100); ++allocations) {
     }

@@ -78,7 +78,7 @@ class Slab {
   // Returns the objects to be taken out of each class.
   std::map<uint8_t, uint32_t> Excess() {
     std::map<uint8_t, uint32_t> objects;
-    excess.ForEach([&](uint8_t c) { objects[c] = SlabExcess::Of(slab(), c); });
+    excess.ForEach([&](uint8_t c) { objects[c] = SlabExcess::CountExcess(slab(), c); });
     return objects;
   }
 

@@ -51,10 +51,10 @@ TEST_F(DrainWatchTest, AnEmptyListInBetweenMeansNone) {
 TEST_F(DrainWatchTest, ATrialIsShort) {
   watch_.Begin();
   Free(1);
-  EXPECT_EQ(watch_.NextLook(kBatch), DrainWatch::kTrialFrees);
-  EXPECT_EQ(watch_.NextLook(4), 4u) << "no more than a batch";
+  EXPECT_EQ(watch_.ObjectsBeforeNextCheck(kBatch), DrainWatch::kTrialFrees);
+  EXPECT_EQ(watch_.ObjectsBeforeNextCheck(4), 4u) << "no more than a batch";
   Free(DrainWatch::kTrialFrees);
-  EXPECT_EQ(watch_.NextLook(kBatch), kBatch);
+  EXPECT_EQ(watch_.ObjectsBeforeNextCheck(kBatch), kBatch);
 }
 
 TEST_F(DrainWatchTest, FreesAloneMakeTrialsRarer) {
@@ -113,7 +113,7 @@ TEST_F(DrainWatchTest, WhatWasLongAgoIsForgotten) {
 // As many batches as left while the class drained may leave afterwards.
 TEST_F(DrainWatchTest, ASettlingClassHasAsManyBatchesAsDrained) {
   watch_.Begin();
-  EXPECT_FALSE(watch_.MaySettle());
+  EXPECT_FALSE(watch_.MayKeepDraining());
   constexpr int kBatches = 3;
   for (int i = 0; i < kBatches; ++i) {
     Free(kBatch);
@@ -126,12 +126,12 @@ TEST_F(DrainWatchTest, ASettlingClassHasAsManyBatchesAsDrained) {
     Free(kBatch);
     watch_.NoteAllocations(kBatch);
     ASSERT_FALSE(watch_.Drains());
-    EXPECT_TRUE(watch_.MaySettle()) << left;
+    EXPECT_TRUE(watch_.MayKeepDraining()) << left;
     watch_.NoteBatch();
   }
   Free(kBatch);
   watch_.NoteAllocations(kBatch);
-  EXPECT_FALSE(watch_.MaySettle()) << "all is spent";
+  EXPECT_FALSE(watch_.MayKeepDraining()) << "all is spent";
 }
 
 TEST_F(DrainWatchTest, AClassThatGrowsDoesNotSettle) {
@@ -139,12 +139,12 @@ TEST_F(DrainWatchTest, AClassThatGrowsDoesNotSettle) {
   Free(kBatch);
   watch_.NoteAllocations(1);
   watch_.NoteBatch();
-  EXPECT_FALSE(watch_.MaySettle()) << "nothing is allocated";
+  EXPECT_FALSE(watch_.MayKeepDraining()) << "nothing is allocated";
   Free(kBatch);
   watch_.NoteAllocations(3 * kBatch);
-  EXPECT_TRUE(watch_.MaySettle());
+  EXPECT_TRUE(watch_.MayKeepDraining());
   watch_.NoteAllocations(1);
-  EXPECT_FALSE(watch_.MaySettle());
+  EXPECT_FALSE(watch_.MayKeepDraining());
 }
 
 TEST_F(DrainWatchTest, WhatWasDrainedBeforeATrialGivesNoCredit) {
@@ -156,7 +156,7 @@ TEST_F(DrainWatchTest, WhatWasDrainedBeforeATrialGivesNoCredit) {
   watch_.Begin();
   Free(kBatch);
   watch_.NoteAllocations(kBatch);
-  EXPECT_FALSE(watch_.MaySettle());
+  EXPECT_FALSE(watch_.MayKeepDraining());
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(HugePageFillerTest, AnUpdateMovesAHugepageToWhereItBelongs) {
   filler_->Update(tracker, [&] { tracker->Unclaim(kPages - 1, 1, /*returned=*/true, false); });
   EXPECT_EQ(Find(4), tracker);
   filler_->Update(tracker, [&] { tracker->Unclaim(0, kPages - 4, /*returned=*/true, false); });
-  EXPECT_EQ(filler_->Empty(), tracker);
+  EXPECT_EQ(filler_->FindEmpty(), tracker);
   EXPECT_EQ(filler_->empty_ones(), 1u);
 }
 
@@ -82,8 +82,8 @@ TEST(HugePageFillerWithoutMemoryTest, HasNoRoomAndFindsNothing) {
 
 TEST_F(HugePageFillerTest, EmptyFindsNothing) {
   EXPECT_EQ(Find(1), nullptr);
-  EXPECT_EQ(filler_->Emptiest(), nullptr);
-  EXPECT_EQ(filler_->Collapsible(), nullptr);
+  EXPECT_EQ(filler_->FindEmptiest(), nullptr);
+  EXPECT_EQ(filler_->FindCollapsible(), nullptr);
 }
 
 TEST_F(HugePageFillerTest, TheShortestRunThatIsLongEnough) {
@@ -117,7 +117,7 @@ TEST_F(HugePageFillerTest, WholeHugepagesBeforeBrokenOnes) {
 TEST_F(HugePageFillerTest, AnEmptyHugepageIsTheLastChoice) {
   HugePageTracker* empty = Insert(kPages);
   EXPECT_EQ(Find(1), empty);
-  EXPECT_EQ(filler_->Empty(), empty);
+  EXPECT_EQ(filler_->FindEmpty(), empty);
   HugePageTracker* broken = Insert(6);
   Return(broken, kPages - 1, 1);
   EXPECT_EQ(Find(1), broken);
@@ -154,27 +154,27 @@ TEST_F(HugePageFillerTest, FollowsChanges) {
 
 TEST_F(HugePageFillerTest, EmptiestForReleases) {
   HugePageTracker* whole = Insert(6);
-  EXPECT_EQ(filler_->Emptiest(), whole);
+  EXPECT_EQ(filler_->FindEmptiest(), whole);
   HugePageTracker* broken = Insert(3);
   Return(broken, kPages - 1, 1);
-  EXPECT_EQ(filler_->Emptiest(), broken) << "loses less";
+  EXPECT_EQ(filler_->FindEmptiest(), broken) << "loses less";
   HugePageTracker* returned = Insert(7);
   Return(returned, kPages - 7, 7);
-  EXPECT_EQ(filler_->Emptiest(), broken) << "has nothing to give";
+  EXPECT_EQ(filler_->FindEmptiest(), broken) << "has nothing to give";
   HugePageTracker* empty = Insert(kPages);
-  EXPECT_EQ(filler_->Emptiest(), empty) << "loses nothing";
+  EXPECT_EQ(filler_->FindEmptiest(), empty) << "loses nothing";
 }
 
 TEST_F(HugePageFillerTest, NearlyFullOnesAreCollapsibleOnce) {
   Insert(kPages / 8 + 1);
-  EXPECT_EQ(filler_->Collapsible(), nullptr);
+  EXPECT_EQ(filler_->FindCollapsible(), nullptr);
   HugePageTracker* dense = Insert(kPages / 8);
-  EXPECT_EQ(filler_->Collapsible(), dense);
+  EXPECT_EQ(filler_->FindCollapsible(), dense);
   With(dense, [&] { dense->collapse_tried = true; });
-  EXPECT_EQ(filler_->Collapsible(), nullptr);
+  EXPECT_EQ(filler_->FindCollapsible(), nullptr);
   HugePageTracker* backed = Insert(0);
   With(backed, [&] { backed->backed = true; });
-  EXPECT_EQ(filler_->Collapsible(), nullptr);
+  EXPECT_EQ(filler_->FindCollapsible(), nullptr);
 }
 
 TEST_F(HugePageFillerTest, CountsWhatHugepagesGainAndWaste) {

@@ -69,7 +69,7 @@ TEST_F(HugePageTrackerTest, FollowsWhatIsReturnedAndReadsAsZero) {
   tracker_.Claim(0, 6, true);
   tracker_.Unclaim(0, 6, /*returned=*/true, /*zeroed=*/true);
   EXPECT_EQ(tracker_.returned(), Length(6));
-  EXPECT_EQ(tracker_.Returned(4, 4), 2u);
+  EXPECT_EQ(tracker_.CountReturned(4, 4), 2u);
   EXPECT_TRUE(tracker_.ReadsAsZero(0, 6));
   EXPECT_FALSE(tracker_.ReadsAsZero(0, 7));
   const auto claimed = tracker_.Claim(4, 4, true);

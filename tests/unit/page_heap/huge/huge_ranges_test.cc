@@ -84,12 +84,12 @@ TEST_F(HugeRangesTest, AcrossRangesAtAnAlignment) {
 }
 
 TEST_F(HugeRangesTest, ReachesBackOverAllThatTouches) {
-  EXPECT_EQ(ranges_.ReachBefore(At(3)), Length(0));
+  EXPECT_EQ(ranges_.LengthEndingAt(At(3)), Length(0));
   Put(0, 1, State::kFree);
   Put(2, 1, State::kFree);
   Put(3, 2, State::kReturned);
-  EXPECT_EQ(ranges_.ReachBefore(At(5)), kOne * 3);
-  EXPECT_EQ(ranges_.ReachBefore(At(1)), kOne);
+  EXPECT_EQ(ranges_.LengthEndingAt(At(5)), kOne * 3);
+  EXPECT_EQ(ranges_.LengthEndingAt(At(1)), kOne);
 }
 
 TEST_F(HugeRangesTest, NeighboursOfOneStateMerge) {

@@ -47,11 +47,11 @@ class HugeRegionsTest : public ::testing::Test {
 };
 
 TEST_F(HugeRegionsTest, WantsWhatWouldLeaveMuchOver) {
-  EXPECT_FALSE(HugeRegions::Wants(Length(1)));
-  EXPECT_FALSE(HugeRegions::Wants(kOne));
-  EXPECT_TRUE(HugeRegions::Wants(kOne + Length(1)));
-  EXPECT_FALSE(HugeRegions::Wants(kOne * 2 - Length(1)));
-  EXPECT_FALSE(HugeRegions::Wants(kOne * 8 + Length(1)));
+  EXPECT_FALSE(HugeRegions::ShouldHold(Length(1)));
+  EXPECT_FALSE(HugeRegions::ShouldHold(kOne));
+  EXPECT_TRUE(HugeRegions::ShouldHold(kOne + Length(1)));
+  EXPECT_FALSE(HugeRegions::ShouldHold(kOne * 2 - Length(1)));
+  EXPECT_FALSE(HugeRegions::ShouldHold(kOne * 8 + Length(1)));
 }
 
 TEST_F(HugeRegionsTest, SpansLieSideBySide) {
@@ -84,14 +84,14 @@ TEST_F(HugeRegionsTest, ReachesItsLastPage) {
 
 TEST_F(HugeRegionsTest, FreeMemoryOfEmptyHugepagesFirst) {
   ASSERT_TRUE(regions_.Add(kFirst, true, true));
-  EXPECT_EQ(regions_.WithFreeMemory(false), nullptr);
+  EXPECT_EQ(regions_.FindWithFreeMemory(false), nullptr);
   Claim(At(Length(0)), kOne * 3);
   Unclaim(At(Length(0)), Length(1), false);
-  EXPECT_EQ(regions_.WithFreeMemory(false), map_->Get(kFirst));
-  EXPECT_EQ(regions_.WithFreeMemory(true), nullptr);
+  EXPECT_EQ(regions_.FindWithFreeMemory(false), map_->Get(kFirst));
+  EXPECT_EQ(regions_.FindWithFreeMemory(true), nullptr);
   Unclaim(At(kOne), kOne, false);
-  EXPECT_EQ(regions_.WithFreeMemory(false), map_->Get(kFirst + 1));
-  EXPECT_EQ(regions_.WithFreeMemory(true), map_->Get(kFirst + 1));
+  EXPECT_EQ(regions_.FindWithFreeMemory(false), map_->Get(kFirst + 1));
+  EXPECT_EQ(regions_.FindWithFreeMemory(true), map_->Get(kFirst + 1));
 }
 
 TEST_F(HugeRegionsTest, DissolvesWhenEmpty) {

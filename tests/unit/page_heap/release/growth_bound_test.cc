@@ -15,30 +15,30 @@ constexpr Length kNone;
 
 TEST(GrowthBound, NothingIsDueBelowIt) {
   GrowthBound bound;
-  EXPECT_EQ(bound.Due(kMost, kInUse, kNone), kNone);
-  EXPECT_EQ(bound.Due(kMost + Length(3), kInUse, kNone), Length(3));
+  EXPECT_EQ(bound.PagesDue(kMost, kInUse, kNone), kNone);
+  EXPECT_EQ(bound.PagesDue(kMost + Length(3), kInUse, kNone), Length(3));
 }
 
 TEST(GrowthBound, ThePeakOfUseCounts) {
   GrowthBound bound;
-  EXPECT_EQ(bound.Due(kInUse, kInUse, kNone), kNone);
-  EXPECT_EQ(bound.Due(kMost, Length(1), kNone), kNone);
-  EXPECT_EQ(bound.Due(kMost + Length(1), Length(1), kNone), Length(1));
+  EXPECT_EQ(bound.PagesDue(kInUse, kInUse, kNone), kNone);
+  EXPECT_EQ(bound.PagesDue(kMost, Length(1), kNone), kNone);
+  EXPECT_EQ(bound.PagesDue(kMost + Length(1), Length(1), kNone), Length(1));
 }
 
 TEST(GrowthBound, ASmallHeapMayHoldMore) {
   GrowthBound bound;
-  EXPECT_EQ(bound.Due(Length(1) + GrowthBound::kLeastSlack, Length(1), kNone), kNone);
+  EXPECT_EQ(bound.PagesDue(Length(1) + GrowthBound::kLeastSlack, Length(1), kNone), kNone);
 }
 
 TEST(GrowthBound, ExchangesAShareOfTheHeapAndOfWhatWasFreed) {
   GrowthBound bound;
   const Length committed = kMost * 2;
   bound.NoteReleased(Length(committed.pages() / GrowthBound::kExchangeShare));
-  EXPECT_EQ(bound.Due(committed, kInUse, kNone), kNone);
-  EXPECT_EQ(bound.Due(committed, kInUse, Length(GrowthBound::kFreedShare)), committed - kMost);
+  EXPECT_EQ(bound.PagesDue(committed, kInUse, kNone), kNone);
+  EXPECT_EQ(bound.PagesDue(committed, kInUse, Length(GrowthBound::kFreedShare)), committed - kMost);
   bound.NoteReleased(Length(1));
-  EXPECT_EQ(bound.Due(committed, kInUse, Length(GrowthBound::kFreedShare)), kNone);
+  EXPECT_EQ(bound.PagesDue(committed, kInUse, Length(GrowthBound::kFreedShare)), kNone);
 }
 
 }  // namespace

@@ -14,49 +14,49 @@ constexpr Length kFree(kCommitted.pages() / 4);
 TEST(GrowthOffset, GathersRequestsUntilTheyAreWorthASystemCall) {
   GrowthOffset offset;
   for (uintptr_t i = 1; i < GrowthOffset::kLeast.pages(); ++i) {
-    EXPECT_EQ(offset.Due(Length(1), kFree, kCommitted), kNone);
+    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
   }
-  EXPECT_EQ(offset.Due(Length(1), kFree, kCommitted), GrowthOffset::kLeast);
+  EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), GrowthOffset::kLeast);
   if (GrowthOffset::kLeast > Length(1)) {
-    EXPECT_EQ(offset.Due(Length(1), kFree, kCommitted), kNone);
+    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
   }
 }
 
 TEST(GrowthOffset, ALongRequestIsOffsetAtOnceUpToABound) {
   GrowthOffset offset;
   const Length n = GrowthOffset::kLeast + Length(3);
-  EXPECT_EQ(offset.Due(n, kFree, kCommitted), n);
-  EXPECT_EQ(offset.Due(Length::Max(), kFree, kCommitted), GrowthOffset::kMost);
+  EXPECT_EQ(offset.PagesDue(n, kFree, kCommitted), n);
+  EXPECT_EQ(offset.PagesDue(Length::Max(), kFree, kCommitted), GrowthOffset::kMost);
 }
 
 TEST(GrowthOffset, LittleFreeMemoryStays) {
   GrowthOffset offset;
   const Length little(kCommitted.pages() / GrowthOffset::kFewestFree - 1);
-  EXPECT_EQ(offset.Due(GrowthOffset::kLeast, little, kCommitted), kNone);
-  EXPECT_EQ(offset.Due(GrowthOffset::kLeast, kNone, kNone), kNone);
+  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, little, kCommitted), kNone);
+  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, kNone, kNone), kNone);
 }
 
 TEST(GrowthOffset, WhatWasRequestedWhileLittleWasFreeIsForgotten) {
   GrowthOffset offset;
   const Length almost = GrowthOffset::kLeast - Length(1);
   if (almost == kNone) GTEST_SKIP() << "one page is worth a system call";
-  EXPECT_EQ(offset.Due(almost, kFree, kCommitted), kNone);
-  EXPECT_EQ(offset.Due(Length(1), Length(1), kCommitted), kNone);
-  EXPECT_EQ(offset.Due(Length(1), kFree, kCommitted), kNone);
+  EXPECT_EQ(offset.PagesDue(almost, kFree, kCommitted), kNone);
+  EXPECT_EQ(offset.PagesDue(Length(1), Length(1), kCommitted), kNone);
+  EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
 }
 
 TEST(GrowthOffset, ExchangesAShareOfTheHeapAtMost) {
   GrowthOffset offset;
   Length exchanged;
   for (Length due(1); due > kNone; exchanged += due) {
-    due = offset.Due(GrowthOffset::kLeast, kFree, kCommitted);
+    due = offset.PagesDue(GrowthOffset::kLeast, kFree, kCommitted);
     offset.NoteReleased(due);
   }
   const Length share(kCommitted.pages() / GrowthOffset::kExchangeShare);
   EXPECT_LE(share, exchanged);
   EXPECT_LE(exchanged, share + GrowthOffset::kLeast);
   const Length larger(2 * kCommitted.pages());
-  EXPECT_GT(offset.Due(GrowthOffset::kLeast, kFree, larger), kNone);
+  EXPECT_GT(offset.PagesDue(GrowthOffset::kLeast, kFree, larger), kNone);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class ReleaseDecayTest : public ::testing::Test {
  protected:
   ReleaseDecayTest() {
     decay_.set_half_life(kHalfLife);
-    decay_.Due(now_, free_);
+    decay_.PagesDue(now_, free_);
   }
 
   void Take(uintptr_t pages) {
@@ -29,7 +29,7 @@ class ReleaseDecayTest : public ::testing::Test {
 
   Length Pass(uint64_t ns) {
     now_ += ns;
-    const Length due = decay_.Due(now_, free_);
+    const Length due = decay_.PagesDue(now_, free_);
     decay_.NoteReleased(due);
     free_ -= due;
     return due;
@@ -117,18 +117,18 @@ TEST_F(ReleaseDecayTest, AVeryLongIdleTimeCountsAndTakesNoTime) {
 TEST_F(ReleaseDecayTest, WhatIsDueStaysDueUntilItIsReleased) {
   Give(1 << 20);
   now_ += 4 * kHalfLife;
-  const Length due = decay_.Due(now_, free_);
-  EXPECT_EQ(decay_.Due(now_, free_), due);
+  const Length due = decay_.PagesDue(now_, free_);
+  EXPECT_EQ(decay_.PagesDue(now_, free_), due);
   decay_.NoteReleased(Length(1000));
-  EXPECT_EQ(decay_.Due(now_, free_ - Length(1000)), due - Length(1000));
+  EXPECT_EQ(decay_.PagesDue(now_, free_ - Length(1000)), due - Length(1000));
 }
 
 TEST_F(ReleaseDecayTest, WhatIsTakenIsDueNoLonger) {
   Give(1 << 20);
   now_ += 4 * kHalfLife;
-  EXPECT_GT(decay_.Due(now_, free_), Length(100));
+  EXPECT_GT(decay_.PagesDue(now_, free_), Length(100));
   Take((1 << 20) - 100);
-  EXPECT_LE(decay_.Due(now_, free_), Length(100));
+  EXPECT_LE(decay_.PagesDue(now_, free_), Length(100));
 }
 
 TEST_F(ReleaseDecayTest, FreeMemoryMayBeMadeDueAtOnce) {
@@ -157,7 +157,7 @@ TEST_F(ReleaseDecayTest, NoHalfLifeMeansNever) {
 TEST_F(ReleaseDecayTest, AClockThatStandsStillOrStepsBackReleasesNothing) {
   Give(1000);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Pass(0), Length(0));
-  EXPECT_EQ(decay_.Due(kStart - 1, free_), Length(0));
+  EXPECT_EQ(decay_.PagesDue(kStart - 1, free_), Length(0));
 }
 
 }  // namespace

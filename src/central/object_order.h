@@ -1,0 +1,85 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Where the objects of a span begin, and a chain of them in address order.
+
+#ifndef TCMALLOC_CENTRAL_OBJECT_ORDER_H_
+#define TCMALLOC_CENTRAL_OBJECT_ORDER_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "pages/free_link.h"
+#include "pages/span.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// Tells where the objects of a size class begin in a span, from what a loop keeps in registers.
+struct ObjectStarts {
+  explicit ObjectStarts(uint8_t size_class)
+      : reciprocal(kSizeClasses[size_class].reciprocal),
+        size(kSizeClasses[size_class].size),
+        bytes(size_t{kSizeClasses[size_class].objects} * size) {}
+
+  static size_t OffsetIn(const Span* span, const void* object) {
+    return reinterpret_cast<uintptr_t>(object) - span->first.address();
+  }
+  // Requires an offset inside the span.
+  size_t IndexAt(size_t offset) const {
+    return offset * reciprocal >> size_class_internal::kReciprocalShift;
+  }
+  bool IsAt(size_t offset) const { return offset < bytes && IndexAt(offset) * size == offset; }
+
+  uint64_t reciprocal;
+  size_t size;
+  size_t bytes;  // of all objects
+};
+
+// Chains objects of one span in address order, in which they were not freed. The program then finds
+// what it allocates in a row in a row, and the processor fetches ahead of its walks.
+class ObjectOrder {
+ public:
+  // Spans of more objects keep the order of their frees.
+  static constexpr size_t kMostObjects = 1024;
+
+  explicit ObjectOrder(size_t objects) : words_((objects + kBits - 1) / kBits) {
+    std::fill_n(bits_, words_, 0);
+  }
+
+  // Returns false if the object was added before.
+  TCMALLOC_ALWAYS_INLINE bool Add(size_t index) {
+    const uint64_t bit = uint64_t{1} << (index % kBits);
+    const bool added = (bits_[index / kBits] & bit) == 0;
+    bits_[index / kBits] |= bit;
+    return added;
+  }
+
+  // Links the objects that were added, of `size` bytes each in the span that begins at `start`, and
+  // the last one to `rest`. Returns the first one.
+  ObjectReference LinkAll(char* start, size_t size, ObjectReference rest,
+                          const LinkCodec& codec) const {
+    for (size_t word = words_; word-- > 0;) {
+      for (uint64_t bits = bits_[word]; bits != 0;) {
+        const auto bit = static_cast<size_t>(std::bit_width(bits)) - 1;
+        bits ^= uint64_t{1} << bit;
+        char* const object = start + (word * kBits + bit) * size;
+        codec.Link(object, rest);
+        rest = ReferenceTo(object);
+      }
+    }
+    return rest;
+  }
+
+ private:
+  static constexpr size_t kBits = 64;
+
+  size_t words_;
+  uint64_t bits_[kMostObjects / kBits];
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CENTRAL_OBJECT_ORDER_H_
