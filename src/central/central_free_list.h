@@ -101,6 +101,22 @@ class CentralFreeList {
     uint32_t count;
   };
 
+  // Objects that were freed, from one span's list, linked as they were there.
+  struct FreedRun {
+    Span* span;
+    ObjectReference first;
+    uint32_t count;
+  };
+  // How many spans are visited for freed objects before the lock is released.
+  static constexpr uint32_t kFetchSpans = 32;
+  // Freed objects, or a run of fresh ones.
+  struct Taken {
+    FreedRun freed[kFetchSpans];
+    uint32_t spans = 0;
+    uint32_t freed_count = 0;  // objects in all of them
+    ObjectRun fresh;
+  };
+
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
   uint8_t RankOf(const Span* span) const {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
@@ -122,10 +138,14 @@ class CentralFreeList {
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
-  void TakeFreed(Span* span, uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
+  ObjectReference NextIn(const ObjectStarts& starts, const Span* span, void* object) const;
+  FreedRun TakeFreed(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
-  ObjectRun Take(uint32_t wanted, Chain* chain) TCMALLOC_REQUIRES(lock_);
+  void Take(uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
+  ObjectReference LinkInOrder(const FreedRun& run, ObjectReference rest) const;
+  Chain LinkTaken(const Taken& taken) const;
+  Chain FetchListed(uint32_t wanted, Span* added, bool* needless) TCMALLOC_EXCLUDES(lock_);
   Span* SpanOf(const ObjectStarts& starts, ObjectReference reference, const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   SpanRun NextRun(const ObjectStarts& starts, ObjectReference* next, const void* before) const;
@@ -190,31 +210,36 @@ void CentralFreeList<PageHeap>::Relink(Span* span) {
   if (!full) Link(span);
 }
 
+// Returns the successor of `object` on the list of `span`, where it is not the last.
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Chain* chain) {
-  const uint32_t available = span->carved - span->allocated;
-  if (chain->empty() && available <= wanted) {
-    // The span's whole list is a chain as it stands: no object is touched.
-    *chain = {span->free_list, available};
-    span->free_list = codec_->end;
-  } else {
-    uint32_t count = std::min(available, wanted);
-    chain->count += count;
-    ObjectReference first = span->free_list;
-    ObjectReference rest = chain->head;
-    for (; count > 0; --count) {
-      void* object = ObjectAt(first);
-      const ObjectReference next = codec_->Next(object);
-      codec_->Link(object, rest);
-      rest = first;
-      if (next != codec_->end && page_map_->Get(PageId::Containing(ObjectAt(next))) != span) {
-        CrashOnBadLink(*page_map_, object, size_class_);
-      }
-      first = next;
-    }
-    chain->head = rest;
-    span->free_list = first;
+TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::NextIn(const ObjectStarts& starts,
+                                                                         const Span* span,
+                                                                         void* object) const {
+  const ObjectReference next = codec_->Next(object);
+  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(span, ObjectAt(next))))) {
+    CrashOnBadLink(*page_map_, object, size_class_);
   }
+  return next;
+}
+
+// Takes at most `wanted` objects from the list of `span`, which has some. The whole list goes
+// untouched.
+template <SpanSource PageHeap>
+typename CentralFreeList<PageHeap>::FreedRun CentralFreeList<PageHeap>::TakeFreed(Span* span,
+                                                                                  uint32_t wanted) {
+  const uint32_t available = span->carved - span->allocated;
+  const FreedRun run{span, span->free_list, std::min(available, wanted)};
+  span->free_list = codec_->end;
+  if (run.count < available) {
+    ObjectReference rest = run.first;
+    const ObjectStarts starts(size_class_);
+    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, span, ObjectAt(rest));
+    span->free_list = rest;
+  }
+  span->allocated += run.count;
+  stats_.free_objects -= run.count;
+  stats_.allocated_objects += run.count;
+  return run;
 }
 
 template <SpanSource PageHeap>
@@ -266,30 +291,52 @@ Chain CentralFreeList<PageHeap>::FetchLine() {
   return LinkRun(run, *codec_);
 }
 
-// Takes objects from listed spans: freed ones into `chain`, or else a run of fresh ones.
+// Takes objects from listed spans: freed ones, or else a run of fresh ones.
 template <SpanSource PageHeap>
-ObjectRun CentralFreeList<PageHeap>::Take(uint32_t wanted, Chain* chain) {
-  // A span with at least this many objects is worth a visit.
+void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
+  // Fewer are worth a visit to another span.
   const uint32_t enough = (wanted + 1) / 2;
-  ObjectRun run;
-  while (chain->count < enough) {
+  while (taken->freed_count < enough && taken->spans < kFetchSpans) {
     Span* span = FullestSpan();
-    if (span == nullptr) break;
-    const uint32_t before = chain->count;
+    if (span == nullptr) return;
     if (span->carved > span->allocated) {
-      TakeFreed(span, wanted - before, chain);
-      span->allocated += chain->count - before;
-      stats_.free_objects -= chain->count - before;
-    } else if (chain->empty()) {
-      run = TakeFresh(span, wanted);
+      const FreedRun run = TakeFreed(span, wanted - taken->freed_count);
+      taken->freed[taken->spans++] = run;
+      taken->freed_count += run.count;
+      Relink(span);
     } else {
-      break;
+      if (taken->freed_count > 0) return;
+      taken->fresh = TakeFresh(span, wanted);
+      return Relink(span);
     }
-    Relink(span);
-    if (run.count != 0) break;
   }
-  stats_.allocated_objects += chain->count;
-  return run;
+}
+
+// Links the objects of `run` in address order, and the last one to `rest`. Returns the first one.
+template <SpanSource PageHeap>
+ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
+                                                       ObjectReference rest) const {
+  const ObjectStarts starts(size_class_);
+  ObjectOrder order(info().objects);
+  if (run.count >= info().objects / 4) starts.Prefetch(run.span);
+  void* object = ObjectAt(run.first);
+  order.Add(starts.IndexAt(starts.OffsetIn(run.span, object)));
+  for (uint32_t i = 1; i < run.count; ++i) {
+    object = ObjectAt(NextIn(starts, run.span, object));
+    if (TCMALLOC_UNLIKELY(!order.Add(starts.IndexAt(starts.OffsetIn(run.span, object))))) {
+      CrashOnDoubleFree(object, info().size);
+    }
+  }
+  return order.LinkAll(run.span->start(), starts.size, rest, *codec_);
+}
+
+// Links what was taken, without the lock: nobody else has these objects, and they keep their spans.
+template <SpanSource PageHeap>
+Chain CentralFreeList<PageHeap>::LinkTaken(const Taken& taken) const {
+  if (taken.fresh.count > 0) return LinkRun(taken.fresh, *codec_);
+  ObjectReference head = codec_->end;
+  for (uint32_t i = taken.spans; i-- > 0;) head = LinkInOrder(taken.freed[i], head);
+  return {head, taken.freed_count};
 }
 
 // Adds a new span.
@@ -319,27 +366,35 @@ void CentralFreeList<PageHeap>::DeleteSpan(Span* span) {
   page_heap_->Delete(span);
 }
 
+// Fetches from the spans at hand and from `added`, a new one, if that is not null; sets *needless
+// if that was not needed. A function of its own so that its stack is free again when a span is
+// made.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(uint32_t wanted, Span* added,
+                                                               bool* needless) {
+  Taken taken;
+  {
+    SpinLockHolder holder(lock_);
+    if (added != nullptr) Enlist(added);
+    Take(wanted, &taken);
+    // Another thread may have added a span or freed objects in the meantime.
+    *needless = added != nullptr && added->allocated == 0;
+    if (*needless) Delist(added);
+  }
+  return LinkTaken(taken);
+}
+
 template <SpanSource PageHeap>
 Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
-  Chain chain{codec_->end, 0};
-  ObjectRun run;
-  Span* added = nullptr;
   bool needless = false;
-  while (true) {
-    {
-      SpinLockHolder holder(lock_);
-      if (added != nullptr) Enlist(added);
-      run = Take(wanted, &chain);
-      // Another thread may have added a span or freed objects in the meantime.
-      needless = added != nullptr && added->allocated == 0;
-      if (needless) Delist(added);
-    }
-    if (chain.count + run.count > 0) break;
-    added = NewSpan();
+  Chain chain = FetchListed(wanted, nullptr, &needless);
+  while (chain.empty()) {
+    Span* added = NewSpan();
     if (added == nullptr) return {};
+    chain = FetchListed(wanted, added, &needless);
+    if (needless) DeleteSpan(added);
   }
-  if (needless) DeleteSpan(added);
-  return run.count > 0 ? LinkRun(run, *codec_) : chain;
+  return chain;
 }
 
 // Crashes because no object of this class begins at `reference`, to which `before` links unless it

@@ -31,6 +31,13 @@ struct ObjectStarts {
   size_t IndexAt(size_t offset) const {
     return offset * reciprocal >> size_class_internal::kReciprocalShift;
   }
+  // Loads every line in which an object of `span` begins.
+  void Prefetch(const Span* span) const {
+    constexpr size_t kLineBytes = 64;
+    const char* const start = span->start();
+    const size_t step = std::max(size, kLineBytes);
+    for (size_t offset = 0; offset < bytes; offset += step) __builtin_prefetch(start + offset, 1);
+  }
   bool IsAt(size_t offset) const { return offset < bytes && IndexAt(offset) * size == offset; }
 
   uint64_t reciprocal;
@@ -42,8 +49,11 @@ struct ObjectStarts {
 // what it allocates in a row in a row, and the processor fetches ahead of its walks.
 class ObjectOrder {
  public:
-  // Spans of more objects keep the order of their frees.
-  static constexpr size_t kMostObjects = 1024;
+  static constexpr size_t kMostObjects = [] {
+    size_t most = 0;
+    for (const SizeClassInfo& info : kSizeClasses) most = std::max<size_t>(most, info.objects);
+    return most;
+  }();
 
   explicit ObjectOrder(size_t objects) : words_((objects + kBits - 1) / kBits) {
     std::fill_n(bits_, words_, 0);
@@ -77,7 +87,7 @@ class ObjectOrder {
   static constexpr size_t kBits = 64;
 
   size_t words_;
-  uint64_t bits_[kMostObjects / kBits];
+  uint64_t bits_[(kMostObjects + kBits - 1) / kBits];
 };
 
 }  // namespace tcmalloc

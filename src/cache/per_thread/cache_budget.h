@@ -22,15 +22,9 @@ struct BudgetShare : ListNode {
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
 
-<<<<<<< HEAD
 // Invariant: unclaimed == total - the sum of all shares, those set aside included. It is negative
-// while more caches exist than the total has first shares for. All shares together are thus at most
-// the total or, if that is more, so many first shares.
-=======
-// Invariant: unclaimed == total - the sum of all shares. It is negative while there are more caches
-// than the total has first shares for. All shares together are therefore at most the total or, if
-// that is more, the sum of one first share for each cache.
->>>>>>> f73eb96
+// while there are more caches than the total has first shares for. All shares together are
+// therefore at most the total or, if that is more, the sum of one first share for each cache.
 //
 // A share starts small and grows each time its cache overflows: from the unclaimed bytes, or else
 // by taking from the shares of others in turn. Active threads thus end up with large caches and
@@ -70,13 +64,9 @@ class CacheBudget {
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
  private:
-<<<<<<< HEAD
   // The part of the total that may be set aside.
   static constexpr int64_t kAsidePart = 16;
-  // How many others are asked before a share stays as it is.
-=======
   // The number of other shares that are asked before a share stays as it is.
->>>>>>> f73eb96
   static constexpr size_t kMaxVictims = 10;
 
   void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);

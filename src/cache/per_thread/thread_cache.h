@@ -50,19 +50,11 @@ struct ThreadCacheContext {
 // the next slow path that asks for room. Where a list may not grow, other classes give up some of
 // theirs; if that does not help, objects come and go one by one.
 //
-<<<<<<< HEAD
-// Slow start: a class begins with FirstCapacity, which doubles with each miss up to one batch; from
-// then on every allocation miss permits one more full chain. When free fills the current list it
-// becomes a full chain; one chain too many goes back to the source, whole, and repeated overflow
-// withdraws the permission down to one. Where none was ever given, free makes the list at most half
-// a batch long, and no chain is kept.
-=======
-// Slow start: the capacity of a class begins at 0 and doubles with each miss up to one batch. From
-// then on every allocation miss permits one more full chain. When free fills the current list, the
-// list becomes a full chain. One chain too many goes back to the source, whole, and repeated
-// overflow withdraws permissions down to one. If none was ever given, free makes the list at most
-// half a batch long, and no chain is kept.
->>>>>>> f73eb96
+// Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
+// one batch. From then on every allocation miss permits one more full chain. When free fills the
+// current list, the list becomes a full chain. One chain too many goes back to the source, whole,
+// and repeated overflow withdraws permissions down to one. If none was ever given, free makes the
+// list at most half a batch long, and no chain is kept.
 //
 // A collection returns half of the objects that each class did not need since the last one, or all
 // of them if the class needed nothing. Unused objects say nothing about a thread that only freed

@@ -21,11 +21,7 @@ void ThreadCache<Sources>::ForEachUsedClass(F f) const {
   }
 }
 
-<<<<<<< HEAD
-// The scope of a change of whether a class drains, and with it of the bytes of its list.
-=======
-// Guards, for its scope, a change of a list's capacity or of its class's draining.
->>>>>>> f73eb96
+// Guards, for its scope, a change of whether a class drains, and with it of the bytes of its list.
 template <SourceTable Sources>
 class ThreadCache<Sources>::ListChange {
  public:

@@ -25,7 +25,6 @@ bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
   return true;
 }
 
-<<<<<<< HEAD
 // Changes how many objects the current list may hold; requires that the class does not drain.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity) {
@@ -35,10 +34,7 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int cap
   state.capacity = static_cast<int16_t>(capacity);
 }
 
-// How many of `wanted` more objects the current list may have room for.
-=======
 // Returns how many of `wanted` more objects the current list may have room for.
->>>>>>> f73eb96
 template <SourceTable Sources>
 int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
   const int64_t bytes = int64_t{wanted} * SizeOf(c);

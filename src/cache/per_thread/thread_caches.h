@@ -29,12 +29,8 @@ class ThreadCaches {
 
   constexpr explicit ThreadCaches(MetadataArena& arena) : registry_(arena) {}
 
-<<<<<<< HEAD
-  // A closed cache, that of a thread that has ended where there is one; null if no memory can be
-  // had.
-=======
-  // Returns an open cache, or null if no memory can be had.
->>>>>>> f73eb96
+  // Returns a closed cache, that of a thread that has ended if there is one. Null if no memory can
+  // be had.
   Cache* Create(const typename Cache::Context& context) {
     if (Cache* spare = spares_.Take()) {
       spare->TakeUp();
@@ -70,14 +66,9 @@ class ThreadCaches {
     registry_.KeepOnly(mine);
   }
 
-<<<<<<< HEAD
-  // Takes memory from `n` caches, those in turn, if their threads are idle; see
-  // ThreadCache::ReleaseIdle. `own`: that of the running thread, if any, which needs no fence.
-  // Retires half of the spare ones that no thread needed since the last call.
-=======
   // Takes memory from `n` caches, each in turn, if their threads are idle; see
   // ThreadCache::ReleaseIdle. `own` is the cache of the running thread, or null; it needs no fence.
->>>>>>> f73eb96
+  // Retires half of the spare caches that no thread needed since the last call.
   void ReleaseIdle(size_t n, const Cache* own) {
     RetireAll(spares_.TakeUnneeded());
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
@@ -99,19 +90,14 @@ class ThreadCaches {
     registry_.ForEach(f);
   }
 
-<<<<<<< HEAD
-  // Those of threads; no spare ones.
+  // Returns the number of caches that threads have, without the spare ones.
   size_t count() {
     const size_t spares = spares_.count();
     const size_t all = registry_.count();
     return all - std::min(spares, all);
   }
   size_t spare_count() { return spares_.count(); }
-  // Totals of living and ended threads. An estimate while other threads run.
-=======
-  size_t count() { return registry_.count(); }
   // Returns the totals of living and ended threads. An estimate while other threads run.
->>>>>>> f73eb96
   AllocationTotals allocated() { return registry_.totals(); }
 
  private:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -207,6 +208,24 @@ TEST_P(CentralFreeListTest, ReturnedObjectsAreReused) {
   EXPECT_EQ(std::set<void*>(again.begin(), again.end()),
             std::set<void*>(returned.begin(), returned.end()));
   EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
+}
+
+TEST_P(CentralFreeListTest, FreedObjectsComeInAddressOrder) {
+  const size_t per_span = central_.info().objects;
+  Objects objects;
+  while (objects.size() < 2 * per_span) {
+    const Objects some = central_.Fetch(1);
+    objects.insert(objects.end(), some.begin(), some.end());
+  }
+  std::shuffle(objects.begin() + 1, objects.end() - 1, std::mt19937(1));
+  central_.Insert(Part(objects, 1, objects.size() - 1));
+  while (central_->stats().free_objects > 0) {
+    const Objects some = central_.Fetch(central_.info().batch);
+    for (size_t i = 1; i < some.size(); ++i) {
+      if (central_.SpanOf(some[i]) != central_.SpanOf(some[i - 1])) continue;
+      ASSERT_LT(some[i - 1], some[i]);
+    }
+  }
 }
 
 TEST_P(CentralFreeListTest, ARefusalIsAnEmptyChain) {
