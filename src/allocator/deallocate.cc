@@ -13,7 +13,7 @@
 namespace tcmalloc {
 namespace {
 
-// Only writes to the block itself and to the arena's counter.
+// Writes only to the block itself and to the arena's counter.
 void FreeReentrant(void* block) {
   if (heap.emergency().Owns(block)) {
     heap.emergency().Free(block);

@@ -7,8 +7,8 @@
 
 namespace tcmalloc {
 
-// For constants: usable before the first constructor and after the last destructor. The other
-// member makes the union a literal type.
+// A constant usable before the first constructor and after the last destructor. The other member
+// makes the union a literal type.
 template <typename T>
 union NeverDestroyed {
   constexpr NeverDestroyed() : value() {}

@@ -21,7 +21,7 @@ constinit std::atomic<const void*> growing{nullptr};
 // Names the running thread by the address of one of its variables.
 const void* Self() { return &current_thread; }
 
-// Null where the slow path was interrupted: what it holds may be the lock of the system's memory.
+// Fails where the slow path was interrupted, because it may hold the lock of the system's memory.
 MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) {
   if (growing.load(std::memory_order_relaxed) == Self()) {
     growing.store(nullptr, std::memory_order_relaxed);
@@ -50,7 +50,7 @@ class SystemAllocator final : public SysAllocator {
 // It has no state, so that being constant does no harm.
 constexpr NeverDestroyed<SystemAllocator> kSystem;
 
-// Null: the system's.
+// Null stands for the system's memory.
 constinit std::atomic<SysAllocator*> registered{nullptr};
 
 void* Provide(size_t bytes, size_t* actual, size_t alignment) {

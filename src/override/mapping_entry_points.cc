@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// mmap and its kin, in front of libc's, so that hooks hear of them. Without a hook each is its
-// system call. They are no part of the heap, which asks the system directly.
+// mmap and its kin, in front of libc's, so that hooks see the calls. Without a hook each is its
+// system call. They are not part of the heap, which calls the system directly.
 
 #include <stdarg.h>
 #include <sys/mman.h>

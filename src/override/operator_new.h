@@ -13,8 +13,8 @@
 
 namespace tcmalloc {
 
-// After a failure: the loop that the standard prescribes. The handler makes room, throws, or does
-// not return.
+// Runs, after a failure, the loop that the standard prescribes. The handler makes room, throws, or
+// does not return.
 TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment);
 TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment);
 

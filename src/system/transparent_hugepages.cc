@@ -11,7 +11,7 @@
 namespace tcmalloc {
 namespace {
 
-// Calls f(line) with the first line of a file of the kernel; an empty one if it cannot be read.
+// Calls f(line) with the first line of a file of the kernel; an empty line if it cannot be read.
 template <typename F>
 auto WithLine(const char* path, F f) {
   char buffer[128];

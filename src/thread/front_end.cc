@@ -33,7 +33,7 @@ void FrontEndChoice::ResetAfterFork(int threads) {
   State trying = State::kTrying;
   state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
   threads_.store(threads, std::memory_order_relaxed);
-  // The caches of CPUs are empty.
+  // The result does not matter, because the caches of CPUs are empty in the child.
   static_cast<void>(TurnBack(threads));
 }
 

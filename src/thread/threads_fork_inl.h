@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Threads: what becomes of the running thread, and of others, at fork and vfork. Part of
-// thread/threads.h.
+// The part of Threads for fork and vfork. Included by thread/threads.h.
 
 #ifndef TCMALLOC_THREAD_THREADS_FORK_INL_H_
 #define TCMALLOC_THREAD_THREADS_FORK_INL_H_
@@ -33,7 +32,7 @@ SuspendedThread Threads<Sources>::Suspend() {
 template <SourceTable Sources>
 void Threads<Sources>::Resume(SuspendedThread thread) {
   if (thread.interrupted) return;
-  // A child that was killed has not left.
+  // A child that was killed did not leave the gate.
   if (thread_state.phase == Phase::kInside) gate_.LeaveAsStranger(Self());
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before the front end.
@@ -51,7 +50,7 @@ template <SourceTable Sources>
 void Threads<Sources>::BeginFork() {
   {
     const SignalsBlocked scope;
-    // Memory for this thread comes from nowhere that others use until the end of the fork.
+    // Until the end of the fork, no memory for this thread comes from a place that others use.
     if (thread_state.phase == Phase::kServed) CloseFrontEnd(current_thread.header());
     gate_.Close(current_thread->seat, Self());
     ++thread_state.fork_depth;
@@ -61,7 +60,7 @@ void Threads<Sources>::BeginFork() {
   if (found.abandon) thread_state.fork_findings.abandon = true;
 }
 
-// At the end of the outermost fork.
+// Ends the outermost fork.
 template <SourceTable Sources>
 void Threads<Sources>::OpenIfServed() {
   thread_state.fork_findings = {};
@@ -90,7 +89,7 @@ void Threads<Sources>::EndForkInChild(F reset_others) {
   --thread_state.fork_depth;
   reset_others();
   if (thread_state.fork_findings.others) {
-    // Other threads may have been at these while the kernel copied one page after the other.
+    // Other threads may have changed these while the kernel copied one page after the other.
     cpus_.AbandonObjects();
     deferred_.Abandon();
     ended_.store(nullptr, std::memory_order_relaxed);

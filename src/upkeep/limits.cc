@@ -37,8 +37,8 @@ void Limits::Want(uint64_t bytes, Length committed) {
   watched_pages_.store(0, std::memory_order_relaxed);
 }
 
-// What is resident outside the heap is underestimated where the heap has committed memory that
-// was never touched.
+// Underestimates the resident memory outside the heap if the heap has committed memory that was
+// never touched.
 uint64_t Limits::DerivedLimit(Length committed) {
   uint64_t limit = cgroup_limits_.memory_high;
   if (cgroup_limits_.memory_max != kNoMemoryLimit) {
@@ -70,7 +70,7 @@ void Limits::PlanRefresh(int64_t now, Length committed) {
   refresh_pages_.store((committed + growth).pages(), std::memory_order_relaxed);
 }
 
-// What is shed beyond the excess leaves room to grow in before the next shed.
+// Sheds more than the excess, which leaves room to grow before the next shed.
 Length Limits::ToShed(int64_t now, Length committed) {
   if (now < next_shed_) return Length(0);
   const Length limit = soft_limit();

@@ -10,7 +10,7 @@ PeakStats Peak::Note(const PeakStats& now) {
   return peak_;
 }
 
-// Whoever reads statistics need not do so at a peak: within the step what is in use decides.
+// Reading statistics seldom coincides with a peak, so within a step the memory in use decides.
 void Peak::NoteLocked(const PeakStats& now) {
   if (now.committed < peak_.committed) return;
   if (!IsDue(now.committed) && now.in_use <= peak_.in_use) return;
