@@ -98,7 +98,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 }
 
 void* AllocateAlignedQuietly(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return AllocateOr<AllocateQuietly>(size);
+  if (alignment <= sizeof(void*)) return AllocateOr<AllocateUnreported>(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
   if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
@@ -106,7 +106,7 @@ void* AllocateAlignedQuietly(size_t size, size_t alignment) {
 
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
-  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateQuietly>(size)
+  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
                                        : AllocateLarge(size, kPageSize, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
@@ -127,14 +127,14 @@ void ReportIfLarge(const void* block, size_t bytes) {
   Notify(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
 }
 
-void* AllocateQuietly(size_t size) {
+void* AllocateUnreported(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, kMinAlignment);
 }
 
-void* AllocateAtHand(size_t size) {
+void* TryAllocateSmall(size_t size) {
   TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
@@ -146,8 +146,8 @@ void* AllocateAtHand(size_t size) {
 }
 
 void* AllocateSlow(size_t size) {
-  if (AllocationsAreWatched()) return ReportNew(AllocateQuietly(size), size);
-  return AllocateQuietly(size);
+  if (AllocationsAreWatched()) return ReportNew(AllocateUnreported(size), size);
+  return AllocateUnreported(size);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {

@@ -17,9 +17,9 @@ namespace tcmalloc {
 // Allocates any size in any state of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
 // Works as AllocateSlow without reporting the block, because the caller does.
-void* AllocateQuietly(size_t size);
+void* AllocateUnreported(size_t size);
 // Allocates a small size without reporting it. Returns null where AllocateSlow would empty caches.
-void* AllocateAtHand(size_t size);
+void* TryAllocateSmall(size_t size);
 
 // Continues after a fast path on `lists` that failed: undoes its changes and calls `slow`. A signal
 // handler may have moved the thread to its other front end since, so that current_thread no longer

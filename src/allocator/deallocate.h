@@ -17,7 +17,7 @@ namespace tcmalloc {
 // the block to the program's hooks.
 void DeallocateSlow(void* block);
 // Frees a block, which is not null, without reporting it, because the caller did.
-void DeallocateQuietly(void* block);
+void DeallocateUnreported(void* block);
 
 // Continues after a fast path on `lists` that failed; see AllocateAfterTry.
 void DeallocateAfterTry(void* block, FastLists* lists);

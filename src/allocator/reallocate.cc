@@ -41,9 +41,9 @@ void* AllocateToGrow(size_t old_bytes, size_t size) {
   // margin cannot be had, the block does without it.
   const size_t margin = old_bytes + old_bytes / 4;
   if (size < margin) {
-    if (void* fresh = AllocateOr<AllocateQuietly>(margin)) return fresh;
+    if (void* fresh = AllocateOr<AllocateUnreported>(margin)) return fresh;
   }
-  return AllocateOr<AllocateQuietly>(size);
+  return AllocateOr<AllocateUnreported>(size);
 }
 
 // Gives the pages behind the first `size` bytes of a block in a span of its own back to the page
@@ -69,7 +69,7 @@ bool KeepsItsLength(size_t old_bytes, size_t size) {
 void* BlockToShrinkTo(void* block, size_t old_bytes, size_t size) {
   if (KeepsItsLength(old_bytes, size)) return block;
   if (size <= kMaxSmallSize) {
-    if (void* fresh = AllocateOr<AllocateAtHand>(size)) return fresh;
+    if (void* fresh = AllocateOr<TryAllocateSmall>(size)) return fresh;
   }
   CutInPlace(block, old_bytes, size);
   return block;
@@ -101,7 +101,7 @@ void* Reallocate(void* block, size_t size) {
   std::memcpy(fresh, block, std::min(old_bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
     Report(block, fresh, size);
-    DeallocateQuietly(block);
+    DeallocateUnreported(block);
   } else {
     Deallocate(block);
   }

@@ -20,8 +20,8 @@
 
 namespace tcmalloc {
 
-// Makes the compiler compute `value`, a pointer or an integer, once and forget how, where it would
-// otherwise compute it again for each use.
+// Hides from the compiler how `value`, a pointer or an integer, was computed. It is then computed
+// once, instead of again for each use.
 template <typename T>
 TCMALLOC_ALWAYS_INLINE T OpaqueToOptimizer(T value) {
   asm("" : "+r"(value));

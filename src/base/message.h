@@ -26,12 +26,12 @@ class Message {
   Message& operator<<(uint32_t decimal) { return *this << uint64_t{decimal}; }
   Message& operator<<(int32_t decimal) { return *this << int64_t{decimal}; }
   Message& operator<<(bool value) { return *this << (value ? "true" : "false"); }
-  // Hexadecimal, with the prefix 0x.
+  // Appends the address in hexadecimal, with the prefix 0x.
   Message& operator<<(const volatile void* address);
   // Appends the beginning of any text, in quotation marks. Unprintable characters become question
   // marks.
   Message& AppendQuoted(std::string_view text);
-  // A value with three decimals, rounded towards zero.
+  // Appends a value with three decimals, rounded towards zero.
   Message& AppendFixed(double value);
 
   std::string_view view() const { return {buffer_, size_}; }

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // The functions that the headers in include/tcmalloc call, without any type of the C++ library.
-// Those that take locks of the heap do so inside the slow path.
+// They take locks of the heap only inside the slow path.
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Objects with virtual destructors that are never destroyed.
+// Holds an object with a virtual destructor without ever destroying it.
 
 #ifndef TCMALLOC_EXTENSION_NEVER_DESTROYED_H_
 #define TCMALLOC_EXTENSION_NEVER_DESTROYED_H_

@@ -309,7 +309,7 @@ void Heap::SetHardLimit(uint64_t bytes) {
 
 void Heap::SetSoftLimit(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
-  limits_.Want(bytes == 0 ? UINT64_MAX : bytes, page_heap().committed());
+  limits_.SetWantedSoftLimit(bytes == 0 ? UINT64_MAX : bytes, page_heap().committed());
   ApplyCacheLimits();
 }
 
@@ -340,7 +340,7 @@ void Heap::FollowLimits(Cache* own, Limits::Reader reader) {
     const ShedBytes shed = Shed(own, least, ReleaseCause::kSoftLimit);
     limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap().committed());
   }
-  limits_.Watch(page_heap().committed(), page_heap().spans_served());
+  limits_.ScheduleNextCheck(page_heap().committed(), page_heap().spans_served());
   limits_.lock().Unlock();
 }
 
@@ -374,7 +374,7 @@ void Heap::Initialize() {
               .arrays = &arrays_,
               .budget = &budget_,
               .slow = SlowPathsOfEntryPoints()};
-  threads_.WatchEnds();
+  threads_.WatchThreadEnds();
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.
   initialized_.store(true, std::memory_order_release);

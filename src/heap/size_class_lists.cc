@@ -22,7 +22,7 @@ uint32_t SizeClassLists::BatchFor(uint8_t c) const {
 
 ListsOfClass& SizeClassLists::Make(uint8_t c) {
   SpinLockHolder holder(lock_);
-  // Another thread may have been first.
+  // Another thread may have made them first.
   if (ListsOfClass* lists = lists_[c].load(std::memory_order_relaxed)) return *lists;
   auto* lists = new (memory_.bytes + made_ * sizeof(ListsOfClass)) ListsOfClass;
   ++made_;

@@ -20,7 +20,7 @@ void DoNothing() {}
 
 extern "C" {
 
-// Called by the dynamic linker, which afterwards initializes the variable once more.
+// Called by the dynamic linker, which initializes the variable again afterwards.
 __attribute__((visibility("hidden"))) Nothing tcmalloc_resolve_early_start() {
   InitializeCurrentThread();
   return DoNothing;

@@ -30,16 +30,16 @@ enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 // The page heap that hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
-// Ranges of options that programs may also set while they run.
+// Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
 inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
 inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
-// Beyond any address space, and small enough that no sum overflows.
+// The largest size in mebibytes: beyond any address space, but small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
-// Beyond any address space as well: the size of a block in bytes.
+// The largest size of a block in bytes, beyond any address space as well.
 inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
 
 // The defaults are those of a process without any variable. option_table.h gives the meaning of

@@ -12,7 +12,7 @@
 
 extern "C" {
 
-// libc's names of the parameters are reserved ones.
+// The parameter names differ from libc's, which are reserved identifiers.
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 
 TCMALLOC_EXPORT void* mmap(void* start, size_t length, int protection, int flags, int fd,
@@ -32,7 +32,7 @@ TCMALLOC_EXPORT int munmap(void* start, size_t length) noexcept {
 TCMALLOC_EXPORT void* mremap(void* old_start, size_t old_length, size_t new_length, int flags,
                              ...) noexcept {
   void* new_start = nullptr;
-  // Only these have a fifth argument.
+  // Only calls with these flags have a fifth argument.
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {
     va_list arguments;
     va_start(arguments, flags);

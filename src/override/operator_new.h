@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Common code of operator new under all of its names and with all arguments.
+// The code that all forms of operator new share.
 
 #ifndef TCMALLOC_OVERRIDE_OPERATOR_NEW_H_
 #define TCMALLOC_OVERRIDE_OPERATOR_NEW_H_

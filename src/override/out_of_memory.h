@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Answers to requests for which no memory can be had.
+// Handles requests for which no memory can be had.
 
 #ifndef TCMALLOC_OVERRIDE_OUT_OF_MEMORY_H_
 #define TCMALLOC_OVERRIDE_OUT_OF_MEMORY_H_

@@ -195,7 +195,7 @@ void Cgroup::Mount(const MountLine& mount) {
     const bool here = directory.unified ? mount.type == "cgroup2"
                                         : directory.listed && mount.type == "cgroup" &&
                                               ListHolds(mount.options, kControllerNames[i]);
-    if (here) Place(mount, &directory);
+    if (here) ChooseDirectory(mount, &directory);
   }
 }
 
@@ -203,7 +203,7 @@ void Cgroup::Mount(const MountLine& mount) {
 // is not in that part, as in a container that sees the host's names, the top of the part is the
 // best choice. Of several mounts that show the cgroup the last one counts, because it may hide the
 // others.
-void Cgroup::Place(const MountLine& mount, Directory* directory) {
+void Cgroup::ChooseDirectory(const MountLine& mount, Directory* directory) {
   CgroupPath& root = scratch_;
   root.Truncate(0);
   if (!root.AppendUnescaped(mount.root)) return;

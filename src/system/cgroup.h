@@ -91,7 +91,7 @@ class Cgroup {
   void Locate();
   void SetMembership(const CgroupMembership& membership);
   void Mount(const MountLine& mount);
-  void Place(const MountLine& mount, Directory* directory);
+  void ChooseDirectory(const MountLine& mount, Directory* directory);
   void ReadMemory(CgroupLimits* limits);
   void ReadCpu(CgroupLimits* limits);
   void ReadCpuset(CgroupLimits* limits);

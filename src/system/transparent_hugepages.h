@@ -32,7 +32,7 @@ struct TransparentHugepages {
 TransparentHugepages ReadTransparentHugepages();
 
 // Returns the chosen word of a line like "always [madvise] never"; empty if there is none.
-std::string_view ChosenWord(std::string_view line);
+std::string_view ParseChosenWord(std::string_view line);
 
 const char* HugepageModeName(HugepageMode mode);
 

@@ -55,7 +55,7 @@ GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
     if (memory == nullptr) return nullptr;
     seat = new (memory) GateSeat;
     seat->next = seats_.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in Look and FreeOtherSeats and publishes the seat.
+    // Release pairs with the acquire in FindOthers and FreeOtherSeats and publishes the seat.
     while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     }
@@ -71,7 +71,7 @@ void ForkGate::ReturnSeat(GateSeat* seat) {
   free_ = seat;
 }
 
-bool ForkGate::LookAgain(GateSeat* seat) {
+bool ForkGate::RecheckGate(GateSeat* seat) {
   if (MayStay(seat, nullptr)) return true;
   Leave(seat);
   return false;
@@ -88,12 +88,12 @@ std::atomic<uintptr_t>* ForkGate::StrangerOf(ThreadId thread) {
 bool ForkGate::EnterAsStranger(ThreadId thread) {
   for (std::atomic<uintptr_t>& stranger : strangers_) {
     uintptr_t nobody = 0;
-    // Pairs with Look: in the one order of both words, with the load below and the addition in
-    // Close, either this thread finds the gate closed or the other one finds its name.
+    // Pairs with FindOthers: in the one order of both words, with the load below and the addition
+    // in Close, either this thread finds the gate closed or the other one finds its name.
     if (!stranger.compare_exchange_strong(nobody, NameOf(thread))) continue;
     // Pairs with Close, and with the release in Clear.
     if (word_.load() == 0 || MayStay(nullptr, thread)) return true;
-    // Release pairs with the acquire in Look, because MayStay may have cleared the heap.
+    // Release pairs with the acquire in FindOthers, because MayStay may have cleared the heap.
     stranger.store(0, std::memory_order_release);
     return false;
   }
@@ -102,7 +102,7 @@ bool ForkGate::EnterAsStranger(ThreadId thread) {
 
 void ForkGate::LeaveAsStranger(ThreadId thread) {
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
-    // Release pairs with the acquire in Look.
+    // Release pairs with the acquire in FindOthers.
     stranger->store(0, std::memory_order_release);
   }
 }
@@ -126,7 +126,7 @@ bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
                                      std::memory_order_relaxed)) {
     return false;
   }
-  if (Look(seat, thread).busy) {
+  if (FindOthers(seat, thread).busy) {
     word_.fetch_xor(kClearing | kUncleared, std::memory_order_relaxed);
     return false;
   }
@@ -154,7 +154,7 @@ bool ForkGate::AwaitOpening() {
   return (word & ~kSelfFencing) == 0;
 }
 
-ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
+ForkGate::View ForkGate::FindOthers(const GateSeat* own, ThreadId thread) const {
   View view;
   const auto note = [&view](bool inside, bool forking) {
     view.busy = view.busy || (inside && !forking);
@@ -206,7 +206,7 @@ void ForkGate::FenceOthers() {
 GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
   if (IsDamaged()) return {.others = true, .abandon = true};
   FenceOthers();
-  View view = Look(own, thread);
+  View view = FindOthers(own, thread);
   const bool inside =
       StrangerOf(thread) != nullptr ||
       (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking);
@@ -219,7 +219,7 @@ GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
       Nap(nap);
       nap = std::min(2 * nap, kLongestNap);
     }
-    view = Look(own, thread);
+    view = FindOthers(own, thread);
   }
   view.findings.abandon = view.findings.abandon || view.busy;
   return view.findings;

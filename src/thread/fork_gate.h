@@ -78,11 +78,11 @@ class ForkGate {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // Acquire pairs with the release in Clear: a thread that finds the gate open finds the heap
     // cleared.
-    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || LookAgain(seat);
+    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || RecheckGate(seat);
   }
   TCMALLOC_ALWAYS_INLINE void Leave(GateSeat* seat) {
-    // Release pairs with the acquire in Look: a thread that finds the seat empty sees all earlier
-    // writes.
+    // Release pairs with the acquire in FindOthers: a thread that finds the seat empty sees all
+    // earlier writes.
     seat->place.store(Place::kOutside, std::memory_order_release);
   }
 
@@ -131,8 +131,8 @@ class ForkGate {
     bool busy = false;
     GateFindings findings;
   };
-  View Look(const GateSeat* own, ThreadId thread) const;
-  TCMALLOC_COLD bool LookAgain(GateSeat* seat);
+  View FindOthers(const GateSeat* own, ThreadId thread) const;
+  TCMALLOC_COLD bool RecheckGate(GateSeat* seat);
   // Returns true if waiting helps: forks are under way, and nothing is torn.
   static bool IsForking(uint32_t word) { return (word & kForks) != 0 && (word & kAbandoned) == 0; }
   // Returns true if the thread, which says that it is inside, may stay.

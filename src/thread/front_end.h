@@ -49,7 +49,7 @@ class FrontEndChoice {
   template <typename F>
   [[nodiscard]] bool NoteStart(F start_per_cpu) {
     const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return true;
+    if (wanted() == FrontEnd::kPerCpu || !ShouldUsePerCpu(threads)) return true;
     if (state_.load(std::memory_order_relaxed) == State::kUntried && Try()) {
       // Release pairs with the acquire in NoteStart and Describe.
       state_.store(start_per_cpu() ? State::kStarted : State::kUnavailable,
@@ -78,9 +78,9 @@ class FrontEndChoice {
   enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
 
   // Returns true if this many threads should use caches of CPUs.
-  bool Calls(int threads);
+  bool ShouldUsePerCpu(int threads);
   // Switches back if so few threads are left that they should. Returns true if it did.
-  bool TurnBack(int threads);
+  bool SwitchBackIfFew(int threads);
   bool Try() {
     State untried = State::kUntried;
     return state_.compare_exchange_strong(untried, State::kTrying, std::memory_order_relaxed);

@@ -63,7 +63,7 @@ class Threads {
 
   // Arranges that threads give up their front ends when they end. Called once, before the first
   // thread gets one. Allocates nothing.
-  void WatchEnds() { end_.MakeKey(); }
+  void WatchThreadEnds() { end_.MakeKey(); }
 
   // Marks the running thread as inside the slow path. Gives it a front end if it has none yet, or
   // another one if that is wanted now. May allocate at the thread's first call.
@@ -113,7 +113,7 @@ class Threads {
   static constexpr uint8_t kLastRound = 3;
 
   // Returns the running thread's name for the gate while it has no seat.
-  static ThreadId Self() { return &thread_state; }
+  static ThreadId CurrentThreadId() { return &thread_state; }
   TCMALLOC_ALWAYS_INLINE static void CloseFrontEnd(ThreadHeader* thread);
   TCMALLOC_ALWAYS_INLINE static bool CloseThread(Entry* entry);
   void OpenThread();
@@ -123,7 +123,7 @@ class Threads {
   TCMALLOC_COLD bool AwaitGate();
   TCMALLOC_ALWAYS_INLINE bool EnterBySeat();
   bool BecomeStranger(Phase otherwise);
-  TCMALLOC_COLD Entry TurnAway();
+  TCMALLOC_COLD Entry BackOut();
   TCMALLOC_NOINLINE Entry EnterWithoutSeat();
 
   ThreadHeader* JoinCpus() { return cpus_.Join(); }
@@ -131,7 +131,7 @@ class Threads {
   ThreadHeader* MakeFrontEnd();
   bool StartThread();
   bool OpenNewThread();
-  TCMALLOC_ALWAYS_INLINE bool IsWhereWanted(Entry entry) const;
+  TCMALLOC_ALWAYS_INLINE bool HasWantedFrontEnd(Entry entry) const;
   TCMALLOC_COLD void Move();
 
   void GiveUpFrontEnd(Phase then);

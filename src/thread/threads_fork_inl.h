@@ -33,7 +33,7 @@ template <SourceTable Sources>
 void Threads<Sources>::Resume(SuspendedThread thread) {
   if (thread.interrupted) return;
   // A child that was killed did not leave the gate.
-  if (thread_state.phase == Phase::kInside) gate_.LeaveAsStranger(Self());
+  if (thread_state.phase == Phase::kInside) gate_.LeaveAsStranger(CurrentThreadId());
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before the front end.
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -52,10 +52,10 @@ void Threads<Sources>::BeginFork() {
     const SignalsBlocked scope;
     // Until the end of the fork, no memory for this thread comes from a place that others use.
     if (thread_state.phase == Phase::kServed) CloseFrontEnd(current_thread.header());
-    gate_.Close(current_thread->seat, Self());
+    gate_.Close(current_thread->seat, CurrentThreadId());
     ++thread_state.fork_depth;
   }
-  const GateFindings found = gate_.AwaitOthers(current_thread->seat, Self());
+  const GateFindings found = gate_.AwaitOthers(current_thread->seat, CurrentThreadId());
   if (found.others) thread_state.fork_findings.others = true;
   if (found.abandon) thread_state.fork_findings.abandon = true;
 }
@@ -72,7 +72,7 @@ void Threads<Sources>::EndForkInParent() {
   {
     const SignalsBlocked scope;
     --thread_state.fork_depth;
-    gate_.Open(current_thread->seat, Self(), thread_state.fork_depth == 0);
+    gate_.Open(current_thread->seat, CurrentThreadId(), thread_state.fork_depth == 0);
     if (thread_state.fork_depth > 0) return;
     OpenIfServed();
   }
@@ -95,7 +95,7 @@ void Threads<Sources>::EndForkInChild(F reset_others) {
     ended_.store(nullptr, std::memory_order_relaxed);
     survivor_ = &current_thread;
   }
-  gate_.OpenInChild(current_thread->seat, Self(), thread_state.fork_depth,
+  gate_.OpenInChild(current_thread->seat, CurrentThreadId(), thread_state.fork_depth,
                     thread_state.fork_findings);
   if (thread_state.fork_depth == 0) OpenIfServed();
 }

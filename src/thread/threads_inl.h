@@ -57,13 +57,13 @@ void Threads<Sources>::GiveUpFrontEnd(Phase then) {
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before the front end goes.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const bool entered = gate_.EnterAsStranger(Self());
+  const bool entered = gate_.EnterAsStranger(CurrentThreadId());
   const FastThread thread = current_thread;
   if (entered) {
     current_thread = NoThread();
     Release(thread.header());
     ReleaseEnded();
-    gate_.LeaveAsStranger(Self());
+    gate_.LeaveAsStranger(CurrentThreadId());
   } else {
     if (survivor_ == &current_thread) {
       ended_survivor_ = thread;
@@ -140,7 +140,7 @@ void Threads<Sources>::Move() {
 }
 
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::IsWhereWanted(Entry entry) const {
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::HasWantedFrontEnd(Entry entry) const {
   return (entry == Entry::kCpuCache) == (front_end_.wanted() == FrontEnd::kPerCpu);
 }
 
@@ -181,7 +181,7 @@ void Threads<Sources>::OpenThread() {
 // Turns away from a closed gate, leaving the front end as it was found. In a fork of its own, and
 // where shared data may not be trusted, the thread stays closed.
 template <SourceTable Sources>
-Entry Threads<Sources>::TurnAway() {
+Entry Threads<Sources>::BackOut() {
   if (thread_state.fork_depth == 0 && !gate_.IsDamaged()) {
     OpenThread();
   } else {
@@ -214,8 +214,8 @@ bool Threads<Sources>::BecomeStranger(Phase otherwise) {
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler: the thread's name is entered once only.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (gate_.EnterAsStranger(Self())) return true;
-  if (AwaitGate() && gate_.EnterAsStranger(Self())) return true;
+  if (gate_.EnterAsStranger(CurrentThreadId())) return true;
+  if (AwaitGate() && gate_.EnterAsStranger(CurrentThreadId())) return true;
   thread_state.phase = otherwise;
   return false;
 }
@@ -225,7 +225,7 @@ bool Threads<Sources>::BecomeStranger(Phase otherwise) {
 // front end.
 template <SourceTable Sources>
 bool Threads<Sources>::OpenNewThread() {
-  gate_.LeaveAsStranger(Self());
+  gate_.LeaveAsStranger(CurrentThreadId());
   OpenThread();
   RegisterForkHandlers();
   if (end_.Watch(current_thread.header())) return true;
@@ -249,8 +249,8 @@ template <SourceTable Sources>
 Entry Threads<Sources>::Enter() {
   Entry entry = Entry::kUncached;
   if (TCMALLOC_LIKELY(CloseThread(&entry))) {
-    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return TurnAway();
-    if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
+    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return BackOut();
+    if (TCMALLOC_LIKELY(HasWantedFrontEnd(entry))) return entry;
     Move();
     return EntryOf(current_thread.header());
   }
@@ -276,7 +276,7 @@ void Threads<Sources>::Leave(Entry entry) {
       gate_.Leave(current_thread->seat);
       return OpenThread();
     case Entry::kUncached:
-      gate_.LeaveAsStranger(Self());
+      gate_.LeaveAsStranger(CurrentThreadId());
       thread_state.phase =
           thread_state.destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
       return;

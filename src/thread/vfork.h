@@ -24,7 +24,7 @@ namespace tcmalloc {
 
 // A thread without its front end, as Threads::Suspend left it. It fits two registers.
 struct SuspendedThread {
-  ThreadHeader* front_end;  // what it had, or null
+  ThreadHeader* front_end;  // the front end that it had, or null
   uint8_t phase;            // a value of Phase
   uint8_t destructor_rounds;
   bool interrupted;  // it was inside the slow path, and stays as it is

@@ -57,7 +57,7 @@ bool BackgroundThread::Start() {
   // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOn);
   Wake();
-  Settle();
+  FulfilWishes();
   return enabled();
 }
 
@@ -66,7 +66,7 @@ void BackgroundThread::Stop() {
   // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOff);
   Wake();
-  Settle();
+  FulfilWishes();
 }
 
 void BackgroundThread::StopAtExit() {
@@ -97,7 +97,7 @@ bool BackgroundThread::enabled() const {
          lent_.load(std::memory_order_relaxed) > 0;
 }
 
-void BackgroundThread::Settle() {
+void BackgroundThread::FulfilWishes() {
   const Undisturbed scope;
   while (true) {
     // Pairs with SetState, in one order with the wishes.
@@ -117,8 +117,8 @@ void BackgroundThread::Settle() {
 }
 
 void BackgroundThread::SetState(State state) {
-  // Pairs with Settle and StopAtExit: publishes thread_, and is in one order with the wishes, which
-  // Settle reads next.
+  // Pairs with FulfilWishes and StopAtExit: publishes thread_, and is in one order with the wishes,
+  // which FulfilWishes reads next.
   state_.store(state);
   WakeSleepers(state_);
 }
@@ -144,7 +144,7 @@ void* BackgroundThread::Main(void* self) {
     // Acquire pairs with the release in Wake: settings that were made before are seen below.
     const uint32_t events = background->events_.load(std::memory_order_acquire);
     if (background->state_.load(std::memory_order_relaxed) == kStopping) break;
-    background->Round(events);
+    background->RunRound(events);
   }
   background->has_ended_.store(1, std::memory_order_relaxed);
   WakeSleepers(background->has_ended_);
@@ -157,7 +157,7 @@ void BackgroundThread::RunForever() {
   process_.store(::getpid(), std::memory_order_relaxed);
   // Pairs with WantsOwnThread, in one order with the state.
   lent_.fetch_add(1);
-  Settle();
+  FulfilWishes();
   bool working = false;
   while (true) {
     // Acquire pairs with the release in Wake.
@@ -167,7 +167,7 @@ void BackgroundThread::RunForever() {
     if (!work && working) work_.runner_goes();
     working = work;
     if (working) {
-      Round(events);
+      RunRound(events);
     } else {
       WaitFor(kIdleWait, events);
     }
@@ -175,7 +175,7 @@ void BackgroundThread::RunForever() {
 }
 
 // `events` was read before the settings that the round uses.
-void BackgroundThread::Round(uint32_t events) {
+void BackgroundThread::RunRound(uint32_t events) {
   uint64_t wait = 0;
   if (!work_.run(&wait)) return WaitFor(kWaitForFork, events);
   WaitFor(std::max(wait == 0 ? kIdleWait : wait, interval()), events);

@@ -66,7 +66,7 @@ class BackgroundThread {
 
   // Starts the own thread in a child of fork, if it ran in the parent. Cheap if not.
   void Restart() {
-    if (__builtin_expect(state_.load(std::memory_order_relaxed) == kLost, 0)) Settle();
+    if (__builtin_expect(state_.load(std::memory_order_relaxed) == kLost, 0)) FulfilWishes();
   }
   // Called in the child of fork.
   void ResetAfterFork();
@@ -81,12 +81,12 @@ class BackgroundThread {
   static void* Main(void* self);
   // Pairs with Start, Stop, StopAtExit and RunForever, in one order with the state.
   bool WantsOwnThread() const { return wish_.load() == Wish::kOn && lent_.load() == 0; }
-  void Settle();
+  void FulfilWishes();
   void SetState(State state);
   bool Create();
   void Join();
   bool AwaitEnd();
-  void Round(uint32_t events);
+  void RunRound(uint32_t events);
   void WaitFor(uint64_t ns, uint32_t events);
   bool paused() const { return wish_.load(std::memory_order_relaxed) == Wish::kOff; }
   bool IsOfThisProcess() const;
@@ -98,7 +98,7 @@ class BackgroundThread {
   std::atomic<uint32_t> events_{0};     // waited on by the threads; counts what they should notice
   std::atomic<int> lent_{0};            // threads of the program
   std::atomic<uint64_t> interval_ns_{0};
-  std::atomic<pid_t> process_{0};  // that the own thread was started in
+  std::atomic<pid_t> process_{0};  // in which the own thread was started
   pthread_t thread_ = {};          // published by state_
 };
 

@@ -86,7 +86,7 @@ bool Housekeeping::Poll(ThreadHeader* own) {
   const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
   ReleaseExcess(own);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)))
-    WorkForAWhile(now, own);
+    WorkForLimitedTime(now, own);
   errno = saved_errno;
   End();
   return backlog_.load(std::memory_order_relaxed);
@@ -107,7 +107,7 @@ void Housekeeping::ReleaseExcess(ThreadHeader* own) {
 
 // Asks the page heap last: memory that idle caches give it then counts as free for as long as they
 // were idle.
-void Housekeeping::WorkForAWhile(uint64_t began, ThreadHeader* own) {
+void Housekeeping::WorkForLimitedTime(uint64_t began, ThreadHeader* own) {
   bool done = false;
   uint64_t pause = 0;
   do {

@@ -56,7 +56,7 @@ class HousekeepingHost {
 
 struct HousekeepingStats {
   uint64_t steps = 0;
-  uint64_t longest_pause_ns = 0;  // that a step ever took from an allocating thread
+  uint64_t longest_pause_ns = 0;  // the longest step in an allocating thread
 };
 
 // Time is divided into steps, as many to a half-life as ReleaseDecay has. In each step, parts of
@@ -134,7 +134,7 @@ class Housekeeping {
   // Release pairs with the acquire in TryBegin.
   void End() { busy_.store(false, std::memory_order_release); }
   void ReleaseExcess(ThreadHeader* own);
-  void WorkForAWhile(uint64_t began, ThreadHeader* own);
+  void WorkForLimitedTime(uint64_t began, ThreadHeader* own);
   Length ReleaseByTime(uint64_t now, uint64_t step_ns);
   Length ReleaseAtSpeed(uint64_t now);
   uint64_t WaitAfter(Length released, uint64_t step_ns);
@@ -146,7 +146,7 @@ class Housekeeping {
   // Set at any time; 0 while nothing goes back by time. Code that divides by it reads it once and
   // passes it on.
   std::atomic<uint64_t> step_ns_{0};
-  std::atomic<bool> busy_{false};  // held by whoever is at it
+  std::atomic<bool> busy_{false};  // held by the thread that works
   std::atomic<uint64_t> speed_{0};
   std::atomic<uint64_t> speed_since_{0};  // when it was set
   std::atomic<int> delegates_{0};
@@ -155,7 +155,7 @@ class Housekeeping {
   std::atomic<uint64_t> steps_{0};
   // Guarded by busy_.
   uint64_t looked_ = 0;      // when a thread looked at the clock in passing
-  uint64_t spans_then_ = 0;  // that the page heap had served
+  uint64_t spans_then_ = 0;  // served by the page heap when a thread last looked
   uint64_t next_step_ = 0;   // when it begins
   uint64_t owed_steps_ = 0;  // begun and not done
   uint64_t wait_steps_ = 1;

@@ -29,7 +29,7 @@ void Limits::SetSoftLimit(uint64_t bytes) {
   soft_pages_.store(limit.pages(), std::memory_order_relaxed);
 }
 
-void Limits::Want(uint64_t bytes, Length committed) {
+void Limits::SetWantedSoftLimit(uint64_t bytes, Length committed) {
   wanted_ = std::max(bytes, uint64_t{kPageSize});
   SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
   pause_ = 0;
@@ -99,7 +99,7 @@ void Limits::NoteShed(const ShedBytes& shed) {
   Add(shed_transfer_, shed.transfer);
 }
 
-void Limits::Watch(Length committed, uint64_t spans_served) {
+void Limits::ScheduleNextCheck(Length committed, uint64_t spans_served) {
   const Length limit = soft_limit();
   Length next = committed + std::max(kLeastStep, Length(committed.pages() / kStepShare));
   if (committed < limit) next = std::min(next, limit);

@@ -28,7 +28,7 @@ struct LimitStats {
   uint64_t soft_limit = 0;     // bytes; 0: none
   uint64_t soft_hits = 0;      // times that memory was shed because of it
   uint64_t soft_shrinks = 0;   // of these, times that it was kept then
-  uint64_t pressure_hits = 0;  // times that memory was shed because others wait for some
+  uint64_t pressure_hits = 0;  // sheds because other processes wait for memory
   uint64_t shed_caches = 0;    // bytes that these stages shed for any limit, ever
   uint64_t shed_transfer = 0;
   CgroupLimits cgroup;
@@ -108,7 +108,7 @@ class Limits {
 
   // Sets the soft limit that the program wants, instead of the option's; UINT64_MAX removes it. The
   // next thread that fetches memory checks it without a pause.
-  void Want(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
+  void SetWantedSoftLimit(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
   uint64_t wanted() const TCMALLOC_REQUIRES(lock_) { return wanted_; }
 
   // Reads the limits of the cgroup if that is due. Returns true if it was due. A limit that cannot
@@ -121,7 +121,7 @@ class Limits {
   void NoteSoftShed(const ShedBytes& shed, int64_t begin, int64_t end, Length committed)
       TCMALLOC_REQUIRES(lock_);
   // Decides when IsDue returns true again.
-  void Watch(Length committed, uint64_t spans_served) TCMALLOC_REQUIRES(lock_);
+  void ScheduleNextCheck(Length committed, uint64_t spans_served) TCMALLOC_REQUIRES(lock_);
 
   // Notes a shed for the hard limit. Needs no lock.
   void NoteShed(const ShedBytes& shed);
@@ -159,7 +159,8 @@ class Limits {
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
   uint64_t resident_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bytes, when it was last read
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;
-  bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) = false;  // and not for pressure, the last time
+  bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) =
+      false;  // the cause of the last shed; else pressure
   int64_t next_shed_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int64_t pause_ TCMALLOC_GUARDED_BY(lock_) = 0;
 

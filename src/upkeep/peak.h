@@ -36,7 +36,7 @@ class Peak {
   static constexpr uintptr_t kStepShare = 32;
 
   // Returns how much the heap grows beyond a peak of `committed` before it is examined again.
-  static constexpr Length StepAbove(Length committed) {
+  static constexpr Length StepAfterPeak(Length committed) {
     return std::max(kLeastStep, Length(committed.pages() / kStepShare));
   }
 
