@@ -159,8 +159,7 @@ class Limits {
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
   uint64_t resident_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bytes, when it was last read
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;
-  bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) =
-      false;  // the cause of the last shed; else pressure
+  bool shed_for_limit_ TCMALLOC_GUARDED_BY(lock_) = false;  // else for pressure
   int64_t next_shed_ TCMALLOC_GUARDED_BY(lock_) = 0;
   int64_t pause_ TCMALLOC_GUARDED_BY(lock_) = 0;
 
