@@ -1,7 +1,7 @@
 /* Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
  *
  * MallocExtension for C: each function calls the method of the same name of the registered
- * extension, MallocExtension::instance(). gperftools/malloc_extension.h tells what they do. Results
+ * extension, MallocExtension::instance(). gperftools/malloc_extension.h describes them. Results
  * of type int are 1 for true and 0 for false. All of it is thread safe.
  *
  * For C from C89 on and for C++ from C++11 on. Heap profiles, which are strings of C++, have no
@@ -32,10 +32,10 @@ PERFTOOLS_DLL_DECL int MallocExtension_MallocMemoryStats(
     int* blocks, size_t* total, int histogram[kMallocExtensionHistogramSize]);
 
 PERFTOOLS_DLL_DECL void MallocExtension_GetStats(char* buffer, int buffer_length);
-/* Not in gperftools. The statistics of the heap as an object of JSON on one line, cut to the
+/* Not in gperftools. Writes the statistics of the heap as an object of JSON on one line, cut to the
  * buffer and always ended by a zero byte. Returns the length of the whole line; a buffer of 128 KiB
- * is long enough for any. Allocates nothing. An empty object in a signal handler that interrupted
- * the allocator. */
+ * always suffices. Allocates nothing. The object is empty in a signal handler that interrupted the
+ * allocator. */
 PERFTOOLS_DLL_DECL size_t MallocExtension_GetStatsJson(char* buffer, size_t buffer_length);
 PERFTOOLS_DLL_DECL int MallocExtension_GetNumericProperty(const char* property, size_t* value);
 PERFTOOLS_DLL_DECL int MallocExtension_SetNumericProperty(const char* property, size_t value);
@@ -52,7 +52,7 @@ PERFTOOLS_DLL_DECL size_t MallocExtension_GetEstimatedAllocatedSize(size_t size)
 PERFTOOLS_DLL_DECL size_t MallocExtension_GetAllocatedSize(const void* p);
 PERFTOOLS_DLL_DECL size_t MallocExtension_GetThreadCacheSize(void);
 
-/* The same numbers as in MallocExtension::Ownership. */
+/* The numbers of MallocExtension::Ownership. */
 typedef enum {
   MallocExtension_kUnknownOwnership = 0,
   MallocExtension_kOwned,

@@ -1,9 +1,9 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Functions of the program that are called when memory is allocated, freed, mapped or unmapped.
-// gperftools/malloc_hook_c.h says when each is called, with what, and what it may do; here is the
-// same as a class, with true for 1 and false for 0. Names, types and mangled names are those of
-// gperftools 2.10 to 2.18. For C++ from C++11 on.
+// gperftools/malloc_hook_c.h says when each is called, with which arguments, and what it may do.
+// This header offers those functions as a class, with true for 1 and false for 0. Names, types and
+// mangled names are those of gperftools 2.10 to 2.18. For C++ from C++11 on.
 
 #ifndef TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_HOOK_H_
 #define TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_HOOK_H_
@@ -17,7 +17,7 @@ class PERFTOOLS_DLL_DECL MallocHook {
   typedef MallocHook_NewHook NewHook;
   static bool AddNewHook(NewHook hook) { return MallocHook_AddNewHook(hook) != 0; }
   static bool RemoveNewHook(NewHook hook) { return MallocHook_RemoveNewHook(hook) != 0; }
-  // For an allocator on top of this one: calls the hooks.
+  // Calls the hooks, for an allocator on top of this one.
   static void InvokeNewHook(const void* p, size_t s) { InvokeNewHookSlow(p, s); }
 
   typedef MallocHook_DeleteHook DeleteHook;
@@ -73,7 +73,7 @@ class PERFTOOLS_DLL_DECL MallocHook {
     return MallocHook_GetCallerStackTrace(result, max_depth, skip_count);
   }
 
-  // mmap and munmap without hooks, but with the replacements. errno as the system sets it.
+  // Call mmap and munmap without hooks, but with the replacements. errno is set by the system.
   static void* UnhookedMMap(void* start, size_t length, int prot, int flags, int fd, off_t offset);
   static int UnhookedMUnmap(void* start, size_t length);
 

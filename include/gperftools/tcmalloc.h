@@ -50,22 +50,22 @@ PERFTOOLS_DLL_DECL const char* tc_version(int* major, int* minor,
                                           const char** patch) PERFTOOLS_NOTHROW;
 
 PERFTOOLS_DLL_DECL void* tc_malloc(size_t size) PERFTOOLS_NOTHROW;
-/* As tc_malloc, without the new handler that tc_set_new_mode may have asked for. */
+/* Works as tc_malloc, without the new handler that tc_set_new_mode may have enabled. */
 PERFTOOLS_DLL_DECL void* tc_malloc_skip_new_handler(size_t size) PERFTOOLS_NOTHROW;
-/* Keeps errno, as all that frees. */
+/* Keeps errno, as all functions that free. */
 PERFTOOLS_DLL_DECL void tc_free(void* ptr) PERFTOOLS_NOTHROW;
-/* `size`, and `align`, are what the block was asked for with. */
+/* `size` and `align` are those of the block's request. */
 PERFTOOLS_DLL_DECL void tc_free_sized(void* ptr, size_t size) PERFTOOLS_NOTHROW;
 PERFTOOLS_DLL_DECL void tc_free_aligned_sized(void* ptr, size_t align,
                                               size_t size) PERFTOOLS_NOTHROW;
-/* Null with a size of 0, which frees the block. A block that cannot grow is left as it is. */
+/* Returns null for a size of 0, which frees the block. A block that cannot grow stays as it is. */
 PERFTOOLS_DLL_DECL void* tc_realloc(void* ptr, size_t size) PERFTOOLS_NOTHROW;
 PERFTOOLS_DLL_DECL void* tc_calloc(size_t nmemb, size_t size) PERFTOOLS_NOTHROW;
 PERFTOOLS_DLL_DECL void tc_cfree(void* ptr) PERFTOOLS_NOTHROW;
 
 /* errno is EINVAL for an alignment that is no power of two. */
 PERFTOOLS_DLL_DECL void* tc_memalign(size_t align, size_t size) PERFTOOLS_NOTHROW;
-/* Returns 0, EINVAL or ENOMEM; leaves errno, and *ptr where it fails. */
+/* Returns 0, EINVAL or ENOMEM. Keeps errno and, on failure, *ptr. */
 PERFTOOLS_DLL_DECL int tc_posix_memalign(void** ptr, size_t align, size_t size) PERFTOOLS_NOTHROW;
 /* Aligned to the kernel's page; tc_pvalloc rounds the size up to it as well. */
 PERFTOOLS_DLL_DECL void* tc_valloc(size_t size) PERFTOOLS_NOTHROW;
@@ -80,14 +80,14 @@ PERFTOOLS_DLL_DECL struct mallinfo tc_mallinfo(void) PERFTOOLS_NOTHROW;
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 33))
 PERFTOOLS_DLL_DECL struct mallinfo2 tc_mallinfo2(void) PERFTOOLS_NOTHROW;
 #endif
-/* How many bytes the owner of the block may use; 0 for null. Aborts on any other pointer that is
- * no block of this allocator. */
+/* Returns the bytes that the owner of the block may use; 0 for null. Aborts on any other pointer
+ * that is not a block of this allocator. */
 PERFTOOLS_DLL_DECL size_t tc_malloc_size(void* ptr) PERFTOOLS_NOTHROW;
 
 #ifdef __cplusplus
 
-/* Whether malloc and its kin call the new handler too (1) or not (0, at first). Returns what was
- * set before. */
+/* Lets malloc and its kin call the new handler too (1) or not (0, the default). Returns the
+ * previous mode. */
 PERFTOOLS_DLL_DECL int tc_set_new_mode(int flag) PERFTOOLS_NOTHROW;
 
 PERFTOOLS_DLL_DECL void* tc_new(size_t size);
@@ -124,7 +124,7 @@ PERFTOOLS_DLL_DECL void tc_deletearray_aligned_nothrow(void* p, std::align_val_t
 
 #endif /* __cplusplus */
 
-/* Not ours to leave behind: programs have macros of this name with other contents. */
+/* Undefined again, because programs have macros of this name with other contents. */
 #undef PERFTOOLS_NOTHROW
 
 #endif /* TCMALLOC_INCLUDE_GPERFTOOLS_TCMALLOC_H_ */

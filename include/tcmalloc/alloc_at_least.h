@@ -1,6 +1,7 @@
 /* Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
  *
- * malloc that says how much it gave. For C from C89 on and for C++ from C++11 on.
+ * Allocation functions that return the true size of the block. For C from C89 on and for C++ from
+ * C++11 on.
  */
 
 #ifndef TCMALLOC_INCLUDE_TCMALLOC_ALLOC_AT_LEAST_H_
@@ -21,12 +22,12 @@ typedef struct alloc_result_t {
   size_t size;
 } alloc_result_t;
 
-/* A block of at least min_size bytes, which the caller owns: free, or free_sized with any size from
- * min_size up to the one returned. Where no memory can be had: a null pointer, size 0, and errno
- * ENOMEM. Thread safe. */
+/* Returns a block of at least min_size bytes, which the caller owns: free it by free, or by
+ * free_sized with any size from min_size up to the one returned. If no memory can be had, returns a
+ * null pointer and size 0, and sets errno to ENOMEM. Thread safe. */
 alloc_result_t alloc_at_least(size_t min_size) TCMALLOC_NOTHROW;
 
-/* The same, aligned. errno is EINVAL where the alignment is no power of two. */
+/* Works as alloc_at_least, aligned. Sets errno to EINVAL if the alignment is no power of two. */
 alloc_result_t aligned_alloc_at_least(size_t alignment, size_t min_size) TCMALLOC_NOTHROW;
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What tcmalloc/malloc_extension.h calls. Not for programs: names and types here may change with
-// any version of the headers, though not within a version of the library's name (.so.4).
+// The functions that tcmalloc/malloc_extension.h calls. Not for programs: names and types here may
+// change with any version of the headers, though not within a version of the library's name
+// (.so.4).
 //
 // All references are weak: where the library is absent they are null.
 
@@ -23,11 +24,11 @@ struct tcmalloc_property {
 
 extern "C" {
 
-// The length of the whole text, of which no more is written than fits; without a zero byte.
+// Returns the length of the whole text, and writes as much of it as fits, without a zero byte.
 TCMALLOC_OPTIONAL size_t tcmalloc_get_stats(char* buffer, size_t size);
 TCMALLOC_OPTIONAL bool tcmalloc_get_numeric_property(const char* name, size_t length,
                                                      size_t* value);
-// The number of all properties, of which no more are written than fit.
+// Returns the number of all properties, and writes as many as fit.
 TCMALLOC_OPTIONAL size_t tcmalloc_get_properties(tcmalloc_property* properties, size_t count);
 
 TCMALLOC_OPTIONAL void tcmalloc_mark_thread_idle();
@@ -53,7 +54,7 @@ TCMALLOC_OPTIONAL void tcmalloc_set_background_release_rate(size_t bytes_per_sec
 TCMALLOC_OPTIONAL void tcmalloc_run_background_actions();
 
 TCMALLOC_OPTIONAL size_t tcmalloc_get_estimated_allocated_size(size_t size);
-// False where the block is none of the allocator's.
+// Returns false if the block is not one of the allocator's.
 TCMALLOC_OPTIONAL bool tcmalloc_get_allocated_size(const void* block, size_t* size);
 TCMALLOC_OPTIONAL bool tcmalloc_owns(const void* block);
 

@@ -1,17 +1,18 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a program can ask the allocator, and ask of it: the interface of google/tcmalloc, with types
-// of the standard library. docs/api.md tells which header is for what. For C++ from C++17 on.
+// Statistics and controls of the allocator: the interface of google/tcmalloc, with types of the
+// standard library. docs/api.md lists the purpose of each header. For C++ from C++17 on.
 //
-// A program that calls these functions needs the library neither to link nor to run: without it
-// they do nothing and return what each says. (Compiled without -fPIE or -fPIC, it finds the library
-// only if it was linked with it.)
+// A program that calls these functions needs the library neither to link nor to run. Without the
+// library they do nothing and return the value that each names. (Compiled without -fPIE or -fPIC,
+// the program finds the library only if it was linked with it.)
 //
 // Everything here is thread safe, keeps errno, and may be called before main, in destructors and in
 // the child of a fork, unless a function says otherwise. In a signal handler that interrupted the
-// allocator, what would have to wait does nothing and returns what it returns without the library.
-// What returns a string or a container allocates it and may throw std::bad_alloc; nothing else here
-// throws. No function takes over an object of the caller's or hands one out. Sizes are in bytes.
+// allocator, functions that would have to wait do nothing and return the same as without the
+// library. Functions that return a string or a container allocate it and may throw std::bad_alloc;
+// nothing else here throws. No function takes over an object of the caller's or hands one out.
+// Sizes are in bytes.
 
 #ifndef TCMALLOC_INCLUDE_TCMALLOC_MALLOC_EXTENSION_H_
 #define TCMALLOC_INCLUDE_TCMALLOC_MALLOC_EXTENSION_H_
@@ -39,7 +40,7 @@ class MallocExtension final {
 
   // --- Statistics
 
-  // Statistics for people, in the format of gperftools. Empty without the library.
+  // Returns statistics for people, in the format of gperftools. Empty without the library.
   [[nodiscard]] static std::string GetStats() {
     std::string text;
     if (tcmalloc_get_stats == nullptr) return text;
@@ -50,13 +51,13 @@ class MallocExtension final {
         text.resize(size);
         return text;
       }
-      // It may grow until the next call.
+      // The text may grow until the next call.
       size += size / 8;
     }
   }
 
-  // One number by its name; docs/malloc-extension.md lists them. Nothing without the library, or if
-  // there is no such property.
+  // Reads one number by its name; docs/malloc-extension.md lists them. No value without the
+  // library, or if there is no such property.
   [[nodiscard]] static std::optional<size_t> GetNumericProperty(std::string_view property) {
     size_t value = 0;
     if (tcmalloc_get_numeric_property == nullptr ||
@@ -71,7 +72,8 @@ class MallocExtension final {
   };
   using PropertyMap = std::map<std::string, Property>;
 
-  // The numbers of the table in docs/malloc-extension.md by their names. Empty without the library.
+  // Returns the numbers of the table in docs/malloc-extension.md by their names. Empty without the
+  // library.
   [[nodiscard]] static PropertyMap GetProperties() {
     PropertyMap map;
     if (tcmalloc_get_properties == nullptr) return map;
@@ -84,49 +86,50 @@ class MallocExtension final {
 
   // --- Giving memory back
 
-  // The calling thread will allocate nothing for a while: what its own cache holds goes back to the
-  // shared lists. It may allocate again at any time. Changes nothing for a thread that is served by
-  // the caches of CPUs, which it shares with others.
+  // Tells that the calling thread will allocate nothing for a while. The objects in its own cache
+  // go back to the shared lists. It may allocate again at any time. Changes nothing for a thread
+  // that is served by the caches of CPUs, which it shares with others.
   static void MarkThreadIdle() {
     if (tcmalloc_mark_thread_idle != nullptr) tcmalloc_mark_thread_idle();
   }
-  // The contrary. Does nothing, for a thread is busy as soon as it allocates.
+  // Ends that state. Does nothing, because a thread is busy as soon as it allocates.
   static void MarkThreadBusy() {}
 
-  // Returns what one cache of a CPU holds to the shared lists, and how many bytes that were. `cpu`
-  // is the number that tells the caches apart, as TCMALLOC_CPU_IDS says: a concurrency id, of which
-  // there are no more than threads run at once, or the number of the CPU. 0 if it has no cache.
+  // Returns the objects in one cache of a CPU to the shared lists. Returns their bytes; 0 if there
+  // is no such cache. `cpu` is the number that tells the caches apart, according to
+  // TCMALLOC_CPU_IDS: a concurrency id, of which there are no more than threads run at once, or the
+  // number of the CPU.
   static size_t ReleaseCpuMemory(int cpu) {
     return tcmalloc_release_cpu_memory != nullptr ? tcmalloc_release_cpu_memory(cpu) : 0;
   }
 
-  // Gives at least so many bytes of free pages back to the system, if there are so many; what
-  // caches hold stays there. Keeps what the system refuses to take.
+  // Gives at least this many bytes of free pages back to the system, or all if there are fewer.
+  // Cached memory stays in the caches. Keeps pages that the system refuses to take.
   static void ReleaseMemoryToSystem(size_t num_bytes) {
     if (tcmalloc_release_memory_to_system != nullptr) tcmalloc_release_memory_to_system(num_bytes);
   }
 
   // --- Limits
 
-  // On what the heap has resident, caches included; docs/limits-and-containers.md tells what
-  // counts.
+  // Limits on the resident memory of the heap, including caches; docs/limits-and-containers.md says
+  // what counts.
   enum class LimitKind {
     kSoft,  // above it, memory is given back; nothing fails
     kHard,  // what does not fit, even after all that is free was given back, fails: malloc returns
             // null with ENOMEM, and new throws std::bad_alloc; the process is not ended
   };
 
-  // The limit that was set last, or by TCMALLOC_SOFT_LIMIT_MB and TCMALLOC_HEAP_LIMIT_MB. Without
-  // one, and without the library, the largest number. A control group can only lower what is in
-  // force: see the properties tcmalloc.desired_usage_limit_bytes and
+  // Returns the limit that was set last, or by TCMALLOC_SOFT_LIMIT_MB and TCMALLOC_HEAP_LIMIT_MB.
+  // Without one, and without the library, returns the largest number. A control group can only
+  // lower the limit in force: see the properties tcmalloc.desired_usage_limit_bytes and
   // tcmalloc.hard_usage_limit_bytes.
   [[nodiscard]] static size_t GetMemoryLimit(LimitKind limit_kind) {
     return tcmalloc_get_memory_limit != nullptr
                ? tcmalloc_get_memory_limit(limit_kind == LimitKind::kHard)
                : std::numeric_limits<size_t>::max();
   }
-  // Sets a limit, which is rounded up to a page; 0 and the largest number remove it. Where the heap
-  // has more already, it gives back what it can before this returns.
+  // Sets a limit, which is rounded up to a page; 0 and the largest number remove it. If the heap
+  // has more already, it gives back as much as it can before this returns.
   static void SetMemoryLimit(size_t limit, LimitKind limit_kind) {
     if (tcmalloc_set_memory_limit == nullptr) return;
     tcmalloc_set_memory_limit(limit, limit_kind == LimitKind::kHard);
@@ -134,13 +137,13 @@ class MallocExtension final {
 
   // --- Caches
 
-  // True if the caches of CPUs serve the threads now, and not their own.
+  // Returns true if the caches of CPUs serve the threads now, instead of their own caches.
   [[nodiscard]] static bool PerCpuCachesActive() {
     return tcmalloc_per_cpu_caches_active != nullptr && tcmalloc_per_cpu_caches_active();
   }
 
   // The most that the cache of a CPU may hold, and that the caches of all threads may hold
-  // together: what was set last, or by TCMALLOC_MAX_PER_CPU_CACHE_SIZE and
+  // together: the value set last, or by TCMALLOC_MAX_PER_CPU_CACHE_SIZE and
   // TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES. Limits of the heap may allow less. 0 without the
   // library. A value outside the range becomes the nearest one inside: 64 KiB to 1 GiB, and 512 KiB
   // to 1 GiB. Caches that hold more shrink as they are used.
@@ -166,27 +169,27 @@ class MallocExtension final {
   // --- Background actions: unused memory goes back to the system while the program is idle, and
   // --- the limits of control groups are followed.
   //
-  // They take place on threads that the program lends, or else on one of the allocator's. Where
-  // there is none, threads that allocate do it in between.
+  // They take place on threads that the program lends, or else on one of the allocator's. Without
+  // such a thread, allocating threads carry them out in between.
 
-  // True if background actions take place.
+  // Returns true if background actions take place.
   [[nodiscard]] static bool GetBackgroundProcessActionsEnabled() {
     return tcmalloc_get_background_enabled != nullptr && tcmalloc_get_background_enabled();
   }
-  // true lets them take place, from now on in each child of fork too: unless the program has lent a
-  // thread, the allocator starts one, named "tcmalloc", which blocks all signals; in a child when
-  // it first allocates. Where the system refuses a thread, nothing changes. false ends that thread
-  // and returns once it has ended; threads that the program lent pause until true. Of calls at the
-  // same time the last word counts. TCMALLOC_BACKGROUND=1 stands for a call before main. Not for
-  // signal handlers.
+  // Enables or disables background actions, from now on in each child of fork too. If enabled, the
+  // allocator starts a thread named "tcmalloc", which blocks all signals, unless the program has
+  // lent a thread; in a child when it first allocates. If the system refuses a thread, nothing
+  // changes. Disabling ends that thread and returns once it has ended; lent threads pause until the
+  // actions are enabled. Of simultaneous calls the last one counts. TCMALLOC_BACKGROUND=1 is
+  // equivalent to a call before main. Not for signal handlers.
   static void SetBackgroundProcessActionsEnabled(bool value) {
     if (tcmalloc_set_background_enabled != nullptr) tcmalloc_set_background_enabled(value);
   }
 
-  // The least time between two rounds of background actions. 0, as at first and without the
-  // library, lets them come as often as the half-life of unused memory calls for
-  // (TCMALLOC_RELEASE_HALF_LIFE). What a longer interval misses is made up for in the next round.
-  // A negative interval counts as 0.
+  // The least time between two rounds of background actions. 0, which is the default and the value
+  // without the library, lets them run as often as the half-life of unused memory demands
+  // (TCMALLOC_RELEASE_HALF_LIFE). The next round makes up for the work that a longer interval
+  // delays. A negative interval counts as 0.
   [[nodiscard]] static std::chrono::nanoseconds GetBackgroundProcessSleepInterval() {
     return std::chrono::nanoseconds(
         tcmalloc_get_background_interval_ns != nullptr ? tcmalloc_get_background_interval_ns() : 0);
@@ -196,8 +199,8 @@ class MallocExtension final {
     tcmalloc_set_background_interval_ns(std::max<int64_t>(value.count(), 0));
   }
 
-  // How much of the free pages background actions give back in any case, in addition to what was
-  // not used for a while. 0 at first, and without the library.
+  // The rate at which background actions give back free pages in any case, in addition to pages
+  // that were not used for a while. 0 by default and without the library.
   enum class BytesPerSecond : size_t {};
   [[nodiscard]] static BytesPerSecond GetBackgroundReleaseRate() {
     return static_cast<BytesPerSecond>(tcmalloc_get_background_release_rate != nullptr
@@ -209,14 +212,14 @@ class MallocExtension final {
     tcmalloc_set_background_release_rate(static_cast<size_t>(rate));
   }
 
-  // Lends the calling thread: it carries out background actions and never returns; where they were
+  // Lends the calling thread: it carries out background actions and never returns. If they were
   // disabled before, it pauses until they are enabled. It blocks all signals and cannot be
   // cancelled. A child of fork has no such thread. Returns at once without the library. Not for
   // signal handlers.
   static void ProcessBackgroundActions() {
     if (tcmalloc_run_background_actions != nullptr) tcmalloc_run_background_actions();
   }
-  // Whether a thread for ProcessBackgroundActions would have something to do: the library is there,
+  // Returns true if a thread for ProcessBackgroundActions would have work: the library is there,
   // and background actions do not take place yet.
   [[nodiscard]] static bool NeedsProcessBackgroundActions() {
     return tcmalloc_run_background_actions != nullptr && !GetBackgroundProcessActionsEnabled();
@@ -224,16 +227,16 @@ class MallocExtension final {
 
   // --- Blocks
 
-  // How many bytes a block would have that is asked for with `size`; 0 if none can be that large.
-  // `size` without the library.
+  // Returns the bytes that a block for a request of `size` would have; 0 if no block can be that
+  // large. Returns `size` without the library.
   [[nodiscard]] static size_t GetEstimatedAllocatedSize(size_t size) {
     return tcmalloc_get_estimated_allocated_size != nullptr
                ? tcmalloc_get_estimated_allocated_size(size)
                : size;
   }
-  // How many bytes the owner of the block `p` may use; 0 for null. Nothing without the library, or
-  // where GetOwnership does not say kOwned. Ends the process on a pointer into the middle of a
-  // block.
+  // Returns the bytes that the owner of the block `p` may use; 0 for null. No value without the
+  // library, or if GetOwnership does not return kOwned. Ends the process on a pointer into the
+  // middle of a block.
   [[nodiscard]] static std::optional<size_t> GetAllocatedSize(const void* p) {
     size_t size = 0;
     if (tcmalloc_get_allocated_size == nullptr || !tcmalloc_get_allocated_size(p, &size)) {
@@ -243,16 +246,16 @@ class MallocExtension final {
   }
 
   enum class Ownership { kUnknown = 0, kOwned, kNotOwned };
-  // kOwned for a block of this allocator, for a small one even after it was freed, and kNotOwned
-  // for what lies outside the heap. A pointer into the middle of a block may give either. Any value
-  // may be asked for, null too. kUnknown without the library.
+  // Returns kOwned for a block of this allocator, even for a small one that was freed, and
+  // kNotOwned for addresses outside the heap. A pointer into the middle of a block may give either.
+  // Any value may be passed, null too. Returns kUnknown without the library.
   [[nodiscard]] static Ownership GetOwnership(const void* p) {
     if (tcmalloc_owns == nullptr) return Ownership::kUnknown;
     return tcmalloc_owns(p) ? Ownership::kOwned : Ownership::kNotOwned;
   }
 
  private:
-  // Holds all statistics most of the time.
+  // Has room for all statistics most of the time.
   static constexpr size_t kUsualStats = 40960;
 };
 

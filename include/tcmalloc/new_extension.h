@@ -1,12 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Allocation beyond the standard: functions that say how large a block is or will be, that free a
-// block whose size the caller knows, and operator new with a hint. The interface of
-// google/tcmalloc. For C++ from C++17 on.
+// Allocation beyond the standard: functions that return the size that a block has or will have,
+// functions that free a block whose size the caller knows, and operator new with a hint. The
+// interface of google/tcmalloc. For C++ from C++17 on.
 //
-// The caller owns what is returned. Blocks of any function here and of malloc or new are freed by
-// any function that frees, except that those of malloc are not meant for delete. All functions are
-// thread safe. Sizes and alignments are in bytes; an alignment is a power of two.
+// The caller owns the returned blocks. Blocks of any function here and of malloc or new are freed
+// by any function that frees, except that blocks of malloc are not meant for delete. All functions
+// are thread safe. Sizes and alignments are in bytes; an alignment is a power of two.
 
 #ifndef TCMALLOC_INCLUDE_TCMALLOC_NEW_EXTENSION_H_
 #define TCMALLOC_INCLUDE_TCMALLOC_NEW_EXTENSION_H_
@@ -33,8 +33,8 @@ struct __sized_ptr_t {
   size_t n;
 };
 
-// How often a block will be used: from 0, hardly ever, to 255. It is accepted and changes nothing
-// yet: blocks of all hints come from the same place.
+// The expected frequency of use of a block: from 0, hardly ever, to 255. It is accepted and changes
+// nothing yet: blocks of all hints come from the same place.
 enum class __hot_cold_t : uint8_t;
 
 namespace tcmalloc {
@@ -47,15 +47,15 @@ extern "C" {
 // --- These are null where the library is absent. A program that is to run without it tests them
 // --- before a call: if (&sdallocx != nullptr).
 
-// How many bytes a block would have that is asked for with `size` and the flags above; 0 if none
-// can be that large. Allocates nothing. tcmalloc_size_returning_operator_new tells it of a block
-// that it returns, with one call less.
+// Returns the bytes that a block for a request of `size` and the flags above would have; 0 if no
+// block can be that large. Allocates nothing. tcmalloc_size_returning_operator_new also returns the
+// size of its block, which saves a call.
 [[nodiscard]] TCMALLOC_OPTIONAL size_t nallocx(size_t size, int flags);
 
-// Frees a block, or does nothing for null. `size`, and the alignment, are what the block was asked
-// for with, or a size up to what nallocx or a size-returning function said. Keeps errno. Ends the
-// process where the size is larger than any small block (256 KiB) and than the block; any other
-// wrong size does no harm, and is not noticed. The alignment is not looked at.
+// Frees a block, or does nothing for null. `size` and the alignment are those of the request;
+// `size` may also be any up to the size that nallocx or a size-returning function returned. Keeps
+// errno. Ends the process if the size is larger than any small block (256 KiB) and than the block.
+// Any other wrong size does no harm, and is not noticed. The alignment is not checked.
 TCMALLOC_OPTIONAL void sdallocx(void* ptr, size_t size, int flags) noexcept;
 TCMALLOC_OPTIONAL void free_sized(void* ptr, size_t size) noexcept;
 TCMALLOC_OPTIONAL void free_aligned_sized(void* ptr, size_t alignment, size_t size) noexcept;

@@ -14,13 +14,13 @@
 namespace tcmalloc {
 namespace {
 
-// What every object is aligned to; objects of less than this to their own size.
+// The alignment of every object. Smaller objects are aligned to their own size.
 constexpr size_t kMinAlignment = 16;
 
-// Calls allocate(), for n pages side by side or, where n is 0, for an object, again after a failure
-// if that may help: when every free object that this thread can reach has gone back to its span,
-// and every empty span to the page heap. If it was the heap's limit that was in the way, the page
-// heap then gives back what it needs to.
+// Calls allocate(), for n adjacent pages or, where n is 0, for an object. After a failure calls it
+// again if that may help: when every free object that this thread can reach has gone back to its
+// span, and every empty span to the page heap. If the heap's limit was the obstacle, the page heap
+// then gives back as much as it needs to.
 template <typename F>
 auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   auto result = allocate();
@@ -29,25 +29,26 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   return result;
 }
 
-// For what the fast path did not serve. A block of the emergency arena is as large as any other.
+// Allocates when the fast path did not. A block of the emergency arena is as large as any other.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return heap.emergency().Allocate(kSizeClasses[c].size, alignment);
   return WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
 }
 
-// From the cache of a CPU, if one serves the thread: for sizes that its fast path does not look up.
+// Allocates from the cache of a CPU, if one serves the thread, sizes that its fast path does not
+// look up.
 void* TryAllocateFromCpu(FastThread thread, uint8_t c, size_t size) {
   if (!thread->is_open_to_cpus()) return nullptr;
   return heap.cpus().TryAllocate(CpuThread::Of(thread.header()), c, size);
 }
 
-// The same for a size that a fast path may have looked up in vain.
+// Works as TryAllocateFromCpu, for a size that a fast path may have looked up in vain.
 void* TryUnlistedFromCpu(uint8_t c, size_t size) {
   return size >= kClassBySize.size() ? TryAllocateFromCpu(current_thread, c, size) : nullptr;
 }
 
-// For classes that the fast paths do not look up. Reads current_thread once, because a signal
+// Allocates classes that the fast paths do not look up. Reads current_thread once, because a signal
 // handler may move the thread to its other front end.
 void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
   const FastThread thread = current_thread;
@@ -57,10 +58,10 @@ void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
 }
 
-// Beyond it no address space holds a block, and nothing that could be given up would help.
+// The largest request. No address space holds a larger block, so giving up memory would not help.
 constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 
-// A span of its own.
+// Allocates a span for one block.
 Span* AllocateSpan(Length length, size_t alignment) {
   return alignment <= kPageSize
              ? heap.page_heap().New(length)
@@ -87,7 +88,7 @@ LargeBlock FindLarge(size_t size, size_t alignment) {
   return {span->start(), span->bytes(), span->zeroed};
 }
 
-// `zeroed` tells whether the bytes are known to be zero; null if nobody asks.
+// Sets *zeroed to true if the bytes are known to be zero; `zeroed` may be null.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
   const LargeBlock block = FindLarge(size, alignment);
@@ -97,7 +98,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
 }
 
 void* AllocateAlignedQuietly(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return AllocateOr<AllocateQuietly>(size);
+  if (alignment <= sizeof(void*)) return AllocateOr<AllocateUnreported>(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
   if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
@@ -105,7 +106,7 @@ void* AllocateAlignedQuietly(size_t size, size_t alignment) {
 
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
-  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateQuietly>(size)
+  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
                                        : AllocateLarge(size, kPageSize, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
@@ -120,20 +121,20 @@ void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
   return slow(size);
 }
 
-// As gperftools does it, whose messages people look for.
+// Prints the message that gperftools prints, because people search for it.
 void ReportIfLarge(const void* block, size_t bytes) {
   if (TCMALLOC_LIKELY(!heap.large_reports().IsDue(bytes))) return;
   Notify(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
 }
 
-void* AllocateQuietly(size_t size) {
+void* AllocateUnreported(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, kMinAlignment);
 }
 
-void* AllocateAtHand(size_t size) {
+void* TryAllocateSmall(size_t size) {
   TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
@@ -145,8 +146,8 @@ void* AllocateAtHand(size_t size) {
 }
 
 void* AllocateSlow(size_t size) {
-  if (AllocationsAreWatched()) return ReportNew(AllocateQuietly(size), size);
-  return AllocateQuietly(size);
+  if (AllocationsAreWatched()) return ReportNew(AllocateUnreported(size), size);
+  return AllocateUnreported(size);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {

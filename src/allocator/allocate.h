@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Allocation. Nothing here sets errno or calls a new handler: a null result means that no memory
-// could be had, and the entry points say so in the way of their interface.
+// could be had, and each entry point reports that in the way of its interface.
 
 #ifndef TCMALLOC_ALLOCATOR_ALLOCATE_H_
 #define TCMALLOC_ALLOCATOR_ALLOCATE_H_
@@ -14,34 +14,34 @@
 
 namespace tcmalloc {
 
-// All sizes, all states of the thread. Reports the block to the program's hooks.
+// Allocates any size in any state of the thread. Reports the block to the program's hooks.
 void* AllocateSlow(size_t size);
-// Allocates as AllocateSlow, but reports nothing: for a caller that does.
-void* AllocateQuietly(size_t size);
-// A small size likewise, and null instead of emptying caches for it: for a caller that can do
-// without.
-void* AllocateAtHand(size_t size);
+// Works as AllocateSlow without reporting the block, because the caller does.
+void* AllocateUnreported(size_t size);
+// Allocates a small size without reporting it. Returns null where AllocateSlow would empty caches.
+void* TryAllocateSmall(size_t size);
 
-// Continues after a fast path on `lists` that failed: takes back what it did and calls `slow`. A
-// signal handler may have moved the thread to its other front end since, so that current_thread no
-// longer names these lists.
+// Continues after a fast path on `lists` that failed: undoes its changes and calls `slow`. A signal
+// handler may have moved the thread to its other front end since, so that current_thread no longer
+// names these lists.
 void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow);
 
-// Calls it with kSlow, in fewer instructions at each place.
+// Calls AllocateAfterTry with kSlow, in fewer instructions at each place.
 template <AllocateSlowPath kSlow>
 TCMALLOC_NOINLINE void* AllocateAfterTry(size_t size, FastLists* lists) {
   return AllocateAfterTry(size, lists, kSlow);
 }
 
-// A size below the thread's limit, from its lists or, where they refuse, by `kSlow`.
+// Allocates a size below the thread's limit from its lists or, where they refuse, by `kSlow`.
 template <AllocateSlowPath kSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(FastLists* lists, size_t size) {
   void* object = lists->TryAllocate(kClassBySize[size], size);
   return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateAfterTry<kSlow>(size, lists);
 }
 
-// At least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small size takes
-// no lock and makes no call but, where a cache of a CPU serves it, a jump. `kSlow` does the rest.
+// Allocates at least `size` bytes, aligned to 16, or to 8 if size <= 8. The fast path of a small
+// size takes no lock and makes no call, except for a jump where a cache of a CPU serves it. `kSlow`
+// does the rest.
 template <AllocateSlowPath kSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
   const FastThread thread = current_thread;
@@ -49,7 +49,7 @@ TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
   return AllocateFromLists<kSlow>(thread.lists(), size);
 }
 
-// As AllocateOr, for malloc, whose slow path the thread's header has as well.
+// Works as AllocateOr for malloc, whose slow path is also in the thread's header.
 template <AllocateSlowPath kMallocSlow>
 TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
   const FastThread thread = current_thread;
@@ -59,14 +59,14 @@ TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
 
 TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateSlow>(size); }
 
-// Prints the report of a large allocation, if one is due, for a block in a span of its own that is
-// ready to be handed out, or that grew to `bytes`. Called outside the slow path, or at its end.
+// Prints the report of a large allocation, if one is due. The block in a span of its own is ready
+// to be handed out or has grown to `bytes`. Called outside the slow path, or at its end.
 void ReportIfLarge(const void* block, size_t bytes);
 
-// As Allocate, aligned to `alignment`, a power of two.
+// Works as AllocateSlow, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);
 
-// As Allocate, with all bytes zero.
+// Works as AllocateSlow, with all bytes zero.
 void* AllocateZeroed(size_t size);
 
 }  // namespace tcmalloc

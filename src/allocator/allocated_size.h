@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How large blocks are.
+// Computes the usable sizes of blocks.
 
 #ifndef TCMALLOC_ALLOCATOR_ALLOCATED_SIZE_H_
 #define TCMALLOC_ALLOCATOR_ALLOCATED_SIZE_H_
@@ -15,8 +15,8 @@
 
 namespace tcmalloc {
 
-// The usable size of a block that is asked for with `size` bytes, aligned to `alignment`, a power
-// of two; 0 if none can be that large.
+// Returns the usable size of a block for a request of `size` bytes aligned to `alignment`, a power
+// of two; 0 if no block can be that large.
 constexpr size_t AllocatedSizeFor(size_t size, size_t alignment = 1) {
   constexpr size_t kMostBytes = size_t{1} << kAddressBits;
   if (std::max(size, alignment) > kMostBytes) return 0;

@@ -20,9 +20,9 @@ namespace {
   Crash(message);
 }
 
-// The large block that holds `address`, if it begins no more than a gibibyte before. The page map
-// knows the first page of such a block and the last one; entries of others may be those of spans
-// that were there before.
+// Returns the large block that holds `address`, if it begins no more than a gibibyte before. The
+// page map knows the first and the last page of such a block. The entries of its other pages may
+// name spans that were there before.
 TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
   constexpr uintptr_t kMostPages = (uintptr_t{1} << 30) >> kPageShift;
   const PageId page = PageId::Containing(address);
@@ -34,7 +34,7 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
   return nullptr;
 }
 
-// No span in use is known to hold `block`.
+// Reports `block`, which no span in use is known to hold.
 [[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block) {
   const Span* around = LargeBlockAround(block);
   if (around != nullptr) CrashOnInterior(block, around->start(), around->bytes());
@@ -65,8 +65,8 @@ bool AnyCacheHolds(uint8_t c, const void* object) {
   return found;
 }
 
-// The first word of `object` is a valid link, as that of a free object is. By chance the
-// application's data is one too, about once in 2^27 random words, so the lists decide.
+// Checks an object whose first word is a valid link, as that of a free object is. About one in 2^27
+// random words of the application's data is one too, so the lists decide.
 TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
   if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
@@ -75,15 +75,16 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
   }
 }
 
-// `object` bears the mark of those in slabs. It may have got it by chance, or from a free that was
-// aborted, so the slabs decide. No lock is taken, and no other list is searched: whatever goes
-// from a slab to one is linked there, which takes the place of the mark.
+// Checks an object that bears the mark of those in slabs. It may bear the mark by chance or from a
+// free that was aborted, so the slabs decide. No lock is taken and no other list is searched: an
+// object that goes from a slab to a list is linked there, which overwrites the mark.
 TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
   if (heap.cpus().Holds(object, c)) CrashOnDoubleFree(object, kSizeClasses[c].size);
 }
 
-// True if `next`, decoded from the first word of an object of class `c`, is what a free one has.
+// Returns true if `next`, decoded from the first word of an object of class `c`, is a free object's
+// link.
 bool LooksLikeLink(ObjectReference next, uint8_t c) {
   if (heap.codec().InWindow(next) || next == heap.codec().end) return true;
   const Span* span = heap.page_map().FindInUse(ObjectAt(next));

@@ -13,7 +13,7 @@
 namespace tcmalloc {
 namespace {
 
-// Only writes to the block itself and to the arena's counter.
+// Writes only to the block itself and to the arena's counter.
 void FreeReentrant(void* block) {
   if (heap.emergency().Owns(block)) {
     heap.emergency().Free(block);
@@ -28,7 +28,7 @@ void FreeReentrant(void* block) {
 void DeallocateSlow(void* block) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
-  DeallocateQuietly(block);
+  DeallocateUnreported(block);
 }
 
 void DeallocateAfterTry(void* block, FastLists* lists) {
@@ -36,7 +36,7 @@ void DeallocateAfterTry(void* block, FastLists* lists) {
   DeallocateSlow(block);
 }
 
-void DeallocateQuietly(void* block) {
+void DeallocateUnreported(void* block) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
     FreeReentrant(block);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Deallocation, and what is known of a block.
+// Deallocation, and the size of a block.
 
 #ifndef TCMALLOC_ALLOCATOR_DEALLOCATE_H_
 #define TCMALLOC_ALLOCATOR_DEALLOCATE_H_
@@ -13,17 +13,17 @@
 
 namespace tcmalloc {
 
-// All blocks, null included. Aborts, with one line that names the address, on anything else.
-// Reports the block to the program's hooks.
+// Frees any block, or null. Aborts on anything else, with one line that names the address. Reports
+// the block to the program's hooks.
 void DeallocateSlow(void* block);
-// Frees a block that is not null, but reports nothing: for a caller that did.
-void DeallocateQuietly(void* block);
+// Frees a block, which is not null, without reporting it, because the caller did.
+void DeallocateUnreported(void* block);
 
 // Continues after a fast path on `lists` that failed; see AllocateAfterTry.
 void DeallocateAfterTry(void* block, FastLists* lists);
 
-// Keeps errno. The fast path of a small object takes no lock and makes no call. DeallocateSlow does
-// the rest.
+// Frees a block. Keeps errno. The fast path of a small object takes no lock and makes no call.
+// DeallocateSlow does the rest.
 TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
   DeallocateBy(current_thread, block, DeallocateAfterTry);
 }
@@ -31,8 +31,8 @@ TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
 // Aborts if the block is too small to have been asked for with `size` bytes.
 void DeallocateLargeSized(void* block, size_t size);
 
-// As Deallocate, for a caller that says how many bytes it asked for. Only a size that small blocks
-// cannot have is checked; that of a small block is not trusted, so a wrong one does no harm.
+// Frees a block for which the caller asked with `size` bytes. Checks only sizes that small blocks
+// cannot have. The size of a small block is not trusted, so a wrong one does no harm.
 TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) {
     DeallocateLargeSized(block, size);
@@ -41,7 +41,8 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
   }
 }
 
-// Bytes that the owner of `block` may use; 0 for null. Aborts if it is no block of ours.
+// Returns the bytes that the owner of `block` may use; 0 for null. Aborts if it is not one of our
+// blocks.
 size_t UsableSize(const void* block);
 
 }  // namespace tcmalloc

@@ -14,7 +14,7 @@
 namespace tcmalloc {
 namespace {
 
-// The span of a block that has one of its own; null for other blocks.
+// Returns the span of a block that has one of its own; null for other blocks.
 Span* OwnSpanOf(const void* block, size_t bytes) {
   if (bytes < kPageSize) return nullptr;
   Span* span = heap.page_map().FindInUse(block);
@@ -35,19 +35,19 @@ bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
   return true;
 }
 
-// The block that one of `old_bytes` moves to, for `size`.
+// Allocates the block to which one of `old_bytes` moves, for `size` bytes.
 void* AllocateToGrow(size_t old_bytes, size_t size) {
-  // A block that grows once often grows again; a quarter more makes the copies amortise. But
-  // the margin is not worth failing for.
+  // A block that grows once often grows again; a quarter more makes the copies amortise. If the
+  // margin cannot be had, the block does without it.
   const size_t margin = old_bytes + old_bytes / 4;
   if (size < margin) {
-    if (void* fresh = AllocateOr<AllocateQuietly>(margin)) return fresh;
+    if (void* fresh = AllocateOr<AllocateUnreported>(margin)) return fresh;
   }
-  return AllocateOr<AllocateQuietly>(size);
+  return AllocateOr<AllocateUnreported>(size);
 }
 
-// Takes what lies behind the first `size` bytes of a block that is a span of its own back into the
-// page heap.
+// Gives the pages behind the first `size` bytes of a block in a span of its own back to the page
+// heap.
 void CutInPlace(const void* block, size_t old_bytes, size_t size) {
   Span* span = OwnSpanOf(block, old_bytes);
   if (span == nullptr) return;
@@ -55,32 +55,34 @@ void CutInPlace(const void* block, size_t old_bytes, size_t size) {
   if (!slow_path.reentrant()) heap.page_heap().Truncate(span, Length::FromBytesCeil(size));
 }
 
-// Whether a smaller block stays whole. A block of many pages is cut without a copy, but only where
-// more than the margin of AllocateToGrow is left over: else one that grew would be cut at once, and
-// one that goes to and fro between two sizes each time. Others move, for half of their bytes.
+// Returns true if a block that becomes smaller stays whole. A block of many pages is cut without a
+// copy, but only if more than the margin of AllocateToGrow is left over. Otherwise a block that
+// grew would be cut at once, and one that alternates between two sizes would be cut each time.
+// Other blocks move if that saves half of their bytes.
 bool KeepsItsLength(size_t old_bytes, size_t size) {
   const size_t least = size > kMaxSmallSize ? old_bytes - old_bytes / 4 : old_bytes / 2;
   return size >= least;
 }
 
-// The block for fewer bytes: the same one, cut or whole, unless a smaller one is at hand that is no
-// span of its own.
+// Returns the block for fewer bytes: the same one, cut or whole, unless a smaller one that is not a
+// span of its own is at hand.
 void* BlockToShrinkTo(void* block, size_t old_bytes, size_t size) {
   if (KeepsItsLength(old_bytes, size)) return block;
   if (size <= kMaxSmallSize) {
-    if (void* fresh = AllocateOr<AllocateAtHand>(size)) return fresh;
+    if (void* fresh = AllocateOr<TryAllocateSmall>(size)) return fresh;
   }
   CutInPlace(block, old_bytes, size);
   return block;
 }
 
-// The block that holds `size` bytes from now on: `block` itself, or one to copy to; or null.
+// Returns the block for `size` bytes: `block` itself, or a new one to copy to; null if there is
+// none.
 void* BlockFor(void* block, size_t old_bytes, size_t size) {
   if (size <= old_bytes) return BlockToShrinkTo(block, old_bytes, size);
   return GrowInPlace(block, old_bytes, size) ? block : AllocateToGrow(old_bytes, size);
 }
 
-// To the program's hooks: what they knew as `block` is `resized` now.
+// Reports to the program's hooks that `block` is `resized` now.
 TCMALLOC_COLD void Report(void* block, void* resized, size_t size) {
   ReportDelete(block);
   ReportNew(resized, size);
@@ -99,7 +101,7 @@ void* Reallocate(void* block, size_t size) {
   std::memcpy(fresh, block, std::min(old_bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
     Report(block, fresh, size);
-    DeallocateQuietly(block);
+    DeallocateUnreported(block);
   } else {
     Deallocate(block);
   }

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Changing the size of a block.
+// Changes the size of a block.
 
 #ifndef TCMALLOC_ALLOCATOR_REALLOCATE_H_
 #define TCMALLOC_ALLOCATOR_REALLOCATE_H_
@@ -9,10 +9,10 @@
 
 namespace tcmalloc {
 
-// A block of at least `size` bytes with the contents of `block`, which is then freed unless it is
-// the result. Null leaves `block` as it was, and happens only where `size` is more than it has: a
-// block never fails to shrink. Requires block != nullptr and size > 0; aborts if
-// `block` is none of ours.
+// Returns a block of at least `size` bytes with the contents of `block`, which is then freed unless
+// it is the result. Null leaves `block` as it was, and happens only if `size` is more than it has:
+// a block never fails to shrink. Requires block != nullptr and size > 0. Aborts if `block` is not
+// one of ours.
 void* Reallocate(void* block, size_t size);
 
 }  // namespace tcmalloc

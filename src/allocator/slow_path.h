@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The scope of everything that is not a fast path.
+// The scope of everything outside the fast paths.
 
 #ifndef TCMALLOC_ALLOCATOR_SLOW_PATH_H_
 #define TCMALLOC_ALLOCATOR_SLOW_PATH_H_
@@ -12,42 +12,46 @@
 
 namespace tcmalloc {
 
-// Enters the slow path, keeps errno over it, and before leaving frees what signal handlers left.
+// Enters the slow path and keeps errno over it. Before leaving, frees the blocks that signal
+// handlers left.
 class SlowPath {
  public:
   SlowPath();
-  // For what is no allocation; see EnterSlowPathPatiently.
+  // Enters for an operation that is no allocation; see EnterSlowPathPatiently.
   struct Patient {};
   explicit SlowPath(Patient);
   ~SlowPath();
   SlowPath(const SlowPath&) = delete;
   SlowPath& operator=(const SlowPath&) = delete;
 
-  // No lock may be taken: only the emergency arena and the deferred frees may be used.
+  // Returns true if no lock may be taken: only the emergency arena and the deferred frees may be
+  // used.
   bool reentrant() const { return entry_ == Entry::kReentrant; }
 
-  // For an entry that is not reentrant, by the thread's front end or, where it has none, by the
-  // lists that all threads share: an object of class `c` for `size` bytes, or null.
+  // Returns an object of class `c` for `size` bytes, or null. It comes from the thread's front end
+  // or, without one, from the lists that all threads share. Requires an entry that is not
+  // reentrant.
   void* AllocateObject(uint8_t c, size_t size) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
   // Frees a block, which is not null, and checks it.
   void FreeBlock(void* block) const;
-  // Returns what the thread's own cache holds, if it has one, to the lists that all threads share.
+  // Returns the objects in the thread's own cache, if it has one, to the lists that all threads
+  // share.
   void FlushOwnCache() const {
     if (Cache* own = OwnCache()) own->Flush();
   }
-  // How much that is.
+  // Returns the bytes in that cache.
   size_t OwnCachedBytes() const;
-  // Gives up what the thread's own cache holds and the caches that it shares, and gives back to
-  // the system at least `least` of what is free then. Returns what that freed.
+  // Empties the thread's own cache and the caches that it shares, and then gives at least `least`
+  // of the free memory back to the system. Returns the bytes freed.
   ShedBytes Shed(Length least, ReleaseCause cause) const;
 
-  // For a request that failed, as Heap::ShedFor.
+  // Calls Heap::ShedFor for a request that failed.
   bool ShedFor(Length n) const { return heap.ShedFor(OwnCache(), n); }
 
-  // After memory was fetched: notes a peak, and gives some back if the heap holds more than it
-  // should.
+  // Called after memory was fetched. Notes a peak, and gives some memory back if the heap holds
+  // more than it should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
     if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
@@ -56,7 +60,7 @@ class SlowPath {
   }
 
  private:
-  // Null if there is none.
+  // Returns null if the thread has no cache of its own.
   Cache* OwnCache() const { return Threads<SizeClassLists>::CacheOf(entry_); }
   ThreadHeader* OwnThread() const {
     return entry_ == Entry::kThreadCache ? current_thread.header() : nullptr;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic on sizes and addresses. Everything that could overflow says so.
+// Arithmetic on sizes and addresses. Every function that could overflow says so.
 
 #ifndef TCMALLOC_BASE_BITS_H_
 #define TCMALLOC_BASE_BITS_H_
@@ -29,8 +29,8 @@ constexpr uintptr_t AlignUp(uintptr_t n, size_t alignment) {
 
 constexpr bool IsAligned(uintptr_t n, size_t alignment) { return (n & (alignment - 1)) == 0; }
 
-// Rounds `n` up to a multiple of the power of two `alignment`. Returns false, and leaves
-// `*result` alone, where the result would not fit.
+// Rounds `n` up to a multiple of `alignment`, a power of two. Returns false, and leaves `*result`
+// alone, if the result does not fit.
 [[nodiscard]] constexpr bool CheckedAlignUp(size_t n, size_t alignment, size_t* result) {
   size_t sum = 0;
   if (__builtin_add_overflow(n, alignment - 1, &sum)) return false;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Doubly linked list whose links live in the elements.
+// A doubly linked list whose links live in the elements.
 
 #ifndef TCMALLOC_BASE_INTRUSIVE_LIST_H_
 #define TCMALLOC_BASE_INTRUSIVE_LIST_H_
@@ -11,7 +11,7 @@
 
 namespace tcmalloc {
 
-// Base of every element. States: unlinked (both null) or in exactly one list.
+// Base of every element. An element is unlinked (both links null) or in exactly one list.
 struct ListNode {
   ListNode* next_node = nullptr;
   ListNode* prev_node = nullptr;
@@ -31,10 +31,10 @@ class IntrusiveList {
   bool empty() const { return head_.next_node == nullptr || head_.next_node == &head_; }
   size_t size() const { return size_; }
 
-  // Null if empty.
+  // Returns null if empty.
   T* front() const { return empty() ? nullptr : static_cast<T*>(head_.next_node); }
   T* back() const { return empty() ? nullptr : static_cast<T*>(head_.prev_node); }
-  // Null at the end.
+  // Returns null at the end.
   T* next(const T* element) const {
     ListNode* node = element->ListNode::next_node;
     return node == &head_ ? nullptr : static_cast<T*>(node);
@@ -60,7 +60,7 @@ class IntrusiveList {
     --size_;
   }
 
-  // Empties the list without a look at its elements, which believe that they are still in it.
+  // Empties the list without touching its elements, which still have their links.
   void Abandon() {
     head_ = {};
     size_ = 0;

@@ -30,8 +30,8 @@ enum class LockRank : uint8_t {
 };
 inline constexpr size_t kLockRankCount = static_cast<size_t>(LockRank::kSystem) + 1;
 
-// For locks, in builds with debug checks: what the running thread holds. Each ends the process
-// where the thread may not have the lock.
+// Track the locks of the running thread in builds with debug checks. Each ends the process if the
+// thread may not take the lock.
 //
 // Called before the thread waits for a lock of this rank.
 void CheckRankOrder(LockRank rank);

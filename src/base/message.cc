@@ -25,8 +25,7 @@ char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
   return end;
 }
 
-// How long a line may wait for whoever should read it: the last one of a process longer than
-// others.
+// The time that a line may wait for its reader. The last line of a process may wait longer.
 constexpr int kCrashPatience = 1000;  // milliseconds
 constexpr int kPatience = 100;
 

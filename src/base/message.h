@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Text built in a fixed buffer, for places where nothing may be allocated.
+// Builds text in a fixed buffer, for places where nothing may be allocated.
 
 #ifndef TCMALLOC_BASE_MESSAGE_H_
 #define TCMALLOC_BASE_MESSAGE_H_
@@ -13,8 +13,8 @@
 
 namespace tcmalloc {
 
-// A line of at most kCapacity bytes; what does not fit is cut. Allocates nothing, takes no lock
-// and may be used in a signal handler.
+// A line of at most kCapacity bytes; longer text is cut. Allocates nothing, takes no lock and may
+// be used in a signal handler.
 class Message {
  public:
   static constexpr size_t kCapacity = 480;
@@ -26,12 +26,12 @@ class Message {
   Message& operator<<(uint32_t decimal) { return *this << uint64_t{decimal}; }
   Message& operator<<(int32_t decimal) { return *this << int64_t{decimal}; }
   Message& operator<<(bool value) { return *this << (value ? "true" : "false"); }
-  // Hexadecimal, with the prefix 0x.
+  // Appends the address in hexadecimal, with the prefix 0x.
   Message& operator<<(const volatile void* address);
-  // The beginning of a text that may hold anything, in quotation marks; what cannot be printed
-  // becomes a question mark.
+  // Appends the beginning of any text, in quotation marks. Unprintable characters become question
+  // marks.
   Message& AppendQuoted(std::string_view text);
-  // A value with three decimals, rounded towards zero.
+  // Appends a value with three decimals, rounded towards zero.
   Message& AppendFixed(double value);
 
   std::string_view view() const { return {buffer_, size_}; }
@@ -44,9 +44,8 @@ class Message {
   size_t size_ = 0;
 };
 
-// Write "tcmalloc: <message>" to stderr, in one line. Where stderr is a pipe that is full, or
-// another stream whose reader is late, they wait a while and then do without: the program is inside
-// malloc or free.
+// Write "tcmalloc: <message>" to stderr, in one line. If stderr is a full pipe, or another stream
+// whose reader is slow, they give up after a while, because the program is inside malloc or free.
 
 // Waits up to a second, and aborts.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);

@@ -16,12 +16,12 @@
 namespace tcmalloc {
 namespace {
 
-// A set of signals as the kernel lays it out.
+// The kernel's layout of a set of signals.
 using SignalSet = uint64_t;
 constexpr SignalSet kPipeSignal = SignalSet{1} << (SIGPIPE - 1);
 
-// While one of these lives, a write of this thread to a pipe or socket without a reader raises no
-// signal that anybody would see. A SIGPIPE that was pending before stays pending. Keeps errno.
+// While one of these lives, this thread's write to a pipe or socket without a reader raises no
+// visible signal. A SIGPIPE that was pending before stays pending. Keeps errno.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() : saved_errno_(errno) {
@@ -41,7 +41,7 @@ class WithoutPipeSignal {
   WithoutPipeSignal(const WithoutPipeSignal&) = delete;
   WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
 
-  // After a write failed with `error`.
+  // Called after a write failed with `error`.
   void NoteFailure(int error) { broken_ = broken_ || error == EPIPE; }
 
  private:
@@ -60,21 +60,22 @@ long Write(int fd, std::string_view text) {
   return written;
 }
 
-// Pipes, sockets and terminals have no position. Whoever writes to one may wait for its reader.
+// Returns true for pipes, sockets and terminals, which have no position. A write to them may wait
+// for the reader.
 bool HasReader(int fd) { return ::syscall(SYS_lseek, fd, 0L, SEEK_CUR) < 0 && errno == ESPIPE; }
 
 bool BecomesWritable(int fd, int milliseconds) {
   pollfd wanted = {.fd = fd, .events = POLLOUT, .revents = 0};
   timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1'000'000L};
   long ready = 0;
-  // The kernel leaves in `time` how much of it is left.
+  // The kernel updates `time` to the time that remains.
   do {
     ready = ::syscall(SYS_ppoll, &wanted, 1L, &time, nullptr, sizeof(SignalSet));
   } while (ready < 0 && errno == EINTR);
   return ready > 0;
 }
 
-// Fails rather than waits, also where another writer was faster than this one; older kernels know
+// Writes without waiting, and fails instead, even if another writer was faster. Older kernels have
 // no such write for pipes.
 long WriteAtOnce(int fd, std::string_view line) {
   const iovec part = {.iov_base = const_cast<char*>(line.data()), .iov_len = line.size()};

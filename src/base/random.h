@@ -9,8 +9,8 @@
 
 namespace tcmalloc {
 
-// The state that follows `state`, which is also the random number: a step of a Weyl sequence and
-// a mix of its bits. Every state is fine.
+// Returns the state that follows `state`, which is also the random number: a step of a Weyl
+// sequence and a mix of its bits. Every state is valid.
 constexpr uint64_t NextRandom(uint64_t state) {
   state += 0x9e3779b97f4a7c15;
   state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;

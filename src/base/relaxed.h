@@ -9,7 +9,7 @@
 
 namespace tcmalloc {
 
-// A T that reads and assigns as a plain one does, by relaxed atomic accesses. It publishes nothing
+// A T that is read and assigned like a plain one, by relaxed atomic accesses. It publishes nothing
 // but itself.
 template <typename T>
 class Relaxed {
@@ -24,7 +24,7 @@ class Relaxed {
   }
   operator T() const { return value_.load(std::memory_order_relaxed); }  // NOLINT: likewise
 
-  // A load and a store, because one thread at a time changes it.
+  // A load and a store suffice, because one thread at a time changes it.
   Relaxed& operator+=(T n) { return *this = static_cast<T>(static_cast<T>(*this) + n); }
   Relaxed& operator-=(T n) { return *this = static_cast<T>(static_cast<T>(*this) - n); }
 

@@ -81,8 +81,8 @@ void SpinLock::LockSlow() {
       return;
     }
   }
-  // From here on the word says kContended while we hold it: a spurious wake-up costs less than a
-  // lost one. Acquire pairs with the release in Unlock.
+  // From here on the word is kContended while this thread holds the lock: a spurious wake-up costs
+  // less than a lost one. Acquire pairs with the release in Unlock.
   while (word_.exchange(kContended, std::memory_order_acquire) != kFree) {
     Futex(&word_, FUTEX_WAIT, kContended);
   }

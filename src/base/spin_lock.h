@@ -15,14 +15,14 @@
 
 namespace tcmalloc {
 
-// Number of lock acquisitions of this process and how many of them found the lock taken. Counted
-// only where kDebugChecks is set, so that release builds share no counter.
+// The number of lock acquisitions of this process, and of those that found the lock taken. Counted
+// only if kDebugChecks is set, so that release builds share no counter.
 struct LockCounts {
   uint64_t acquisitions = 0;
   uint64_t contentions = 0;
 };
 LockCounts CurrentLockCounts();
-// Counts the locks of one rank alone.
+// Returns the counts of the locks of one rank.
 LockCounts CurrentLockCounts(LockRank rank);
 
 // Not recursive. constinit, trivially destructible, four bytes plus its rank.
@@ -48,7 +48,7 @@ class TCMALLOC_CAPABILITY("mutex") SpinLock {
     }
   }
 
-  // Against the order of ranks too, because it does not wait.
+  // May be called against the order of ranks, because it does not wait.
   [[nodiscard]] bool TryLock() TCMALLOC_TRY_ACQUIRE(true) {
     uint32_t expected = kFree;
     // Acquire pairs with the release in Unlock.

@@ -104,7 +104,7 @@ class HeapExtension final : public MallocExtension {
   }
 };
 
-// It has no state, so that being constant does no harm.
+// Constant, because the object has no state.
 constexpr NeverDestroyed<HeapExtension> kExtension;
 
 }  // namespace

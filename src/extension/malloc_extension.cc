@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The interface's own methods, for whatever registers an extension that implements few of them.
+// The default methods of the interface, for registered extensions that implement few of them.
 
 #include <gperftools/malloc_extension.h>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Null: that of the heap.
+// Null stands for the heap's extension.
 constinit std::atomic<MallocExtension*> registered{nullptr};
 
 // pprof prints lines that begin with %warn.

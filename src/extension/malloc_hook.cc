@@ -14,8 +14,9 @@ using tcmalloc::Invoke;
 
 namespace {
 
-// After a hook of blocks was added: no thread goes on by a fast path. In a signal handler that
-// interrupted the slow path no lock may be taken; threads then follow at their next slow path.
+// Called after a hook for blocks was added, so that no thread continues on a fast path. In a signal
+// handler that interrupted the slow path no lock may be taken; threads then follow at their next
+// slow path.
 void WatchBlocks() {
   const tcmalloc::SlowPath slow_path(tcmalloc::SlowPath::Patient{});
   if (!slow_path.reentrant()) tcmalloc::heap.CloseThreads();

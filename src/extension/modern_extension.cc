@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the headers of the folder include/tcmalloc call, without any type of the C++ library. Those
-// that take locks of the heap do so inside the slow path.
+// The functions that the headers in include/tcmalloc call, without any type of the C++ library.
+// They take locks of the heap only inside the slow path.
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
@@ -19,7 +19,7 @@
 namespace tcmalloc {
 namespace {
 
-// Calls f inside the slow path, on a heap that is initialized. `otherwise`: where no lock may be
+// Calls f inside the slow path, on an initialized heap. Returns `otherwise` if no lock may be
 // taken.
 template <typename F, typename Result>
 Result Inside(Result otherwise, F f) {
@@ -41,7 +41,7 @@ bool IsReentrant() {
   return Inside(true, [](const SlowPath&) { return false; });
 }
 
-// What is above the limit goes back now, as far as it is not in use.
+// Gives back memory above the limit at once, as far as it is not in use.
 void ShedAboveHardLimit(const SlowPath& slow_path) {
   const Length limit(heap.hard_limit() >> kPageShift);
   const Length committed = heap.page_heap().committed();

@@ -40,7 +40,7 @@ uint64_t ReleasedFor() {
   return heap.page_heap().stats().released(cause).bytes();
 }
 
-// What was committed and is not any longer was released.
+// Memory that was committed and no longer is was released.
 uint64_t EverCommitted() {
   const PageHeapStats pages = heap.page_heap().stats();
   return (pages.committed() + pages.released()).bytes();
@@ -66,7 +66,7 @@ uint64_t Metadata() { return heap.arena().stats().used_bytes; }
 
 uint64_t VirtualMemory() { return Reserved() + Metadata(); }
 
-// Memory that the program has not asked for.
+// Returns the memory beyond the requests of the program.
 uint64_t Overhead() {
   const Statistics now = CurrentStatistics();
   return now.page_heap_free + now.central_free + now.transfer_free + now.thread_free +
@@ -83,7 +83,7 @@ uint64_t PerCpuActive() { return heap.front_end().wanted() == FrontEnd::kPerCpu 
 uint64_t AggressiveDecommit() { return heap.page_heap().aggressive_decommit() ? 1 : 0; }
 void SetAggressiveDecommit(uint64_t on) { heap.page_heap().set_aggressive_decommit(on != 0); }
 
-// A part of one counts as one, for 0 means that there is no limit.
+// Rounds up, because 0 means that there is no limit.
 uint64_t HeapLimitMb() {
   const uint64_t bytes = heap.hard_limit();
   return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
@@ -104,7 +104,7 @@ uint64_t SoftLimit() { return NoneIsMost(heap.limits().stats().soft_limit); }
 uint64_t SoftLimitHits() { return heap.limits().stats().soft_hits; }
 uint64_t SoftLimitShrinks() { return heap.limits().stats().soft_shrinks; }
 
-// In percent of what the program had.
+// Returns a percentage of the memory that the program had.
 uint64_t FragmentationAtPeak() {
   const Statistics now = CurrentStatistics();
   if (now.peak_in_use == 0) return 0;
@@ -124,7 +124,7 @@ struct PropertyRow {
 };
 
 constexpr PropertyRow kRows[] = {
-    // Of both families.
+    // Properties of both families.
     {"generic.current_allocated_bytes", NowField<&Statistics::in_use>, nullptr,
      "Bytes in use by the program, rounded up to the sizes of blocks."},
     {"generic.heap_size", Committed, nullptr,
@@ -140,7 +140,7 @@ constexpr PropertyRow kRows[] = {
      "`TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES`; less while a limit of the heap calls for it."},
     {"tcmalloc.current_total_thread_cache_bytes", FrontEndBytes, nullptr,
      "Bytes in the caches of threads and of CPUs."},
-    // Of gperftools.
+    // Properties of gperftools.
     {"generic.total_physical_bytes", Now<&Statistics::physical>, nullptr,
      "Bytes that the heap and the allocator's records may have in physical memory or swap."},
     {"tcmalloc.central_cache_free_bytes", NowField<&Statistics::central_free>, nullptr,
@@ -174,7 +174,7 @@ constexpr PropertyRow kRows[] = {
      "MiB that the heap may have in physical memory, as `TCMALLOC_HEAP_LIMIT_MB`; 0 sets no "
      "limit."},
     {"tcmalloc.impl.thread_cache_count", ThreadCacheCount, nullptr, "Count: caches of threads."},
-    // Of google/tcmalloc.
+    // Properties of google/tcmalloc.
     {"generic.bytes_in_use_by_app", NowField<&Statistics::in_use>, nullptr,
      "As `generic.current_allocated_bytes`."},
     {"generic.virtual_memory_used", VirtualMemory, nullptr,

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Numbers about the allocator by name, of gperftools and of google/tcmalloc.
+// Numbers about the allocator by name, as in gperftools and google/tcmalloc.
 
 #ifndef TCMALLOC_EXTENSION_PROPERTIES_H_
 #define TCMALLOC_EXTENSION_PROPERTIES_H_
@@ -17,18 +17,19 @@ struct Property {
   void (*set)(uint64_t value);  // null: read only
 };
 
-// All of them. The functions take locks of the heap: they are called inside a slow path that is
-// not reentrant.
+// Returns all of them. The functions take locks of the heap: they are called inside a slow path
+// that is not reentrant.
 std::span<const Property> Properties();
 
-// For the documentation; of one of them.
+// Returns the meaning of a property, for the documentation.
 std::string_view MeaningOf(const Property& property);
 
-// Null if there is none of this name.
+// Returns null if there is no property of this name.
 const Property* FindProperty(std::string_view name);
 
-// By the names of properties, and those of fields behind kFieldPrefix. False, with nothing done, if
-// there is none of this name, or if it is read only. Called inside a slow path likewise.
+// Read and write a property, or a field behind kFieldPrefix. Return false, with nothing done, if
+// there is none of this name, or if it is read only. Called inside a slow path that is not
+// reentrant.
 bool GetProperty(std::string_view name, uint64_t* value);
 bool SetProperty(std::string_view name, uint64_t value);
 

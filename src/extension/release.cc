@@ -10,7 +10,7 @@ size_t ReleaseFreeMemory() {
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return 0;
   heap.EnsureInitialized();
-  // Not only in the last stage: with aggressive decommit spans go as the caches give them up.
+  // Counted over all stages, because with aggressive decommit spans go as the caches give them up.
   const auto released = [] { return heap.page_heap().stats().released(); };
   const Length before = released();
   slow_path.Shed(Length::Max(), ReleaseCause::kProgram);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Giving memory back on request. Everything here keeps errno, and does nothing in a signal handler
+// Gives memory back on request. Every function keeps errno, and does nothing in a signal handler
 // that interrupted the slow path.
 
 #ifndef TCMALLOC_EXTENSION_RELEASE_H_
@@ -14,11 +14,11 @@ namespace tcmalloc {
 // system. Returns the bytes that went back.
 size_t ReleaseFreeMemory();
 
-// Gives at least so many bytes of free spans back to the system, if there are so many. Returns how
-// many it were.
+// Gives at least this many bytes of free spans back to the system, or all if there are fewer.
+// Returns the bytes that went back.
 size_t ReleaseFreeSpans(size_t bytes);
 
-// Returns what the calling thread's cache holds to the lists that all threads share.
+// Returns the objects in the calling thread's cache to the lists that all threads share.
 void FlushThreadCache();
 
 }  // namespace tcmalloc

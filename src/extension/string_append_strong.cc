@@ -16,7 +16,7 @@ void _ZSt20__throw_length_errorPKc(const char*);
 namespace tcmalloc {
 namespace {
 
-// Weak references alone bring nothing out of an archive.
+// Weak references alone do not extract anything from an archive.
 struct References {
   const void* tables[2];
   void (*pure_virtual)();

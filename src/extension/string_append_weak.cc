@@ -16,7 +16,7 @@ extern "C" void* _ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6appendEPK
 namespace tcmalloc {
 
 void Append(std::string* text, std::string_view more) {
-  // There is one, for the caller has a string.
+  // The C++ library exists, because the caller has a string.
   auto* append = ResolveWeak(&_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6appendEPKcm,
                              "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6appendEPKcm");
   if (append != nullptr) append(text, more.data(), more.size());

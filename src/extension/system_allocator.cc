@@ -13,20 +13,20 @@
 namespace tcmalloc {
 namespace {
 
-// The thread that grows the heap by a registered allocator, inside the slow path, while no call of
-// it to the system's allocator is under way; null: none. There is one at a time, because the page
-// heap's lock is held. Relaxed, because a thread only looks for its own name.
+// The thread that grows the heap by a registered allocator, inside the slow path; null if there is
+// none, or while it calls the system's allocator. There is one such thread at a time, because the
+// page heap's lock is held. Relaxed, because a thread only looks for its own name.
 constinit std::atomic<const void*> growing{nullptr};
 
-// Names the running thread by the address of one of its variables.
-const void* Self() { return &current_thread; }
+// Returns a name for the running thread: the address of one of its variables.
+const void* CurrentThreadId() { return &current_thread; }
 
-// Null where the slow path was interrupted: what it holds may be the lock of the system's memory.
+// Fails where the slow path was interrupted, because it may hold the lock of the system's memory.
 MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) {
-  if (growing.load(std::memory_order_relaxed) == Self()) {
+  if (growing.load(std::memory_order_relaxed) == CurrentThreadId()) {
     growing.store(nullptr, std::memory_order_relaxed);
     const MemoryBlock block = heap.memory().AllocateFromSystem(bytes, alignment);
-    growing.store(Self(), std::memory_order_relaxed);
+    growing.store(CurrentThreadId(), std::memory_order_relaxed);
     return block;
   }
   SlowPath slow_path(SlowPath::Patient{});
@@ -47,14 +47,14 @@ class SystemAllocator final : public SysAllocator {
   }
 };
 
-// It has no state, so that being constant does no harm.
+// Constant, because the object has no state.
 constexpr NeverDestroyed<SystemAllocator> kSystem;
 
-// Null: the system's.
+// Null stands for the system's memory.
 constinit std::atomic<SysAllocator*> registered{nullptr};
 
 void* Provide(size_t bytes, size_t* actual, size_t alignment) {
-  growing.store(Self(), std::memory_order_relaxed);
+  growing.store(CurrentThreadId(), std::memory_order_relaxed);
   void* memory = CurrentSystemAllocator()->Alloc(bytes, actual, alignment);
   growing.store(nullptr, std::memory_order_relaxed);
   return memory;

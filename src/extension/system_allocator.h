@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The source of the heap's memory, as programs see and replace it.
+// The source of the heap's memory, which programs may examine and replace.
 
 #ifndef TCMALLOC_EXTENSION_SYSTEM_ALLOCATOR_H_
 #define TCMALLOC_EXTENSION_SYSTEM_ALLOCATOR_H_
@@ -9,10 +9,10 @@
 
 namespace tcmalloc {
 
-// What the heap grows by: what was registered last, or else the system's memory, which a registered
-// one may call in turn. Never null. The system's memory enters the slow path, so that forks of
-// other threads and calls of this one find its lock free; in a signal handler that interrupted the
-// slow path it fails.
+// Returns the source from which the heap grows: the one that was registered last, or else the
+// system's memory, which a registered one may call in turn. Never null. The system's memory enters
+// the slow path, so that forks of other threads and calls of this one find its lock free. In a
+// signal handler that interrupted the slow path it fails.
 SysAllocator* CurrentSystemAllocator();
 
 // Null registers the system's memory. Thread safe.

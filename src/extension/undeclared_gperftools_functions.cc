@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Functions that gperftools exports although no header of it declares them. They are here so that
-// whatever was linked with it finds every function that it may refer to.
+// Functions that gperftools exports although none of its headers declares them. They are here so
+// that a program linked with gperftools finds every function to which it may refer.
 
 #include <cstdlib>
 #include <string_view>
@@ -10,17 +10,17 @@
 
 extern "C" {
 
-// The variable's value or null. Allocates nothing.
+// Returns the variable's value or null. Allocates nothing.
 TCMALLOC_EXPORT const char* TCMallocGetenvSafe(const char* name) { return getenv(name); }
 
-// Whether the environment says so: RUNNING_ON_VALGRIND is set, and not to 0.
+// Returns 1 if RUNNING_ON_VALGRIND is set in the environment, and not to 0.
 TCMALLOC_EXPORT int RunningOnValgrind() {
   const char* value = getenv("RUNNING_ON_VALGRIND");
   return value != nullptr && std::string_view(value) != "0";
 }
 
-// gperftools calls it before the first allocation, for its leak checker to put another one in its
-// place. Returns whether there is one.
+// gperftools calls it before the first allocation; its leak checker replaces it. Returns 1 if there
+// is a leak checker.
 TCMALLOC_EXPORT int MallocHook_InitAtFirstAllocation_HeapLeakChecker() { return 0; }
 
 }  // extern "C"

@@ -36,7 +36,7 @@ void ClearAfterFork() {
   heap.housekeeping().ResetAfterFork();
 }
 
-// The thread has no cache, and knows itself by the address of a variable on its stack.
+// The thread has no cache, and is identified by the address of a variable on its stack.
 bool RunRegularly(uint64_t* wait) {
   const char self = 0;
   if (!heap.gate().EnterAsStranger(&self)) return false;
@@ -83,7 +83,8 @@ SuspendedThread tcmalloc_before_vfork() {
   return thread;
 }
 
-// In the parent, with what the system call returned: an error is negative. Returns what vfork does.
+// Called in the parent with the result of the system call; a negative one is an error. Returns the
+// result of vfork.
 pid_t tcmalloc_after_vfork(SuspendedThread thread, long result) {
   heap.threads().Resume(thread);
   if (result >= 0) return static_cast<pid_t>(result);

@@ -25,15 +25,16 @@ template class Threads<SizeClassLists>;
 
 namespace {
 
-// A hard limit above it limits nothing.
+// A hard limit above this value limits nothing.
 constexpr uint64_t kMostLimit = kMostMebibytes << 20;
 
-// All caches together may hold at most so little of a limited heap, but at least so much.
+// Bound the bytes of all caches together in a limited heap: at most this share, but at least this
+// size.
 constexpr uint64_t kCacheShare = 8;
 constexpr uint64_t kLeastThreadCaches = uint64_t{512} << 10;
 constexpr uint64_t kLeastPerCpu = uint64_t{64} << 10;
 
-// The word that LinkCodec::end refers to where no memory in the window can be had for it.
+// The word to which LinkCodec::end refers if no memory for it can be had in the window.
 constinit const uint64_t zero_word = 0;
 
 // Maps a word of zero inside the window, so that LinkCodec::end passes the fast path's check.
@@ -43,7 +44,7 @@ const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   return page == MAP_FAILED ? &zero_word : page;
 }
 
-// Of unused memory, in nanoseconds: the rate scales it.
+// Returns the half-life of unused memory in nanoseconds, scaled by the rate.
 uint64_t HalfLife(const Options& options) {
   if (options.release_rate == 0 || options.disable_memory_release) return 0;
   const double ns = static_cast<double>(options.release_half_life) * 1e6 / options.release_rate;
@@ -226,10 +227,11 @@ bool Heap::FollowsCgroup() { return limits_.follows_cgroup(); }
 
 bool Heap::IsAwaited() { return gate().closed(); }
 
-// If they are so few that nobody waits long.
+// Does so only if there are so few objects that nobody waits long.
 void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   constexpr uint8_t kFirst = SizeClassFor(kPageSize);
-  // Takes half a millisecond. What the caches of threads may hold together is no more by default.
+  // Returning this much takes half a millisecond. It is the default bound for the caches of all
+  // threads.
   constexpr size_t kMostBytes = size_t{32} << 20;
   Cache* own = thread != nullptr ? Cache::Of(thread) : nullptr;
   if (own != nullptr && own->full_bytes() <= kMostBytes) own->FlushFrom(kFirst);
@@ -243,8 +245,8 @@ size_t Heap::ThreadCacheBytes() {
   return std::min(wanted, std::max(LimitOfHeap() / kCacheShare, kLeastThreadCaches));
 }
 
-// There may be as many caches as the process may run on CPUs at once, even where the quota pays for
-// fewer: they share what that number of CPUs would have.
+// There may be as many caches as CPUs on which the process may run at once, even if the quota pays
+// for fewer. They then share the bytes for the smaller number.
 size_t Heap::BytesPerCpu() {
   const auto cpus = static_cast<uint64_t>(UsableCpus());
   const auto paid = static_cast<uint64_t>(UsableCpus(limits_.cgroup()));
@@ -253,7 +255,7 @@ size_t Heap::BytesPerCpu() {
   return std::max(std::min(wanted, most), std::min(options_.max_per_cpu_cache_size, kLeastPerCpu));
 }
 
-// The lower one of the two limits.
+// Returns the lower one of the two limits.
 uint64_t Heap::LimitOfHeap() {
   const uint64_t hard = hard_limit();
   const uint64_t soft = limits_.soft_limit().bytes();
@@ -289,7 +291,7 @@ void Heap::SetMaxTotalThreadCacheBytes(uint64_t bytes) {
       std::clamp(bytes, kLeastTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
   const size_t total = budget_.total();
   ApplyCacheLimits();
-  // Threads that are idle do not notice that they have less.
+  // Idle threads do not notice that their shares became smaller.
   if (budget_.total() < total) caches_.ReleaseFull();
 }
 
@@ -307,7 +309,7 @@ void Heap::SetHardLimit(uint64_t bytes) {
 
 void Heap::SetSoftLimit(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
-  limits_.Want(bytes == 0 ? UINT64_MAX : bytes, page_heap().committed());
+  limits_.SetWantedSoftLimit(bytes == 0 ? UINT64_MAX : bytes, page_heap().committed());
   ApplyCacheLimits();
 }
 
@@ -338,7 +340,7 @@ void Heap::FollowLimits(Cache* own, Limits::Reader reader) {
     const ShedBytes shed = Shed(own, least, ReleaseCause::kSoftLimit);
     limits_.NoteSoftShed(shed, now, MonotonicNanoseconds(), page_heap().committed());
   }
-  limits_.Watch(page_heap().committed(), page_heap().spans_served());
+  limits_.ScheduleNextCheck(page_heap().committed(), page_heap().spans_served());
   limits_.lock().Unlock();
 }
 
@@ -372,7 +374,7 @@ void Heap::Initialize() {
               .arrays = &arrays_,
               .budget = &budget_,
               .slow = SlowPathsOfEntryPoints()};
-  threads_.WatchEnds();
+  threads_.WatchThreadEnds();
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.
   initialized_.store(true, std::memory_order_release);

@@ -59,7 +59,7 @@ extern constinit SizeClassMemory size_class_memory;
 // order.
 class Heap final : private HousekeepingHost {
  public:
-  // By these functions libc and the heap's parts reach this heap.
+  // The functions through which libc and the heap's parts reach this heap.
   constexpr Heap(const ThreadEvents& thread_events, const BackgroundWork& background_work)
       : threads_(arena_, context_, caches_, cpus_, deferred_, thread_events),
         background_(background_work) {}
@@ -82,7 +82,7 @@ class Heap final : private HousekeepingHost {
   PageHeap& page_heap() const { return page_heaps_.chosen(); }
   PageHeaps& page_heaps() { return page_heaps_; }
   SizeClassLists& lists() { return lists_; }
-  // The lists of a class, made if they were not.
+  // Returns the lists of a class. Makes them if they do not exist yet.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
   Central& central(uint8_t c) {
     lists_.Ensure(c);
@@ -93,7 +93,7 @@ class Heap final : private HousekeepingHost {
   Cpus& cpus() { return cpus_; }
   Threads<SizeClassLists>& threads() { return threads_; }
   FrontEndChoice& front_end() { return threads_.front_end(); }
-  // Found when caches of CPUs were first wanted.
+  // Determined when caches of CPUs were first wanted.
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
@@ -106,49 +106,50 @@ class Heap final : private HousekeepingHost {
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
 
-  // Settings that a program changes while it runs, instead of the options of these names. Values
+  // Settings that a program changes at run time; each replaces the option of its name. Values
   // outside an option's range become the nearest one inside.
   void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxPerCpuCacheSize(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
-  // Limits in bytes; 0: none.
+  // Set limits in bytes; 0 removes the limit.
   void SetHardLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetSoftLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
 
-  // Values that were set so, or by an option. Limits and control groups may allow less.
+  // Return the values that were set by these functions or by an option. Limits and control groups
+  // may allow less.
   uint64_t max_total_thread_cache_bytes() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t max_per_cpu_cache_size() TCMALLOC_EXCLUDES(limits_.lock());
   uint64_t hard_limit();
   uint64_t soft_limit() TCMALLOC_EXCLUDES(limits_.lock());
 
-  // Makes the caches of CPUs. False if they cannot be had here. Called once.
+  // Makes the caches of CPUs. Returns false if they are not available here. Called once.
   bool StartPerCpu();
 
-  // Leaves every thread to the slow paths, as LeaveSlowPath goes on doing while blocks are watched.
-  // Called by a thread in the slow path, after it added a hook; see docs/subsystems/hooks.md.
+  // Leaves every thread to the slow paths; LeaveSlowPath continues to do so while blocks are
+  // watched. Called by a thread in the slow path after it added a hook; see
+  // docs/subsystems/hooks.md.
   void CloseThreads() {
-    // Pairs with OpenThread: whichever thread does not see the hook is open before it is closed
+    // Pairs with OpenThread: a thread that does not see the hook has opened before it is closed
     // here.
     FenceThreads();
     caches_.CloseAll();
     cpus_.CloseAll();
   }
 
-  // Notes what the heap holds now; called when peak().IsDue() is true.
+  // Records the memory that the heap holds now; called when peak().IsDue() is true.
   TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
 
-  // Gives up what caches hold, in this order: `own`, the closed cache of the running thread, which
-  // may be null, what can be had of the caches of other threads, and those of CPUs; the transfer
-  // caches; of what is free then, at least `least`.
+  // Empties caches in this order: `own`, the closed cache of the running thread, which may be null;
+  // the reachable part of other threads' caches, and the caches of CPUs; the transfer caches. Then
+  // gives at least `least` of the free memory back to the system.
   ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
 
-  // Gives up what caches hold for a request that failed, if that may help it: for n pages side by
-  // side or, where n is 0, for an object. `own` as above. Returns whether the request is worth
-  // another attempt.
+  // Empties caches for a request that failed, if that may help: for n adjacent pages or, if n is 0,
+  // for an object. `own` is as for Shed. Returns true if the request is worth another attempt.
   TCMALLOC_NOINLINE bool ShedFor(Cache* own, Length n);
 
-  // Follows the limits of cgroups, and sheds memory where the heap holds more than its soft limit
-  // or is under pressure. Does nothing while another thread does it. `own` as above.
+  // Follows the limits of cgroups, and sheds memory if the heap holds more than its soft limit or
+  // is under pressure. Does nothing while another thread does it. `own` is as for Shed.
   TCMALLOC_NOINLINE void FollowLimits(Cache* own,
                                       Limits::Reader reader = Limits::Reader::kAllocating)
       TCMALLOC_EXCLUDES(limits_.lock());
@@ -156,7 +157,7 @@ class Heap final : private HousekeepingHost {
  private:
   TCMALLOC_NOINLINE void Initialize() TCMALLOC_EXCLUDES(initialization_lock_);
 
-  // For housekeeping.
+  // The functions of HousekeepingHost.
   PageHeap& Pages() override { return page_heap(); }
   size_t CountThreadCaches() override;
   void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
@@ -169,20 +170,20 @@ class Heap final : private HousekeepingHost {
   bool IsAwaited() override;
 
   void ChooseWindow();
-  // For SystemMemory, whose lock is held.
+  // Called by SystemMemory, whose lock is held.
   static uintptr_t ExtendWindow(uintptr_t end);
   void ConfigureFromOptions();
   void ConfigureLimits();
-  // Hand options on to those that go by them.
+  // Pass options on to the components that use them.
   void ApplyReleaseRate();
   void RefreshAndApply(int64_t now, Limits::Reader reader) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
-  // Bytes that the options and limits together allow caches to hold.
+  // Returns the bytes that the options and limits together allow caches to hold.
   size_t ThreadCacheBytes();
   uint64_t LimitOfHeap();
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
-  // Adds up what all caches hold. Visits each of them.
+  // Adds up the contents of all caches. Visits each of them.
   CachedMemory CountCached();
   PeakStats CountInUse();
 
@@ -212,7 +213,7 @@ class Heap final : private HousekeepingHost {
   Threads<SizeClassLists> threads_;
   Housekeeping housekeeping_{*this};
   BackgroundThread background_;
-  // The ones that the setters above change are guarded by limits_.lock() once the heap is
+  // The options that the setters above change are guarded by limits_.lock() once the heap is
   // initialized.
   Options options_;
 };

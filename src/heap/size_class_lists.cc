@@ -8,7 +8,7 @@
 namespace tcmalloc {
 namespace {
 
-// The most bytes of one size class that wait in its transfer cache.
+// The most bytes of one size class that its transfer cache holds.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 
 }  // namespace
@@ -16,13 +16,13 @@ constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 uint32_t SizeClassLists::BatchFor(uint8_t c) const {
   const uint64_t batch = kSizeClasses[c].batch;
   if (batch_ == 0) return static_cast<uint32_t>(batch);
-  // The central list gives the objects of a cache line at a time.
+  // The central list gives the objects of one cache line at a time.
   return static_cast<uint32_t>(std::min(batch, std::max(batch_, uint64_t{Central::kLineObjects})));
 }
 
 ListsOfClass& SizeClassLists::Make(uint8_t c) {
   SpinLockHolder holder(lock_);
-  // Another thread may have been first.
+  // Another thread may have made them first.
   if (ListsOfClass* lists = lists_[c].load(std::memory_order_relaxed)) return *lists;
   auto* lists = new (memory_.bytes + made_ * sizeof(ListsOfClass)) ListsOfClass;
   ++made_;

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Lists of each size class that threads share: a transfer cache in front of a central free list.
+// The lists of each size class that threads share: a transfer cache in front of a central free
+// list.
 
 #ifndef TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
 #define TCMALLOC_HEAP_SIZE_CLASS_LISTS_H_
@@ -34,15 +35,15 @@ struct ListsOfClass {
   Central central;
 };
 
-// Where the lists of all classes have room. Apart from the heap, which is not all zero, so that it
-// lies in .bss: what is not used takes up neither resident memory nor the file.
+// Memory for the lists of all classes. It is separate from the heap, which is not all zero, so that
+// it lies in .bss: unused lists then take up neither resident memory nor room in the file.
 struct SizeClassMemory {
   alignas(ListsOfClass) char bytes[(kSizeClassCount - 1) * sizeof(ListsOfClass)];
 };
 
-// Makes the lists of a class when they are first asked for, side by side in the order of first use:
-// many programs use half of the classes or fewer, and touch no memory for the others. Making them
-// cannot fail. Thread safe.
+// Makes the lists of a class when they are first asked for, adjacent in the order of first use.
+// Many programs use half of the classes or fewer, and thus touch no memory for the others. Making
+// them cannot fail. Thread safe.
 class SizeClassLists {
  public:
   using Source = Transfer;
@@ -57,8 +58,8 @@ class SizeClassLists {
   SizeClassLists(const SizeClassLists&) = delete;
   SizeClassLists& operator=(const SizeClassLists&) = delete;
 
-  // Objects of a full chain, as far as the class admits it; 0: as the class has it. Called before
-  // everything else.
+  // Sets the objects of a full chain, as far as the class admits it; 0 keeps each class's own
+  // number. Called before everything else.
   void set_batch(uint64_t objects) { batch_ = objects; }
 
   // The transfer cache of class `c`, as a SourceTable gives it.
@@ -74,7 +75,7 @@ class SizeClassLists {
     ListsOfClass* lists = FindLists(c);
     return lists != nullptr ? &lists->transfer : nullptr;
   }
-  // The central free list behind it, for which Ensure was called.
+  // Returns the central free list behind the transfer cache of a class for which Ensure was called.
   Central& central(uint8_t c) const { return FindLists(c)->central; }
 
   // Calls f(c, transfer, central) for each class that has lists, in the order of classes.
@@ -88,7 +89,7 @@ class SizeClassLists {
   }
 
  private:
-  // Acquire pairs with the release in Make and publishes what the lists were initialized with.
+  // Acquire pairs with the release in Make and publishes the initialized lists.
   ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }
   TCMALLOC_NOINLINE ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
   uint32_t BatchFor(uint8_t c) const;

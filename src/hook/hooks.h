@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The program's hooks, and how they are called.
+// The program's hooks, and the functions that call them.
 
 #ifndef TCMALLOC_HOOK_HOOKS_H_
 #define TCMALLOC_HOOK_HOOKS_H_
@@ -23,18 +23,18 @@ class Replacement {
 
   // Acquire pairs with the release in Exchange.
   Function get() const { return function_.load(std::memory_order_acquire); }
-  // False if `function` is null or there is one already.
+  // Returns false if `function` is null or there is one already.
   [[nodiscard]] bool Set(Function function) {
     return function != nullptr && Exchange(nullptr, function);
   }
-  // False unless `function` is the one.
+  // Returns false unless `function` is the present one.
   [[nodiscard]] bool Remove(Function function) {
     return function != nullptr && Exchange(function, nullptr);
   }
 
  private:
   bool Exchange(Function from, Function to) {
-    // Release pairs with the acquire in get and publishes what the caller did before.
+    // Release pairs with the acquire in get and publishes the caller's earlier writes.
     return function_.compare_exchange_strong(from, to, std::memory_order_release,
                                              std::memory_order_relaxed);
   }
@@ -58,11 +58,11 @@ struct Hooks {
 
 extern constinit Hooks hooks;
 
-// True if any hook hears of blocks. Then no thread may allocate or free by a fast path.
+// Returns true if there is a hook for blocks. No thread may then use a fast path.
 inline bool BlocksAreWatched() { return !hooks.new_block.empty() || !hooks.delete_block.empty(); }
 
-// While a thread calls hooks: what it does meanwhile is reported to none. Keeps errno. Not to be
-// entered with a lock held.
+// The scope in which a thread calls hooks. Its allocations and mappings are not reported meanwhile.
+// Keeps errno. Not to be entered with a lock held.
 class HookScope {
  public:
   HookScope();
@@ -70,7 +70,7 @@ class HookScope {
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
-  // Not if a hook is running already.
+  // Returns false if a hook is running already.
   bool entered() const { return entered_; }
 
  private:
@@ -86,7 +86,7 @@ void Invoke(const HookList<Hook>& list, Arguments... arguments) {
   list.ForEach([=](Hook hook) { hook(arguments...); });
 }
 
-// Reports a block that was allocated, if there is one, and returns it.
+// Reports an allocated block, unless it is null, and returns it.
 TCMALLOC_COLD void* ReportNew(void* block, size_t size);
 // Reports a block that will be freed.
 TCMALLOC_COLD void ReportDelete(const void* block);

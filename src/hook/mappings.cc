@@ -10,7 +10,7 @@
 namespace tcmalloc {
 namespace {
 
-// True if `replacement` made the call, whose errno stays.
+// Returns true if `replacement` made the call, whose errno stays.
 template <typename Function, typename... Arguments>
 bool Replaced(const Replacement<Function>& replacement, Arguments... arguments) {
   Function function = replacement.get();
@@ -38,7 +38,7 @@ bool ReplacedMunmap(const void* start, size_t length, int* result) {
   return Replaced(hooks.munmap_replacement, start, length, result);
 }
 
-// The real system calls, not the allocator's table of them: tests make calls of that table fail.
+// Make the real system calls, not those of the allocator's table, which tests cause to fail.
 
 void* UnhookedMmap(void* start, size_t length, int protection, int flags, int fd, off_t offset) {
   void* result = nullptr;

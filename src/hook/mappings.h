@@ -12,19 +12,19 @@
 
 namespace tcmalloc {
 
-// As the libc functions, errno included. Async-signal-safe as far as the hooks are; without hooks
-// nothing but the system call happens, and no thread-local variable is touched.
+// Work as the libc functions, errno included. As async-signal-safe as the hooks are. Without hooks
+// they only make the system call, and touch no thread-local variable.
 void* HookedMmap(void* start, size_t length, int protection, int flags, int fd, off_t offset);
 int HookedMunmap(void* start, size_t length);
 void* HookedMremap(void* old_start, size_t old_length, size_t new_length, int flags,
                    void* new_start);
 void* HookedSbrk(intptr_t increment);
 
-// With the replacements alone.
+// Call the replacements, but no other hooks.
 void* UnhookedMmap(void* start, size_t length, int protection, int flags, int fd, off_t offset);
 int UnhookedMunmap(void* start, size_t length);
 
-// True if the program's replacement made the call.
+// Return true if the program's replacement made the call.
 bool ReplacedMmap(const void* start, size_t length, int protection, int flags, int fd, off_t offset,
                   void** result);
 bool ReplacedMunmap(const void* start, size_t length, int* result);

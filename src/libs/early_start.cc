@@ -1,10 +1,10 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// malloc from the resolver of an indirect function (IFUNC) of the program. Resolvers run while the
-// dynamic linker relocates, when thread-local variables still read as zero; current_thread must
-// always name a header. So this library has a resolver of its own, which runs before those of
-// whatever depends on it. Only for the shared library: in a static program resolvers run before
-// there is any thread-local storage.
+// Makes malloc work in the resolver of an indirect function (IFUNC) of the program. Resolvers run
+// while the dynamic linker relocates, when thread-local variables still read as zero, but
+// current_thread must always name a header. So this library has a resolver of its own, which runs
+// before those of all objects that depend on the library. Only the shared library needs it: in a
+// static program, resolvers run before there is any thread-local storage.
 
 #include "base/attributes.h"
 #include "thread/current_thread.h"
@@ -20,7 +20,7 @@ void DoNothing() {}
 
 extern "C" {
 
-// Called by the dynamic linker, which afterwards initializes the variable once more.
+// Called by the dynamic linker, which initializes the variable again afterwards.
 __attribute__((visibility("hidden"))) Nothing tcmalloc_resolve_early_start() {
   InitializeCurrentThread();
   return DoNothing;

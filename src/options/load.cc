@@ -13,7 +13,7 @@
 #include "options/option_table.h"
 #include "options/parse.h"
 
-// Null unless another library of the process brings a CPU profiler.
+// Null unless another library of the process has a CPU profiler.
 extern "C" [[gnu::weak]] int ProfilerStart(const char* path);
 
 namespace tcmalloc {
@@ -23,8 +23,9 @@ constexpr std::string_view kPrefix = "TCMALLOC_";
 constexpr size_t kLargestTypo = 2;
 constexpr std::string_view kSuffixes = ", or with K, M, G or T";
 
-// Copies of paths, since programs that change their title write over the environment they were
-// started with. Not in Options, which has other values than zero: this costs memory only when used.
+// Copies of paths, because programs that change their title overwrite the environment with which
+// they were started. They are not in Options, which has nonzero values, so that they cost memory
+// only when used.
 constinit char path_texts[kPathOptions][kPathCapacity] = {};
 
 void AppendNumber(Message& message, uint64_t number) { message << number; }
@@ -134,10 +135,10 @@ class Loader {
   Options* options_;
 };
 
-// The least number of letters to put in, leave out, or replace to make `b` of `a`. Requires both
-// to have at most kLongestVariable letters.
+// Returns the least number of letters to insert, delete or replace to turn `a` into `b`. Requires
+// both to have at most kLongestVariable letters.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // distances[j]: from what was seen of `a` to the first j letters of `b`.
+  // distances[j] is the distance from the part of `a` seen so far to the first j letters of `b`.
   size_t distances[kLongestVariable + 1];
   for (size_t j = 0; j <= b.size(); ++j) distances[j] = j;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -151,7 +152,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return distances[b.size()];
 }
 
-// Reports a variable that starts a tool which the process has not. False if it is another variable.
+// Reports a variable that starts a tool which this library lacks. Returns false if it is another
+// variable.
 bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   for (const MissingTool& missing : MissingTools()) {
     if (variable.name != missing.variable) continue;
@@ -166,7 +168,7 @@ bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   return false;
 }
 
-// Reports options that leave the heap nowhere to come from.
+// Reports options that leave no source of memory for the heap.
 void WarnIfNoSourceIsLeft(const Options& options) {
   if (!options.skip_mmap || !options.skip_sbrk) return;
   if (options.devmem_start != 0 || !options.memfs_malloc_path.empty()) return;

@@ -131,7 +131,7 @@ constexpr MissingTool kMissingTools[] = {
     {"CPUPROFILE", "CPU profiler"},
 };
 
-// Each path has a place of its own.
+// Gives each path a place of its own.
 consteval uint32_t PathIndexes() {
   uint32_t indexes = 0;
   for (const OptionRow& row : kTable) {

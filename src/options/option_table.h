@@ -15,7 +15,7 @@
 
 namespace tcmalloc {
 
-// Types of options: which field of Options a variable sets, and the values that it may have.
+// Types of options: the field of Options that a variable sets, and its permitted values.
 struct SwitchType {
   bool Options::* field;
 };
@@ -24,7 +24,7 @@ struct CountType {
   uint64_t min;
   uint64_t max;
 };
-// A size in units of its own; K, M, G or T behind the number name another one.
+// A size in units of its own. K, M, G or T behind the number selects another unit.
 enum class SizeUnit : uint64_t { kByte = 1, kMebibyte = uint64_t{1} << 20 };
 struct SizeType {
   uint64_t Options::* field;
@@ -32,7 +32,7 @@ struct SizeType {
   uint64_t max;
   SizeUnit unit;
 };
-// A size in bytes, of which negative values mean something.
+// A size in bytes, whose negative values have a meaning.
 struct SignedSizeType {
   int64_t Options::* field;
   int64_t min;
@@ -65,25 +65,25 @@ struct OptionRow {
   std::string_view meaning;  // sentences, without markup
 };
 
-// A variable of gperftools that has no effect here, and why.
+// A variable of gperftools that has no effect here, and the reason.
 struct IgnoredVariable {
   std::string_view variable;
   std::string_view reason;  // sentences, without markup
 };
 std::span<const IgnoredVariable> IgnoredVariables();
 
-// A variable that starts a tool of gperftools which this library has not.
+// A variable that starts a tool of gperftools which this library lacks.
 struct MissingTool {
   std::string_view variable;
   std::string_view tool;
 };
 std::span<const MissingTool> MissingTools();
 
-// Bounds that the table keeps, so that buffers of a fixed size suffice.
+// Bounds that the table respects, so that buffers of a fixed size suffice.
 inline constexpr size_t kMostOptions = 64;
 inline constexpr size_t kLongestVariable = 64;
 
-// In the order in which the documentation shows them. docs/tuning.md is generated from it.
+// Returns the rows in the order of the documentation. docs/tuning.md is generated from them.
 std::span<const OptionRow> OptionTable();
 
 }  // namespace tcmalloc

@@ -18,31 +18,32 @@ struct PathOption {
   bool empty() const { return text[0] == '\0'; }
 };
 
-// Which caches serve the threads.
+// The caches that serve the threads.
 enum class FrontEndOption : uint8_t { kAuto, kPerThread, kPerCpu };
 
 // Decides if the limits of control groups are followed.
 enum class CgroupOption : uint8_t { kAuto, kOff };
 
-// Which number of the kernel's tells the caches of CPUs apart.
+// The kernel's number by which caches of CPUs are told apart.
 enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 
-// Which page heap hands out spans.
+// The page heap that hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
-// Ranges of options that programs may also set while they run.
+// Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
 inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
 inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
-// Beyond any address space, and small enough that no sum overflows.
+// The largest size in mebibytes: beyond any address space, but small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
-// Beyond any address space as well: the size of a block in bytes.
+// The largest size of a block in bytes, beyond any address space as well.
 inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
 
-// Defaults are those of a process without any variable. option_table.h says what each one means.
+// The defaults are those of a process without any variable. option_table.h gives the meaning of
+// each option.
 struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
   CpuIdsOption cpu_ids = CpuIdsOption::kAuto;

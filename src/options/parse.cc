@@ -31,15 +31,15 @@ unsigned TakeDigit(std::string_view* text) {
   return static_cast<unsigned>(digit - '0');
 }
 
-// Takes a sign off the front; true if it is a minus.
+// Removes a sign from the front. Returns true if it is a minus.
 bool TakeSign(std::string_view* text) {
   const bool minus = text->starts_with('-');
   if (minus || text->starts_with('+')) text->remove_prefix(1);
   return minus;
 }
 
-// Takes a plus sign, if there is one, and decimal digits off the front. UINT64_MAX if the number
-// does not fit, no value if there is no digit.
+// Removes a plus sign, if there is one, and decimal digits from the front. Returns UINT64_MAX if
+// the number does not fit, and no value if there is no digit.
 std::optional<uint64_t> TakeCount(std::string_view* text) {
   if (text->starts_with('+')) text->remove_prefix(1);
   if (!StartsWithDigit(*text)) return std::nullopt;
@@ -77,7 +77,7 @@ Decimal TakeMantissa(std::string_view* text) {
     while (StartsWithDigit(*text)) {
       number.any = true;
       const unsigned digit = TakeDigit(text);
-      // Digits beyond what a double can tell apart only move the point.
+      // Digits beyond the precision of a double only move the point.
       const bool counts = number.digits < 1e17;
       if (counts) number.digits = number.digits * 10 + digit;
       if (counts == fraction) number.exponent += fraction ? -1 : 1;
@@ -87,7 +87,8 @@ Decimal TakeMantissa(std::string_view* text) {
   }
 }
 
-// Takes "e-12" off the front; no value if it starts so and is none.
+// Removes an exponent such as "e-12" from the front. Returns no value if the text starts like one
+// but is none.
 std::optional<int> TakeExponent(std::string_view* text) {
   if (!text->starts_with('e') && !text->starts_with('E')) return 0;
   text->remove_prefix(1);

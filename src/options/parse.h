@@ -11,25 +11,27 @@
 
 namespace tcmalloc {
 
-// Goes by the first character: t, T, y, Y and 1 say true, and so does the empty text; f, F, n, N
-// and 0 say false.
+// Parses by the first character: t, T, y, Y and 1 mean true, as does the empty text; f, F, n, N and
+// 0 mean false.
 std::optional<bool> ParseSwitch(std::string_view text);
 
-// Decimal digits, blanks around them and a plus sign allowed. A number that does not fit is
-// UINT64_MAX.
+// Parses decimal digits, with blanks around them and a plus sign allowed. Returns UINT64_MAX for a
+// number that does not fit.
 std::optional<uint64_t> ParseCount(std::string_view text);
 
-// A size in units of `unit` bytes: a count, or a count with the suffix K, M, G or T, in either
-// case and also as KB or KiB, which are powers of 1024 bytes. Rounded up to whole units, so that a
-// limit does not become 0, which is none. A size that does not fit is that of UINT64_MAX bytes.
+// Parses a size in units of `unit` bytes: a count, or a count with the suffix K, M, G or T, in
+// either case and also as KB or KiB, which are powers of 1024 bytes. Rounds up to whole units, so
+// that a limit does not become 0, which means none. A size that does not fit is that of UINT64_MAX
+// bytes.
 std::optional<uint64_t> ParseSize(std::string_view text, uint64_t unit);
 
-// A size in bytes with a sign, plus or minus. A size that does not fit is INT64_MIN or INT64_MAX.
+// Parses a size in bytes with an optional sign. Returns INT64_MIN or INT64_MAX for a size that does
+// not fit.
 std::optional<int64_t> ParseSignedSize(std::string_view text);
 
-// A decimal number like "1", "-0.5", ".5" or "2.5e-3", blanks around it and a sign allowed. No
-// infinities and no hexadecimal digits. Exact to a few units in the last place; a number that does
-// not fit is the largest double.
+// Parses a decimal number like "1", "-0.5", ".5" or "2.5e-3", with blanks around it and a sign
+// allowed, but no infinities and no hexadecimal digits. Exact to a few units in the last place.
+// Returns the largest double for a number that does not fit.
 std::optional<double> ParseReal(std::string_view text);
 
 }  // namespace tcmalloc

@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The table of C entry points: every exported name and the function of c_entry_points.cc that it
-// stands for.
+// The table of C entry points: every exported name and its function in c_entry_points.cc.
 
 #ifndef TCMALLOC_OVERRIDE_C_ENTRY_POINT_NAMES_H_
 #define TCMALLOC_OVERRIDE_C_ENTRY_POINT_NAMES_H_

@@ -57,9 +57,9 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
 }
 
-// Beside malloc, so that they are part of every static program that uses it. fork may be called
-// before anything was allocated. A process that does not ask for a background thread is left
-// alone until it allocates.
+// Runs early in every program. It is defined beside malloc so that it is part of every static
+// program that uses malloc. fork may be called before anything was allocated. A process that does
+// not ask for a background thread is left alone until it allocates.
 __attribute__((constructor)) void OnLoad() {
   heap.threads().RegisterForkHandlers();
   if (getenv("TCMALLOC_BACKGROUND") == nullptr) return;
@@ -68,18 +68,19 @@ __attribute__((constructor)) void OnLoad() {
 }
 __attribute__((destructor)) void OnExit() {
   heap.background().StopAtExit();
-  // A program that never allocated has a report, too: of nothing. The heap is made inside the slow
+  // A program that never allocated has a report, too, of nothing. The heap is made inside the slow
   // path, so that a signal handler may allocate meanwhile.
   if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) LeaveSlowPath(EnterSlowPath());
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
 }
-// Makes our vfork a part of such programs, for the shared libraries that they load, and what the
-// headers of the folder include/tcmalloc refer to weakly, which brings nothing out of an archive.
+// Makes our vfork a part of such programs, for the shared libraries that they load. Also includes
+// the functions to which the headers in include/tcmalloc refer weakly, because weak references
+// extract nothing from an archive.
 TCMALLOC_RETAINED pid_t (*const vfork_reference)() = vfork;
 TCMALLOC_RETAINED size_t (*const extension_reference)(char*, size_t) = tcmalloc_get_stats;
 TCMALLOC_RETAINED alloc_result_t (*const new_reference)(size_t) noexcept = alloc_at_least;
 
-// Nobody cancels the thread while one of these lives, though fwrite would let them.
+// Prevents cancellation of the thread while one of these lives, because fwrite would allow it.
 class StreamSink final : public TextSink {
  public:
   explicit StreamSink(FILE* stream) : stream_(stream) {
@@ -163,7 +164,7 @@ TCMALLOC_EXPORT void* tc_reallocarray(void* block, size_t count, size_t size) no
   return tc_realloc(block, bytes);
 }
 
-// EINVAL for an alignment that is no power of two, where glibc would round it up.
+// Fails with EINVAL for an alignment that is no power of two, where glibc would round it up.
 TCMALLOC_EXPORT void* tc_memalign(size_t alignment, size_t size) noexcept {
   if (!tcmalloc::IsPowerOfTwo(alignment)) {
     errno = EINVAL;
@@ -218,8 +219,8 @@ TCMALLOC_EXPORT struct mallinfo2 tc_mallinfo2(void) noexcept {
   return tcmalloc::MakeMallinfo<struct mallinfo2>();
 }
 
-// Returns 1 if any memory went back. The argument, how much to keep at the top of the heap, does
-// not apply.
+// Returns 1 if any memory went back. The argument, which is the memory to keep at the top of the
+// heap, does not apply.
 TCMALLOC_EXPORT int malloc_trim(size_t) noexcept { return tcmalloc::ReleaseFreeMemory() > 0; }
 
 TCMALLOC_EXPORT int malloc_info(int options, FILE* stream) noexcept {
@@ -236,7 +237,7 @@ TCMALLOC_EXPORT const char* tc_version(int* major, int* minor, const char** patc
   return TC_VERSION_STRING;
 }
 
-// The types differ from name to name only in what C allows to differ.
+// The types differ from name to name only in ways that C allows.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wunknown-warning-option"

@@ -9,16 +9,16 @@
 
 namespace tcmalloc {
 
-// Two implementations; each library takes one. cxx_runtime_weak.cc uses the C++ library only if
-// the process has one, so that a C program which runs on the shared library need not load it.
-// cxx_runtime_strong.cc links it, for the static library.
+// There are two implementations; each library takes one. cxx_runtime_weak.cc uses the C++ library
+// only if the process has one, so that a C program which runs on the shared library need not load
+// it. cxx_runtime_strong.cc links it, for the static library.
 
 [[noreturn]] void ThrowBadAlloc();
 
-// Null if there is none.
+// Returns null if there is none.
 std::new_handler CurrentNewHandler();
 
-// Calls the handler; false if it threw.
+// Calls the handler. Returns false if it threw.
 bool CallNewHandlerNoThrow(std::new_handler handler);
 
 }  // namespace tcmalloc

@@ -6,7 +6,7 @@
 #include "override/cxx_runtime.h"
 #include "system/cxx_library.h"
 
-// Everything that this file uses of the C++ library, weak, so that it stays null without one.
+// All symbols of the C++ library that this file uses, weak, so that they stay null without one.
 #pragma weak _ZSt17__throw_bad_allocv
 #pragma weak _ZSt15get_new_handlerv
 asm(".weak __gxx_personality_v0");

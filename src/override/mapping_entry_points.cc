@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// mmap and its kin, in front of libc's, so that hooks hear of them. Without a hook each is its
-// system call. They are no part of the heap, which asks the system directly.
+// mmap and its kin, in front of libc's, so that hooks see the calls. Without a hook each is its
+// system call. They are not part of the heap, which calls the system directly.
 
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 extern "C" {
 
-// libc's names of the parameters are reserved ones.
+// The parameter names differ from libc's, which are reserved identifiers.
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 
 TCMALLOC_EXPORT void* mmap(void* start, size_t length, int protection, int flags, int fd,
@@ -32,7 +32,7 @@ TCMALLOC_EXPORT int munmap(void* start, size_t length) noexcept {
 TCMALLOC_EXPORT void* mremap(void* old_start, size_t old_length, size_t new_length, int flags,
                              ...) noexcept {
   void* new_start = nullptr;
-  // Only these have a fifth argument.
+  // Only calls with these flags have a fifth argument.
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0) {
     va_list arguments;
     va_start(arguments, flags);

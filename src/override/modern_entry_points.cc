@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Allocation that tells how large the block is, and operator new with a hint of how often it will
-// be used. Hints are accepted and change nothing: blocks of all hints come from the same place.
+// Allocation functions that return the size of the block, and operator new with a hint of how often
+// the block will be used. Hints are accepted and change nothing: blocks of all hints come from the
+// same place.
 
 #include <tcmalloc/alloc_at_least.h>
 

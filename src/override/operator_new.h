@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Common code of operator new under all of its names and with all arguments.
+// The code that all forms of operator new share.
 
 #ifndef TCMALLOC_OVERRIDE_OPERATOR_NEW_H_
 #define TCMALLOC_OVERRIDE_OPERATOR_NEW_H_
@@ -13,8 +13,8 @@
 
 namespace tcmalloc {
 
-// After a failure: the loop that the standard prescribes. The handler makes room, throws, or does
-// not return.
+// Runs, after a failure, the loop that the standard prescribes. The handler makes room, throws, or
+// does not return.
 TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment);
 TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment);
 

@@ -1,11 +1,11 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// vfork, for aarch64: thread/vfork.h tells why it is here.
+// vfork for aarch64. thread/vfork.h gives the reasons for it.
 //
 // The child runs on the caller's stack and returns first, so that it overwrites everything below
-// the caller's frame. What the parent needs afterwards is therefore in registers over the system
-// call, which keeps all but x0: the return address where it belongs, in x30. Both return with the
-// caller's registers, which neither the kernel nor the functions called here change.
+// the caller's frame. The parent's values are therefore in registers during the system call, which
+// keeps all but x0; the return address stays in x30. Both return with the caller's registers, which
+// neither the kernel nor the functions called here change.
 
 #include <sys/syscall.h>
 

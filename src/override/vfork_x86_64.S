@@ -1,11 +1,11 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// vfork, for x86-64: thread/vfork.h tells why it is here.
+// vfork for x86-64. thread/vfork.h gives the reasons for it.
 //
 // The child runs on the caller's stack and returns first, so that it overwrites everything below
-// the caller's frame, this function's return address included. What the parent needs afterwards is
-// therefore in registers over the system call, which keeps all but rax, rcx and r11. Both return
-// with the caller's registers, which neither the kernel nor the functions called here change.
+// the caller's frame, this function's return address included. The parent's values are therefore in
+// registers during the system call, which keeps all but rax, rcx and r11. Both return with the
+// caller's registers, which neither the kernel nor the functions called here change.
 
 #include <sys/syscall.h>
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the rows of a table mean, for the documentation that is generated from it.
+// The meanings of a table's rows, for the documentation that is generated from it.
 
 #ifndef TCMALLOC_REPORT_DOCUMENTED_ROWS_H_
 #define TCMALLOC_REPORT_DOCUMENTED_ROWS_H_
@@ -13,7 +13,8 @@
 
 namespace tcmalloc {
 
-// `rows` are constant, each with a `meaning`, and become what the library has of them.
+// Converts `rows`, which are constant and have a `meaning` each, to the rows that the library
+// contains.
 template <typename To, const auto& rows>
 inline constexpr std::array<To, std::size(rows)> kWithoutMeanings = [] {
   std::array<To, std::size(rows)> without{};
@@ -21,7 +22,7 @@ inline constexpr std::array<To, std::size(rows)> kWithoutMeanings = [] {
   return without;
 }();
 
-// A library in which nobody calls Of does not contain the texts, for no data refers to them.
+// A library in which nobody calls Of does not contain the texts, because no data refers to them.
 template <const auto& rows>
 class Meanings {
  public:

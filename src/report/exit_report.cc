@@ -18,8 +18,8 @@ void PrintAtExit(int level) {
   WriteTextReport(sink, level);
 }
 
-// In one piece, since other processes append to the same file. Does not wait for whoever should
-// read a FIFO.
+// Writes the line in one piece, because other processes append to the same file. Does not wait for
+// the reader of a FIFO.
 void AppendJsonLine(const char* path) {
   const int fd = system_calls.open(
       path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0);

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The one list of all figures: text, XML, JSON, properties, mallinfo and docs/statistics.md go by
-// it.
+// The one list of all figures. Text, XML, JSON, properties, mallinfo and docs/statistics.md are
+// made from it.
 
 #ifndef TCMALLOC_REPORT_FIELDS_H_
 #define TCMALLOC_REPORT_FIELDS_H_
@@ -17,7 +17,7 @@ namespace tcmalloc {
 
 enum class Unit : uint8_t { kBytes, kCount, kObjects, kNanoseconds };
 
-// What a figure is part of. The text shows the groups in this order.
+// The group to which a figure belongs. The text shows the groups in this order.
 enum class FieldGroup : uint8_t {
   kMemory,  // one sum, from what the program has to the address space
   kCounts,
@@ -45,14 +45,14 @@ struct SizeClassField {
 std::span<const Field> Fields();
 std::span<const SizeClassField> SizeClassFields();
 
-// For the documentation; of one of these.
+// Return the meaning of a field, for the documentation.
 std::string_view MeaningOf(const Field& field);
 std::string_view MeaningOf(const SizeClassField& field);
 
-// Null if there is none of this name.
+// Returns null if there is no field of this name.
 const Field* FindField(std::string_view name);
 
-// Every field can be asked for as a property of this name and its own.
+// Every field is also a property, whose name is this prefix and the field's name.
 inline constexpr std::string_view kFieldPrefix = "tcmalloc.statistics.";
 
 }  // namespace tcmalloc

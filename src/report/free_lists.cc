@@ -20,7 +20,7 @@ using FreeListInfo = MallocExtension::FreeListInfo;
 
 constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreeRunCounts::kListed + 2;
 
-// Allocates nothing, for there is room for kMostLists.
+// Allocates nothing, because kMostLists entries are reserved.
 void AppendSizeClass(size_t c, const SizeClassStatistics& of, std::vector<FreeListInfo>* lists) {
   const size_t least = kSizeClasses[c - 1].size + 1;
   const auto append = [&](const char* type, size_t objects) {

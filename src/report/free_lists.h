@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is free, by where it is and by size.
+// Lists free memory by place and by size.
 
 #ifndef TCMALLOC_REPORT_FREE_LISTS_H_
 #define TCMALLOC_REPORT_FREE_LISTS_H_
@@ -11,8 +11,8 @@
 
 namespace tcmalloc {
 
-// Replaces *lists by the free lists of the heap, empty ones included. Leaves it empty where the
-// slow path was interrupted.
+// Replaces *lists by the free lists of the heap, empty ones included. Leaves it empty if the slow
+// path was interrupted.
 void ListFreeLists(std::vector<MallocExtension::FreeListInfo>* lists);
 
 }  // namespace tcmalloc

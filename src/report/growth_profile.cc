@@ -16,7 +16,7 @@
 namespace tcmalloc {
 namespace {
 
-// Objects and bytes, twice: now, and since the start.
+// Formats objects and bytes twice: the present ones, and those since the start.
 Message Counts(const HeapGrowth& growth) {
   Message counts;
   for (const char* between : {"", " ["}) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How the heap grew, in the text format that pprof reads.
+// Writes the growth of the heap in the text format that pprof reads.
 
 #ifndef TCMALLOC_REPORT_GROWTH_PROFILE_H_
 #define TCMALLOC_REPORT_GROWTH_PROFILE_H_
@@ -16,11 +16,11 @@ struct HeapGrowth {
   uint64_t bytes = 0;  // of all of them
 };
 
-// Zero where the slow path was interrupted.
+// Returns zeros if the slow path was interrupted.
 HeapGrowth CurrentHeapGrowth();
 
-// One record without a stack, for nobody takes stacks here, and the mappings of the process. Holds
-// no lock while it writes.
+// Writes one record without a stack, because no stacks are taken here, and the mappings of the
+// process. Holds no lock while it writes.
 void WriteGrowthProfile(TextSink& sink);
 
 }  // namespace tcmalloc

@@ -80,7 +80,7 @@ void WriteRuns(JsonWriter& json, size_t least, size_t most, const FreeRuns& runs
   if (runs.count == 0) return;
   json.Open("{");
   json.Member("least_pages", uint64_t{least});
-  // Longer runs have no bound.
+  // Runs longer than all listed lengths have no bound.
   if (most > 0) json.Member("most_pages", uint64_t{most});
   json.Member("count", runs.count);
   json.Member("free_bytes", uint64_t{runs.with_memory.bytes()});

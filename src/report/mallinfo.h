@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The statistics in glibc's structures.
+// Fills glibc's structures with the statistics.
 
 #ifndef TCMALLOC_REPORT_MALLINFO_H_
 #define TCMALLOC_REPORT_MALLINFO_H_
@@ -29,8 +29,8 @@ inline constexpr MallinfoPart<Info> kMallinfoParts[] = {
     {&Info::fordblks, "untouched"},      {&Info::keepcost, "page_heap_free"},
 };
 
-// All zero in a signal handler that interrupted the slow path. The older structure has members of
-// 32 bits, in which large numbers wrap.
+// Returns zeros in a signal handler that interrupted the slow path. The older structure has members
+// of 32 bits, in which large numbers wrap.
 template <typename Info>
 Info MakeMallinfo() {
   Info info = {};

@@ -16,8 +16,8 @@ namespace {
 
 using base::MallocRange;
 
-// Of a span of small objects. Its count may change meanwhile, for the central list's lock guards
-// it.
+// Returns the fraction for a span of small objects. Its count may change meanwhile, because the
+// central list's lock guards it.
 double FractionInUse(const Span& span) {
   const uint32_t objects = span.allocated;
   return static_cast<double>(objects) * kSizeClasses[span.size_class].size /
@@ -55,7 +55,7 @@ RangeSnapshot::~RangeSnapshot() { Free(); }
 bool RangeSnapshot::Reserve(size_t count) {
   Free();
   const size_t capacity = count + count / 8 + 64;
-  // Populated, so that no page fault lengthens the time for which the heap's lock is held.
+  // Populated, so that no page fault prolongs the hold of the heap's lock.
   void* memory = system_calls.mmap(nullptr, capacity * sizeof(MallocRange), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return false;

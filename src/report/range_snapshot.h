@@ -12,22 +12,22 @@
 
 namespace tcmalloc {
 
-// A copy, in memory from the system, so that whoever looks at it holds no lock and may allocate.
+// A copy in memory from the system, so that its reader holds no lock and may allocate.
 class RangeSnapshot {
  public:
-  // Empty where no memory can be had, or where the slow path was interrupted.
+  // Leaves it empty if no memory can be had, or if the slow path was interrupted.
   RangeSnapshot();
   ~RangeSnapshot();
   RangeSnapshot(const RangeSnapshot&) = delete;
   RangeSnapshot& operator=(const RangeSnapshot&) = delete;
 
-  // In the order of addresses.
+  // The ranges in order of address.
   std::span<const base::MallocRange> ranges() const { return {ranges_, count_}; }
 
  private:
   bool Reserve(size_t count);
   void Free();
-  // False if there are more ranges than were reserved.
+  // Returns false if there are more ranges than were reserved.
   bool Fill();
 
   base::MallocRange* ranges_ = nullptr;

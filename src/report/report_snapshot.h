@@ -18,14 +18,14 @@ namespace tcmalloc {
 
 enum class Detail : bool { kTotals, kAll };
 
-// What only reports with all details need.
+// The data that only reports with all details need.
 struct ReportDetails {
   AllSizeClassStatistics classes;
   FreeRunCounts free_runs;
 };
 
-// Room for one of these outside the stack, which may be small, and outside the heap, whose figures
-// it would change: in pages from the system. All of it is zero.
+// Room for ReportDetails in pages from the system, all zero. It is not on the stack, which may be
+// small, and not in the heap, whose figures it would change.
 class ReportDetailsHolder {
  public:
   explicit ReportDetailsHolder(Detail detail);
@@ -33,7 +33,7 @@ class ReportDetailsHolder {
   ReportDetailsHolder(const ReportDetailsHolder&) = delete;
   ReportDetailsHolder& operator=(const ReportDetailsHolder&) = delete;
 
-  // Null if no details are wanted or no memory can be had: then there are totals only.
+  // Returns null if no details are wanted or no memory can be had; then there are totals only.
   ReportDetails* get() const { return details_; }
 
  private:
@@ -46,8 +46,8 @@ struct ReportSnapshot {
 
   Statistics statistics;
   ReportDetailsHolder holder;
-  // Which front end and page heap run, and why. The words need no escapes in XML and JSON: they
-  // have neither quotes nor angle brackets.
+  // The front end and the page heap that run, and the reasons. The words need no escapes in XML and
+  // JSON: they have neither quotes nor angle brackets.
   std::string_view front_end;
   Message front_end_reason;
   std::string_view page_heap;
@@ -56,11 +56,11 @@ struct ReportSnapshot {
   HugePageStats hugepages;  // if it does
 };
 
-// Printing is left for later: it may allocate. False, and nothing done, in a signal handler that
-// interrupted the slow path.
+// Takes the figures without printing, which may allocate. Returns false, with nothing done, in a
+// signal handler that interrupted the slow path.
 [[nodiscard]] bool TakeSnapshot(ReportSnapshot* snapshot);
 
-// What the huge page heap made of hugepages.
+// A figure about the hugepages of the huge page heap.
 struct HugepageFigure {
   std::string_view name;
   uint64_t (*value)(const HugePageStats&);

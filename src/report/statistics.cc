@@ -10,7 +10,7 @@
 namespace tcmalloc {
 namespace {
 
-// `in_threads` objects are in caches of threads.
+// Computes the statistics of one class, of which `in_threads` objects are in caches of threads.
 SizeClassStatistics OfClass(uint8_t c, uint64_t in_threads) {
   CachedObjects cached{.thread = in_threads, .cpu = heap.cpus().CountObjects(c)};
   CentralStats central;
@@ -45,7 +45,7 @@ void AddTotals(Statistics* statistics) {
   allocated.Add(cpus.allocated);
   statistics->cpu_caches = cpus.slabs;
   const LargeTotals& large = heap.large_totals();
-  // Small blocks count as asked for, and so may have more in use than was asked for.
+  // Small blocks count with the size asked for, so that more may be in use than was asked for.
   statistics->allocated = std::max(allocated.bytes + large.bytes(), statistics->in_use);
   statistics->allocations = allocated.allocations() + large.blocks();
   statistics->peak_mapped = heap.memory().stats().peak_bytes;
@@ -53,7 +53,7 @@ void AddTotals(Statistics* statistics) {
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
 }
 
-// What the emergency arena maps and has no blocks in gives its pages back.
+// Parts of the emergency arena without blocks give their pages back.
 void AddEmergency(Statistics* statistics) {
   const EmergencyStats stats = heap.emergency().stats();
   statistics->in_use += stats.in_use;

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the allocator knows of itself, gathered from every layer. fields.h says what each figure is
-// called, and means, to those who read it.
+// The statistics of the allocator, gathered from every layer. fields.h gives the name and the
+// meaning of each figure.
 
 #ifndef TCMALLOC_REPORT_STATISTICS_H_
 #define TCMALLOC_REPORT_STATISTICS_H_
@@ -14,10 +14,10 @@
 
 namespace tcmalloc {
 
-// Of one size class, in objects unless said otherwise:
+// The statistics of one size class, in objects unless said otherwise:
 //
 //     span_bytes = object_bytes * (in_use + thread_free + cpu_free + transfer_free + central_free +
-//                                  untouched) + what the ends of spans have no object for
+//                                  untouched) + the ends of spans that are too short for an object
 struct SizeClassStatistics {
   uint64_t object_bytes = 0;
   uint64_t least_bytes = 0;  // that are asked for where no smaller class would do
@@ -30,14 +30,14 @@ struct SizeClassStatistics {
   uint64_t central_free = 0;
   uint64_t untouched = 0;  // of the central free list as well, but without memory yet
 
-  // In caches or free lists, with memory.
+  // Objects in caches or free lists, with memory.
   uint64_t free() const { return thread_free + cpu_free + transfer_free + central_free; }
   // Bytes of its spans that hold no object.
   uint64_t tail_bytes() const { return span_bytes - object_bytes * (in_use + free() + untouched); }
   // Bytes with memory that only this class can use until their spans are empty.
   uint64_t external_bytes() const { return object_bytes * central_free + tail_bytes(); }
-  // What the program has not asked for of the objects that it has is not known, but is no more,
-  // unless a block is aligned to more than its size calls for or shrank where it was.
+  // A bound of the unused bytes in objects in use, whose true number is not known. Blocks that are
+  // aligned to more than their size requires, or that shrank in place, may exceed it.
   uint64_t most_internal_bytes() const { return (object_bytes - least_bytes) * in_use; }
 };
 
@@ -47,8 +47,9 @@ struct SizeClassStatistics {
 //              thread_free + cpu_free + untouched
 //     in_use = large_in_use + the sum over all size classes of in_use * object_bytes
 //
-// Exact while no other thread is in the allocator; else the parts are of moments of their own, and
-// what therefore would be counted twice is taken off what is in use or free.
+// Exact while no other thread is in the allocator. Otherwise the parts are of different moments,
+// and memory that would be counted twice for that reason is subtracted from the memory in use or
+// free.
 struct Statistics {
   uint64_t mapped = 0;  // address space obtained for the heap
   uint64_t peak_mapped = 0;
@@ -87,15 +88,16 @@ struct Statistics {
   uint64_t allocated = 0;         // ever; at least in_use
   uint64_t allocations = 0;       // ever; count, estimated
 
-  // What the system gave that is not known to be without physical memory.
+  // Memory from the system, except the part that is known to have no physical memory.
   uint64_t physical() const { return mapped - page_heap_returned - untouched + metadata; }
 };
 
-// Of all size classes, by class; entry 0 is not used. Too much for the stack of a small thread.
+// The statistics of all size classes, by class; entry 0 is not used. Too large for the stack of a
+// small thread.
 using AllSizeClassStatistics = std::array<SizeClassStatistics, kSizeClassCount>;
 
-// Takes each lock of the heap for a short time, however many spans there are. Call it inside a slow
-// path that is not reentrant. Fills `classes` as well unless it is null.
+// Takes each lock of the heap for a short time, for any number of spans. Call it inside a slow path
+// that is not reentrant. Also fills `classes` unless it is null.
 Statistics CurrentStatistics(AllSizeClassStatistics* classes = nullptr);
 
 }  // namespace tcmalloc

@@ -12,7 +12,7 @@ namespace {
 
 uint64_t Difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-// So much of `amount` as is left.
+// Takes as much of `amount` as is left.
 uint64_t Take(uint64_t amount, uint64_t* left) {
   const uint64_t taken = std::min(amount, *left);
   *left -= taken;
@@ -72,7 +72,7 @@ void AddUp(const PageHeapStats& pages, uint64_t small_bytes, Statistics* statist
   for (uint64_t* free : {&statistics->page_heap_free, &statistics->page_heap_returned}) {
     *free -= Take(*free, &twice);
   }
-  // Only pages that moved from one class to another meanwhile can be left.
+  // Only pages that moved from one class to another meanwhile can remain.
   statistics->mapped += twice;
 }
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How figures of different moments become statistics whose sums hold.
+// Combines figures of different moments to statistics whose sums hold.
 
 #ifndef TCMALLOC_REPORT_STATISTICS_SUMS_H_
 #define TCMALLOC_REPORT_STATISTICS_SUMS_H_
@@ -20,17 +20,17 @@ struct CachedObjects {
   uint64_t transfer = 0;
 };
 
-// The central free list knows how many objects it gave out. What caches claim beyond that is left
-// out.
+// Combines the figures of one class. The central free list knows how many objects it gave out.
+// Objects that caches claim beyond that are left out.
 SizeClassStatistics CombineSizeClass(uint8_t c, const CentralStats& central,
                                      const CachedObjects& cached);
 
 // Adds one size class to the sums over all.
 void AddUp(const SizeClassStatistics& of, Statistics* statistics);
 
-// Adds what the page heap counts, after all size classes, whose spans have `small_bytes`. Spans
-// that went back to the page heap after their class had been looked at are taken off what is free
-// there.
+// Adds the counts of the page heap, after all size classes, whose spans have `small_bytes`. Spans
+// that went back to the page heap after their class was counted are subtracted from its free
+// memory.
 void AddUp(const PageHeapStats& pages, uint64_t small_bytes, Statistics* statistics);
 
 }  // namespace tcmalloc

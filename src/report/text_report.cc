@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kRule[] = "------------------------------------------------";
 
-// Widths are those of gperftools, whose lines people scrape by column.
+// The widths are those of gperftools, because people scrape its lines by column.
 constexpr size_t kWideColumn = 12;
 constexpr size_t kColumn = 8;
 constexpr size_t kNarrowColumn = 6;
@@ -27,14 +27,14 @@ size_t DigitCount(uint64_t value) {
   return digits;
 }
 
-// Right-aligned in a column.
+// Appends a value right-aligned in a column.
 void AppendPadded(Message& line, uint64_t value, size_t width) {
   for (size_t digits = DigitCount(value); digits < width; ++digits) line << " ";
   line << value;
 }
 
-// With `decimals` of them, 1 or more, in a column of `width` with the point. Rounded as printf
-// does: to the nearest, and to an even digit from halfway.
+// Appends mebibytes with `decimals` decimals, 1 or more, in a column of `width` including the
+// point. Rounds as printf does: to the nearest value, and to an even digit from halfway.
 void AppendMebibytes(Message& line, uint64_t bytes, size_t width, int decimals = 1) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   uint64_t scale = 1;
@@ -121,7 +121,7 @@ void WriteClassLines(TextSink& sink, const AllSizeClassStatistics& classes) {
   }
 }
 
-// Wide enough for the name of the field and for figures below 10^10.
+// Returns a width with room for the name of the field and for figures below 10^10.
 size_t ColumnOf(const SizeClassField& field) {
   constexpr size_t kLeast = 10;
   constexpr size_t kBetween = 2;
@@ -156,13 +156,13 @@ void WriteClassTable(TextSink& sink, const AllSizeClassStatistics& classes) {
   }
 }
 
-// What is free in runs that the lines so far have told about.
+// The free memory of the runs in the lines written so far.
 struct Cumulative {
   Length with_memory;
   Length without;
 };
 
-// Begins with what says how long the runs are.
+// Writes a line that begins with the length of the runs.
 void WriteRunsLine(TextSink& sink, Message line, const FreeRuns& runs, Cumulative* cumulative) {
   cumulative->with_memory += runs.with_memory;
   cumulative->without += runs.without;
@@ -224,7 +224,8 @@ void WriteTextReport(TextSink& sink, int level) {
   if (details == nullptr) return;
   WriteClassLines(sink, details->classes);
   WriteFreeRuns(sink, details->free_runs);
-  // Last, because gperftools has none: a buffer that would do there cuts these lines.
+  // The class table comes last, because gperftools has none: a buffer sized for gperftools cuts
+  // these lines.
   WriteClassTable(sink, details->classes);
 }
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Where reports are printed to.
+// Destinations of reports.
 
 #ifndef TCMALLOC_REPORT_TEXT_SINK_H_
 #define TCMALLOC_REPORT_TEXT_SINK_H_
@@ -39,7 +39,7 @@ class FileSink final : public TextSink {
   int fd_;
 };
 
-// Writes to memory, and cuts what does not fit.
+// Writes to memory, and cuts text that does not fit.
 class PrefixSink final : public TextSink {
  public:
   PrefixSink(char* buffer, size_t size) : next_(buffer), left_(size) {}
@@ -51,9 +51,9 @@ class PrefixSink final : public TextSink {
     written_ += text.size();
   }
 
-  // Where the next text goes.
+  // The address for the next text.
   char* end() const { return next_; }
-  // Bytes, those included that did not fit.
+  // The bytes of the text, including those that did not fit.
   size_t written() const { return written_; }
 
  private:
@@ -62,7 +62,7 @@ class PrefixSink final : public TextSink {
   size_t written_ = 0;
 };
 
-// The same, and always ends what it has written with a zero byte, for which it leaves room.
+// A PrefixSink that always ends its text with a zero byte, for which it leaves room.
 class BufferSink final : public TextSink {
  public:
   // Requires size > 0.

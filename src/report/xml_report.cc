@@ -76,7 +76,7 @@ void WriteRuns(TextSink& sink, size_t least, size_t most, const FreeRuns& runs) 
   Message element;
   element << "    <run";
   AppendAttribute(element, "least_pages", uint64_t{least});
-  // Longer runs have no bound.
+  // Runs longer than all listed lengths have no bound.
   if (most > 0) AppendAttribute(element, "most_pages", uint64_t{most});
   AppendAttribute(element, "count", runs.count);
   AppendAttribute(element, "free_bytes", uint64_t{runs.with_memory.bytes()});

@@ -17,16 +17,16 @@ namespace {
 
 constexpr uintptr_t kGiB = uintptr_t{1} << 30;
 constexpr uintptr_t kTiB = uintptr_t{1} << 40;
-// The largest page of any kernel, so that every choice of addresses is a whole page.
+// The largest page of any kernel, so that every chosen address is a whole page.
 constexpr uintptr_t kPlaceAlignment = uintptr_t{64} << 10;
 constexpr size_t kSmallestTable = size_t{64} << 10;
 constexpr size_t kLimitShare = 64;
 
 constinit uint8_t static_table[kSmallestTable];
 
-// Parts of the address space where the kernel puts nothing by itself: programs, libraries and
-// stacks lie higher, at two thirds of it and at its end. The first is above any window; the second
-// is for processors whose addresses end below the first.
+// Parts of the address space in which the kernel places nothing by itself: programs, libraries and
+// stacks lie higher, at two thirds of it and at its end. The first part is above any window; the
+// second is for processors whose addresses end below the first.
 struct Places {
   uintptr_t begin;
   uintptr_t bytes;
@@ -41,7 +41,8 @@ size_t Limit(int resource) {
 
 size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable); }
 
-// Bytes of a table at `address`; where that is 0, anywhere. Null if they cannot be had there.
+// Maps the bytes of a table at `address`, or anywhere if that is 0. Returns null if they cannot be
+// had there.
 uint8_t* MapTable(uintptr_t address, size_t bytes) {
   void* table = system_calls.mmap(
       reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,

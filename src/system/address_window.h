@@ -10,9 +10,9 @@
 
 namespace tcmalloc {
 
-// Begins small and grows with the heap, because the kernel counts every byte of the table against
-// RLIMIT_AS and in what it shows as the size of the process. The table stays where it is: addresses
-// behind it are left free until they are needed.
+// The window begins small and grows with the heap, because the kernel counts every byte of the
+// table against RLIMIT_AS and in the displayed size of the process. The table stays where it is:
+// addresses behind it are left free until they are needed.
 struct AddressWindow {
   uint8_t* table = nullptr;  // one zero byte for each logical page below `limit`; never null
   uintptr_t limit = 0;
@@ -20,15 +20,15 @@ struct AddressWindow {
   int page_shift = 0;        // of logical pages
 };
 
-// The addresses below this limit hold a heap of any size that machines have today, for a table of
-// 128 MiB of address space at pages of 8 KiB. Only what is touched of it becomes resident.
+// Addresses below this limit hold a heap of any size that machines have today, with a table of 128
+// MiB of address space for pages of 8 KiB. Only the touched part of the table becomes resident.
 inline constexpr uintptr_t kLargestWindow = uintptr_t{1} << 40;
 
-// How much a table takes at first: at pages of 8 KiB for the addresses below 16 GiB.
+// The size of a table at first: with pages of 8 KiB, for the addresses below 16 GiB.
 inline constexpr size_t kFirstTableBytes = size_t{2} << 20;
 
-// The bytes that the process may map (RLIMIT_AS) or have private and writable (RLIMIT_DATA),
-// whichever are fewer; SIZE_MAX where nothing limits them. May change errno.
+// Returns the bytes that the process may map (RLIMIT_AS) or have private and writable
+// (RLIMIT_DATA), whichever are fewer; SIZE_MAX if nothing limits them. May change errno.
 size_t AddressSpaceLimit();
 
 // Reserves the first window, at an address that `random` picks. Where address space is limited
@@ -37,14 +37,14 @@ size_t AddressSpaceLimit();
 // May change errno.
 AddressWindow ReserveAddressWindow(int page_shift, uint64_t random);
 
-// Makes the window hold the addresses below `end`, and as many again as it has where that is more.
-// False, with nothing changed, if `end` is beyond kLargestWindow, if the table would take more than
-// its share of a limit, or if the addresses behind it are taken. May change errno.
+// Extends the window to the addresses below `end`, and at least doubles it. Returns false, with
+// nothing changed, if `end` is beyond kLargestWindow, if the table would take more than its share
+// of a limit, or if the addresses behind it are taken. May change errno.
 [[nodiscard]] bool ExtendAddressWindow(AddressWindow* window, uintptr_t end);
 
-// Where a heap below `limit` begins: a multiple of 64 KiB that `random` picks. Never in the first
-// 4 GiB, where truncated pointers and the program itself may be, nor in the last eighth; 0 if that
-// leaves nothing.
+// Returns the beginning of a heap below `limit`: a multiple of 64 KiB that `random` picks. It is
+// never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the last
+// eighth. Returns 0 if that leaves nothing.
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random);
 
 }  // namespace tcmalloc

@@ -13,14 +13,14 @@
 
 namespace tcmalloc {
 
-// Bytes of a page of the kernel: 4, 16 or 64 KiB, known only at run time.
+// Returns the bytes of a page of the kernel: 4, 16 or 64 KiB, known only at run time.
 inline size_t KernelPageSize() {
   const size_t bytes = system_calls.getauxval(AT_PAGESZ);
   return bytes != 0 ? bytes : 4096;
 }
 
-// True where the program has more rights than whoever started it, who must then have no influence
-// on it.
+// Returns true if the program has more rights than the user who started it. That user must then
+// have no influence on it.
 inline bool IsSecureProcess() { return system_calls.getauxval(AT_SECURE) != 0; }
 
 }  // namespace tcmalloc

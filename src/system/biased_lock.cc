@@ -13,7 +13,7 @@ namespace tcmalloc {
 bool FenceThreads() {
   const int saved_errno = errno;
   bool fenced = system_calls.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-  // A process has to register before its first fence, and a program that it executes again.
+  // A process has to register before its first fence, and again after it executes another program.
   if (!fenced && errno == EPERM &&
       system_calls.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) {
     fenced = system_calls.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A lock that one thread takes all the time, and others hardly ever.
+// A lock that one thread takes all the time, and others almost never.
 
 #ifndef TCMALLOC_SYSTEM_BIASED_LOCK_H_
 #define TCMALLOC_SYSTEM_BIASED_LOCK_H_
@@ -13,15 +13,15 @@
 
 namespace tcmalloc {
 
-// Makes every thread of the process pass a full memory barrier before it returns. False where the
-// kernel cannot (before Linux 4.14) or may not. Keeps errno.
+// Makes every thread of the process pass a full memory barrier before it returns. Returns false if
+// the kernel cannot (before Linux 4.14) or may not do so. Keeps errno.
 bool FenceThreads();
 
-// The owner pays two plain stores and a load, and no atomic read-modify-write. It says that it is
-// inside, and then looks whether another thread has revoked its privilege; the other thread revokes
-// it, fences, and then looks whether the owner is inside. The processor may let the owner look
-// before its own word is seen by others, but not across the fence: either the owner sees that it is
-// revoked, or the other one sees that the owner is inside, and gives up.
+// The owner pays two plain stores and a load, and no atomic read-modify-write. The owner says that
+// it is inside, and then checks whether another thread has revoked its privilege. The other thread
+// revokes it, fences, and then checks whether the owner is inside. The processor may let the
+// owner's check precede the visibility of its own word, but not across the fence. So either the
+// owner sees that it is revoked, or the other thread sees that the owner is inside, and gives up.
 //
 // Not recursive; constinit and trivially destructible.
 class TCMALLOC_CAPABILITY("mutex") BiasedLock {
@@ -30,24 +30,24 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
   BiasedLock(const BiasedLock&) = delete;
   BiasedLock& operator=(const BiasedLock&) = delete;
 
-  // For the owner alone.
+  // Called by the owner alone.
   TCMALLOC_ALWAYS_INLINE void Lock() TCMALLOC_ACQUIRE() {
     if constexpr (kDebugChecks) NoteOwnerEnters();
     owner_inside_.store(true, std::memory_order_relaxed);
     // Pairs with TryLockByOther, whose fence of all threads makes a barrier of the processor out of
     // this one of the compiler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Acquire pairs with the release in UnlockByOther: what the other thread changed is visible.
+    // Acquire pairs with the release in UnlockByOther: the changes of the other thread are visible.
     if (TCMALLOC_UNLIKELY(revoked_.load(std::memory_order_acquire))) WaitForOther();
   }
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
     if (TCMALLOC_UNLIKELY(owner_waited_)) return UnlockAfterWait();
     if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
-    // Release pairs with the acquire in TryLockByOther and publishes what the owner changed.
+    // Release pairs with the acquire in TryLockByOther and publishes the owner's changes.
     owner_inside_.store(false, std::memory_order_release);
   }
 
-  // For any other thread. False if somebody has the lock, or the kernel has no fence.
+  // Called by any other thread. Returns false if the lock is held, or the kernel has no fence.
   [[nodiscard]] bool TryLockByOther() TCMALLOC_TRY_ACQUIRE(true);
   void UnlockByOther() TCMALLOC_RELEASE();
 

@@ -22,7 +22,7 @@ uint64_t Hash(uint64_t seed, std::string_view text) {
   return NextRandom(seed);
 }
 
-// Lists the lines of the file at root + name. Sets `interfered` where they cannot be had now.
+// Lists the lines of the file at root + name. Sets `interfered` if they cannot be read now.
 class RootedFile {
  public:
   RootedFile(const char* root, std::string_view name, bool* interfered) : interfered_(interfered) {
@@ -44,7 +44,7 @@ class RootedFile {
 
  private:
   bool* interfered_;
-  // Longer lines are none of cgroups.
+  // Longer lines do not concern cgroups.
   char buffer_[1024];
   LineReader lines_{buffer_, sizeof(buffer_), '\n'};
   bool open_ = false;
@@ -58,7 +58,7 @@ void WithPathIn(CgroupPath* directory, std::string_view name, F f) {
   directory->Truncate(length);
 }
 
-// The first line of a file that holds a few numbers. Sets `interfered` where it cannot be had now.
+// The first line of a file that holds a few numbers. Sets `interfered` if it cannot be read now.
 class FirstLine {
  public:
   FirstLine(CgroupPath* directory, std::string_view name, bool* interfered) {
@@ -73,8 +73,8 @@ class FirstLine {
   std::string_view line_;
 };
 
-// How many CPUs the list in a file names; kNoCpuLimit if the file holds no list. Such a list may be
-// longer than any buffer.
+// Returns how many CPUs the list in a file names; kNoCpuLimit if the file holds no list. Such a
+// list may be longer than any buffer.
 int CountOfListedCpus(CgroupPath* directory, std::string_view name, bool* interfered) {
   char buffer[64];
   LineReader ranges(buffer, sizeof(buffer), ',');
@@ -148,7 +148,7 @@ void Cgroup::ForEachLevel(const Directory& directory, F visit) {
   }
 }
 
-// Reads where the cgroups are mounted only if the process has moved since the last time, or if that
+// Reads the mount points of cgroups only if the process has moved since the last time, or if they
 // could not be read then.
 void Cgroup::Locate() {
   uint64_t hash = kEmptyHash;
@@ -195,14 +195,15 @@ void Cgroup::Mount(const MountLine& mount) {
     const bool here = directory.unified ? mount.type == "cgroup2"
                                         : directory.listed && mount.type == "cgroup" &&
                                               ListHolds(mount.options, kControllerNames[i]);
-    if (here) Place(mount, &directory);
+    if (here) ChooseDirectory(mount, &directory);
   }
 }
 
-// A mount may show a part of the hierarchy only. Where the process's cgroup is not in that part by
-// name, as in a container that sees the host's names, its top is the best that there is. Of several
-// mounts that show the cgroup the last one counts: it may hide the others.
-void Cgroup::Place(const MountLine& mount, Directory* directory) {
+// Notes a mount, which may show only a part of the hierarchy. If the name of the process's cgroup
+// is not in that part, as in a container that sees the host's names, the top of the part is the
+// best choice. Of several mounts that show the cgroup the last one counts, because it may hide the
+// others.
+void Cgroup::ChooseDirectory(const MountLine& mount, Directory* directory) {
   CgroupPath& root = scratch_;
   root.Truncate(0);
   if (!root.AppendUnescaped(mount.root)) return;
@@ -256,8 +257,8 @@ void Cgroup::ReadCpu(CgroupLimits* limits) {
   });
 }
 
-// Reads the effective set, which respects the cgroups above already. Version 2 may have no such
-// file in a cgroup for which the controller is off.
+// Reads the effective set, which already respects the cgroups above. Version 2 may lack that file
+// in a cgroup for which the controller is off.
 void Cgroup::ReadCpuset(CgroupLimits* limits) {
   const Directory& directory = directories_[kCpuset];
   ForEachLevel(directory, [&](CgroupPath* path) {

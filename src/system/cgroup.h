@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The limits that control groups set to this process.
+// The limits that control groups impose on this process.
 
 #ifndef TCMALLOC_SYSTEM_CGROUP_H_
 #define TCMALLOC_SYSTEM_CGROUP_H_
@@ -14,7 +14,7 @@
 
 namespace tcmalloc {
 
-// The strictest of the process's cgroup and those above it. The kernel enforces all of them.
+// The strictest limits of the process's cgroup and those above it. The kernel enforces all of them.
 struct CgroupLimits {
   uint64_t memory_max = kNoMemoryLimit;   // bytes
   uint64_t memory_high = kNoMemoryLimit;  // bytes; version 2 only
@@ -31,7 +31,7 @@ class CgroupPath {
  public:
   constexpr CgroupPath() = default;
 
-  // False, with nothing changed, if it does not fit.
+  // Returns false, with nothing changed, if the text does not fit.
   [[nodiscard]] bool Append(std::string_view text);
   // Appends a path of mountinfo without its escapes.
   [[nodiscard]] bool AppendUnescaped(std::string_view text);
@@ -41,17 +41,17 @@ class CgroupPath {
   const char* c_str() const { return text_; }
 
  private:
-  // Several times what container runtimes make.
+  // Several times the length that container runtimes use.
   static constexpr size_t kCapacity = 1024;
 
   size_t length_ = 0;
   char text_[kCapacity] = {};
 };
 
-// Finds the cgroups of this process, by /proc/self/cgroup and where /proc/self/mountinfo says that
-// they are mounted, and reads their limits: version 2, the controllers of version 1, or some of
-// each. Where a file is missing, malformed or out of reach (a namespace may hide cgroups), that
-// file limits nothing.
+// Finds the cgroups of this process in /proc/self/cgroup and their mount points in
+// /proc/self/mountinfo, and reads their limits: version 2, the controllers of version 1, or some of
+// each. A file that is missing, malformed or out of reach (a namespace may hide cgroups) limits
+// nothing.
 //
 // Not thread safe. Allocates nothing. May change errno.
 class Cgroup {
@@ -60,21 +60,21 @@ class Cgroup {
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
 
-  // Puts `root` before every path, those of the mount points included; for tests. The text must
-  // outlive this.
+  // Prepends `root` to every path, including the mount points; for tests. The text must outlive
+  // this.
   void set_root(const char* root) { root_ = root; }
 
-  // Reads the limits of now. Follows the process where it was moved to another cgroup. Returns
-  // nothing where a file that is there could not be read now: see LineReader::interfered.
+  // Reads the present limits. Follows the process if it was moved to another cgroup. Returns no
+  // value if an existing file could not be read now: see LineReader::interfered.
   std::optional<CgroupLimits> Read();
 
-  // Bytes that are resident in this process, its share of files included. Nothing if unknown.
+  // Returns the resident bytes of this process, including its share of files. No value if unknown.
   std::optional<uint64_t> ReadResidentBytes();
 
  private:
   enum Controller : uint8_t { kMemory, kCpu, kCpuset, kControllers };
 
-  // Where one controller's files are.
+  // The place of one controller's files.
   struct Directory {
     CgroupPath member;     // the process's place in the hierarchy
     CgroupPath path;       // the same as a path of files
@@ -91,7 +91,7 @@ class Cgroup {
   void Locate();
   void SetMembership(const CgroupMembership& membership);
   void Mount(const MountLine& mount);
-  void Place(const MountLine& mount, Directory* directory);
+  void ChooseDirectory(const MountLine& mount, Directory* directory);
   void ReadMemory(CgroupLimits* limits);
   void ReadCpu(CgroupLimits* limits);
   void ReadCpuset(CgroupLimits* limits);
@@ -99,7 +99,7 @@ class Cgroup {
   const char* root_ = "";
   uint64_t membership_hash_ = 0;  // of what the directories were found by
   Directory directories_[kControllers];
-  // The path that is worked on; too long for the stacks that the allocator may run on.
+  // The path in use; too long for the stacks on which the allocator may run.
   CgroupPath scratch_;
   bool interfered_ = false;  // with some file, since Read began
 };

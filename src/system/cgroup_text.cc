@@ -9,11 +9,11 @@
 namespace tcmalloc {
 namespace {
 
-// More than any machine has, and less than what version 1 writes for none.
+// More than any machine has, and less than the number that version 1 writes for no limit.
 constexpr uint64_t kMostMemory = uint64_t{1} << 60;
 constexpr uint64_t kMostCpus = uint64_t{1} << 16;
 
-// Takes what stands before the delimiter off the front of the text, and the delimiter. All of it if
+// Removes the text before the delimiter from the front, and the delimiter. Removes all of it if
 // there is none.
 std::string_view TakeField(std::string_view* text, char delimiter) {
   const size_t length = std::min(text->find(delimiter), text->size());
@@ -24,7 +24,7 @@ std::string_view TakeField(std::string_view* text, char delimiter) {
 
 bool IsOctal(char c) { return c >= '0' && c <= '7'; }
 
-// The character that an escape at the front of `text` stands for; -1 if there is none.
+// Returns the character for which an escape at the front of `text` stands; -1 if there is none.
 int Escaped(std::string_view text) {
   if (text.size() < 4 || text[0] != '\\' || text[1] > '3') return -1;
   if (!IsOctal(text[1]) || !IsOctal(text[2]) || !IsOctal(text[3])) return -1;

@@ -36,20 +36,21 @@ bool ListHolds(std::string_view list, std::string_view word);
 // its length, or 0 if it does not fit.
 size_t Unescape(std::string_view path, char* out, size_t capacity);
 
-// No limit, whether the file says so or makes no sense.
+// No limit, because the file says so or cannot be understood.
 inline constexpr uint64_t kNoMemoryLimit = UINT64_MAX;
 inline constexpr int kNoCpuLimit = 0;
 
-// "max" or bytes, as in memory.max. In version 1 the largest multiple of a page stands for none.
+// Parses "max" or bytes, as in memory.max. In version 1 the largest multiple of a page means no
+// limit.
 uint64_t ParseMemoryLimit(std::string_view line);
 
-// "max PERIOD" or "QUOTA PERIOD", as in cpu.max: CPUs, rounded up.
+// Parses "max PERIOD" or "QUOTA PERIOD", as in cpu.max. Returns CPUs, rounded up.
 int ParseCpuMax(std::string_view line);
-// Parses the two files of version 1, where a quota of -1 stands for none.
+// Parses the two files of version 1, where a quota of -1 means no limit.
 int ParseCpuQuota(std::string_view quota, std::string_view period);
 
-// "some avg10=PERCENT ...", as in memory.pressure: hundredths of a percent of the last ten seconds
-// in which some task waited for memory. 0 for any other line.
+// Parses "some avg10=PERCENT ...", as in memory.pressure. Returns hundredths of a percent of the
+// last ten seconds in which some task waited for memory; 0 for any other line.
 uint32_t ParsePressure(std::string_view line);
 
 }  // namespace tcmalloc

@@ -13,8 +13,8 @@
 
 namespace tcmalloc {
 
-// Nanoseconds since some moment before the process started; 0 where the clock cannot be read.
-// Costs a system call only where the kernel maps no function for it.
+// Returns nanoseconds since some moment before the process started; 0 if the clock cannot be read.
+// Costs a system call only if the kernel maps no function for it.
 inline int64_t MonotonicNanoseconds() {
   timespec now = {};
   if (system_calls.clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;

@@ -9,7 +9,7 @@
 
 namespace tcmalloc {
 
-// A function of a C++ library that came into the process after this code, by dlopen; or null.
+// Returns a function of a C++ library that was loaded after this code, by dlopen; or null.
 inline void* FindInCxxLibrary(const char* name) {
   for (const char* library : {"libstdc++.so.6", "libc++.so.1"}) {
     void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
@@ -21,8 +21,8 @@ inline void* FindInCxxLibrary(const char* name) {
   return nullptr;
 }
 
-// `linked` is the weak reference to the function `name`, null if there was no C++ library yet when
-// it was bound.
+// Returns `linked` or, if it is null, the function `name` of a C++ library loaded later. `linked`
+// is the weak reference to the function, null if there was no C++ library when it was bound.
 template <typename Function>
 Function* ResolveWeak(Function* linked, const char* name) {
   return linked != nullptr ? linked : reinterpret_cast<Function*>(FindInCxxLibrary(name));

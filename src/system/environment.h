@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The variables that the process was started with.
+// The environment variables with which the process was started.
 
 #ifndef TCMALLOC_SYSTEM_ENVIRONMENT_H_
 #define TCMALLOC_SYSTEM_ENVIRONMENT_H_
@@ -16,18 +16,18 @@ struct EnvironmentVariable {
   std::string_view value;
 };
 
-// Lists the environment without getenv, whose lock and whose state are libc's: an allocation can
-// come before libc has found the environment, which is then read from /proc/self/environ. Not
-// thread safe. May change errno.
+// Lists the environment without getenv, whose lock and state are libc's. An allocation can come
+// before libc has found the environment, which is then read from /proc/self/environ. Not thread
+// safe. May change errno.
 class Environment {
  public:
-  // The environment of this process; empty where it is a secure one. At most one object made in
-  // this way may exist at a time: they share a buffer.
+  // Opens the environment of this process; empty if the process is a secure one. At most one object
+  // made in this way may exist at a time, because they share a buffer.
   Environment();
   // A block of "NAME=value" that ends with a null pointer.
   explicit Environment(const char* const* block) : block_(block) {}
 
-  // The next variable, valid until the next call. What has no name is left out.
+  // Reads the next variable, valid until the next call. Skips entries without a name.
   [[nodiscard]] bool Next(EnvironmentVariable* variable);
 
  private:

@@ -18,7 +18,7 @@
 namespace tcmalloc {
 namespace {
 
-// A name is taken about once in 2^30 times.
+// The number of names to try. A name is taken about once in 2^30 times.
 constexpr int kNames = 16;
 constexpr size_t kSuffix = 7;
 constexpr size_t kLongestPath = 4096;
@@ -31,7 +31,7 @@ void AppendSuffix(char* end, uint64_t random) {
   *end = '\0';
 }
 
-// The size of pages of a file system, which says what mappings must be multiples of.
+// Returns the page size of a file system, of which mappings must be multiples.
 size_t PageOf(int fd) {
   struct statfs information = {};
   if (system_calls.fstatfs(fd, &information) != 0) return 0;
@@ -55,7 +55,7 @@ int FileMemory::Create() const {
     fd = system_calls.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0 || (errno != EEXIST && errno != EINTR)) break;
   }
-  // A file that stays is no reason to go without its memory.
+  // A file that cannot be removed still provides memory.
   if (fd >= 0) system_calls.unlink(path);
   return fd;
 }
@@ -90,7 +90,7 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
     if (config_.limit < next_ + page_) exhausted_ = true;
     return false;
   }
-  // Whoever touched a mapping beyond the end of the file would be killed.
+  // Without this, a thread that touched a mapping beyond the end of the file would be killed.
   if (!config_.device && system_calls.ftruncate(fd_, static_cast<off_t>(end)) != 0) {
     exhausted_ = true;
     return false;
@@ -102,8 +102,8 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
   return true;
 }
 
-// Ranges only ever grow, so that whichever of the old and new bounds Find sees, what its caller has
-// memory of lies between them.
+// Ranges only grow. Whether Find sees the old or the new bounds, the memory of its caller lies
+// between them.
 void FileRanges::Add(uintptr_t start, size_t bytes, int advice) {
   const int count = count_.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {

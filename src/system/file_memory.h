@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Memory that comes from a file instead of from nowhere.
+// Memory from a file instead of anonymous memory.
 
 #ifndef TCMALLOC_SYSTEM_FILE_MEMORY_H_
 #define TCMALLOC_SYSTEM_FILE_MEMORY_H_
@@ -14,7 +14,7 @@
 
 namespace tcmalloc {
 
-// The arguments of mmap that say where the bytes come from. The default is no file.
+// The arguments of mmap that name the source of the bytes. The default is no file.
 struct Backing {
   int fd = -1;
   off_t offset = 0;
@@ -22,9 +22,9 @@ struct Backing {
   size_t page = 0;  // bytes that mappings of it come in; 0: those of the kernel
 };
 
-// The rest of a file, taken from the front: one that is made in a hugetlbfs or tmpfs and unlinked
-// at once, or a device of physical memory. The file grows as it is taken; what is not touched has
-// no memory. Not thread safe. Allocates nothing; may change errno.
+// The rest of a file, taken from the front. The file is one that is made in a hugetlbfs or tmpfs
+// and unlinked at once, or a device of physical memory. It grows as it is taken; untouched parts
+// have no memory. Not thread safe. Allocates nothing; may change errno.
 class FileMemory {
  public:
   struct Config {
@@ -40,23 +40,23 @@ class FileMemory {
   FileMemory(const FileMemory&) = delete;
   FileMemory& operator=(const FileMemory&) = delete;
 
-  // Opens the file. False, with one line on stderr, if that fails.
+  // Opens the file. If that fails, returns false and prints one line to stderr.
   [[nodiscard]] bool Open(const Config& config);
   bool usable() const { return fd_ >= 0 && !exhausted_; }
   bool opened() const { return fd_ >= 0; }
 
   size_t page() const { return page_; }
-  // True if memory reads as zero when it is first mapped: devices may hold anything.
+  // Returns true if memory reads as zero when it is first mapped. Devices may hold anything.
   bool zeroed() const { return !config_.device; }
-  // How the kernel takes pages back such that they read as zero: an advice, or -1 if it cannot.
-  // Pages of hugetlbfs are larger than those that the heap thinks of, so they stay.
+  // Returns the advice by which the kernel takes pages back such that they read as zero, or -1 if
+  // it cannot. Pages of hugetlbfs are larger than those of the heap, so they stay.
   int ReleaseAdvice() const;
 
-  // Makes sure that the next `bytes` of the file are there, a multiple of page(). Then the caller
-  // maps them and says so, or says that it could not. False if they are not to be had.
+  // Makes sure that the next `bytes` of the file exist, a multiple of page(). The caller then maps
+  // them and reports that, or reports a failure. Returns false if the file cannot provide them.
   [[nodiscard]] bool Prepare(size_t bytes, Backing* backing);
   void NoteMapped(size_t bytes) { next_ += bytes; }
-  // Nothing more is taken, unless such failures are to be ignored.
+  // Ends the use of the file, unless such failures are to be ignored.
   void NoteMapFailure() { exhausted_ = !config_.ignore_map_failures; }
 
  private:
@@ -69,8 +69,8 @@ class FileMemory {
   bool exhausted_ = false;
 };
 
-// The addresses that hold mapped files which are not released as other memory is. Changes need a
-// lock of the caller's; Find takes none, and knows every range that its caller has memory of.
+// The addresses of mapped files that are released differently from other memory. Changes need a
+// lock of the caller's. Find takes none, and knows every range in which its caller has memory.
 class FileRanges {
  public:
   constexpr FileRanges() = default;
@@ -90,7 +90,7 @@ class FileRanges {
   Piece Find(uintptr_t begin, uintptr_t end) const;
 
  private:
-  // Hints put the blocks side by side, so that they make up a range or two.
+  // Hints place the blocks side by side, so that they form a range or two.
   static constexpr int kMost = 64;
 
   struct Range {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Threads that sleep until a word changes.
+// Lets threads sleep until a word changes.
 
 #ifndef TCMALLOC_SYSTEM_FUTEX_H_
 #define TCMALLOC_SYSTEM_FUTEX_H_
@@ -17,8 +17,8 @@
 
 namespace tcmalloc {
 
-// The calls are the kernel's own, because libc's are points of cancellation. They may change errno.
-// A word must be visible to this process alone.
+// The calls go directly to the kernel, because libc's are points of cancellation. They may change
+// errno. A word must be visible to this process alone.
 
 inline uint32_t* FutexWord(std::atomic<uint32_t>& word) {
   return reinterpret_cast<uint32_t*>(&word);
@@ -29,7 +29,7 @@ inline void SleepWhile(std::atomic<uint32_t>& word, uint32_t value) {
   system_calls.futex(FutexWord(word), FUTEX_WAIT_PRIVATE, value, nullptr);
 }
 
-// Sleeps so for at most `ns` nanoseconds. False if they have passed.
+// Sleeps for at most `ns` nanoseconds. Returns false if they have passed.
 inline bool SleepWhile(std::atomic<uint32_t>& word, uint32_t value, uint64_t ns) {
   constexpr uint64_t kSecond = 1'000'000'000;
   const timespec timeout = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};

@@ -49,7 +49,7 @@ bool LineReader::Next(std::string_view* line) {
   return true;
 }
 
-// False if the file ends before the line does.
+// Returns false if the file ends before the line does.
 bool LineReader::SkipRestOfLine() {
   truncated_ = false;
   size_t length = 0;
@@ -69,7 +69,8 @@ bool LineReader::FindDelimiter(size_t* length) {
   return true;
 }
 
-// Reads more behind what is there. False if there is no room, nothing more, or an error.
+// Reads more data behind the present data. Returns false on an error, or if there is no room or no
+// more data.
 bool LineReader::Fill() {
   if (begin_ != 0) {
     std::memmove(buffer_, buffer_ + begin_, end_ - begin_);

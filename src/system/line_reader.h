@@ -10,9 +10,9 @@
 
 namespace tcmalloc {
 
-// Splits a file at a delimiter, in a buffer of the caller's. Interrupted and short reads are
-// continued. A line that does not fit into the buffer with its delimiter is cut and the rest of it
-// skipped, so that the lines after it are still found. Not thread safe. May change errno.
+// Splits a file at a delimiter, in a buffer of the caller's. Continues interrupted and short reads.
+// Cuts a line that does not fit into the buffer with its delimiter, and skips the rest of it, so
+// that the following lines are still found. Not thread safe. May change errno.
 class LineReader {
  public:
   constexpr LineReader(char* buffer, size_t capacity, char delimiter)
@@ -24,13 +24,13 @@ class LineReader {
   [[nodiscard]] bool Open(const char* path);
   void Close();
 
-  // The next line without its delimiter, valid until the next call. False at the end of the file
-  // and after an error.
+  // Reads the next line without its delimiter, valid until the next call. Returns false at the end
+  // of the file and after an error.
   [[nodiscard]] bool Next(std::string_view* line);
-  // True if the line that Next returned last was cut.
+  // Returns true if the line that Next returned last was cut.
   bool truncated() const { return truncated_; }
-  // True if a failure to open the file, or to go on reading it, says nothing about the file: the
-  // process or the system had no descriptor or no memory left, or another thread closed it.
+  // Returns true if a failure to open or read the file says nothing about the file: the process or
+  // the system had no descriptor or no memory left, or another thread closed it.
   bool interfered() const { return interfered_; }
 
  private:

@@ -17,14 +17,14 @@
 namespace tcmalloc {
 namespace {
 
-// From Linux 5.17 on; older headers do not have them.
+// Available since Linux 5.17; older headers do not have them.
 constexpr int kPrSetVma = 0x53564d41;
 constexpr unsigned long kPrSetVmaAnonName = 0;
 
-// PIDFD_SELF: names the calling process from Linux 6.14 on, and nothing before.
+// PIDFD_SELF: names the calling process since Linux 6.14, and nothing before.
 constexpr int kOwnProcess = -10000;
 
-// The numbers of all architectures that we know; libc lacks the last one before Linux 6.1.
+// The numbers of all architectures known here; libc lacks the last one before Linux 6.1.
 constexpr int kMadvHugepage = 14;
 constexpr int kMadvNohugepage = 15;
 constexpr int kMadvCollapse = 25;
@@ -33,7 +33,8 @@ constexpr int kMadvCollapse = 25;
 constexpr int kNeverRelease = -1;
 
 constexpr size_t kLargestBlock = size_t{1} << 48;
-// Below it are the program itself, its break, and what a truncated pointer points at.
+// The lowest hint. Below it are the program itself, its break, and the targets of truncated
+// pointers.
 constexpr uintptr_t kLowestHint = uintptr_t{1} << 32;
 // A larger block would eat the window; it holds no small objects anyway.
 constexpr uintptr_t kHintedShare = 8;
@@ -171,7 +172,7 @@ MemoryBlock SystemMemory::AllocateFromFiles(size_t bytes, size_t alignment) {
   return AllocateFromFile(device_, bytes, alignment);
 }
 
-// Where no hint serves, the pages that alignment skips are lost to the file, but no memory is.
+// Without a hint that works, the file loses the pages that alignment skips, but no memory is lost.
 MemoryBlock SystemMemory::AllocateFromFile(FileMemory& file, size_t bytes, size_t alignment) {
   if (!file.usable()) return {};
   alignment = std::max(alignment, file.page());
@@ -230,7 +231,7 @@ bool SystemMemory::ExtendHints(uintptr_t end) {
   return true;
 }
 
-// Strides over addresses that are taken. They grow, so that a few attempts get past anything.
+// Steps over addresses that are taken. The steps grow, so that a few attempts get past anything.
 void* SystemMemory::MmapAtHint(const Backing& backing, size_t bytes, size_t alignment) {
   uintptr_t stride = kFirstStride;
   for (int attempt = 0; attempt < kHintAttempts && next_hint_ != 0; ++attempt) {
@@ -285,8 +286,8 @@ void* SystemMemory::MmapTrimmed(const Backing& backing, size_t bytes, size_t ali
   return reinterpret_cast<void*>(aligned);
 }
 
-// Unmaps what was mapped for alignment only. The kernel may refuse where that needs one mapping
-// more than the process may have; the bytes then stay mapped, unused.
+// Unmaps pages that were mapped for alignment only. The kernel may refuse if that needs one more
+// mapping than the process may have; the bytes then stay mapped, unused.
 void SystemMemory::Trim(uintptr_t start, size_t bytes) {
   if (bytes == 0) return;
   if (system_calls.munmap(reinterpret_cast<void*>(start), bytes) != 0) stats_.mmap_bytes += bytes;
@@ -299,7 +300,7 @@ void* SystemMemory::Sbrk(size_t bytes, size_t alignment) {
   const size_t wanted = AlignUp(current, alignment) - current + bytes;
   const uintptr_t start = GrowBreak(wanted);
   if (start == kSbrkFailure) return nullptr;
-  // Somebody else may have moved the break in between.
+  // Other code may have moved the break in between.
   const uintptr_t aligned = AlignUp(start, alignment);
   const uintptr_t taken_end = start + wanted;
   if (aligned + bytes > taken_end && GrowBreak(aligned + bytes - taken_end) != taken_end) {
@@ -317,7 +318,7 @@ uintptr_t SystemMemory::GrowBreak(size_t bytes) {
   return start;
 }
 
-// Only what still ends at the break can go back.
+// Only memory that still ends at the break can go back.
 bool SystemMemory::ShrinkBreak(uintptr_t start, size_t bytes) {
   if (ToAddress(system_calls.sbrk(0)) != start + bytes) return false;
   if (ToAddress(system_calls.sbrk(-static_cast<intptr_t>(bytes))) == kSbrkFailure) return false;
@@ -332,7 +333,7 @@ bool SystemMemory::Release(void* start, size_t bytes) {
   return request.released;
 }
 
-// The whole pages of the kernel in a run. False if there are none.
+// Finds the whole pages of the kernel in a run. Returns false if there are none.
 bool SystemMemory::WholePages(const ReleaseRequest& request, iovec* pages) const {
   const size_t page = KernelPageSize();
   const uintptr_t begin = AlignUp(ToAddress(request.start), page);
@@ -357,12 +358,12 @@ void SystemMemory::Release(ReleaseRequest* requests, size_t n) {
   }
 }
 
-// Returns how many of the runs went by one call; the rest is left as it was.
+// Releases runs by one call. Returns how many of them went; the others are unchanged.
 size_t SystemMemory::ReleaseTogether(const iovec* pages, size_t n) {
   if (n < 2 || !files_.empty() || no_process_madvise_.load(std::memory_order_relaxed)) return 0;
   ssize_t bytes = system_calls.process_madvise(kOwnProcess, pages, n, MADV_DONTNEED, 0);
   if (bytes < 0) {
-    // Any other error is one run's, which finds it by itself.
+    // Any other error concerns one run, whose own call will find it.
     const bool never = errno == ENOSYS || errno == EPERM || errno == EBADF;
     if (never) no_process_madvise_.store(true, std::memory_order_relaxed);
     return 0;
@@ -375,7 +376,7 @@ size_t SystemMemory::ReleaseTogether(const iovec* pages, size_t n) {
   return done;
 }
 
-// Memory of files takes another advice than that without one.
+// Memory of files needs another advice than anonymous memory.
 bool SystemMemory::ReleasePages(const iovec& pages) {
   const uintptr_t end = ToAddress(pages.iov_base) + pages.iov_len;
   for (uintptr_t piece = ToAddress(pages.iov_base); piece < end;) {
@@ -405,7 +406,7 @@ bool SystemMemory::Unmap(void* start, size_t bytes) {
   const uintptr_t begin = ToAddress(start);
   SpinLockHolder holder(lock_);
   if (begin >= sbrk_start_ && begin < sbrk_end_) return ShrinkBreak(begin, bytes);
-  // Its addresses stay those of a file.
+  // Its addresses remain those of a file.
   if (files_.Find(begin, begin + bytes).advice != MADV_DONTNEED) return false;
   if (system_calls.munmap(start, bytes) != 0) return false;
   stats_.mmap_bytes -= bytes;

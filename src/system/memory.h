@@ -28,7 +28,7 @@ struct MemoryBlock {
   bool zeroed = false;
 };
 
-// One of several runs that are to go back at once.
+// One of several runs that are to be released at once.
 struct ReleaseRequest {
   void* start = nullptr;
   size_t bytes = 0;
@@ -55,20 +55,20 @@ enum class HugeAdvice : uint8_t {
   kCollapse,    // move what is resident into hugepages now
 };
 
-// A source of memory that the program provides: at least `bytes` bytes, aligned to `alignment`, and
-// in *actual how many; or null. It is called without SystemMemory's lock and may call
-// AllocateFromSystem.
+// A source of memory that the program provides. Returns at least `bytes` bytes, aligned to
+// `alignment`, and sets *actual to their number; or null. It is called without SystemMemory's lock
+// and may call AllocateFromSystem.
 using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
 
 // The source of the page heap's memory. Thread safe; constant-initialised and trivially
-// destructible. No function of it allocates; each may change errno. None aborts unless the
-// configuration says so.
+// destructible. No function allocates; each may change errno. None aborts unless the configuration
+// demands it.
 //
 // Without a provider, sources are asked in this order: a memory file system, a device of physical
 // memory, mmap, sbrk.
 //
-// Blocks are asked for side by side, upwards from hint_start, so that the heap is contiguous and
-// below window_limit, which is moved up as they need it. Neither is promised: a block may lie
+// Blocks are requested side by side, upwards from hint_start, so that the heap is contiguous and
+// below window_limit, which is raised as they need it. Neither is promised: a block may lie
 // anywhere.
 class SystemMemory {
  public:
@@ -96,41 +96,42 @@ class SystemMemory {
   // Call before the first allocation.
   void Configure(const Config& config) TCMALLOC_EXCLUDES(lock_);
 
-  // At least `bytes` bytes that read as zero and may be written, a multiple of `alignment` (a
-  // power of two) and of the kernel's page in address and size; memory of a device and of a
-  // provider may hold anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
+  // Allocates at least `bytes` bytes that read as zero and may be written, a multiple of
+  // `alignment` (a power of two) and of the kernel's page in address and size. Memory of a device
+  // or a provider may hold anything, and is not `zeroed`. Sets errno to ENOMEM on failure.
   MemoryBlock Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
-  // Allocate without the provider, whether there is one or not.
+  // Allocates without the provider, if there is one.
   MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
-  // Lets Allocate take memory from `provide` alone; null undoes that. Nobody knows how to give
-  // such memory back, so that it stays, unless it is part of a block that the provider took from
-  // AllocateFromSystem for the same request.
+  // Lets Allocate take memory only from `provide`; null undoes that. Such memory stays, because its
+  // release is unknown, unless it is part of a block that the provider took from AllocateFromSystem
+  // for the same request.
   void set_provider(ProvideMemory provide) {
-    // Release pairs with the acquire in Allocate and publishes what the provider uses.
+    // Release pairs with the acquire in Allocate and publishes the provider's data.
     provide_.store(provide, std::memory_order_release);
   }
 
   // Gives the physical memory of the whole kernel pages inside [start, start + bytes) back; they
-  // read as zero afterwards. False, with nothing changed, if there is no whole page, if release
-  // is disabled, or if the kernel refuses; where it refuses a part, others may read as zero. Takes
-  // no lock.
+  // read as zero afterwards. Returns false, with nothing changed, if there is no whole page, if
+  // release is disabled, or if the kernel refuses. If it refuses a part, others may read as zero.
+  // Takes no lock.
   bool Release(void* start, size_t bytes);
 
-  // Does it for each of n <= kMostRequests runs, by one system call where the kernel can, and tells
-  // in each whether it was released.
+  // Releases each of n <= kMostRequests runs, by one system call if the kernel can. Notes in each
+  // request whether it was released.
   void Release(ReleaseRequest* requests, size_t n);
   static constexpr size_t kMostRequests = 16;
 
-  // Tells the kernel about the whole hugepages [start, start + bytes). False if it refuses, does
-  // not know the advice, or where memory comes from files. Takes no lock.
+  // Advises the kernel about the whole hugepages [start, start + bytes). Returns false if it
+  // refuses or does not know the advice, or if memory comes from files. Takes no lock.
   bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
 
-  // Undoes an allocation of which nothing was used. False, with nothing changed, if the kernel
-  // refuses, for memory from sbrk upon which others have built, and for shared memory of a file.
+  // Undoes an allocation of which nothing was used. Returns false, with nothing changed, if the
+  // kernel refuses, for memory from sbrk upon which others have built, and for shared memory of a
+  // file.
   bool Unmap(void* start, size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
-  // Returns true if the process may map only so much. May change errno.
+  // Returns true if the address space of the process is limited. May change errno.
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
@@ -167,7 +168,7 @@ class SystemMemory {
   // Hints go up from next_hint_ to hint_end_; next_hint_ is 0 once there are no more.
   uintptr_t next_hint_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uintptr_t hint_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  // Everything that came from sbrk lies in [sbrk_start_, sbrk_end_).
+  // All memory from sbrk lies in [sbrk_start_, sbrk_end_).
   uintptr_t sbrk_start_ TCMALLOC_GUARDED_BY(lock_) = UINTPTR_MAX;
   uintptr_t sbrk_end_ TCMALLOC_GUARDED_BY(lock_) = 0;
   SystemMemoryStats stats_ TCMALLOC_GUARDED_BY(lock_);
@@ -187,12 +188,12 @@ class SystemMemory {
   std::atomic<uint64_t> released_bytes_{0};
 };
 
-// Zeroed memory for the allocator's own records, aligned to the kernel's page, or null. It is
-// never given back.
+// Returns zeroed memory for the allocator's own records, aligned to the kernel's page, or null. It
+// is never given back.
 void* AllocateMetadata(size_t bytes);
 
-// Makes `name`, which must be a constant, visible in /proc/PID/smaps where the kernel can. Only a
-// convenience: a failure is ignored, and a kernel that cannot is asked only once.
+// Makes `name`, which must be a constant, visible in /proc/PID/smaps if the kernel can. Failures
+// are ignored, because this is only a convenience. A kernel that cannot is asked only once.
 void NameRegion(void* start, size_t bytes, const char* name);
 
 }  // namespace tcmalloc

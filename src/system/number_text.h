@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as the files of the kernel hold them.
+// Parses numbers in the form of the kernel's files.
 
 #ifndef TCMALLOC_SYSTEM_NUMBER_TEXT_H_
 #define TCMALLOC_SYSTEM_NUMBER_TEXT_H_
@@ -10,11 +10,11 @@
 
 namespace tcmalloc {
 
-// Takes the decimal digits at the front of `text`. False, with nothing taken, if there are none or
-// their number does not fit.
+// Removes the decimal digits at the front of `text`. Returns false, with nothing removed, if there
+// are none or their number does not fit.
 [[nodiscard]] bool TakeNumber(std::string_view* text, uint64_t* number);
 
-// Reads `text` as a number from its first character to its last. False if it is anything else.
+// Parses the whole of `text` as a number. Returns false if it is anything else.
 [[nodiscard]] bool ParseNumber(std::string_view text, uint64_t* number);
 
 }  // namespace tcmalloc

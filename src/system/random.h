@@ -16,9 +16,9 @@
 
 namespace tcmalloc {
 
-// A number that differs from process to process, and between the calls of one process that pass
-// different salts. The kernel's random bytes of this process stay secret, for libc draws its stack
-// and pointer guards from the same ones: two mixed words are folded into one.
+// Returns a number that differs from process to process, and between the calls of one process that
+// pass different salts. The kernel's random bytes of this process stay secret, because libc derives
+// its stack and pointer guards from the same ones: two mixed words are folded into one.
 inline uint64_t RandomSeed(uint64_t salt) {
   uint64_t words[2] = {};
   const auto* bytes = reinterpret_cast<const void*>(system_calls.getauxval(AT_RANDOM));

@@ -27,8 +27,8 @@ constexpr unsigned long kAtRseqFeatureSize = 27;
 constexpr size_t kEndOfMmCid = offsetof(RseqArea, mm_cid) + sizeof(RseqArea::mm_cid);
 
 // glibc keeps a thread's storage until the kernel has forgotten the thread. musl's detached threads
-// unmap it themselves and then go on for some instructions, where the kernel's next update of an
-// area in it would kill the process.
+// unmap it themselves and then continue for some instructions, during which the kernel's next
+// update of an area in it would kill the process.
 #if defined(__GLIBC__)
 constexpr bool kStorageOutlivesThread = true;
 #else
@@ -87,7 +87,7 @@ bool RegisterForFences() {
   return system_calls.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
 }
 
-// Thread-local storage that is not there yet says nothing about what the kernel is going to answer.
+// If thread-local storage does not exist yet, the kernel's future answer is unknown.
 bool IsThreadRefused() {
   return CurrentRseqArea() == nullptr &&
          (IsRegisteredByLibc() || own_area_state != OwnArea::kNoStorage);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Restartable sequences: whether they can be relied upon here, and the running thread's area.
+// Restartable sequences: support by this system, and the running thread's area.
 //
 // docs/subsystems/rseq.md tells what each kernel and each libc changes.
 
@@ -36,7 +36,7 @@ inline constexpr uint32_t kRseqSignature = 0x53053053;
 inline constexpr uint32_t kRseqSignature = 0xd428bc00;
 #endif
 
-// Which field of the area numbers the caches.
+// The field of the area that numbers the caches.
 enum class CpuIds : uint8_t {
   kMmCid,  // concurrency ids: as few as threads run at once, no more than usable CPUs
   kCpuId,
@@ -59,30 +59,30 @@ struct RseqSupport {
   int id_count = 1;               // ids are below this; they may have gaps
 };
 
-// Finds out, for the whole process; for the caller to keep. Makes a child process for the test of
-// the kernel and waits for it, with this thread's signals blocked meanwhile. Registers the process
-// for FenceRseq and, where libc has not, the running thread. Does not allocate; keeps errno.
+// Finds out for the whole process; the caller keeps the result. Makes a child process for the test
+// of the kernel and waits for it, with this thread's signals blocked meanwhile. Registers the
+// process for FenceRseq and, if libc has not, the running thread. Does not allocate; keeps errno.
 //
 // The ids are the `preferred` ones, unless the kernel has only CPU numbers.
 RseqSupport DetectRseq(CpuIds preferred = CpuIds::kMmCid);
 
-// One phrase for reports.
+// Returns one phrase for reports.
 const char* RseqStateName(RseqState state);
 
-// The running thread's area, registered with the kernel; with an own registration, this is where
-// the thread registers. Null where the thread has none: it was refused, or thread-local storage is
-// not there yet, early in the start of the process; only then may a later call find one. Keeps
-// errno. Async-signal-safe.
+// Returns the running thread's area, registered with the kernel; without libc's registration,
+// registers the thread here. Null if the thread has none: it was refused, or thread-local storage
+// does not exist yet, early in the start of the process. Only in the latter case may a later call
+// find one. Keeps errno. Async-signal-safe.
 //
-// Not for a child that shares its parent's memory (vfork): there the parent's area is found, which
-// the kernel no longer updates, and no section is ever aborted.
+// Not for a child that shares its parent's memory (vfork). It would find the parent's area, which
+// the kernel no longer updates, and no section would ever be aborted.
 RseqArea* CurrentRseqArea();
 
-// Aborts the section that any thread of the process is in, on CPU number `cpu` (not a concurrency
-// id) or, if that is negative, on all; whoever is not in a section has by then done everything that
-// comes before in program order, and sees everything that the caller did. False where the kernel
-// refuses; never after DetectRseq said kUsable, unless the process was restricted since. Keeps
-// errno.
+// Aborts the section in which any thread of the process is, on CPU number `cpu` (not a concurrency
+// id) or, if that is negative, on all. A thread outside sections has by then done everything that
+// comes before in program order, and sees everything that the caller did. Returns false if the
+// kernel refuses; never after DetectRseq returned kUsable, unless the process was restricted since.
+// Keeps errno.
 bool FenceRseq(int cpu);
 
 }  // namespace tcmalloc

@@ -119,7 +119,8 @@ TCMALLOC_IN_CHILD void OnIllegalInstruction(int, siginfo_t*, void* context) {
   Leave();
 }
 
-// The handlers never return, but a kernel with shadow stacks insists on where they would.
+// The handlers never return, but a kernel with shadow stacks requires an address to which they
+// would.
 TCMALLOC_IN_CHILD bool Handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
   const SignalAction action = {
       .handler = handler, .flags = SA_SIGINFO | kSaRestorer, .restorer = Leave, .mask = 0};
@@ -152,8 +153,8 @@ void RunProbe(Probe* probe, void* stack_end) {
   system_calls.rt_sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
-// A registration without an area is wrong everywhere; the error tells whether there is any. An
-// emulator that has none might not survive the child either.
+// Makes a registration without an area, which is wrong everywhere; the error tells whether the
+// kernel has registrations. An emulator that has none might not survive the child either.
 int ErrorOfEmptyRegistration() {
   return system_calls.rseq(nullptr, 0, 0, kRseqSignature) == 0 ? 0 : errno;
 }

@@ -23,9 +23,9 @@ struct RseqTestResult {
   uint32_t mm_cid = UINT32_MAX;
 };
 
-// Runs a section that faults, in a child that shares this process's memory but has signal handlers
-// and an area of its own, and looks where the fault's signal finds it. The running thread is
-// suspended until the child has ended; its signals are blocked meanwhile, so that none meant for
+// Runs a section that faults, in a child that shares this process's memory but has its own signal
+// handlers and its own area, and examines where the fault's signal finds it. The running thread is
+// suspended until the child has ended. Its signals are blocked meanwhile, so that none meant for
 // the program's process group makes the child run the program's handlers. May change errno.
 RseqTestResult TestRseq();
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Keeps signal handlers of the program out.
+// Blocks the program's signal handlers.
 
 #ifndef TCMALLOC_SYSTEM_SIGNAL_MASK_H_
 #define TCMALLOC_SYSTEM_SIGNAL_MASK_H_
@@ -14,11 +14,11 @@
 
 namespace tcmalloc {
 
-// All signals but the two that libc keeps for itself, 32 and 33: by one it cancels threads, and by
-// the other it lets every thread of the process change its credentials, and waits for each of them.
+// All signals but the two that libc keeps for itself, 32 and 33. It uses one to cancel threads, and
+// the other to let every thread of the process change its credentials, and waits for each of them.
 inline constexpr uint64_t kSignalsOfPrograms = ~(uint64_t{3} << 31);
 
-// Blocks them in the running thread. False if the kernel refuses; may change errno.
+// Blocks them in the running thread. Returns false if the kernel refuses; may change errno.
 inline bool BlockSignals(uint64_t* old) {
   return system_calls.rt_sigprocmask(SIG_BLOCK, &kSignalsOfPrograms, old) == 0;
 }

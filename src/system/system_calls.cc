@@ -18,7 +18,7 @@ extern "C" void* __sbrk(intptr_t increment) noexcept;
 namespace tcmalloc {
 namespace {
 
-// From Linux 5.10 on, with one number on all architectures; older headers do not have it.
+// Available since Linux 5.10, with one number on all architectures; older headers do not have it.
 constexpr long kSysProcessMadvise = 440;
 
 void* ToPointer(long result) { return reinterpret_cast<void*>(result); }
@@ -89,8 +89,9 @@ constexpr const char* kVdsoClock = "__kernel_clock_gettime";
 
 using VdsoClock = int (*)(clockid_t clock, timespec* time);
 
-// The kernel's function for it, which costs a fraction of a system call, or 0. It is looked for at
-// the first call; libc's own is not used, for a program may have put another in its place.
+// Returns the kernel's function for the clock, which costs a fraction of a system call, or 0. It is
+// searched at the first call. libc's own function is not used, because a program may have replaced
+// it.
 uintptr_t VdsoClockAddress() {
   constexpr uintptr_t kUnknown = 1;
   static constinit std::atomic<uintptr_t> known{kUnknown};
@@ -125,8 +126,8 @@ int RtSigprocmask(int how, const uint64_t* mask, uint64_t* old_mask) {
   return static_cast<int>(::syscall(SYS_rt_sigprocmask, how, mask, old_mask, sizeof(*mask)));
 }
 
-// The kernel's answer. The child comes back from the system call on another stack, where nothing of
-// this function's frame is left to return to.
+// Makes the system call. The child returns from it on another stack, which has nothing of this
+// function's frame to return to.
 long CloneOnStack(unsigned long flags, void* stack_end, void (*body)(void*), void* argument) {
 #if defined(__x86_64__)
   long result = SYS_clone;

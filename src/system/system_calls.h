@@ -70,8 +70,8 @@ struct SystemCalls {
 // allocates.
 extern const SystemCalls real_system_calls;
 
-// The system calls of everything in src/. Tests, and a library built for fault injection, put other
-// functions here while no other thread is inside the allocator.
+// The system calls of everything in src/. Tests, and a library built for fault injection, replace
+// them while no other thread is inside the allocator.
 extern constinit SystemCalls system_calls;
 
 }  // namespace tcmalloc

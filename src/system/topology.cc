@@ -25,7 +25,7 @@ struct CpuMask {
   size_t size = 0;
 };
 
-// Empty where the kernel does not tell.
+// Returns an empty mask if the kernel gives none.
 CpuMask AffinityMask() {
   CpuMask mask;
   const int bytes = system_calls.sched_getaffinity(0, sizeof(mask.words), mask.words);
@@ -41,7 +41,7 @@ int EndOfMask(const CpuMask& mask) {
   return 0;
 }
 
-// Takes the number of a CPU off the front of the list; -1 if there is none.
+// Removes the number of a CPU from the front of the list; -1 if there is none.
 int TakeCpu(std::string_view* list) {
   uint64_t number = 0;
   return TakeNumber(list, &number) && number < kMostCpus ? static_cast<int>(number) : -1;
@@ -52,7 +52,7 @@ struct CpuRange {
   int end = 0;  // 0: no range
 };
 
-// Takes "a" or "a-b" off the front of the list.
+// Removes "a" or "a-b" from the front of the list.
 CpuRange TakeRange(std::string_view* list) {
   const int first = TakeCpu(list);
   if (first < 0 || !list->starts_with('-')) return {first, first + 1};
@@ -61,7 +61,7 @@ CpuRange TakeRange(std::string_view* list) {
   return {first, last < first ? 0 : last + 1};
 }
 
-// Calls add(CpuRange) for each range. False if `list` is no list.
+// Calls add(CpuRange) for each range. Returns false if `list` is not a list.
 template <typename F>
 bool ForEachRange(std::string_view list, F add) {
   while (true) {
@@ -74,8 +74,7 @@ bool ForEachRange(std::string_view list, F add) {
   }
 }
 
-// The kernel prints a digit for every four CPUs that there can be, whether the process may use them
-// or not.
+// The kernel prints a digit for every four possible CPUs, whether the process may use them or not.
 int BitsOfPrintedMask() {
   constexpr std::string_view kName = "Cpus_allowed:\t";
   char buffer[256];
@@ -90,7 +89,8 @@ int BitsOfPrintedMask() {
   return 0;
 }
 
-// The kernel refuses a mask that is too short for its CPUs. Up to twice of what is needed.
+// Returns the bits of a mask that the kernel accepts, at most twice as many as it needs. The kernel
+// refuses a mask that is too short for its CPUs.
 int BitsOfShortestMask() {
   uint64_t words[kMaskBits / 64];
   for (size_t bytes = sizeof(words[0]); bytes <= sizeof(words); bytes *= 2) {
@@ -109,7 +109,7 @@ int EndOfCpuList(std::string_view list) {
   return valid ? end : 0;
 }
 
-// Kernels write no number twice, but any text is safe.
+// Kernels write no number twice, but any text is handled.
 int CountOfCpuList(std::string_view list) {
   int count = 0;
   const bool valid = ForEachRange(

@@ -11,7 +11,7 @@
 namespace tcmalloc {
 namespace {
 
-// Calls f(line) with the first line of a file of the kernel; an empty one if it cannot be read.
+// Calls f(line) with the first line of a file of the kernel; an empty line if it cannot be read.
 template <typename F>
 auto WithLine(const char* path, F f) {
   char buffer[128];
@@ -25,20 +25,20 @@ uint64_t ToNumber(std::string_view text) {
 }
 
 HugepageMode ToMode(std::string_view line) {
-  const std::string_view word = ChosenWord(line);
+  const std::string_view word = ParseChosenWord(line);
   if (word == "always") return HugepageMode::kAlways;
   return word == "madvise" ? HugepageMode::kMadvise : HugepageMode::kNever;
 }
 
 // Under "defer" and "never", nobody waits.
 bool MayStall(std::string_view line) {
-  const std::string_view word = ChosenWord(line);
+  const std::string_view word = ParseChosenWord(line);
   return word == "always" || word == "madvise" || word == "defer+madvise";
 }
 
 }  // namespace
 
-std::string_view ChosenWord(std::string_view line) {
+std::string_view ParseChosenWord(std::string_view line) {
   const size_t begin = line.find('[');
   const size_t end = line.find(']');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The settings of the machine's owner for hugepages.
+// The machine's settings for hugepages.
 
 #ifndef TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
 #define TCMALLOC_SYSTEM_TRANSPARENT_HUGEPAGES_H_
@@ -17,22 +17,22 @@ enum class HugepageMode : uint8_t {
   kAlways,
 };
 
-// /sys/kernel/mm/transparent_hugepage, as far as it concerns a process.
+// The relevant part of /sys/kernel/mm/transparent_hugepage.
 struct TransparentHugepages {
   HugepageMode mode = HugepageMode::kNever;
   // True if a program that asks for hugepages may have to wait until memory was moved.
   bool may_stall = false;
-  // Up to so many pages that are not resident, the kernel's daemon adds to make a hugepage.
+  // The most missing pages that the kernel's daemon adds to make a hugepage.
   uint64_t max_ptes_none = 0;
   size_t hugepage_bytes = 0;
 };
 
-// kNever where the kernel does not tell, or where hugepages are off for this process. May change
-// errno.
+// Returns kNever if the kernel gives no setting, or if hugepages are off for this process. May
+// change errno.
 TransparentHugepages ReadTransparentHugepages();
 
-// The chosen word of a line like "always [madvise] never"; empty if there is none.
-std::string_view ChosenWord(std::string_view line);
+// Returns the chosen word of a line like "always [madvise] never"; empty if there is none.
+std::string_view ParseChosenWord(std::string_view line);
 
 const char* HugepageModeName(HugepageMode mode);
 

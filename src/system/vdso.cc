@@ -15,7 +15,7 @@ const T* At(uintptr_t address) {
   return reinterpret_cast<const T*>(address);
 }
 
-// The tables of an image by which functions are found.
+// The tables by which functions of an image are found.
 struct Tables {
   uintptr_t bias = 0;  // of addresses in the image
   const Elf64_Sym* symbols = nullptr;
@@ -50,7 +50,7 @@ void ReadDynamicSection(const Elf64_Dyn* entry, Tables* tables) {
   }
 }
 
-// Incomplete if the image is not what it should be.
+// Returns incomplete tables if the image is malformed.
 Tables ReadTables(uintptr_t image) {
   Tables tables;
   const auto* header = At<Elf64_Ehdr>(image);
@@ -81,9 +81,10 @@ uint32_t GnuHash(const char* name) {
   return hash;
 }
 
-// A table of this kind is: the number of buckets, the first symbol that is in one, the words of the
-// filter, its shift; the filter; the buckets; and for each symbol its hash, whose lowest bit says
-// that the bucket ends. 0, which is no function, if there is none.
+// Finds a function in a table of this form: the number of buckets, the first symbol in a bucket,
+// the number of words of the filter, and its shift; the filter; the buckets; and for each symbol
+// its hash, whose lowest bit marks the end of the bucket. Returns 0, which is no function, if there
+// is none.
 uint32_t FindByGnuHash(const Tables& tables, const char* name) {
   const uint32_t* table = tables.gnu_hash;
   const uint32_t bucket_count = table[0];
@@ -101,7 +102,8 @@ uint32_t FindByGnuHash(const Tables& tables, const char* name) {
   }
 }
 
-// The other kind has a chain for every symbol, so that its second word is their number.
+// The other form of table has a chain for every symbol, so its second word is the number of
+// symbols.
 uint32_t FindAmongAll(const Tables& tables, const char* name) {
   const uint32_t count = tables.hash[1];
   for (uint32_t symbol = 1; symbol < count; ++symbol) {

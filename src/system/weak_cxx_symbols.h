@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Included by the sources of classes with virtual functions and type information: what the
-// compiler makes them use of the C++ library is weak, so that a C program need not load one. In
-// such a program nobody can look at the type information, nor bring vectors beyond all bounds.
+// Included by the sources of classes with virtual functions and type information. It makes their
+// references to the C++ library weak, so that a C program need not load one. In such a program
+// nobody can use the type information, or grow a vector beyond its bounds.
 
 #ifndef TCMALLOC_SYSTEM_WEAK_CXX_SYMBOLS_H_
 #define TCMALLOC_SYSTEM_WEAK_CXX_SYMBOLS_H_

@@ -4,7 +4,7 @@
 
 namespace tcmalloc {
 
-// Declared weak here alone, so that every other reference still makes a linker look for it.
+// Declared weak only here, so that a linker searches for it because of every other reference.
 __attribute__((weak)) void* MallocSlow(size_t size);
 __attribute__((weak)) void DeallocateSlow(void* block);
 

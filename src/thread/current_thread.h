@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The pointer by which malloc and free find what the running thread owns.
+// The pointer through which malloc and free find the running thread's data.
 
 #ifndef TCMALLOC_THREAD_CURRENT_THREAD_H_
 #define TCMALLOC_THREAD_CURRENT_THREAD_H_
@@ -9,19 +9,20 @@
 
 namespace tcmalloc {
 
-// With the few bytes of thread/thread_state.h and of base/spin_lock.cc this is all thread-local
-// storage of the library: one with more could not be relied upon to load by dlopen.
+// Together with the few bytes of thread/thread_state.h and base/spin_lock.cc, this is all
+// thread-local storage of the library. With more, loading it by dlopen would not be reliable.
 //
-// Always names a header: a thread without a front end has one that is closed for good and belongs
-// to nobody.
+// Always points to a header. A thread without a front end has one that is closed for good and
+// belongs to nobody.
 extern constinit thread_local FastThread current_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Names the closed header, for a thread without a front end.
+// Returns the closed header for threads without a front end.
 FastThread NoThread();
 
-// Continues what the fast paths refuse: MallocSlow of the entry points and DeallocateSlow of the
-// allocator, which stand above. Null in a program without these, a test of lower layers.
+// Return the functions to which the fast paths go when they refuse: MallocSlow of the entry points
+// and DeallocateSlow of the allocator, which are layers above. Null in a program without them, such
+// as a test of lower layers.
 SlowPaths SlowPathsOfEntryPoints();
 
 // Gives current_thread its initial value in a thread whose thread-local storage is still zero.

@@ -10,8 +10,8 @@
 
 namespace tcmalloc {
 
-// A stack that anybody may push to at any time and that is only ever emptied as a whole, so that
-// no ABA problem arises. Linked through the blocks. Thread safe and async-signal-safe.
+// A stack to which anybody may push at any time. It is only ever emptied as a whole, so that no ABA
+// problem arises. Linked through the blocks. Thread safe and async-signal-safe.
 class DeferredFrees {
  public:
   constexpr DeferredFrees() = default;
@@ -27,7 +27,8 @@ class DeferredFrees {
                                           std::memory_order_relaxed));
   }
 
-  // In the child of fork, where a block may have been copied before its link was written.
+  // Forgets the blocks in the child of fork, where a block may have been copied before its link was
+  // written.
   void Abandon() { head_.store(nullptr, std::memory_order_relaxed); }
 
   // Calls f(block) for each block that was pushed; its first word is zero again.

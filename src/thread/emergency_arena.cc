@@ -24,7 +24,7 @@ constexpr uintptr_t kLog2Mask = 63;
 uintptr_t BeginOf(uintptr_t chunk) { return chunk & ~kLog2Mask; }
 size_t BytesOf(uintptr_t chunk) { return size_t{1} << (chunk & kLog2Mask); }
 
-// Gives the whole pages of a free block back.
+// Gives the whole pages inside a free block back to the system.
 TCMALLOC_COLD void DropPages(void* block, size_t bytes) {
   const int saved_errno = errno;
   const size_t page = KernelPageSize();
@@ -89,7 +89,7 @@ void* EmergencyArena::AllocateInChunks(size_t bytes, size_t alignment) {
   return nullptr;
 }
 
-// True if there is a chunk of this index afterwards, which may be another thread's.
+// Returns true if there is a chunk of this index afterwards, which another thread may have mapped.
 bool EmergencyArena::MapChunk(size_t index, int log2) {
   const int saved_errno = errno;
   if (log2 > kLargestChunkLog2) return false;
@@ -129,7 +129,8 @@ void* EmergencyArena::AllocateIn(std::atomic<State>& part, uintptr_t begin, uint
   }
 }
 
-// Relaxed loads are enough: whoever has a block synchronised with the thread that found its chunk.
+// Relaxed loads suffice, because the owner of a block synchronised with the thread that found its
+// chunk.
 size_t EmergencyArena::ChunkOf(const void* address) const {
   for (size_t i = 0; i < EmergencyMemory::kMostChunks; ++i) {
     const uintptr_t chunk = memory_.chunks[i].load(std::memory_order_relaxed);
@@ -157,7 +158,7 @@ void EmergencyArena::FreeInChunk(void* block, size_t index) {
   State state = chunk.load(std::memory_order_relaxed);
   while (true) {
     const bool drops = state.blocks == 1 && size_t{state.used} * kUnit >= kLargeBytes;
-    // Full meanwhile: nobody takes from it.
+    // Marks the chunk as full meanwhile, so that nobody takes from it.
     const State next = drops ? State{kFull, 1} : Less(state);
     // Release pairs with the acquire in AllocateIn, acquire pairs with the release in FreeInChunk
     // of the other blocks: their users are done when the pages go.

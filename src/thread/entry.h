@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How a thread comes into the slow path.
+// The ways in which a thread enters the slow path.
 
 #ifndef TCMALLOC_THREAD_ENTRY_H_
 #define TCMALLOC_THREAD_ENTRY_H_
@@ -19,7 +19,7 @@ enum class Entry : uint8_t {
                  // fork is under way; no lock may be taken
 };
 
-// The entry of a thread with a front end.
+// Returns the entry of a thread with a front end.
 inline Entry EntryOf(const ThreadHeader* thread) {
   return thread->is_served_by_cpus() ? Entry::kCpuCache : Entry::kThreadCache;
 }

@@ -18,19 +18,20 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// How often the processor is offered to others before the thread sleeps, and for how long it does.
+// The number of times that the thread yields the processor before it sleeps, and the length of the
+// first sleep.
 constexpr int kYields = 16;
 constexpr int64_t kFirstNap = kMillisecond / 16;
 constexpr int64_t kLongestNap = 2 * kMillisecond;
-// Slow paths end within microseconds where their threads run. One that does not end in these turns,
-// ten seconds, belongs to a thread that is stopped, or whose handler waits for the thread that
-// forks. A thread that forks inside its own slow path may hold the lock that the others wait for,
-// and waits for two milliseconds: it then goes on, and so do they.
+// Slow paths end within microseconds while their threads run. One that does not end in these turns,
+// which take ten seconds, belongs to a thread that is stopped, or whose handler waits for the
+// forking thread. A thread that forks inside its own slow path may hold the lock that the others
+// wait for. It waits for two milliseconds only and then goes on, and so do they.
 constexpr int kTurns = kYields + 5000;
 constexpr int kTurnsInside = kYields + 5;
 
-// How long after the gate closed others wait for it to open. The thread that forks may wait for a
-// lock that one of them holds, so that this delays it.
+// The longest time after the closing of the gate for which other threads wait. The forking thread
+// may wait for a lock that one of them holds, so that their waiting delays it.
 constexpr int64_t kShelter = 20 * kMillisecond;
 
 void Nap(int64_t ns) {
@@ -54,7 +55,7 @@ GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
     if (memory == nullptr) return nullptr;
     seat = new (memory) GateSeat;
     seat->next = seats_.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in Look and FreeOtherSeats and publishes the seat.
+    // Release pairs with the acquire in FindOthers and FreeOtherSeats and publishes the seat.
     while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     }
@@ -70,7 +71,7 @@ void ForkGate::ReturnSeat(GateSeat* seat) {
   free_ = seat;
 }
 
-bool ForkGate::LookAgain(GateSeat* seat) {
+bool ForkGate::RecheckGate(GateSeat* seat) {
   if (MayStay(seat, nullptr)) return true;
   Leave(seat);
   return false;
@@ -87,12 +88,12 @@ std::atomic<uintptr_t>* ForkGate::StrangerOf(ThreadId thread) {
 bool ForkGate::EnterAsStranger(ThreadId thread) {
   for (std::atomic<uintptr_t>& stranger : strangers_) {
     uintptr_t nobody = 0;
-    // Pairs with Look: in the one order of both words, with the load below and the addition in
-    // Close, either this thread finds the gate closed or the other one finds its name.
+    // Pairs with FindOthers: in the one order of both words, with the load below and the addition
+    // in Close, either this thread finds the gate closed or the other one finds its name.
     if (!stranger.compare_exchange_strong(nobody, NameOf(thread))) continue;
     // Pairs with Close, and with the release in Clear.
     if (word_.load() == 0 || MayStay(nullptr, thread)) return true;
-    // Release pairs with the acquire in Look, because MayStay may have cleared the heap.
+    // Release pairs with the acquire in FindOthers, because MayStay may have cleared the heap.
     stranger.store(0, std::memory_order_release);
     return false;
   }
@@ -101,7 +102,7 @@ bool ForkGate::EnterAsStranger(ThreadId thread) {
 
 void ForkGate::LeaveAsStranger(ThreadId thread) {
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
-    // Release pairs with the acquire in Look.
+    // Release pairs with the acquire in FindOthers.
     stranger->store(0, std::memory_order_release);
   }
 }
@@ -114,8 +115,8 @@ bool ForkGate::MayStay(const GateSeat* seat, ThreadId thread) {
   return word == 0 || (word == kUncleared && Clear(seat, thread));
 }
 
-// Remains of vanished threads are cleared when the thread that survived is outside, which may be
-// later: it may have forked in a handler that interrupted it.
+// The data of vanished threads is cleared when the surviving thread is outside. That may be later,
+// because it may have forked in a handler that interrupted it.
 bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
   const SignalsBlocked scope;
   const uint32_t fencing = word_.load(std::memory_order_relaxed) & kSelfFencing;
@@ -125,7 +126,7 @@ bool ForkGate::Clear(const GateSeat* seat, ThreadId thread) {
                                      std::memory_order_relaxed)) {
     return false;
   }
-  if (Look(seat, thread).busy) {
+  if (FindOthers(seat, thread).busy) {
     word_.fetch_xor(kClearing | kUncleared, std::memory_order_relaxed);
     return false;
   }
@@ -141,7 +142,8 @@ bool ForkGate::AwaitOpening() {
   const int64_t end = closed_at_.load(std::memory_order_relaxed) + kShelter;
   uint32_t word = word_.load(std::memory_order_relaxed);
   const bool comes_late = IsForking(word) && MonotonicNanoseconds() >= end;
-  // Not a moment of many, in which the thread would fill memory that is not used again soon.
+  // A thread that comes late sleeps once, briefly. Otherwise it would go on to fill memory that is
+  // not used again soon.
   if (comes_late) Nap(kFirstNap);
   for (; IsForking(word); word = word_.load(std::memory_order_relaxed)) {
     const int64_t left = end - MonotonicNanoseconds();
@@ -152,7 +154,7 @@ bool ForkGate::AwaitOpening() {
   return (word & ~kSelfFencing) == 0;
 }
 
-ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
+ForkGate::View ForkGate::FindOthers(const GateSeat* own, ThreadId thread) const {
   View view;
   const auto note = [&view](bool inside, bool forking) {
     view.busy = view.busy || (inside && !forking);
@@ -178,7 +180,7 @@ ForkGate::View ForkGate::Look(const GateSeat* own, ThreadId thread) const {
 
 void ForkGate::Close(GateSeat* own, ThreadId thread) {
   if (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kInside) {
-    // Publishes nothing: whoever finds it leaves the heap alone.
+    // Publishes nothing: a thread that finds this leaves the heap alone.
     own->place.store(Place::kForking, std::memory_order_relaxed);
   }
   if (std::atomic<uintptr_t>* stranger = StrangerOf(thread)) {
@@ -190,8 +192,8 @@ void ForkGate::Close(GateSeat* own, ThreadId thread) {
   }
 }
 
-// Without the kernel's fence threads fence themselves from now on; what one of them had stored
-// before it could see that is in memory long before the nap is over.
+// Without the kernel's fence, threads fence themselves from now on. Stores that a thread made
+// before it could see that are in memory long before the nap is over.
 void ForkGate::FenceOthers() {
   // Pairs with Enter.
   if (FenceThreads()) return;
@@ -204,7 +206,7 @@ void ForkGate::FenceOthers() {
 GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
   if (IsDamaged()) return {.others = true, .abandon = true};
   FenceOthers();
-  View view = Look(own, thread);
+  View view = FindOthers(own, thread);
   const bool inside =
       StrangerOf(thread) != nullptr ||
       (own != nullptr && own->place.load(std::memory_order_relaxed) == Place::kForking);
@@ -217,7 +219,7 @@ GateFindings ForkGate::AwaitOthers(const GateSeat* own, ThreadId thread) {
       Nap(nap);
       nap = std::min(2 * nap, kLongestNap);
     }
-    view = Look(own, thread);
+    view = FindOthers(own, thread);
   }
   view.findings.abandon = view.findings.abandon || view.busy;
   return view.findings;

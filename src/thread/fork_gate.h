@@ -15,14 +15,14 @@
 
 namespace tcmalloc {
 
-// Where the owner of a seat is.
+// The place of a seat's owner.
 enum class Place : uint8_t {
   kOutside,
   kInside,
   kForking,  // inside, in a fork by a handler that interrupted it: it takes no step there
 };
 
-// The place where a thread with a front end says where it is, on a cache line of its own.
+// The record in which a thread with a front end says where it is, on a cache line of its own.
 struct alignas(64) GateSeat {
   std::atomic<Place> place{Place::kOutside};
   std::atomic<bool> taken{false};
@@ -33,31 +33,32 @@ struct alignas(64) GateSeat {
 // Identifies a thread by the address of one of its thread-local variables.
 using ThreadId = const void*;
 
-// Findings of the thread that closed the gate about the others.
+// Facts about the other threads that the closing thread found.
 struct GateFindings {
   bool others = false;   // a thread other than its own has a front end
   bool abandon = false;  // somebody is inside and does not leave
 };
 
-// Fork takes no lock: it closes the gate and waits until nobody else is inside. Whoever comes
-// meanwhile waits for a moment, turns away and is served without locks, so that a thread that holds
-// a lock of another library never waits long for the one that forks. A thread enters before it
-// takes any lock of the heap, and holds none when it leaves.
+// Fork takes no lock. It closes the gate and waits until no other thread is inside. A thread that
+// arrives meanwhile waits for a moment, then turns away and is served without locks. A thread that
+// holds a lock of another library thus never waits long for the one that forks. A thread enters
+// before it takes any lock of the heap, and holds none when it leaves.
 //
 // A thread with a front end has a seat. It says by a plain store that it is inside, and then looks
-// at the gate; who closes the gate fences all threads, and then looks at the seats. So either the
-// thread sees a closed gate or the other one sees it inside. Where the kernel has no such fence
-// threads fence themselves from the first fork on. A thread without a front end, a stranger, enters
-// its name by an atomic exchange; strangers are rare, and there is room for few at a time.
+// at the gate. The thread that closes the gate fences all threads, and then looks at the seats. So
+// either the first thread sees a closed gate, or the second sees it inside. If the kernel has no
+// such fence, threads fence themselves from the first fork on. A thread without a front end, called
+// a stranger, enters its name by an atomic exchange. Strangers are rare, and there is room for few
+// at a time.
 //
-// Invariant: while the gate is closed, a seat that was found outside stays outside, but for the
+// Invariant: while the gate is closed, a seat that was found outside stays outside, except for the
 // moment in which its owner finds the gate closed.
 //
-// Constant-initialised and trivially destructible. Thread safe and, but for TakeSeat and
+// Constant-initialised and trivially destructible. Thread safe and, except for TakeSeat and
 // ReturnSeat, async-signal-safe.
 class ForkGate {
  public:
-  // Called by the first thread that comes in a child where vanished threads left something, with
+  // Called by the first thread that enters in a child where vanished threads left something, with
   // all others outside and signals blocked.
   using Cleaner = void (*)();
 
@@ -65,55 +66,59 @@ class ForkGate {
   ForkGate(const ForkGate&) = delete;
   ForkGate& operator=(const ForkGate&) = delete;
 
-  // Null if no memory can be had. Called inside.
+  // Returns null if no memory can be had. Called inside.
   GateSeat* TakeSeat(MetadataArena& arena) TCMALLOC_EXCLUDES(lock_);
   void ReturnSeat(GateSeat* seat) TCMALLOC_EXCLUDES(lock_);
 
-  // False if the gate is closed: the thread is outside, and must take no lock of the heap.
+  // Returns false if the gate is closed: the thread is outside, and must take no lock of the heap.
   [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool Enter(GateSeat* seat) {
     seat->place.store(Place::kInside, std::memory_order_relaxed);
     // Pairs with FenceOthers, whose fence of all threads makes a barrier of the processor out of
     // this one of the compiler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Acquire pairs with the release in Clear: whoever finds the gate open finds the heap cleared.
-    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || LookAgain(seat);
+    // Acquire pairs with the release in Clear: a thread that finds the gate open finds the heap
+    // cleared.
+    return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || RecheckGate(seat);
   }
   TCMALLOC_ALWAYS_INLINE void Leave(GateSeat* seat) {
-    // Release pairs with the acquire in Look: whoever finds the seat empty sees what was done.
+    // Release pairs with the acquire in FindOthers: a thread that finds the seat empty sees all
+    // earlier writes.
     seat->place.store(Place::kOutside, std::memory_order_release);
   }
 
-  // Enter and Leave for a stranger. False, too, where there are too many of them.
+  // Enter and Leave for a stranger. EnterAsStranger also returns false if there are too many of
+  // them.
   [[nodiscard]] bool EnterAsStranger(ThreadId thread);
   void LeaveAsStranger(ThreadId thread);
 
-  // For a thread that is outside, and forks not: waits for the forks that are under way, until a
-  // moment after the first of them closed the gate. True if none is then. Most forks are over by
-  // then, and what is served without locks costs memory. Keeps errno.
+  // Waits for the forks that are under way, until a moment after the first of them closed the gate.
+  // Returns true if none is under way then. Most forks are over by that time, and serving without
+  // locks costs memory. Keeps errno. Requires a thread that is outside and does not fork.
   [[nodiscard]] bool AwaitOpening();
 
-  // A fork is under way, or the heap may not be used any more.
+  // Returns true if a fork is under way, or if the heap may not be used any more.
   bool closed() const { return (word_.load(std::memory_order_relaxed) & ~kSelfFencing) != 0; }
-  // The heap may not be used any more, or not yet: caches that threads share may be torn.
+  // Returns true if the heap may not be used any more, or not yet, because shared caches may be
+  // torn.
   bool IsDamaged() const { return (word_.load(std::memory_order_relaxed) & kAbandoned) != 0; }
 
   // Closes the gate once more. A thread that is inside counts as forking until Open.
   void Close(GateSeat* own, ThreadId thread);
-  // Waits until all others are outside, but not for long where nothing moves.
+  // Waits until all other threads are outside, but gives up soon if none moves.
   GateFindings AwaitOthers(const GateSeat* own, ThreadId thread);
-  // Takes back one Close, the thread's last one if `outermost`.
+  // Undoes one Close; the thread's last one if `outermost`.
   void Open(GateSeat* own, ThreadId thread, bool outermost);
 
-  // In the child, instead of Open: only `own` survives. The gate is closed as often as `forks`
-  // says, by the forks that this one interrupted, and for good if somebody was inside. Otherwise,
-  // where there were other threads, the cleaner is called when a thread comes.
+  // Opens in the child, where only `own` survives. The gate stays closed `forks` times, by the
+  // forks that this one interrupted, and for good if another thread was inside. Otherwise, if there
+  // were other threads, the cleaner is called when a thread enters.
   void OpenInChild(GateSeat* own, ThreadId thread, uint32_t forks, GateFindings findings);
 
   // Frees all seats but `own`. Called by the cleaner.
   void FreeOtherSeats(const GateSeat* own) TCMALLOC_EXCLUDES(lock_);
 
  private:
-  // The word: how many forks are under way, and these.
+  // The bits of the word: the number of forks under way, and these flags.
   static constexpr uint32_t kForks = 0xffff;
   static constexpr uint32_t kUncleared = 1U << 16;    // others have left what is to be cleared
   static constexpr uint32_t kClearing = 1U << 17;     // a thread is at it
@@ -126,11 +131,11 @@ class ForkGate {
     bool busy = false;
     GateFindings findings;
   };
-  View Look(const GateSeat* own, ThreadId thread) const;
-  TCMALLOC_COLD bool LookAgain(GateSeat* seat);
-  // True if waiting helps: forks are under way, and nothing is torn.
+  View FindOthers(const GateSeat* own, ThreadId thread) const;
+  TCMALLOC_COLD bool RecheckGate(GateSeat* seat);
+  // Returns true if waiting helps: forks are under way, and nothing is torn.
   static bool IsForking(uint32_t word) { return (word & kForks) != 0 && (word & kAbandoned) == 0; }
-  // True if the thread, which says that it is inside, may stay.
+  // Returns true if the thread, which says that it is inside, may stay.
   bool MayStay(const GateSeat* seat, ThreadId thread);
   bool Clear(const GateSeat* seat, ThreadId thread);
   void FenceOthers();

@@ -19,7 +19,7 @@ class ForkHandlers {
   ForkHandlers(const ForkHandlers&) = delete;
   ForkHandlers& operator=(const ForkHandlers&) = delete;
 
-  // Registers them once; may allocate, and may be called again where it failed.
+  // Registers the handlers once. May allocate, and may be called again after a failure.
   void Register();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tcmalloc {
 
-bool FrontEndChoice::Calls(int threads) {
+bool FrontEndChoice::ShouldUsePerCpu(int threads) {
   if (option_ != FrontEndOption::kAuto) return option_ == FrontEndOption::kPerCpu;
   if (threads <= kManyThreads) return false;
   int many = many_threads_.load(std::memory_order_relaxed);
@@ -20,10 +20,10 @@ bool FrontEndChoice::Calls(int threads) {
 }
 
 bool FrontEndChoice::NoteEnd() {
-  return TurnBack(threads_.fetch_sub(1, std::memory_order_relaxed) - 1);
+  return SwitchBackIfFew(threads_.fetch_sub(1, std::memory_order_relaxed) - 1);
 }
 
-bool FrontEndChoice::TurnBack(int threads) {
+bool FrontEndChoice::SwitchBackIfFew(int threads) {
   if (option_ != FrontEndOption::kAuto || wanted() != FrontEnd::kPerCpu) return false;
   if (threads > many_threads_.load(std::memory_order_relaxed) / 2) return false;
   return wanted_.exchange(FrontEnd::kPerThread, std::memory_order_relaxed) == FrontEnd::kPerCpu;
@@ -33,8 +33,8 @@ void FrontEndChoice::ResetAfterFork(int threads) {
   State trying = State::kTrying;
   state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
   threads_.store(threads, std::memory_order_relaxed);
-  // The caches of CPUs are empty.
-  static_cast<void>(TurnBack(threads));
+  // The result does not matter, because the caches of CPUs are empty in the child.
+  static_cast<void>(SwitchBackIfFew(threads));
 }
 
 void FrontEndChoice::Describe(const RseqSupport& support, Message& message) const {

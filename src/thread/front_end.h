@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The choice between private caches and those of CPUs.
+// Chooses between private caches and those of CPUs.
 
 #ifndef TCMALLOC_THREAD_FRONT_END_H_
 #define TCMALLOC_THREAD_FRONT_END_H_
@@ -17,22 +17,23 @@ namespace tcmalloc {
 
 enum class FrontEnd : uint8_t { kPerThread, kPerCpu };
 
-// Decides, and alone decides, which front end threads should have. Threads follow when they next
+// Is the only place that decides which front end threads should have. Threads follow when they next
 // enter a slow path: nobody is stopped, and both front ends may be in use at once.
 //
-// `auto` begins per thread. Once more threads are alive than kManyThreads for each usable CPU,
-// private caches cost more memory than they save time, and it turns to per CPU; when few are left,
-// it turns back. docs/decisions/0009-choice-of-the-front-end.md has the measurements. Thread safe.
+// `auto` begins per thread. Once there are more threads than kManyThreads for each usable CPU,
+// private caches cost more memory than they save time, and it switches to per CPU. When few threads
+// are left, it switches back. docs/decisions/0009-choice-of-the-front-end.md has the measurements.
+// Thread safe.
 class FrontEndChoice {
  public:
   constexpr FrontEndChoice() = default;
 
-  // `usable_cpus` is asked once, when there are threads enough for it to matter.
+  // Calls `usable_cpus` once, when there are enough threads for the number to matter.
   void Configure(FrontEndOption option, int (*usable_cpus)() = UsableCpus) {
     option_ = option;
     usable_cpus_ = usable_cpus;
   }
-  // After that number has changed. Does nothing while it was not asked for.
+  // Updates that number. Does nothing while it was not asked for.
   void SetUsableCpus(int cpus) {
     if (many_threads_.load(std::memory_order_relaxed) == 0) return;
     many_threads_.store(kManyThreads * cpus, std::memory_order_relaxed);
@@ -41,32 +42,34 @@ class FrontEndChoice {
   FrontEnd wanted() const { return wanted_.load(std::memory_order_relaxed); }
 
   // Notes a thread that starts. `start_per_cpu()` is called at most once, when caches of CPUs are
-  // first wanted: it detects what the kernel supports, makes them, and tells whether they can be
-  // had. False while another thread is at that, which takes milliseconds: hundreds of threads may
-  // start in that time, and one with a cache of its own would keep it while it waits.
+  // first wanted. It detects what the kernel supports, makes the caches, and returns true if they
+  // are available. NoteStart returns false while another thread is in that call, which takes
+  // milliseconds. Hundreds of threads may start in that time, and one with a cache of its own would
+  // keep it while it waits.
   template <typename F>
   [[nodiscard]] bool NoteStart(F start_per_cpu) {
     const int threads = threads_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (wanted() == FrontEnd::kPerCpu || !Calls(threads)) return true;
+    if (wanted() == FrontEnd::kPerCpu || !ShouldUsePerCpu(threads)) return true;
     if (state_.load(std::memory_order_relaxed) == State::kUntried && Try()) {
       // Release pairs with the acquire in NoteStart and Describe.
       state_.store(start_per_cpu() ? State::kStarted : State::kUnavailable,
                    std::memory_order_release);
     }
-    // Acquire pairs with the release in NoteStart of the thread that tried: whoever goes by the
-    // choice finds the caches made.
+    // Acquire pairs with the release in NoteStart of the thread that tried: a thread that follows
+    // the choice finds the caches made.
     const State state = state_.load(std::memory_order_acquire);
     if (state == State::kStarted) wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
     return state != State::kTrying;
   }
-  // In the child of a fork, where so many threads are left, and one that was trying does not exist.
+  // Resets the state in the child of a fork, where `threads` are left and a trying thread does not
+  // exist.
   void ResetAfterFork(int threads);
-  // Notes a thread that ends. True if the choice turned: the caches of CPUs are not wanted any
-  // longer.
+  // Notes a thread that ends. Returns true if the choice switched and the caches of CPUs are no
+  // longer wanted.
   bool NoteEnd();
 
-  // Appends which front end is wanted, and why not the other one if that was tried in vain.
-  // `support` is what start_per_cpu found.
+  // Appends the wanted front end and, if the other one was tried in vain, the reason. `support` is
+  // the result of start_per_cpu.
   void Describe(const RseqSupport& support, Message& message) const;
 
  private:
@@ -74,10 +77,10 @@ class FrontEndChoice {
 
   enum class State : uint8_t { kUntried, kTrying, kStarted, kUnavailable };
 
-  // True if so many threads call for caches of CPUs.
-  bool Calls(int threads);
-  // True if so few are left that the choice turns.
-  bool TurnBack(int threads);
+  // Returns true if this many threads should use caches of CPUs.
+  bool ShouldUsePerCpu(int threads);
+  // Switches back if so few threads are left that they should. Returns true if it did.
+  bool SwitchBackIfFew(int threads);
   bool Try() {
     State untried = State::kUntried;
     return state_.compare_exchange_strong(untried, State::kTrying, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// How the allocator learns that a thread ends.
+// Notices the end of threads.
 
 #ifndef TCMALLOC_THREAD_THREAD_END_H_
 #define TCMALLOC_THREAD_THREAD_END_H_
@@ -11,8 +11,8 @@
 
 namespace tcmalloc {
 
-// A key of pthreads whose destructor is called at the end of each thread that is watched. Without a
-// key front ends outlive their threads.
+// A pthread key whose destructor is called at the end of each watched thread. Without a key, front
+// ends outlive their threads.
 class ThreadEnd {
  public:
   constexpr explicit ThreadEnd(void (*destructor)(void*)) : destructor_(destructor) {}
@@ -22,8 +22,8 @@ class ThreadEnd {
   // Called once, before anything else, by one thread. Allocates nothing.
   void MakeKey() { has_key_ = system_calls.pthread_key_create(&key_, destructor_) == 0; }
 
-  // Lets the destructor be called when the running thread ends. `value` is any address but null.
-  // May allocate. False if libc has no memory for it.
+  // Arranges that the destructor is called when the running thread ends. `value` is any address but
+  // null. May allocate. Returns false if libc has no memory for it.
   bool Watch(void* value) {
     return !has_key_ || system_calls.pthread_setspecific(key_, value) == 0;
   }

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Where the running thread is.
+// The position of the running thread with respect to the slow path and to forks.
 
 #ifndef TCMALLOC_THREAD_THREAD_STATE_H_
 #define TCMALLOC_THREAD_THREAD_STATE_H_
@@ -19,11 +19,11 @@ enum class Phase : uint8_t {
   kEnded,   // its destructors have run, or it is suspended; it gets no front end again
 };
 
-// State of one thread, which alone changes it, and reads it in its signal handlers.
+// The state of one thread. Only the thread itself changes it and, in its signal handlers, reads it.
 struct ThreadState {
   Phase phase = Phase::kNew;
   uint8_t destructor_rounds = 0;
-  // The forks that this thread has under way, one within the other, and what they found.
+  // The nested forks that this thread has under way, and their findings.
   uint8_t fork_depth = 0;
   GateFindings fork_findings;
 };

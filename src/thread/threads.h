@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The life of threads: their front ends, and how they enter the slow path.
+// The life of threads: their front ends, and their entries of the slow path.
 
 #ifndef TCMALLOC_THREAD_THREADS_H_
 #define TCMALLOC_THREAD_THREADS_H_
@@ -23,7 +23,7 @@
 
 namespace tcmalloc {
 
-// Functions by which libc and the parts of this folder reach the one object that holds Threads.
+// Functions through which libc and the parts of this folder reach the object that holds Threads.
 struct ThreadEvents {
   void (*first_entry)();       // makes what the threads share; later calls do nothing
   bool (*start_per_cpu)();     // see FrontEndChoice::NoteStart
@@ -35,11 +35,11 @@ struct ThreadEvents {
 };
 
 // Gives threads their front ends, takes them away again, and lets a thread into the slow path, in
-// which its front end is closed to signal handlers. Forks are kept apart from the slow paths by a
-// gate; see ForkGate.
+// which its front end is closed to signal handlers. A gate keeps forks and slow paths apart; see
+// ForkGate.
 //
-// Constant-initialised and trivially destructible. Thread safe; async-signal-safe but for what says
-// that it may allocate.
+// Constant-initialised and trivially destructible. Thread safe. Async-signal-safe, except for
+// functions that are said to allocate.
 template <SourceTable Sources>
 class Threads {
  public:
@@ -63,45 +63,45 @@ class Threads {
 
   // Arranges that threads give up their front ends when they end. Called once, before the first
   // thread gets one. Allocates nothing.
-  void WatchEnds() { end_.MakeKey(); }
+  void WatchThreadEnds() { end_.MakeKey(); }
 
-  // Marks the running thread as inside the slow path, gives it a front end if it has none yet, and
+  // Marks the running thread as inside the slow path. Gives it a front end if it has none yet, or
   // another one if that is wanted now. May allocate at the thread's first call.
   Entry Enter();
-  // Enters for what is no allocation, and may wait up to a second for forks of other threads.
+  // Enters for an operation that is no allocation. May wait up to a second for forks of other
+  // threads.
   Entry EnterPatiently();
   // Undoes Enter, which returned `entry`.
   void Leave(Entry entry);
 
-  // The cache of the running thread, which came in as `entry`; null if that is another entry than
+  // Returns the cache of the running thread, which entered as `entry`; null unless that is
   // kThreadCache.
   static Cache* CacheOf(Entry entry) {
     return entry == Entry::kThreadCache ? Cache::Of(current_thread.header()) : nullptr;
   }
 
-  // Lets the running thread, which came in as `entry`, enter the slow path again after few more
+  // Makes the running thread, which entered as `entry`, enter the slow path again after few more
   // allocations.
   static void ScheduleSlowPath(Entry entry);
 
-  // Takes the running thread off its front end until Resume: it allocates uncached. In a signal
-  // handler that interrupted the slow path nothing changes, for nothing is served by a front end
-  // there.
+  // Takes the running thread off its front end until Resume; it allocates uncached. Changes nothing
+  // in a signal handler that interrupted the slow path, because no front end serves there.
   SuspendedThread Suspend();
-  // Undoes Suspend, which returned `thread`, in whatever state the thread was left since.
+  // Undoes Suspend, which returned `thread`, in any state of the thread.
   void Resume(SuspendedThread thread);
 
   // Called at each round of the running thread's destructors.
   void NoteEnd(void* value);
 
   void RegisterForkHandlers() { fork_handlers_.Register(); }
-  // Called by the handlers of fork. A fork may begin within a fork, in a signal handler. Each keeps
-  // errno, but for BeginFork.
+  // Called by the handlers of fork. A fork may begin within a fork, in a signal handler. All but
+  // BeginFork keep errno.
   void BeginFork();
   void EndForkInParent();
   // Calls reset_others(), with signals blocked, before other code may enter.
   template <typename F>
   void EndForkInChild(F reset_others);
-  // Clears what threads left that exist no longer: see ForkGate::OpenInChild.
+  // Clears the data of vanished threads: see ForkGate::OpenInChild.
   void ClearAfterFork();
 
   ForkGate& gate() { return gate_; }
@@ -109,11 +109,11 @@ class Threads {
 
  private:
   // Destructors of other keys may still allocate and free. The front end is given up in this round
-  // of destructors, of the four that POSIX promises.
+  // of destructors, out of the four that POSIX promises.
   static constexpr uint8_t kLastRound = 3;
 
-  // The running thread, as the gate knows it while it has no seat.
-  static ThreadId Self() { return &thread_state; }
+  // Returns the running thread's name for the gate while it has no seat.
+  static ThreadId CurrentThreadId() { return &thread_state; }
   TCMALLOC_ALWAYS_INLINE static void CloseFrontEnd(ThreadHeader* thread);
   TCMALLOC_ALWAYS_INLINE static bool CloseThread(Entry* entry);
   void OpenThread();
@@ -123,7 +123,7 @@ class Threads {
   TCMALLOC_COLD bool AwaitGate();
   TCMALLOC_ALWAYS_INLINE bool EnterBySeat();
   bool BecomeStranger(Phase otherwise);
-  TCMALLOC_COLD Entry TurnAway();
+  TCMALLOC_COLD Entry BackOut();
   TCMALLOC_NOINLINE Entry EnterWithoutSeat();
 
   ThreadHeader* JoinCpus() { return cpus_.Join(); }
@@ -131,7 +131,7 @@ class Threads {
   ThreadHeader* MakeFrontEnd();
   bool StartThread();
   bool OpenNewThread();
-  TCMALLOC_ALWAYS_INLINE bool IsWhereWanted(Entry entry) const;
+  TCMALLOC_ALWAYS_INLINE bool HasWantedFrontEnd(Entry entry) const;
   TCMALLOC_COLD void Move();
 
   void GiveUpFrontEnd(Phase then);
@@ -153,8 +153,8 @@ class Threads {
   // The headers of threads that ended while the gate was closed, linked by
   // ThreadHeader::next_ended.
   std::atomic<ThreadHeader*> ended_{nullptr};
-  // In a child whose vanished threads left something to be cleared: where the header of its first
-  // thread is named, which is a word of that thread while it lives.
+  // Set in a child whose vanished threads left data to be cleared: the word that names the header
+  // of its first thread, which belongs to that thread while it lives.
   FastThread* survivor_ = nullptr;
   FastThread ended_survivor_;
 };

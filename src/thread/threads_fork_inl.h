@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Threads: what becomes of the running thread, and of others, at fork and vfork. Part of
-// thread/threads.h.
+// The part of Threads for fork and vfork. Included by thread/threads.h.
 
 #ifndef TCMALLOC_THREAD_THREADS_FORK_INL_H_
 #define TCMALLOC_THREAD_THREADS_FORK_INL_H_
@@ -33,8 +32,8 @@ SuspendedThread Threads<Sources>::Suspend() {
 template <SourceTable Sources>
 void Threads<Sources>::Resume(SuspendedThread thread) {
   if (thread.interrupted) return;
-  // A child that was killed has not left.
-  if (thread_state.phase == Phase::kInside) gate_.LeaveAsStranger(Self());
+  // A child that was killed did not leave the gate.
+  if (thread_state.phase == Phase::kInside) gate_.LeaveAsStranger(CurrentThreadId());
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before the front end.
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -51,17 +50,17 @@ template <SourceTable Sources>
 void Threads<Sources>::BeginFork() {
   {
     const SignalsBlocked scope;
-    // Memory for this thread comes from nowhere that others use until the end of the fork.
+    // Until the end of the fork, no memory for this thread comes from a place that others use.
     if (thread_state.phase == Phase::kServed) CloseFrontEnd(current_thread.header());
-    gate_.Close(current_thread->seat, Self());
+    gate_.Close(current_thread->seat, CurrentThreadId());
     ++thread_state.fork_depth;
   }
-  const GateFindings found = gate_.AwaitOthers(current_thread->seat, Self());
+  const GateFindings found = gate_.AwaitOthers(current_thread->seat, CurrentThreadId());
   if (found.others) thread_state.fork_findings.others = true;
   if (found.abandon) thread_state.fork_findings.abandon = true;
 }
 
-// At the end of the outermost fork.
+// Ends the outermost fork.
 template <SourceTable Sources>
 void Threads<Sources>::OpenIfServed() {
   thread_state.fork_findings = {};
@@ -73,7 +72,7 @@ void Threads<Sources>::EndForkInParent() {
   {
     const SignalsBlocked scope;
     --thread_state.fork_depth;
-    gate_.Open(current_thread->seat, Self(), thread_state.fork_depth == 0);
+    gate_.Open(current_thread->seat, CurrentThreadId(), thread_state.fork_depth == 0);
     if (thread_state.fork_depth > 0) return;
     OpenIfServed();
   }
@@ -90,13 +89,13 @@ void Threads<Sources>::EndForkInChild(F reset_others) {
   --thread_state.fork_depth;
   reset_others();
   if (thread_state.fork_findings.others) {
-    // Other threads may have been at these while the kernel copied one page after the other.
+    // Other threads may have changed these while the kernel copied one page after the other.
     cpus_.AbandonObjects();
     deferred_.Abandon();
     ended_.store(nullptr, std::memory_order_relaxed);
     survivor_ = &current_thread;
   }
-  gate_.OpenInChild(current_thread->seat, Self(), thread_state.fork_depth,
+  gate_.OpenInChild(current_thread->seat, CurrentThreadId(), thread_state.fork_depth,
                     thread_state.fork_findings);
   if (thread_state.fork_depth == 0) OpenIfServed();
 }

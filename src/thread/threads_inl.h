@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Threads: how threads start, enter, move and end. Part of thread/threads.h.
+// The part of Threads in which threads start, enter, move and end. Included by thread/threads.h.
 
 #ifndef TCMALLOC_THREAD_THREADS_INL_H_
 #define TCMALLOC_THREAD_THREADS_INL_H_
@@ -18,7 +18,7 @@ void Threads<Sources>::ReleaseRecord(ThreadHeader* thread) {
   }
 }
 
-// Gives up the records and the seat of a thread that has ended, or gets no front end.
+// Gives up the records and the seat of a thread that has ended, or that gets no front end.
 template <SourceTable Sources>
 void Threads<Sources>::Release(ThreadHeader* thread) {
   GateSeat* seat = thread->seat;
@@ -50,20 +50,20 @@ void Threads<Sources>::ReleaseEnded() {
   }
 }
 
-// Takes the front end away from the running thread, which is outside the slow path, and leaves the
-// phase `then`. Another thread releases it if a fork is under way.
+// Takes the front end away from the running thread, which is outside the slow path, and sets the
+// phase `then`. Another thread releases the front end if a fork is under way.
 template <SourceTable Sources>
 void Threads<Sources>::GiveUpFrontEnd(Phase then) {
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before the front end goes.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const bool entered = gate_.EnterAsStranger(Self());
+  const bool entered = gate_.EnterAsStranger(CurrentThreadId());
   const FastThread thread = current_thread;
   if (entered) {
     current_thread = NoThread();
     Release(thread.header());
     ReleaseEnded();
-    gate_.LeaveAsStranger(Self());
+    gate_.LeaveAsStranger(CurrentThreadId());
   } else {
     if (survivor_ == &current_thread) {
       ended_survivor_ = thread;
@@ -87,8 +87,8 @@ ThreadHeader* Threads<Sources>::MakeThreadCache() {
   return cache != nullptr ? cache->thread() : nullptr;
 }
 
-// A front end of the kind that is wanted, closed, or a cache of its own for a thread that cannot
-// have it. Null if no memory can be had.
+// Returns a closed front end of the kind that is wanted, or a cache of its own for a thread that
+// cannot have it. Null if no memory can be had.
 template <SourceTable Sources>
 ThreadHeader* Threads<Sources>::MakeFrontEnd() {
   ThreadHeader* thread = nullptr;
@@ -96,7 +96,7 @@ ThreadHeader* Threads<Sources>::MakeFrontEnd() {
   return thread != nullptr ? thread : MakeThreadCache();
 }
 
-// Gives the thread a front end, closed, if that can be had and it is clear which. Called inside.
+// Gives the thread a closed front end, if one can be had and the choice is made. Called inside.
 template <SourceTable Sources>
 bool Threads<Sources>::StartThread() {
   ReleaseEnded();
@@ -114,8 +114,8 @@ bool Threads<Sources>::StartThread() {
   return true;
 }
 
-// Moves a thread, which is closed, to its other front end. It stays where it is if that cannot be
-// had, and while a signal handler that interrupted a fast path at a list may have objects of that
+// Moves a closed thread to its other front end. It stays where it is if that cannot be had. It also
+// stays while a signal handler that interrupted a fast path at a list may have objects of that
 // list, which must come back to it. Both records stay the thread's own until it ends; see
 // ThreadHeader::other.
 template <SourceTable Sources>
@@ -138,7 +138,7 @@ void Threads<Sources>::Move() {
 }
 
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::IsWhereWanted(Entry entry) const {
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::HasWantedFrontEnd(Entry entry) const {
   return (entry == Entry::kCpuCache) == (front_end_.wanted() == FrontEnd::kPerCpu);
 }
 
@@ -147,8 +147,9 @@ TCMALLOC_ALWAYS_INLINE void Threads<Sources>::CloseFrontEnd(ThreadHeader* thread
   thread->is_served_by_cpus() ? Cpus::Close(CpuThread::Of(thread)) : Cache::Of(thread)->Close();
 }
 
-// Closes the running thread to its front end, if it has one and is outside the slow path, and says
-// by `*entry` which. That it is closed already may be because blocks are watched, and says nothing.
+// Closes the running thread to its front end, if it has one and is outside the slow path, and sets
+// *entry accordingly. A front end that is closed already means nothing, because blocks may be
+// watched.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::CloseThread(Entry* entry) {
   if (TCMALLOC_UNLIKELY(thread_state.phase != Phase::kServed)) return false;
@@ -161,9 +162,9 @@ TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::CloseThread(Entry* entry) {
   return true;
 }
 
-// Undoes CloseThread. While hooks want to hear of blocks the thread stays closed. It opens first
-// and looks afterwards: whoever adds a hook fences in between, and then closes all threads, so that
-// either this one sees the hook or its opening comes before it is closed.
+// Undoes CloseThread. While hooks for blocks exist, the thread stays closed. It opens first and
+// looks for hooks afterwards. A thread that adds a hook fences in between, and then closes all
+// threads. So either this thread sees the hook, or its opening comes before it is closed.
 template <SourceTable Sources>
 void Threads<Sources>::OpenThread() {
   ThreadHeader* thread = current_thread.header();
@@ -175,10 +176,10 @@ void Threads<Sources>::OpenThread() {
   thread_state.phase = Phase::kServed;
 }
 
-// Turns away from a closed gate, with the front end as it was found. In a fork of its own, and
-// where nothing may be trusted that threads share, the thread stays closed to it.
+// Turns away from a closed gate, leaving the front end as it was found. In a fork of its own, and
+// where shared data may not be trusted, the thread stays closed.
 template <SourceTable Sources>
-Entry Threads<Sources>::TurnAway() {
+Entry Threads<Sources>::BackOut() {
   if (thread_state.fork_depth == 0 && !gate_.IsDamaged()) {
     OpenThread();
   } else {
@@ -187,13 +188,13 @@ Entry Threads<Sources>::TurnAway() {
   return Entry::kReentrant;
 }
 
-// True if the running thread is outside, and a fork of another one keeps it there.
+// Returns true if the running thread is outside, and a fork of another thread keeps it there.
 template <SourceTable Sources>
 bool Threads<Sources>::MayWait() const {
   return thread_state.phase != Phase::kInside && thread_state.fork_depth == 0 && !gate_.IsDamaged();
 }
 
-// Waits at a closed gate, but not for a fork of the thread's own. True if it may try again.
+// Waits at a closed gate, but not for a fork of the thread's own. Returns true if it may try again.
 template <SourceTable Sources>
 bool Threads<Sources>::AwaitGate() {
   return thread_state.fork_depth == 0 && gate_.AwaitOpening();
@@ -205,23 +206,24 @@ TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::EnterBySeat() {
   return TCMALLOC_LIKELY(gate_.Enter(seat)) || (AwaitGate() && gate_.Enter(seat));
 }
 
-// False if the gate is closed; then the phase is `otherwise`.
+// Enters as a stranger. If the gate is closed, returns false and sets the phase `otherwise`.
 template <SourceTable Sources>
 bool Threads<Sources>::BecomeStranger(Phase otherwise) {
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler: the thread's name is entered once only.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (gate_.EnterAsStranger(Self())) return true;
-  if (AwaitGate() && gate_.EnterAsStranger(Self())) return true;
+  if (gate_.EnterAsStranger(CurrentThreadId())) return true;
+  if (AwaitGate() && gate_.EnterAsStranger(CurrentThreadId())) return true;
   thread_state.phase = otherwise;
   return false;
 }
 
-// Lets a thread that was just started leave, and libc know of it. That may allocate, and the thread
-// is served by then. False if libc has no memory for it: the thread has no front end any more.
+// Lets a thread that just started leave, and registers it with libc. That may allocate, so the
+// thread is served by then. If libc has no memory for it, returns false; the thread then has no
+// front end.
 template <SourceTable Sources>
 bool Threads<Sources>::OpenNewThread() {
-  gate_.LeaveAsStranger(Self());
+  gate_.LeaveAsStranger(CurrentThreadId());
   OpenThread();
   RegisterForkHandlers();
   if (end_.Watch(current_thread.header())) return true;
@@ -229,12 +231,12 @@ bool Threads<Sources>::OpenNewThread() {
   return false;
 }
 
-// The entry of a thread that has no front end yet, or no longer.
+// Enters a thread that has no front end yet, or no longer.
 template <SourceTable Sources>
 Entry Threads<Sources>::EnterWithoutSeat() {
   const Phase before = thread_state.phase;
   if (!BecomeStranger(before)) return Entry::kReentrant;
-  // It may be the first thread, and shall find lists to share.
+  // This may be the first thread, for which the shared lists must be made.
   events_.first_entry();
   if (before == Phase::kEnded || !StartThread()) return Entry::kUncached;
   if (OpenNewThread()) return Enter();
@@ -245,8 +247,8 @@ template <SourceTable Sources>
 Entry Threads<Sources>::Enter() {
   Entry entry = Entry::kUncached;
   if (TCMALLOC_LIKELY(CloseThread(&entry))) {
-    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return TurnAway();
-    if (TCMALLOC_LIKELY(IsWhereWanted(entry))) return entry;
+    if (TCMALLOC_UNLIKELY(!EnterBySeat())) return BackOut();
+    if (TCMALLOC_LIKELY(HasWantedFrontEnd(entry))) return entry;
     Move();
     return EntryOf(current_thread.header());
   }
@@ -272,7 +274,7 @@ void Threads<Sources>::Leave(Entry entry) {
       gate_.Leave(current_thread->seat);
       return OpenThread();
     case Entry::kUncached:
-      gate_.LeaveAsStranger(Self());
+      gate_.LeaveAsStranger(CurrentThreadId());
       thread_state.phase =
           thread_state.destructor_rounds < kLastRound ? Phase::kNew : Phase::kEnded;
       return;

@@ -15,19 +15,20 @@
 namespace tcmalloc {
 namespace {
 
-// Shown by ps and top.
+// The name that ps and top show.
 constexpr char kThreadName[] = "tcmalloc";
 
 constexpr uint64_t kSecond = 1'000'000'000;
-// How often it looks whether there is something to do while release by time is off.
+// The time between two checks for work while release by time is off.
 constexpr uint64_t kIdleWait = 10 * kSecond;
-// How long it stays away from the heap while a fork is under way.
+// The time for which the thread stays away from the heap while a fork is under way.
 constexpr uint64_t kWaitForFork = kSecond / 100;
-// How long a process that ends waits for it.
+// The time for which a process that ends waits for the thread.
 constexpr uint64_t kWaitAtExit = kSecond;
 
-// The scope of a change. No handler of the program runs in it, which might fork, and nobody cancels
-// the thread; a new thread inherits the mask, so that none ever runs on it. Keeps errno.
+// The scope of a change. No handler of the program, which might fork, runs in it, and nobody can
+// cancel the thread. A new thread inherits the mask, so that no handler ever runs on it. Keeps
+// errno.
 class Undisturbed {
  public:
   Undisturbed() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }
@@ -44,8 +45,8 @@ class Undisturbed {
 
 }  // namespace
 
-// A child that did not come by fork's handlers shares the memory of its parent or has a copy, and
-// has none of the threads.
+// A child that was not made through fork's handlers shares the memory of its parent or has a copy,
+// and has none of the threads.
 bool BackgroundThread::IsOfThisProcess() const {
   const pid_t process = process_.load(std::memory_order_relaxed);
   return process == 0 || process == ::getpid();
@@ -56,7 +57,7 @@ bool BackgroundThread::Start() {
   // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOn);
   Wake();
-  Settle();
+  FulfilWishes();
   return enabled();
 }
 
@@ -65,7 +66,7 @@ void BackgroundThread::Stop() {
   // Pairs with WantsOwnThread, in one order with the state.
   wish_.store(Wish::kOff);
   Wake();
-  Settle();
+  FulfilWishes();
 }
 
 void BackgroundThread::StopAtExit() {
@@ -83,7 +84,7 @@ void BackgroundThread::StopAtExit() {
 
 bool BackgroundThread::AwaitEnd() {
   const Undisturbed scope;
-  // Publishes nothing: the thread is joined before anybody goes by what it did.
+  // Publishes nothing: the thread is joined before anybody relies on its work.
   while (has_ended_.load(std::memory_order_relaxed) == 0) {
     if (!SleepWhile(has_ended_, 0, kWaitAtExit)) return false;
   }
@@ -96,7 +97,7 @@ bool BackgroundThread::enabled() const {
          lent_.load(std::memory_order_relaxed) > 0;
 }
 
-void BackgroundThread::Settle() {
+void BackgroundThread::FulfilWishes() {
   const Undisturbed scope;
   while (true) {
     // Pairs with SetState, in one order with the wishes.
@@ -116,8 +117,8 @@ void BackgroundThread::Settle() {
 }
 
 void BackgroundThread::SetState(State state) {
-  // Pairs with Settle and StopAtExit: publishes thread_, and is in one order with the wishes, which
-  // Settle reads next.
+  // Pairs with FulfilWishes and StopAtExit: publishes thread_, and is in one order with the wishes,
+  // which FulfilWishes reads next.
   state_.store(state);
   WakeSleepers(state_);
 }
@@ -140,10 +141,10 @@ void* BackgroundThread::Main(void* self) {
   auto* background = static_cast<BackgroundThread*>(self);
   system_calls.prctl(PR_SET_NAME, reinterpret_cast<unsigned long>(kThreadName), 0, 0, 0);
   while (true) {
-    // Acquire pairs with the release in Wake: what was set before is seen below.
+    // Acquire pairs with the release in Wake: settings that were made before are seen below.
     const uint32_t events = background->events_.load(std::memory_order_acquire);
     if (background->state_.load(std::memory_order_relaxed) == kStopping) break;
-    background->Round(events);
+    background->RunRound(events);
   }
   background->has_ended_.store(1, std::memory_order_relaxed);
   WakeSleepers(background->has_ended_);
@@ -156,7 +157,7 @@ void BackgroundThread::RunForever() {
   process_.store(::getpid(), std::memory_order_relaxed);
   // Pairs with WantsOwnThread, in one order with the state.
   lent_.fetch_add(1);
-  Settle();
+  FulfilWishes();
   bool working = false;
   while (true) {
     // Acquire pairs with the release in Wake.
@@ -166,21 +167,21 @@ void BackgroundThread::RunForever() {
     if (!work && working) work_.runner_goes();
     working = work;
     if (working) {
-      Round(events);
+      RunRound(events);
     } else {
       WaitFor(kIdleWait, events);
     }
   }
 }
 
-// `events` was read before the settings that the round goes by.
-void BackgroundThread::Round(uint32_t events) {
+// `events` was read before the settings that the round uses.
+void BackgroundThread::RunRound(uint32_t events) {
   uint64_t wait = 0;
   if (!work_.run(&wait)) return WaitFor(kWaitForFork, events);
   WaitFor(std::max(wait == 0 ? kIdleWait : wait, interval()), events);
 }
 
-// May come back early, and at once if more has happened than `events`.
+// Waits, but may return early. Returns at once if more has happened than `events`.
 void BackgroundThread::WaitFor(uint64_t ns, uint32_t events) { SleepWhile(events_, events, ns); }
 
 void BackgroundThread::set_interval(uint64_t ns) {

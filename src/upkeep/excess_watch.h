@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// When free memory should go back because the program's next cycle will not use it.
+// Decides when free memory should go back because the program's next cycle will not use it.
 
 #ifndef TCMALLOC_UPKEEP_EXCESS_WATCH_H_
 #define TCMALLOC_UPKEEP_EXCESS_WATCH_H_
@@ -13,33 +13,35 @@
 
 namespace tcmalloc {
 
-// Many programs work in cycles, between which most of the heap is free. What is kept then serves
-// the next cycle without page faults, if it touches the same pages. But blocks of other sizes lie
-// elsewhere, and large ones are seldom touched as a whole: then each cycle leaves pages resident
-// that those before it did not touch, though none has more in use.
+// Many programs work in cycles, between which most of the heap is free. Memory that is kept then
+// serves the next cycle without page faults, if the cycle touches the same pages. But blocks of
+// other sizes lie elsewhere, and large ones are seldom touched as a whole. Each cycle then leaves
+// pages resident that earlier ones did not touch, though none has more in use.
 //
-// So what is resident when a cycle begins is compared with what a cycle needs: what was resident
-// after the first one that began with nothing free. Where it is more by a quarter, all that is free
-// should go back, and the next cycle shows anew what one needs.
+// The resident memory at the beginning of a cycle is therefore compared with the need of a cycle,
+// which is the memory that was resident after the first cycle that began with nothing free. If it
+// is more by a quarter, all free memory should go back. The next cycle then shows the need anew.
 //
-// Where cycles do grow, or differ, page faults are the price. So all that goes back for this reason
-// stays below a share of what was ever freed. Not thread safe.
+// If cycles do grow, or differ, page faults are the price. All memory that goes back for this
+// reason therefore stays below a share of all memory ever freed. Not thread safe.
 class ExcessWatch {
  public:
-  // What is smaller is not worth the trouble: a heap, a cycle by what it frees, an excess in bytes.
+  // The least sizes that are worth the trouble: of a heap, of a cycle by the memory that it frees,
+  // and of an excess in bytes.
   static constexpr Length kLeastHeap = Length::FromBytesCeil(size_t{4} << 20);
   static constexpr Length kLeastFreed = Length::FromBytesCeil(size_t{16} << 20);
   static constexpr uint64_t kLeastExcess = uint64_t{4} << 20;
-  // Between two cycles no more than one page in so many is in use, and one has begun when this much
-  // more is.
+  // Between two cycles no more than one page in this many is in use. A cycle has begun when this
+  // much more is in use.
   static constexpr uintptr_t kMostUsedShare = 8;
   static constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{256} << 10);
-  // One page goes back for so many that are freed.
+  // One page goes back for this many that are freed.
   static constexpr uint64_t kFreedShare = 32;
 
   constexpr ExcessWatch() = default;
 
-  // Whether a cycle has begun since the last call. `freed` is what was ever freed.
+  // Returns true if a cycle has begun since the last call. `freed` is the number of pages ever
+  // freed.
   bool CycleBegins(Length free, Length committed, Length freed) {
     const Length in_use = committed - std::min(free, committed);
     if (freed - freed_then_ < kLeastFreed || committed < kLeastHeap) {
@@ -53,8 +55,8 @@ class ExcessWatch {
     return true;
   }
 
-  // Whether all that is free should go back: `free` pages, when a cycle begins and `resident` bytes
-  // are resident.
+  // Returns true if all `free` pages should go back. Called when a cycle begins, with `resident`
+  // bytes resident.
   bool IsExcessive(uint64_t resident, Length free) {
     if (measuring_) {
       measuring_ = false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kSteps = ReleaseDecay::kSteps;
 
-// What is looked at in one step so that `count` things are looked at in all steps of a half-life.
+// Returns how many things to look at in one step so that all steps of a half-life look at `count`.
 constexpr size_t ShareOfStep(size_t count) { return (count + kSteps - 1) / kSteps; }
 
 uint64_t Now() { return static_cast<uint64_t>(MonotonicNanoseconds()); }
@@ -43,8 +43,8 @@ void Housekeeping::ReturnIdleObjects(ThreadHeader* own) {
   host_.ReturnUnused(turns_, kClasses);
 }
 
-// Threads look at the clock far more often than once in a step. So where long nobody did, it is
-// known when the program fell idle, however busy it was in the step in which that happened.
+// Threads look at the clock far more often than once in a step. If none did for long, the program
+// fell idle at a known time, however busy it was in the step in which that happened.
 void Housekeeping::NotePause(uint64_t now, uint64_t step_ns) {
   const uint64_t spans = host_.Pages().spans_served();
   if (now > looked_ + step_ns && spans - spans_then_ <= ReleaseDecay::kFewTakes) {
@@ -67,13 +67,13 @@ void Housekeeping::Step(ThreadHeader* own) {
   --owed_steps_;
 }
 
-// What is left over is done by one thread, again and again; the others look in passing.
+// One thread does the work that is left over, again and again; the others look in passing.
 bool Housekeeping::Poll(ThreadHeader* own) {
   polls_left_ = kPollsPerLook;
   if (delegates_.load(std::memory_order_relaxed) > 0) return false;
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
   if (step_ns == 0) {
-    // Nobody will do what was left over when release by time was turned off.
+    // Work left over when release by time was turned off will not be done.
     if (backlog_.load(std::memory_order_relaxed)) backlog_.store(false, std::memory_order_relaxed);
     return false;
   }
@@ -82,17 +82,17 @@ bool Housekeeping::Poll(ThreadHeader* own) {
   const uint64_t now = Now();
   NotePause(now, step_ns);
   CountSteps(now, step_ns);
-  // To read the limits of cgroups takes long enough for one thread.
+  // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call.
   const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
   ReleaseExcess(own);
   if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)))
-    WorkForAWhile(now, own);
+    WorkForLimitedTime(now, own);
   errno = saved_errno;
   End();
   return backlog_.load(std::memory_order_relaxed);
 }
 
-// What a thread keeps for itself counts as free, for it may be most of the heap.
+// Memory that a thread keeps for itself counts as free, because it may be most of the heap.
 void Housekeeping::ReleaseExcess(ThreadHeader* own) {
   Length free = host_.Pages().free_now();
   if (own != nullptr) free += Length(host_.FullBytes(own) >> kPageShift);
@@ -105,9 +105,9 @@ void Housekeeping::ReleaseExcess(ThreadHeader* own) {
   backlog_.store(true, std::memory_order_relaxed);
 }
 
-// The page heap is asked last: what idle caches give it then counts as free for as long as they
+// Asks the page heap last: memory that idle caches give it then counts as free for as long as they
 // were idle.
-void Housekeeping::WorkForAWhile(uint64_t began, ThreadHeader* own) {
+void Housekeeping::WorkForLimitedTime(uint64_t began, ThreadHeader* own) {
   bool done = false;
   uint64_t pause = 0;
   do {
@@ -129,7 +129,7 @@ uint64_t Housekeeping::RunAll() {
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
   const bool every_round = release_speed() != 0 || host_.FollowsCgroup();
   const uint64_t wait_ns = step_ns != 0 ? step_ns : every_round ? kRoundNs : 0;
-  // In the second case another thread is at its last poll, or at its round.
+  // If TryBegin fails, another thread is at its last poll, or at its round.
   if (wait_ns == 0 || !TryBegin()) return wait_ns;
   const uint64_t now = Now();
   host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kRegular);
@@ -144,7 +144,7 @@ uint64_t Housekeeping::RunAll() {
   return wait;
 }
 
-// Leaves the rest to the next round where a fork waits for this thread.
+// Leaves the rest to the next round if a fork waits for this thread.
 Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   CountSteps(now, step_ns);
   while (owed_steps_ > 0 && !host_.IsAwaited()) Step(nullptr);
@@ -158,12 +158,12 @@ Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   return released;
 }
 
-// What was due and not there is not owed later.
+// Memory that was due but not there is not owed later.
 Length Housekeeping::ReleaseAtSpeed(uint64_t now) {
   const uint64_t since = std::max(speed_time_, speed_since_.load(std::memory_order_relaxed));
   const uint64_t passed = now - std::min(since, now);
   speed_time_ = now;
-  // In floating point, for a product of any numbers.
+  // Computed in floating point, because the product of two large numbers could overflow.
   const double bytes = static_cast<double>(release_speed()) * static_cast<double>(passed) / 1e9;
   const double most = static_cast<double>(Length::Max().bytes()) / 2;
   speed_rest_ = std::min(speed_rest_ + bytes, most);

@@ -22,31 +22,31 @@ namespace tcmalloc {
 
 struct ThreadHeader;
 
-// The page heap, caches and limits for which Housekeeping says when something is done. `own`: the
-// running thread, if it has a cache of its own, closed now; null otherwise.
+// The page heap, caches and limits that Housekeeping calls at the right times. `own` is the running
+// thread if it has a cache of its own, which is closed now; null otherwise.
 class HousekeepingHost {
  public:
   virtual PageHeap& Pages() = 0;
 
   virtual size_t CountThreadCaches() = 0;
-  // Returns to the spans what `count` caches of threads, the next in turn, held while they were
+  // Returns to the spans the objects that the next `count` caches of threads held while they were
   // idle.
   virtual void ReturnIdleOfThreads(size_t count, ThreadHeader* own) = 0;
-  // Returns what the caches of all CPUs held while they were idle.
+  // Returns the objects that the caches of all CPUs held while they were idle.
   virtual void ReturnIdleOfCpus() = 0;
-  // Returns what the transfer caches of the next `count` classes did not need.
+  // Returns the objects that the transfer caches of the next `count` classes did not need.
   virtual void ReturnUnused(SourceTurns& turns, uint32_t count) = 0;
 
-  // Bytes of full chains, in the cache of `own`.
+  // Returns the bytes of full chains in the cache of `own`.
   virtual size_t FullBytes(ThreadHeader* own) = 0;
-  // Gives up the objects of a page and more that the cache of `own` and the transfer caches hold.
+  // Returns the objects of a page and more in the cache of `own` and in the transfer caches.
   virtual void ReturnLargeObjects(ThreadHeader* own) = 0;
 
-  // Follows the limits of control groups at `now`, in nanoseconds of a monotonic clock. False, at
-  // once, where there is nothing to read yet. May change errno.
+  // Follows the limits of control groups at `now`, in nanoseconds of a monotonic clock. Returns
+  // false, at once, if there is nothing to read yet. May change errno.
   virtual bool RefreshLimits(int64_t now, Limits::Reader reader) = 0;
   virtual bool FollowsCgroup() = 0;
-  // A fork waits for the running thread, which should leave.
+  // Returns true if a fork waits for the running thread, which should leave.
   virtual bool IsAwaited() = 0;
 
  protected:
@@ -56,68 +56,68 @@ class HousekeepingHost {
 
 struct HousekeepingStats {
   uint64_t steps = 0;
-  uint64_t longest_pause_ns = 0;  // that a step ever took from an allocating thread
+  uint64_t longest_pause_ns = 0;  // the longest step in an allocating thread
 };
 
-// Time is divided into steps, so many to a half-life as ReleaseDecay has. In each, a part of the
-// caches of idle threads and CPUs and of the transfer caches is returned to the spans, every one of
-// them once in a half-life, and the page heap releases what has become due. Memory that is cached
+// Time is divided into steps, as many to a half-life as ReleaseDecay has. In each step, parts of
+// the caches of idle threads and CPUs and of the transfer caches return to the spans, every cache
+// once in a half-life. The page heap then releases the memory that has become due. Cached memory
 // thus passes through a few half-lives on its way to the system.
 //
-// The work is done by the background thread if there is one, and else by allocating threads in
-// their slow paths: one of them at a time, and little enough at once that none waits long.
+// The background thread does the work if there is one. Otherwise allocating threads do it in their
+// slow paths, one of them at a time, and little enough at once that none waits long.
 //
-// Thread safe. Takes locks of the heap, so that its caller holds none and is inside the slow path,
-// or blocks all signals.
+// Thread safe. Takes locks of the heap, so the caller must hold none, and must be inside the slow
+// path or block all signals.
 class Housekeeping {
  public:
   constexpr explicit Housekeeping(HousekeepingHost& host) : host_(host) {}
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
-  // Of unused memory, in nanoseconds; 0 for never.
+  // Sets the half-life of unused memory, in nanoseconds; 0 for never.
   void set_half_life(uint64_t ns);
 
-  // How much RunAll gives back in any case, used again soon or not, in bytes per second on average:
-  // spans go as wholes. Time counts from the call.
+  // Sets the bytes per second, on average, that RunAll gives back even if they are used again soon.
+  // Spans go as wholes. Time counts from the call.
   void set_release_speed(uint64_t speed);
   uint64_t release_speed() const { return speed_.load(std::memory_order_relaxed); }
 
-  // Called at the end of each slow path that was not entered from within another: whether to call
-  // Poll, which is so only now and then.
+  // Called at the end of each slow path that was not entered from within another. Returns true, now
+  // and then, if the thread should call Poll.
   TCMALLOC_ALWAYS_INLINE bool PollIsDue() const {
     return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
-  // Does some of what is due. `own` as in HousekeepingHost. Returns whether this thread should call
-  // it again soon, because more is due than it has done.
+  // Does some of the work that is due. `own` is as in HousekeepingHost. Returns true if this thread
+  // should call it again soon, because more is due than it has done.
   TCMALLOC_NOINLINE bool Poll(ThreadHeader* own);
 
-  // Does all that is due, for as long as it takes. Returns after how many nanoseconds to do so
-  // again; 0 if there is nothing to be done, ever.
+  // Does all the work that is due, however long it takes. Returns the nanoseconds until the next
+  // call; 0 if there is nothing to be done, ever.
   uint64_t RunAll();
 
   // While somebody calls RunAll regularly, Poll need not do anything.
   void AddDelegate() { delegates_.fetch_add(1, std::memory_order_relaxed); }
   void RemoveDelegate() { delegates_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // In the child of fork, where whoever was at it is gone.
+  // Called in the child of fork, where a thread that was working is gone.
   void ResetAfterFork();
 
   HousekeepingStats stats() const;
 
  private:
-  // In an allocating thread: pieces of work of about a fifth of a millisecond, one after the other,
-  // until this time has passed. Less than a hugepage would let none go.
+  // The bound of one piece of work in an allocating thread, about a fifth of a millisecond. Pieces
+  // follow each other until this time has passed. With less than a hugepage, none would ever go.
   static constexpr Length kMostAtOnce = kPagesPerHugePage;
   static constexpr uint64_t kPauseNs = 250'000;
-  // In the background: bounded for the sake of threads that ask for this very memory.
+  // The bound in the background, for the sake of threads that ask for this very memory.
   static constexpr Length kMostInBackground = Length::FromBytesCeil(size_t{64} << 20);
   static constexpr uint64_t kMostWaitSteps = 8;
-  // After so many half-lives next to nothing is left in caches that were idle.
+  // After this many half-lives, next to nothing is left in caches that were idle.
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
-  // The longest time between two rounds while something is given back at a speed, or limits of
+  // The longest time between two rounds while memory is given back at a speed, or while limits of
   // cgroups are followed.
   static constexpr uint64_t kRoundNs = 1'000'000'000;
 
@@ -125,7 +125,7 @@ class Housekeeping {
   void CountSteps(uint64_t now, uint64_t step_ns);
   void Step(ThreadHeader* own);
   void ReturnIdleObjects(ThreadHeader* own);
-  // The load keeps threads that come by while another is at it from writing to its cache line.
+  // The load keeps threads from writing to the cache line while another one is working.
   bool TryBegin() {
     // Acquire pairs with the release in End.
     return !busy_.load(std::memory_order_relaxed) &&
@@ -134,7 +134,7 @@ class Housekeeping {
   // Release pairs with the acquire in TryBegin.
   void End() { busy_.store(false, std::memory_order_release); }
   void ReleaseExcess(ThreadHeader* own);
-  void WorkForAWhile(uint64_t began, ThreadHeader* own);
+  void WorkForLimitedTime(uint64_t began, ThreadHeader* own);
   Length ReleaseByTime(uint64_t now, uint64_t step_ns);
   Length ReleaseAtSpeed(uint64_t now);
   uint64_t WaitAfter(Length released, uint64_t step_ns);
@@ -143,10 +143,10 @@ class Housekeeping {
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
   HousekeepingHost& host_;
-  // Set at any time; 0 while nothing goes back by time. Whoever divides by it reads it once and
-  // hands it on.
+  // Set at any time; 0 while nothing goes back by time. Code that divides by it reads it once and
+  // passes it on.
   std::atomic<uint64_t> step_ns_{0};
-  std::atomic<bool> busy_{false};  // held by whoever is at it
+  std::atomic<bool> busy_{false};  // held by the thread that works
   std::atomic<uint64_t> speed_{0};
   std::atomic<uint64_t> speed_since_{0};  // when it was set
   std::atomic<int> delegates_{0};
@@ -155,7 +155,7 @@ class Housekeeping {
   std::atomic<uint64_t> steps_{0};
   // Guarded by busy_.
   uint64_t looked_ = 0;      // when a thread looked at the clock in passing
-  uint64_t spans_then_ = 0;  // that the page heap had served
+  uint64_t spans_then_ = 0;  // served by the page heap when a thread last looked
   uint64_t next_step_ = 0;   // when it begins
   uint64_t owed_steps_ = 0;  // begun and not done
   uint64_t wait_steps_ = 1;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which large allocations are reported.
+// Decides which large allocations to report.
 
 #ifndef TCMALLOC_UPKEEP_LARGE_REPORTS_H_
 #define TCMALLOC_UPKEEP_LARGE_REPORTS_H_
@@ -13,18 +13,18 @@
 
 namespace tcmalloc {
 
-// Those of at least the threshold, which each report raises by an eighth: a program with many such
-// blocks makes about as many reports as the logarithm of their number. It cannot overflow, for a
-// block is no larger than the address space. Thread safe.
+// Reports blocks of at least the threshold; each report raises the threshold by an eighth. The
+// number of reports of a program with many such blocks is thus about the logarithm of their number.
+// The threshold cannot overflow, because a block is no larger than the address space. Thread safe.
 class LargeReports {
  public:
-  // In bytes; 0 or less for no reports.
+  // Sets the threshold in bytes; 0 or less for no reports.
   void set_threshold(int64_t bytes) {
     threshold_.store(bytes > 0 ? static_cast<uint64_t>(bytes) : kNever, std::memory_order_relaxed);
   }
 
-  // Whether a block of so many bytes is to be reported. If so, the threshold is raised; of threads
-  // that ask at once, one reports.
+  // Returns true if a block of this many bytes is to be reported, and then raises the threshold. Of
+  // several threads that ask at once, one reports.
   bool IsDue(size_t bytes) {
     uint64_t threshold = threshold_.load(std::memory_order_relaxed);
     if (TCMALLOC_LIKELY(bytes < threshold)) return false;

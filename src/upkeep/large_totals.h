@@ -10,8 +10,8 @@
 
 namespace tcmalloc {
 
-// Bytes and blocks that were ever allocated in spans of their own. A block that grows in place adds
-// what it grew by. Thread safe; each of the two is exact, but they may be of different moments.
+// The bytes and blocks ever allocated in spans of their own. A block that grows in place adds its
+// growth. Thread safe; each figure is exact, but the two may be of different moments.
 class LargeTotals {
  public:
   void AddBlock(uint64_t bytes) {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// When a request that failed is worth all caches.
+// Decides when a request that failed justifies emptying all caches.
 
 #ifndef TCMALLOC_UPKEEP_LAST_RESORT_H_
 #define TCMALLOC_UPKEEP_LAST_RESORT_H_
@@ -13,18 +13,18 @@
 
 namespace tcmalloc {
 
-// What caches hold. `pages` bounds what the page heap may gain from it: one object keeps a whole
-// span in use.
+// The memory in caches. `pages` bounds the pages that the page heap may gain from it, because one
+// object keeps a whole span in use.
 struct CachedMemory {
   uint64_t objects = 0;
   Length pages;
 };
 
-// Programs probe how much they may have, and ask for more than there can be. Emptying the caches of
-// every thread and CPU is then in vain, and what filled them has to be fetched again. So a request
-// is first held against all that caches could give, and what a shed left in caches, since nobody
-// can take it from their owners, counts again only after a pause. Takes no lock; a race between two
-// sheds costs one of them at most.
+// Programs probe how much memory they may have, and ask for more than there can be. Emptying the
+// caches of every thread and CPU is then in vain, and their contents have to be fetched again. So a
+// request is first compared with all memory that the caches could give. Memory that a shed left in
+// caches, because nobody can take it from their owners, counts again only after a pause. Takes no
+// lock; a race between two sheds costs one of them at most.
 class LastResort {
  public:
   static constexpr int64_t kCostShare = 64;
@@ -41,14 +41,14 @@ class LastResort {
   LastResort(const LastResort&) = delete;
   LastResort& operator=(const LastResort&) = delete;
 
-  // Whether `most` pages that become free could serve the request. Where the limit allows it, the
-  // system refused more memory, and what the heap has must do.
+  // Returns true if `most` pages that become free could serve the request. If the limit allows the
+  // request, the system refused more memory, and the heap's own memory must suffice.
   static bool IsPossible(const Request& request, Length most);
 
-  // Whether a shed at `now`, in nanoseconds of a monotonic clock, could serve it.
+  // Returns true if a shed at `now`, in nanoseconds of a monotonic clock, could serve the request.
   bool MayHelp(const Request& request, const CachedMemory& cached, int64_t now) const;
 
-  // After a shed that took from `begin` to `end` and left `cached`.
+  // Notes a shed that took from `begin` to `end` and left `cached` in the caches.
   void NoteShed(const CachedMemory& cached, int64_t begin, int64_t end);
 
  private:

@@ -29,7 +29,7 @@ void Limits::SetSoftLimit(uint64_t bytes) {
   soft_pages_.store(limit.pages(), std::memory_order_relaxed);
 }
 
-void Limits::Want(uint64_t bytes, Length committed) {
+void Limits::SetWantedSoftLimit(uint64_t bytes, Length committed) {
   wanted_ = std::max(bytes, uint64_t{kPageSize});
   SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
   pause_ = 0;
@@ -37,8 +37,8 @@ void Limits::Want(uint64_t bytes, Length committed) {
   watched_pages_.store(0, std::memory_order_relaxed);
 }
 
-// What is resident outside the heap is underestimated where the heap has committed memory that
-// was never touched.
+// Underestimates the resident memory outside the heap if the heap has committed memory that was
+// never touched.
 uint64_t Limits::DerivedLimit(Length committed) {
   uint64_t limit = cgroup_limits_.memory_high;
   if (cgroup_limits_.memory_max != kNoMemoryLimit) {
@@ -70,7 +70,7 @@ void Limits::PlanRefresh(int64_t now, Length committed) {
   refresh_pages_.store((committed + growth).pages(), std::memory_order_relaxed);
 }
 
-// What is shed beyond the excess leaves room to grow in before the next shed.
+// Sheds more than the excess, which leaves room to grow before the next shed.
 Length Limits::ToShed(int64_t now, Length committed) {
   if (now < next_shed_) return Length(0);
   const Length limit = soft_limit();
@@ -99,7 +99,7 @@ void Limits::NoteShed(const ShedBytes& shed) {
   Add(shed_transfer_, shed.transfer);
 }
 
-void Limits::Watch(Length committed, uint64_t spans_served) {
+void Limits::ScheduleNextCheck(Length committed, uint64_t spans_served) {
   const Length limit = soft_limit();
   Length next = committed + std::max(kLeastStep, Length(committed.pages() / kStepShare));
   if (committed < limit) next = std::min(next, limit);

@@ -10,12 +10,14 @@ PeakStats Peak::Note(const PeakStats& now) {
   return peak_;
 }
 
-// Whoever reads statistics need not do so at a peak: within the step what is in use decides.
+// Within a step the moment with the most memory in use counts, because statistics are seldom read
+// exactly at a peak.
 void Peak::NoteLocked(const PeakStats& now) {
   if (now.committed < peak_.committed) return;
   if (!IsDue(now.committed) && now.in_use <= peak_.in_use) return;
   peak_ = now;
-  next_pages_.store((now.committed + StepAbove(now.committed)).pages(), std::memory_order_relaxed);
+  next_pages_.store((now.committed + StepAfterPeak(now.committed)).pages(),
+                    std::memory_order_relaxed);
 }
 
 }  // namespace tcmalloc

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The moment when the heap held the most.
+// Remembers the moment when the heap held the most memory.
 
 #ifndef TCMALLOC_UPKEEP_PEAK_H_
 #define TCMALLOC_UPKEEP_PEAK_H_
@@ -23,11 +23,11 @@ struct PeakStats {
   uint64_t physical = 0;  // bytes of the heap and the allocator's records that had memory then
 };
 
-// Remembers the moment when the heap grew to the most that was ever committed, to within a step.
-// To add up what is in use takes some microseconds. It is added up when the heap has grown a step
-// above the last peak, and whenever somebody reads statistics: of the moments within that step
-// which are seen so, the one counts when the most was in use. A heap in a steady state is never
-// looked at, so that more may have been in use later without growth.
+// Remembers, to within a step, the moment when the heap grew to the most memory ever committed.
+// Adding up the memory in use takes some microseconds. It is done when the heap has grown a step
+// above the last peak, and whenever statistics are read. Of the moments seen within that step, the
+// one with the most memory in use counts. A heap in a steady state is never examined, so that more
+// memory may have been in use later without growth.
 //
 // Thread safe. Update and Note are called inside a slow path that is not reentrant.
 class Peak {
@@ -35,8 +35,8 @@ class Peak {
   static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
   static constexpr uintptr_t kStepShare = 32;
 
-  // How much the heap grows beyond a peak of `committed` before it is looked at again.
-  static constexpr Length StepAbove(Length committed) {
+  // Returns how much the heap grows beyond a peak of `committed` before it is examined again.
+  static constexpr Length StepAfterPeak(Length committed) {
     return std::max(kLeastStep, Length(committed.pages() / kStepShare));
   }
 
@@ -44,12 +44,12 @@ class Peak {
   Peak(const Peak&) = delete;
   Peak& operator=(const Peak&) = delete;
 
-  // True if a thread that fetched memory should call Update. One load.
+  // Returns true if a thread that fetched memory should call Update. One load.
   bool IsDue(Length committed) const {
     return committed.pages() > next_pages_.load(std::memory_order_relaxed);
   }
-  // Notes what count() returns: what the heap holds now. Does nothing, and does not call it, while
-  // another thread counts.
+  // Notes the present contents of the heap, which count() returns. Does nothing, and does not call
+  // count(), while another thread counts.
   template <typename F>
   void Update(F count) TCMALLOC_EXCLUDES(lock_) {
     if (!lock_.TryLock()) return;
@@ -57,7 +57,8 @@ class Peak {
     lock_.Unlock();
   }
 
-  // For whoever knows what the heap holds now. Returns the peak, which may be this moment.
+  // Notes the present contents of the heap, known to the caller. Returns the peak, which may be
+  // this moment.
   PeakStats Note(const PeakStats& now) TCMALLOC_EXCLUDES(lock_);
 
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }

@@ -2,17 +2,18 @@
 //
 // tcm_launch [--set NAME=VALUE]... [--sample MS] [--fd N | --then WORD...] -- PROGRAM [ARGUMENT...]
 //
-// Runs PROGRAM as its only child and tells, as one JSON line, what that cost. The line goes to
+// Runs PROGRAM as its only child and writes the cost of that run as one JSON line. The line goes to
 // file descriptor N, or to the standard input of the follow-up command whose words the --then
 // options give one by one. Then it ends as PROGRAM did: same exit status, or same signal.
 //
 // With --sample it reads PROGRAM's resident size each MS milliseconds, for the average. The kernel
 // keeps the peak by itself, but no average that a process without privileges may ask for.
 //
-// Why a C program and not a few lines in the tool: Linux starts ru_maxrss of a process at the
-// resident size of the one that forked it, and a Go program has many megabytes, this one a few
-// hundred kilobytes. And only a signal handler that sees si_code can pass on what was sent to this
-// process alone and leave what a terminal sent to the whole process group.
+// This is a C program because Linux starts ru_maxrss of a process at the resident size of the
+// process that forked it. A Go program has many megabytes, this one a few hundred kilobytes.
+// Besides, only a signal handler that sees si_code can tell signals sent to this process alone,
+// which it passes on, from those that a terminal sent to the whole process group, which it does
+// not.
 
 #define _GNU_SOURCE
 
@@ -137,7 +138,7 @@ static void InstallHandlers(void) {
 
 _Noreturn static void BecomeProgram(const struct options* options, const sigset_t* mask,
                                     pid_t parent, int error_fd) {
-  // Who kills this process means PROGRAM.
+  // A kill of this process is meant for PROGRAM.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExitCannotStart);
   for (int i = 0; i < options->setting_count; ++i) putenv(options->settings[i]);
@@ -166,7 +167,7 @@ static void Sample(int statm, struct outcome* outcome) {
   ++outcome->samples;
 }
 
-// Until the end of PROGRAM. Without pidfds (Linux before 5.3) there are no samples.
+// Samples until the end of PROGRAM. Without pidfds (Linux before 5.3) there are no samples.
 static void SampleUntilEnd(pid_t child, int interval_ms, struct outcome* outcome) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/statm", (int)child);
@@ -230,7 +231,7 @@ static long long Microseconds(struct timeval time) {
   return time.tv_sec * 1000000LL + time.tv_usec;
 }
 
-// 0 where there is no sample.
+// Returns 0 if there is no sample.
 static long long AverageResidentKiB(const struct outcome* outcome) {
   if (outcome->samples == 0) return 0;
   return outcome->resident_pages * (sysconf(_SC_PAGESIZE) / 1024) / outcome->samples;
@@ -267,7 +268,7 @@ static void FollowUp(const struct options* options, const struct outcome* outcom
 
 _Noreturn static void EndAs(int status) {
   if (!WIFSIGNALED(status)) exit(WEXITSTATUS(status));
-  // PROGRAM dumped its core if it was to; this process must not put its own in that place.
+  // PROGRAM dumped its core if it was to. This process must not overwrite it with its own.
   const struct rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   const int signal_number = WTERMSIG(status);

@@ -21,9 +21,9 @@ struct alignas(32) SectionDescriptor {
 };
 
 // The first four bytes of each free object in a slab are the lower half of the address of a copy of
-// the descriptor of free's section. The copy lies at a place that is random to 27 bits: the kernel
-// chooses the page, RandomSeed the place in it. The section has that address in a register anyway,
-// because it hands it to the kernel, so the secret costs no instruction.
+// the descriptor of free's section. The copy's address has 27 random bits: the kernel chooses the
+// page, and RandomSeed the place within it. The section has that address in a register anyway,
+// because it passes it to the kernel, so the secret costs no instruction.
 //
 // Data of the program equals the mark only by chance. Freeing such a block is slow but correct.
 //

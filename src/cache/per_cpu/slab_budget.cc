@@ -41,8 +41,8 @@ uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t lea
 
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
   const int64_t enough = claimed() - bytes;
-  // The first round spares classes that missed, because misses show need. The second round does
-  // not.
+  // The first round spares classes that missed. If the second round has to take from them, the slab
+  // is short of room.
   for (size_t i = 0; i < 2 * kSizeClassCount && claimed() > enough; ++i) {
     hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
     if (hand_ == c || slab.capacity(hand_) == 0) continue;

@@ -92,9 +92,9 @@ void ThreadCache<Sources>::CollectClass(uint8_t c) {
   state.head_at_collection = heads[c];
 }
 
-// Returns a list whose head did not change since the last collection: it was most likely not used,
-// and its class starts slowly again. Returns a list that was used if each of its objects may be the
-// last one that keeps a span from draining.
+// Returns the current list to the source in two cases. If its head did not change since the last
+// collection, it was most likely not used, and its class starts slowly again. If it was used, it
+// goes back only if each of its objects may be the last one that keeps a span from draining.
 template <SourceTable Sources>
 void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   ClassState& state = states_[c];

@@ -37,21 +37,21 @@ class HugePageAdvice {
   void Configure(const TransparentHugepages& setting);
   const TransparentHugepages& setting() const { return setting_; }
 
-  // What to tell the kernel of a hugepage that spans begin to share, of which nothing is resident;
-  // it was told `told` before. kNone: nothing. `shared` hugepages are shared already, and where
-  // memory is `scarce`, a whole one is too much.
+  // Returns the advice for a hugepage that spans begin to share, of which nothing is resident, or
+  // kNone. `told` is the last advice for it, and `shared` the number of hugepages that are shared
+  // already. Where memory is `scarce`, a whole hugepage is too much.
   Advice ForShared(Advice told, HugePageTracker::Contents contents, size_t shared,
                    bool scarce) const;
 
-  // Whether the kernel backs all of a hugepage by one page when it is first touched.
+  // Returns true if the kernel backs all of a hugepage by one page when it is first touched.
   bool BacksWhole(Advice told) const {
     return setting_.mode == HugepageMode::kAlways ? told != Advice::kSmall
                                                   : on() && told == Advice::kHuge;
   }
-  // Whether it makes whole again by itself what was given back in part, so that it must be told not
-  // to.
+  // Returns true if the kernel, unless advised not to, makes a hugepage whole again after a part of
+  // it was given back.
   bool RefillsBroken(Advice told) const { return BacksWhole(told) && setting_.max_ptes_none > 0; }
-  // Whether to ask for hugepages in place of pages that are in use.
+  // Returns true if the heap may ask for hugepages in place of pages that are in use.
   bool MayCollapse(size_t shared) const {
     return on() && setting_.may_stall && !IsSmallHeap(shared);
   }

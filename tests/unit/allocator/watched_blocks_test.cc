@@ -85,7 +85,7 @@ TEST(WatchedBlocksTest, ABlockIsReportedOnce) {
     Deallocate(AllocateZeroed(size));
     EXPECT_EQ(news, 6);
     EXPECT_EQ(deletes, 6);
-    DeallocateQuietly(AllocateQuietly(size));
+    DeallocateUnreported(AllocateUnreported(size));
     EXPECT_EQ(news, 6);
     EXPECT_EQ(deletes, 6);
   }

@@ -108,9 +108,10 @@ TEST_F(TransparentHugepagesTest, NeverWhereTheProcessMayNot) {
 }
 
 TEST(ChosenWordTest, IsBetweenBrackets) {
-  EXPECT_EQ(ChosenWord("a [b] c"), "b");
-  EXPECT_EQ(ChosenWord("[b]"), "b");
-  for (const char* line : {"", "b", "[b", "b]", "]b["}) EXPECT_EQ(ChosenWord(line), "") << line;
+  EXPECT_EQ(ParseChosenWord("a [b] c"), "b");
+  EXPECT_EQ(ParseChosenWord("[b]"), "b");
+  for (const char* line : {"", "b", "[b", "b]", "]b["})
+    EXPECT_EQ(ParseChosenWord(line), "") << line;
 }
 
 TEST(HugepageModeNameTest, IsWhatTheKernelSays) {

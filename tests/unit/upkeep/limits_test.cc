@@ -46,14 +46,14 @@ class LimitsTest : public ::testing::Test {
     SpinLockHolder holder(limits_.lock());
     return limits_.ToShed(now, committed);
   }
-  void Want(uint64_t bytes, Length committed = Length(0)) {
+  void SetWantedSoftLimit(uint64_t bytes, Length committed = Length(0)) {
     SpinLockHolder holder(limits_.lock());
-    limits_.Want(bytes, committed);
+    limits_.SetWantedSoftLimit(bytes, committed);
     EXPECT_EQ(limits_.wanted(), bytes);
   }
-  void Watch(Length committed, uint64_t spans_served) {
+  void ScheduleNextCheck(Length committed, uint64_t spans_served) {
     SpinLockHolder holder(limits_.lock());
-    limits_.Watch(committed, spans_served);
+    limits_.ScheduleNextCheck(committed, spans_served);
   }
   void NoteSoftShed(int64_t begin, int64_t end, Length committed, const ShedBytes& shed = {}) {
     SpinLockHolder holder(limits_.lock());
@@ -92,14 +92,14 @@ TEST_F(LimitsTest, TheConfiguredLimitCounts) {
 
 TEST_F(LimitsTest, TheProgramMayWantAnother) {
   Configure(100, false);
-  Watch(MiB(150), 1000);
+  ScheduleNextCheck(MiB(150), 1000);
   EXPECT_GT(ToShed(kSecond, MiB(150)), Length(0));
   NoteSoftShed(kSecond, 2 * kSecond, MiB(150));
-  Want(50 * kMiB);
+  SetWantedSoftLimit(50 * kMiB);
   EXPECT_EQ(limits_.soft_limit(), MiB(50));
   EXPECT_TRUE(limits_.IsDue(MiB(1), 1000)) << "somebody looks at once";
   EXPECT_GE(ToShed(2 * kSecond, MiB(150)), MiB(100)) << "and need not wait";
-  Want(UINT64_MAX);
+  SetWantedSoftLimit(UINT64_MAX);
   EXPECT_EQ(limits_.soft_limit(), Length::Max());
   EXPECT_EQ(limits_.stats().soft_limit, 0u);
 }
@@ -108,21 +108,21 @@ TEST_F(LimitsTest, OfTheProgramAndTheContainerTheLowerOneCounts) {
   WriteLimit("memory.high", 400 * kMiB);
   Configure(0);
   Refresh(kSecond);
-  Want(300 * kMiB);
+  SetWantedSoftLimit(300 * kMiB);
   EXPECT_EQ(limits_.soft_limit(), MiB(300));
-  Want(500 * kMiB);
+  SetWantedSoftLimit(500 * kMiB);
   EXPECT_EQ(limits_.soft_limit(), MiB(400));
-  Want(300 * kMiB);
+  SetWantedSoftLimit(300 * kMiB);
   WriteLimit("memory.high", 200 * kMiB);
   Refresh(2 * kSecond);
   EXPECT_EQ(limits_.soft_limit(), MiB(200));
-  Want(UINT64_MAX);
+  SetWantedSoftLimit(UINT64_MAX);
   EXPECT_EQ(limits_.soft_limit(), MiB(200));
 }
 
 TEST_F(LimitsTest, ALimitOfLessThanAPageIsOne) {
   SpinLockHolder holder(limits_.lock());
-  limits_.Want(1, Length(0));
+  limits_.SetWantedSoftLimit(1, Length(0));
   EXPECT_EQ(limits_.soft_limit(), Length(1));
 }
 
@@ -230,17 +230,17 @@ TEST_F(LimitsTest, AProcessWithoutDescriptorsKeepsItsLimits) {
   Refresh(2 * kSecond, MiB(50));
   EXPECT_EQ(limits_.soft_limit(), MiB(300));
   EXPECT_EQ(ToShed(2 * kSecond, MiB(50)), Length(0)) << "nobody knows of new pressure";
-  Want(350 * kMiB, MiB(50));
+  SetWantedSoftLimit(350 * kMiB, MiB(50));
   EXPECT_EQ(limits_.soft_limit(), MiB(300)) << "what is resident outside is remembered";
 }
 
 TEST_F(LimitsTest, LooksAgainAfterGrowthOrManySpans) {
   Configure(100);
-  Watch(MiB(20), 1000);
+  ScheduleNextCheck(MiB(20), 1000);
   EXPECT_FALSE(limits_.IsDue(MiB(20), 1100));
   EXPECT_TRUE(limits_.IsDue(MiB(22), 1100));
   EXPECT_TRUE(limits_.IsDue(MiB(20), 2000));
-  Watch(MiB(100) - Length(1), 1000);
+  ScheduleNextCheck(MiB(100) - Length(1), 1000);
   EXPECT_TRUE(limits_.IsDue(MiB(100) + Length(1), 1000)) << "as soon as the limit is passed";
 }
 
@@ -259,7 +259,7 @@ TEST_F(LimitsTest, ShedsSeldomWhereItDoesNotHelp) {
       ++sheds;
       NoteSoftShed(now, now + kMillisecond, MiB(150));
     }
-    Watch(MiB(150), spans);
+    ScheduleNextCheck(MiB(150), spans);
   }
   EXPECT_LE(sheds, kSeconds + 8);
   EXPECT_GE(sheds, kSeconds / 2);

@@ -42,7 +42,7 @@ TEST(Peak, SomebodyLooksAfterAStep) {
   EXPECT_TRUE(peak.IsDue(Peak::kLeastStep + Length(1)));
   for (const uint64_t committed : {uint64_t{10}, uint64_t{1000}}) {
     peak.Note(Moment(committed, 1));
-    const Length step = Peak::StepAbove(MiB(committed));
+    const Length step = Peak::StepAfterPeak(MiB(committed));
     EXPECT_LE(step.bytes(), std::max(kMiB, committed * kMiB / 32));
     EXPECT_FALSE(peak.IsDue(MiB(committed) + step));
     EXPECT_TRUE(peak.IsDue(MiB(committed) + step + Length(1)));
