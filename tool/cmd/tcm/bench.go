@@ -268,18 +268,18 @@ func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, alloc
 		return writeJSON(output, map[string]any{"workloads": workloads, "allocators": allocators})
 	}
 	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tfamily\tthreads\ttags\tdescription")
+	fmt.Fprintln(table, "workload\tset\tfamily\tthreads\ttags\tdescription")
 	for _, workload := range workloads {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", workload.Name, workload.Family, workload.Threads,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", workload.Name, bench.SetOf(workload.Name), workload.Family, workload.Threads,
 			strings.Join(workload.Tags, " "), workload.Description)
 	}
-	fmt.Fprintln(table, "\t\t\t\t\nallocator\tversion\t\t\tstate")
+	fmt.Fprintln(table, "\t\t\t\t\t\nallocator\tversion\t\t\t\tstate")
 	for _, allocator := range allocators {
 		state := "usable"
 		if allocator.Missing != "" {
 			state = allocator.Missing
 		}
-		fmt.Fprintf(table, "%s\t%s\t\t\t%s\n", allocator.Name, allocator.Version, state)
+		fmt.Fprintf(table, "%s\t%s\t\t\t\t%s\n", allocator.Name, allocator.Version, state)
 	}
 	return table.Flush()
 }
@@ -345,6 +345,12 @@ func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 		return err
 	}
 	fmt.Fprintf(messages, "written: %s: %s, table.txt", out, bench.SamplesName)
+	if !results.IsOwn() {
+		if err := writeWhole(filepath.Join(out, bench.MarkdownName), results.WriteMarkdown); err != nil {
+			return err
+		}
+		fmt.Fprintf(messages, ", %s", bench.MarkdownName)
+	}
 	for _, path := range charts {
 		fmt.Fprintf(messages, ", %s", filepath.Base(path))
 	}
