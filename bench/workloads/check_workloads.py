@@ -155,6 +155,21 @@ class Checker:
             self.expect(json.loads(replayed.stdout or "{}").get("ops", 0) > allocations_and_frees,
                         f"the trace lacks events: {replayed.stdout}")
 
+    def check_neighbours(self):
+        """Each allocation is counted once, that of operator new too, and in no more pages than there may be."""
+        with tempfile.NamedTemporaryFile() as counts:
+            preload = [self.library_directory / "libneighbours.so", self.environment.get("LD_PRELOAD")]
+            result = self.run([self.programs / "json_like", *TINY["json_like"]], NEIGHBOURS_FILE=counts.name,
+                              LD_PRELOAD=":".join(str(path) for path in preload if path))
+            self.check_report("json_like under libneighbours.so", result)
+            found = json.loads(counts.read() or "{}")
+        allocations, groups = found.get("allocations", 0), found.get("groups", 0)
+        values = 20 * 200
+        # Two for each value, as there are strings and containers; twice that if each new counted as malloc too.
+        self.expect(2 * values < allocations < 3 * values, f"neighbours: {found}")
+        self.expect(allocations / 2 < 64 * groups <= allocations, f"neighbours: {found}")
+        self.expect(groups <= found.get("pages", 0) <= 64 * groups, f"neighbours: {found}")
+
 
 def program_of(command):
     """The program that a command is about: env only sets variables for it."""
@@ -188,6 +203,7 @@ def main():
         ["batch", "cross_free", "fragmentation", "half_free", "larson", "locality", "mixed_sizes",
          "producer_consumer", "random_blocks", "realloc_steps", "space", "t_test1", "two_phase"])
     checker.check_recorder()
+    checker.check_neighbours()
     print(f"{checker.runs} runs, {checker.failures} failures")
     return 1 if checker.failures else 0
 
