@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Allocates a batch of blocks of one size, then frees them last in first out, first in first out
-// or in random order.
+// Allocates a batch of blocks of one size or of random ones, then frees them last in first out,
+// first in first out or in random order, or each batch in another of these orders.
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -28,28 +28,42 @@ std::vector<uint32_t> FreeOrder(const std::string& order, size_t count) {
   return indices;
 }
 
+// One order for all batches, or the three in turn.
+std::vector<std::vector<uint32_t>> FreeOrders(const std::string& order, size_t count) {
+  if (order != "mixed") return {FreeOrder(order, count)};
+  return {FreeOrder("lifo", count), FreeOrder("fifo", count), FreeOrder("random", count)};
+}
+
 int Main(int argc, char** argv) {
   uint64_t threads = 1;
   uint64_t size = 64;
+  uint64_t max_size = 0;
   uint64_t batch = 100;
   uint64_t ops = 20000000;
   std::string order = "lifo";
   Options options("batch", "Each thread allocates a batch of blocks and then frees all of it.");
   options.Number("threads", &threads, 1, kMaxThreads, "threads");
   options.Number("size", &size, 1, 1 << 30, "bytes in a block");
+  options.Number("max-size", &max_size, 0, 1 << 30,
+                 "bytes in the largest block, --size being those in the smallest; 0 for one size");
   options.Number("batch", &batch, 1, 1 << 24, "blocks in a batch");
   options.Number("ops", &ops, 1, UINT64_MAX, "pairs in all threads together");
-  options.Choice("order", &order, {"lifo", "fifo", "random"}, "order of the frees");
+  options.Choice("order", &order, {"lifo", "fifo", "random", "mixed"}, "order of the frees");
   options.Parse(argc, argv);
+  if (max_size == 0) max_size = size;
+  if (size > max_size) options.Reject("--size is above --max-size");
 
-  const std::vector<uint32_t> free_order = FreeOrder(order, batch);
+  const std::vector<std::vector<uint32_t>> free_orders = FreeOrders(order, batch);
   std::vector<std::vector<Block>> thread_blocks(threads, std::vector<Block>(batch));
   const uint64_t rounds = (ops + threads * batch - 1) / (threads * batch);
   const Elapsed elapsed = RunThreads(threads, [&](size_t index) {
     std::vector<Block>& blocks = thread_blocks[index];
+    Random random(index);
     for (uint64_t round = 0; round < rounds; ++round) {
-      for (Block& block : blocks) block = Allocate(size);
-      for (const uint32_t i : free_order) Release(&blocks[i]);
+      for (Block& block : blocks) {
+        block = Allocate(size == max_size ? size : random.Between(size, max_size));
+      }
+      for (const uint32_t i : free_orders[round % free_orders.size()]) Release(&blocks[i]);
     }
   });
   Report(rounds * batch * threads, elapsed).Print();

@@ -17,9 +17,9 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 120
-TAGS = {"default", "quick", "memory", "hugepages", "real", "server"}
+TAGS = {"default", "quick", "memory", "hugepages", "real", "server", "untuned"}
 KEYS = {"name", "family", "program", "command", "args", "threads", "description", "tags",
-        "optional"}
+        "optional", "package", "needs"}
 
 # Later options win, so these make a workload small.
 TINY = {
@@ -35,11 +35,14 @@ TINY = {
     "json_like": ["--documents=20", "--values=200"],
     "large_objects": ["--ops=50"],
     "larson": ["--generations=3", "--ops=2000"],
+    "locality": ["--count=2000", "--walks=2"],
     "many_threads": ["--threads=10"],
     "mixed_sizes": ["--bursts=100"],
     "phone_book": ["--records=500", "--rounds=1"],
     "pointer_chase": ["--bytes=1m", "--steps=10000"],
     "producer_consumer": ["--ops=20000"],
+    "random_blocks": ["--ops=20000"],
+    "realloc_steps": ["--ops=5000", "--blocks=2000", "--max-size=128"],
     "rounds": ["--rounds=2", "--many=200", "--max-bits=16"],
     "small_start": ["--processes=2"],
     "space": ["--count=20000"],
@@ -85,6 +88,8 @@ class Checker:
         self.expect(set(entry) <= KEYS, f"{name}: unknown keys")
         self.expect(set(entry["tags"]) <= TAGS, f"{name}: unknown tags")
         self.expect(("program" in entry) != ("command" in entry), f"{name}: program or command")
+        self.expect(entry.get("optional", False) == ("package" in entry),
+                    f"{name}: what is optional names its package, and nothing else does")
         self.expect(entry["threads"] >= 1 and entry["description"] and entry["family"],
                     f"{name}: incomplete")
 
@@ -92,7 +97,8 @@ class Checker:
         arguments = [argument.replace("{data}", str(self.data))
                      for argument in entry.get("command", []) + entry["args"]]
         if "command" in entry:
-            if entry.get("optional") and shutil.which(program_of(arguments)) is None:
+            needs = [program_of(arguments), *entry.get("needs", [])]
+            if entry.get("optional") and None in map(shutil.which, needs):
                 return
             result = self.run(arguments)
             self.expect(result.returncode == 0, f"{entry['name']}: exit {result.returncode}")
@@ -109,6 +115,11 @@ class Checker:
                         report["cpu_seconds"] > 0, f"{name}: {report}")
         except (IndexError, KeyError, TypeError, ValueError) as error:
             self.expect(False, f"{name}: {error!r} in {result.stdout!r}")
+
+    def check_short_runs(self, program, options):
+        """The options that make a run short for `tcm bench --explain` are ones of the program."""
+        result = self.run([self.programs / program, *options, "--help"])
+        self.expect(result.returncode == 0, f"{program} {options}: {result.stderr}")
 
     def check_command_line(self, program):
         result = self.run([self.programs / program, "--help"])
@@ -144,6 +155,21 @@ class Checker:
             self.expect(json.loads(replayed.stdout or "{}").get("ops", 0) > allocations_and_frees,
                         f"the trace lacks events: {replayed.stdout}")
 
+    def check_neighbours(self):
+        """Each allocation is counted once, that of operator new too, and in no more pages than there may be."""
+        with tempfile.NamedTemporaryFile() as counts:
+            preload = [self.library_directory / "libneighbours.so", self.environment.get("LD_PRELOAD")]
+            result = self.run([self.programs / "json_like", *TINY["json_like"]], NEIGHBOURS_FILE=counts.name,
+                              LD_PRELOAD=":".join(str(path) for path in preload if path))
+            self.check_report("json_like under libneighbours.so", result)
+            found = json.loads(counts.read() or "{}")
+        allocations, groups = found.get("allocations", 0), found.get("groups", 0)
+        values = 20 * 200
+        # Two for each value, as there are strings and containers; twice that if each new counted as malloc too.
+        self.expect(2 * values < allocations < 3 * values, f"neighbours: {found}")
+        self.expect(allocations / 2 < 64 * groups <= allocations, f"neighbours: {found}")
+        self.expect(groups <= found.get("pages", 0) <= 64 * groups, f"neighbours: {found}")
+
 
 def program_of(command):
     """The program that a command is about: env only sets variables for it."""
@@ -168,12 +194,16 @@ def main():
         checker.run_entry(entry)
     programs = sorted({entry["program"] for entry in entries if "program" in entry})
     checker.expect(programs == sorted(TINY), "programs and their tiny sizes differ")
+    explain = json.loads((SOURCE / "explain.json").read_text())
+    checker.expect(programs == sorted(explain), "programs and those of explain.json differ")
     for program in programs:
         checker.check_command_line(program)
+        checker.check_short_runs(program, explain[program])
     checker.check_that_faults_show(
-        ["batch", "cross_free", "fragmentation", "half_free", "larson", "mixed_sizes",
-         "producer_consumer", "space", "t_test1", "two_phase"])
+        ["batch", "cross_free", "fragmentation", "half_free", "larson", "locality", "mixed_sizes",
+         "producer_consumer", "random_blocks", "realloc_steps", "space", "t_test1", "two_phase"])
     checker.check_recorder()
+    checker.check_neighbours()
     print(f"{checker.runs} runs, {checker.failures} failures")
     return 1 if checker.failures else 0
 

@@ -37,6 +37,7 @@ type benchFlags struct {
 	list, details         bool
 	build                 string
 	input                 string
+	explain               string
 	// program is what follows the flags.
 	program []string
 }
@@ -50,9 +51,14 @@ func newBench() *cobra.Command {
 			"several times, and reports time, CPU time, peak resident memory and page faults, and their ratios,\n" +
 			"as a table, as JSON and as charts. Says when the machine was not quiet. PROGRAM runs under all\n" +
 			"allocators that are there: glibc's, ours, what tcm peers built, and what the system's packages\n" +
-			"brought. Its output is thrown away, its standard input is empty unless --input names a file.",
+			"brought. Its output is thrown away, its standard input is empty unless --input names a file.\n\n" +
+			"The workloads fall into two sets by a hash of their names; the means of each are reported by themselves.\n" +
+			"--explain runs one workload under ours and the fastest peer, or the one that --baseline names, and compares\n" +
+			"instructions, misses of simulated caches and TLBs, page faults, system calls, slow paths and the locality of\n" +
+			"blocks, and lists the functions that differ most. It needs valgrind and takes minutes.",
 		Example: "  tcm bench -- sort /usr/share/dict/words\n  tcm bench --allocators ours,jemalloc,./libmine.so --runs 7 -- python3 script.py\n" +
 			"  tcm bench --list\n  tcm bench --workloads 'quick,t-test1' --allocators 'ours,*mimalloc*' --runs 3\n" +
+			"  tcm bench --workloads untuned --runs 3\n  tcm bench --explain json_like-1t --baseline jemalloc\n" +
 			"  tcm bench --from a/samples.json,b/samples.json --out joined",
 		RunE: func(command *cobra.Command, program []string) error {
 			flags.program = program
@@ -73,6 +79,7 @@ func newBench() *cobra.Command {
 	set.StringVar(&flags.out, "out", "", "folder for samples.json, table and charts (default: a new one in build/bench of the checkout, or here)")
 	set.StringVar(&flags.json, "json", "", "write the results as JSON to this file as well; - is standard output, instead of the table")
 	set.StringVar(&flags.input, "input", "", "file that PROGRAM reads as its standard input")
+	set.StringVar(&flags.explain, "explain", "", "say why this workload takes longer, or not, than under the best peer or --baseline")
 	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these samples.json, joined")
 	set.BoolVar(&flags.list, "list", false, "show workloads and allocators, run nothing")
 	set.BoolVar(&flags.details, "details", false, "print every figure, not only ratios")
@@ -83,6 +90,9 @@ func newBench() *cobra.Command {
 func runBench(command *cobra.Command, flags *benchFlags) error {
 	if flags.runs < 1 || flags.repeats < 0 || flags.timeout <= 0 {
 		return errors.New("--runs must be at least 1, --repeats at least 0 and --timeout above 0")
+	}
+	if flags.explain != "" {
+		return explainWorkload(command, flags)
 	}
 	if len(flags.from) > 0 {
 		results, err := bench.LoadResults(flags.from)
@@ -268,18 +278,18 @@ func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, alloc
 		return writeJSON(output, map[string]any{"workloads": workloads, "allocators": allocators})
 	}
 	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tfamily\tthreads\ttags\tdescription")
+	fmt.Fprintln(table, "workload\tset\tfamily\tthreads\ttags\tdescription")
 	for _, workload := range workloads {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", workload.Name, workload.Family, workload.Threads,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", workload.Name, bench.SetOf(workload.Name), workload.Family, workload.Threads,
 			strings.Join(workload.Tags, " "), workload.Description)
 	}
-	fmt.Fprintln(table, "\t\t\t\t\nallocator\tversion\t\t\tstate")
+	fmt.Fprintln(table, "\t\t\t\t\t\nallocator\tversion\t\t\t\tstate")
 	for _, allocator := range allocators {
 		state := "usable"
 		if allocator.Missing != "" {
 			state = allocator.Missing
 		}
-		fmt.Fprintf(table, "%s\t%s\t\t\t%s\n", allocator.Name, allocator.Version, state)
+		fmt.Fprintf(table, "%s\t%s\t\t\t\t%s\n", allocator.Name, allocator.Version, state)
 	}
 	return table.Flush()
 }
@@ -345,6 +355,12 @@ func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 		return err
 	}
 	fmt.Fprintf(messages, "written: %s: %s, table.txt", out, bench.SamplesName)
+	if !results.IsOwn() {
+		if err := writeWhole(filepath.Join(out, bench.MarkdownName), results.WriteMarkdown); err != nil {
+			return err
+		}
+		fmt.Fprintf(messages, ", %s", bench.MarkdownName)
+	}
 	for _, path := range charts {
 		fmt.Fprintf(messages, ", %s", filepath.Base(path))
 	}

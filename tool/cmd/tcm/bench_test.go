@@ -54,3 +54,15 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+func TestExplainRefusesWhatItCannotExplain(t *testing.T) {
+	tcm := install(t)
+	for want, words := range map[string][]string{
+		"goes with neither a program nor --workloads": {"--explain", "tight-1t-64", "--", "true"},
+		"goes with neither a program nor":             {"--explain", "tight-1t-64", "--list"},
+	} {
+		if got := tcm.run(t, append([]string{"bench"}, words...)...); got.status.ExitStatus() == 0 || !strings.Contains(got.errors, want) {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}

@@ -38,7 +38,7 @@ type Plan struct {
 }
 
 // CheckPrograms leaves optional workloads out whose programs are not installed, and returns their
-// names; any other missing program is an error.
+// names, each with the package that has the program; any other missing program is an error.
 func (p *Plan) CheckPrograms() ([]string, error) {
 	var present []Workload
 	var absent, unbuilt []string
@@ -48,7 +48,7 @@ func (p *Plan) CheckPrograms() ([]string, error) {
 		case missing == "":
 			present = append(present, workload)
 		case workload.Optional:
-			absent = append(absent, workload.Name)
+			absent = append(absent, leftOut(workload))
 		case !slices.Contains(unbuilt, missing):
 			unbuilt = append(unbuilt, missing)
 		}
@@ -61,6 +61,14 @@ func (p *Plan) CheckPrograms() ([]string, error) {
 	}
 	p.Workloads = present
 	return absent, nil
+}
+
+// leftOut says which workload is left out and what would bring it back.
+func leftOut(workload Workload) string {
+	if workload.Package == "" {
+		return workload.Name
+	}
+	return fmt.Sprintf("%s (package %s)", workload.Name, workload.Package)
 }
 
 // Run runs the plan. When the context is done it returns what it has, marked as incomplete,
@@ -163,7 +171,7 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 	}
 	result, err := launch.Run(ctx, p.Launcher, launch.Command{
 		Program:     p.Build.Words(workload),
-		Variables:   allocator.environment(),
+		Variables:   allocator.Environment(),
 		Input:       input,
 		Output:      &output,
 		Errors:      &complaints,
@@ -204,7 +212,8 @@ func (p *Plan) timeout(workload Workload) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-func (a Allocator) environment() map[string]string {
+// Environment returns the variables that put a program under the allocator.
+func (a Allocator) Environment() map[string]string {
 	variables := map[string]string{}
 	for name, value := range a.Variables {
 		variables[name] = value

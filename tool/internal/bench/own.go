@@ -29,6 +29,9 @@ func (r *Results) own() *WorkloadResult {
 	return nil
 }
 
+// IsOwn says whether the results are about a program of the user's own.
+func (r *Results) IsOwn() bool { return r.own() != nil }
+
 // OwnFailure names the allocators under which the user's own program failed; nothing for workloads,
 // whose failures are results.
 func (r *Results) OwnFailure() error {

@@ -85,6 +85,8 @@ type Summary struct {
 	// and over TimeWorkloads for time and CPU: those where both did not fail. That of the average
 	// resident size is over those where both ran long enough to have one.
 	Ratios
+	// Distance is over the workloads whose time counts.
+	Distance
 	// TimeByFamily weighs every family of workloads alike.
 	TimeByFamily     float64 `json:"time_by_family,omitempty"`
 	TimeWorkloads    int     `json:"time_workloads"`
@@ -104,15 +106,17 @@ type Settings struct {
 
 // Results is everything a benchmark found.
 type Results struct {
-	Started    time.Time        `json:"started"`
-	Seconds    float64          `json:"seconds"`
-	Complete   bool             `json:"complete"`
-	Machine    Machine          `json:"machine"`
-	QuietFirst Quiet            `json:"quiet_before"`
-	Settings   Settings         `json:"settings"`
-	Allocators []Allocator      `json:"allocators"`
-	Summaries  []Summary        `json:"summary"`
-	Workloads  []WorkloadResult `json:"workloads"`
+	Started    time.Time   `json:"started"`
+	Seconds    float64     `json:"seconds"`
+	Complete   bool        `json:"complete"`
+	Machine    Machine     `json:"machine"`
+	QuietFirst Quiet       `json:"quiet_before"`
+	Settings   Settings    `json:"settings"`
+	Allocators []Allocator `json:"allocators"`
+	Summaries  []Summary   `json:"summary"`
+	// Sets has the same for each set of workloads by itself.
+	Sets      []SetSummaries   `json:"sets"`
+	Workloads []WorkloadResult `json:"workloads"`
 }
 
 // LoadResults reads the samples of one or more benchmarks and joins them: the later ones add
@@ -169,6 +173,7 @@ func (r *Results) Evaluate() {
 	for _, allocator := range r.Allocators {
 		r.Summaries = append(r.Summaries, r.summarize(allocator.Name))
 	}
+	r.Sets = r.summarizeSets()
 }
 
 // Cell returns the workload's cell of an allocator, or nil.
@@ -296,7 +301,7 @@ func ratio(own, other float64) float64 {
 
 func (r *Results) summarize(allocator string) Summary {
 	summary := Summary{Allocator: allocator}
-	var time, cpu, memory, average, faults []float64
+	var time, cpu, memory, average, faults, toBest []float64
 	var families []string
 	timeOf := map[string][]float64{}
 	for i := range r.Workloads {
@@ -320,6 +325,9 @@ func (r *Results) summarize(allocator string) Summary {
 		}
 		time = appendPositive(time, cell.ToBaseline.Time)
 		cpu = appendPositive(cpu, cell.ToBaseline.CPU)
+		if cell.ToBest != nil {
+			toBest = appendPositive(toBest, cell.ToBest.Time)
+		}
 		if _, known := timeOf[workload.Family]; !known {
 			families = append(families, workload.Family)
 		}
@@ -329,6 +337,7 @@ func (r *Results) summarize(allocator string) Summary {
 	summary.Ratios = Ratios{
 		Time: mean(time), CPU: mean(cpu), Memory: mean(memory), AverageMemory: mean(average), Faults: mean(faults),
 	}
+	summary.Distance = distance(toBest)
 	var byFamily []float64
 	for _, family := range families {
 		byFamily = appendPositive(byFamily, mean(timeOf[family]))

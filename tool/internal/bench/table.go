@@ -19,7 +19,11 @@ func (r *Results) WriteTable(output io.Writer) error {
 	if workload := r.own(); workload != nil {
 		return r.writeOwn(output, workload)
 	}
-	r.writeSummary(output)
+	title := fmt.Sprintf("Geometric means of ratios to %s (below 1 is better)", r.Settings.Baseline)
+	writeSummary(output, title, len(r.Workloads), r.timed(), r.Summaries)
+	for _, set := range r.Sets {
+		writeSummary(output, fmt.Sprintf("Of these the set %q", set.Set), set.Workloads, set.Timed, set.Summaries)
+	}
 	r.writeMatrix(output, "Time relative to "+r.Settings.Baseline, func(ratios *Ratios) float64 { return ratios.Time },
 		func(figures *Figures) string { return text.Seconds(figures.Seconds) },
 		func(w *WorkloadResult) bool { return !w.HasTag(TagMemory) })
@@ -78,15 +82,17 @@ func newTable(output io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(output, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
-func (r *Results) writeSummary(output io.Writer) {
-	fmt.Fprintf(output, "\nGeometric means of ratios to %s (below 1 is better)\n", r.Settings.Baseline)
+// writeSummary writes one line for each allocator. "To best" is the mean of the ratios of time to the
+// best of all allocators but ours, and "over" counts the workloads in which such a ratio is larger.
+func writeSummary(output io.Writer, title string, workloads, timed int, summaries []Summary) {
+	fmt.Fprintf(output, "\n%s\n", title)
 	table := newTable(output)
-	fmt.Fprintln(table, "allocator\ttime\tby family\tCPU\tpeak\taverage\tfaults\ttime over\tmemory over\tfailed\t")
-	for _, summary := range r.Summaries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
+	fmt.Fprintln(table, "allocator\ttime\tby family\tCPU\tpeak\taverage\tfaults\tto best\tover 1.10\tover 1.25\ttime over\tmemory over\tfailed\t")
+	for _, summary := range summaries {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
 			orDash(summary.Time), orDash(summary.TimeByFamily), orDash(summary.CPU), orDash(summary.Memory),
-			orDash(summary.AverageMemory), orDash(summary.Faults), summary.TimeWorkloads, r.timed(),
-			summary.Workloads, len(r.Workloads), summary.Failures)
+			orDash(summary.AverageMemory), orDash(summary.Faults), orDash(summary.ToBest), summary.Notable, summary.Excessive,
+			summary.TimeWorkloads, timed, summary.Workloads, workloads, summary.Failures)
 	}
 	table.Flush()
 }
@@ -122,7 +128,7 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 	absolute func(*Figures) string, included func(*WorkloadResult) bool) {
 	fmt.Fprintf(output, "\n%s (* noisy)\n", title)
 	table := newTable(output)
-	fmt.Fprintf(table, "workload\t%s\t", r.Settings.Baseline)
+	fmt.Fprintf(table, "workload\tset\t%s\t", r.Settings.Baseline)
 	for _, allocator := range r.others() {
 		fmt.Fprintf(table, "%s\t", allocator)
 	}
@@ -132,7 +138,7 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 		if !included(workload) {
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t", workload.Name, absoluteOf(workload.Cell(r.Settings.Baseline), absolute))
+		fmt.Fprintf(table, "%s\t%s\t%s\t", workload.Name, SetOf(workload.Name), absoluteOf(workload.Cell(r.Settings.Baseline), absolute))
 		for _, allocator := range r.others() {
 			fmt.Fprintf(table, "%s\t", entry(workload.Cell(allocator), of))
 		}
@@ -185,18 +191,15 @@ func toBest(cell *Cell, of func(*Ratios) float64) string {
 	return orDash(of(cell.ToBest))
 }
 
-// writeExtras writes what the workloads about memory measured themselves.
+// writeExtras writes what the workloads measured themselves besides their time.
 func (r *Results) writeExtras(output io.Writer) {
 	header := false
 	table := newTable(output)
 	for i := range r.Workloads {
 		workload := &r.Workloads[i]
-		if !workload.HasTag(TagMemory) {
-			continue
-		}
 		for _, name := range extraNames(workload) {
 			if !header {
-				fmt.Fprint(output, "\nWhat the memory workloads measured themselves\n")
+				fmt.Fprint(output, "\nWhat the workloads measured themselves\n")
 				fmt.Fprint(table, "workload\tfigure\t")
 				for _, allocator := range r.Allocators {
 					fmt.Fprintf(table, "%s\t", allocator.Name)

@@ -25,7 +25,11 @@ type Workload struct {
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args"`
 	// Optional workloads are left out where their program is not installed.
-	Optional    bool     `json:"optional,omitempty"`
+	Optional bool `json:"optional,omitempty"`
+	// Package is the one of Debian that has the program.
+	Package string `json:"package,omitempty"`
+	// Needs names further programs, which a script starts.
+	Needs       []string `json:"needs,omitempty"`
 	Threads     int      `json:"threads"`
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
@@ -94,11 +98,12 @@ func (b Build) program(name string) string {
 	return filepath.Join(string(b), "bin", "workloads", name)
 }
 
-// Missing returns the program that a workload needs and that is not there, or nothing.
+// Missing returns the first program that a workload needs and that is not there, or nothing.
 func (b Build) Missing(workload Workload) string {
-	name := realProgram(b.Words(workload))
-	if _, err := exec.LookPath(name); err != nil {
-		return name
+	for _, name := range append([]string{realProgram(b.Words(workload))}, workload.Needs...) {
+		if _, err := exec.LookPath(name); err != nil {
+			return name
+		}
 	}
 	return ""
 }

@@ -117,10 +117,11 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	there := Workload{Name: "there", Command: []string{"env", "A=b", "sh", "{data}/x"}, Optional: true}
-	absent := Workload{Name: "absent", Command: []string{"env", "A=b", "nonesuch-program"}, Optional: true}
-	plan := Plan{Build: build, Workloads: []Workload{there, absent}}
+	absent := Workload{Name: "absent", Command: []string{"env", "A=b", "nonesuch-program"}, Optional: true, Package: "odd"}
+	half := Workload{Name: "half", Command: []string{"sh", "x"}, Needs: []string{"sh", "nonesuch-program"}, Optional: true}
+	plan := Plan{Build: build, Workloads: []Workload{there, absent, half}}
 	left, err := plan.CheckPrograms()
-	if err != nil || fmt.Sprint(left) != "[absent]" || workloadNamesOf(plan.Workloads) != "there" {
+	if err != nil || fmt.Sprint(left) != "[absent (package odd) half]" || workloadNamesOf(plan.Workloads) != "there" {
 		t.Errorf("%v, %v, %q", left, err, workloadNamesOf(plan.Workloads))
 	}
 	for _, workloads := range [][]Workload{{there, own}, {absent}} {
