@@ -14,25 +14,42 @@
 namespace tcmalloc {
 namespace {
 
-// Returns the span of a block that has one of its own; null for other blocks.
-Span* OwnSpanOf(const void* block, size_t bytes) {
-  if (bytes < kPageSize) return nullptr;
+// A block in a span of its own that grows by little grows by this share of itself.
+constexpr size_t kMarginShare = 16;
+
+// A block and what is known of it.
+struct KnownBlock {
+  Span* own_span = nullptr;  // null of a small object and of a block of the emergency arena
+  size_t bytes = 0;          // that the program may use
+};
+
+// Returns what is known of `block`; aborts if it is not one of ours.
+KnownBlock Find(const void* block) {
+  const size_t bytes = UsableSize(block);
+  if (bytes < kPageSize) return {nullptr, bytes};
   Span* span = heap.page_map().FindInUse(block);
-  return span != nullptr && span->state == Span::State::kLarge ? span : nullptr;
+  const bool own = span != nullptr && span->state == Span::State::kLarge;
+  return {own ? span : nullptr, bytes};
+}
+
+// Grows the span of a block in place and reports it. Returns false if the pages behind are in use.
+bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old, size_t size) {
+  if (!heap.page_heap().TryExtend(old.own_span, Length::FromBytesCeil(size))) return false;
+  heap.large_totals().AddGrowth(old.own_span->bytes() - old.bytes);
+  ReportIfLarge(block, old.own_span->bytes());
+  slow_path.FollowLimits();
+  return true;
 }
 
 // Grows a block that is a span of its own into the free span behind it.
-bool GrowInPlace(void* block, size_t old_bytes, size_t size) {
-  if (size > PTRDIFF_MAX - kPageSize) return false;
-  Span* span = OwnSpanOf(block, old_bytes);
-  if (span == nullptr) return false;
+bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
+  if (old.own_span == nullptr || size > PTRDIFF_MAX - kPageSize) return false;
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
-  if (!heap.page_heap().TryExtend(span, Length::FromBytesCeil(size))) return false;
-  heap.large_totals().AddGrowth(span->bytes() - old_bytes);
-  ReportIfLarge(block, span->bytes());
-  slow_path.FollowLimits();
-  return true;
+  // A block that grows by little often grows again.
+  const size_t margin = old.bytes + old.bytes / kMarginShare;
+  return (size < margin && Extend(slow_path, block, old, margin)) ||
+         Extend(slow_path, block, old, size);
 }
 
 // Allocates the block to which one of `old_bytes` moves, for `size` bytes.
@@ -48,38 +65,28 @@ void* AllocateToGrow(size_t old_bytes, size_t size) {
 
 // Gives the pages behind the first `size` bytes of a block in a span of its own back to the page
 // heap.
-void CutInPlace(const void* block, size_t old_bytes, size_t size) {
-  Span* span = OwnSpanOf(block, old_bytes);
+void CutInPlace(Span* span, size_t size) {
   if (span == nullptr) return;
   SlowPath slow_path;
   if (!slow_path.reentrant()) heap.page_heap().Truncate(span, Length::FromBytesCeil(size));
 }
 
-// Returns true if a block that becomes smaller stays whole. A block of many pages is cut without a
-// copy, but only if more than the margin of AllocateToGrow is left over. Otherwise a block that
-// grew would be cut at once, and one that alternates between two sizes would be cut each time.
-// Other blocks move if that saves half of their bytes.
-bool KeepsItsLength(size_t old_bytes, size_t size) {
-  const size_t least = size > kMaxSmallSize ? old_bytes - old_bytes / 4 : old_bytes / 2;
-  return size >= least;
-}
-
 // Returns the block for fewer bytes: the same one, cut or whole, unless a smaller one that is not a
 // span of its own is at hand.
-void* BlockToShrinkTo(void* block, size_t old_bytes, size_t size) {
-  if (KeepsItsLength(old_bytes, size)) return block;
+void* BlockToShrinkTo(void* block, const KnownBlock& old, size_t size) {
+  if (KeepsItsLength(old.bytes, size)) return block;
   if (size <= kMaxSmallSize) {
     if (void* fresh = AllocateOr<TryAllocateSmall>(size)) return fresh;
   }
-  CutInPlace(block, old_bytes, size);
+  CutInPlace(old.own_span, size);
   return block;
 }
 
 // Returns the block for `size` bytes: `block` itself, or a new one to copy to; null if there is
 // none.
-void* BlockFor(void* block, size_t old_bytes, size_t size) {
-  if (size <= old_bytes) return BlockToShrinkTo(block, old_bytes, size);
-  return GrowInPlace(block, old_bytes, size) ? block : AllocateToGrow(old_bytes, size);
+void* BlockFor(void* block, const KnownBlock& old, size_t size) {
+  if (size <= old.bytes) return BlockToShrinkTo(block, old, size);
+  return GrowInPlace(block, old, size) ? block : AllocateToGrow(old.bytes, size);
 }
 
 // Reports to the program's hooks that `block` is `resized` now.
@@ -91,14 +98,14 @@ TCMALLOC_COLD void Report(void* block, void* resized, size_t size) {
 }  // namespace
 
 void* Reallocate(void* block, size_t size) {
-  const size_t old_bytes = UsableSize(block);
-  void* fresh = BlockFor(block, old_bytes, size);
+  const KnownBlock old = Find(block);
+  void* fresh = BlockFor(block, old, size);
   if (fresh == nullptr) return nullptr;
   if (fresh == block) {
     if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, block, size);
     return block;
   }
-  std::memcpy(fresh, block, std::min(old_bytes, size));
+  std::memcpy(fresh, block, std::min(old.bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
     Report(block, fresh, size);
     DeallocateUnreported(block);

@@ -57,6 +57,22 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
 }
 
+// Serves a realloc that does not leave the block as it is.
+TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
+  if (block == nullptr) return tc_malloc(size);
+  if (size == 0) {
+    Deallocate(block);
+    return nullptr;
+  }
+  void* moved = Reallocate(block, size);
+  if (TCMALLOC_LIKELY(moved != nullptr)) return moved;
+  moved = FailAllocation(size, kNoAlignment);
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, block, std::min(size, UsableSize(block)));
+  Deallocate(block);
+  return moved;
+}
+
 // Runs early in every program. It is defined beside malloc so that it is part of every static
 // program that uses malloc. fork may be called before anything was allocated. A process that does
 // not ask for a background thread is left alone until it allocates.
@@ -141,18 +157,8 @@ TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
 }
 
 TCMALLOC_EXPORT void* tc_realloc(void* block, size_t size) noexcept {
-  if (block == nullptr) return tc_malloc(size);
-  if (size == 0) {
-    tcmalloc::Deallocate(block);
-    return nullptr;
-  }
-  void* moved = tcmalloc::Reallocate(block, size);
-  if (TCMALLOC_LIKELY(moved != nullptr)) return moved;
-  moved = tcmalloc::FailAllocation(size, tcmalloc::kNoAlignment);
-  if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, std::min(size, tcmalloc::UsableSize(block)));
-  tcmalloc::Deallocate(block);
-  return moved;
+  if (TCMALLOC_LIKELY(tcmalloc::StaysAsItIs(block, size))) return block;
+  return tcmalloc::ReallocSlow(block, size);
 }
 
 TCMALLOC_EXPORT void* tc_reallocarray(void* block, size_t count, size_t size) noexcept {

@@ -148,8 +148,8 @@ constinit Next<void*(size_t, std::align_val_t)> next_new_aligned("_ZnwmSt11align
 constinit Next<void*(size_t, const std::nothrow_t&)> next_new_nothrow("_ZnwmRKSt9nothrow_t");
 
 void Clear() {
-  for (std::atomic<uint64_t>* total : {&totals.allocations, &totals.reallocations, &totals.groups,
-                                       &totals.pages, &totals.bytes}) {
+  for (std::atomic<uint64_t>* total :
+       {&totals.allocations, &totals.reallocations, &totals.groups, &totals.pages, &totals.bytes}) {
     total->store(0, std::memory_order_relaxed);
   }
 }

@@ -71,6 +71,51 @@ TEST(ReallocateTest, GrowingByLittleCopiesSeldom) {
   Deallocate(block);
 }
 
+TEST(ReallocateTest, ALongBlockThatGrowsByLittleGrowsInAdvance) {
+  constexpr size_t kLong = size_t{8} << 20;
+  void* block = Allocate(kLong);
+  int grown = 0;
+  for (size_t size = kLong; size < 2 * kLong; size += kPageSize) {
+    const size_t before = UsableSize(block);
+    block = Reallocate(block, size);
+    grown += UsableSize(block) != before ? 1 : 0;
+  }
+  EXPECT_LT(grown, static_cast<int>(kLong / kPageSize / 4));
+  EXPECT_LE(UsableSize(block), 2 * kLong + kLong / 2);
+  Deallocate(block);
+}
+
+TEST(ReallocateTest, ABlockStaysForAsManyBytesAsItHas) {
+  for (const size_t size : {size_t{8}, size_t{100}, size_t{3000}, size_t{100'000}, kMaxSmallSize,
+                            kMaxSmallSize + 1, size_t{8} << 20}) {
+    void* block = Allocate(size);
+    const size_t bytes = UsableSize(block);
+    EXPECT_EQ(UsableSizeOr0(block), bytes);
+    EXPECT_TRUE(StaysAsItIs(block, bytes));
+    EXPECT_TRUE(StaysAsItIs(block, size));
+    EXPECT_FALSE(StaysAsItIs(block, bytes + 1));
+    EXPECT_FALSE(StaysAsItIs(block, bytes / 2 - 1));
+    EXPECT_FALSE(StaysAsItIs(block, 0));
+    Deallocate(block);
+  }
+}
+
+TEST(ReallocateTest, NothingElseStays) {
+  static char foreign[64];
+  auto* small = static_cast<char*>(Allocate(100));
+  auto* large = static_cast<char*>(Allocate(size_t{8} << 20));
+  for (void* address :
+       {static_cast<void*>(nullptr), static_cast<void*>(foreign), static_cast<void*>(small + 8),
+        static_cast<void*>(small + 1), static_cast<void*>(large + 16),
+        static_cast<void*>(large + kPageSize), reinterpret_cast<void*>(UINTPTR_MAX - 63)}) {
+    EXPECT_EQ(UsableSizeOr0(address), 0u) << address;
+    EXPECT_FALSE(StaysAsItIs(address, 1)) << address;
+  }
+  Deallocate(small);
+  Deallocate(large);
+  EXPECT_EQ(UsableSizeOr0(large), 0u);
+}
+
 TEST(ReallocateTest, ALongBlockShrinksAndGrowsWhereItIs) {
   constexpr size_t kLong = size_t{8} << 20;
   void* block = Allocate(kLong);

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Measures the instructions of a step by which realloc grows a block, with callgrind, and bounds them.
+
+The probe runs N and 2N rounds, so that start-up cancels out. The copies of the contents do not count:
+they depend on the processor, for valgrind takes a string instruction for as many as it moves bytes.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# The step and the size at which a round ends, and how many rounds.
+GROWTHS = {(16, 1024): 500, (16, 4096): 100, (32, 4096): 200, (16, 65536): 10,
+           (1024, 262144): 100, (4096, 16 << 20): 2}
+COPIES = re.compile(r"mem(cpy|move|pcpy)")
+SKIPPED = 77
+
+
+def instructions_in(profile):
+    """The sum of all functions of a profile of callgrind but those that copy."""
+    names = {}
+    counted = called = False
+    total = 0
+    for line in profile.splitlines():
+        function = re.match(r"fn=(\(\d+\))(?: (.*))?$", line)
+        defined = re.match(r"cfn=(\(\d+\)) (.*)$", line)
+        if defined:
+            names[defined.group(1)] = defined.group(2)
+        if function:
+            names.setdefault(function.group(1), function.group(2))
+            counted = not COPIES.search(names[function.group(1)])
+        elif line.startswith("calls="):
+            called = True
+        elif re.match(r"[-+*\d]", line):
+            # The line after a call is of the function that was called, which is counted by itself.
+            if counted and not called:
+                total += int(line.split()[1])
+            called = False
+    return total
+
+
+def count_instructions(probe, library, rounds, step, most):
+    variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    variables["LD_PRELOAD"] = str(library)
+    with tempfile.NamedTemporaryFile(prefix="tcm_callgrind_") as profile:
+        subprocess.run(
+            ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={profile.name}",
+             str(probe), str(rounds), str(step), str(most)],
+            check=True, env=variables, timeout=300, stderr=subprocess.DEVNULL)
+        return instructions_in(pathlib.Path(profile.name).read_text())
+
+
+def instructions_per_step(probe, library, step, most):
+    rounds = GROWTHS[step, most]
+    once = count_instructions(probe, library, rounds, step, most)
+    twice = count_instructions(probe, library, 2 * rounds, step, most)
+    return (twice - once) / (rounds * (most // step))
+
+
+def strip_into(folder, path):
+    """Without debug information, of which valgrind cannot read all that compilers write."""
+    stripped = pathlib.Path(folder) / path.name
+    subprocess.run(["strip", "--strip-debug", "-o", stripped, path], check=True, timeout=60)
+    return stripped
+
+
+def check_growths(probe, library, limit):
+    """Returns whether no step takes more instructions than `limit`."""
+    steps = {growth: instructions_per_step(probe, library, *growth) for growth in GROWTHS}
+    for (step, most), instructions in steps.items():
+        print(f"realloc by {step} up to {most} bytes: {instructions:.1f} instructions a step, "
+              f"allowed are {limit:g}")
+    return all(instructions <= limit for instructions in steps.values())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--probe", type=pathlib.Path, required=True)
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--limit", type=float, default=150, help="instructions per step")
+    arguments = parser.parse_args()
+    if not shutil.which("valgrind"):
+        print("skipped: valgrind is not installed")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="tcm_growth_") as folder:
+        probe, library = (strip_into(folder, path)
+                          for path in (arguments.probe, arguments.library))
+        return 0 if check_growths(probe, library, arguments.limit) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
