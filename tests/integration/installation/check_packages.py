@@ -185,6 +185,9 @@ class Packages:
         library = self.root.folder / f"{self.prefix}/lib/{SONAME}".lstrip("/")
         maps = run(sys.executable, "-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
         expect(str(library.resolve()) in maps, maps)
+        documents = self.root.folder / "usr/share/doc/tcmalloc"
+        for name in ("README.md", "LICENSE", "docs/tuning.md", "examples/README.md"):
+            expect((documents / name).is_file(), f"no {documents / name}")
         tool = self.root.folder / "usr/bin/tcm"
         if not tool.is_symlink():
             print("tcm is not built, so it is not checked: scripts/build_tool.sh")

@@ -9,21 +9,14 @@
 
 #include "heap/heap.h"
 #include "transfer/batch_source.h"
+#include "unit/heap/whole_heap_test.h"
+#include "unit/mebibytes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
-
-class PeakOfHeapTest : public ::testing::Test {
+class PeakOfHeapTest : public WholeHeapTest {
  protected:
-  PeakOfHeapTest() {
-    heap.EnsureInitialized();
-    heap.page_heap().set_release_rate(0);
-  }
-
   static PeakStats Known() { return heap.peak().Note({}); }
   static void Return(uint8_t c, const std::vector<void*>& objects) {
     for (void* object : objects) {

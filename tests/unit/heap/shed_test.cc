@@ -8,21 +8,14 @@
 
 #include "heap/heap.h"
 #include "transfer/batch_source.h"
+#include "unit/heap/whole_heap_test.h"
+#include "unit/mebibytes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
-
-class ShedTest : public ::testing::Test {
+class ShedTest : public WholeHeapTest {
  protected:
-  ShedTest() {
-    heap.EnsureInitialized();
-    heap.page_heap().set_release_rate(0);
-  }
-
   // Leaves a chain of class `c` in a transfer cache, and its spans in use.
   static void FillTransferCache(uint8_t c) {
     const LinkCodec& codec = heap.codec();

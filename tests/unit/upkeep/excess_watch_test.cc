@@ -6,12 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/mebibytes.h"
+
 namespace tcmalloc::testing {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
-
-constexpr Length MiB(size_t n) { return Length::FromBytesCeil(n * kMiB); }
 
 // A heap of a hundred MiB that is used up and freed in each cycle.
 class ExcessWatchTest : public ::testing::Test {

@@ -10,18 +10,16 @@
 #include "fakes/fake_file_tree.h"
 #include "fakes/fault_injection.h"
 #include "system/auxv.h"
+#include "unit/mebibytes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 using Reader = Limits::Reader;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int64_t kMillisecond = Limits::kMillisecond;
 constexpr int64_t kSecond = 1000 * kMillisecond;
 constexpr char kTop[] = "/sys/fs/cgroup/app/";
-
-Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
 
 class LimitsTest : public ::testing::Test {
  protected:

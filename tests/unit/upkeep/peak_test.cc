@@ -6,12 +6,10 @@
 
 #include <algorithm>
 
+#include "unit/mebibytes.h"
+
 namespace tcmalloc::testing {
 namespace {
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
 
 PeakStats Moment(uint64_t committed, uint64_t in_use) {
   return {.committed = MiB(committed), .in_use = in_use, .physical = committed};

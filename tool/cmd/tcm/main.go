@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,8 @@ func main() {
 	if errors.Is(err, errProblems) {
 		os.Exit(exitProblems)
 	}
-	fmt.Fprintln(os.Stderr, "tcm:", err)
+	// Suggestions for a mistyped command end in blank lines.
+	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))
 	var notStarted *runner.StartError
 	if errors.As(err, &notStarted) {
 		os.Exit(notStarted.Status)
@@ -61,6 +63,9 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
+	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")

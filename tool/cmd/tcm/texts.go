@@ -45,7 +45,7 @@ func writeTexts(folder string) error {
 	if err := doc.GenManTree(root, header, pages); err != nil {
 		return err
 	}
-	if err := compressAll(pages); err != nil {
+	if err := finishPages(pages); err != nil {
 		return err
 	}
 	for name, write := range completions {
@@ -60,8 +60,12 @@ func writeTexts(folder string) error {
 	return nil
 }
 
-// compressAll replaces the files of a folder by compressed ones, as manual pages are installed.
-func compressAll(folder string) error {
+// unwantedInPages is what the generator prints for a day that is not given, and for flags that are
+// off or empty unless they are named.
+var unwantedInPages = []string{"Jan 0001", "[=false]", `=""`, "=[]"}
+
+// finishPages tidies the manual pages of a folder and compresses them, as they are installed.
+func finishPages(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
@@ -71,6 +75,9 @@ func compressAll(folder string) error {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
+		}
+		for _, unwanted := range unwantedInPages {
+			data = bytes.ReplaceAll(data, []byte(unwanted), nil)
 		}
 		var packed bytes.Buffer
 		writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tcm/internal/launch"
+	"tcm/internal/project"
 	"tcm/internal/report"
 )
 
@@ -146,13 +147,21 @@ func CheckFrontEnd(ctx context.Context, ask Ask, environment []string) []Check {
 		note("per-CPU caches", "see the findings above; each thread keeps its own cache, which costs memory where there are many threads", "cannot be had: %s", forced.Reason))
 }
 
+// adviceOn says what to do about a complaint of the allocator.
+func adviceOn(complaint string) string {
+	if name, _, found := strings.Cut(complaint, " is set, but this library has no "); found {
+		return "unset " + name
+	}
+	return project.Page("tuning.md") + " lists the variables and their values"
+}
+
 // checkOptions has a finding for each variable that the allocator did not understand.
 func checkOptions(environment []string, answer Answer) []Check {
 	const name = "options"
 	var checks []Check
 	for _, line := range answer.Complaints {
 		if complaint, found := strings.CutPrefix(line, "tcmalloc: "); found {
-			checks = append(checks, problem(name, "docs/tuning.md lists the variables and their values", "%s", complaint))
+			checks = append(checks, problem(name, adviceOn(complaint), "%s", complaint))
 		} else {
 			checks = append(checks, note(name, "", "a program under the allocator says: %s", line))
 		}

@@ -163,6 +163,17 @@ func TestCheckLibrary(t *testing.T) {
 	}
 }
 
+func TestAdviceNamesTheVariableOrThePage(t *testing.T) {
+	for complaint, words := range map[string]string{
+		"HEAPPROFILE is set, but this library has no heap profiler; running without it": "unset HEAPPROFILE",
+		`TCMALLOC_BACKGROUND="maybe": expected true or false; using false`:              "docs/tuning.md",
+	} {
+		if advice := adviceOn(complaint); !strings.Contains(advice, words) {
+			t.Errorf("%s: %s", complaint, advice)
+		}
+	}
+}
+
 func TestCheckPreload(t *testing.T) {
 	jemalloc := identify.Allocator{Path: "j.so", Kind: "jemalloc", Version: "5.3.0"}
 	ours := identify.Allocator{Path: "t.so", Kind: identify.Ours}
@@ -171,7 +182,7 @@ func TestCheckPreload(t *testing.T) {
 		state     State
 		words     string
 	}{
-		{nil, OK, "no allocator"},
+		{nil, OK, "no other allocator"},
 		{[]identify.Allocator{ours, jemalloc}, OK, "t.so"},
 		{[]identify.Allocator{jemalloc}, Note, "jemalloc 5.3.0 (j.so)"},
 		{[]identify.Allocator{jemalloc, ours}, Problem, "in front of TCMalloc"},

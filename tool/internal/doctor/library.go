@@ -58,7 +58,7 @@ func threadStorage(file *elf.File) uint64 {
 func CheckPreload(preloaded []identify.Allocator) Check {
 	const name = "LD_PRELOAD"
 	if len(preloaded) == 0 {
-		return ok(name, "no allocator is preloaded besides")
+		return ok(name, "no other allocator is preloaded")
 	}
 	first := preloaded[0]
 	if first.IsOurs() {

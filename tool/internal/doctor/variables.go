@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tcm/internal/project"
 	"tcm/internal/report"
 )
 
@@ -64,7 +65,7 @@ func CheckVariables(environment, complaints []string) []Check {
 		if slices.ContainsFunc(complaints, func(line string) bool { return strings.Contains(line, name) }) {
 			continue
 		}
-		advice := "docs/tuning.md lists the variables"
+		advice := project.Page("tuning.md") + " lists the variables"
 		if nearest := nearestVariable(name); nearest != "" {
 			advice = "the nearest one is " + nearest
 		}

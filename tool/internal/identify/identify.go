@@ -6,7 +6,7 @@ package identify
 import (
 	"debug/elf"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +18,8 @@ const Ours = "tcmalloc"
 
 // ErrNoAllocator says that a library does not serve malloc.
 var ErrNoAllocator = errors.New("it defines no malloc and free, so it is no allocator")
+
+var errNoLibrary = errors.New("it is no shared library")
 
 // Allocator is what a file turned out to be.
 type Allocator struct {
@@ -66,12 +68,16 @@ var kinds = []kind{
 // File looks at a shared library. The error is ErrNoAllocator where it is one of another purpose.
 func File(path string) (Allocator, error) {
 	file, err := elf.Open(path)
+	var noFormat *elf.FormatError
+	if errors.As(err, &noFormat) || errors.Is(err, io.EOF) {
+		return Allocator{}, errNoLibrary
+	}
 	if err != nil {
-		return Allocator{}, fmt.Errorf("it is no library: %w", err)
+		return Allocator{}, err
 	}
 	defer file.Close()
 	if file.Type != elf.ET_DYN {
-		return Allocator{}, fmt.Errorf("it is no shared library (%v)", file.Type)
+		return Allocator{}, errNoLibrary
 	}
 	defined, err := definedSymbols(file)
 	if err != nil {

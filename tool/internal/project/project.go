@@ -122,6 +122,20 @@ func Library(asked, root string) (string, error) {
 	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", LibraryName)
 }
 
+// Page returns where a page of docs/ lies: in the installation of tcm, or in the checkout.
+func Page(name string) string {
+	if program, err := Program(); err == nil {
+		installed := filepath.Join(filepath.Dir(program), "..", "share", "doc", "tcmalloc", "docs", name)
+		if isFile(installed) {
+			return installed
+		}
+	}
+	if checkout, err := Find(""); err == nil {
+		return checkout.Path("docs", name)
+	}
+	return "docs/" + name
+}
+
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

@@ -150,7 +150,7 @@ func (r Report) Text(commands Commands) string {
 	default:
 		r.Allocator.text(&out)
 	}
-	fmt.Fprintf(&out, "tcm: all figures: %s --json; other allocators: %s -- %s\n", commands.Run, commands.Bench, r.Program)
+	fmt.Fprintf(&out, "tcm: all figures: %s --json %s; other allocators: %s -- %s\n", commands.Run, r.Program, commands.Bench, r.Program)
 	return out.String()
 }
 

@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"prog: 1.50 s wall, 1.20 s user + 100 ms system, 2.00 MiB peak resident",
 		"2 processes: 1.00 MiB allocated in about 1,234,567 blocks; the largest one: 0 B in use at exit",
-		"caches: per thread; why\n", "all figures: ./run --json; other allocators: build/tcm bench -- prog\n",
+		"caches: per thread; why\n", "all figures: ./run --json prog; other allocators: build/tcm bench -- prog\n",
 	} {
 		if !strings.Contains(full.Text(called), want) {
 			t.Errorf("no %q in\n%s", want, full.Text(called))

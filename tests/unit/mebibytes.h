@@ -1,0 +1,20 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sizes in MiB, as bytes and as pages.
+
+#ifndef TCMALLOC_TESTS_UNIT_MEBIBYTES_H_
+#define TCMALLOC_TESTS_UNIT_MEBIBYTES_H_
+
+#include <cstdint>
+
+#include "pages/page_types.h"
+
+namespace tcmalloc::testing {
+
+inline constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+constexpr Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
+
+}  // namespace tcmalloc::testing
+
+#endif  // TCMALLOC_TESTS_UNIT_MEBIBYTES_H_
