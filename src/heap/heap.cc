@@ -205,7 +205,7 @@ bool Heap::ShedFor(Cache* own, Length n) {
   return true;
 }
 
-size_t Heap::CountThreadCaches() { return caches_.count(); }
+size_t Heap::CountThreadCaches() { return caches_.listed_count(); }
 
 void Heap::ReturnIdleOfThreads(size_t count, ThreadHeader* own) {
   caches_.ReleaseIdle(count, own != nullptr ? Cache::Of(own) : nullptr);

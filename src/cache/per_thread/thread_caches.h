@@ -97,6 +97,8 @@ class ThreadCaches {
     return all - std::min(spares, all);
   }
   size_t spare_count() { return spares_.count(); }
+  // Returns the number of caches that ReleaseIdle visits in turn, spare ones included.
+  size_t listed_count() { return registry_.count(); }
   // Returns the totals of living and ended threads. An estimate while other threads run.
   AllocationTotals allocated() { return registry_.totals(); }
 
