@@ -316,10 +316,14 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
 template <SpanSource PageHeap>
 ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
                                                        ObjectReference rest) const {
+  void* object = ObjectAt(run.first);
+  if (run.count == 1) {
+    codec_->Link(object, rest);
+    return run.first;
+  }
   const ObjectStarts starts(size_class_);
   ObjectOrder order(info().objects);
   if (run.count >= info().objects / 4) starts.Prefetch(run.span);
-  void* object = ObjectAt(run.first);
   order.Add(starts.IndexAt(starts.OffsetIn(run.span, object)));
   for (uint32_t i = 1; i < run.count; ++i) {
     object = ObjectAt(NextIn(starts, run.span, object));
