@@ -278,18 +278,23 @@ void RunShort(const InterruptedOperation& operation, bool all) {
   }
 }
 
+// The first handler does nothing, so its run tells how many boundaries there are.
 void RunLong(const InterruptedOperation& operation, bool all) {
-  const uint64_t boundaries = CountBoundaries(operation);
-  std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
   uint64_t place = 0;
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
     handler = &h;
     const uint64_t stride = h.slow ? kSlowStride : kStride;
-    const uint64_t first = all ? 0 : place++ % stride;
+    const bool is_first = place == 0;
+    const uint64_t first = all ? 0 : place % stride;
+    ++place;
     const std::string how =
         Run(operation, {.first = first, .count = all ? stride : 1, .stride = stride});
     if (!how.empty()) Complain(operation, how);
+    if (is_first) {
+      std::printf("%s: %llu boundaries\n", operation.name,
+                  static_cast<unsigned long long>(report->boundaries));
+    }
   }
 }
 
