@@ -216,7 +216,7 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::NextIn(const O
                                                                          const Span* span,
                                                                          void* object) const {
   const ObjectReference next = codec_->Next(object);
-  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(span, ObjectAt(next))))) {
+  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(span, next)))) {
     CrashOnBadLink(*page_map_, object, size_class_);
   }
   return next;
@@ -316,19 +316,19 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
 template <SpanSource PageHeap>
 ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
                                                        ObjectReference rest) const {
-  void* object = ObjectAt(run.first);
   if (run.count == 1) {
-    codec_->Link(object, rest);
+    codec_->Link(ObjectAt(run.first), rest);
     return run.first;
   }
   const ObjectStarts starts(size_class_);
   ObjectOrder order(info().objects);
   if (run.count >= info().objects / 4) starts.Prefetch(run.span);
-  order.Add(starts.IndexAt(starts.OffsetIn(run.span, object)));
+  ObjectReference reference = run.first;
+  order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference)));
   for (uint32_t i = 1; i < run.count; ++i) {
-    object = ObjectAt(NextIn(starts, run.span, object));
-    if (TCMALLOC_UNLIKELY(!order.Add(starts.IndexAt(starts.OffsetIn(run.span, object))))) {
-      CrashOnDoubleFree(object, info().size);
+    reference = NextIn(starts, run.span, ObjectAt(reference));
+    if (TCMALLOC_UNLIKELY(!order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference))))) {
+      CrashOnDoubleFree(ObjectAt(reference), info().size);
     }
   }
   return order.LinkAll(run.span->start(), starts.size, rest, *codec_);
@@ -424,7 +424,7 @@ TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStart
   Span* span = page_map_->Get(PageId::Containing(object));
   if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
                         span->state != Span::State::kSmall ||
-                        !starts.IsAt(starts.OffsetIn(span, object)))) {
+                        !starts.IsAt(starts.OffsetIn(span, reference)))) {
     CrashAt(reference, before);
   }
   return span;
@@ -440,7 +440,7 @@ CentralFreeList<PageHeap>::NextRun(const ObjectStarts& starts, ObjectReference* 
   void* last = ObjectAt(first);
   uint32_t count = 1;
   for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
-    const size_t offset = starts.OffsetIn(span, ObjectAt(*next));
+    const size_t offset = starts.OffsetIn(span, *next);
     if (offset >= starts.bytes) break;
     if (TCMALLOC_UNLIKELY(!starts.IsAt(offset))) CrashAt(*next, last);
     // The chain leads back to itself.

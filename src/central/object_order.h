@@ -24,8 +24,9 @@ struct ObjectStarts {
         size(kSizeClasses[size_class].size),
         bytes(size_t{kSizeClasses[size_class].objects} * size) {}
 
-  static size_t OffsetIn(const Span* span, const void* object) {
-    return reinterpret_cast<uintptr_t>(object) - span->first.address();
+  // Gives an offset at which nothing begins if the reference is to no aligned address.
+  static size_t OffsetIn(const Span* span, ObjectReference reference) {
+    return AddressAt(reference) - span->first.address();
   }
   // Requires an offset inside the span.
   size_t IndexAt(size_t offset) const {

@@ -47,6 +47,11 @@ TCMALLOC_ALWAYS_INLINE void* ObjectAt(ObjectReference reference) {
   return reinterpret_cast<void*>(reference << 3);
 }
 
+// Undoes ReferenceTo exactly. ObjectAt, which takes an instruction less, ignores the top bits.
+TCMALLOC_ALWAYS_INLINE uintptr_t AddressAt(ObjectReference reference) {
+  return std::rotl(reference, 3) - 4;
+}
+
 TCMALLOC_ALWAYS_INLINE bool IsBelow(ObjectReference reference, int64_t limit) {
   return static_cast<int64_t>(reference) < limit;
 }

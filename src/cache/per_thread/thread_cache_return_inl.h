@@ -126,6 +126,7 @@ void ThreadCache<Sources>::FlushFull(uint8_t c) {
   states_[c].low_water = 0;
 }
 
+// Requires that FlushFull came before, which gives up the array of the full chains.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
   if (states_[c].drain.active()) {

@@ -71,7 +71,10 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::HalveList(uint8_t c) {
   ClassState& state = states_[c];
   if (!IsConsistent(c)) return;
-  if (state.drain.active()) return FlushCurrent(c);
+  if (state.drain.active()) {
+    FlushFull(c);
+    return FlushCurrent(c);
+  }
   const Chain chain = TakeCurrent(c);
   if (!chain.empty()) source(c).Insert(chain);
   SetCapacity(c, state.capacity / 2);

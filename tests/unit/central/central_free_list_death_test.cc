@@ -65,6 +65,23 @@ TEST_F(CentralFreeListDeathTest, OverwrittenLinkOnASpansList) {
   EXPECT_DEATH(central_.Fetch(3), Corrupted(objects[3]));
 }
 
+// A change of these bits alone leaves the address that the link leads to as it was.
+TEST_F(CentralFreeListDeathTest, AnyOfALinksTopBits) {
+  for (int bit = 61; bit < 64; ++bit) {
+    TestCentral central(SizeClassFor(kSize));
+    const Objects objects = central.FetchAll(central.info().objects);
+    const Objects freed = {objects[1], objects[2], objects[3], objects[4]};
+    const Chain chain = central.space.MakeChain(freed);
+    LinkWord(objects[2]) ^= uint64_t{1} << bit;
+    EXPECT_DEATH(central->Insert(chain), Corrupted(objects[2])) << bit;
+    central.Insert(freed);
+    LinkWord(objects[2]) ^= uint64_t{1} << bit;
+    EXPECT_DEATH(central.Fetch(3), Corrupted(objects[2])) << bit;
+    EXPECT_DEATH(central.Fetch(4), Corrupted(objects[2])) << bit;
+    LinkWord(objects[2]) ^= uint64_t{1} << bit;
+  }
+}
+
 TEST_F(CentralFreeListDeathTest, ObjectInsertedTwice) {
   const Objects objects = central_.Fetch(1);
   central_.Insert(objects);

@@ -64,6 +64,19 @@ TEST_P(ThreadCacheDrainTest, ObjectsOfAClassThatShrinksGoBack) {
   EXPECT_LE(Cached(), 2 * Batch());
 }
 
+TEST_P(ThreadCacheDrainTest, AListThatMakesRoomForOthersLeavesNoMemoryBehind) {
+  constexpr size_t kSmallBudget = 4096;
+  Free(4 * Batch() + 2, 0);  // a few frees into the first trial
+  ASSERT_GT(cache_->full_bytes(), 0u);
+  sources_.budget.SetTotal(kSmallBudget);
+  sources_.budget.SetFirstShare(kSmallBudget);
+  cache_.Free(cache_.Allocate(SizeClassFor(1024)));
+  ASSERT_EQ(Cached(), 0u);
+  const size_t used = sources_.space.arena.stats().used_bytes;
+  ASSERT_NE(sources_.arrays.Allocate(2), nullptr);
+  EXPECT_EQ(sources_.space.arena.stats().used_bytes, used) << "the array of chains is lost";
+}
+
 TEST_P(ThreadCacheDrainTest, AllocationsAreServedByTheFullestSpans) {
   Drain();
   const size_t before = source().fetches_past();
