@@ -84,6 +84,10 @@ function(tcm_layer_objects result)
     get_target_property(below ${target} TCM_CLOSURE)
     list(APPEND closure ${below})
   endforeach()
+  # Who watches the allocator is chosen by link.
+  if("heap" IN_LIST closure AND NOT "heap_profile" IN_LIST closure)
+    list(APPEND closure heap_profile/none)
+  endif()
   list(REMOVE_DUPLICATES closure)
 
   set(objects)

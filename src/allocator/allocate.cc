@@ -9,12 +9,14 @@
 #include "allocator/allocated_size.h"
 #include "allocator/slow_path.h"
 #include "base/message.h"
+#include "heap/observer.h"
 #include "hook/hooks.h"
 
 namespace tcmalloc {
 namespace {
 
-// The alignment of every object. Smaller objects are aligned to their own size.
+// The alignment of every object whose program asks for none. Smaller objects are aligned to their
+// own size.
 constexpr size_t kMinAlignment = 16;
 
 // Calls allocate(), for n adjacent pages or, where n is 0, for an object. After a failure calls it
@@ -29,11 +31,24 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   return result;
 }
 
-// Allocates when the fast path did not. A block of the emergency arena is as large as any other.
-void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
+// Allocates an object in the slow path. Sets *sample to true if it is a sample, which the caller
+// notes. A block of the emergency arena is as large as any other, and never a sample.
+void* AllocateInside(uint8_t c, size_t size, size_t alignment, bool* sample) {
   SlowPath slow_path;
-  if (slow_path.reentrant()) return heap.emergency().Allocate(kSizeClasses[c].size, alignment);
-  return WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
+  if (slow_path.reentrant()) {
+    return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
+  }
+  void* object =
+      WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
+  return slow_path.MoveIfSample(object, c, size, sample);
+}
+
+// Allocates when the fast path did not.
+void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
+  bool sample = false;
+  void* object = AllocateInside(c, size, alignment, &sample);
+  if (TCMALLOC_UNLIKELY(sample)) RecordSmallSample(object, c, size, alignment);
+  return object;
 }
 
 // Allocates from the cache of a CPU, if one serves the thread, sizes that its fast path does not
@@ -72,27 +87,30 @@ Span* AllocateSpan(Length length, size_t alignment) {
 struct LargeBlock {
   void* start = nullptr;  // null if no memory can be had
   size_t bytes = 0;
-  bool zeroed = false;
+  Span* span = nullptr;  // null in the emergency arena
+  bool sample = false;
 };
 
 LargeBlock FindLarge(size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
     const size_t bytes = AllocatedSizeFor(size, alignment);
-    return {heap.emergency().Allocate(bytes, alignment), bytes, false};
+    return {heap.emergency().Allocate(bytes, alignment), bytes};
   }
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};
+  span->free_list = 0;
   heap.large_totals().AddBlock(span->bytes());
-  return {span->start(), span->bytes(), span->zeroed};
+  return {span->start(), span->bytes(), span, heap.CountShared(span->bytes())};
 }
 
 // Sets *zeroed to true if the bytes are known to be zero; `zeroed` may be null.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
   const LargeBlock block = FindLarge(size, alignment);
-  if (zeroed != nullptr) *zeroed = block.zeroed;
+  if (zeroed != nullptr) *zeroed = block.span != nullptr && block.span->zeroed;
+  if (TCMALLOC_UNLIKELY(block.sample)) RecordLargeSample(block.span, size, alignment);
   if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
   return block.start;
 }
@@ -110,6 +128,15 @@ void* AllocateZeroedQuietly(size_t size) {
                                        : AllocateLarge(size, kPageSize, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
+}
+
+// Works as AllocateInside for TryAllocateSmall.
+void* TryAllocateInside(uint8_t c, size_t size, bool* sample) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return nullptr;
+  void* object = slow_path.AllocateObject(c, size);
+  slow_path.FollowLimits();
+  return slow_path.MoveIfSample(object, c, size, sample);
 }
 
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
@@ -131,17 +158,16 @@ void* AllocateUnreported(size_t size) {
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
-  return AllocateSmall(c, size, kMinAlignment);
+  return AllocateSmall(c, size, 0);
 }
 
 void* TryAllocateSmall(size_t size) {
   TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
-  SlowPath slow_path;
-  if (slow_path.reentrant()) return nullptr;
-  void* object = slow_path.AllocateObject(c, size);
-  slow_path.FollowLimits();
+  bool sample = false;
+  void* object = TryAllocateInside(c, size, &sample);
+  if (TCMALLOC_UNLIKELY(sample)) RecordSmallSample(object, c, size, 0);
   return object;
 }
 

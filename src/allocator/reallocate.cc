@@ -9,6 +9,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
+#include "heap/observer.h"
 #include "hook/hooks.h"
 
 namespace tcmalloc {
@@ -41,15 +42,33 @@ bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
   return true;
 }
 
-// Grows a block that is a span of its own into the free span behind it.
-bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
-  if (old.own_span == nullptr || size > PTRDIFF_MAX - kPageSize) return false;
+bool GrowInside(const void* block, const KnownBlock& old, size_t size) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   // A block that grows by little often grows again.
   const size_t margin = old.bytes + old.bytes / kMarginShare;
   return (size < margin && Extend(slow_path, block, old, margin)) ||
          Extend(slow_path, block, old, size);
+}
+
+// Notes that a block has grown for a request of `size` bytes. A sample grows with its block. Another
+// block had its chance to become one when it was allocated, and has another one with the bytes that
+// it gained.
+void NoteGrowth(const KnownBlock& old, size_t size) {
+  Span* span = old.own_span;
+  if (span->sample() != 0) {
+    NoteSampleResized(span, size);
+  } else if (TCMALLOC_UNLIKELY(heap.CountShared(span->bytes() - old.bytes))) {
+    RecordLargeSample(span, size, 0);
+  }
+}
+
+// Grows a block that is a span of its own into the free span behind it.
+bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
+  if (old.own_span == nullptr || size > PTRDIFF_MAX - kPageSize) return false;
+  if (!GrowInside(block, old, size)) return false;
+  NoteGrowth(old, size);
+  return true;
 }
 
 // Allocates the block to which one of `old_bytes` moves, for `size` bytes.
@@ -68,7 +87,9 @@ void* AllocateToGrow(size_t old_bytes, size_t size) {
 void CutInPlace(Span* span, size_t size) {
   if (span == nullptr) return;
   SlowPath slow_path;
-  if (!slow_path.reentrant()) heap.page_heap().Truncate(span, Length::FromBytesCeil(size));
+  if (slow_path.reentrant()) return;
+  heap.page_heap().Truncate(span, Length::FromBytesCeil(size));
+  if (span->sample() != 0) NoteSampleResized(span, size);
 }
 
 // Returns the block for fewer bytes: the same one, cut or whole, unless a smaller one that is not a

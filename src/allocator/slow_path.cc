@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "allocator/checked_block.h"
+#include "heap/observer.h"
 
 namespace tcmalloc {
 
@@ -36,6 +37,14 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
   }
 }
 
+void* SlowPath::MoveSample(void* object, uint8_t c, bool* sample) const {
+  void* moved = NewSampledObject(c);
+  if (moved == nullptr) return object;
+  DeallocateObject(object, c);
+  *sample = true;
+  return moved;
+}
+
 void SlowPath::DeallocateObject(void* object, uint8_t c) const {
   switch (entry_) {
     case Entry::kThreadCache:
@@ -54,12 +63,19 @@ void SlowPath::FreeBlock(void* block) const {
     return;
   }
   Span* span = CheckedSpanOf(block);
-  if (span->state == Span::State::kLarge) {
-    heap.page_heap().Delete(span);
-  } else {
+  if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
     CheckNotFree(span, block);
     DeallocateObject(block, span->size_class);
+  } else {
+    FreeOther(span, block);
   }
+}
+
+// Frees a block in a span of its own, or among samples.
+void SlowPath::FreeOther(Span* span, const void* block) {
+  if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled)) return FreeSampledObject(span, block);
+  if (TCMALLOC_UNLIKELY(span->sample() != 0)) NoteSampleFreed(span->sample());
+  heap.page_heap().Delete(span);
 }
 
 size_t SlowPath::OwnCachedBytes() const {

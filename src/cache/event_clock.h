@@ -48,14 +48,15 @@ class EventClock {
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
 
   // Advances by an allocation of `size` bytes, which is already counted if the interval has run
-  // out. Returns true if the interval had run out before or has now.
-  bool AdvanceSlow(size_t size) {
-    if (remaining_ >= 0 && !Advance(size)) return false;
+  // out. Returns the bytes of the interval, with the allocation, if it had run out before or has
+  // now; otherwise 0.
+  uint64_t AdvanceSlow(size_t size) {
+    if (remaining_ >= 0 && !Advance(size)) return 0;
     const auto passed = static_cast<uint64_t>(interval_ - remaining_);
     counted_bytes_ = counted_bytes_ + passed;
     counted_allocations_ = counted_allocations_ + passed / (size == 0 ? 1 : size);
     NextInterval();
-    return true;
+    return passed;
   }
 
   // Lets the interval run out after `bytes` more at the latest.

@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "cache/event_clock.h"
+#include "cache/sample_countdown.h"
 #include "pages/free_link.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
@@ -110,6 +111,34 @@ struct alignas(64) ThreadHeader {
   GateSeat* seat = nullptr;
   // The next record of a thread that has ended, if nobody could release it at once.
   ThreadHeader* next_ended = nullptr;
+
+  SampleCountdown samples;
+  // True if the allocation under way is a sample.
+  bool sample_is_due = false;
+
+  void InitializeClocks(const SamplePeriod& period) {
+    const auto seed = reinterpret_cast<uintptr_t>(this);
+    clock.Initialize(seed);
+    samples.Initialize(~seed, period);
+    clock.ExpireWithin(samples.distance());
+  }
+
+  // Counts an allocation of `size` bytes; see EventClock::AdvanceSlow. Returns true if the clock
+  // expired.
+  bool CountSlow(size_t size, const SamplePeriod& period) {
+    const uint64_t passed = clock.AdvanceSlow(size);
+    if (TCMALLOC_LIKELY(passed == 0)) return false;
+    if (samples.Pass(passed, size, period)) sample_is_due = true;
+    clock.ExpireWithin(samples.distance());
+    return true;
+  }
+
+  // Returns true, once, if the last allocation is a sample.
+  bool TakeSample() {
+    const bool due = sample_is_due;
+    sample_is_due = false;
+    return due;
+  }
 
   // True for the header of a CpuThread, false for that of FastLists.
   bool is_served_by_cpus() const { return rseq_area != nullptr; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "heap/observer.h"
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -118,6 +119,7 @@ void Heap::ConfigureFromOptions() {
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());
+  sample_period_ = InitialSamplePeriod(options_);
 }
 
 void Heap::ApplyReleaseRate() {
@@ -357,7 +359,8 @@ bool Heap::StartPerCpu() {
   const Cpus::Context context{.sources = &lists_,
                               .codec = &codec_,
                               .classes = page_map_.classes_by_reference(),
-                              .slow = SlowPathsOfEntryPoints()};
+                              .slow = SlowPathsOfEntryPoints(),
+                              .sample_period = &sample_period_};
   return cpus_.Initialize(context, rseq_support_, FenceRseq, bytes_per_cpu);
 }
 
@@ -373,7 +376,8 @@ void Heap::Initialize() {
               .page_map = &page_map_,
               .arrays = &arrays_,
               .budget = &budget_,
-              .slow = SlowPathsOfEntryPoints()};
+              .slow = SlowPathsOfEntryPoints(),
+              .sample_period = &sample_period_};
   threads_.WatchThreadEnds();
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.

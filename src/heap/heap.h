@@ -16,6 +16,7 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
+#include "cache/sample_countdown.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/system_page_heap.h"
@@ -77,10 +78,10 @@ class Heap final : private HousekeepingHost {
   const Options& options() const { return options_; }
   const LinkCodec& codec() const { return codec_; }
   SystemMemory& memory() { return memory_; }
-  MetadataArena& arena() { return arena_; }
-  PageMap& page_map() { return page_map_; }
+  constexpr MetadataArena& arena() { return arena_; }
+  constexpr PageMap& page_map() { return page_map_; }
   PageHeap& page_heap() const { return page_heaps_.chosen(); }
-  PageHeaps& page_heaps() { return page_heaps_; }
+  constexpr PageHeaps& page_heaps() { return page_heaps_; }
   SizeClassLists& lists() { return lists_; }
   // Returns the lists of a class. Makes them if they do not exist yet.
   Transfer& transfer(uint8_t c) { return lists_.Ensure(c); }
@@ -100,6 +101,10 @@ class Heap final : private HousekeepingHost {
   Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
   LargeTotals& large_totals() { return large_totals_; }
+  // The mean bytes between two samples; may be set at any time.
+  SamplePeriod& sample_period() { return sample_period_; }
+  // Counts an allocation that no thread's clock counts. Returns true if it is a sample.
+  bool CountShared(size_t size) { return shared_samples_.Pass(size, sample_period_); }
   EmergencyArena& emergency() { return emergency_; }
   DeferredFrees& deferred() { return deferred_; }
   ForkGate& gate() { return threads_.gate(); }
@@ -208,6 +213,8 @@ class Heap final : private HousekeepingHost {
   Peak peak_;
   LargeReports large_reports_;
   LargeTotals large_totals_;
+  SamplePeriod sample_period_ = 0;
+  SharedSampleCountdown shared_samples_;
   EmergencyArena emergency_{emergency_memory};
   DeferredFrees deferred_;
   Threads<SizeClassLists> threads_;

@@ -38,8 +38,12 @@ void PageMap::SetClasses(const Span* span, uint8_t size_class) {
   std::memset(window_ + span->first.index(), size_class, span->length.pages());
 }
 
-void PageMap::RegisterSmall(Span* span) {
+void PageMap::Register(Span* span) {
   for (PageId page = span->first; page < span->end(); ++page) Set(page, span);
+}
+
+void PageMap::RegisterSmall(Span* span) {
+  Register(span);
   SetClasses(span, span->size_class);
 }
 

@@ -105,6 +105,8 @@ class PageMap {
     if (span->length > Length(1)) Set(span->end() - Length(1), span);
   }
 
+  // Enters every page of a span, in the span map alone.
+  void Register(Span* span);
   // Enters every page of a span of small objects, in both maps.
   void RegisterSmall(Span* span);
   // Removes the size class of a span from the class window.

@@ -29,6 +29,9 @@ class SharedPages : public Relaxed<T> {
   auto bytes() const { return value().bytes(); }
 };
 
+// Names a sample of the program's allocations; 0 names none.
+using SampleId = uint32_t;
+
 // One contiguous run of pages, free or in use. Spans come from a pool that never gives memory
 // back, so that a stale page map entry still points at a Span, whose state tells that it is stale.
 //
@@ -39,6 +42,7 @@ class SharedPages : public Relaxed<T> {
 //   kInTransit the page heap, which is making a system call on it outside its lock
 //   kLarge     the application: one object
 //   kSmall     a central free list: objects of one size class
+//   kSampled   SampledObjects: objects of one size class that are samples
 //
 // Invariant of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
 // carved - allocated objects are on free_list. Objects past `carved` were never touched.
@@ -49,15 +53,18 @@ class SharedPages : public Relaxed<T> {
 // state and class of any span; statistics read the numbers of allocated objects; the page heap
 // reads the states of neighbours. Such readers may see a mixture of old and new.
 struct Span : ListNode {
-  enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall };
+  enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall, kSampled };
 
   SharedPages<PageId> first;
   SharedPages<Length> length;
-  uintptr_t free_list = 0;          // kSmall: head, in the form of pages/free_link.h
-  Relaxed<uint32_t> allocated = 0;  // kSmall
+  // kSmall: head, in the form of pages/free_link.h
+  // kSampled: address of the objects' SampleSlots
+  // kLarge: SampleId of the block
+  uintptr_t free_list = 0;
+  Relaxed<uint32_t> allocated = 0;  // kSmall, kSampled
   uint32_t carved = 0;              // kSmall
-  uint32_t capacity = 0;            // kSmall
-  Relaxed<uint8_t> size_class = 0;  // kSmall
+  uint32_t capacity = 0;            // kSmall, kSampled
+  Relaxed<uint8_t> size_class = 0;  // kSmall, kSampled
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
@@ -65,9 +72,11 @@ struct Span : ListNode {
   PageId end() const { return first + length; }
   char* start() const { return first.start(); }
   size_t bytes() const { return length.bytes(); }
+  // Requires kLarge.
+  SampleId sample() const { return static_cast<SampleId>(free_list); }
   bool in_use() const {
     const State now = state;
-    return now == State::kLarge || now == State::kSmall;
+    return now >= State::kLarge;
   }
   bool Contains(PageId page) const { return first <= page && page < end(); }
 };

@@ -30,7 +30,7 @@ MallocRange RangeOf(const Span& span) {
   if (state == Span::State::kReturned) range.type = MallocRange::UNMAPPED;
   if (!span.in_use()) return range;
   range.type = MallocRange::INUSE;
-  range.fraction = state == Span::State::kSmall ? FractionInUse(span) : 1;
+  range.fraction = state == Span::State::kLarge ? 1 : FractionInUse(span);
   return range;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heap/heap.h"
+#include "heap/observer.h"
 #include "report/statistics_sums.h"
 
 namespace tcmalloc {
@@ -19,6 +20,14 @@ SizeClassStatistics OfClass(uint8_t c, uint64_t in_threads) {
     central = heap.lists().central(c).stats();
   }
   return CombineSizeClass(c, central, cached);
+}
+
+// Adds the spans of small objects that are samples. Returns their bytes.
+uint64_t AddSampled(Statistics* statistics) {
+  const SampledMemory sampled = CountSampledMemory();
+  statistics->in_use += sampled.in_use_bytes;
+  statistics->central_free += sampled.span_bytes - sampled.in_use_bytes;
+  return sampled.span_bytes;
 }
 
 // Returns the bytes of all spans of small objects.
@@ -83,7 +92,7 @@ void AddLimits(Statistics* statistics) {
 Statistics CurrentStatistics(AllSizeClassStatistics* classes) {
   heap.EnsureInitialized();
   Statistics statistics;
-  const uint64_t small_bytes = AddSizeClasses(&statistics, classes);
+  const uint64_t small_bytes = AddSizeClasses(&statistics, classes) + AddSampled(&statistics);
   const PageHeapStats pages = heap.page_heap().stats();
   AddUp(pages, small_bytes, &statistics);
   AddEmergency(&statistics);

@@ -187,6 +187,8 @@ pid_t Wait4(pid_t child, int* status, int options) {
 
 void Exit(int status) { ::syscall(SYS_exit, status); }
 
+pid_t Gettid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+
 // libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk too.
 // By the name that is libc's alone: the library has a sbrk of its own, which calls hooks.
 constexpr SystemCalls kReal = {
@@ -215,6 +217,7 @@ constexpr SystemCalls kReal = {
     .clone = Clone,
     .wait4 = Wait4,
     .exit = Exit,
+    .gettid = Gettid,
     .getauxval = ::getauxval,
     .pthread_key_create = ::pthread_key_create,
     .pthread_setspecific = ::pthread_setspecific,

@@ -58,6 +58,7 @@ struct SystemCalls {
   pid_t (*clone)(unsigned long flags, void* stack_end, void (*body)(void*), void* argument);
   pid_t (*wait4)(pid_t child, int* status, int options);
   void (*exit)(int status);
+  pid_t (*gettid)();
   unsigned long (*getauxval)(unsigned long type);
   int (*pthread_key_create)(pthread_key_t* key, void (*destructor)(void*));
   int (*pthread_setspecific)(pthread_key_t key, const void* value);

@@ -48,6 +48,7 @@ struct CpuCacheContext {
   const LinkCodec* codec = nullptr;
   uintptr_t classes = 0;  // as ThreadHeader::classes
   SlowPaths slow = {};
+  const SamplePeriod* sample_period = &kNoSamples;
 };
 
 struct CpuCacheStats {

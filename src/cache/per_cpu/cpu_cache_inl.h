@@ -36,7 +36,7 @@ CpuThread* CpuCache<Sources>::Join() {
   thread->rseq_area = area;
   thread->slabs = slabs_.memory();
   thread->slow = context_.slow;
-  thread->ThreadHeader::clock.Initialize(reinterpret_cast<uintptr_t>(thread));
+  thread->InitializeClocks(*context_.sample_period);
   threads_.List(thread);
   return thread;
 }
@@ -50,7 +50,7 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
     object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
   }
   if (object == nullptr) return nullptr;
-  const bool expired = thread->ThreadHeader::clock.AdvanceSlow(size);
+  const bool expired = thread->CountSlow(size, *context_.sample_period);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 

@@ -37,6 +37,7 @@ struct ThreadCacheContext {
   ChainArrays* arrays = nullptr;
   CacheBudget* budget = nullptr;
   SlowPaths slow = {};
+  const SamplePeriod* sample_period = &kNoSamples;
 };
 
 // Per size class a cache has one current list, from which malloc takes and to which free adds, and
@@ -104,7 +105,7 @@ class ThreadCache : private FastLists, public ListNode {
     header.malloc = MallocMedium;
     std::fill_n(heads, kSizeClassCount, context.codec->end);
     context.budget->Join(share_);
-    header.clock.Initialize(reinterpret_cast<uintptr_t>(this));
+    header.InitializeClocks(*context.sample_period);
     Open();
   }
 

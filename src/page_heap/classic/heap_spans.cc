@@ -284,6 +284,7 @@ struct Census {
         break;
       case Span::State::kLarge:
       case Span::State::kSmall:
+      case Span::State::kSampled:
         break;
     }
   }

@@ -1,0 +1,50 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the heap and the allocator tell those who watch them. The functions are chosen by link:
+// heap_profile/none defines them for libraries without profiles, heap_profile for those with.
+
+#ifndef TCMALLOC_HEAP_OBSERVER_H_
+#define TCMALLOC_HEAP_OBSERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "options/options.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// Returns the mean bytes between two samples at the start; 0 takes none.
+uint64_t InitialSamplePeriod(const Options& options);
+
+// Returns an object of class `c` in the memory for samples, or null if none can be had. Called in
+// the slow path, as are all below unless said otherwise, where no lock is held.
+TCMALLOC_COLD void* NewSampledObject(uint8_t c);
+
+// Record a sample before the program gets the block. An alignment of 0 means that the program asked
+// for none. Called outside the slow path.
+//
+// An object from NewSampledObject.
+TCMALLOC_COLD void RecordSmallSample(void* object, uint8_t c, size_t size, size_t alignment);
+// A block in a span of its own, whose sample() it sets.
+TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
+
+// Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
+TCMALLOC_COLD void FreeSampledObject(Span* span, const void* object);
+// Notes that the block of a sample, in a span of its own, is about to be freed.
+TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
+// Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`
+// bytes. Called inside or outside the slow path.
+TCMALLOC_COLD void NoteSampleResized(const Span* span, size_t size);
+
+// The memory for small samples.
+struct SampledMemory {
+  size_t span_bytes = 0;
+  size_t in_use_bytes = 0;
+};
+SampledMemory CountSampledMemory();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_OBSERVER_H_

@@ -1,0 +1,36 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/caller_stack.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "unwind/stack_trace.h"
+
+// The linker's names for the first and the last byte of this object's code; libs/early_start.cc is
+// in shared libraries alone.
+extern "C" {
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
+extern const char etext[] __attribute__((weak, visibility("hidden")));
+__attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_reference)();
+}
+
+namespace tcmalloc {
+namespace {
+
+bool IsOwn(const void* address) {
+  if (&tcmalloc_early_start_reference == nullptr) return false;
+  return address >= static_cast<const void*>(__ehdr_start) &&
+         address < static_cast<const void*>(etext);
+}
+
+}  // namespace
+
+CallerStack::CallerStack() {
+  const int captured = CaptureStack(frames_, kMostFrames + kMostOwnFrames, 0);
+  const auto all = static_cast<uint32_t>(std::max(captured, 0));
+  while (first_ < all && IsOwn(frames_[first_])) ++first_;
+  count_ = std::min(all - first_, kMostFrames);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,35 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The stack of the program that called this library.
+
+#ifndef TCMALLOC_HEAP_PROFILE_CALLER_STACK_H_
+#define TCMALLOC_HEAP_PROFILE_CALLER_STACK_H_
+
+#include <cstdint>
+#include <span>
+
+#include "heap_profile/stack_table.h"
+
+namespace tcmalloc {
+
+// Return addresses, innermost first.
+class CallerStack {
+ public:
+  // Captures the stack of the running thread. Leaves out the innermost frames as far as they lie in
+  // this library, if it is a shared one; in a static program nothing tells them apart.
+  CallerStack();
+
+  std::span<void* const> frames() const { return {frames_ + first_, count_}; }
+
+ private:
+  // The library's own frames, of which there are fewer.
+  static constexpr uint32_t kMostOwnFrames = 16;
+
+  void* frames_[kMostFrames + kMostOwnFrames];
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_PROFILE_CALLER_STACK_H_

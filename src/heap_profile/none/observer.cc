@@ -1,0 +1,18 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The observer of libraries without profiles. Nothing is a sample there.
+
+#include "heap/observer.h"
+
+namespace tcmalloc {
+
+uint64_t InitialSamplePeriod(const Options&) { return 0; }
+void* NewSampledObject(uint8_t) { return nullptr; }
+void RecordSmallSample(void*, uint8_t, size_t, size_t) {}
+void RecordLargeSample(Span*, size_t, size_t) {}
+void FreeSampledObject(Span*, const void*) {}
+void NoteSampleFreed(SampleId) {}
+void NoteSampleResized(const Span*, size_t) {}
+SampledMemory CountSampledMemory() { return {}; }
+
+}  // namespace tcmalloc

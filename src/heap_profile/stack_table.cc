@@ -1,0 +1,180 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/stack_table.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace tcmalloc {
+namespace {
+
+uint32_t HashOf(std::span<void* const> frames) {
+  uint64_t hash = frames.size();
+  for (void* frame : frames) hash = NextRandom(hash ^ reinterpret_cast<uintptr_t>(frame));
+  return static_cast<uint32_t>(hash >> 32);
+}
+
+}  // namespace
+
+bool StackTable::Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const {
+  if (hash(id).load(std::memory_order_relaxed) != hash_of) return false;
+  if (count(id).load(std::memory_order_relaxed) != frames.size()) return false;
+  return std::equal(frames.begin(), frames.end(), frame_words(id), [](void* frame, uintptr_t word) {
+    return reinterpret_cast<uintptr_t>(frame) == word;
+  });
+}
+
+// Adds a reference. Returns false if a sweep has removed the stack.
+bool StackTable::TryRetain(StackId id) {
+  uint32_t count = refs(id).load(std::memory_order_relaxed);
+  while (count != kRemoved) {
+    if (refs(id).compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) {
+      if (count == 0) {
+        unused_.fetch_sub(1, std::memory_order_relaxed);
+        stacks_.fetch_add(1, std::memory_order_relaxed);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+// Looks for an equal stack in a bucket, from `from` up to `end`. Returns it with a reference more,
+// or 0.
+StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
+                         std::span<void* const> frames) {
+  // Acquire pairs with the releases in Add and SweepBucket and publishes the next stack.
+  for (StackId id = from; id != end && id != 0; id = next(id).load(std::memory_order_acquire)) {
+    if (refs(id).load(std::memory_order_relaxed) == kRemoved) continue;
+    if (Equals(id, hash_of, frames) && TryRetain(id)) return id;
+  }
+  return 0;
+}
+
+// Returns the words for a stack, or 0 if no memory can be had. A stack lies in one chunk.
+StackId StackTable::TakeWords(uint32_t size) {
+  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return link(id); };
+  if (const StackId id = free_[size].Pop(link_of)) return id;
+  const uint32_t words = size * kStepWords;
+  uint32_t used = used_.load(std::memory_order_relaxed);
+  uint32_t begin = 0;
+  do {
+    begin = used + kStepWords;
+    const int chunk = words_.ChunkOf(begin);
+    if (words_.ChunkOf(begin + words - 1) != chunk) begin = words_.FirstIn(chunk + 1);
+    if (begin + words > kMostWords || !words_.Ensure(begin)) return 0;
+  } while (!used_.compare_exchange_weak(used, begin + words - kStepWords,
+                                        std::memory_order_relaxed));
+  return begin;
+}
+
+// Returns a stack that no bucket has, with one reference.
+StackId StackTable::NewStack(uint32_t hash_of, std::span<void* const> frames) {
+  const StackId id = TakeWords(SizeFor(frames.size()));
+  if (id == 0) return 0;
+  hash(id).store(hash_of, std::memory_order_relaxed);
+  count(id).store(static_cast<uint32_t>(frames.size()), std::memory_order_relaxed);
+  refs(id).store(1, std::memory_order_relaxed);
+  std::transform(frames.begin(), frames.end(), frame_words(id),
+                 [](void* frame) { return reinterpret_cast<uintptr_t>(frame); });
+  stacks_.fetch_add(1, std::memory_order_relaxed);
+  return id;
+}
+
+StackId StackTable::Add(std::span<void* const> frames) {
+  const Reader reader(*this);
+  const uint32_t hash_of = HashOf(frames);
+  std::atomic<uint32_t>& bucket = buckets_[hash_of % kBuckets];
+  // Acquire pairs with the release below and publishes the stack.
+  StackId head = bucket.load(std::memory_order_acquire);
+  if (const StackId found = Find(head, 0, hash_of, frames)) return found;
+  const StackId added = NewStack(hash_of, frames);
+  if (added == 0) return 0;
+  next(added).store(head, std::memory_order_relaxed);
+  // Release pairs with the acquires of searches and publishes the stack.
+  while (!bucket.compare_exchange_weak(head, added, std::memory_order_release,
+                                       std::memory_order_acquire)) {
+    next(added).store(head, std::memory_order_relaxed);
+  }
+  return added;
+}
+
+void StackTable::Release(StackId id) {
+  // Release pairs with the acquire in SweepBucket: whoever removes the stack comes after all uses.
+  if (refs(id).fetch_sub(1, std::memory_order_release) != 1) return;
+  stacks_.fetch_sub(1, std::memory_order_relaxed);
+  unused_.fetch_add(1, std::memory_order_relaxed);
+  SweepIfWorthIt();
+}
+
+void StackTable::SweepIfWorthIt() {
+  const uint32_t unused = unused_.load(std::memory_order_relaxed);
+  if (unused < kLeastUnused || unused < stacks_.load(std::memory_order_relaxed)) return;
+  // Acquire pairs with the release below, so that one sweep follows another.
+  if (sweeping_.exchange(true, std::memory_order_acquire)) return;
+  Sweep();
+  sweeping_.store(false, std::memory_order_release);
+}
+
+// Takes the stacks without references out of a bucket and adds them to the list `removed`, which it
+// returns. Others may add stacks at the head meanwhile, but nobody else removes any.
+StackId StackTable::SweepBucket(std::atomic<uint32_t>& bucket, StackId removed) {
+  std::atomic<uint32_t>* link_to = &bucket;
+  // Acquire pairs with the release in Add and publishes the stack, here and below.
+  StackId id = link_to->load(std::memory_order_acquire);
+  while (id != 0) {
+    const StackId following = next(id).load(std::memory_order_acquire);
+    uint32_t none = 0;
+    // Acquire pairs with the release in StackTable::Release.
+    if (!refs(id).compare_exchange_strong(none, kRemoved, std::memory_order_acquire,
+                                          std::memory_order_relaxed)) {
+      link_to = &next(id);
+      id = following;
+      continue;
+    }
+    unused_.fetch_sub(1, std::memory_order_relaxed);
+    StackId expected = id;
+    // Release pairs with the acquires of searches.
+    while (!link_to->compare_exchange_strong(expected, following, std::memory_order_release,
+                                             std::memory_order_acquire)) {
+      // Only at the head: stacks were added before this one.
+      while (next(expected).load(std::memory_order_acquire) != id) {
+        expected = next(expected).load(std::memory_order_acquire);
+      }
+      link_to = &next(expected);
+      expected = id;
+    }
+    link(id).store(removed, std::memory_order_relaxed);
+    removed = id;
+    id = following;
+  }
+  return removed;
+}
+
+void StackTable::FreeAll(StackId removed) {
+  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return link(id); };
+  while (removed != 0) {
+    const StackId following = link(removed).load(std::memory_order_relaxed);
+    free_[SizeOf(removed)].Push(removed, link_of);
+    removed = following;
+  }
+}
+
+void StackTable::Sweep() {
+  for (std::atomic<uint32_t>& bucket : buckets_) removed_ = SweepBucket(bucket, removed_);
+  // Sequentially consistent, as in Reader: whoever begins to read later finds none of the removed
+  // stacks, and who had begun before is counted.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (readers_.load(std::memory_order_seq_cst) != 0) return;
+  FreeAll(removed_);
+  removed_ = 0;
+}
+
+StackTableStats StackTable::stats() const {
+  return {.stacks = stacks_.load(std::memory_order_relaxed),
+          .bytes = size_t{used_.load(std::memory_order_relaxed)} * sizeof(Word),
+          .mapped_bytes = words_.mapped_bytes()};
+}
+
+}  // namespace tcmalloc

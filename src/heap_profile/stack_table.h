@@ -1,0 +1,140 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Call stacks, each stored once.
+
+#ifndef TCMALLOC_HEAP_PROFILE_STACK_TABLE_H_
+#define TCMALLOC_HEAP_PROFILE_STACK_TABLE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/relaxed.h"
+#include "heap_profile/chunked_array.h"
+#include "heap_profile/free_indices.h"
+
+namespace tcmalloc {
+
+// Names a stack of a StackTable; 0 names none.
+using StackId = uint32_t;
+
+// The most frames of a stack.
+inline constexpr uint32_t kMostFrames = 64;
+
+struct StackTableStats {
+  size_t stacks = 0;  // with a reference
+  size_t bytes = 0;   // that all stacks ever needed at once
+  size_t mapped_bytes = 0;
+};
+
+// A hash table of counted call stacks. Stacks lie in an array of words that never moves, and name
+// each other by index, so that another process can read them.
+//
+// A stack whose last reference goes stays in its bucket, where an equal stack may find it again. A
+// sweep removes such stacks once they are many. Their words are used again when nobody is reading:
+// each search and each Reader counts while it runs, and the sweep waits for a moment without any.
+// Words of one thread that vanished in a fork while it searched are lost.
+//
+// Thread safe, without a lock; async-signal-safe.
+class StackTable {
+ public:
+  constexpr StackTable() = default;
+  StackTable(const StackTable&) = delete;
+  StackTable& operator=(const StackTable&) = delete;
+
+  // Returns the name of a stack of at most kMostFrames frames, with a reference more. Returns 0 if
+  // no memory can be had.
+  StackId Add(std::span<void* const> frames);
+  // Takes a reference back.
+  void Release(StackId id);
+  // Adds a reference to a stack that has one.
+  void Retain(StackId id) { refs(id).fetch_add(1, std::memory_order_relaxed); }
+
+  // The scope in which frames may be read.
+  class Reader {
+   public:
+    explicit Reader(StackTable& table) : table_(table) {
+      // Sequentially consistent, as in Sweep: a sweep that does not see this reader is seen by it.
+      table_.readers_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    // Release pairs with the sequentially consistent load in Sweep.
+    ~Reader() { table_.readers_.fetch_sub(1, std::memory_order_release); }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    // Returns the frames of a stack that had a reference when this scope had begun, innermost
+    // first. They are valid as long as the scope.
+    std::span<const uintptr_t> frames(StackId id) const { return table_.Frames(id); }
+
+   private:
+    StackTable& table_;
+  };
+
+  StackTableStats stats() const;
+
+ private:
+  // A stack of n frames takes kHeaderWords + n words, rounded up to a multiple of kStepWords:
+  //
+  //     word 0          hash, and the number of frames in the upper half
+  //     word 1          next in the bucket, and the references in the upper half
+  //     word 2 to n + 1 frames
+  static constexpr uint32_t kHeaderWords = 2;
+  static constexpr uint32_t kStepWords = 8;
+  static constexpr uint32_t kSizes = (kHeaderWords + kMostFrames + kStepWords - 1) / kStepWords;
+  static constexpr uint32_t kFirstWords = 1 << 13;
+  static constexpr uint32_t kBuckets = 1 << 12;
+  // The references of a stack that a sweep has removed.
+  static constexpr uint32_t kRemoved = UINT32_MAX;
+  // Fewer stacks without references do not make a sweep worth it.
+  static constexpr uint32_t kLeastUnused = 1024;
+  // The most words in all.
+  static constexpr uint32_t kMostWords = 1 << 24;
+
+  struct Word {
+    std::atomic<uint32_t> low;
+    std::atomic<uint32_t> high;
+  };
+  static_assert(sizeof(Word) == sizeof(uintptr_t));
+
+  std::atomic<uint32_t>& hash(StackId id) const { return words_[id].low; }
+  std::atomic<uint32_t>& count(StackId id) const { return words_[id].high; }
+  std::atomic<uint32_t>& next(StackId id) const { return words_[id + 1].low; }
+  std::atomic<uint32_t>& refs(StackId id) const { return words_[id + 1].high; }
+  // The word through which free stacks are linked. No search reads it.
+  std::atomic<uint32_t>& link(StackId id) const { return words_[id + kHeaderWords].low; }
+  uintptr_t* frame_words(StackId id) const {
+    return reinterpret_cast<uintptr_t*>(&words_[id + kHeaderWords]);
+  }
+  static uint32_t SizeFor(size_t frames) {
+    return static_cast<uint32_t>((kHeaderWords + frames + kStepWords - 1) / kStepWords);
+  }
+  uint32_t SizeOf(StackId id) const { return SizeFor(count(id).load(std::memory_order_relaxed)); }
+
+  std::span<const uintptr_t> Frames(StackId id) const {
+    return {frame_words(id), count(id).load(std::memory_order_relaxed)};
+  }
+  bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
+  bool TryRetain(StackId id);
+  StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
+  StackId NewStack(uint32_t hash_of, std::span<void* const> frames);
+  StackId TakeWords(uint32_t size);
+  void SweepIfWorthIt();
+  void Sweep();
+  StackId SweepBucket(std::atomic<uint32_t>& bucket, StackId removed);
+  void FreeAll(StackId removed);
+
+  ChunkedArray<Word, kFirstWords> words_;
+  std::atomic<uint32_t> used_{0};  // words that a stack ever had, from kStepWords on
+  std::atomic<uint32_t> buckets_[kBuckets] = {};
+  FreeIndices free_[kSizes + 1];
+  std::atomic<uint32_t> stacks_{0};  // with a reference
+  std::atomic<uint32_t> unused_{0};  // in a bucket, without one
+  std::atomic<int32_t> readers_{0};
+  std::atomic<bool> sweeping_{false};
+  StackId removed_ = 0;  // by earlier sweeps, while somebody was reading; guarded by sweeping_
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_PROFILE_STACK_TABLE_H_
