@@ -1,0 +1,449 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "unwind/cfi.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "unwind/table_cursor.h"
+
+namespace tcmalloc {
+namespace {
+
+using E = PointerEncoding;
+
+// What the functions of one compilation have in common.
+struct CommonInformation {
+  uint64_t code_alignment = 1;
+  int64_t data_alignment = 1;
+  int return_register = -1;
+  uint8_t pointer_encoding = E::kAbsolute;
+  bool has_augmentation = false;
+  bool is_signal_frame = false;
+  uintptr_t instructions = 0;
+  uintptr_t instructions_end = 0;
+};
+
+// A function, or a part of one.
+struct FunctionInformation {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  uintptr_t instructions = 0;
+  uintptr_t instructions_end = 0;
+  CommonInformation common;
+
+  bool Contains(uintptr_t address) const { return address >= begin && address < end; }
+};
+
+// Reads the length of an entry and returns a cursor for the rest of it.
+TableCursor EnterEntry(TableCursor* cursor) {
+  constexpr uint32_t kLongLength = 0xffffffff;
+  uint64_t length = cursor->Fixed<uint32_t>();
+  if (length == kLongLength) length = cursor->Fixed<uint64_t>();
+  const uintptr_t start = cursor->position();
+  cursor->Skip(length);
+  TableCursor entry(cursor->object(), start, cursor->position());
+  if (cursor->failed() || length == 0) entry.Fail();
+  return entry;
+}
+
+// Reads what the letters of an augmentation stand for. Returns false for a letter that is not
+// known, after which the entry's end cannot be told from its instructions.
+bool ReadAugmentation(TableCursor letters, TableCursor* data, CommonInformation* common) {
+  for (;;) {
+    switch (letters.Fixed<char>()) {
+      case '\0':
+        return !letters.failed();
+      case 'R':
+        common->pointer_encoding = data->Fixed<uint8_t>();
+        break;
+      case 'P': {
+        const auto encoding = data->Fixed<uint8_t>();
+        data->Number(encoding);
+        break;
+      }
+      case 'L':
+        data->Skip(1);
+        break;
+      case 'S':
+        common->is_signal_frame = true;
+        break;
+      // Return addresses are signed with another key, or memory is tagged. Stripping is the same.
+      case 'B':
+      case 'G':
+        break;
+      default:
+        return true;  // the length of the data says where the instructions begin
+    }
+  }
+}
+
+bool ReadCommon(const LoadedObject& object, uintptr_t position, CommonInformation* common) {
+  TableCursor table(object, position, object.end);
+  TableCursor entry = EnterEntry(&table);
+  if (entry.Fixed<uint32_t>() != 0) return false;  // not a common entry
+  const auto version = entry.Fixed<uint8_t>();
+  if (version != 1 && version != 3 && version != 4) return false;
+  TableCursor letters = entry;
+  while (entry.Fixed<char>() != '\0') {
+  }
+  if (version == 4) entry.Skip(2);  // sizes of an address and of a segment's selector
+  common->code_alignment = entry.Uleb();
+  common->data_alignment = entry.Sleb();
+  const uint64_t column = version == 1 ? entry.Fixed<uint8_t>() : entry.Uleb();
+  common->return_register = machine::RegisterIndex(column);
+  if (entry.failed()) return false;
+
+  const char first = letters.Fixed<char>();
+  if (first == 'z') {
+    common->has_augmentation = true;
+    const uint64_t bytes = entry.Uleb();
+    TableCursor data = entry;
+    entry.Skip(bytes);
+    if (entry.failed() || !ReadAugmentation(letters, &data, common) || data.failed()) return false;
+  } else if (first != '\0') {
+    return false;
+  }
+  common->instructions = entry.position();
+  common->instructions_end = entry.end();
+  return !entry.failed();
+}
+
+// Reads the function's entry at the cursor and moves the cursor behind it. Returns false for an
+// entry of another kind, and at the end of the table, where the cursor has failed.
+bool ReadFunction(TableCursor* table, FunctionInformation* function) {
+  TableCursor entry = EnterEntry(table);
+  const uintptr_t place = entry.position();
+  const auto distance = entry.Fixed<uint32_t>();
+  if (entry.failed() || distance == 0) return false;
+  if (!ReadCommon(table->object(), place - distance, &function->common)) return false;
+  const uint8_t encoding = function->common.pointer_encoding;
+  if ((encoding & E::kIndirect) != 0) return false;
+  function->begin = entry.Pointer(encoding);
+  function->end = function->begin + entry.Number(encoding);
+  if (function->common.has_augmentation) entry.Skip(entry.Uleb());
+  function->instructions = entry.position();
+  function->instructions_end = entry.end();
+  return !entry.failed();
+}
+
+// The beginning of .eh_frame_hdr.
+struct SearchTable {
+  uintptr_t entries = 0;  // pairs of 32-bit distances, sorted by the first; 0 if there are none
+  uint64_t count = 0;
+  uintptr_t frames = 0;  // .eh_frame
+};
+
+constexpr uint64_t kSearchEntryBytes = 8;
+
+bool ReadSearchTable(const LoadedObject& object, SearchTable* table) {
+  TableCursor header(object, object.table, object.end);
+  if (header.Fixed<uint8_t>() != 1) return false;
+  const auto frames_encoding = header.Fixed<uint8_t>();
+  const auto count_encoding = header.Fixed<uint8_t>();
+  const auto entry_encoding = header.Fixed<uint8_t>();
+  if (frames_encoding == E::kOmitted) return false;
+  table->frames = header.Pointer(frames_encoding, object.table);
+  if (header.failed()) return false;
+  if (count_encoding == E::kOmitted || entry_encoding != (E::kToHeader | E::kSigned4)) return true;
+  table->count = header.Pointer(count_encoding, object.table);
+  table->entries = header.position();
+  return !header.failed() && table->count <= (object.end - table->entries) / kSearchEntryBytes;
+}
+
+uintptr_t SearchEntry(const LoadedObject& object, const SearchTable& table, uint64_t index,
+                      bool wants_function, bool* failed) {
+  const uintptr_t place = table.entries + index * kSearchEntryBytes + (wants_function ? 4 : 0);
+  TableCursor cursor(object, place, object.end);
+  const uintptr_t target = object.table + static_cast<uint64_t>(int64_t{cursor.Fixed<int32_t>()});
+  *failed |= cursor.failed();
+  return target;
+}
+
+// Finds the function by its place in the sorted entries.
+bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintptr_t address,
+                    FunctionInformation* function) {
+  bool failed = false;
+  uint64_t low = 0;  // entries before it begin at `address` or before
+  uint64_t high = table.count;
+  while (low < high && !failed) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (SearchEntry(object, table, middle, false, &failed) <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (failed || low == 0) return false;
+  const uintptr_t place = SearchEntry(object, table, low - 1, true, &failed);
+  if (failed) return false;
+  TableCursor cursor(object, place, object.end);
+  return ReadFunction(&cursor, function) && function->Contains(address);
+}
+
+// Finds the function by reading all entries, where they are not sorted.
+bool ScanForFunction(const LoadedObject& object, uintptr_t frames, uintptr_t address,
+                     FunctionInformation* function) {
+  constexpr int kMostEntries = 1 << 16;
+  TableCursor cursor(object, frames, object.end);
+  for (int i = 0; i < kMostEntries && !cursor.failed(); ++i) {
+    if (ReadFunction(&cursor, function) && function->Contains(address)) return true;
+  }
+  return false;
+}
+
+bool FindFunction(const LoadedObject& object, uintptr_t address, FunctionInformation* function) {
+  SearchTable table;
+  if (object.table == 0 || !ReadSearchTable(object, &table)) return false;
+  if (table.entries != 0) return SearchFunction(object, table, address, function);
+  return ScanForFunction(object, table.frames, address, function);
+}
+
+// Executes instructions up to those of an address.
+class Program {
+ public:
+  Program(const FunctionInformation& function, uintptr_t address)
+      : common_(function.common), location_(function.begin), address_(address) {}
+
+  // Executes the instructions that are common to functions.
+  bool RunCommon(const LoadedObject& object) {
+    if (!Run({object, common_.instructions, common_.instructions_end})) return false;
+    initial_ = rules_;
+    return true;
+  }
+
+  bool Run(TableCursor cursor);
+
+  const FrameRules& rules() const { return rules_; }
+
+ private:
+  // Instructions with an operand in their lower bits.
+  static constexpr uint8_t kAdvance = 0x40;
+  static constexpr uint8_t kOffset = 0x80;
+  static constexpr uint8_t kRestore = 0xc0;
+  enum Instruction : uint8_t {
+    kNothing = 0x00,
+    kSetLocation = 0x01,
+    kAdvance1 = 0x02,
+    kAdvance2 = 0x03,
+    kAdvance4 = 0x04,
+    kOffsetExtended = 0x05,
+    kRestoreExtended = 0x06,
+    kUndefined = 0x07,
+    kSameValue = 0x08,
+    kRegister = 0x09,
+    kRememberState = 0x0a,
+    kRestoreState = 0x0b,
+    kFrame = 0x0c,
+    kFrameRegister = 0x0d,
+    kFrameOffset = 0x0e,
+    kFrameExpression = 0x0f,
+    kExpression = 0x10,
+    kOffsetExtendedSigned = 0x11,
+    kFrameSigned = 0x12,
+    kFrameOffsetSigned = 0x13,
+    kValueOffset = 0x14,
+    kValueOffsetSigned = 0x15,
+    kValueExpression = 0x16,
+    kSignAddressWithPc = 0x2c,
+    kSignAddress = 0x2d,
+    kArgumentsSize = 0x2e,
+    kOffsetNegative = 0x2f,
+  };
+
+  bool Execute(uint8_t instruction, TableCursor& cursor);
+  bool ExecuteFrame(uint8_t instruction, TableCursor& cursor);
+  bool Remember();
+  bool RestoreRemembered();
+
+  bool reached() const { return location_ > address_; }
+
+  void AdvanceBy(uint64_t units) { location_ += units * common_.code_alignment; }
+
+  // Sets the rule of a register by its DWARF number. Those that are not tracked are left alone.
+  bool SetRule(uint64_t dwarf, RuleKind kind, int64_t value) {
+    if (value != static_cast<int32_t>(value)) return false;
+    const int index = machine::RegisterIndex(dwarf);
+    if (index >= 0) {
+      rules_.registers[static_cast<size_t>(index)] = {kind, static_cast<int32_t>(value)};
+    }
+    return true;
+  }
+
+  int64_t Factored(uint64_t offset) const {
+    return static_cast<int64_t>(offset * static_cast<uint64_t>(common_.data_alignment));
+  }
+
+  // Skips an expression and returns where it is from the object's start on.
+  static int64_t SkipExpression(TableCursor& cursor) {
+    const uintptr_t offset = cursor.position() - cursor.object().start;
+    cursor.Skip(cursor.Uleb());
+    return static_cast<int64_t>(offset);
+  }
+
+  void RestoreInitial(uint64_t dwarf) {
+    const int index = machine::RegisterIndex(dwarf);
+    if (index < 0) return;
+    rules_.registers[static_cast<size_t>(index)] = initial_.registers[static_cast<size_t>(index)];
+  }
+
+  bool SetFrameRegister(uint64_t dwarf) {
+    rules_.frame_kind = RuleKind::kOffset;
+    rules_.frame_register = static_cast<int8_t>(machine::RegisterIndex(dwarf));
+    return true;
+  }
+
+  bool SetFrameValue(RuleKind kind, int64_t value) {
+    if (value != static_cast<int32_t>(value)) return false;
+    rules_.frame_kind = kind;
+    rules_.frame_value = static_cast<int32_t>(value);
+    return true;
+  }
+
+  static constexpr size_t kMostRemembered = 2;
+
+  const CommonInformation& common_;
+  uintptr_t location_;
+  uintptr_t address_;
+  FrameRules rules_;
+  FrameRules initial_;
+  FrameRules remembered_[kMostRemembered];
+  size_t remembered_count_ = 0;
+};
+
+bool Program::Run(TableCursor cursor) {
+  while (!cursor.done() && !reached()) {
+    const auto instruction = cursor.Fixed<uint8_t>();
+    const uint8_t operand = instruction & 0x3f;
+    bool good = true;
+    switch (instruction & 0xc0) {
+      case kAdvance:
+        AdvanceBy(operand);
+        break;
+      case kOffset:
+        good = SetRule(operand, RuleKind::kAtOffset, Factored(cursor.Uleb()));
+        break;
+      case kRestore:
+        RestoreInitial(operand);
+        break;
+      default:
+        good = Execute(instruction, cursor);
+    }
+    if (!good || cursor.failed()) return false;
+  }
+  return true;
+}
+
+bool Program::Execute(uint8_t instruction, TableCursor& cursor) {
+  switch (instruction) {
+    case kNothing:
+    case kSignAddress:
+    case kSignAddressWithPc:
+      return true;
+    case kSetLocation:
+      location_ = cursor.Pointer(common_.pointer_encoding);
+      return true;
+    case kAdvance1:
+      AdvanceBy(cursor.Fixed<uint8_t>());
+      return true;
+    case kAdvance2:
+      AdvanceBy(cursor.Fixed<uint16_t>());
+      return true;
+    case kAdvance4:
+      AdvanceBy(cursor.Fixed<uint32_t>());
+      return true;
+    case kRememberState:
+      return Remember();
+    case kRestoreState:
+      return RestoreRemembered();
+    case kArgumentsSize:
+      cursor.Uleb();
+      return true;
+    case kFrame:
+    case kFrameRegister:
+    case kFrameOffset:
+    case kFrameExpression:
+    case kFrameSigned:
+    case kFrameOffsetSigned:
+      return ExecuteFrame(instruction, cursor);
+    default:
+      break;
+  }
+  const uint64_t dwarf = cursor.Uleb();
+  switch (instruction) {
+    case kOffsetExtended:
+      return SetRule(dwarf, RuleKind::kAtOffset, Factored(cursor.Uleb()));
+    case kOffsetExtendedSigned:
+      return SetRule(dwarf, RuleKind::kAtOffset, Factored(static_cast<uint64_t>(cursor.Sleb())));
+    case kOffsetNegative:
+      return SetRule(dwarf, RuleKind::kAtOffset, -Factored(cursor.Uleb()));
+    case kRestoreExtended:
+      RestoreInitial(dwarf);
+      return true;
+    case kUndefined:
+      return SetRule(dwarf, RuleKind::kUndefined, 0);
+    case kSameValue:
+      return SetRule(dwarf, RuleKind::kSame, 0);
+    case kRegister: {
+      const int source = machine::RegisterIndex(cursor.Uleb());
+      return SetRule(dwarf, source < 0 ? RuleKind::kUndefined : RuleKind::kRegister, source);
+    }
+    case kExpression:
+      return SetRule(dwarf, RuleKind::kAtExpression, SkipExpression(cursor));
+    case kValueExpression:
+      return SetRule(dwarf, RuleKind::kExpression, SkipExpression(cursor));
+    case kValueOffset:
+      return SetRule(dwarf, RuleKind::kOffset, Factored(cursor.Uleb()));
+    case kValueOffsetSigned:
+      return SetRule(dwarf, RuleKind::kOffset, Factored(static_cast<uint64_t>(cursor.Sleb())));
+    default:
+      return false;
+  }
+}
+
+bool Program::ExecuteFrame(uint8_t instruction, TableCursor& cursor) {
+  switch (instruction) {
+    case kFrame:
+      return SetFrameRegister(cursor.Uleb()) &&
+             SetFrameValue(RuleKind::kOffset, static_cast<int64_t>(cursor.Uleb()));
+    case kFrameSigned:
+      return SetFrameRegister(cursor.Uleb()) &&
+             SetFrameValue(RuleKind::kOffset, Factored(static_cast<uint64_t>(cursor.Sleb())));
+    case kFrameRegister:
+      return SetFrameRegister(cursor.Uleb());
+    case kFrameOffset:
+      return SetFrameValue(RuleKind::kOffset, static_cast<int64_t>(cursor.Uleb()));
+    case kFrameOffsetSigned:
+      return SetFrameValue(RuleKind::kOffset, Factored(static_cast<uint64_t>(cursor.Sleb())));
+    default:
+      return SetFrameValue(RuleKind::kExpression, SkipExpression(cursor));
+  }
+}
+
+bool Program::Remember() {
+  if (remembered_count_ == kMostRemembered) return false;
+  remembered_[remembered_count_++] = rules_;
+  return true;
+}
+
+bool Program::RestoreRemembered() {
+  if (remembered_count_ == 0) return false;
+  rules_ = remembered_[--remembered_count_];
+  return true;
+}
+
+}  // namespace
+
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* rules) {
+  FunctionInformation function;
+  if (!FindFunction(object, address, &function)) return false;
+  Program program(function, address);
+  if (!program.RunCommon(object)) return false;
+  if (!program.Run({object, function.instructions, function.instructions_end})) return false;
+  *rules = program.rules();
+  rules->return_register = static_cast<int8_t>(function.common.return_register);
+  rules->is_signal_frame = function.common.is_signal_frame;
+  return rules->frame_kind != RuleKind::kUndefined && rules->return_register >= 0;
+}
+
+}  // namespace tcmalloc

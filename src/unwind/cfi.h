@@ -1,0 +1,51 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Call frame information: how the registers of a caller are computed from those of the function
+// that it called, as .eh_frame tells it.
+
+#ifndef TCMALLOC_UNWIND_CFI_H_
+#define TCMALLOC_UNWIND_CFI_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind/loaded_objects.h"
+#include "unwind/machine.h"
+
+namespace tcmalloc {
+
+// Where the caller's value of a register is. The frame address is what the stack pointer was before
+// the call.
+enum class RuleKind : uint8_t {
+  kSame,          // in the register
+  kUndefined,     // lost
+  kAtOffset,      // in memory, at the frame address plus value
+  kOffset,        // the frame address plus value
+  kRegister,      // in the register with index `value`
+  kAtExpression,  // in memory, at the result of an expression
+  kExpression,    // the result of an expression
+};
+
+struct RegisterRule {
+  RuleKind kind = RuleKind::kSame;
+  int32_t value = 0;  // of an expression: where its block is, from the object's start on
+};
+
+struct FrameRules {
+  std::array<RegisterRule, Registers::kCount> registers;
+  // The frame address: a register plus a number, or an expression.
+  RuleKind frame_kind = RuleKind::kUndefined;  // or kOffset or kExpression
+  int8_t frame_register = -1;                  // of kOffset; -1 if it is not tracked
+  int32_t frame_value = 0;
+  int8_t return_register = -1;  // the one whose value in the caller is the return address
+  bool is_signal_frame = false;
+};
+
+// Finds the rules for the instruction at `address` in the tables of `object`. Returns false where
+// they say nothing, are not understood or are damaged.
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* rules);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_CFI_H_

@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "unwind/loaded_objects.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstring>
+#include <iterator>
+
+#include "base/bits.h"
+#include "base/random.h"
+#include "unwind/readable_memory.h"
+
+// Weak, because it came with glibc 2.35.
+extern "C" __attribute__((weak)) int _dl_find_object(void*, struct dl_find_object*) noexcept;
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kReadablePages = 1024;  // a power of two
+// Pages of tables that were found readable, each as a hash with the identity of its object.
+constinit std::atomic<uint64_t> readable_pages[kReadablePages] = {};
+
+uint64_t Mix(uint64_t state, uint64_t value) { return NextRandom(state ^ value); }
+
+template <typename T>
+bool Load(const LoadedObject& object, uintptr_t address, T* value) {
+  if (!IsReadableIn(object, address, sizeof(*value))) return false;
+  std::memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));
+  return true;
+}
+
+// Returns the hash of `bytes` bytes, a multiple of 8; 0 if they cannot be read.
+uint64_t HashOf(const LoadedObject& object, uintptr_t address, size_t bytes) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    if (!Load(object, address + i, &word)) return 0;
+    hash = Mix(hash, word);
+  }
+  return hash;
+}
+
+// The note with the build id: a header of 16 bytes, and of the id as much as any linker writes.
+constexpr size_t kNoteBytes = 32;
+
+bool IsBuildId(const LoadedObject& object, uintptr_t note) {
+  ElfW(Nhdr) header;
+  uint32_t name = 0;
+  return Load(object, note, &header) && header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
+         Load(object, note + sizeof(header), &name) && std::memcmp(&name, ELF_NOTE_GNU, 4) == 0;
+}
+
+// Returns where the build id's note is from the object's start on; 0 if it is not found.
+uintptr_t FindBuildId(const LoadedObject& object) {
+  constexpr size_t kMostSegments = 64;
+  ElfW(Ehdr) header;
+  if (!Load(object, object.start, &header)) return 0;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  uintptr_t first_address = 0;  // of the segments in the file
+  bool found_first = false;
+  for (size_t i = 0; i < header.e_phnum && i < kMostSegments; ++i) {
+    ElfW(Phdr) segment;
+    if (!Load(object, object.start + header.e_phoff + i * sizeof(segment), &segment)) return 0;
+    if (segment.p_type == PT_LOAD && !found_first) {
+      first_address = AlignDown(segment.p_vaddr, kProbedPageBytes);
+      found_first = true;
+    }
+    if (segment.p_type != PT_NOTE || !found_first) continue;
+    const uintptr_t offset = segment.p_vaddr - first_address;
+    if (IsBuildId(object, object.start + offset)) return offset;
+  }
+  return 0;
+}
+
+// Remembers, for the objects met last, where their build ids are: the upper bits of each word tell
+// the object, the lower ones the offset. A wrong offset does no harm: the bytes there are as good
+// as any others to tell two objects apart, and the same each time.
+constexpr size_t kRememberedNotes = 64;  // a power of two
+constexpr uint64_t kOffsetMask = 0xffff;
+constinit std::atomic<uint64_t> remembered_notes[kRememberedNotes] = {};
+
+uintptr_t BuildIdOf(const LoadedObject& object) {
+  std::atomic<uint64_t>& remembered = remembered_notes[object.identity % kRememberedNotes];
+  const uint64_t word = remembered.load(std::memory_order_relaxed);
+  if (((word ^ object.identity) & ~kOffsetMask) == 0) return word & kOffsetMask;
+  uintptr_t offset = FindBuildId(object);
+  if (offset > kOffsetMask) offset = 0;
+  remembered.store((object.identity & ~kOffsetMask) | offset, std::memory_order_relaxed);
+  return offset;
+}
+
+// A library may be unmapped and another one be mapped to its place, with a descriptor that lies
+// where that of the old one did. The build id tells them apart; where there is none, the header and
+// the beginning of the search table do, which has the places of functions.
+uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
+  constexpr size_t kTableBytes = 32;
+  object.identity = Mix(Mix(Mix(object.start, object.end), object.table),
+                        reinterpret_cast<uintptr_t>(descriptor));
+  uint64_t identity = Mix(object.identity, HashOf(object, object.table, kTableBytes));
+  const uintptr_t offset = BuildIdOf(object);
+  if (offset != 0) identity = Mix(identity, HashOf(object, object.start + offset, kNoteBytes));
+  return identity;
+}
+
+}  // namespace
+
+bool FindLoadedObject(uintptr_t address, LoadedObject* object) {
+  if (_dl_find_object == nullptr) return false;
+  struct dl_find_object found;
+  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
+  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  object->identity = IdentityOf(*object, found.dlfo_link_map);
+  return true;
+}
+
+bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
+  if (address < object.start || address >= object.end || bytes > object.end - address) return false;
+  for (uintptr_t page = AlignDown(address, kProbedPageBytes); page < address + bytes;
+       page += kProbedPageBytes) {
+    const uint64_t hash = Mix(page, object.identity);
+    std::atomic<uint64_t>& known = readable_pages[hash % kReadablePages];
+    if (TCMALLOC_LIKELY(known.load(std::memory_order_relaxed) == hash)) continue;
+    if (!IsReadable(page)) return false;
+    known.store(hash, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address) {
+  for (size_t i = 0; i < kMost; ++i) {
+    if (!objects_[i].Contains(address)) continue;
+    last_ = i;
+    return &objects_[i];
+  }
+  LoadedObject found;
+  if (!FindLoadedObject(address, &found)) return nullptr;
+  last_ = next_;
+  next_ = (next_ + 1) % kMost;
+  objects_[last_] = found;
+  return &objects_[last_];
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,56 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Programs and shared libraries that are mapped, and reads of their unwind tables.
+
+#ifndef TCMALLOC_UNWIND_LOADED_OBJECTS_H_
+#define TCMALLOC_UNWIND_LOADED_OBJECTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+
+namespace tcmalloc {
+
+// A program or library that is mapped to [start, end).
+struct LoadedObject {
+  uintptr_t start = 0;
+  uintptr_t end = 0;
+  uintptr_t table = 0;  // its .eh_frame_hdr; 0 if it has none
+  // Differs between two objects that are mapped to the same addresses at different times: it is
+  // computed from where they lie, from their build id and from parts of their tables.
+  uint64_t identity = 0;
+
+  bool Contains(uintptr_t address) const { return address - start < end - start; }
+};
+
+// Finds the object that `address` lies in. Takes no lock, allocates nothing, and may be called in a
+// signal handler. An object that another thread is loading or unloading may be found or not.
+bool FindLoadedObject(uintptr_t address, LoadedObject* object);
+
+// Returns true if [address, address + bytes) lies inside `object` and can be read. A page that was
+// found readable is remembered for as long as an object of this identity is there.
+bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes);
+
+// The objects that one walk has met, so that each is looked for once.
+class ObjectsOfWalk {
+ public:
+  // Returns the object of `address`, null if there is none. The pointer is valid until the next
+  // call.
+  TCMALLOC_ALWAYS_INLINE const LoadedObject* Find(uintptr_t address) {
+    if (TCMALLOC_LIKELY(objects_[last_].Contains(address))) return &objects_[last_];
+    return FindOther(address);
+  }
+
+ private:
+  const LoadedObject* FindOther(uintptr_t address);
+
+  static constexpr size_t kMost = 4;
+  LoadedObject objects_[kMost];
+  size_t last_ = 0;
+  size_t next_ = 0;  // the one that makes room
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_LOADED_OBJECTS_H_

@@ -1,0 +1,82 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Registers of aarch64: x16 to x30 and the stack pointer, in the order of DWARF, and the address of
+// the code. Include unwind/machine.h.
+
+#ifndef TCMALLOC_UNWIND_MACHINE_AARCH64_H_
+#define TCMALLOC_UNWIND_MACHINE_AARCH64_H_
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/attributes.h"
+
+namespace tcmalloc::machine {
+
+inline constexpr uint64_t kFirstDwarfRegister = 16;
+inline constexpr int kFramePointer = 29 - 16;
+inline constexpr int kStackPointer = 31 - 16;
+inline constexpr int kPc = 16;
+// The register that a compact rule restores beside the frame pointer: the one with the return
+// address, x30.
+inline constexpr int kExtra = 30 - 16;
+inline constexpr bool kExtraIsReturnAddress = true;
+inline constexpr uint32_t kAllKnown = (uint32_t{1} << Registers::kCount) - 1;
+
+inline constexpr uintptr_t kRedZone = 0;
+inline constexpr uintptr_t kFrameRecordBytes = 16;
+inline constexpr uintptr_t kFrameAlignment = 16;
+
+constexpr int RegisterIndex(uint64_t dwarf) {
+  return dwarf >= kFirstDwarfRegister && dwarf <= 31 ? static_cast<int>(dwarf - kFirstDwarfRegister)
+                                                     : -1;
+}
+
+// Removes the signature that a return address may carry. The instruction does nothing on processors
+// that do not sign pointers.
+TCMALLOC_ALWAYS_INLINE uintptr_t StripAuthentication(uintptr_t address) {
+  register uintptr_t link asm("x30") = address;
+  asm("hint #7" : "+r"(link));  // xpaclri
+  return link;
+}
+
+TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {
+  asm volatile(
+      "stp x19, x20, [%0, #24]\n\t"
+      "stp x21, x22, [%0, #40]\n\t"
+      "stp x23, x24, [%0, #56]\n\t"
+      "stp x25, x26, [%0, #72]\n\t"
+      "stp x27, x28, [%0, #88]\n\t"
+      "stp x29, x30, [%0, #104]\n\t"
+      "mov x9, sp\n\t"
+      "adr x10, .\n\t"
+      "stp x9, x10, [%0, #120]"
+      :
+      : "r"(registers->values)
+      : "x9", "x10", "memory");
+  registers->known = kAllKnown & ~uint32_t{7};
+}
+
+// x0 to x30, the stack pointer and the address of the code follow each other.
+inline constexpr size_t kContextWords = 33;
+inline const uintptr_t* ContextWords(const ucontext_t& context) {
+  return reinterpret_cast<const uintptr_t*>(context.uc_mcontext.regs);
+}
+inline void ReadContext(const uintptr_t* words, Registers* registers) {
+  for (size_t i = 0; i < Registers::kCount; ++i) {
+    registers->values[i] = words[kFirstDwarfRegister + i];
+  }
+  registers->known = kAllKnown;
+}
+
+// mov x8, #139; svc #0
+inline constexpr unsigned char kSignalReturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+inline constexpr uintptr_t kContextWordsOffset =
+    sizeof(siginfo_t) + offsetof(ucontext_t, uc_mcontext.regs);
+
+}  // namespace tcmalloc::machine
+
+#endif  // TCMALLOC_UNWIND_MACHINE_AARCH64_H_

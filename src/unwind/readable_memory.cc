@@ -1,0 +1,123 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "unwind/readable_memory.h"
+
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "base/bits.h"
+#include "system/system_calls.h"
+#include "unwind/machine.h"
+
+namespace tcmalloc {
+namespace {
+
+// Stacks that are larger are not learnt.
+constexpr uintptr_t kMostStackBytes = uintptr_t{1} << 30;
+// Bounds the system calls of one walk.
+constexpr uintptr_t kMostLearntBytes = uintptr_t{1} << 20;
+
+// The page from which on the running thread's own stack was found readable up to its end, or 0. One
+// word, so that a signal handler sees it whole. It stays true as long as the thread runs.
+constinit thread_local uintptr_t own_stack_low
+    __attribute__((tls_model("initial-exec"))) TCMALLOC_INITIALIZED_TLS = 0;
+// Added to it where the stack is that of the process's first thread.
+constexpr uintptr_t kFirstThread = 1;
+
+// Returns an address at the end of the first thread's stack, where the kernel put random bytes.
+uintptr_t FirstStackEnd() {
+  static constinit std::atomic<uintptr_t> stored{0};
+  uintptr_t end = stored.load(std::memory_order_relaxed);
+  if (TCMALLOC_UNLIKELY(end == 0)) {
+    end = AlignDown(system_calls.getauxval(AT_RANDOM), sizeof(uintptr_t));
+    stored.store(end, std::memory_order_relaxed);
+  }
+  return end;
+}
+
+// Returns an address at the end of the running thread's stack, if that is not the first thread's:
+// libc keeps the thread's descriptor there.
+uintptr_t OtherStackEnd() {
+  return AlignDown(reinterpret_cast<uintptr_t>(::pthread_self()), sizeof(uintptr_t));
+}
+
+// Finds out if the own stack is readable from `low`, a page's start, up to `end`, and notes it in
+// `own_stack_low` with `mark`. Gives up, for this time, before it takes long.
+bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
+  if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
+  const uintptr_t learnt = own_stack_low - mark;
+  const bool extends = learnt > low && learnt < end;
+  const uintptr_t stop = extends ? learnt : end;
+  if (stop - low > kMostLearntBytes || !IsReadable(low, stop - low)) return false;
+  own_stack_low = low + mark;
+  return true;
+}
+
+// Returns the end of the own stack, if it is known to be readable from `low`, a page's start; 0
+// where `low` may belong to another stack.
+uintptr_t OwnStackEnd(uintptr_t low) {
+  const uintptr_t other_end = OtherStackEnd();
+  const bool first = other_end - low >= kMostStackBytes;
+  const uintptr_t end = first ? FirstStackEnd() : other_end;
+  if (end - low >= kMostStackBytes) return 0;
+  const uintptr_t mark = first ? kFirstThread : 0;
+  const uintptr_t learnt = own_stack_low;
+  const bool known = learnt != 0 && learnt % 2 == mark && learnt - mark <= low;
+  return known || LearnOwnStack(low, end, mark) ? end : 0;
+}
+
+}  // namespace
+
+bool IsReadable(uintptr_t address) {
+  // The kernel reads the mask before it looks what shall be done with it, and refuses that.
+  constexpr int kNothing = -1;
+  const int saved_errno = errno;
+  const int result =
+      system_calls.rt_sigprocmask(kNothing, reinterpret_cast<const uint64_t*>(address), nullptr);
+  const bool readable = result != 0 && errno == EINVAL;
+  errno = saved_errno;
+  return readable;
+}
+
+bool IsReadable(uintptr_t address, size_t bytes) {
+  const uintptr_t end = address + bytes;
+  if (end < address) return false;
+  for (uintptr_t page = AlignDown(address, kProbedPageBytes); page < end;
+       page += kProbedPageBytes) {
+    if (!IsReadable(page)) return false;
+  }
+  return true;
+}
+
+void StackMemory::MoveTo(uintptr_t sp) {
+  low_ = sp - std::min(sp, machine::kRedZone);
+  readable_ = 0;
+  probed_page_ = 0;
+  const uintptr_t end = OwnStackEnd(AlignDown(low_, kProbedPageBytes));
+  if (end != 0) readable_ = end - low_;
+}
+
+bool StackMemory::IsReadableSlow(uintptr_t address) {
+  if (address < low_ || address % sizeof(uintptr_t) != 0) return false;
+  const uintptr_t page = AlignDown(address, kProbedPageBytes);
+  if (page != probed_page_) {
+    if (!IsReadable(page)) return false;
+    probed_page_ = page;
+  }
+  return true;
+}
+
+bool StackMemory::Copy(uintptr_t address, void* to, size_t bytes) {
+  auto* words = static_cast<uintptr_t*>(to);
+  for (size_t i = 0; i < bytes / sizeof(uintptr_t); ++i) {
+    if (!Read(address + i * sizeof(uintptr_t), &words[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,59 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reads of memory that may not be there.
+
+#ifndef TCMALLOC_UNWIND_READABLE_MEMORY_H_
+#define TCMALLOC_UNWIND_READABLE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+
+namespace tcmalloc {
+
+// Pages of the kernel are at least as large, so that what is true of one such piece of a page is
+// true of the page.
+inline constexpr uintptr_t kProbedPageBytes = 4096;
+
+// Asks the kernel if the word at `address`, a multiple of 8, can be read. One system call, which
+// has no effect. Keeps errno.
+bool IsReadable(uintptr_t address);
+// Asks for all pages of [address, address + bytes).
+bool IsReadable(uintptr_t address, size_t bytes);
+
+// The memory around a stack pointer. Words of it are read at the cost of a comparison where they
+// lie in pages that are known to be mapped: those from the stack pointer up to the end of the
+// thread's own stack, which stays mapped as long as the thread runs. Other pages are asked for
+// each time that a walk comes to them, since whoever owns them may unmap them between two walks.
+class StackMemory {
+ public:
+  StackMemory() = default;
+
+  // Starts over at the stack pointer `sp` of another stack, or of the same one.
+  void MoveTo(uintptr_t sp);
+
+  // Reads the word at `address`. Returns false if it cannot be read, is not aligned to a word, or
+  // lies below the stack pointer and its red zone.
+  TCMALLOC_ALWAYS_INLINE bool Read(uintptr_t address, uintptr_t* word) {
+    if (TCMALLOC_UNLIKELY(address - low_ >= readable_ || address % sizeof(*word) != 0)) {
+      if (!IsReadableSlow(address)) return false;
+    }
+    *word = *reinterpret_cast<const uintptr_t*>(address);
+    return true;
+  }
+
+  // Copies `bytes` bytes, a multiple of a word.
+  bool Copy(uintptr_t address, void* to, size_t bytes);
+
+ private:
+  bool IsReadableSlow(uintptr_t address);
+
+  uintptr_t low_ = 0;       // the lowest address that is read without a question
+  uintptr_t readable_ = 0;  // bytes from there
+  uintptr_t probed_page_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_READABLE_MEMORY_H_

@@ -1,0 +1,87 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "unwind/stack_trace.h"
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "unwind/walker.h"
+
+namespace tcmalloc {
+namespace {
+
+constinit std::atomic<UnwindMethod> chosen_method{UnwindMethod::kTables};
+
+// Bounds the steps of a walk, whatever the caller asks for.
+constexpr int kMostSteps = 1 << 20;
+
+StepResult Step(Walker* walker, bool by_frame_pointer) {
+  return by_frame_pointer ? walker->StepByFramePointer() : walker->Step();
+}
+
+// Stores what is asked for. Returns false if it has to be done again with all registers.
+bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int skip, int* count) {
+  *count = 0;
+  StepResult result = StepResult::kCaller;
+  for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
+  while (result == StepResult::kCaller) {
+    if (*count == frames.limit) return true;
+    const uintptr_t sp = walker.sp();
+    frames.addresses[*count] = reinterpret_cast<void*>(walker.pc());
+    if (frames.sizes != nullptr) frames.sizes[*count] = 0;
+    ++*count;
+    if (*count == frames.limit && frames.sizes == nullptr) return true;
+    result = Step(&walker, by_frame_pointers);
+    if (frames.sizes != nullptr && result == StepResult::kCaller && walker.sp() > sp) {
+      frames.sizes[*count - 1] = static_cast<int>(std::min<uintptr_t>(walker.sp() - sp, INT32_MAX));
+    }
+  }
+  return result != StepResult::kNeedsRegister;
+}
+
+TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const StackFrames& frames,
+                              int skip) {
+  if (frames.limit <= 0) return 0;
+  skip = std::clamp(skip, 0, kMostSteps);
+  const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
+  int count = 0;
+  if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,
+            &count)) {
+    Walk({registers, at_call, Walker::Precision::kAllRegisters}, by_frame_pointers, frames, skip,
+         &count);
+  }
+  return count;
+}
+
+}  // namespace
+
+void SetUnwindMethod(UnwindMethod method) {
+  chosen_method.store(method, std::memory_order_relaxed);
+}
+
+UnwindMethod unwind_method() { return chosen_method.load(std::memory_order_relaxed); }
+
+std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
+  // gperftools' names. Its other ways to read tables allocate, or take locks; this one serves.
+  for (const std::string_view name : {"generic", "libgcc", "libunwind", "tables"}) {
+    if (text == name) return UnwindMethod::kTables;
+  }
+  for (const std::string_view name : {"generic_fp", "generic_fp_unsafe", "frame_pointers"}) {
+    if (text == name) return UnwindMethod::kFramePointers;
+  }
+  return std::nullopt;
+}
+
+int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
+  return Capture(registers, /*at_call=*/true, frames, std::max(skip, 0) + 1);
+}
+
+int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {
+  Registers registers;
+  machine::ReadContext(machine::ContextWords(*static_cast<const ucontext_t*>(context)), &registers);
+  return Capture(registers, /*at_call=*/false, frames, skip);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,69 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Call stacks, captured without a lock, without an allocation and without a fault. Every function
+// may be called at any time: inside malloc, in a signal handler, on an alternate stack, in a thread
+// that starts or ends, in the child of a fork. All keep errno.
+
+#ifndef TCMALLOC_UNWIND_STACK_TRACE_H_
+#define TCMALLOC_UNWIND_STACK_TRACE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/attributes.h"
+#include "unwind/machine.h"
+
+namespace tcmalloc {
+
+enum class UnwindMethod : uint8_t {
+  kTables,         // unwind tables, and frame pointers where they say nothing
+  kFramePointers,  // frame pointers alone, but for the frames that are skipped
+};
+
+// Chooses how stacks are walked from now on, by all threads.
+void SetUnwindMethod(UnwindMethod method);
+UnwindMethod unwind_method();
+
+// Returns the method for a value of TCMALLOC_STACKTRACE_METHOD, none if the text is not known.
+std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text);
+
+// Where a capture puts its result.
+struct StackFrames {
+  void** addresses;      // of the code in each frame
+  int* sizes = nullptr;  // bytes of each frame, 0 where they are not known; may be null
+  int limit = 0;         // places in both
+};
+
+// Walks the stack from a function that is making a call and that has these registers. Stores the
+// return addresses of the frames above it, without the `skip` innermost ones, and returns their
+// number. Walks `skip` frames by the tables with either method.
+int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip);
+
+// Likewise, from where a signal handler interrupted a thread: `context` is the handler's third
+// argument. The first address is that of the interrupted instruction.
+int CaptureInterrupted(const void* context, const StackFrames& frames, int skip);
+
+// Stores the return address of the function that it is called from, of its caller and so on,
+// without the `skip` innermost ones, and returns their number. Inlined, so that the function it is
+// called from is known to have a frame.
+TCMALLOC_ALWAYS_INLINE int CaptureStack(void** frames, int limit, int skip) {
+  Registers registers;
+  machine::ReadOwnRegisters(&registers);
+  return CaptureCallers(registers, {.addresses = frames, .limit = limit}, skip);
+}
+
+// Stores the same, and the size of each frame.
+TCMALLOC_ALWAYS_INLINE int CaptureStackFrames(void** frames, int* sizes, int limit, int skip) {
+  Registers registers;
+  machine::ReadOwnRegisters(&registers);
+  return CaptureCallers(registers, {.addresses = frames, .sizes = sizes, .limit = limit}, skip);
+}
+
+inline int CaptureStackFrom(const void* context, void** frames, int limit, int skip) {
+  return CaptureInterrupted(context, {.addresses = frames, .limit = limit}, skip);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_STACK_TRACE_H_

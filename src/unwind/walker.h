@@ -1,0 +1,63 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Walks a stack from frame to frame.
+
+#ifndef TCMALLOC_UNWIND_WALKER_H_
+#define TCMALLOC_UNWIND_WALKER_H_
+
+#include <cstdint>
+
+#include "unwind/cfi.h"
+#include "unwind/loaded_objects.h"
+#include "unwind/machine.h"
+#include "unwind/readable_memory.h"
+#include "unwind/rule_cache.h"
+
+namespace tcmalloc {
+
+enum class StepResult : uint8_t {
+  kCaller,         // moved to the caller
+  kEnd,            // there is no caller, or it cannot be found
+  kNeedsRegister,  // a register is needed that compact rules do not restore
+};
+
+// Allocates nothing, takes no lock and reads nothing that is not mapped.
+class Walker {
+ public:
+  // Compact rules are fast, and lose all registers but those that nearly every function needs.
+  enum class Precision : uint8_t { kFewRegisters, kAllRegisters };
+
+  // Begins at the function with these registers. `at_call` tells that it is making a call, and was
+  // not interrupted.
+  Walker(const Registers& registers, bool at_call, Precision precision);
+
+  // Moves to the caller by the tables, or by the frame pointer where they say nothing.
+  StepResult Step();
+  // Moves to the caller by the frame pointer.
+  StepResult StepByFramePointer();
+
+  uintptr_t pc() const { return registers_.values[machine::kPc]; }
+  uintptr_t sp() const { return registers_.values[machine::kStackPointer]; }
+
+ private:
+  StepResult StepByRule(CompactRule rule);
+  StepResult StepByTables(const LoadedObject& object, uintptr_t address);
+  StepResult StepOutOfHandler();
+  StepResult MoveTo(uintptr_t frame, uintptr_t pc);
+  CompactRule FindRule(const LoadedObject& object, uintptr_t address);
+  bool FindFrame(const LoadedObject& object, const FrameRules& rules, uintptr_t* frame,
+                 StepResult* failure);
+  bool FindRegister(const LoadedObject& object, const RegisterRule& rule, uintptr_t frame,
+                    size_t index, Registers* caller);
+  bool IsSignalReturn() const;
+
+  Registers registers_;
+  StackMemory memory_;
+  ObjectsOfWalk objects_;
+  bool at_call_;
+  bool keeps_all_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_WALKER_H_
