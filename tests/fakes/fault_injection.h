@@ -134,6 +134,7 @@ constexpr SystemCalls FaultySystemCalls() {
       .clone = Faulty<kClone, &SystemCalls::clone>::Call,
       .wait4 = Faulty<kWait4, &SystemCalls::wait4>::Call,
       .exit = [](int status) { real_system_calls.exit(status); },
+      .gettid = [] { return real_system_calls.gettid(); },
       .getauxval = [](unsigned long type) { return real_system_calls.getauxval(type); },
       .pthread_key_create = Faulty<kPthreadKeyCreate, &SystemCalls::pthread_key_create>::Call,
       .pthread_setspecific = Faulty<kPthreadSetspecific, &SystemCalls::pthread_setspecific>::Call,
