@@ -31,24 +31,23 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   return result;
 }
 
-// Allocates an object in the slow path. Sets *sample to true if it is a sample, which the caller
-// notes. A block of the emergency arena is as large as any other, and never a sample.
-void* AllocateInside(uint8_t c, size_t size, size_t alignment, bool* sample) {
-  SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
-  }
-  void* object =
-      WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
-  return slow_path.MoveIfSample(object, c, size, sample);
-}
-
-// Allocates when the fast path did not.
+// Allocates when the fast path did not. A block of the emergency arena is as large as any other,
+// and never a sample.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
-  bool sample = false;
-  void* object = AllocateInside(c, size, alignment, &sample);
-  if (TCMALLOC_UNLIKELY(sample)) RecordSmallSample(object, c, size, alignment);
-  return object;
+  void* object = nullptr;
+  void* sample = nullptr;
+  {
+    SlowPath slow_path;
+    if (slow_path.reentrant()) {
+      return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
+    }
+    object =
+        WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
+    if (TCMALLOC_UNLIKELY(slow_path.IsSample(size))) sample = slow_path.MoveSample(object, c);
+  }
+  if (TCMALLOC_LIKELY(sample == nullptr)) return object;
+  RecordSmallSample(sample, c, size, alignment);
+  return sample;
 }
 
 // Allocates from the cache of a CPU, if one serves the thread, sizes that its fast path does not
@@ -130,15 +129,6 @@ void* AllocateZeroedQuietly(size_t size) {
   return object;
 }
 
-// Works as AllocateInside for TryAllocateSmall.
-void* TryAllocateInside(uint8_t c, size_t size, bool* sample) {
-  SlowPath slow_path;
-  if (slow_path.reentrant()) return nullptr;
-  void* object = slow_path.AllocateObject(c, size);
-  slow_path.FollowLimits();
-  return slow_path.MoveIfSample(object, c, size, sample);
-}
-
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
 
 }  // namespace
@@ -165,10 +155,18 @@ void* TryAllocateSmall(size_t size) {
   TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
-  bool sample = false;
-  void* object = TryAllocateInside(c, size, &sample);
-  if (TCMALLOC_UNLIKELY(sample)) RecordSmallSample(object, c, size, 0);
-  return object;
+  void* object = nullptr;
+  void* sample = nullptr;
+  {
+    SlowPath slow_path;
+    if (slow_path.reentrant()) return nullptr;
+    object = slow_path.AllocateObject(c, size);
+    slow_path.FollowLimits();
+    if (TCMALLOC_UNLIKELY(slow_path.IsSample(size))) sample = slow_path.MoveSample(object, c);
+  }
+  if (TCMALLOC_LIKELY(sample == nullptr)) return object;
+  RecordSmallSample(sample, c, size, 0);
+  return sample;
 }
 
 void* AllocateSlow(size_t size) {

@@ -37,12 +37,11 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
   }
 }
 
-void* SlowPath::MoveSample(void* object, uint8_t c, bool* sample) const {
-  void* moved = NewSampledObject(c);
-  if (moved == nullptr) return object;
-  DeallocateObject(object, c);
-  *sample = true;
-  return moved;
+void* SlowPath::MoveSample(void* object, uint8_t c) const {
+  if (object == nullptr) return nullptr;
+  void* sample = NewSampledObject(c);
+  if (sample != nullptr) DeallocateObject(object, c);
+  return sample;
 }
 
 void SlowPath::DeallocateObject(void* object, uint8_t c) const {

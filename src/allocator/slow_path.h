@@ -32,13 +32,14 @@ class SlowPath {
   // or, without one, from the lists that all threads share. Requires an entry that is not
   // reentrant.
   void* AllocateObject(uint8_t c, size_t size) const;
-  // Called after AllocateObject with its result, which may be null. If the object is a sample, sets
-  // *sample to true and returns an object of the same class in the memory for samples. Where that
-  // has no memory the object stays where it is, and counts as none.
-  void* MoveIfSample(void* object, uint8_t c, size_t size, bool* sample) const {
-    if (TCMALLOC_LIKELY(object == nullptr || !IsSample(size))) return object;
-    return MoveSample(object, c, sample);
+  // Returns true if the last AllocateObject, for `size` bytes, counted a sample.
+  bool IsSample(size_t size) const {
+    if (TCMALLOC_UNLIKELY(entry_ == Entry::kUncached)) return heap.CountShared(size);
+    return current_thread->TakeSample();
   }
+  // Frees an object, which may be null, and returns one of the same class from the memory for
+  // samples in its place. Returns null, with nothing changed, if there is none.
+  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
   // Frees a block, which is not null, and checks it.
@@ -73,13 +74,7 @@ class SlowPath {
     return entry_ == Entry::kThreadCache ? current_thread.header() : nullptr;
   }
 
-  // Returns true if the allocation of `size` bytes that was counted last is a sample.
-  bool IsSample(size_t size) const {
-    if (TCMALLOC_UNLIKELY(entry_ == Entry::kUncached)) return heap.CountShared(size);
-    return current_thread->TakeSample();
-  }
   static void FreeOther(Span* span, const void* block);
-  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, bool* sample) const;
 
   int saved_errno_;
   Entry entry_;

@@ -44,6 +44,9 @@ class SampleCountdown {
     Restart(period);
   }
 
+  // Returns false if Pass need not be called.
+  bool IsOn(const SamplePeriod& period) const { return (period_ | period) != 0; }
+
   // Passes `bytes`, which end with an allocation of `size` bytes. Returns true if that is a sample.
   // Requires that bytes without the allocation are at most distance().
   bool Pass(uint64_t bytes, size_t size, const SamplePeriod& period) {

@@ -125,12 +125,16 @@ struct alignas(64) ThreadHeader {
 
   // Counts an allocation of `size` bytes; see EventClock::AdvanceSlow. Returns true if the clock
   // expired.
-  bool CountSlow(size_t size, const SamplePeriod& period) {
+  TCMALLOC_ALWAYS_INLINE bool CountSlow(size_t size, const SamplePeriod& period) {
     const uint64_t passed = clock.AdvanceSlow(size);
-    if (TCMALLOC_LIKELY(passed == 0)) return false;
+    if (passed == 0) return false;
+    if (TCMALLOC_UNLIKELY(samples.IsOn(period))) CountSamples(passed, size, period);
+    return true;
+  }
+
+  TCMALLOC_NOINLINE void CountSamples(uint64_t passed, size_t size, const SamplePeriod& period) {
     if (samples.Pass(passed, size, period)) sample_is_due = true;
     clock.ExpireWithin(samples.distance());
-    return true;
   }
 
   // Returns true, once, if the last allocation is a sample.
