@@ -34,20 +34,14 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
 // Allocates when the fast path did not. A block of the emergency arena is as large as any other,
 // and never a sample.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
-  void* object = nullptr;
-  void* sample = nullptr;
-  {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) {
-      return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
-    }
-    object =
-        WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
-    if (TCMALLOC_UNLIKELY(slow_path.IsSample(size))) sample = slow_path.MoveSample(object, c);
+  SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
   }
-  if (TCMALLOC_LIKELY(sample == nullptr)) return object;
-  RecordSmallSample(sample, c, size, alignment);
-  return sample;
+  void* object =
+      WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
+  if (TCMALLOC_LIKELY(!slow_path.IsSample(size))) return object;
+  return slow_path.MoveSample(object, c, size, alignment);
 }
 
 // Allocates from the cache of a CPU, if one serves the thread, sizes that its fast path does not
@@ -86,30 +80,29 @@ Span* AllocateSpan(Length length, size_t alignment) {
 struct LargeBlock {
   void* start = nullptr;  // null if no memory can be had
   size_t bytes = 0;
-  Span* span = nullptr;  // null in the emergency arena
-  bool sample = false;
+  bool zeroed = false;
 };
 
 LargeBlock FindLarge(size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
     const size_t bytes = AllocatedSizeFor(size, alignment);
-    return {heap.emergency().Allocate(bytes, alignment), bytes};
+    return {heap.emergency().Allocate(bytes, alignment), bytes, false};
   }
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};
   span->free_list = 0;
   heap.large_totals().AddBlock(span->bytes());
-  return {span->start(), span->bytes(), span, heap.CountShared(span->bytes())};
+  if (TCMALLOC_UNLIKELY(heap.CountShared(span->bytes()))) RecordLargeSample(span, size, alignment);
+  return {span->start(), span->bytes(), span->zeroed};
 }
 
 // Sets *zeroed to true if the bytes are known to be zero; `zeroed` may be null.
 void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
   const LargeBlock block = FindLarge(size, alignment);
-  if (zeroed != nullptr) *zeroed = block.span != nullptr && block.span->zeroed;
-  if (TCMALLOC_UNLIKELY(block.sample)) RecordLargeSample(block.span, size, alignment);
+  if (zeroed != nullptr) *zeroed = block.zeroed;
   if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
   return block.start;
 }
@@ -155,18 +148,12 @@ void* TryAllocateSmall(size_t size) {
   TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
-  void* object = nullptr;
-  void* sample = nullptr;
-  {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) return nullptr;
-    object = slow_path.AllocateObject(c, size);
-    slow_path.FollowLimits();
-    if (TCMALLOC_UNLIKELY(slow_path.IsSample(size))) sample = slow_path.MoveSample(object, c);
-  }
-  if (TCMALLOC_LIKELY(sample == nullptr)) return object;
-  RecordSmallSample(sample, c, size, 0);
-  return sample;
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return nullptr;
+  void* object = slow_path.AllocateObject(c, size);
+  slow_path.FollowLimits();
+  return TCMALLOC_LIKELY(!slow_path.IsSample(size)) ? object
+                                                    : slow_path.MoveSample(object, c, size, 0);
 }
 
 void* AllocateSlow(size_t size) {

@@ -42,15 +42,6 @@ bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
   return true;
 }
 
-bool GrowInside(const void* block, const KnownBlock& old, size_t size) {
-  SlowPath slow_path;
-  if (slow_path.reentrant()) return false;
-  // A block that grows by little often grows again.
-  const size_t margin = old.bytes + old.bytes / kMarginShare;
-  return (size < margin && Extend(slow_path, block, old, margin)) ||
-         Extend(slow_path, block, old, size);
-}
-
 // Notes that a block has grown for a request of `size` bytes. A sample grows with its block. Another
 // block had its chance to become one when it was allocated, and has another one with the bytes that
 // it gained.
@@ -66,9 +57,14 @@ void NoteGrowth(const KnownBlock& old, size_t size) {
 // Grows a block that is a span of its own into the free span behind it.
 bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
   if (old.own_span == nullptr || size > PTRDIFF_MAX - kPageSize) return false;
-  if (!GrowInside(block, old, size)) return false;
-  NoteGrowth(old, size);
-  return true;
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return false;
+  // A block that grows by little often grows again.
+  const size_t margin = old.bytes + old.bytes / kMarginShare;
+  const bool grown = (size < margin && Extend(slow_path, block, old, margin)) ||
+                     Extend(slow_path, block, old, size);
+  if (grown) NoteGrowth(old, size);
+  return grown;
 }
 
 // Allocates the block to which one of `old_bytes` moves, for `size` bytes.

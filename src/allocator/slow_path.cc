@@ -37,10 +37,11 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
   }
 }
 
-void* SlowPath::MoveSample(void* object, uint8_t c) const {
-  if (object == nullptr) return nullptr;
-  void* sample = NewSampledObject(c);
-  if (sample != nullptr) DeallocateObject(object, c);
+void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const {
+  void* sample = object != nullptr ? NewSampledObject(c) : nullptr;
+  if (sample == nullptr) return object;
+  DeallocateObject(object, c);
+  RecordSmallSample(sample, c, size, alignment);
   return sample;
 }
 

@@ -37,9 +37,10 @@ class SlowPath {
     if (TCMALLOC_UNLIKELY(entry_ == Entry::kUncached)) return heap.CountShared(size);
     return current_thread->TakeSample();
   }
-  // Frees an object, which may be null, and returns one of the same class from the memory for
-  // samples in its place. Returns null, with nothing changed, if there is none.
-  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c) const;
+  // Records a sample: frees the object, which may be null, and returns one of the same class from
+  // the memory for samples in its place. Returns the object itself, which is no sample then, if
+  // there is no such memory.
+  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
   // Frees a block, which is not null, and checks it.

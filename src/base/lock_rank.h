@@ -25,6 +25,7 @@ enum class LockRank : uint8_t {
   kCentralList,     // one per size class
   kSampledObjects,
   kChainArrays,
+  kProfile,  // logs and copies of samples
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata
   kSystem,    // sbrk and the list of mapped regions

@@ -18,12 +18,18 @@ namespace tcmalloc {
 // Returns the mean bytes between two samples at the start; 0 takes none.
 uint64_t InitialSamplePeriod(const Options& options);
 
-// Returns an object of class `c` in the memory for samples, or null if none can be had. Called in
-// the slow path, as are all below unless said otherwise, where no lock is held.
+// Sets the mean number of bytes between two samples from now on; 0 takes none. Does nothing in a
+// library without profiles.
+void SetSamplePeriod(uint64_t bytes);
+
+// All below are called in the slow path, where no lock is held and no fork of another thread takes
+// place.
+
+// Returns an object of class `c` in the memory for samples, or null if none can be had.
 TCMALLOC_COLD void* NewSampledObject(uint8_t c);
 
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
-// for none. Called outside the slow path.
+// for none.
 //
 // An object from NewSampledObject.
 TCMALLOC_COLD void RecordSmallSample(void* object, uint8_t c, size_t size, size_t alignment);
@@ -35,7 +41,7 @@ TCMALLOC_COLD void FreeSampledObject(Span* span, const void* object);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`
-// bytes. Called inside or outside the slow path.
+// bytes.
 TCMALLOC_COLD void NoteSampleResized(const Span* span, size_t size);
 
 // The memory for small samples.

@@ -5,16 +5,26 @@
 #ifndef TCMALLOC_HEAP_PROFILE_PROFILES_H_
 #define TCMALLOC_HEAP_PROFILE_PROFILES_H_
 
+#include "central/sampled_objects.h"
+#include "heap/heap.h"
+#include "heap_profile/peak_samples.h"
+#include "heap_profile/sample_log.h"
 #include "heap_profile/sample_table.h"
 #include "heap_profile/stack_table.h"
 
 namespace tcmalloc {
 
-// constinit, all zero and trivially destructible: usable before the first constructor and after the
-// last destructor. Thread safe, without a lock; async-signal-safe.
+// The tables are apart from the rest, all zero, so that they lie in .bss.
+extern constinit StackTable stack_table;
+extern constinit SampleTable sample_table;
+
+// The parts that watch and follow samples. constinit and trivially destructible: usable before the
+// first constructor and after the last destructor.
 struct Profiles {
-  StackTable stacks;
-  SampleTable samples;  // live now
+  SampledObjects<PageHeaps> objects{heap.page_heaps(), heap.page_map(), heap.arena()};
+  PeakSamples peak{sample_table, stack_table};
+  SampleLog allocated{stack_table};  // samples since there are users
+  SampleLog freed{stack_table};      // likewise, of blocks that were freed
 };
 
 extern constinit Profiles profiles;

@@ -66,14 +66,16 @@ Sample SampleTable::Remove(SampleId id) {
   return sample;
 }
 
-void SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
+Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
   Record& record = records_[id];
+  const Sample old = Copy(record);
   // Acquire as in Remove. The version is even for a moment.
   record.version.fetch_add(1, std::memory_order_acquire);
   record.requested = requested;
   record.allocated = allocated;
   // Release as in Add.
   record.version.fetch_add(1, std::memory_order_release);
+  return old;
 }
 
 // Copies a sample as it was at one moment. Returns false if the record has none.

@@ -25,8 +25,7 @@ bool StackTable::Equals(StackId id, uint32_t hash_of, std::span<void* const> fra
   });
 }
 
-// Adds a reference. Returns false if a sweep has removed the stack.
-bool StackTable::TryRetain(StackId id) {
+bool StackTable::Retain(StackId id) {
   uint32_t count = refs(id).load(std::memory_order_relaxed);
   while (count != kRemoved) {
     if (refs(id).compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) {
@@ -47,7 +46,7 @@ StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
   // Acquire pairs with the releases in Add and SweepBucket and publishes the next stack.
   for (StackId id = from; id != end && id != 0; id = next(id).load(std::memory_order_acquire)) {
     if (refs(id).load(std::memory_order_relaxed) == kRemoved) continue;
-    if (Equals(id, hash_of, frames) && TryRetain(id)) return id;
+    if (Equals(id, hash_of, frames) && Retain(id)) return id;
   }
   return 0;
 }

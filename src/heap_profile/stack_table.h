@@ -48,8 +48,9 @@ class StackTable {
   StackId Add(std::span<void* const> frames);
   // Takes a reference back.
   void Release(StackId id);
-  // Adds a reference to a stack that has one.
-  void Retain(StackId id) { refs(id).fetch_add(1, std::memory_order_relaxed); }
+  // Adds a reference to a stack that had one when the caller's Reader began. Returns false if it
+  // has gone since.
+  [[nodiscard]] bool Retain(StackId id);
 
   // The scope in which frames may be read.
   class Reader {
@@ -115,7 +116,6 @@ class StackTable {
     return {frame_words(id), count(id).load(std::memory_order_relaxed)};
   }
   bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
-  bool TryRetain(StackId id);
   StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
   StackId NewStack(uint32_t hash_of, std::span<void* const> frames);
   StackId TakeWords(uint32_t size);

@@ -7,6 +7,7 @@
 namespace tcmalloc {
 
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
+void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t) { return nullptr; }
 void RecordSmallSample(void*, uint8_t, size_t, size_t) {}
 void RecordLargeSample(Span*, size_t, size_t) {}

@@ -1,0 +1,51 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/sample_buffer.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+
+// Makes room for more rows. Returns false if no memory can be had.
+bool SampleBuffer::Grow() {
+  constexpr size_t kFirstRows = 256;
+  const int saved_errno = errno;
+  const size_t capacity = std::max(capacity_ * 2, kFirstRows);
+  void* memory = system_calls.mmap(nullptr, capacity * sizeof(ProfileRow), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  errno = saved_errno;
+  if (memory == MAP_FAILED) return false;
+  auto* rows = static_cast<ProfileRow*>(memory);
+  std::copy_n(rows_, count_, rows);
+  if (rows_ != nullptr) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+  rows_ = rows;
+  capacity_ = capacity;
+  return true;
+}
+
+void SampleBuffer::Append(const ProfileRow& row, StackTable& stacks) {
+  if (count_ == capacity_ && !Grow()) return;
+  ProfileRow& added = rows_[count_++];
+  added = row;
+  if (added.sample.stack != 0 && !stacks.Retain(added.sample.stack)) added.sample.stack = 0;
+}
+
+void SampleBuffer::Clear(StackTable& stacks) {
+  for (const ProfileRow& row : rows()) {
+    if (row.sample.stack != 0) stacks.Release(row.sample.stack);
+  }
+  count_ = 0;
+}
+
+void SampleBuffer::Free(StackTable& stacks) {
+  Clear(stacks);
+  if (rows_ != nullptr) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+  *this = SampleBuffer();
+}
+
+}  // namespace tcmalloc

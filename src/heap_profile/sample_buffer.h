@@ -1,0 +1,51 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Copies of samples, with their stacks.
+
+#ifndef TCMALLOC_HEAP_PROFILE_SAMPLE_BUFFER_H_
+#define TCMALLOC_HEAP_PROFILE_SAMPLE_BUFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "heap_profile/sample_table.h"
+#include "heap_profile/stack_table.h"
+
+namespace tcmalloc {
+
+// A sample in a profile.
+struct ProfileRow {
+  Sample sample;
+  int64_t end_ns = 0;     // when its block was freed, or 0
+  bool censored = false;  // if its block was allocated before the profile began, or freed after it
+};
+
+// An array of rows in memory of its own that holds a reference to each row's stack. Trivially
+// destructible: whoever is done with the rows calls Free. Not thread safe.
+class SampleBuffer {
+ public:
+  constexpr SampleBuffer() = default;
+
+  // Adds a row. Requires a StackTable::Reader that had begun when the sample was read. Leaves the
+  // row out if no memory can be had.
+  void Append(const ProfileRow& row, StackTable& stacks);
+
+  std::span<const ProfileRow> rows() const { return {rows_, count_}; }
+
+  // Releases the stacks and forgets the rows, but keeps the memory.
+  void Clear(StackTable& stacks);
+  // Gives the memory back as well.
+  void Free(StackTable& stacks);
+
+ private:
+  bool Grow();
+
+  ProfileRow* rows_ = nullptr;
+  size_t count_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_PROFILE_SAMPLE_BUFFER_H_
