@@ -22,6 +22,26 @@ struct tcmalloc_property {
   size_t value;
 };
 
+// A profile that was collected, or is being collected.
+struct tcmalloc_profile;
+
+// One row of a profile.
+struct tcmalloc_profile_sample {
+  size_t address;         // of the block
+  int64_t sum;            // bytes of all blocks for which it stands
+  int64_t count;          // of those blocks
+  size_t requested_size;  // of each
+  size_t requested_alignment;
+  size_t allocated_size;
+  uint32_t thread;      // that allocated the block
+  int64_t age_ns;       // of the block at the end of the profile
+  int64_t lifetime_ns;  // 0 if the profile is not about lifetimes
+  bool is_censored;
+  int depth;
+  void* const* stack;  // return addresses, innermost first
+};
+using tcmalloc_profile_visitor = void (*)(const tcmalloc_profile_sample* sample, void* argument);
+
 extern "C" {
 
 // Returns the length of the whole text, and writes as much of it as fits, without a zero byte.
@@ -57,6 +77,20 @@ TCMALLOC_OPTIONAL size_t tcmalloc_get_estimated_allocated_size(size_t size);
 // Returns false if the block is not one of the allocator's.
 TCMALLOC_OPTIONAL bool tcmalloc_get_allocated_size(const void* block, size_t* size);
 TCMALLOC_OPTIONAL bool tcmalloc_owns(const void* block);
+
+// Only libraries with profiles have these. The kinds are those of ProfileKind in
+// heap_profile/collected_profile.h.
+TCMALLOC_OPTIONAL int64_t tcmalloc_get_sample_period();
+TCMALLOC_OPTIONAL void tcmalloc_set_sample_period(int64_t bytes);
+// Return null if no memory can be had.
+TCMALLOC_OPTIONAL tcmalloc_profile* tcmalloc_profile_take(int kind);
+TCMALLOC_OPTIONAL tcmalloc_profile* tcmalloc_profile_begin(int kind);
+TCMALLOC_OPTIONAL void tcmalloc_profile_end(tcmalloc_profile* profile);
+TCMALLOC_OPTIONAL void tcmalloc_profile_delete(tcmalloc_profile* profile);
+TCMALLOC_OPTIONAL void tcmalloc_profile_times(const tcmalloc_profile* profile, int64_t* begin_ns,
+                                              int64_t* duration_ns);
+TCMALLOC_OPTIONAL void tcmalloc_profile_iterate(const tcmalloc_profile* profile,
+                                                tcmalloc_profile_visitor visit, void* argument);
 
 }  // extern "C"
 

@@ -31,6 +31,7 @@
 
 #include "tcmalloc/internal_malloc_extension.h"
 #include "tcmalloc/new_extension.h"
+#include "tcmalloc/profile.h"
 
 namespace tcmalloc {
 
@@ -223,6 +224,60 @@ class MallocExtension final {
   // and background actions do not take place yet.
   [[nodiscard]] static bool NeedsProcessBackgroundActions() {
     return tcmalloc_run_background_actions != nullptr && !GetBackgroundProcessActionsEnabled();
+  }
+
+  // --- Profiles; only libraries with profiles have them, libtcmalloc but not libtcmalloc_minimal
+
+  // The mean number of bytes between two samples, 0 for none. Set last, or by
+  // TCMALLOC_SAMPLE_PARAMETER. Each thread follows within its next 200 KiB or so. 0 without
+  // profiles; a negative value counts as 0.
+  [[nodiscard]] static int64_t GetProfileSamplingInterval() {
+    return tcmalloc_get_sample_period != nullptr ? tcmalloc_get_sample_period() : 0;
+  }
+  static void SetProfileSamplingInterval(int64_t interval) {
+    if (tcmalloc_set_sample_period != nullptr) tcmalloc_set_sample_period(interval);
+  }
+
+  // Returns a profile of the present: of what is live now, or was live when the heap was largest
+  // (to within a sixteenth). A profile of any other type has no samples, nor has one without
+  // profiles. Not for signal handlers, as all below.
+  [[nodiscard]] static Profile SnapshotCurrent(ProfileType type) {
+    if (type != ProfileType::kHeap && type != ProfileType::kPeakHeap) return Profile(type, nullptr);
+    if (tcmalloc_profile_take == nullptr) return Profile(type, nullptr);
+    return Profile(type, tcmalloc_profile_take(Profile::KindOf(type)));
+  }
+
+  // A profile under way.
+  class [[nodiscard]] AllocationProfilingToken {
+   public:
+    AllocationProfilingToken() = default;  // of no profile
+    AllocationProfilingToken(AllocationProfilingToken&&) = default;
+    AllocationProfilingToken& operator=(AllocationProfilingToken&&) = default;
+
+    // Ends the profile and returns it. A token that goes out of scope ends it as well.
+    Profile Stop() && {
+      profile_.End();
+      return std::move(profile_);
+    }
+
+   private:
+    friend class MallocExtension;
+    explicit AllocationProfilingToken(ProfileType type)
+        : profile_(type, tcmalloc_profile_begin != nullptr
+                             ? tcmalloc_profile_begin(Profile::KindOf(type))
+                             : nullptr) {}
+
+    Profile profile_;
+  };
+
+  // Begins a profile of what is allocated from now on, whether it is freed meanwhile or not.
+  static AllocationProfilingToken StartAllocationProfiling() {
+    return AllocationProfilingToken(ProfileType::kAllocations);
+  }
+  // Begins a profile of how long blocks live. Blocks that were allocated before, and those that are
+  // not freed until its end, are marked as censored.
+  static AllocationProfilingToken StartLifetimeProfiling() {
+    return AllocationProfilingToken(ProfileType::kLifetimes);
   }
 
   // --- Blocks

@@ -7,11 +7,11 @@
 
 #include "unwind/stack_trace.h"
 
-// The linker's names for the first and the last byte of this object's code; libs/early_start.cc is
+// The linker's names for the first byte of this object and the one behind its last; libs/early_start.cc is
 // in shared libraries alone.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
-extern const char etext[] __attribute__((weak, visibility("hidden")));
+extern const char _end[] __attribute__((weak, visibility("hidden")));
 __attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_reference)();
 }
 
@@ -21,7 +21,7 @@ namespace {
 bool IsOwn(const void* address) {
   if (&tcmalloc_early_start_reference == nullptr) return false;
   return address >= static_cast<const void*>(__ehdr_start) &&
-         address < static_cast<const void*>(etext);
+         address < static_cast<const void*>(_end);
 }
 
 }  // namespace

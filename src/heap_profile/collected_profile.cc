@@ -1,0 +1,116 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/collected_profile.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cerrno>
+#include <new>
+
+#include "allocator/slow_path.h"
+#include "system/clock.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+int64_t WallNanoseconds() {
+  timespec time = {};
+  system_calls.clock_gettime(CLOCK_REALTIME, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void AddUser(ProfileKind kind) {
+  profiles.allocated.AddUser();
+  if (kind == ProfileKind::kLifetimes) profiles.freed.AddUser();
+}
+
+void RemoveUser(ProfileKind kind) {
+  profiles.allocated.RemoveUser();
+  if (kind == ProfileKind::kLifetimes) profiles.freed.RemoveUser();
+}
+
+}  // namespace
+
+CollectedProfile* CollectedProfile::New(ProfileKind kind) {
+  const int saved_errno = errno;
+  void* memory = system_calls.mmap(nullptr, sizeof(CollectedProfile), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  errno = saved_errno;
+  if (memory == MAP_FAILED) return nullptr;
+  auto* profile = new (memory) CollectedProfile;
+  profile->kind = kind;
+  profile->period = heap.sample_period();
+  profile->begin_ns = MonotonicNanoseconds();
+  profile->end_ns = profile->begin_ns;
+  profile->wall_begin_ns = WallNanoseconds();
+  return profile;
+}
+
+CollectedProfile* CollectedProfile::Take(ProfileKind kind) {
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant()) return nullptr;
+  CollectedProfile* profile = New(kind);
+  if (profile == nullptr) return nullptr;
+  if (kind == ProfileKind::kPeakHeap) {
+    profiles.peak.CopyTo(&profile->rows);
+  } else {
+    profile->CollectLive();
+  }
+  return profile;
+}
+
+CollectedProfile* CollectedProfile::Begin(ProfileKind kind) {
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant()) return nullptr;
+  CollectedProfile* profile = New(kind);
+  if (profile == nullptr) return nullptr;
+  profile->running = true;
+  AddUser(kind);
+  return profile;
+}
+
+void CollectedProfile::End() {
+  if (!running) return;
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant()) return;
+  running = false;
+  end_ns = MonotonicNanoseconds();
+  kind == ProfileKind::kLifetimes ? CollectLifetimes() : CollectAllocations();
+  RemoveUser(kind);
+}
+
+void CollectedProfile::Delete() {
+  End();
+  rows.Free(stack_table);
+  system_calls.munmap(this, sizeof(CollectedProfile));
+}
+
+void CollectedProfile::CollectLive() {
+  const StackTable::Reader reader(stack_table);
+  sample_table.ForEach([this](const Sample& sample) { rows.Append({.sample = sample}, stack_table); });
+}
+
+void CollectedProfile::CollectAllocations() {
+  const StackTable::Reader reader(stack_table);
+  profiles.allocated.ForEach([this](const ProfileRow& row) {
+    if (row.sample.time_ns >= begin_ns) rows.Append(row, stack_table);
+  });
+}
+
+// Blocks that were there before, and those that are left, are censored.
+void CollectedProfile::CollectLifetimes() {
+  const StackTable::Reader reader(stack_table);
+  profiles.freed.ForEach([this](ProfileRow row) {
+    if (row.end_ns < begin_ns) return;
+    row.censored = row.sample.time_ns < begin_ns;
+    rows.Append(row, stack_table);
+  });
+  sample_table.ForEach([this](const Sample& sample) {
+    if (sample.time_ns < begin_ns) return;
+    rows.Append({.sample = sample, .end_ns = end_ns, .censored = true}, stack_table);
+  });
+}
+
+}  // namespace tcmalloc
