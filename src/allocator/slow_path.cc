@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "allocator/checked_block.h"
-#include "heap/observer.h"
 
 namespace tcmalloc {
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "heap/heap.h"
+#include "heap/observer.h"
 
 namespace tcmalloc {
 
@@ -59,10 +60,11 @@ class SlowPath {
   // Calls Heap::ShedFor for a request that failed.
   bool ShedFor(Length n) const { return heap.ShedFor(OwnCache(), n); }
 
-  // Called after memory was fetched. Notes a peak, and gives some memory back if the heap holds
+  // Called after memory was fetched. Notes growth and a peak, and gives some memory back if the heap holds
   // more than it should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
+    if (TCMALLOC_UNLIKELY(heap.HasGrown())) NoteHeapGrowth(heap.TakeGrowth());
     if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());

@@ -2,6 +2,8 @@
 
 #include "extension/heap_extension.h"
 
+#include <algorithm>
+#include <climits>
 #include <string_view>
 
 #include "allocator/allocated_size.h"
@@ -13,8 +15,9 @@
 #include "extension/string_append.h"
 #include "extension/system_allocator.h"
 #include "heap/heap.h"
+#include "heap/observer.h"
 #include "report/free_lists.h"
-#include "report/growth_profile.h"
+#include "report/stack_profile.h"
 #include "report/range_snapshot.h"
 #include "report/report.h"
 #include "system/weak_cxx_symbols.h"
@@ -30,6 +33,51 @@ class StringSink final : public TextSink {
  private:
   MallocExtensionWriter* writer_;
 };
+
+// Records as ReadStackTraces of gperftools gives them: for each its count, bytes, number of frames
+// and frames, and a zero behind the last. Records that come up between counting and copying are
+// left out.
+class Traces {
+ public:
+  static void Count(const StackRecord& record, void* traces) {
+    static_cast<Traces*>(traces)->needed_ += WordsFor(record);
+  }
+  static void Copy(const StackRecord& record, void* traces) {
+    static_cast<Traces*>(traces)->Append(record);
+  }
+
+  // Returns an array that the caller deletes.
+  void** Allocate() {
+    capacity_ = needed_;
+    words_ = new void*[capacity_ + 1]();
+    return words_;
+  }
+
+ private:
+  static size_t WordsFor(const StackRecord& record) { return 3 + record.frames.size(); }
+
+  void Append(const StackRecord& record) {
+    if (used_ + WordsFor(record) > capacity_) return;
+    words_[used_++] = reinterpret_cast<void*>(record.count);
+    words_[used_++] = reinterpret_cast<void*>(record.bytes);
+    words_[used_++] = reinterpret_cast<void*>(record.frames.size());
+    for (const uintptr_t frame : record.frames) words_[used_++] = reinterpret_cast<void*>(frame);
+  }
+
+  size_t needed_ = 0;
+  size_t capacity_ = 0;
+  size_t used_ = 0;
+  void** words_ = nullptr;
+};
+
+// Returns null in a library that has no such records.
+void** ReadTraces(bool (*visit)(StackRecordVisitor visit, void* argument)) {
+  Traces traces;
+  if (!visit(Traces::Count, &traces)) return nullptr;
+  void** words = traces.Allocate();
+  visit(Traces::Copy, &traces);
+  return words;
+}
 
 class HeapExtension final : public MallocExtension {
  public:
@@ -47,11 +95,22 @@ class HeapExtension final : public MallocExtension {
   }
 
   void** ReadHeapGrowthStackTraces() override {
+    if (void** traces = ReadTraces(VisitGrowths)) return traces;
     const HeapGrowth growth = CurrentHeapGrowth();
     // One record: count, bytes and depth. A count of zero ends the list.
     return new void* [] {
       reinterpret_cast<void*>(growth.count), reinterpret_cast<void*>(growth.bytes), nullptr, nullptr
     };
+  }
+
+  void GetHeapSample(MallocExtensionWriter* writer) override {
+    StringSink sink(writer);
+    if (!WriteHeapSample(sink)) MallocExtension::GetHeapSample(writer);
+  }
+
+  void** ReadStackTraces(int* sample_period) override {
+    *sample_period = static_cast<int>(std::min<uint64_t>(heap.sample_period(), INT_MAX));
+    return ReadTraces(VisitSamples);
   }
 
   void Ranges(void* arg, RangeFunction func) override {

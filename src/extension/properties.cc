@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "heap/heap.h"
+#include "heap/observer.h"
 #include "report/documented_rows.h"
 #include "report/fields.h"
 #include "report/statistics.h"
@@ -111,6 +112,8 @@ uint64_t FragmentationAtPeak() {
   return 100 * (now.peak_physical - std::min(now.peak_physical, now.peak_in_use)) / now.peak_in_use;
 }
 
+uint64_t SampleParameter() { return heap.sample_period(); }
+
 uint64_t None() { return 0; }
 constexpr std::string_view kNoExperiment = "0: google/tcmalloc's experiments are not made here.";
 
@@ -173,6 +176,9 @@ constexpr PropertyRow kRows[] = {
     {"tcmalloc.heap_limit_mb", HeapLimitMb, SetHeapLimitMb,
      "MiB that the heap may have in physical memory, as `TCMALLOC_HEAP_LIMIT_MB`; 0 sets no "
      "limit."},
+    {"tcmalloc.sample_parameter", SampleParameter, SetSamplePeriod,
+     "Mean bytes between two samples, as `TCMALLOC_SAMPLE_PARAMETER`; 0 takes none. Always 0 in a "
+     "library without profiles."},
     {"tcmalloc.impl.thread_cache_count", ThreadCacheCount, nullptr, "Count: caches of threads."},
     // Properties of google/tcmalloc.
     {"generic.bytes_in_use_by_app", NowField<&Statistics::in_use>, nullptr,

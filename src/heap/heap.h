@@ -141,6 +141,15 @@ class Heap final : private HousekeepingHost {
     cpus_.CloseAll();
   }
 
+  // Returns true if the heap grew since the last call of TakeGrowth.
+  bool HasGrown() const { return page_heap().total() != Length(noted_total_.load(std::memory_order_relaxed)); }
+  // Returns the bytes by which the heap grew since the last call.
+  size_t TakeGrowth() {
+    const Length now = page_heap().total();
+    const Length before(noted_total_.exchange(now.pages(), std::memory_order_relaxed));
+    return now > before ? (now - before).bytes() : 0;
+  }
+
   // Records the memory that the heap holds now; called when peak().IsDue() is true.
   TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
 
@@ -213,6 +222,7 @@ class Heap final : private HousekeepingHost {
   Peak peak_;
   LargeReports large_reports_;
   LargeTotals large_totals_;
+  std::atomic<uintptr_t> noted_total_{0};
   SamplePeriod sample_period_ = 0;
   SharedSampleCountdown shared_samples_;
   EmergencyArena emergency_{emergency_memory};

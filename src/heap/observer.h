@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/attributes.h"
 #include "options/options.h"
@@ -43,6 +44,23 @@ TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`
 // bytes.
 TCMALLOC_COLD void NoteSampleResized(const Span* span, size_t size);
+
+// Notes that the heap got so many bytes from the system.
+TCMALLOC_COLD void NoteHeapGrowth(size_t bytes);
+
+// A record with a stack, for the interfaces that give stacks to programs.
+struct StackRecord {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  std::span<const uintptr_t> frames;  // return addresses, innermost first
+};
+using StackRecordVisitor = void (*)(const StackRecord& record, void* argument);
+
+// Call visit(record, argument) for each live sample, which counts once with the bytes that the
+// program asked for, and for each growth of the heap. `visit` may allocate. Return false, without a
+// call, in a library that has no such records. Not called in the slow path.
+bool VisitSamples(StackRecordVisitor visit, void* argument);
+bool VisitGrowths(StackRecordVisitor visit, void* argument);
 
 // The memory for small samples.
 struct SampledMemory {

@@ -91,6 +91,34 @@ void NoteSampleResized(const Span* span, size_t size) {
   profiles.peak.NoteChange(old.weight * change);
 }
 
+void NoteHeapGrowth(size_t bytes) {
+  if (bytes == 0) return;
+  const int saved_errno = errno;
+  const CallerStack stack;
+  profiles.growths.Add(bytes, stack.frames());
+  errno = saved_errno;
+}
+
+bool VisitSamples(StackRecordVisitor visit, void* argument) {
+  const StackTable::Reader reader(stack_table);
+  sample_table.ForEach([&](const Sample& sample) {
+    StackRecord record{.count = 1, .bytes = sample.requested, .frames = {}};
+    if (sample.stack != 0) record.frames = reader.frames(sample.stack);
+    visit(record, argument);
+  });
+  return true;
+}
+
+bool VisitGrowths(StackRecordVisitor visit, void* argument) {
+  const StackTable::Reader reader(stack_table);
+  profiles.growths.ForEach([&](uint64_t count, uint64_t bytes, StackId stack) {
+    StackRecord record{.count = count, .bytes = bytes, .frames = {}};
+    if (stack != 0) record.frames = reader.frames(stack);
+    visit(record, argument);
+  });
+  return true;
+}
+
 SampledMemory CountSampledMemory() {
   const SampledObjectsStats stats = profiles.objects.stats();
   return {.span_bytes = stats.span_bytes, .in_use_bytes = stats.in_use_bytes};

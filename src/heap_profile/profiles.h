@@ -7,6 +7,7 @@
 
 #include "central/sampled_objects.h"
 #include "heap/heap.h"
+#include "heap_profile/growth_log.h"
 #include "heap_profile/peak_samples.h"
 #include "heap_profile/sample_log.h"
 #include "heap_profile/sample_table.h"
@@ -25,6 +26,7 @@ struct Profiles {
   PeakSamples peak{sample_table, stack_table};
   SampleLog allocated{stack_table};  // samples since there are users
   SampleLog freed{stack_table};      // likewise, of blocks that were freed
+  GrowthLog growths{stack_table};
 };
 
 extern constinit Profiles profiles;

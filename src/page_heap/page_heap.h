@@ -133,6 +133,8 @@ class PageHeap {
   // PageHeapStats::committed, and the number of spans given out, as of a moment ago. Take no lock.
   Length committed() const { return Length(committed_.load(std::memory_order_relaxed)); }
   uint64_t spans_served() const { return spans_served_.load(std::memory_order_relaxed); }
+  // The pages obtained from the system so far. Takes no lock.
+  Length total() const { return Length(total_.load(std::memory_order_relaxed)); }
   // The pages that were free after the last Delete, and all pages that were ever freed. Take no
   // lock.
   Length free_now() const { return Length(free_now_.load(std::memory_order_relaxed)); }
@@ -176,6 +178,7 @@ class PageHeap {
   // Written under the lock, read without it.
   std::atomic<uintptr_t> committed_{0};
   std::atomic<uint64_t> spans_served_{0};
+  std::atomic<uintptr_t> total_{0};
   std::atomic<uintptr_t> free_now_{0};
   std::atomic<uintptr_t> freed_{0};
 };

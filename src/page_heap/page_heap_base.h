@@ -217,6 +217,7 @@ Span* PageHeapBase<System, Spans>::Grow(Length n, Length alignment, Length least
     return nullptr;
   }
   ++events_.growths;
+  total_.store(spans_.total().pages(), std::memory_order_relaxed);
   errno = saved_errno;
   return span;
 }

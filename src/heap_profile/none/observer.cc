@@ -14,6 +14,9 @@ void RecordLargeSample(Span*, size_t, size_t) {}
 void FreeSampledObject(Span*, const void*) {}
 void NoteSampleFreed(SampleId) {}
 void NoteSampleResized(const Span*, size_t) {}
+void NoteHeapGrowth(size_t) {}
+bool VisitSamples(StackRecordVisitor, void*) { return false; }
+bool VisitGrowths(StackRecordVisitor, void*) { return false; }
 SampledMemory CountSampledMemory() { return {}; }
 
 }  // namespace tcmalloc

@@ -1,0 +1,101 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "report/stack_profile.h"
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "allocator/slow_path.h"
+#include "base/message.h"
+#include "heap/heap.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// Formats objects and bytes twice: the present ones, and those since the start.
+Message Counts(uint64_t count, uint64_t bytes) {
+  Message counts;
+  for (const char* between : {"", " ["}) counts << between << count << ": " << bytes;
+  counts << "] @";
+  return counts;
+}
+
+using Visit = bool (*)(StackRecordVisitor visit, void* argument);
+
+struct Totals {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+
+void AddTo(const StackRecord& record, void* totals) {
+  static_cast<Totals*>(totals)->count += record.count;
+  static_cast<Totals*>(totals)->bytes += record.bytes;
+}
+
+void WriteRecord(const StackRecord& record, void* sink) {
+  Message line = Counts(record.count, record.bytes);
+  for (const uintptr_t frame : record.frames) {
+    // A line of many frames is longer than a message.
+    Message next;
+    next << " " << reinterpret_cast<const void*>(frame);
+    static_cast<TextSink*>(sink)->Write(line.view());
+    line = next;
+  }
+  static_cast<TextSink*>(sink)->WriteLine(line);
+}
+
+void CopyFile(const char* path, TextSink& sink) {
+  const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
+  if (fd < 0) return;
+  char buffer[1024];
+  for (ssize_t n = 0; (n = system_calls.read(fd, buffer, sizeof(buffer))) > 0;) {
+    sink.Write({buffer, static_cast<size_t>(n)});
+  }
+  system_calls.close(fd);
+}
+
+void WriteMappings(TextSink& sink) {
+  sink.Write("\nMAPPED_LIBRARIES:\n");
+  CopyFile("/proc/self/maps", sink);
+}
+
+// Writes all records below a head line that ends in `format`. Records may come and go between the
+// head and the rest. Returns false if there are none in this library.
+bool WriteRecords(TextSink& sink, Visit visit, const Message& format) {
+  Totals totals;
+  if (!visit(AddTo, &totals)) return false;
+  const Message counts = Counts(totals.count, totals.bytes);
+  sink.WriteLine(Message() << "heap profile: " << counts.view() << " " << format.view());
+  visit(WriteRecord, &sink);
+  WriteMappings(sink);
+  return true;
+}
+
+}  // namespace
+
+HeapGrowth CurrentHeapGrowth() {
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant()) return {};
+  const PageHeapStats pages = heap.page_heap().stats();
+  return {.count = pages.growths, .bytes = pages.system.bytes()};
+}
+
+void WriteGrowthProfile(TextSink& sink) {
+  if (WriteRecords(sink, VisitGrowths, Message() << "growth")) return;
+  const HeapGrowth growth = CurrentHeapGrowth();
+  const Message counts = Counts(growth.count, growth.bytes);
+  sink.WriteLine(Message() << "heap profile: " << counts.view() << " growth");
+  sink.WriteLine(counts);
+  WriteMappings(sink);
+}
+
+bool WriteHeapSample(TextSink& sink) {
+  const uint64_t period = heap.sample_period();
+  return WriteRecords(sink, VisitSamples, Message() << "heap_v2/" << period);
+}
+
+}  // namespace tcmalloc
