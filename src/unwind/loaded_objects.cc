@@ -93,17 +93,32 @@ uintptr_t BuildIdOf(const LoadedObject& object) {
   return offset;
 }
 
+// Returns a hash of words from all over the search table, which tells where functions begin and
+// where the entries about them do.
+uint64_t HashOfSearchTable(const LoadedObject& object) {
+  constexpr size_t kHeaderBytes = 12;
+  constexpr size_t kEntryBytes = 8;
+  constexpr size_t kSamples = 16;
+  uint32_t count = 0;
+  if (!Load(object, object.table + 8, &count)) return 0;
+  uint64_t hash = count;
+  for (size_t i = 0; i < kSamples && count != 0; ++i) {
+    const size_t index = (count - 1) * i / (kSamples - 1);
+    hash = Mix(hash, HashOf(object, object.table + kHeaderBytes + index * kEntryBytes, 8));
+  }
+  return hash;
+}
+
 // A library may be unmapped and another one be mapped to its place, with a descriptor that lies
-// where that of the old one did. The build id tells them apart; where there is none, the header and
-// the beginning of the search table do, which has the places of functions.
+// where that of the old one did. The build id tells them apart. Where there is none, the places of
+// the functions do, but for libraries that differ only in what is inside of them.
 uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
-  constexpr size_t kTableBytes = 32;
   object.identity = Mix(Mix(Mix(object.start, object.end), object.table),
                         reinterpret_cast<uintptr_t>(descriptor));
-  uint64_t identity = Mix(object.identity, HashOf(object, object.table, kTableBytes));
   const uintptr_t offset = BuildIdOf(object);
-  if (offset != 0) identity = Mix(identity, HashOf(object, object.start + offset, kNoteBytes));
-  return identity;
+  const uint64_t contents =
+      offset != 0 ? HashOf(object, object.start + offset, kNoteBytes) : HashOfSearchTable(object);
+  return Mix(object.identity, contents);
 }
 
 }  // namespace

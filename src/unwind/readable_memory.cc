@@ -97,7 +97,7 @@ bool IsReadable(uintptr_t address, size_t bytes) {
 void StackMemory::MoveTo(uintptr_t sp) {
   low_ = sp - std::min(sp, machine::kRedZone);
   readable_ = 0;
-  probed_page_ = 0;
+  probed_page_ = kNoPage;
   const uintptr_t end = OwnStackEnd(AlignDown(low_, kProbedPageBytes));
   if (end != 0) readable_ = end - low_;
 }

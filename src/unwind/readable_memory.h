@@ -49,9 +49,11 @@ class StackMemory {
  private:
   bool IsReadableSlow(uintptr_t address);
 
+  static constexpr uintptr_t kNoPage = 1;
+
   uintptr_t low_ = 0;       // the lowest address that is read without a question
   uintptr_t readable_ = 0;  // bytes from there
-  uintptr_t probed_page_ = 0;
+  uintptr_t probed_page_ = kNoPage;
 };
 
 }  // namespace tcmalloc

@@ -44,7 +44,8 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
 TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const StackFrames& frames,
                               int skip) {
   if (frames.limit <= 0) return 0;
-  skip = std::clamp(skip, 0, kMostSteps);
+  // A function that makes a call has its return address in the next frame.
+  skip = std::clamp(skip, 0, kMostSteps) + (at_call ? 1 : 0);
   const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
   int count = 0;
   if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,
@@ -75,7 +76,7 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
 }
 
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
-  return Capture(registers, /*at_call=*/true, frames, std::max(skip, 0) + 1);
+  return Capture(registers, /*at_call=*/true, frames, skip);
 }
 
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {

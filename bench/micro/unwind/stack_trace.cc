@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// An operation captures a stack of 30 frames. Compiled with frame pointers, so that all ways to walk
-// the stack find the same frames.
+// An operation captures a stack of 30 frames. Compiled with frame pointers, so that all ways to
+// walk the stack find the same frames.
 
 #include "unwind/stack_trace.h"
 
