@@ -54,24 +54,25 @@ bool IsBuildId(const LoadedObject& object, uintptr_t note) {
          Load(object, note + sizeof(header), &name) && std::memcmp(&name, ELF_NOTE_GNU, 4) == 0;
 }
 
-// Returns where the build id's note is from the object's start on; 0 if it is not found.
+// Returns where the build id's note is from tables_start on; 0 if it is not found.
 uintptr_t FindBuildId(const LoadedObject& object) {
   constexpr size_t kMostSegments = 64;
   ElfW(Ehdr) header;
-  if (!Load(object, object.start, &header)) return 0;
+  if (!Load(object, object.tables_start, &header)) return 0;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
   uintptr_t first_address = 0;  // of the segments in the file
   bool found_first = false;
   for (size_t i = 0; i < header.e_phnum && i < kMostSegments; ++i) {
     ElfW(Phdr) segment;
-    if (!Load(object, object.start + header.e_phoff + i * sizeof(segment), &segment)) return 0;
+    if (!Load(object, object.tables_start + header.e_phoff + i * sizeof(segment), &segment))
+      return 0;
     if (segment.p_type == PT_LOAD && !found_first) {
       first_address = AlignDown(segment.p_vaddr, kProbedPageBytes);
       found_first = true;
     }
     if (segment.p_type != PT_NOTE || !found_first) continue;
     const uintptr_t offset = segment.p_vaddr - first_address;
-    if (IsBuildId(object, object.start + offset)) return offset;
+    if (IsBuildId(object, object.tables_start + offset)) return offset;
   }
   return 0;
 }
@@ -116,26 +117,38 @@ uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
   object.identity = Mix(Mix(Mix(object.start, object.end), object.table),
                         reinterpret_cast<uintptr_t>(descriptor));
   const uintptr_t offset = BuildIdOf(object);
-  const uint64_t contents =
-      offset != 0 ? HashOf(object, object.start + offset, kNoteBytes) : HashOfSearchTable(object);
+  const uint64_t contents = offset != 0 ? HashOf(object, object.tables_start + offset, kNoteBytes)
+                                        : HashOfSearchTable(object);
   return Mix(object.identity, contents);
+}
+
+bool Find(uintptr_t address, struct dl_find_object* found) {
+  return _dl_find_object != nullptr &&
+         _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
 }
 
 }  // namespace
 
 bool FindLoadedObject(uintptr_t address, LoadedObject* object) {
-  if (_dl_find_object == nullptr) return false;
   struct dl_find_object found;
-  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
+  if (!Find(address, &found)) return false;
   object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
   object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
   object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
-  object->identity = IdentityOf(*object, found.dlfo_link_map);
+  const void* const descriptor = found.dlfo_link_map;
+  if (object->table != 0 && !object->Contains(object->table) && !Find(object->table, &found)) {
+    object->table = 0;
+  }
+  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->identity = IdentityOf(*object, descriptor);
   return true;
 }
 
 bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
-  if (address < object.start || address >= object.end || bytes > object.end - address) return false;
+  if (address < object.tables_start || address >= object.tables_end ||
+      bytes > object.tables_end - address)
+    return false;
   for (uintptr_t page = AlignDown(address, kProbedPageBytes); page < address + bytes;
        page += kProbedPageBytes) {
     const uint64_t hash = Mix(page, object.identity);

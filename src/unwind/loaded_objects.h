@@ -12,10 +12,14 @@
 
 namespace tcmalloc {
 
-// A program or library that is mapped to [start, end).
+// A program or library with code in [start, end).
 struct LoadedObject {
   uintptr_t start = 0;
   uintptr_t end = 0;
+  // Where its unwind tables may be, and maybe more of it. For a library this is all of it; of a
+  // program that is mapped in pieces, it is the one with .eh_frame_hdr.
+  uintptr_t tables_start = 0;
+  uintptr_t tables_end = 0;
   uintptr_t table = 0;  // its .eh_frame_hdr; 0 if it has none
   // Differs between two objects that are mapped to the same addresses at different times: it is
   // computed from where they lie, from their build id and from parts of their tables.
@@ -28,7 +32,8 @@ struct LoadedObject {
 // signal handler. An object that another thread is loading or unloading may be found or not.
 bool FindLoadedObject(uintptr_t address, LoadedObject* object);
 
-// Returns true if [address, address + bytes) lies inside `object` and can be read. A page that was
+// Returns true if [address, address + bytes) lies where the tables of `object` may be and can be
+// read. A page that was
 // found readable is remembered for as long as an object of this identity is there.
 bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes);
 

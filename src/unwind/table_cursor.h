@@ -40,8 +40,8 @@ struct PointerEncoding {
 class TableCursor {
  public:
   TableCursor(const LoadedObject& object, uintptr_t position, uintptr_t end)
-      : object_(&object), position_(position), end_(std::min(end, object.end)) {
-    if (position < object.start || position > end_) Fail();
+      : object_(&object), position_(position), end_(std::min(end, object.tables_end)) {
+    if (position < object.tables_start || position > end_) Fail();
   }
 
   bool failed() const { return failed_; }

@@ -137,7 +137,7 @@ bool Walker::FindFrame(const LoadedObject& object, const FrameRules& rules, uint
                        StepResult* failure) {
   *failure = StepResult::kEnd;
   if (rules.frame_kind == RuleKind::kExpression) {
-    const uintptr_t block = object.start + static_cast<uint32_t>(rules.frame_value);
+    const uintptr_t block = object.tables_start + static_cast<uint32_t>(rules.frame_value);
     const ExpressionResult result = Evaluate(object, block, 0, registers_, &memory_, frame);
     if (result == ExpressionResult::kUnknownRegister) *failure = StepResult::kNeedsRegister;
     return result == ExpressionResult::kGood;
@@ -176,7 +176,7 @@ bool Walker::FindRegister(const LoadedObject& object, const RegisterRule& rule, 
       break;
     case RuleKind::kAtExpression:
     case RuleKind::kExpression: {
-      const uintptr_t block = object.start + static_cast<uint32_t>(rule.value);
+      const uintptr_t block = object.tables_start + static_cast<uint32_t>(rule.value);
       if (Evaluate(object, block, frame, registers_, &memory_, &value) != ExpressionResult::kGood) {
         return false;
       }

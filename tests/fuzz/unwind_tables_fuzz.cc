@@ -87,7 +87,8 @@ void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t val
   StackMemory memory;
   memory.MoveTo(reinterpret_cast<uintptr_t>(stack));
   uintptr_t result = 0;
-  Evaluate(object, object.start + static_cast<uint32_t>(value), 0, registers, &memory, &result);
+  Evaluate(object, object.tables_start + static_cast<uint32_t>(value), 0, registers, &memory,
+           &result);
 }
 
 void LookUp(const LoadedObject& object, uintptr_t address) {
@@ -111,8 +112,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const GuardedCopy copy(tables.data(), tables.size());
   // No page may be taken for one of an earlier input, which lay at the same address.
   static uint64_t inputs = 0;
-  const LoadedObject object = {.start = copy.start(),
-                               .end = copy.start() + copy.size(),
+  const LoadedObject object = {.tables_start = copy.start(),
+                               .tables_end = copy.start() + copy.size(),
                                .table = copy.start(),
                                .identity = ++inputs};
   LookUp(object, copy.start() + offset);

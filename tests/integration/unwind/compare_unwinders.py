@@ -24,7 +24,6 @@ CPP = "#include <map>\n#include <regex>\nint main() { std::map<int, std::regex> 
 PYTHON = "import json, re, decimal; x = [json.loads(json.dumps({'a': [i, str(i)]})) for i in range(20000)]"
 PERL = "my %h; $h{$_ % 1000} .= \"x$_\" for 1..200000; print scalar(keys %h), qq(\\n)"
 RUBY = "h = {}; 100000.times { |i| h[i] = i.to_s * 3 }; puts h.size"
-LUA = "local t = {} for i = 1, 200000 do t[i] = {tostring(i)} end print(#t)"
 SQL = "with recursive c(n) as (select 1 union all select n+1 from c where n < 50000) select count(distinct n % 997) from c;"
 JAVASCRIPT = "let m = new Map(); for (let i = 0; i < 3e5; ++i) m.set(i, {a: [i, String(i)]}); console.log(m.size)"
 BASH = "for i in {1..3000}; do x=\"$x$i\"; a[$i]=$x; done; echo ${#x}"
@@ -39,7 +38,6 @@ PROGRAMS = {
     "gdb": ["gdb", "-batch", "-nx", "-ex", "info functions main", "/usr/bin/gdb"],
     "node": ["node", "-e", JAVASCRIPT],
     "ruby": ["ruby", "-e", RUBY],
-    "lua": ["lua5.4", "-e", LUA],
     "php": ["php8.2", "-r", "$a = []; for ($i = 0; $i < 100000; ++$i) $a[] = [strval($i)]; echo count($a);"],
     "java": ["java", "-version"],
     "redis-server": ["redis-server", "--version"],

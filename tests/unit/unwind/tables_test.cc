@@ -40,7 +40,7 @@ TEST(TablesTest, ChangedBytesAreHarmless) {
   LoadedObject object;
   ASSERT_TRUE(FindLoadedObject(reinterpret_cast<uintptr_t>(&FindLoadedObject), &object));
   constexpr size_t kBytes = size_t{256} << 10;
-  const size_t bytes = std::min<size_t>(kBytes, object.end - object.table) & ~size_t{4095};
+  const size_t bytes = std::min<size_t>(kBytes, object.tables_end - object.table) & ~size_t{4095};
   const auto* tables = reinterpret_cast<const char*>(object.table);
   if (!IsReadable(object.table, bytes)) GTEST_SKIP() << "the tables are not followed by data";
 
@@ -52,8 +52,8 @@ TEST(TablesTest, ChangedBytesAreHarmless) {
     for (int i = 0; i < 200 && copy.size() != 0; ++i) {
       copy.data()[random() % copy.size()] = static_cast<char>(random());
     }
-    const LoadedObject changed = {.start = copy.start(),
-                                  .end = copy.start() + copy.size(),
+    const LoadedObject changed = {.tables_start = copy.start(),
+                                  .tables_end = copy.start() + copy.size(),
                                   .table = copy.start(),
                                   .identity = random()};
     for (int i = 0; i < 200; ++i) {
@@ -70,8 +70,10 @@ ExpressionResult EvaluateBytes(std::vector<uint8_t> operations, const Registers&
                                uintptr_t* result) {
   operations.insert(operations.begin(), static_cast<uint8_t>(operations.size()));
   GuardedCopy copy(reinterpret_cast<const char*>(operations.data()), operations.size());
-  const LoadedObject object = {
-      .start = copy.start(), .end = copy.start() + copy.size(), .table = 0, .identity = 1};
+  const LoadedObject object = {.tables_start = copy.start(),
+                               .tables_end = copy.start() + copy.size(),
+                               .table = 0,
+                               .identity = 1};
   StackMemory memory;
   memory.MoveTo(registers.values[machine::kStackPointer]);
   return Evaluate(object, copy.start(), 0, registers, &memory, result);
