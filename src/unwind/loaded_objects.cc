@@ -28,9 +28,7 @@ uint64_t Mix(uint64_t state, uint64_t value) { return NextRandom(state ^ value);
 
 template <typename T>
 bool Load(const LoadedObject& object, uintptr_t address, T* value) {
-  if (!IsReadableIn(object, address, sizeof(*value))) return false;
-  std::memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));
-  return true;
+  return ReadTable(object, address, value, sizeof(*value));
 }
 
 // Returns the hash of `bytes` bytes, a multiple of 8; 0 if they cannot be read.
@@ -122,33 +120,7 @@ uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
   return Mix(object.identity, contents);
 }
 
-bool Find(uintptr_t address, struct dl_find_object* found) {
-  return _dl_find_object != nullptr &&
-         _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
-}
-
-}  // namespace
-
-bool FindLoadedObject(uintptr_t address, LoadedObject* object) {
-  struct dl_find_object found;
-  if (!Find(address, &found)) return false;
-  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
-  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
-  const void* const descriptor = found.dlfo_link_map;
-  if (object->table != 0 && !object->Contains(object->table) && !Find(object->table, &found)) {
-    object->table = 0;
-  }
-  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
-  object->identity = IdentityOf(*object, descriptor);
-  return true;
-}
-
-bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
-  if (address < object.tables_start || address >= object.tables_end ||
-      bytes > object.tables_end - address)
-    return false;
+bool IsKnownReadable(const LoadedObject& object, uintptr_t address, size_t bytes) {
   for (uintptr_t page = AlignDown(address, kProbedPageBytes); page < address + bytes;
        page += kProbedPageBytes) {
     const uint64_t hash = Mix(page, object.identity);
@@ -160,14 +132,49 @@ bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
   return true;
 }
 
-const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address) {
+bool Find(uintptr_t address, struct dl_find_object* found) {
+  return _dl_find_object != nullptr &&
+         _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
+}
+
+}  // namespace
+
+bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
+  struct dl_find_object found;
+  if (!Find(address, &found)) return false;
+  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  const void* const descriptor = found.dlfo_link_map;
+  if (object->table != 0 && !object->Contains(object->table) && !Find(object->table, &found)) {
+    object->table = 0;
+  }
+  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->stays = runs;
+  object->identity = IdentityOf(*object, descriptor);
+  return true;
+}
+
+bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t bytes) {
+  if (address < object.tables_start || address >= object.tables_end ||
+      bytes > object.tables_end - address) {
+    return false;
+  }
+  if (TCMALLOC_UNLIKELY(!object.stays)) return CopyIfReadable(address, to, bytes);
+  if (!IsKnownReadable(object, address, bytes)) return false;
+  std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+  return true;
+}
+
+const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address, bool runs) {
   for (size_t i = 0; i < kMost; ++i) {
     if (!objects_[i].Contains(address)) continue;
     last_ = i;
     return &objects_[i];
   }
   LoadedObject found;
-  if (!FindLoadedObject(address, &found)) return nullptr;
+  if (!FindLoadedObject(address, runs, &found)) return nullptr;
   last_ = next_;
   next_ = (next_ + 1) % kMost;
   objects_[last_] = found;

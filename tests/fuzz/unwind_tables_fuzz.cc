@@ -85,7 +85,7 @@ void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t val
   registers.known = machine::kAllKnown;
   for (uintptr_t& word : registers.values) word = reinterpret_cast<uintptr_t>(&stack[8]);
   StackMemory memory;
-  memory.MoveTo(reinterpret_cast<uintptr_t>(stack));
+  memory.MoveTo(reinterpret_cast<uintptr_t>(stack), false);
   uintptr_t result = 0;
   Evaluate(object, object.tables_start + static_cast<uint32_t>(value), 0, registers, &memory,
            &result);
@@ -115,7 +115,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const LoadedObject object = {.tables_start = copy.start(),
                                .tables_end = copy.start() + copy.size(),
                                .table = copy.start(),
-                               .identity = ++inputs};
+                               .identity = ++inputs,
+                               .stays = true};
   LookUp(object, copy.start() + offset);
   LookUp(object, copy.start() + offset * size_t{64});
   return 0;

@@ -82,7 +82,7 @@ TEST(ReadableMemoryTest, KeepsErrno) {
 TEST(ReadableMemoryTest, ReadsNothingBelowTheStackPointer) {
   const GuardedPages pages(2);
   StackMemory memory;
-  memory.MoveTo(pages.start() + 1024);
+  memory.MoveTo(pages.start() + 1024, false);
   uintptr_t word = 0;
   EXPECT_TRUE(memory.Read(pages.start() + 1024, &word));
   EXPECT_FALSE(memory.Read(pages.start() + 512, &word));
@@ -94,11 +94,11 @@ TEST(ReadableMemoryTest, ReadsNothingBelowTheStackPointer) {
 TEST(ReadableMemoryTest, NoticesThatAPageWentBetweenTwoWalks) {
   GuardedPages pages(1);
   StackMemory memory;
-  memory.MoveTo(pages.start());
+  memory.MoveTo(pages.start(), false);
   uintptr_t word = 0;
   EXPECT_TRUE(memory.Read(pages.start() + 8, &word));
   ::mprotect(pages.word(pages.start()), GuardedPages::page_bytes(), PROT_NONE);
-  memory.MoveTo(pages.start());
+  memory.MoveTo(pages.start(), false);
   EXPECT_FALSE(memory.Read(pages.start() + 8, &word));
 }
 

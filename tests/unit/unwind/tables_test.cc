@@ -22,7 +22,7 @@ namespace {
 
 TEST(TablesTest, EveryFunctionOfThisProgramIsUnderstood) {
   LoadedObject object;
-  ASSERT_TRUE(FindLoadedObject(reinterpret_cast<uintptr_t>(&FindLoadedObject), &object));
+  ASSERT_TRUE(FindLoadedObject(reinterpret_cast<uintptr_t>(&FindLoadedObject), true, &object));
   uint32_t count = 0;
   std::memcpy(&count, reinterpret_cast<const void*>(object.table + 8), sizeof(count));
   ASSERT_GT(count, 100u);
@@ -38,7 +38,7 @@ TEST(TablesTest, EveryFunctionOfThisProgramIsUnderstood) {
 // Copies a part of this program that ends with its tables, changes a few bytes, and looks up.
 TEST(TablesTest, ChangedBytesAreHarmless) {
   LoadedObject object;
-  ASSERT_TRUE(FindLoadedObject(reinterpret_cast<uintptr_t>(&FindLoadedObject), &object));
+  ASSERT_TRUE(FindLoadedObject(reinterpret_cast<uintptr_t>(&FindLoadedObject), true, &object));
   constexpr size_t kBytes = size_t{256} << 10;
   const size_t bytes = std::min<size_t>(kBytes, object.tables_end - object.table) & ~size_t{4095};
   const auto* tables = reinterpret_cast<const char*>(object.table);
@@ -55,7 +55,8 @@ TEST(TablesTest, ChangedBytesAreHarmless) {
     const LoadedObject changed = {.tables_start = copy.start(),
                                   .tables_end = copy.start() + copy.size(),
                                   .table = copy.start(),
-                                  .identity = random()};
+                                  .identity = random(),
+                                  .stays = round % 8 != 0};
     for (int i = 0; i < 200; ++i) {
       int32_t begin = 0;
       std::memcpy(&begin, tables + 12 + 8 * (random() % count), sizeof(begin));
@@ -73,9 +74,10 @@ ExpressionResult EvaluateBytes(std::vector<uint8_t> operations, const Registers&
   const LoadedObject object = {.tables_start = copy.start(),
                                .tables_end = copy.start() + copy.size(),
                                .table = 0,
-                               .identity = 1};
+                               .identity = 1,
+                               .stays = true};
   StackMemory memory;
-  memory.MoveTo(registers.values[machine::kStackPointer]);
+  memory.MoveTo(registers.values[machine::kStackPointer], false);
   return Evaluate(object, copy.start(), 0, registers, &memory, result);
 }
 
