@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "unwind/object_list.h"
 #include "unwind/readable_memory.h"
 
 // Weak, because it came with glibc 2.35.
@@ -31,14 +32,12 @@ bool Load(const LoadedObject& object, uintptr_t address, T* value) {
   return ReadTable(object, address, value, sizeof(*value));
 }
 
-// Returns the hash of `bytes` bytes, a multiple of 8; 0 if they cannot be read.
+// Returns the hash of the first `bytes` bytes, a multiple of 8; 0 if they cannot be read.
 uint64_t HashOf(const LoadedObject& object, uintptr_t address, size_t bytes) {
+  uint64_t words[4];
+  if (bytes > sizeof(words) || !ReadTable(object, address, words, bytes)) return 0;
   uint64_t hash = 0;
-  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    if (!Load(object, address + i, &word)) return 0;
-    hash = Mix(hash, word);
-  }
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) hash = Mix(hash, words[i]);
   return hash;
 }
 
@@ -132,25 +131,47 @@ bool IsKnownReadable(const LoadedObject& object, uintptr_t address, size_t bytes
   return true;
 }
 
-bool Find(uintptr_t address, struct dl_find_object* found) {
-  return _dl_find_object != nullptr &&
-         _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
+bool AskLibc(uintptr_t address, struct dl_find_object* found) {
+  return _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
+}
+
+bool FindByLibc(uintptr_t address, LoadedObject* object, const void** descriptor) {
+  struct dl_find_object found;
+  if (!AskLibc(address, &found)) return false;
+  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  *descriptor = found.dlfo_link_map;
+  if (object->table != 0 && !object->Contains(object->table) && !AskLibc(object->table, &found)) {
+    object->table = 0;
+  }
+  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  return true;
+}
+
+bool FindInList(uintptr_t address, LoadedObject* object) {
+  ListedObject listed;
+  if (!object_list.Find(address, &listed)) return false;
+  *object = {.start = listed.start,
+             .end = listed.end,
+             .tables_start = listed.start,
+             .tables_end = listed.end,
+             .table = listed.table};
+  return true;
 }
 
 }  // namespace
 
 bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
-  struct dl_find_object found;
-  if (!Find(address, &found)) return false;
-  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
-  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
-  const void* const descriptor = found.dlfo_link_map;
-  if (object->table != 0 && !object->Contains(object->table) && !Find(object->table, &found)) {
-    object->table = 0;
+  const void* descriptor = nullptr;
+  if (UsesObjectList()) {
+    // It may be gone, and the function belong to another one.
+    runs = false;
+    if (!FindInList(address, object)) return false;
+  } else if (!FindByLibc(address, object, &descriptor)) {
+    return false;
   }
-  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
   object->stays = runs;
   object->identity = IdentityOf(*object, descriptor);
   return true;

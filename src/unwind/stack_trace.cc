@@ -25,6 +25,8 @@ StepResult Step(Walker* walker, bool by_frame_pointer) {
 bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int skip, int* count) {
   *count = 0;
   StepResult result = StepResult::kCaller;
+  const auto above = reinterpret_cast<uintptr_t>(frames.above);
+  while (walker.sp() <= above && result == StepResult::kCaller) result = walker.Step();
   for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
   while (result == StepResult::kCaller) {
     if (*count == frames.limit) return true;
@@ -45,7 +47,7 @@ TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const St
                               int skip) {
   if (frames.limit <= 0) return 0;
   // A function that makes a call has its return address in the next frame.
-  skip = std::clamp(skip, 0, kMostSteps) + (at_call ? 1 : 0);
+  skip = std::clamp(skip, 0, kMostSteps) + (at_call && frames.above == nullptr ? 1 : 0);
   const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
   int count = 0;
   if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,

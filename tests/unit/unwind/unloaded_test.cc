@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "unwind/object_list.h"
 #include "unwind/stack_trace.h"
 
 namespace tcmalloc::testing {
@@ -63,6 +64,53 @@ TEST(UnloadedTest, ALibraryInPlaceOfAnotherIsToldApart) {
     }
   }
   if (same_place == 0) GTEST_SKIP() << "no library came to the place of another";
+}
+
+// As with a libc that cannot find objects without a lock.
+class ListTest : public ::testing::Test {
+ protected:
+  ListTest() {
+    SetUsesObjectList(true);
+    RefreshLoadedObjects();
+  }
+  ~ListTest() override { SetUsesObjectList(false); }
+};
+
+TEST_F(ListTest, FindsObjectsThatWereThereAtTheLastRefresh) {
+  {
+    const Plugin plugin("libunwind_plugin_a.so");
+    RefreshLoadedObjects();
+    ExpectWayBack(plugin);
+  }
+  Capture();
+  const int usual = count;
+  EXPECT_GT(usual, 3);
+  const Plugin plugin("libunwind_plugin_b.so");
+  // Its tables may not be known, or those of the other library that was at its place.
+  plugin.call_back()(Capture);
+  EXPECT_GE(count, 1);
+  RefreshLoadedObjects();
+  ExpectWayBack(plugin);
+}
+
+TEST_F(ListTest, IsReadWhileItIsRefreshed) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      while (!done) RefreshLoadedObjects();
+    });
+  }
+  const Plugin plugin("libunwind_plugin_a.so");
+  // A reader that is overtaken several times gives up.
+  int found = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Capture();
+    found += count > 3 ? 1 : 0;
+  }
+  EXPECT_GT(found, 0);
+  done = true;
+  for (std::thread& other : others) other.join();
 }
 
 TEST(UnloadedTest, OtherThreadsLoadAndUnload) {
