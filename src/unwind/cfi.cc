@@ -79,7 +79,7 @@ bool ReadAugmentation(TableCursor letters, TableCursor* data, CommonInformation*
 }
 
 bool ReadCommon(const LoadedObject& object, uintptr_t position, CommonInformation* common) {
-  TableCursor table(object, position, object.end);
+  TableCursor table(object, position, object.tables_end);
   TableCursor entry = EnterEntry(&table);
   if (entry.Fixed<uint32_t>() != 0) return false;  // not a common entry
   const auto version = entry.Fixed<uint8_t>();
@@ -137,7 +137,7 @@ struct SearchTable {
 constexpr uint64_t kSearchEntryBytes = 8;
 
 bool ReadSearchTable(const LoadedObject& object, SearchTable* table) {
-  TableCursor header(object, object.table, object.end);
+  TableCursor header(object, object.table, object.tables_end);
   if (header.Fixed<uint8_t>() != 1) return false;
   const auto frames_encoding = header.Fixed<uint8_t>();
   const auto count_encoding = header.Fixed<uint8_t>();
@@ -148,13 +148,14 @@ bool ReadSearchTable(const LoadedObject& object, SearchTable* table) {
   if (count_encoding == E::kOmitted || entry_encoding != (E::kToHeader | E::kSigned4)) return true;
   table->count = header.Pointer(count_encoding, object.table);
   table->entries = header.position();
-  return !header.failed() && table->count <= (object.end - table->entries) / kSearchEntryBytes;
+  return !header.failed() &&
+         table->count <= (object.tables_end - table->entries) / kSearchEntryBytes;
 }
 
 uintptr_t SearchEntry(const LoadedObject& object, const SearchTable& table, uint64_t index,
                       bool wants_function, bool* failed) {
   const uintptr_t place = table.entries + index * kSearchEntryBytes + (wants_function ? 4 : 0);
-  TableCursor cursor(object, place, object.end);
+  TableCursor cursor(object, place, object.tables_end);
   const uintptr_t target = object.table + static_cast<uint64_t>(int64_t{cursor.Fixed<int32_t>()});
   *failed |= cursor.failed();
   return target;
@@ -177,7 +178,7 @@ bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintpt
   if (failed || low == 0) return false;
   const uintptr_t place = SearchEntry(object, table, low - 1, true, &failed);
   if (failed) return false;
-  TableCursor cursor(object, place, object.end);
+  TableCursor cursor(object, place, object.tables_end);
   return ReadFunction(&cursor, function) && function->Contains(address);
 }
 
@@ -185,7 +186,7 @@ bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintpt
 bool ScanForFunction(const LoadedObject& object, uintptr_t frames, uintptr_t address,
                      FunctionInformation* function) {
   constexpr int kMostEntries = 1 << 16;
-  TableCursor cursor(object, frames, object.end);
+  TableCursor cursor(object, frames, object.tables_end);
   for (int i = 0; i < kMostEntries && !cursor.failed(); ++i) {
     if (ReadFunction(&cursor, function) && function->Contains(address)) return true;
   }
@@ -274,9 +275,9 @@ class Program {
     return static_cast<int64_t>(offset * static_cast<uint64_t>(common_.data_alignment));
   }
 
-  // Skips an expression and returns where it is from the object's start on.
+  // Skips an expression and returns where it is from tables_start on.
   static int64_t SkipExpression(TableCursor& cursor) {
-    const uintptr_t offset = cursor.position() - cursor.object().start;
+    const uintptr_t offset = cursor.position() - cursor.object().tables_start;
     cursor.Skip(cursor.Uleb());
     return static_cast<int64_t>(offset);
   }

@@ -29,7 +29,7 @@ enum class RuleKind : uint8_t {
 
 struct RegisterRule {
   RuleKind kind = RuleKind::kSame;
-  int32_t value = 0;  // of an expression: where its block is, from the object's start on
+  int32_t value = 0;  // of an expression: where its block is, from tables_start on
 };
 
 struct FrameRules {

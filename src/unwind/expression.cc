@@ -296,7 +296,7 @@ void Evaluation::Execute(uint8_t operation, TableCursor* cursor, uintptr_t start
 ExpressionResult Evaluate(const LoadedObject& object, uintptr_t block, uintptr_t first,
                           const Registers& registers, StackMemory* memory, uintptr_t* result) {
   constexpr int kMostOperations = 256;
-  TableCursor cursor(object, block, object.end);
+  TableCursor cursor(object, block, object.tables_end);
   const uint64_t bytes = cursor.Uleb();
   const uintptr_t start = cursor.position();
   cursor.Skip(bytes);

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "unwind/object_list.h"
 #include "unwind/readable_memory.h"
 
 // Weak, because it came with glibc 2.35.
@@ -28,19 +29,15 @@ uint64_t Mix(uint64_t state, uint64_t value) { return NextRandom(state ^ value);
 
 template <typename T>
 bool Load(const LoadedObject& object, uintptr_t address, T* value) {
-  if (!IsReadableIn(object, address, sizeof(*value))) return false;
-  std::memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));
-  return true;
+  return ReadTable(object, address, value, sizeof(*value));
 }
 
-// Returns the hash of `bytes` bytes, a multiple of 8; 0 if they cannot be read.
+// Returns the hash of the first `bytes` bytes, a multiple of 8; 0 if they cannot be read.
 uint64_t HashOf(const LoadedObject& object, uintptr_t address, size_t bytes) {
+  uint64_t words[4];
+  if (bytes > sizeof(words) || !ReadTable(object, address, words, bytes)) return 0;
   uint64_t hash = 0;
-  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    if (!Load(object, address + i, &word)) return 0;
-    hash = Mix(hash, word);
-  }
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) hash = Mix(hash, words[i]);
   return hash;
 }
 
@@ -54,24 +51,25 @@ bool IsBuildId(const LoadedObject& object, uintptr_t note) {
          Load(object, note + sizeof(header), &name) && std::memcmp(&name, ELF_NOTE_GNU, 4) == 0;
 }
 
-// Returns where the build id's note is from the object's start on; 0 if it is not found.
+// Returns where the build id's note is from tables_start on; 0 if it is not found.
 uintptr_t FindBuildId(const LoadedObject& object) {
   constexpr size_t kMostSegments = 64;
   ElfW(Ehdr) header;
-  if (!Load(object, object.start, &header)) return 0;
+  if (!Load(object, object.tables_start, &header)) return 0;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
   uintptr_t first_address = 0;  // of the segments in the file
   bool found_first = false;
   for (size_t i = 0; i < header.e_phnum && i < kMostSegments; ++i) {
     ElfW(Phdr) segment;
-    if (!Load(object, object.start + header.e_phoff + i * sizeof(segment), &segment)) return 0;
+    if (!Load(object, object.tables_start + header.e_phoff + i * sizeof(segment), &segment))
+      return 0;
     if (segment.p_type == PT_LOAD && !found_first) {
       first_address = AlignDown(segment.p_vaddr, kProbedPageBytes);
       found_first = true;
     }
     if (segment.p_type != PT_NOTE || !found_first) continue;
     const uintptr_t offset = segment.p_vaddr - first_address;
-    if (IsBuildId(object, object.start + offset)) return offset;
+    if (IsBuildId(object, object.tables_start + offset)) return offset;
   }
   return 0;
 }
@@ -93,34 +91,35 @@ uintptr_t BuildIdOf(const LoadedObject& object) {
   return offset;
 }
 
+// Returns a hash of words from all over the search table, which tells where functions begin and
+// where the entries about them do.
+uint64_t HashOfSearchTable(const LoadedObject& object) {
+  constexpr size_t kHeaderBytes = 12;
+  constexpr size_t kEntryBytes = 8;
+  constexpr size_t kSamples = 16;
+  uint32_t count = 0;
+  if (!Load(object, object.table + 8, &count)) return 0;
+  uint64_t hash = count;
+  for (size_t i = 0; i < kSamples && count != 0; ++i) {
+    const size_t index = (count - 1) * i / (kSamples - 1);
+    hash = Mix(hash, HashOf(object, object.table + kHeaderBytes + index * kEntryBytes, 8));
+  }
+  return hash;
+}
+
 // A library may be unmapped and another one be mapped to its place, with a descriptor that lies
-// where that of the old one did. The build id tells them apart; where there is none, the header and
-// the beginning of the search table do, which has the places of functions.
+// where that of the old one did. The build id tells them apart. Where there is none, the places of
+// the functions do, but for libraries that differ only in what is inside of them.
 uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
-  constexpr size_t kTableBytes = 32;
   object.identity = Mix(Mix(Mix(object.start, object.end), object.table),
                         reinterpret_cast<uintptr_t>(descriptor));
-  uint64_t identity = Mix(object.identity, HashOf(object, object.table, kTableBytes));
   const uintptr_t offset = BuildIdOf(object);
-  if (offset != 0) identity = Mix(identity, HashOf(object, object.start + offset, kNoteBytes));
-  return identity;
+  const uint64_t contents = offset != 0 ? HashOf(object, object.tables_start + offset, kNoteBytes)
+                                        : HashOfSearchTable(object);
+  return Mix(object.identity, contents);
 }
 
-}  // namespace
-
-bool FindLoadedObject(uintptr_t address, LoadedObject* object) {
-  if (_dl_find_object == nullptr) return false;
-  struct dl_find_object found;
-  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
-  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
-  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
-  object->identity = IdentityOf(*object, found.dlfo_link_map);
-  return true;
-}
-
-bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
-  if (address < object.start || address >= object.end || bytes > object.end - address) return false;
+bool IsKnownReadable(const LoadedObject& object, uintptr_t address, size_t bytes) {
   for (uintptr_t page = AlignDown(address, kProbedPageBytes); page < address + bytes;
        page += kProbedPageBytes) {
     const uint64_t hash = Mix(page, object.identity);
@@ -132,14 +131,71 @@ bool IsReadableIn(const LoadedObject& object, uintptr_t address, size_t bytes) {
   return true;
 }
 
-const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address) {
+bool AskLibc(uintptr_t address, struct dl_find_object* found) {
+  return _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
+}
+
+bool FindByLibc(uintptr_t address, LoadedObject* object, const void** descriptor) {
+  struct dl_find_object found;
+  if (!AskLibc(address, &found)) return false;
+  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  *descriptor = found.dlfo_link_map;
+  if (object->table != 0 && !object->Contains(object->table) && !AskLibc(object->table, &found)) {
+    object->table = 0;
+  }
+  object->tables_start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  object->tables_end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
+  return true;
+}
+
+bool FindInList(uintptr_t address, LoadedObject* object) {
+  ListedObject listed;
+  if (!object_list.Find(address, &listed)) return false;
+  *object = {.start = listed.start,
+             .end = listed.end,
+             .tables_start = listed.start,
+             .tables_end = listed.end,
+             .table = listed.table};
+  return true;
+}
+
+}  // namespace
+
+bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
+  const void* descriptor = nullptr;
+  if (UsesObjectList()) {
+    // It may be gone, and the function belong to another one.
+    runs = false;
+    if (!FindInList(address, object)) return false;
+  } else if (!FindByLibc(address, object, &descriptor)) {
+    return false;
+  }
+  object->stays = runs;
+  object->identity = IdentityOf(*object, descriptor);
+  return true;
+}
+
+bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t bytes) {
+  if (address < object.tables_start || address >= object.tables_end ||
+      bytes > object.tables_end - address) {
+    return false;
+  }
+  if (TCMALLOC_UNLIKELY(!object.stays)) return CopyIfReadable(address, to, bytes);
+  if (!IsKnownReadable(object, address, bytes)) return false;
+  std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+  return true;
+}
+
+const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address, bool runs) {
   for (size_t i = 0; i < kMost; ++i) {
     if (!objects_[i].Contains(address)) continue;
     last_ = i;
     return &objects_[i];
   }
   LoadedObject found;
-  if (!FindLoadedObject(address, &found)) return nullptr;
+  if (!FindLoadedObject(address, runs, &found)) return nullptr;
   last_ = next_;
   next_ = (next_ + 1) % kMost;
   objects_[last_] = found;

@@ -6,6 +6,7 @@
 #ifndef TCMALLOC_UNWIND_MACHINE_AARCH64_H_
 #define TCMALLOC_UNWIND_MACHINE_AARCH64_H_
 
+#include <signal.h>
 #include <ucontext.h>
 
 #include <cstddef>

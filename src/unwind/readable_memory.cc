@@ -4,11 +4,14 @@
 
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 
 #include "base/bits.h"
 #include "system/system_calls.h"
@@ -94,21 +97,39 @@ bool IsReadable(uintptr_t address, size_t bytes) {
   return true;
 }
 
-void StackMemory::MoveTo(uintptr_t sp) {
+bool CopyIfReadable(uintptr_t address, void* to, size_t bytes) {
+  const int saved_errno = errno;
+  const iovec local = {.iov_base = to, .iov_len = bytes};
+  const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+  const long copied =
+      ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &local, 1, &remote, 1, 0);
+  const bool refused = copied < 0 && errno != EFAULT;
+  errno = saved_errno;
+  if (TCMALLOC_LIKELY(!refused)) return copied == static_cast<long>(bytes);
+  // A filter of system calls, or an emulator without this one.
+  if (!IsReadable(address, bytes)) return false;
+  std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+  return true;
+}
+
+void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
+  guessed_ = guessed;
   low_ = sp - std::min(sp, machine::kRedZone);
   readable_ = 0;
-  probed_page_ = 0;
+  probed_page_ = kNoPage;
   const uintptr_t end = OwnStackEnd(AlignDown(low_, kProbedPageBytes));
   if (end != 0) readable_ = end - low_;
 }
 
-bool StackMemory::IsReadableSlow(uintptr_t address) {
-  if (address < low_ || address % sizeof(uintptr_t) != 0) return false;
+bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
+  if (address < low_ || address % sizeof(*word) != 0) return false;
+  if (guessed_) return CopyIfReadable(address, word, sizeof(*word));
   const uintptr_t page = AlignDown(address, kProbedPageBytes);
   if (page != probed_page_) {
     if (!IsReadable(page)) return false;
     probed_page_ = page;
   }
+  *word = *reinterpret_cast<const uintptr_t*>(address);
   return true;
 }
 

@@ -22,6 +22,10 @@ bool IsReadable(uintptr_t address);
 // Asks for all pages of [address, address + bytes).
 bool IsReadable(uintptr_t address, size_t bytes);
 
+// Copies bytes that another thread may be unmapping, by a system call. Returns false if they cannot
+// be read. Keeps errno.
+bool CopyIfReadable(uintptr_t address, void* to, size_t bytes);
+
 // The memory around a stack pointer. Words of it are read at the cost of a comparison where they
 // lie in pages that are known to be mapped: those from the stack pointer up to the end of the
 // thread's own stack, which stays mapped as long as the thread runs. Other pages are asked for
@@ -30,28 +34,35 @@ class StackMemory {
  public:
   StackMemory() = default;
 
-  // Starts over at the stack pointer `sp` of another stack, or of the same one.
-  void MoveTo(uintptr_t sp);
+  // Starts over at the stack pointer `sp` of another stack, or of the same one. Addresses that come
+  // from guesses may lie in memory that is no stack at all, and that another thread unmaps.
+  void MoveTo(uintptr_t sp, bool guessed);
 
   // Reads the word at `address`. Returns false if it cannot be read, is not aligned to a word, or
   // lies below the stack pointer and its red zone.
   TCMALLOC_ALWAYS_INLINE bool Read(uintptr_t address, uintptr_t* word) {
     if (TCMALLOC_UNLIKELY(address - low_ >= readable_ || address % sizeof(*word) != 0)) {
-      if (!IsReadableSlow(address)) return false;
+      return ReadSlow(address, word);
     }
     *word = *reinterpret_cast<const uintptr_t*>(address);
     return true;
   }
 
+  // Tells that addresses are guesses from now on.
+  void set_guessed() { guessed_ = true; }
+
   // Copies `bytes` bytes, a multiple of a word.
   bool Copy(uintptr_t address, void* to, size_t bytes);
 
  private:
-  bool IsReadableSlow(uintptr_t address);
+  bool ReadSlow(uintptr_t address, uintptr_t* word);
+
+  static constexpr uintptr_t kNoPage = 1;
 
   uintptr_t low_ = 0;       // the lowest address that is read without a question
   uintptr_t readable_ = 0;  // bytes from there
-  uintptr_t probed_page_ = 0;
+  uintptr_t probed_page_ = kNoPage;
+  bool guessed_ = false;
 };
 
 }  // namespace tcmalloc

@@ -25,6 +25,8 @@ StepResult Step(Walker* walker, bool by_frame_pointer) {
 bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int skip, int* count) {
   *count = 0;
   StepResult result = StepResult::kCaller;
+  const auto above = reinterpret_cast<uintptr_t>(frames.above);
+  while (walker.sp() <= above && result == StepResult::kCaller) result = walker.Step();
   for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
   while (result == StepResult::kCaller) {
     if (*count == frames.limit) return true;
@@ -44,7 +46,8 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
 TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const StackFrames& frames,
                               int skip) {
   if (frames.limit <= 0) return 0;
-  skip = std::clamp(skip, 0, kMostSteps);
+  // A function that makes a call has its return address in the next frame.
+  skip = std::clamp(skip, 0, kMostSteps) + (at_call && frames.above == nullptr ? 1 : 0);
   const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
   int count = 0;
   if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,
@@ -75,7 +78,7 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
 }
 
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
-  return Capture(registers, /*at_call=*/true, frames, std::max(skip, 0) + 1);
+  return Capture(registers, /*at_call=*/true, frames, skip);
 }
 
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {

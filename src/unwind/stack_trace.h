@@ -33,6 +33,9 @@ struct StackFrames {
   void** addresses;      // of the code in each frame
   int* sizes = nullptr;  // bytes of each frame, 0 where they are not known; may be null
   int limit = 0;         // places in both
+  // Frames up to this address on the stack are left out, before any are skipped: those of the
+  // function that took it by __builtin_frame_address(0), and of all that it called.
+  const void* above = nullptr;
 };
 
 // Walks the stack from a function that is making a call and that has these registers. Stores the
@@ -58,6 +61,15 @@ TCMALLOC_ALWAYS_INLINE int CaptureStackFrames(void** frames, int* sizes, int lim
   Registers registers;
   machine::ReadOwnRegisters(&registers);
   return CaptureCallers(registers, {.addresses = frames, .sizes = sizes, .limit = limit}, skip);
+}
+
+// Leaves out the frames up to `frame`, which a function took by __builtin_frame_address(0) that has
+// called this one: the first address is the one that it returns to.
+TCMALLOC_ALWAYS_INLINE int CaptureStackAbove(const void* frame, void** frames, int limit,
+                                             int skip) {
+  Registers registers;
+  machine::ReadOwnRegisters(&registers);
+  return CaptureCallers(registers, {.addresses = frames, .limit = limit, .above = frame}, skip);
 }
 
 inline int CaptureStackFrom(const void* context, void** frames, int limit, int skip) {

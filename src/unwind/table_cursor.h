@@ -8,11 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
-#include "base/bits.h"
 #include "unwind/loaded_objects.h"
-#include "unwind/readable_memory.h"
 
 namespace tcmalloc {
 
@@ -40,8 +37,8 @@ struct PointerEncoding {
 class TableCursor {
  public:
   TableCursor(const LoadedObject& object, uintptr_t position, uintptr_t end)
-      : object_(&object), position_(position), end_(std::min(end, object.end)) {
-    if (position < object.start || position > end_) Fail();
+      : object_(&object), position_(position), end_(std::min(end, object.tables_end)) {
+    if (position < object.tables_start || position > end_) Fail();
   }
 
   bool failed() const { return failed_; }
@@ -58,11 +55,10 @@ class TableCursor {
   template <typename T>
   T Fixed() {
     T value = 0;
-    if (sizeof(T) > end_ - position_ || !Covers(sizeof(T))) {
+    if (sizeof(T) > end_ - position_ || !ReadTable(*object_, position_, &value, sizeof(T))) {
       Fail();
       return 0;
     }
-    std::memcpy(&value, reinterpret_cast<const void*>(position_), sizeof(T));
     position_ += sizeof(T);
     return value;
   }
@@ -139,18 +135,9 @@ class TableCursor {
   }
 
  private:
-  // Returns true if the next bytes can be read.
-  bool Covers(size_t bytes) {
-    if (position_ + bytes <= readable_end_) return true;
-    if (!IsReadableIn(*object_, position_, bytes)) return false;
-    readable_end_ = AlignUp(position_ + bytes, kProbedPageBytes);
-    return true;
-  }
-
   const LoadedObject* object_;
   uintptr_t position_;
   uintptr_t end_;
-  uintptr_t readable_end_ = 0;
   bool failed_ = false;
 };
 

@@ -56,13 +56,13 @@ CompactRule CompactRule::From(const FrameRules& rules) {
 
 Walker::Walker(const Registers& registers, bool at_call, Precision precision)
     : registers_(registers), at_call_(at_call), keeps_all_(precision == Precision::kAllRegisters) {
-  memory_.MoveTo(sp());
+  memory_.MoveTo(sp(), guessed_);
 }
 
 StepResult Walker::Step() {
   // A return address may lie behind the last instruction of its function.
   const uintptr_t address = pc() - (at_call_ ? 1 : 0);
-  const LoadedObject* object = objects_.Find(address);
+  const LoadedObject* object = objects_.Find(address, !guessed_);
   if (TCMALLOC_UNLIKELY(object == nullptr)) {
     return IsSignalReturn() ? StepOutOfHandler() : StepByFramePointer();
   }
@@ -137,7 +137,7 @@ bool Walker::FindFrame(const LoadedObject& object, const FrameRules& rules, uint
                        StepResult* failure) {
   *failure = StepResult::kEnd;
   if (rules.frame_kind == RuleKind::kExpression) {
-    const uintptr_t block = object.start + static_cast<uint32_t>(rules.frame_value);
+    const uintptr_t block = object.tables_start + static_cast<uint32_t>(rules.frame_value);
     const ExpressionResult result = Evaluate(object, block, 0, registers_, &memory_, frame);
     if (result == ExpressionResult::kUnknownRegister) *failure = StepResult::kNeedsRegister;
     return result == ExpressionResult::kGood;
@@ -176,7 +176,7 @@ bool Walker::FindRegister(const LoadedObject& object, const RegisterRule& rule, 
       break;
     case RuleKind::kAtExpression:
     case RuleKind::kExpression: {
-      const uintptr_t block = object.start + static_cast<uint32_t>(rule.value);
+      const uintptr_t block = object.tables_start + static_cast<uint32_t>(rule.value);
       if (Evaluate(object, block, frame, registers_, &memory_, &value) != ExpressionResult::kGood) {
         return false;
       }
@@ -216,9 +216,9 @@ TCMALLOC_NOINLINE StepResult Walker::StepByTables(const LoadedObject& object, ui
 }
 
 bool Walker::IsSignalReturn() const {
-  constexpr size_t kBytes = sizeof(machine::kSignalReturn);
-  return IsReadable(pc(), kBytes) &&
-         std::memcmp(reinterpret_cast<const void*>(pc()), machine::kSignalReturn, kBytes) == 0;
+  unsigned char code[sizeof(machine::kSignalReturn)];
+  return CopyIfReadable(pc(), code, sizeof(code)) &&
+         std::memcmp(code, machine::kSignalReturn, sizeof(code)) == 0;
 }
 
 // Goes on where a signal handler interrupted the thread, maybe on another stack.
@@ -229,7 +229,7 @@ TCMALLOC_NOINLINE StepResult Walker::StepOutOfHandler() {
   }
   machine::ReadContext(words, &registers_);
   if (pc() == 0) return StepResult::kEnd;
-  memory_.MoveTo(sp());
+  memory_.MoveTo(sp(), guessed_);
   at_call_ = false;
   return StepResult::kCaller;
 }
@@ -238,6 +238,8 @@ StepResult Walker::StepByFramePointer() {
   if (!registers_.Knows(machine::kFramePointer)) return StepResult::kEnd;
   const uintptr_t record = registers_.values[machine::kFramePointer];
   if (record < sp() || record % machine::kFrameAlignment != 0) return StepResult::kEnd;
+  guessed_ = true;
+  memory_.set_guessed();
   uintptr_t caller_record = 0;
   uintptr_t pc = 0;
   if (!memory_.Read(record, &caller_record) || !memory_.Read(record + sizeof(uintptr_t), &pc)) {

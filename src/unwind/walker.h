@@ -56,6 +56,7 @@ class Walker {
   ObjectsOfWalk objects_;
   bool at_call_;
   bool keeps_all_;
+  bool guessed_ = false;  // a frame pointer was followed that no table vouched for
 };
 
 }  // namespace tcmalloc
