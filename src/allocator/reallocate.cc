@@ -42,9 +42,9 @@ bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
   return true;
 }
 
-// Notes that a block has grown for a request of `size` bytes. A sample grows with its block. Another
-// block had its chance to become one when it was allocated, and has another one with the bytes that
-// it gained.
+// Notes that a block has grown for a request of `size` bytes. A sample grows with its block.
+// Another block had its chance to become one when it was allocated, and has another one with the
+// bytes that it gained.
 void NoteGrowth(const KnownBlock& old, size_t size) {
   Span* span = old.own_span;
   if (span->sample() != 0) {

@@ -72,7 +72,8 @@ void SlowPath::FreeBlock(void* block) const {
 
 // Frees a block in a span of its own, or among samples.
 void SlowPath::FreeOther(Span* span, const void* block) {
-  if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled)) return FreeSampledObject(span, block);
+  if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled))
+    return FreeSampledObject(span, block);
   if (TCMALLOC_UNLIKELY(span->sample() != 0)) NoteSampleFreed(span->sample());
   heap.page_heap().Delete(span);
 }

@@ -60,8 +60,8 @@ class SlowPath {
   // Calls Heap::ShedFor for a request that failed.
   bool ShedFor(Length n) const { return heap.ShedFor(OwnCache(), n); }
 
-  // Called after memory was fetched. Notes growth and a peak, and gives some memory back if the heap holds
-  // more than it should.
+  // Called after memory was fetched. Notes growth and a peak, and gives some memory back if the
+  // heap holds more than it should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
     if (TCMALLOC_UNLIKELY(heap.HasGrown())) NoteHeapGrowth(heap.TakeGrowth());

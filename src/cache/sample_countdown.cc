@@ -36,19 +36,19 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random) {
 bool SharedSampleCountdown::PassBy(size_t size, uint64_t period) {
   if (period_ != period) {
     period_ = period;
-    distance_.store(Draw(period), std::memory_order_relaxed);
+    left_.store(Draw(period), std::memory_order_relaxed);
   }
   const auto bytes = static_cast<int64_t>(size);
-  int64_t distance = distance_.load(std::memory_order_relaxed);
+  int64_t distance = left_.load(std::memory_order_relaxed);
   while (true) {
     const bool sample = distance < bytes;
     const int64_t next = sample ? Draw(period) : distance - bytes;
-    if (distance_.compare_exchange_weak(distance, next, std::memory_order_relaxed)) return sample;
+    if (left_.compare_exchange_weak(distance, next, std::memory_order_relaxed)) return sample;
   }
 }
 
 int64_t SharedSampleCountdown::Draw(uint64_t period) {
-  uint64_t random = random_.fetch_add(1, std::memory_order_relaxed);
+  uint64_t random = draws_.fetch_add(1, std::memory_order_relaxed);
   return DrawSampleDistance(period, &random);
 }
 

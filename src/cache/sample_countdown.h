@@ -91,9 +91,9 @@ class SharedSampleCountdown {
   bool PassBy(size_t size, uint64_t period);
   int64_t Draw(uint64_t period);
 
-  std::atomic<int64_t> distance_{0};
+  std::atomic<int64_t> left_{0};  // bytes up to the next sample
   Relaxed<uint64_t> period_ = 0;
-  std::atomic<uint64_t> random_{0};
+  std::atomic<uint64_t> draws_{0};
 };
 
 }  // namespace tcmalloc

@@ -138,8 +138,8 @@ template <SpanSource PageHeap>
 void* SampledObjects<PageHeap>::TakeFrom(Span* span) {
   const uint8_t c = span->size_class;
   Slot* slots = Slots(span);
-  const auto index = static_cast<size_t>(
-      std::find(slots, slots + span->capacity, SampleId{0}) - slots);
+  const auto index =
+      static_cast<size_t>(std::find(slots, slots + span->capacity, SampleId{0}) - slots);
   slots[index] = kNoSample;
   span->allocated += 1;
   if (span->allocated == span->capacity) lists_->with_room[c].Remove(span);

@@ -17,9 +17,9 @@
 #include "heap/heap.h"
 #include "heap/observer.h"
 #include "report/free_lists.h"
-#include "report/stack_profile.h"
 #include "report/range_snapshot.h"
 #include "report/report.h"
+#include "report/stack_profile.h"
 #include "system/weak_cxx_symbols.h"
 
 namespace tcmalloc {

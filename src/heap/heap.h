@@ -142,7 +142,9 @@ class Heap final : private HousekeepingHost {
   }
 
   // Returns true if the heap grew since the last call of TakeGrowth.
-  bool HasGrown() const { return page_heap().total() != Length(noted_total_.load(std::memory_order_relaxed)); }
+  bool HasGrown() const {
+    return page_heap().total() != Length(noted_total_.load(std::memory_order_relaxed));
+  }
   // Returns the bytes by which the heap grew since the last call.
   size_t TakeGrowth() {
     const Length now = page_heap().total();

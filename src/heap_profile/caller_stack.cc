@@ -7,8 +7,8 @@
 
 #include "unwind/stack_trace.h"
 
-// The linker's names for the first byte of this object and the one behind its last; libs/early_start.cc is
-// in shared libraries alone.
+// The linker's names for the first byte of this object and the one behind its last;
+// libs/early_start.cc is in shared libraries alone.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 extern const char _end[] __attribute__((weak, visibility("hidden")));

@@ -62,7 +62,7 @@ class ChunkedArray {
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     T* expected = nullptr;
-    // Release pairs with the acquires above, and publishes nothing but zeros.
+    // Release pairs with the acquire in Find, and publishes nothing but zeros.
     if (slot.compare_exchange_strong(expected, static_cast<T*>(memory), std::memory_order_release,
                                      std::memory_order_acquire)) {
       mapped_bytes_.fetch_add(bytes, std::memory_order_relaxed);

@@ -89,7 +89,8 @@ void CollectedProfile::Delete() {
 
 void CollectedProfile::CollectLive() {
   const StackTable::Reader reader(stack_table);
-  sample_table.ForEach([this](const Sample& sample) { rows.Append({.sample = sample}, stack_table); });
+  sample_table.ForEach(
+      [this](const Sample& sample) { rows.Append({.sample = sample}, stack_table); });
 }
 
 void CollectedProfile::CollectAllocations() {

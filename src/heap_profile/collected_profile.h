@@ -36,10 +36,10 @@ struct CollectedProfile {
 
   ProfileKind kind = ProfileKind::kHeap;
   bool running = false;
-  uint64_t period = 0;       // mean bytes between two samples
-  int64_t begin_ns = 0;      // by the monotonic clock; of kHeap and kPeakHeap when it was taken
-  int64_t end_ns = 0;        // likewise
-  int64_t wall_begin_ns = 0; // since 1970
+  uint64_t period = 0;        // mean bytes between two samples
+  int64_t begin_ns = 0;       // by the monotonic clock; of kHeap and kPeakHeap when it was taken
+  int64_t end_ns = 0;         // likewise
+  int64_t wall_begin_ns = 0;  // since 1970
   SampleBuffer rows;
 
  private:

@@ -6,7 +6,9 @@ namespace tcmalloc {
 
 // Returns a record whose version is even, or 0 if no memory can be had.
 SampleId SampleTable::NewRecord() {
-  const auto link = [this](uint32_t id) -> std::atomic<uint32_t>& { return records_[id].next_free; };
+  const auto link = [this](uint32_t id) -> std::atomic<uint32_t>& {
+    return records_[id].next_free;
+  };
   if (const SampleId id = free_.Pop(link)) return id;
   uint32_t used = used_.load(std::memory_order_relaxed);
   do {
@@ -59,9 +61,8 @@ Sample SampleTable::Remove(SampleId id) {
   // Acquire keeps the writes of the record's next sample behind it, and pairs with the fence in
   // Read.
   record.version.fetch_add(1, std::memory_order_acquire);
-  free_.Push(id, [this](uint32_t index) -> std::atomic<uint32_t>& {
-    return records_[index].next_free;
-  });
+  free_.Push(
+      id, [this](uint32_t index) -> std::atomic<uint32_t>& { return records_[index].next_free; });
   live_.fetch_sub(1, std::memory_order_relaxed);
   return sample;
 }
@@ -69,11 +70,11 @@ Sample SampleTable::Remove(SampleId id) {
 Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
   Record& record = records_[id];
   const Sample old = Copy(record);
-  // Acquire as in Remove. The version is even for a moment.
+  // Acquire pairs with the fence in Read, as in Remove. The version is even for a moment.
   record.version.fetch_add(1, std::memory_order_acquire);
   record.requested = requested;
   record.allocated = allocated;
-  // Release as in Add.
+  // Release pairs with the acquire in Read and publishes the sample.
   record.version.fetch_add(1, std::memory_order_release);
   return old;
 }

@@ -43,7 +43,7 @@ bool StackTable::Retain(StackId id) {
 // or 0.
 StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
                          std::span<void* const> frames) {
-  // Acquire pairs with the releases in Add and SweepBucket and publishes the next stack.
+  // Acquire pairs with Add and SweepBucket and publishes the next stack.
   for (StackId id = from; id != end && id != 0; id = next(id).load(std::memory_order_acquire)) {
     if (refs(id).load(std::memory_order_relaxed) == kRemoved) continue;
     if (Equals(id, hash_of, frames) && Retain(id)) return id;
@@ -53,7 +53,7 @@ StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
 
 // Returns the words for a stack, or 0 if no memory can be had. A stack lies in one chunk.
 StackId StackTable::TakeWords(uint32_t size) {
-  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return link(id); };
+  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return free_link(id); };
   if (const StackId id = free_[size].Pop(link_of)) return id;
   const uint32_t words = size * kStepWords;
   uint32_t used = used_.load(std::memory_order_relaxed);
@@ -63,8 +63,8 @@ StackId StackTable::TakeWords(uint32_t size) {
     const int chunk = words_.ChunkOf(begin);
     if (words_.ChunkOf(begin + words - 1) != chunk) begin = words_.FirstIn(chunk + 1);
     if (begin + words > kMostWords || !words_.Ensure(begin)) return 0;
-  } while (!used_.compare_exchange_weak(used, begin + words - kStepWords,
-                                        std::memory_order_relaxed));
+  } while (
+      !used_.compare_exchange_weak(used, begin + words - kStepWords, std::memory_order_relaxed));
   return begin;
 }
 
@@ -85,13 +85,13 @@ StackId StackTable::Add(std::span<void* const> frames) {
   const Reader reader(*this);
   const uint32_t hash_of = HashOf(frames);
   std::atomic<uint32_t>& bucket = buckets_[hash_of % kBuckets];
-  // Acquire pairs with the release below and publishes the stack.
+  // Acquire pairs with the release in Add and publishes the stack.
   StackId head = bucket.load(std::memory_order_acquire);
   if (const StackId found = Find(head, 0, hash_of, frames)) return found;
   const StackId added = NewStack(hash_of, frames);
   if (added == 0) return 0;
   next(added).store(head, std::memory_order_relaxed);
-  // Release pairs with the acquires of searches and publishes the stack.
+  // Release pairs with the acquire in Find and publishes the stack.
   while (!bucket.compare_exchange_weak(head, added, std::memory_order_release,
                                        std::memory_order_acquire)) {
     next(added).store(head, std::memory_order_relaxed);
@@ -110,19 +110,31 @@ void StackTable::Release(StackId id) {
 void StackTable::SweepIfWorthIt() {
   const uint32_t unused = unused_.load(std::memory_order_relaxed);
   if (unused < kLeastUnused || unused < stacks_.load(std::memory_order_relaxed)) return;
-  // Acquire pairs with the release below, so that one sweep follows another.
+  // Acquire pairs with the release in SweepIfWorthIt, so that one sweep follows another.
   if (sweeping_.exchange(true, std::memory_order_acquire)) return;
   Sweep();
+  // Release pairs with the acquire in SweepIfWorthIt.
   sweeping_.store(false, std::memory_order_release);
+}
+
+// Returns the link that leads to `id`, which follows `from` in its bucket.
+std::atomic<uint32_t>* StackTable::LinkTo(StackId id, StackId from) const {
+  while (true) {
+    // Acquire pairs with the release in Add and publishes the stack.
+    const StackId following = next(from).load(std::memory_order_acquire);
+    if (following == id) return &next(from);
+    from = following;
+  }
 }
 
 // Takes the stacks without references out of a bucket and adds them to the list `removed`, which it
 // returns. Others may add stacks at the head meanwhile, but nobody else removes any.
 StackId StackTable::SweepBucket(std::atomic<uint32_t>& bucket, StackId removed) {
   std::atomic<uint32_t>* link_to = &bucket;
-  // Acquire pairs with the release in Add and publishes the stack, here and below.
+  // Acquire pairs with the release in Add and publishes the stack.
   StackId id = link_to->load(std::memory_order_acquire);
   while (id != 0) {
+    // Acquire pairs with the release in Add.
     const StackId following = next(id).load(std::memory_order_acquire);
     uint32_t none = 0;
     // Acquire pairs with the release in StackTable::Release.
@@ -134,17 +146,14 @@ StackId StackTable::SweepBucket(std::atomic<uint32_t>& bucket, StackId removed) 
     }
     unused_.fetch_sub(1, std::memory_order_relaxed);
     StackId expected = id;
-    // Release pairs with the acquires of searches.
+    // Release pairs with the acquire in Find.
     while (!link_to->compare_exchange_strong(expected, following, std::memory_order_release,
                                              std::memory_order_acquire)) {
       // Only at the head: stacks were added before this one.
-      while (next(expected).load(std::memory_order_acquire) != id) {
-        expected = next(expected).load(std::memory_order_acquire);
-      }
-      link_to = &next(expected);
+      link_to = LinkTo(id, expected);
       expected = id;
     }
-    link(id).store(removed, std::memory_order_relaxed);
+    free_link(id).store(removed, std::memory_order_relaxed);
     removed = id;
     id = following;
   }
@@ -152,9 +161,9 @@ StackId StackTable::SweepBucket(std::atomic<uint32_t>& bucket, StackId removed) 
 }
 
 void StackTable::FreeAll(StackId removed) {
-  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return link(id); };
+  const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return free_link(id); };
   while (removed != 0) {
-    const StackId following = link(removed).load(std::memory_order_relaxed);
+    const StackId following = free_link(removed).load(std::memory_order_relaxed);
     free_[SizeOf(removed)].Push(removed, link_of);
     removed = following;
   }
@@ -162,9 +171,9 @@ void StackTable::FreeAll(StackId removed) {
 
 void StackTable::Sweep() {
   for (std::atomic<uint32_t>& bucket : buckets_) removed_ = SweepBucket(bucket, removed_);
-  // Sequentially consistent, as in Reader: whoever begins to read later finds none of the removed
-  // stacks, and who had begun before is counted.
+  // Pairs with Reader: whoever begins to read later finds none of the removed stacks.
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Pairs with Reader: whoever had begun before is counted.
   if (readers_.load(std::memory_order_seq_cst) != 0) return;
   FreeAll(removed_);
   removed_ = 0;

@@ -56,10 +56,11 @@ class StackTable {
   class Reader {
    public:
     explicit Reader(StackTable& table) : table_(table) {
-      // Sequentially consistent, as in Sweep: a sweep that does not see this reader is seen by it.
+      // Pairs with the load in Sweep: a sweep that does not see this reader is seen by it.
       table_.readers_.fetch_add(1, std::memory_order_seq_cst);
     }
-    // Release pairs with the sequentially consistent load in Sweep.
+    // Release pairs with the load in Sweep: what the reader did comes before the words are used
+    // again.
     ~Reader() { table_.readers_.fetch_sub(1, std::memory_order_release); }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
@@ -103,7 +104,7 @@ class StackTable {
   std::atomic<uint32_t>& next(StackId id) const { return words_[id + 1].low; }
   std::atomic<uint32_t>& refs(StackId id) const { return words_[id + 1].high; }
   // The word through which free stacks are linked. No search reads it.
-  std::atomic<uint32_t>& link(StackId id) const { return words_[id + kHeaderWords].low; }
+  std::atomic<uint32_t>& free_link(StackId id) const { return words_[id + kHeaderWords].low; }
   uintptr_t* frame_words(StackId id) const {
     return reinterpret_cast<uintptr_t*>(&words_[id + kHeaderWords]);
   }
@@ -121,6 +122,7 @@ class StackTable {
   StackId TakeWords(uint32_t size);
   void SweepIfWorthIt();
   void Sweep();
+  std::atomic<uint32_t>* LinkTo(StackId id, StackId from) const;
   StackId SweepBucket(std::atomic<uint32_t>& bucket, StackId removed);
   void FreeAll(StackId removed);
 

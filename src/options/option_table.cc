@@ -105,9 +105,8 @@ constexpr OptionRow kTable[] = {
      "A block of at least this size is reported on stderr. Each report raises the size by an "
      "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported. Only for "
      "programs in which descriptor 2 is stderr."},
-    {"TCMALLOC_SAMPLE_PARAMETER", SizeType{&Options::sample_parameter, 0, uint64_t{1} << 40,
-                                           SizeUnit::kByte},
-     "bytes",
+    {"TCMALLOC_SAMPLE_PARAMETER",
+     SizeType{&Options::sample_parameter, 0, uint64_t{1} << 40, SizeUnit::kByte}, "bytes",
      "Allocations are sampled for profiles, one in so many bytes on average. 0 takes no samples. "
      "Only libraries with profiles take any."},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",

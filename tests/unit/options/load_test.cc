@@ -60,6 +60,8 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_FALSE(options.skip_mmap);
   EXPECT_FALSE(options.disable_memory_release);
   EXPECT_EQ(options.large_alloc_report_threshold, 0);
+  EXPECT_EQ(options.sample_parameter, 524288u);
+  EXPECT_EQ(options.max_samples, 1048576u);
   EXPECT_EQ(options.malloc_stats, 0u);
   EXPECT_TRUE(options.exit_report.empty());
   EXPECT_EQ(messages, "");
@@ -94,6 +96,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_SKIP_MMAP=yes",
       "TCMALLOC_DISABLE_MEMORY_RELEASE=",
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
+      "TCMALLOC_SAMPLE_PARAMETER=65536",
+      "TCMALLOC_MAX_SAMPLES=1000",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
