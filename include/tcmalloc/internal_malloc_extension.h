@@ -40,6 +40,7 @@ struct tcmalloc_profile_sample {
   int depth;
   void* const* stack;  // return addresses, innermost first
 };
+using tcmalloc_profile_writer = void (*)(const char* bytes, size_t count, void* argument);
 using tcmalloc_profile_visitor = void (*)(const tcmalloc_profile_sample* sample, void* argument);
 
 extern "C" {
@@ -91,6 +92,10 @@ TCMALLOC_OPTIONAL void tcmalloc_profile_times(const tcmalloc_profile* profile, i
                                               int64_t* duration_ns);
 TCMALLOC_OPTIONAL void tcmalloc_profile_iterate(const tcmalloc_profile* profile,
                                                 tcmalloc_profile_visitor visit, void* argument);
+// Return false if not all of it was written.
+TCMALLOC_OPTIONAL bool tcmalloc_profile_marshal(const tcmalloc_profile* profile,
+                                                tcmalloc_profile_writer write, void* argument);
+TCMALLOC_OPTIONAL bool tcmalloc_write_heap_profile(const char* path);
 
 }  // extern "C"
 

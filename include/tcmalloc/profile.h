@@ -74,6 +74,10 @@ class Profile final {
 
   ProfileType Type() const { return type_; }
 
+  // The library's own name of the profile, for tcmalloc/profile_marshaler.h. Null if it has no
+  // samples.
+  const tcmalloc_profile* handle() const { return profile_; }
+
   // When it was taken, or began.
   std::chrono::system_clock::time_point StartTime() const {
     return std::chrono::system_clock::time_point(

@@ -16,10 +16,10 @@
 #include "extension/system_allocator.h"
 #include "heap/heap.h"
 #include "heap/observer.h"
+#include "profile_format/text_profile.h"
 #include "report/free_lists.h"
 #include "report/range_snapshot.h"
 #include "report/report.h"
-#include "report/stack_profile.h"
 #include "system/weak_cxx_symbols.h"
 
 namespace tcmalloc {

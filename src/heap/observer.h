@@ -62,6 +62,9 @@ using StackRecordVisitor = void (*)(const StackRecord& record, void* argument);
 bool VisitSamples(StackRecordVisitor visit, void* argument);
 bool VisitGrowths(StackRecordVisitor visit, void* argument);
 
+// Writes the profiles that options ask for when the program exits.
+void WriteExitProfiles();
+
 // The memory for small samples.
 struct SampledMemory {
   size_t span_bytes = 0;

@@ -4,11 +4,14 @@
 
 #include "heap/observer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
 #include "size_class/size_classes.h"
@@ -17,6 +20,9 @@
 
 namespace tcmalloc {
 namespace {
+
+// In which the heap was made.
+constinit pid_t first_process = 0;
 
 double BytesFor(const Sample& sample) {
   return sample.weight * static_cast<double>(sample.allocated);
@@ -49,6 +55,7 @@ constinit Profiles profiles;
 
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
+  first_process = getpid();
   return options.sample_parameter;
 }
 
@@ -117,6 +124,12 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument) {
     visit(record, argument);
   });
   return true;
+}
+
+// A child of fork runs the exit handlers of its parent, whose file it must not replace.
+void WriteExitProfiles() {
+  const PathOption& path = heap.options().heap_profile;
+  if (!path.empty() && getpid() == first_process) WriteHeapProfileFile(path.text);
 }
 
 SampledMemory CountSampledMemory() {

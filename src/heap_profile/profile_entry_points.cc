@@ -7,6 +7,8 @@
 #include <tcmalloc/internal_malloc_extension.h>
 
 #include "heap_profile/collected_profile.h"
+#include "heap_profile/profile_writer.h"
+#include "heap_profile/whole_blocks.h"
 
 namespace tcmalloc {
 namespace {
@@ -21,18 +23,16 @@ tcmalloc_profile* Handle(CollectedProfile* profile) {
   return reinterpret_cast<tcmalloc_profile*>(profile);
 }
 
-// Turns weights into whole numbers of blocks whose sum is right, by carrying what each leaves.
-class WholeBlocks {
+// Hands the bytes of a profile to a function of the program's.
+class CallbackSink final : public ByteSink {
  public:
-  int64_t Round(double weight) {
-    carry_ += weight;
-    const auto whole = static_cast<int64_t>(carry_);
-    carry_ -= static_cast<double>(whole);
-    return whole;
-  }
+  CallbackSink(tcmalloc_profile_writer write, void* argument)
+      : write_(write), argument_(argument) {}
+  void Write(std::string_view bytes) override { write_(bytes.data(), bytes.size(), argument_); }
 
  private:
-  double carry_ = 0.5;
+  tcmalloc_profile_writer write_;
+  void* argument_;
 };
 
 tcmalloc_profile_sample Describe(const CollectedProfile& profile, const ProfileRow& row,
@@ -105,6 +105,14 @@ void tcmalloc_profile_iterate(const tcmalloc_profile* profile, tcmalloc_profile_
     visit(&sample, argument);
   }
 }
+
+bool tcmalloc_profile_marshal(const tcmalloc_profile* profile, tcmalloc_profile_writer write,
+                              void* argument) {
+  tcmalloc::CallbackSink sink(write, argument);
+  return WriteProto(*Of(profile), sink);
+}
+
+bool tcmalloc_write_heap_profile(const char* path) { return tcmalloc::WriteHeapProfileFile(path); }
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
+constexpr std::string_view kProfileFormats[] = {"text", "proto"};
 constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
 constexpr SizeType Mebibytes(uint64_t Options::* field) {
@@ -112,6 +113,12 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
      "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
      "sets no limit."},
+    {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
+     "A file to which a profile of the blocks in use is written when the program exits, from "
+     "samples. A child of fork writes none, nor does a library without profiles."},
+    {"TCMALLOC_PROFILE_FORMAT", WordType{&Options::profile_format, kProfileFormats}, "",
+     "The format of profiles: the text of gperftools, or proto, the compressed profile.proto of "
+     "pprof. A name that ends in .pb.gz chooses proto in any case."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages."},

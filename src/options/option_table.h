@@ -53,10 +53,11 @@ struct PathType {
   PathOption Options::* field;
   uint8_t index;  // among the paths
 };
-inline constexpr size_t kPathOptions = 4;
-using OptionType = std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
-                                WordType<FrontEndOption>, WordType<CpuIdsOption>,
-                                WordType<PageHeapOption>, WordType<CgroupOption>, PathType>;
+inline constexpr size_t kPathOptions = 5;
+using OptionType =
+    std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
+                 WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,
+                 WordType<CgroupOption>, WordType<ProfileFormatOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;

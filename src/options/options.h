@@ -30,6 +30,9 @@ enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 // The page heap that hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
+// The format of profiles whose name does not say it.
+enum class ProfileFormatOption : uint8_t { kText, kProto };
+
 // Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
@@ -74,6 +77,8 @@ struct Options {
   int64_t large_alloc_report_threshold = 0;
   uint64_t sample_parameter = uint64_t{512} << 10;
   uint64_t max_samples = uint64_t{1} << 20;
+  PathOption heap_profile;
+  ProfileFormatOption profile_format = ProfileFormatOption::kText;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

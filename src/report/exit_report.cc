@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "heap/heap.h"
+#include "heap/observer.h"
 #include "report/report.h"
 #include "system/system_calls.h"
 
@@ -41,6 +42,7 @@ void AppendJsonLine(const char* path) {
 
 void WriteExitReports() {
   const Options& options = heap.options();
+  WriteExitProfiles();
   if (options.malloc_stats > 0) PrintAtExit(static_cast<int>(options.malloc_stats));
   if (!options.exit_report.empty()) AppendJsonLine(options.exit_report.text);
 }

@@ -28,7 +28,7 @@ inline constexpr size_t kMostJsonTotals = 4096;
 // The question is answered inline, so that a process that wants no report does not touch the pages
 // of the reports.
 inline bool ExitReportsAreWanted(const Options& options) {
-  return options.malloc_stats > 0 || !options.exit_report.empty();
+  return options.malloc_stats > 0 || !options.exit_report.empty() || !options.heap_profile.empty();
 }
 void WriteExitReports();
 

@@ -10,24 +10,13 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/message.h"
 #include "base/output.h"
+#include "profile_format/byte_sink.h"
 
 namespace tcmalloc {
 
-// Receives a report line by line, each with its newline. Allocates nothing itself.
-class TextSink {
- public:
-  virtual void Write(std::string_view text) = 0;
-
-  void WriteLine(const Message& line) {
-    Write(line.view());
-    Write("\n");
-  }
-
- protected:
-  ~TextSink() = default;
-};
+// Receives a report line by line, each with its newline.
+using TextSink = ByteSink;
 
 // Writes to a file descriptor. Keeps errno; a failed write is ignored.
 class FileSink final : public TextSink {

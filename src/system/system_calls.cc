@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +57,19 @@ int Open(const char* path, int flags, mode_t mode) {
 }
 
 ssize_t Read(int fd, void* buffer, size_t bytes) { return ::syscall(SYS_read, fd, buffer, bytes); }
+
+ssize_t Write(int fd, const void* bytes, size_t count) {
+  return ::syscall(SYS_write, fd, bytes, count);
+}
+
+int Rename(const char* from, const char* to) {
+  return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+int Lstat(const char* path, struct stat* information) {
+  return static_cast<int>(
+      ::syscall(SYS_newfstatat, AT_FDCWD, path, information, AT_SYMLINK_NOFOLLOW));
+}
 
 int Close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 
@@ -203,7 +217,10 @@ constexpr SystemCalls kReal = {
     .open = Open,
     .read = Read,
     .close = Close,
+    .write = Write,
     .unlink = Unlink,
+    .rename = Rename,
+    .lstat = Lstat,
     .ftruncate = Ftruncate,
     .fstatfs = Fstatfs,
     .sched_getaffinity = SchedGetaffinity,

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+struct stat;
 struct statfs;
 
 namespace tcmalloc {
@@ -44,7 +45,10 @@ struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   ssize_t (*read)(int fd, void* buffer, size_t bytes);
   int (*close)(int fd);
+  ssize_t (*write)(int fd, const void* bytes, size_t count);
   int (*unlink)(const char* path);
+  int (*rename)(const char* from, const char* to);
+  int (*lstat)(const char* path, struct stat* information);
   int (*ftruncate)(int fd, off_t bytes);
   int (*fstatfs)(int fd, struct statfs* information);
   int (*sched_getaffinity)(pid_t thread, size_t bytes, void* mask);

@@ -98,6 +98,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
       "TCMALLOC_SAMPLE_PARAMETER=65536",
       "TCMALLOC_MAX_SAMPLES=1000",
+      "TCMALLOC_HEAP_PROFILE=/some/profile",
+      "TCMALLOC_PROFILE_FORMAT=proto",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };

@@ -2,13 +2,13 @@
 //
 // Writes records with stacks in the text formats of gperftools, which pprof reads.
 
-#ifndef TCMALLOC_REPORT_STACK_PROFILE_H_
-#define TCMALLOC_REPORT_STACK_PROFILE_H_
+#ifndef TCMALLOC_PROFILE_FORMAT_TEXT_PROFILE_H_
+#define TCMALLOC_PROFILE_FORMAT_TEXT_PROFILE_H_
 
 #include <cstdint>
 
 #include "heap/observer.h"
-#include "report/text_sink.h"
+#include "profile_format/byte_sink.h"
 
 namespace tcmalloc {
 
@@ -23,10 +23,10 @@ HeapGrowth CurrentHeapGrowth();
 // Write the records and the mappings of the process. Hold no lock while they write.
 //
 // What made the heap grow; in a library without profiles, one record without a stack.
-void WriteGrowthProfile(TextSink& sink);
+void WriteGrowthProfile(ByteSink& sink);
 // The live samples. Returns false, with nothing written, in a library without profiles.
-bool WriteHeapSample(TextSink& sink);
+bool WriteHeapSample(ByteSink& sink);
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_REPORT_STACK_PROFILE_H_
+#endif  // TCMALLOC_PROFILE_FORMAT_TEXT_PROFILE_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "report/stack_profile.h"
+#include "profile_format/text_profile.h"
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -42,13 +42,13 @@ void WriteRecord(const StackRecord& record, void* sink) {
     // A line of many frames is longer than a message.
     Message next;
     next << " " << reinterpret_cast<const void*>(frame);
-    static_cast<TextSink*>(sink)->Write(line.view());
+    static_cast<ByteSink*>(sink)->Write(line.view());
     line = next;
   }
-  static_cast<TextSink*>(sink)->WriteLine(line);
+  static_cast<ByteSink*>(sink)->WriteLine(line);
 }
 
-void CopyFile(const char* path, TextSink& sink) {
+void CopyFile(const char* path, ByteSink& sink) {
   const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
   char buffer[1024];
@@ -58,14 +58,14 @@ void CopyFile(const char* path, TextSink& sink) {
   system_calls.close(fd);
 }
 
-void WriteMappings(TextSink& sink) {
+void WriteMappings(ByteSink& sink) {
   sink.Write("\nMAPPED_LIBRARIES:\n");
   CopyFile("/proc/self/maps", sink);
 }
 
 // Writes all records below a head line that ends in `format`. Records may come and go between the
 // head and the rest. Returns false if there are none in this library.
-bool WriteRecords(TextSink& sink, Visit visit, const Message& format) {
+bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   Totals totals;
   if (!visit(AddTo, &totals)) return false;
   const Message counts = Counts(totals.count, totals.bytes);
@@ -84,7 +84,7 @@ HeapGrowth CurrentHeapGrowth() {
   return {.count = pages.growths, .bytes = pages.system.bytes()};
 }
 
-void WriteGrowthProfile(TextSink& sink) {
+void WriteGrowthProfile(ByteSink& sink) {
   if (WriteRecords(sink, VisitGrowths, Message() << "growth")) return;
   const HeapGrowth growth = CurrentHeapGrowth();
   const Message counts = Counts(growth.count, growth.bytes);
@@ -93,7 +93,7 @@ void WriteGrowthProfile(TextSink& sink) {
   WriteMappings(sink);
 }
 
-bool WriteHeapSample(TextSink& sink) {
+bool WriteHeapSample(ByteSink& sink) {
   const uint64_t period = heap.sample_period();
   return WriteRecords(sink, VisitSamples, Message() << "heap_v2/" << period);
 }

@@ -1,0 +1,152 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "profile_format/mappings.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "system/line_reader.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kLongestLine = 4096 + 128;
+// The headers and the notes are at the beginning of files that linkers make.
+constexpr size_t kHeadBytes = 16 << 10;
+
+// Takes the characters up to `end` from the front of *text, and `end` as well.
+std::string_view TakeUntil(char end, std::string_view* text) {
+  size_t length = 0;
+  while (length < text->size() && (*text)[length] != end) ++length;
+  const std::string_view taken = text->substr(0, length);
+  text->remove_prefix(std::min(length + 1, text->size()));
+  return taken;
+}
+
+std::optional<uint64_t> ParseHex(std::string_view digits) {
+  if (digits.empty() || digits.size() > 16) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : digits) {
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return value;
+}
+
+size_t ReadHead(const char* path, char* head) {
+  const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+  if (fd < 0) return 0;
+  size_t used = 0;
+  while (used < kHeadBytes) {
+    const ssize_t n = system_calls.read(fd, head + used, kHeadBytes - used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    used += static_cast<size_t>(n);
+  }
+  system_calls.close(fd);
+  return used;
+}
+
+// Copies a structure out of the head of a file. Returns false if it is not wholly there.
+template <typename T>
+bool CopyOut(std::string_view head, uint64_t offset, T* to) {
+  if (offset > head.size() || head.size() - offset < sizeof(T)) return false;
+  std::memcpy(to, head.data() + offset, sizeof(T));
+  return true;
+}
+
+size_t FormatHex(std::string_view bytes, char* text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (const char byte : bytes) {
+    *text++ = kDigits[static_cast<unsigned char>(byte) >> 4];
+    *text++ = kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return 2 * bytes.size();
+}
+
+// Returns the build id among notes, or nothing.
+std::string_view FindBuildId(std::string_view notes) {
+  ElfW(Nhdr) note;
+  for (uint64_t offset = 0; CopyOut(notes, offset, &note);) {
+    const uint64_t name = offset + sizeof(note);
+    const uint64_t id = name + (uint64_t{note.n_namesz} + 3) / 4 * 4;
+    const uint64_t next = id + (uint64_t{note.n_descsz} + 3) / 4 * 4;
+    if (id + note.n_descsz > notes.size()) break;
+    const bool gnu = note.n_namesz == 4 && std::memcmp(notes.data() + name, "GNU", 4) == 0;
+    if (gnu && note.n_type == NT_GNU_BUILD_ID) {
+      return notes.substr(id, std::min<size_t>(note.n_descsz, kMostBuildIdBytes));
+    }
+    offset = next;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Mapping> ParseMapping(std::string_view line) {
+  Mapping mapping;
+  const std::optional<uint64_t> start = ParseHex(TakeUntil('-', &line));
+  const std::optional<uint64_t> limit = ParseHex(TakeUntil(' ', &line));
+  const std::string_view permissions = TakeUntil(' ', &line);
+  const std::optional<uint64_t> offset = ParseHex(TakeUntil(' ', &line));
+  TakeUntil(' ', &line);  // the device
+  TakeUntil(' ', &line);  // the inode
+  while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+  const bool runs = permissions.size() >= 3 && permissions[2] == 'x';
+  if (!start || !limit || !offset || !runs || line.empty()) return std::nullopt;
+  return Mapping{*start, *limit, *offset, line};
+}
+
+size_t ReadBuildId(const char* path, char* text) {
+  const Scratch<char> buffer(kHeadBytes);
+  if (buffer.data() == nullptr) return 0;
+  const std::string_view head(buffer.data(), ReadHead(path, buffer.data()));
+  ElfW(Ehdr) file;
+  if (!CopyOut(head, 0, &file) || std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  for (uint64_t i = 0; i < file.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    if (!CopyOut(head, file.e_phoff + i * sizeof(segment), &segment)) return 0;
+    if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
+    const std::string_view id = FindBuildId(head.substr(segment.p_offset, segment.p_filesz));
+    if (!id.empty()) return FormatHex(id, text);
+  }
+  return 0;
+}
+
+Mappings::Mappings() {
+  if (entries_.data() == nullptr || paths_.data() == nullptr) return;
+  const Scratch<char> buffer(kLongestLine);
+  if (buffer.data() == nullptr) return;
+  LineReader reader(buffer.data(), kLongestLine, '\n');
+  if (!reader.Open("/proc/self/maps")) return;
+  for (std::string_view line; reader.Next(&line);) {
+    if (const std::optional<Mapping> mapping = ParseMapping(line)) Add(*mapping);
+  }
+}
+
+void Mappings::Add(const Mapping& mapping) {
+  if (count_ == kMostMappings || paths_used_ + mapping.path.size() > kPathBytes) return;
+  std::memcpy(paths_.data() + paths_used_, mapping.path.data(), mapping.path.size());
+  entries_[count_++] = {mapping.start, mapping.limit, mapping.offset,
+                        static_cast<uint32_t>(paths_used_),
+                        static_cast<uint32_t>(mapping.path.size())};
+  paths_used_ += mapping.path.size();
+}
+
+size_t Mappings::Find(uintptr_t address) const {
+  const Entry* begin = entries_.data();
+  const Entry* end = begin + count_;
+  const Entry* entry = std::upper_bound(
+      begin, end, address,
+      [](uintptr_t wanted, const Entry& candidate) { return wanted < candidate.limit; });
+  return entry != end && entry->start <= address ? static_cast<size_t>(entry - begin) : count_;
+}
+
+}  // namespace tcmalloc

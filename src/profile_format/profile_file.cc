@@ -1,0 +1,94 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "profile_format/profile_file.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/message.h"
+#include "system/auxv.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+
+ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
+  errno = 0;
+  const std::string_view obstacle = Obstacle();
+  if (!obstacle.empty()) {
+    Fail(obstacle);
+    return;
+  }
+  MakeTemporaryName();
+  fd_ = system_calls.open(temporary_,
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+  if (fd_ < 0) Fail("cannot be created");
+}
+
+ProfileFile::~ProfileFile() {
+  if (fd_ >= 0) {
+    system_calls.close(fd_);
+    system_calls.unlink(temporary_);
+  }
+  errno = saved_errno_;
+}
+
+// Names the thread, so that each of several writers has a file of its own.
+void ProfileFile::MakeTemporaryName() {
+  Message suffix;
+  suffix << ".tmp." << int64_t{system_calls.gettid()};
+  const size_t length = std::strlen(path_);
+  std::memcpy(temporary_, path_, length);
+  std::memcpy(temporary_ + length, suffix.view().data(), suffix.view().size());
+  temporary_[length + suffix.view().size()] = '\0';
+}
+
+// Returns why the file may not be written; empty if it may.
+std::string_view ProfileFile::Obstacle() const {
+  if (IsSecureProcess()) return "not written with raised privileges";
+  if (std::strlen(path_) >= kPathCapacity) return "the path is too long";
+  struct stat information = {};
+  const bool exists = system_calls.lstat(path_, &information) == 0;
+  errno = 0;
+  const bool own =
+      S_ISREG(information.st_mode) && information.st_uid == system_calls.getauxval(AT_EUID);
+  return exists && !own ? "exists, and is not a regular file of this user" : "";
+}
+
+void ProfileFile::Write(std::string_view bytes) {
+  while (ok() && !bytes.empty()) {
+    errno = 0;
+    const ssize_t n = system_calls.write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Fail("cannot be written");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+bool ProfileFile::Complete() {
+  if (!ok()) return false;
+  errno = 0;
+  const bool renamed = system_calls.rename(temporary_, path_) == 0;
+  if (!renamed) {
+    Fail("cannot be given its name");
+    return false;
+  }
+  system_calls.close(fd_);
+  fd_ = -1;
+  return true;
+}
+
+void ProfileFile::Fail(std::string_view what) {
+  failed_ = true;
+  Message message;
+  message << "profile ";
+  message.AppendQuoted(path_);
+  message << ": " << what;
+  if (errno != 0) message << " (errno " << errno << ")";
+  Warn(message);
+}
+
+}  // namespace tcmalloc

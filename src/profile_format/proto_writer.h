@@ -1,0 +1,61 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Writes profile.proto, the format of pprof.
+
+#ifndef TCMALLOC_PROFILE_FORMAT_PROTO_WRITER_H_
+#define TCMALLOC_PROFILE_FORMAT_PROTO_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "profile_format/address_table.h"
+#include "profile_format/byte_sink.h"
+#include "profile_format/gzip_sink.h"
+#include "profile_format/mappings.h"
+#include "profile_format/message_buffer.h"
+#include "profile_format/profile.h"
+
+namespace tcmalloc {
+
+// Writes a profile in one pass, compressed: the samples as they come, and then what they refer to.
+// Addresses are not symbolized; the mappings have the build ids of their files, by which readers
+// find symbols. Takes memory from the system alone.
+class ProtoWriter {
+ public:
+  // Begins a profile. `header` is used during the constructor alone, `out` until Finish.
+  ProtoWriter(const ProfileHeader& header, ByteSink& out);
+  ProtoWriter(const ProtoWriter&) = delete;
+  ProtoWriter& operator=(const ProtoWriter&) = delete;
+
+  // Adds a sample.
+  void Add(const ProfileSample& sample);
+  // Completes the profile. Called once. Returns false if there was no memory for all of it.
+  [[nodiscard]] bool Finish();
+
+ private:
+  static constexpr size_t kMostStrings = 64;
+
+  // Returns the number of a text in the table of strings, which is written when it is first used.
+  // There are few that repeat.
+  int64_t StringOf(std::string_view text);
+  int64_t AddString(std::string_view text);
+  void WriteMessage(int field, const MessageBuffer& message);
+  void WriteNumber(int field, int64_t value);
+  void WriteValueType(int field, const ValueType& type);
+  void WriteLocations();
+  void WriteMappings();
+
+  GzipSink gzip_;
+  AddressTable addresses_;
+  Mappings mappings_;
+  std::string_view strings_[kMostStrings];
+  int64_t string_numbers_[kMostStrings] = {};
+  size_t known_strings_ = 0;
+  int64_t next_string_ = 0;
+  bool complete_ = true;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PROFILE_FORMAT_PROTO_WRITER_H_
