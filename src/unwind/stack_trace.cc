@@ -17,15 +17,21 @@ constinit std::atomic<UnwindMethod> chosen_method{UnwindMethod::kTables};
 // Bounds the steps of a walk, whatever the caller asks for.
 constexpr int kMostSteps = 1 << 20;
 
-StepResult Step(Walker* walker, bool by_frame_pointer) {
-  return by_frame_pointer ? walker->StepByFramePointer() : walker->Step();
-}
+// Where a walk begins.
+struct Start {
+  const Registers& registers;
+  bool at_call;
+};
 
-// Stores what is asked for. Returns false if it has to be done again with all registers.
-bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int skip, int* count) {
+// Stores what is asked for. Returns false if it has to be done again with all registers. Not
+// inlined, so that the two walks use the same stack.
+TCMALLOC_NOINLINE bool Walk(const Start& start, Walker::Precision precision,
+                            const StackFrames& frames, int skip, int* count) {
+  Walker walker(start.registers, start.at_call, precision);
+  const bool by_frame_pointer = unwind_method() == UnwindMethod::kFramePointers;
+  const auto above = reinterpret_cast<uintptr_t>(frames.above);
   *count = 0;
   StepResult result = StepResult::kCaller;
-  const auto above = reinterpret_cast<uintptr_t>(frames.above);
   while (walker.sp() <= above && result == StepResult::kCaller) result = walker.Step();
   for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
   while (result == StepResult::kCaller) {
@@ -35,7 +41,7 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
     if (frames.sizes != nullptr) frames.sizes[*count] = 0;
     ++*count;
     if (*count == frames.limit && frames.sizes == nullptr) return true;
-    result = Step(&walker, by_frame_pointers);
+    result = by_frame_pointer ? walker.StepByFramePointer() : walker.Step();
     if (frames.sizes != nullptr && result == StepResult::kCaller && walker.sp() > sp) {
       frames.sizes[*count - 1] = static_cast<int>(std::min<uintptr_t>(walker.sp() - sp, INT32_MAX));
     }
@@ -43,17 +49,14 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
   return result != StepResult::kNeedsRegister;
 }
 
-TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const StackFrames& frames,
-                              int skip) {
+int Capture(const Start& start, const StackFrames& frames, int skip) {
   if (frames.limit <= 0) return 0;
   // A function that makes a call has its return address in the next frame.
-  skip = std::clamp(skip, 0, kMostSteps) + (at_call && frames.above == nullptr ? 1 : 0);
-  const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
+  const bool skips_itself = start.at_call && frames.above == nullptr;
+  skip = std::clamp(skip, 0, kMostSteps) + (skips_itself ? 1 : 0);
   int count = 0;
-  if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,
-            &count)) {
-    Walk({registers, at_call, Walker::Precision::kAllRegisters}, by_frame_pointers, frames, skip,
-         &count);
+  if (!Walk(start, Walker::Precision::kFewRegisters, frames, skip, &count)) {
+    Walk(start, Walker::Precision::kAllRegisters, frames, skip, &count);
   }
   return count;
 }
@@ -78,13 +81,13 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
 }
 
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
-  return Capture(registers, /*at_call=*/true, frames, skip);
+  return Capture({registers, /*at_call=*/true}, frames, skip);
 }
 
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {
   Registers registers;
   machine::ReadContext(machine::ContextWords(*static_cast<const ucontext_t*>(context)), &registers);
-  return Capture(registers, /*at_call=*/false, frames, skip);
+  return Capture({registers, /*at_call=*/false}, frames, skip);
 }
 
 }  // namespace tcmalloc
