@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -226,6 +227,20 @@ TEST(BadStackTest, StacksOfCoroutinesThatComeAndGo) {
     void* frames[kMost];
     EXPECT_GT(CaptureStack(frames, kMost, 0), 4) << "back on the thread's own stack";
   }
+}
+
+// With a cache that knows nothing yet: this program has not been here.
+TEST(BadStackTest, AWalkNeedsLittleStack) {
+  constexpr size_t kMostBytes = 2560;
+  constexpr uintptr_t kPaint = 0x5a5a5a5a5a5a5a5a;
+  const GuardedPages stack(8);
+  std::fill(stack.word(stack.start()), stack.word(stack.end()), kPaint);
+  RunCoroutine(stack);
+  const uintptr_t* lowest = std::find_if(stack.word(stack.start()), stack.word(stack.end()),
+                                         [](uintptr_t word) { return word != kPaint; });
+  const size_t used = stack.end() - reinterpret_cast<uintptr_t>(lowest);
+  EXPECT_LE(used, kMostBytes);
+  RecordProperty("used", static_cast<int>(used));
 }
 
 // The thread-specific data of a thread that ends.
