@@ -44,6 +44,12 @@ TCMALLOC_ALWAYS_INLINE uintptr_t StripAuthentication(uintptr_t address) {
   return link;
 }
 
+TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
+  uintptr_t word;
+  asm("ldr %0, %1" : "=r"(word) : "m"(*reinterpret_cast<const uintptr_t*>(address)));
+  return word;
+}
+
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {
   asm volatile(
       "stp x19, x20, [%0, #24]\n\t"

@@ -37,6 +37,13 @@ constexpr int RegisterIndex(uint64_t dwarf) {
 
 constexpr uintptr_t StripAuthentication(uintptr_t address) { return address; }
 
+// Reads a word of another function's frame, which sanitizers may have closed to others.
+TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
+  uintptr_t word;
+  asm("movq %1, %0" : "=r"(word) : "m"(*reinterpret_cast<const uintptr_t*>(address)));
+  return word;
+}
+
 // Reads the registers that functions preserve, the stack pointer and the address of the code that
 // reads them.
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {

@@ -15,7 +15,6 @@
 
 #include "base/bits.h"
 #include "system/system_calls.h"
-#include "unwind/machine.h"
 
 namespace tcmalloc {
 namespace {
@@ -129,7 +128,7 @@ bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
     if (!IsReadable(page)) return false;
     probed_page_ = page;
   }
-  *word = *reinterpret_cast<const uintptr_t*>(address);
+  *word = machine::LoadWord(address);
   return true;
 }
 
