@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 
+#include "unwind/libunwind_walker.h"
 #include "unwind/walker.h"
 
 namespace tcmalloc {
@@ -23,12 +25,23 @@ struct Start {
   bool at_call;
 };
 
-// Stores what is asked for. Returns false if it has to be done again with all registers. Not
-// inlined, so that the two walks use the same stack.
-TCMALLOC_NOINLINE bool Walk(const Start& start, Walker::Precision precision,
-                            const StackFrames& frames, int skip, int* count) {
-  Walker walker(start.registers, start.at_call, precision);
-  const bool by_frame_pointer = unwind_method() == UnwindMethod::kFramePointers;
+// Moves by the chosen method.
+class ChosenWalker : public Walker {
+ public:
+  ChosenWalker(const Start& start, Precision precision)
+      : Walker(start.registers, start.at_call, precision),
+        by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
+
+  StepResult StepPastSkipped() { return by_frame_pointer_ ? StepByFramePointer() : Step(); }
+
+ private:
+  bool by_frame_pointer_;
+};
+
+// Stores what is asked for. Returns false if it has to be done again with all registers.
+template <typename AnyWalker>
+TCMALLOC_ALWAYS_INLINE bool Walk(AnyWalker& walker, const StackFrames& frames, int skip,
+                                 int* count) {
   const auto above = reinterpret_cast<uintptr_t>(frames.above);
   *count = 0;
   StepResult result = StepResult::kCaller;
@@ -41,12 +54,28 @@ TCMALLOC_NOINLINE bool Walk(const Start& start, Walker::Precision precision,
     if (frames.sizes != nullptr) frames.sizes[*count] = 0;
     ++*count;
     if (*count == frames.limit && frames.sizes == nullptr) return true;
-    result = by_frame_pointer ? walker.StepByFramePointer() : walker.Step();
+    result = walker.StepPastSkipped();
     if (frames.sizes != nullptr && result == StepResult::kCaller && walker.sp() > sp) {
       frames.sizes[*count - 1] = static_cast<int>(std::min<uintptr_t>(walker.sp() - sp, INT32_MAX));
     }
   }
   return result != StepResult::kNeedsRegister;
+}
+
+// Not inlined, so that two walks use the same stack, and this one's is not taken by the others.
+
+TCMALLOC_NOINLINE bool WalkWith(Walker::Precision precision, const Start& start,
+                                const StackFrames& frames, int skip, int* count) {
+  ChosenWalker walker(start, precision);
+  return Walk(walker, frames, skip, count);
+}
+
+TCMALLOC_NOINLINE void WalkWithLibunwind(const Start& start, const StackFrames& frames, int skip,
+                                         int* count) {
+  const int saved_errno = errno;
+  LibunwindWalker walker(start.registers, start.at_call);
+  Walk(walker, frames, skip, count);
+  errno = saved_errno;
 }
 
 int Capture(const Start& start, const StackFrames& frames, int skip) {
@@ -55,8 +84,10 @@ int Capture(const Start& start, const StackFrames& frames, int skip) {
   const bool skips_itself = start.at_call && frames.above == nullptr;
   skip = std::clamp(skip, 0, kMostSteps) + (skips_itself ? 1 : 0);
   int count = 0;
-  if (!Walk(start, Walker::Precision::kFewRegisters, frames, skip, &count)) {
-    Walk(start, Walker::Precision::kAllRegisters, frames, skip, &count);
+  if (TCMALLOC_UNLIKELY(unwind_method() == UnwindMethod::kLibunwind) && HasLibunwind()) {
+    WalkWithLibunwind(start, frames, skip, &count);
+  } else if (!WalkWith(Walker::Precision::kFewRegisters, start, frames, skip, &count)) {
+    WalkWith(Walker::Precision::kAllRegisters, start, frames, skip, &count);
   }
   return count;
 }
@@ -70,10 +101,11 @@ void SetUnwindMethod(UnwindMethod method) {
 UnwindMethod unwind_method() { return chosen_method.load(std::memory_order_relaxed); }
 
 std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
-  // gperftools' names. Its other ways to read tables allocate, or take locks; this one serves.
-  for (const std::string_view name : {"generic", "libgcc", "libunwind", "tables"}) {
+  // gperftools' names. libgcc's way to read tables takes locks; ours serves for it.
+  for (const std::string_view name : {"generic", "libgcc", "tables"}) {
     if (text == name) return UnwindMethod::kTables;
   }
+  if (text == "libunwind") return UnwindMethod::kLibunwind;
   for (const std::string_view name : {"generic_fp", "generic_fp_unsafe", "frame_pointers"}) {
     if (text == name) return UnwindMethod::kFramePointers;
   }

@@ -330,7 +330,7 @@ TEST(CaptureTest, KeepsErrno) {
 TEST(CaptureTest, KnowsGperftoolsNamesOfMethods) {
   EXPECT_EQ(ParseUnwindMethod("generic"), UnwindMethod::kTables);
   EXPECT_EQ(ParseUnwindMethod("libgcc"), UnwindMethod::kTables);
-  EXPECT_EQ(ParseUnwindMethod("libunwind"), UnwindMethod::kTables);
+  EXPECT_EQ(ParseUnwindMethod("libunwind"), UnwindMethod::kLibunwind);
   EXPECT_EQ(ParseUnwindMethod("generic_fp"), UnwindMethod::kFramePointers);
   EXPECT_EQ(ParseUnwindMethod("generic_fp_unsafe"), UnwindMethod::kFramePointers);
   EXPECT_EQ(ParseUnwindMethod("instrument"), std::nullopt);
