@@ -51,11 +51,12 @@ uintptr_t OtherStackEnd() {
 // Finds out if the own stack is readable from `low`, a page's start, up to `end`, and notes it in
 // `own_stack_low` with `mark`. Gives up, for this time, before it takes long.
 bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
-  if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
   const uintptr_t learnt = own_stack_low - mark;
   const bool extends = learnt > low && learnt < end;
   const uintptr_t stop = extends ? learnt : end;
-  if (stop - low > kMostLearntBytes || !IsReadable(low, stop - low)) return false;
+  if (stop - low > kMostLearntBytes) return false;
+  if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
+  if (!IsReadable(low, stop - low)) return false;
   own_stack_low = low + mark;
   return true;
 }

@@ -32,7 +32,10 @@ class ChosenWalker : public Walker {
       : Walker(start.registers, start.at_call, precision),
         by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
 
-  StepResult StepPastSkipped() { return by_frame_pointer_ ? StepByFramePointer() : Step(); }
+  // A function that was interrupted may have no frame yet.
+  StepResult StepPastSkipped() {
+    return by_frame_pointer_ && at_call() ? StepByFramePointer() : Step();
+  }
 
  private:
   bool by_frame_pointer_;
