@@ -203,8 +203,9 @@ bool FindFunction(const LoadedObject& object, uintptr_t address, FunctionInforma
 // Executes instructions up to those of an address.
 class Program {
  public:
-  Program(const FunctionInformation& function, uintptr_t address)
-      : common_(function.common), location_(function.begin), address_(address) {}
+  // Leaves the result in `rules`, which hold nothing yet.
+  Program(const FunctionInformation& function, uintptr_t address, FrameRules* rules)
+      : common_(function.common), location_(function.begin), address_(address), rules_(*rules) {}
 
   // Executes the instructions that are common to functions.
   bool RunCommon(const LoadedObject& object) {
@@ -214,8 +215,6 @@ class Program {
   }
 
   bool Run(TableCursor cursor);
-
-  const FrameRules& rules() const { return rules_; }
 
  private:
   // Instructions with an operand in their lower bits.
@@ -306,7 +305,7 @@ class Program {
   const CommonInformation& common_;
   uintptr_t location_;
   uintptr_t address_;
-  FrameRules rules_;
+  FrameRules& rules_;
   FrameRules initial_;
   FrameRules remembered_[kMostRemembered];
   size_t remembered_count_ = 0;
@@ -438,10 +437,10 @@ bool Program::RestoreRemembered() {
 bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* rules) {
   FunctionInformation function;
   if (!FindFunction(object, address, &function)) return false;
-  Program program(function, address);
+  *rules = {};
+  Program program(function, address, rules);
   if (!program.RunCommon(object)) return false;
   if (!program.Run({object, function.instructions, function.instructions_end})) return false;
-  *rules = program.rules();
   rules->return_register = static_cast<int8_t>(function.common.return_register);
   rules->is_signal_frame = function.common.is_signal_frame;
   return rules->frame_kind != RuleKind::kUndefined && rules->return_register >= 0;

@@ -35,4 +35,21 @@ struct Registers {
 #include "unwind/machine_aarch64.h"
 #endif
 
+namespace tcmalloc::machine {
+
+inline void ReadContext(const uintptr_t* words, Registers* registers) {
+  for (size_t i = 0; i < Registers::kCount; ++i) registers->values[i] = words[kContextPlaces[i]];
+  registers->known = kAllKnown;
+}
+
+// Sets the registers that are known.
+inline void WriteContext(const Registers& registers, ucontext_t* context) {
+  auto* words = const_cast<uintptr_t*>(ContextWords(*context));
+  for (size_t i = 0; i < Registers::kCount; ++i) {
+    if (registers.Knows(i)) words[kContextPlaces[i]] = registers.values[i];
+  }
+}
+
+}  // namespace tcmalloc::machine
+
 #endif  // TCMALLOC_UNWIND_MACHINE_H_

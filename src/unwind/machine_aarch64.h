@@ -44,6 +44,12 @@ TCMALLOC_ALWAYS_INLINE uintptr_t StripAuthentication(uintptr_t address) {
   return link;
 }
 
+TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
+  uintptr_t word;
+  asm("ldr %0, %1" : "=r"(word) : "m"(*reinterpret_cast<const uintptr_t*>(address)));
+  return word;
+}
+
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {
   asm volatile(
       "stp x19, x20, [%0, #24]\n\t"
@@ -66,12 +72,10 @@ inline constexpr size_t kContextWords = 33;
 inline const uintptr_t* ContextWords(const ucontext_t& context) {
   return reinterpret_cast<const uintptr_t*>(context.uc_mcontext.regs);
 }
-inline void ReadContext(const uintptr_t* words, Registers* registers) {
-  for (size_t i = 0; i < Registers::kCount; ++i) {
-    registers->values[i] = words[kFirstDwarfRegister + i];
-  }
-  registers->known = kAllKnown;
-}
+inline constexpr int kContextPlaces[Registers::kCount] = {16, 17, 18, 19, 20, 21, 22, 23, 24,
+                                                          25, 26, 27, 28, 29, 30, 31, 32};
+
+#define TCMALLOC_LIBUNWIND_NAME(name) "_ULaarch64_" name
 
 // mov x8, #139; svc #0
 inline constexpr unsigned char kSignalReturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};

@@ -37,6 +37,13 @@ constexpr int RegisterIndex(uint64_t dwarf) {
 
 constexpr uintptr_t StripAuthentication(uintptr_t address) { return address; }
 
+// Reads a word of another function's frame, which sanitizers may have closed to others.
+TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
+  uintptr_t word;
+  asm("movq %1, %0" : "=r"(word) : "m"(*reinterpret_cast<const uintptr_t*>(address)));
+  return word;
+}
+
 // Reads the registers that functions preserve, the stack pointer and the address of the code that
 // reads them.
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {
@@ -62,13 +69,13 @@ inline constexpr size_t kContextWords = NGREG;
 inline const uintptr_t* ContextWords(const ucontext_t& context) {
   return reinterpret_cast<const uintptr_t*>(context.uc_mcontext.gregs);
 }
-inline void ReadContext(const uintptr_t* words, Registers* registers) {
-  constexpr int kPlaces[Registers::kCount] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-                                              REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                              REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-  for (size_t i = 0; i < Registers::kCount; ++i) registers->values[i] = words[kPlaces[i]];
-  registers->known = kAllKnown;
-}
+// Where among those words each register is.
+inline constexpr int kContextPlaces[Registers::kCount] = {
+    REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+    REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+// The beginning of libunwind's names for its functions that walk the own process.
+#define TCMALLOC_LIBUNWIND_NAME(name) "_ULx86_64_" name
 
 // The code that a signal handler returns to: mov $15, %rax; syscall. Those words are so far above
 // its stack pointer.

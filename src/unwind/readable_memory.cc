@@ -15,7 +15,6 @@
 
 #include "base/bits.h"
 #include "system/system_calls.h"
-#include "unwind/machine.h"
 
 namespace tcmalloc {
 namespace {
@@ -52,11 +51,12 @@ uintptr_t OtherStackEnd() {
 // Finds out if the own stack is readable from `low`, a page's start, up to `end`, and notes it in
 // `own_stack_low` with `mark`. Gives up, for this time, before it takes long.
 bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
-  if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
   const uintptr_t learnt = own_stack_low - mark;
   const bool extends = learnt > low && learnt < end;
   const uintptr_t stop = extends ? learnt : end;
-  if (stop - low > kMostLearntBytes || !IsReadable(low, stop - low)) return false;
+  if (stop - low > kMostLearntBytes) return false;
+  if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
+  if (!IsReadable(low, stop - low)) return false;
   own_stack_low = low + mark;
   return true;
 }
@@ -129,7 +129,7 @@ bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
     if (!IsReadable(page)) return false;
     probed_page_ = page;
   }
-  *word = *reinterpret_cast<const uintptr_t*>(address);
+  *word = machine::LoadWord(address);
   return true;
 }
 

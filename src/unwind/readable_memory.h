@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "unwind/machine.h"
 
 namespace tcmalloc {
 
@@ -44,7 +45,7 @@ class StackMemory {
     if (TCMALLOC_UNLIKELY(address - low_ >= readable_ || address % sizeof(*word) != 0)) {
       return ReadSlow(address, word);
     }
-    *word = *reinterpret_cast<const uintptr_t*>(address);
+    *word = machine::LoadWord(address);
     return true;
   }
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 
+#include "unwind/libunwind_walker.h"
 #include "unwind/walker.h"
 
 namespace tcmalloc {
@@ -17,15 +19,35 @@ constinit std::atomic<UnwindMethod> chosen_method{UnwindMethod::kTables};
 // Bounds the steps of a walk, whatever the caller asks for.
 constexpr int kMostSteps = 1 << 20;
 
-StepResult Step(Walker* walker, bool by_frame_pointer) {
-  return by_frame_pointer ? walker->StepByFramePointer() : walker->Step();
-}
+// Where a walk begins.
+struct Start {
+  const Registers& registers;
+  bool at_call;
+};
+
+// Moves by the chosen method.
+class ChosenWalker : public Walker {
+ public:
+  ChosenWalker(const Start& start, Precision precision)
+      : Walker(start.registers, start.at_call, precision),
+        by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
+
+  // A function that was interrupted may have no frame yet.
+  StepResult StepPastSkipped() {
+    return by_frame_pointer_ && at_call() ? StepByFramePointer() : Step();
+  }
+
+ private:
+  bool by_frame_pointer_;
+};
 
 // Stores what is asked for. Returns false if it has to be done again with all registers.
-bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int skip, int* count) {
+template <typename AnyWalker>
+TCMALLOC_ALWAYS_INLINE bool Walk(AnyWalker& walker, const StackFrames& frames, int skip,
+                                 int* count) {
+  const auto above = reinterpret_cast<uintptr_t>(frames.above);
   *count = 0;
   StepResult result = StepResult::kCaller;
-  const auto above = reinterpret_cast<uintptr_t>(frames.above);
   while (walker.sp() <= above && result == StepResult::kCaller) result = walker.Step();
   for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
   while (result == StepResult::kCaller) {
@@ -35,7 +57,7 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
     if (frames.sizes != nullptr) frames.sizes[*count] = 0;
     ++*count;
     if (*count == frames.limit && frames.sizes == nullptr) return true;
-    result = Step(&walker, by_frame_pointers);
+    result = walker.StepPastSkipped();
     if (frames.sizes != nullptr && result == StepResult::kCaller && walker.sp() > sp) {
       frames.sizes[*count - 1] = static_cast<int>(std::min<uintptr_t>(walker.sp() - sp, INT32_MAX));
     }
@@ -43,17 +65,32 @@ bool Walk(Walker walker, bool by_frame_pointers, const StackFrames& frames, int 
   return result != StepResult::kNeedsRegister;
 }
 
-TCMALLOC_NOINLINE int Capture(const Registers& registers, bool at_call, const StackFrames& frames,
-                              int skip) {
+// Not inlined, so that two walks use the same stack, and this one's is not taken by the others.
+
+TCMALLOC_NOINLINE bool WalkWith(Walker::Precision precision, const Start& start,
+                                const StackFrames& frames, int skip, int* count) {
+  ChosenWalker walker(start, precision);
+  return Walk(walker, frames, skip, count);
+}
+
+TCMALLOC_NOINLINE void WalkWithLibunwind(const Start& start, const StackFrames& frames, int skip,
+                                         int* count) {
+  const int saved_errno = errno;
+  LibunwindWalker walker(start.registers, start.at_call);
+  Walk(walker, frames, skip, count);
+  errno = saved_errno;
+}
+
+int Capture(const Start& start, const StackFrames& frames, int skip) {
   if (frames.limit <= 0) return 0;
   // A function that makes a call has its return address in the next frame.
-  skip = std::clamp(skip, 0, kMostSteps) + (at_call && frames.above == nullptr ? 1 : 0);
-  const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
+  const bool skips_itself = start.at_call && frames.above == nullptr;
+  skip = std::clamp(skip, 0, kMostSteps) + (skips_itself ? 1 : 0);
   int count = 0;
-  if (!Walk({registers, at_call, Walker::Precision::kFewRegisters}, by_frame_pointers, frames, skip,
-            &count)) {
-    Walk({registers, at_call, Walker::Precision::kAllRegisters}, by_frame_pointers, frames, skip,
-         &count);
+  if (TCMALLOC_UNLIKELY(unwind_method() == UnwindMethod::kLibunwind) && HasLibunwind()) {
+    WalkWithLibunwind(start, frames, skip, &count);
+  } else if (!WalkWith(Walker::Precision::kFewRegisters, start, frames, skip, &count)) {
+    WalkWith(Walker::Precision::kAllRegisters, start, frames, skip, &count);
   }
   return count;
 }
@@ -67,10 +104,11 @@ void SetUnwindMethod(UnwindMethod method) {
 UnwindMethod unwind_method() { return chosen_method.load(std::memory_order_relaxed); }
 
 std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
-  // gperftools' names. Its other ways to read tables allocate, or take locks; this one serves.
-  for (const std::string_view name : {"generic", "libgcc", "libunwind", "tables"}) {
+  // gperftools' names. libgcc's way to read tables takes locks; ours serves for it.
+  for (const std::string_view name : {"generic", "libgcc", "tables"}) {
     if (text == name) return UnwindMethod::kTables;
   }
+  if (text == "libunwind") return UnwindMethod::kLibunwind;
   for (const std::string_view name : {"generic_fp", "generic_fp_unsafe", "frame_pointers"}) {
     if (text == name) return UnwindMethod::kFramePointers;
   }
@@ -78,13 +116,13 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
 }
 
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
-  return Capture(registers, /*at_call=*/true, frames, skip);
+  return Capture({registers, /*at_call=*/true}, frames, skip);
 }
 
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {
   Registers registers;
   machine::ReadContext(machine::ContextWords(*static_cast<const ucontext_t*>(context)), &registers);
-  return Capture(registers, /*at_call=*/false, frames, skip);
+  return Capture({registers, /*at_call=*/false}, frames, skip);
 }
 
 }  // namespace tcmalloc

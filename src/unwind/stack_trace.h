@@ -19,6 +19,7 @@ namespace tcmalloc {
 enum class UnwindMethod : uint8_t {
   kTables,         // unwind tables, and frame pointers where they say nothing
   kFramePointers,  // frame pointers alone, but for the frames that are skipped
+  kLibunwind,      // libunwind, which takes locks; tables where it is not linked
 };
 
 // Chooses how stacks are walked from now on, by all threads.

@@ -11,6 +11,14 @@ namespace tcmalloc {
 
 constinit RuleCache rule_cache;
 
+namespace {
+
+// A frame pointer that leads further is not believed: it may be that of another stack, from which a
+// coroutine was made.
+constexpr uintptr_t kMostFrameBytes = uintptr_t{1} << 20;
+
+}  // namespace
+
 bool CompactRule::PackSlot(const RegisterRule& rule, unsigned shift, uint64_t* word) {
   if (rule.kind == RuleKind::kSame) return true;
   if (rule.kind != RuleKind::kAtOffset || rule.value >= 0 || rule.value % 8 != 0) return false;
@@ -237,7 +245,9 @@ TCMALLOC_NOINLINE StepResult Walker::StepOutOfHandler() {
 StepResult Walker::StepByFramePointer() {
   if (!registers_.Knows(machine::kFramePointer)) return StepResult::kEnd;
   const uintptr_t record = registers_.values[machine::kFramePointer];
-  if (record < sp() || record % machine::kFrameAlignment != 0) return StepResult::kEnd;
+  if (record - sp() > kMostFrameBytes || record % machine::kFrameAlignment != 0) {
+    return StepResult::kEnd;
+  }
   guessed_ = true;
   memory_.set_guessed();
   uintptr_t caller_record = 0;

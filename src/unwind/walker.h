@@ -36,6 +36,8 @@ class Walker {
   // Moves to the caller by the frame pointer.
   StepResult StepByFramePointer();
 
+  // Returns true if the function makes a call, and false if it was interrupted.
+  bool at_call() const { return at_call_; }
   uintptr_t pc() const { return registers_.values[machine::kPc]; }
   uintptr_t sp() const { return registers_.values[machine::kStackPointer]; }
 

@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -228,6 +229,22 @@ TEST(BadStackTest, StacksOfCoroutinesThatComeAndGo) {
   }
 }
 
+// With a cache that knows nothing yet: this program has not been here.
+TEST(BadStackTest, AWalkNeedsLittleStack) {
+  constexpr size_t kMostBytes = 2560;
+  constexpr uintptr_t kPaint = 0x5a5a5a5a5a5a5a5a;
+  const GuardedPages stack(8);
+  std::fill(stack.word(stack.start()), stack.word(stack.end()), kPaint);
+  RunCoroutine(stack);
+  const uintptr_t* lowest = std::find_if(stack.word(stack.start()), stack.word(stack.end()),
+                                         [](uintptr_t word) { return word != kPaint; });
+  const size_t used = stack.end() - reinterpret_cast<uintptr_t>(lowest);
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LE(used, kMostBytes);
+#endif
+  RecordProperty("used", static_cast<int>(used));
+}
+
 // The thread-specific data of a thread that ends.
 void CaptureAtEnd(void* count) {
   void* frames[kMost];
@@ -313,7 +330,7 @@ TEST(CaptureTest, KeepsErrno) {
 TEST(CaptureTest, KnowsGperftoolsNamesOfMethods) {
   EXPECT_EQ(ParseUnwindMethod("generic"), UnwindMethod::kTables);
   EXPECT_EQ(ParseUnwindMethod("libgcc"), UnwindMethod::kTables);
-  EXPECT_EQ(ParseUnwindMethod("libunwind"), UnwindMethod::kTables);
+  EXPECT_EQ(ParseUnwindMethod("libunwind"), UnwindMethod::kLibunwind);
   EXPECT_EQ(ParseUnwindMethod("generic_fp"), UnwindMethod::kFramePointers);
   EXPECT_EQ(ParseUnwindMethod("generic_fp_unsafe"), UnwindMethod::kFramePointers);
   EXPECT_EQ(ParseUnwindMethod("instrument"), std::nullopt);

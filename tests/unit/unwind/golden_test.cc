@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +21,16 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr int kMost = 4096;
+
+// Runs the tests with the method that the environment names.
+class ChosenMethod : public ::testing::Environment {
+  void SetUp() override {
+    const char* name = std::getenv("TCMALLOC_STACKTRACE_METHOD");
+    if (name != nullptr) SetUnwindMethod(ParseUnwindMethod(name).value());
+  }
+};
+[[maybe_unused]] const auto* const environment =
+    ::testing::AddGlobalTestEnvironment(new ChosenMethod);
 
 std::vector<void*> captured;  // by the last innermost function
 std::vector<void*> expected;  // what was noted then, the innermost first
