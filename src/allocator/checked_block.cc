@@ -47,12 +47,25 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
 
 bool TransferHolds(uint8_t c, const void* object) {
   bool found = false;
-  heap.transfer(c).ForEachChain([&](Chain chain) {
-    for (; chain.count > 0 && !found; --chain.count) {
+  heap.transfer(c).ForEachChain([&](PackedChain packed) {
+    if (packed.is_array()) return;
+    for (Chain chain = packed.Unpack(); chain.count > 0 && !found; --chain.count) {
       found = ObjectAt(chain.head) == object;
       if (heap.page_map().Get(PageId::Containing(ObjectAt(chain.head))) == nullptr) return;
       chain.head = heap.codec().Next(ObjectAt(chain.head));
     }
+  });
+  return found;
+}
+
+// Returns true if `object` is in an array, where it keeps the mark that it had in a slab.
+bool ArrayHolds(uint8_t c, const void* object) {
+  bool found = false;
+  heap.transfer(c).ForEachChain([&](PackedChain packed) {
+    if (!packed.is_array()) return;
+    const ObjectArray array = packed.UnpackArray();
+    found = found || std::find(array.objects, array.objects + array.count, object) !=
+                         array.objects + array.count;
   });
   return found;
 }
@@ -76,11 +89,13 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
 }
 
 // Checks an object that bears the mark of those in slabs. It may bear the mark by chance or from a
-// free that was aborted, so the slabs decide. No lock is taken and no other list is searched: an
-// object that goes from a slab to a list is linked there, which overwrites the mark.
+// free that was aborted, so the slabs decide, and the arrays that came from slabs. No other list is
+// searched: an object that goes from a slab to a list is linked there, which overwrites the mark.
 TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if (heap.cpus().Holds(object, c)) CrashOnDoubleFree(object, kSizeClasses[c].size);
+  if (heap.cpus().Holds(object, c) || ArrayHolds(c, object)) {
+    CrashOnDoubleFree(object, kSizeClasses[c].size);
+  }
 }
 
 // Returns true if `next`, decoded from the first word of an object of class `c`, is a free object's

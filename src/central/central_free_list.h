@@ -62,7 +62,13 @@ class CentralFreeList {
 
   // Returns between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be
   // had. Requires wanted > 0.
-  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) { return FetchTo(nullptr, wanted); }
+
+  // Works as Fetch, but copies the addresses to `out`, the first object last, and returns their
+  // number. The first words of the objects are not defined.
+  uint32_t FetchArray(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    return FetchTo(out, wanted).count;
+  }
 
   // Returns objects that were never handed out, up to the end of a group, without asking for
   // memory. Returns an empty chain if there are none at hand.
@@ -143,9 +149,13 @@ class CentralFreeList {
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   void Take(uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
+  void Order(const FreedRun& run, ObjectOrder* order) const;
   ObjectReference LinkInOrder(const FreedRun& run, ObjectReference rest) const;
   Chain LinkTaken(const Taken& taken) const;
-  Chain FetchListed(uint32_t wanted, Span* added, bool* needless) TCMALLOC_EXCLUDES(lock_);
+  void CopyTaken(const Taken& taken, void** end) const;
+  Chain FetchListed(void** out, uint32_t wanted, Span* added, bool* needless)
+      TCMALLOC_EXCLUDES(lock_);
+  Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
   Span* SpanOf(const ObjectStarts& starts, ObjectReference reference, const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   SpanRun NextRun(const ObjectStarts& starts, ObjectReference* next, const void* before) const;
@@ -312,6 +322,22 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
   }
 }
 
+// Adds the objects of `run` to `order`.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE void CentralFreeList<PageHeap>::Order(const FreedRun& run,
+                                                        ObjectOrder* order) const {
+  const ObjectStarts starts(size_class_);
+  if (run.count >= info().objects / 4) starts.Prefetch(run.span);
+  ObjectReference reference = run.first;
+  order->Add(starts.IndexAt(starts.OffsetIn(run.span, reference)));
+  for (uint32_t i = 1; i < run.count; ++i) {
+    reference = NextIn(starts, run.span, ObjectAt(reference));
+    if (TCMALLOC_UNLIKELY(!order->Add(starts.IndexAt(starts.OffsetIn(run.span, reference))))) {
+      CrashOnDoubleFree(ObjectAt(reference), info().size);
+    }
+  }
+}
+
 // Links the objects of `run` in address order, and the last one to `rest`. Returns the first one.
 template <SpanSource PageHeap>
 ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
@@ -320,18 +346,9 @@ ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
     codec_->Link(ObjectAt(run.first), rest);
     return run.first;
   }
-  const ObjectStarts starts(size_class_);
   ObjectOrder order(info().objects);
-  if (run.count >= info().objects / 4) starts.Prefetch(run.span);
-  ObjectReference reference = run.first;
-  order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference)));
-  for (uint32_t i = 1; i < run.count; ++i) {
-    reference = NextIn(starts, run.span, ObjectAt(reference));
-    if (TCMALLOC_UNLIKELY(!order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference))))) {
-      CrashOnDoubleFree(ObjectAt(reference), info().size);
-    }
-  }
-  return order.LinkAll(run.span->start(), starts.size, rest, *codec_);
+  Order(run, &order);
+  return order.LinkAll(run.span->start(), info().size, rest, *codec_);
 }
 
 // Links what was taken, without the lock: nobody else has these objects, and they keep their spans.
@@ -341,6 +358,19 @@ Chain CentralFreeList<PageHeap>::LinkTaken(const Taken& taken) const {
   ObjectReference head = codec_->end;
   for (uint32_t i = taken.spans; i-- > 0;) head = LinkInOrder(taken.freed[i], head);
   return {head, taken.freed_count};
+}
+
+// Copies the addresses of what was taken to the places before `end`, the last one first.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const {
+  for (uint32_t i = 0; i < taken.fresh.count; ++i) {
+    *--end = taken.fresh.start + size_t{i} * taken.fresh.size;
+  }
+  for (uint32_t i = 0; i < taken.spans; ++i) {
+    ObjectOrder order(info().objects);
+    Order(taken.freed[i], &order);
+    end = order.CopyAll(taken.freed[i].span->start(), info().size, end);
+  }
 }
 
 // Adds a new span.
@@ -371,11 +401,12 @@ void CentralFreeList<PageHeap>::DeleteSpan(Span* span) {
 }
 
 // Fetches from the spans at hand and from `added`, a new one, if that is not null; sets *needless
-// if that was not needed. A function of its own so that its stack is free again when a span is
+// if that was not needed. Copies the addresses to `out` or, if that is null, links the objects. A
+// function of its own so that its stack is free again when a span is
 // made.
 template <SpanSource PageHeap>
-TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(uint32_t wanted, Span* added,
-                                                               bool* needless) {
+TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint32_t wanted,
+                                                               Span* added, bool* needless) {
   Taken taken;
   {
     SpinLockHolder holder(lock_);
@@ -385,17 +416,20 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(uint32_t wanted, 
     *needless = added != nullptr && added->allocated == 0;
     if (*needless) Delist(added);
   }
-  return LinkTaken(taken);
+  if (out == nullptr) return LinkTaken(taken);
+  const uint32_t count = taken.freed_count + taken.fresh.count;
+  CopyTaken(taken, out + count);
+  return {codec_->end, count};
 }
 
 template <SpanSource PageHeap>
-Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
+Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
   bool needless = false;
-  Chain chain = FetchListed(wanted, nullptr, &needless);
+  Chain chain = FetchListed(out, wanted, nullptr, &needless);
   while (chain.empty()) {
     Span* added = NewSpan();
     if (added == nullptr) return {};
-    chain = FetchListed(wanted, added, &needless);
+    chain = FetchListed(out, wanted, added, &needless);
     if (needless) DeleteSpan(added);
   }
   return chain;

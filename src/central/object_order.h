@@ -84,6 +84,17 @@ class ObjectOrder {
     return rest;
   }
 
+  // Copies their addresses to the places before `end`, the lowest one last. Returns the place of
+  // the highest one.
+  void** CopyAll(char* start, size_t size, void** end) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = bits_[word]; bits != 0; bits &= bits - 1) {
+        *--end = start + (word * kBits + static_cast<size_t>(std::countr_zero(bits))) * size;
+      }
+    }
+    return end;
+  }
+
  private:
   static constexpr size_t kBits = 64;
 

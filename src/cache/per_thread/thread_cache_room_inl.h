@@ -145,8 +145,11 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
-  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
-  if (state.full.size() * bytes >= kScatterKeptBytes && IsScattered(SizeOf(c), chain, next)) {
+  const auto next = [this, c](const void* object) {
+    return ObjectAt(CheckedNext(const_cast<void*>(object), c));
+  };
+  if (state.full.size() * bytes >= kScatterKeptBytes &&
+      IsScattered(SizeOf(c), ObjectAt(chain.head), chain.count, next)) {
     return source(c).InsertPast(chain);
   }
   if (state.full.size() >= state.max_chains) {
