@@ -144,7 +144,7 @@ class CentralFreeList {
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
-  ObjectReference NextIn(const ObjectStarts& starts, const Span* span, void* object) const;
+  ObjectReference NextIn(const ObjectStarts& starts, uintptr_t start, void* object) const;
   FreedRun TakeFreed(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
@@ -156,9 +156,11 @@ class CentralFreeList {
   Chain FetchListed(void** out, uint32_t wanted, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
   Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
-  Span* SpanOf(const ObjectStarts& starts, ObjectReference reference, const void* before) const;
+  Span* SpanOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
+               const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
-  SpanRun NextRun(const ObjectStarts& starts, ObjectReference* next, const void* before) const;
+  SpanRun NextRun(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference* next,
+                  const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
@@ -220,13 +222,13 @@ void CentralFreeList<PageHeap>::Relink(Span* span) {
   if (!full) Link(span);
 }
 
-// Returns the successor of `object` on the list of `span`, where it is not the last.
+// Returns the successor of `object` on the list of the span at `start`, where it is not the last.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::NextIn(const ObjectStarts& starts,
-                                                                         const Span* span,
+                                                                         uintptr_t start,
                                                                          void* object) const {
   const ObjectReference next = codec_->Next(object);
-  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(span, next)))) {
+  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(start, next)))) {
     CrashOnBadLink(*page_map_, object, size_class_);
   }
   return next;
@@ -243,7 +245,8 @@ typename CentralFreeList<PageHeap>::FreedRun CentralFreeList<PageHeap>::TakeFree
   if (run.count < available) {
     ObjectReference rest = run.first;
     const ObjectStarts starts(size_class_);
-    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, span, ObjectAt(rest));
+    const uintptr_t start = span->first.address();
+    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, start, ObjectAt(rest));
     span->free_list = rest;
   }
   span->allocated += run.count;
@@ -328,11 +331,12 @@ TCMALLOC_NOINLINE void CentralFreeList<PageHeap>::Order(const FreedRun& run,
                                                         ObjectOrder* order) const {
   const ObjectStarts starts(size_class_);
   if (run.count >= info().objects / 4) starts.Prefetch(run.span);
+  const uintptr_t start = run.span->first.address();
   ObjectReference reference = run.first;
-  order->Add(starts.IndexAt(starts.OffsetIn(run.span, reference)));
+  order->Add(starts.IndexAt(starts.OffsetIn(start, reference)));
   for (uint32_t i = 1; i < run.count; ++i) {
-    reference = NextIn(starts, run.span, ObjectAt(reference));
-    if (TCMALLOC_UNLIKELY(!order->Add(starts.IndexAt(starts.OffsetIn(run.span, reference))))) {
+    reference = NextIn(starts, start, ObjectAt(reference));
+    if (TCMALLOC_UNLIKELY(!order->Add(starts.IndexAt(starts.OffsetIn(start, reference))))) {
       CrashOnDoubleFree(ObjectAt(reference), info().size);
     }
   }
@@ -451,14 +455,14 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
 // Returns the span of a free object of this class. `before` is the object that links to it, or
 // null.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStarts& starts,
+TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(PageMap::Walker& walker,
+                                                               const ObjectStarts& starts,
                                                                ObjectReference reference,
                                                                const void* before) const {
-  const void* object = ObjectAt(reference);
-  Span* span = page_map_->Get(PageId::Containing(object));
+  Span* span = walker.Get(PageId::Containing(ObjectAt(reference)));
   if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
                         span->state != Span::State::kSmall ||
-                        !starts.IsAt(starts.OffsetIn(span, reference)))) {
+                        !starts.IsAt(starts.OffsetIn(span->first.address(), reference)))) {
     CrashAt(reference, before);
   }
   return span;
@@ -467,14 +471,15 @@ TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStart
 // Returns the objects from *next on that lie in one span, and moves *next behind them.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::SpanRun
-CentralFreeList<PageHeap>::NextRun(const ObjectStarts& starts, ObjectReference* next,
-                                   const void* before) const {
+CentralFreeList<PageHeap>::NextRun(PageMap::Walker& walker, const ObjectStarts& starts,
+                                   ObjectReference* next, const void* before) const {
   const ObjectReference first = *next;
-  Span* span = SpanOf(starts, first, before);
+  Span* span = SpanOf(walker, starts, first, before);
+  const uintptr_t start = span->first.address();
   void* last = ObjectAt(first);
   uint32_t count = 1;
   for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
-    const size_t offset = starts.OffsetIn(span, *next);
+    const size_t offset = starts.OffsetIn(start, *next);
     if (offset >= starts.bytes) break;
     if (TCMALLOC_UNLIKELY(!starts.IsAt(offset))) CrashAt(*next, last);
     // The chain leads back to itself.
@@ -489,13 +494,12 @@ template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const SpanRun& run,
                                                                IntrusiveList<Span>* drained) {
   Span* span = run.span;
-  if (TCMALLOC_UNLIKELY(span->allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
+  const uint32_t allocated = span->allocated;
+  if (TCMALLOC_UNLIKELY(allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
   codec_->Link(run.last, span->free_list);
   span->free_list = run.first;
-  span->allocated -= run.count;
-  stats_.free_objects += run.count;
-  stats_.allocated_objects -= run.count;
-  if (TCMALLOC_LIKELY(span->allocated != 0)) {
+  span->allocated = allocated - run.count;
+  if (TCMALLOC_LIKELY(allocated != run.count)) {
     if (TCMALLOC_UNLIKELY(!span->linked() || RankOf(span) != span->rank)) Relink(span);
     return;
   }
@@ -511,12 +515,19 @@ TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
   SpanRun block[kInsertBlock];
   const ObjectStarts starts(size_class_);
+  PageMap::Walker walker(*page_map_);
   uint32_t count = 0;
-  for (const void* last = *before; count < kInsertBlock && next != codec_->end; ++count) {
-    block[count] = NextRun(starts, &next, last);
-    last = *before = block[count].last;
+  size_t objects = 0;
+  const void* last = *before;
+  for (; count < kInsertBlock && next != codec_->end; ++count) {
+    block[count] = NextRun(walker, starts, &next, last);
+    last = block[count].last;
+    objects += block[count].count;
   }
+  *before = last;
   SpinLockHolder holder(lock_);
+  stats_.free_objects += objects;
+  stats_.allocated_objects -= objects;
   for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
   return next;
 }
