@@ -45,27 +45,26 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
   CrashOnUnknownBlock(block);
 }
 
-bool TransferHolds(uint8_t c, const void* object) {
-  bool found = false;
-  heap.transfer(c).ForEachChain([&](PackedChain packed) {
-    if (packed.is_array()) return;
-    for (Chain chain = packed.Unpack(); chain.count > 0 && !found; --chain.count) {
-      found = ObjectAt(chain.head) == object;
-      if (heap.page_map().Get(PageId::Containing(ObjectAt(chain.head))) == nullptr) return;
-      chain.head = heap.codec().Next(ObjectAt(chain.head));
-    }
-  });
-  return found;
+bool Holds(Chain chain, const void* object) {
+  for (; chain.count > 0; --chain.count) {
+    void* held = ObjectAt(chain.head);
+    if (held == object) return true;
+    if (heap.page_map().Get(PageId::Containing(held)) == nullptr) return false;
+    chain.head = heap.codec().Next(held);
+  }
+  return false;
 }
 
-// Returns true if `object` is in an array, where it keeps the mark that it had in a slab.
-bool ArrayHolds(uint8_t c, const void* object) {
+bool Holds(ObjectArray array, const void* object) {
+  void** const end = array.objects + array.count;
+  return std::find(array.objects, end, object) != end;
+}
+
+bool TransferHolds(uint8_t c, const void* object) {
   bool found = false;
-  heap.transfer(c).ForEachChain([&](PackedChain packed) {
-    if (!packed.is_array()) return;
-    const ObjectArray array = packed.UnpackArray();
-    found = found || std::find(array.objects, array.objects + array.count, object) !=
-                         array.objects + array.count;
+  heap.transfer(c).ForEachChain([&](PackedChain chain) {
+    found = found ||
+            (chain.is_array() ? Holds(chain.UnpackArray(), object) : Holds(chain.Unpack(), object));
   });
   return found;
 }
@@ -89,11 +88,12 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
 }
 
 // Checks an object that bears the mark of those in slabs. It may bear the mark by chance or from a
-// free that was aborted, so the slabs decide, and the arrays that came from slabs. No other list is
-// searched: an object that goes from a slab to a list is linked there, which overwrites the mark.
+// free that was aborted, so the slabs decide, and the arrays that came from slabs. Thread caches
+// and spans are not searched: an object that goes from a slab there is linked, which overwrites the
+// mark.
 TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if (heap.cpus().Holds(object, c) || ArrayHolds(c, object)) {
+  if (heap.cpus().Holds(object, c) || TransferHolds(c, object)) {
     CrashOnDoubleFree(object, kSizeClasses[c].size);
   }
 }
