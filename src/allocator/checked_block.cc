@@ -45,14 +45,26 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
   CrashOnUnknownBlock(block);
 }
 
+bool Holds(Chain chain, const void* object) {
+  for (; chain.count > 0; --chain.count) {
+    void* held = ObjectAt(chain.head);
+    if (held == object) return true;
+    if (heap.page_map().Get(PageId::Containing(held)) == nullptr) return false;
+    chain.head = heap.codec().Next(held);
+  }
+  return false;
+}
+
+bool Holds(ObjectArray array, const void* object) {
+  void** const end = array.objects + array.count;
+  return std::find(array.objects, end, object) != end;
+}
+
 bool TransferHolds(uint8_t c, const void* object) {
   bool found = false;
-  heap.transfer(c).ForEachChain([&](Chain chain) {
-    for (; chain.count > 0 && !found; --chain.count) {
-      found = ObjectAt(chain.head) == object;
-      if (heap.page_map().Get(PageId::Containing(ObjectAt(chain.head))) == nullptr) return;
-      chain.head = heap.codec().Next(ObjectAt(chain.head));
-    }
+  heap.transfer(c).ForEachChain([&](PackedChain chain) {
+    found = found ||
+            (chain.is_array() ? Holds(chain.UnpackArray(), object) : Holds(chain.Unpack(), object));
   });
   return found;
 }
@@ -76,11 +88,14 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
 }
 
 // Checks an object that bears the mark of those in slabs. It may bear the mark by chance or from a
-// free that was aborted, so the slabs decide. No lock is taken and no other list is searched: an
-// object that goes from a slab to a list is linked there, which overwrites the mark.
+// free that was aborted, so the slabs decide, and the arrays that came from slabs. Thread caches
+// and spans are not searched: an object that goes from a slab there is linked, which overwrites the
+// mark.
 TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
   const uint8_t c = span->size_class;
-  if (heap.cpus().Holds(object, c)) CrashOnDoubleFree(object, kSizeClasses[c].size);
+  if (heap.cpus().Holds(object, c) || TransferHolds(c, object)) {
+    CrashOnDoubleFree(object, kSizeClasses[c].size);
+  }
 }
 
 // Returns true if `next`, decoded from the first word of an object of class `c`, is a free object's

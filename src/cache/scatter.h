@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pages/free_link.h"
-
 namespace tcmalloc {
 
 // A cache hands out what was freed last. Objects that a program frees in random order would come
@@ -31,20 +29,18 @@ inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
 // scattered. That costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
 
-// Judges the objects of a chain, of `size` bytes each, the last one freed first. Walks the chain:
-// next(object) is the reference to the object after `object`. Fewer than kScatterProbes objects are
-// never scattered.
+// Judges `count` objects of `size` bytes each, the last one freed first: next(object) is the object
+// after `object`. Fewer than kScatterProbes objects are never scattered.
 template <typename Next>
-bool IsScattered(uint32_t size, Chain chain, Next next) {
-  if (size > kScatterMostSize || chain.count < kScatterProbes) return false;
+bool IsScattered(uint32_t size, const void* object, uint32_t count, Next next) {
+  if (size > kScatterMostSize || count < kScatterProbes) return false;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
-  const uint32_t most_far = chain.count / 2;
+  const uint32_t most_far = count / 2;
   uint32_t far = 0;
-  void* object = ObjectAt(chain.head);
-  for (uint32_t seen = 1; seen < chain.count; ++seen) {
+  for (uint32_t seen = 1; seen < count; ++seen) {
     if (seen == kScatterProbes && far <= kScatterProbes / 2) return false;
-    void* const before = object;
-    object = ObjectAt(next(before));
+    const void* const before = object;
+    object = next(before);
     const uintptr_t step =
         reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
     if (step + near > 2 * near && ++far > most_far) return true;

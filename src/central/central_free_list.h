@@ -62,7 +62,13 @@ class CentralFreeList {
 
   // Returns between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be
   // had. Requires wanted > 0.
-  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) { return FetchTo(nullptr, wanted); }
+
+  // Works as Fetch, but copies the addresses to `out`, the first object last, and returns their
+  // number. The first words of the objects are not defined.
+  uint32_t FetchArray(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    return FetchTo(out, wanted).count;
+  }
 
   // Returns objects that were never handed out, up to the end of a group, without asking for
   // memory. Returns an empty chain if there are none at hand.
@@ -138,17 +144,23 @@ class CentralFreeList {
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
-  ObjectReference NextIn(const ObjectStarts& starts, const Span* span, void* object) const;
+  ObjectReference NextIn(const ObjectStarts& starts, uintptr_t start, void* object) const;
   FreedRun TakeFreed(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   void Take(uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
+  void Order(const FreedRun& run, ObjectOrder* order) const;
   ObjectReference LinkInOrder(const FreedRun& run, ObjectReference rest) const;
   Chain LinkTaken(const Taken& taken) const;
-  Chain FetchListed(uint32_t wanted, Span* added, bool* needless) TCMALLOC_EXCLUDES(lock_);
-  Span* SpanOf(const ObjectStarts& starts, ObjectReference reference, const void* before) const;
+  void CopyTaken(const Taken& taken, void** end) const;
+  Chain FetchListed(void** out, uint32_t wanted, Span* added, bool* needless)
+      TCMALLOC_EXCLUDES(lock_);
+  Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+  Span* SpanOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
+               const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
-  SpanRun NextRun(const ObjectStarts& starts, ObjectReference* next, const void* before) const;
+  SpanRun NextRun(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference* next,
+                  const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
   void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
@@ -210,13 +222,13 @@ void CentralFreeList<PageHeap>::Relink(Span* span) {
   if (!full) Link(span);
 }
 
-// Returns the successor of `object` on the list of `span`, where it is not the last.
+// Returns the successor of `object` on the list of the span at `start`, where it is not the last.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::NextIn(const ObjectStarts& starts,
-                                                                         const Span* span,
+                                                                         uintptr_t start,
                                                                          void* object) const {
   const ObjectReference next = codec_->Next(object);
-  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(span, next)))) {
+  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(start, next)))) {
     CrashOnBadLink(*page_map_, object, size_class_);
   }
   return next;
@@ -233,7 +245,8 @@ typename CentralFreeList<PageHeap>::FreedRun CentralFreeList<PageHeap>::TakeFree
   if (run.count < available) {
     ObjectReference rest = run.first;
     const ObjectStarts starts(size_class_);
-    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, span, ObjectAt(rest));
+    const uintptr_t start = span->first.address();
+    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, start, ObjectAt(rest));
     span->free_list = rest;
   }
   span->allocated += run.count;
@@ -312,6 +325,23 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
   }
 }
 
+// Adds the objects of `run` to `order`.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE void CentralFreeList<PageHeap>::Order(const FreedRun& run,
+                                                        ObjectOrder* order) const {
+  const ObjectStarts starts(size_class_);
+  if (run.count >= info().objects / 4) starts.Prefetch(run.span);
+  const uintptr_t start = run.span->first.address();
+  ObjectReference reference = run.first;
+  order->Add(starts.IndexAt(starts.OffsetIn(start, reference)));
+  for (uint32_t i = 1; i < run.count; ++i) {
+    reference = NextIn(starts, start, ObjectAt(reference));
+    if (TCMALLOC_UNLIKELY(!order->Add(starts.IndexAt(starts.OffsetIn(start, reference))))) {
+      CrashOnDoubleFree(ObjectAt(reference), info().size);
+    }
+  }
+}
+
 // Links the objects of `run` in address order, and the last one to `rest`. Returns the first one.
 template <SpanSource PageHeap>
 ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
@@ -320,18 +350,9 @@ ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
     codec_->Link(ObjectAt(run.first), rest);
     return run.first;
   }
-  const ObjectStarts starts(size_class_);
   ObjectOrder order(info().objects);
-  if (run.count >= info().objects / 4) starts.Prefetch(run.span);
-  ObjectReference reference = run.first;
-  order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference)));
-  for (uint32_t i = 1; i < run.count; ++i) {
-    reference = NextIn(starts, run.span, ObjectAt(reference));
-    if (TCMALLOC_UNLIKELY(!order.Add(starts.IndexAt(starts.OffsetIn(run.span, reference))))) {
-      CrashOnDoubleFree(ObjectAt(reference), info().size);
-    }
-  }
-  return order.LinkAll(run.span->start(), starts.size, rest, *codec_);
+  Order(run, &order);
+  return order.LinkAll(run.span->start(), info().size, rest, *codec_);
 }
 
 // Links what was taken, without the lock: nobody else has these objects, and they keep their spans.
@@ -341,6 +362,19 @@ Chain CentralFreeList<PageHeap>::LinkTaken(const Taken& taken) const {
   ObjectReference head = codec_->end;
   for (uint32_t i = taken.spans; i-- > 0;) head = LinkInOrder(taken.freed[i], head);
   return {head, taken.freed_count};
+}
+
+// Copies the addresses of what was taken to the places before `end`, the last one first.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const {
+  for (uint32_t i = 0; i < taken.fresh.count; ++i) {
+    *--end = taken.fresh.start + size_t{i} * taken.fresh.size;
+  }
+  for (uint32_t i = 0; i < taken.spans; ++i) {
+    ObjectOrder order(info().objects);
+    Order(taken.freed[i], &order);
+    end = order.CopyAll(taken.freed[i].span->start(), info().size, end);
+  }
 }
 
 // Adds a new span.
@@ -371,11 +405,12 @@ void CentralFreeList<PageHeap>::DeleteSpan(Span* span) {
 }
 
 // Fetches from the spans at hand and from `added`, a new one, if that is not null; sets *needless
-// if that was not needed. A function of its own so that its stack is free again when a span is
+// if that was not needed. Copies the addresses to `out` or, if that is null, links the objects. A
+// function of its own so that its stack is free again when a span is
 // made.
 template <SpanSource PageHeap>
-TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(uint32_t wanted, Span* added,
-                                                               bool* needless) {
+TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint32_t wanted,
+                                                               Span* added, bool* needless) {
   Taken taken;
   {
     SpinLockHolder holder(lock_);
@@ -385,17 +420,20 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(uint32_t wanted, 
     *needless = added != nullptr && added->allocated == 0;
     if (*needless) Delist(added);
   }
-  return LinkTaken(taken);
+  if (out == nullptr) return LinkTaken(taken);
+  const uint32_t count = taken.freed_count + taken.fresh.count;
+  CopyTaken(taken, out + count);
+  return {codec_->end, count};
 }
 
 template <SpanSource PageHeap>
-Chain CentralFreeList<PageHeap>::Fetch(uint32_t wanted) {
+Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
   bool needless = false;
-  Chain chain = FetchListed(wanted, nullptr, &needless);
+  Chain chain = FetchListed(out, wanted, nullptr, &needless);
   while (chain.empty()) {
     Span* added = NewSpan();
     if (added == nullptr) return {};
-    chain = FetchListed(wanted, added, &needless);
+    chain = FetchListed(out, wanted, added, &needless);
     if (needless) DeleteSpan(added);
   }
   return chain;
@@ -417,14 +455,14 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
 // Returns the span of a free object of this class. `before` is the object that links to it, or
 // null.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStarts& starts,
+TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(PageMap::Walker& walker,
+                                                               const ObjectStarts& starts,
                                                                ObjectReference reference,
                                                                const void* before) const {
-  const void* object = ObjectAt(reference);
-  Span* span = page_map_->Get(PageId::Containing(object));
+  Span* span = walker.Get(PageId::Containing(ObjectAt(reference)));
   if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
                         span->state != Span::State::kSmall ||
-                        !starts.IsAt(starts.OffsetIn(span, reference)))) {
+                        !starts.IsAt(starts.OffsetIn(span->first.address(), reference)))) {
     CrashAt(reference, before);
   }
   return span;
@@ -433,14 +471,15 @@ TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(const ObjectStart
 // Returns the objects from *next on that lie in one span, and moves *next behind them.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::SpanRun
-CentralFreeList<PageHeap>::NextRun(const ObjectStarts& starts, ObjectReference* next,
-                                   const void* before) const {
+CentralFreeList<PageHeap>::NextRun(PageMap::Walker& walker, const ObjectStarts& starts,
+                                   ObjectReference* next, const void* before) const {
   const ObjectReference first = *next;
-  Span* span = SpanOf(starts, first, before);
+  Span* span = SpanOf(walker, starts, first, before);
+  const uintptr_t start = span->first.address();
   void* last = ObjectAt(first);
   uint32_t count = 1;
   for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
-    const size_t offset = starts.OffsetIn(span, *next);
+    const size_t offset = starts.OffsetIn(start, *next);
     if (offset >= starts.bytes) break;
     if (TCMALLOC_UNLIKELY(!starts.IsAt(offset))) CrashAt(*next, last);
     // The chain leads back to itself.
@@ -455,13 +494,12 @@ template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const SpanRun& run,
                                                                IntrusiveList<Span>* drained) {
   Span* span = run.span;
-  if (TCMALLOC_UNLIKELY(span->allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
+  const uint32_t allocated = span->allocated;
+  if (TCMALLOC_UNLIKELY(allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
   codec_->Link(run.last, span->free_list);
   span->free_list = run.first;
-  span->allocated -= run.count;
-  stats_.free_objects += run.count;
-  stats_.allocated_objects -= run.count;
-  if (TCMALLOC_LIKELY(span->allocated != 0)) {
+  span->allocated = allocated - run.count;
+  if (TCMALLOC_LIKELY(allocated != run.count)) {
     if (TCMALLOC_UNLIKELY(!span->linked() || RankOf(span) != span->rank)) Relink(span);
     return;
   }
@@ -477,12 +515,19 @@ TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
   SpanRun block[kInsertBlock];
   const ObjectStarts starts(size_class_);
+  PageMap::Walker walker(*page_map_);
   uint32_t count = 0;
-  for (const void* last = *before; count < kInsertBlock && next != codec_->end; ++count) {
-    block[count] = NextRun(starts, &next, last);
-    last = *before = block[count].last;
+  size_t objects = 0;
+  const void* last = *before;
+  for (; count < kInsertBlock && next != codec_->end; ++count) {
+    block[count] = NextRun(walker, starts, &next, last);
+    last = block[count].last;
+    objects += block[count].count;
   }
+  *before = last;
   SpinLockHolder holder(lock_);
+  stats_.free_objects += objects;
+  stats_.allocated_objects -= objects;
   for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
   return next;
 }

@@ -24,9 +24,10 @@ struct ObjectStarts {
         size(kSizeClasses[size_class].size),
         bytes(size_t{kSizeClasses[size_class].objects} * size) {}
 
-  // Gives an offset at which nothing begins if the reference is to no aligned address.
-  static size_t OffsetIn(const Span* span, ObjectReference reference) {
-    return AddressAt(reference) - span->first.address();
+  // Returns the offset of an object in the span that begins at `start`. Gives an offset at which
+  // nothing begins if the reference is to no aligned address.
+  static size_t OffsetIn(uintptr_t start, ObjectReference reference) {
+    return AddressAt(reference) - start;
   }
   // Requires an offset inside the span.
   size_t IndexAt(size_t offset) const {
@@ -82,6 +83,17 @@ class ObjectOrder {
       }
     }
     return rest;
+  }
+
+  // Copies their addresses to the places before `end`, the lowest one last. Returns the place of
+  // the highest one.
+  void** CopyAll(char* start, size_t size, void** end) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = bits_[word]; bits != 0; bits &= bits - 1) {
+        *--end = start + (word * kBits + static_cast<size_t>(std::countr_zero(bits))) * size;
+      }
+    }
+    return end;
   }
 
  private:

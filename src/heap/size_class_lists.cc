@@ -29,7 +29,7 @@ ListsOfClass& SizeClassLists::Make(uint8_t c) {
   lists->central.Initialize(c, page_heaps_, page_map_, codec_);
   const uint32_t batch = BatchFor(c);
   const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
-  lists->transfer.Initialize(lists->central, arrays_, batch,
+  lists->transfer.Initialize(lists->central, arrays_, codec_, batch,
                              static_cast<uint32_t>(std::max(chains, size_t{1})));
   // Release pairs with the acquire in FindLists.
   lists_[c].store(lists, std::memory_order_release);

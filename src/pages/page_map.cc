@@ -12,7 +12,7 @@ Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
   if (node != nullptr) return node;
   // The arena's zero bytes are a node without entries.
   node = static_cast<Node*>(arena_.Allocate(sizeof(Node), alignof(Node)));
-  // Release pairs with the acquire in Get and publishes the node's zero bytes.
+  // Release pairs with the acquire in FindLeaf and publishes the node's zero bytes.
   if (node != nullptr) slot.store(node, std::memory_order_release);
   return node;
 }

@@ -65,21 +65,10 @@ class PageMap {
   // Returns the entry of `page`, or null if it never had one. The entry may be stale: see
   // FindInUse.
   Span* Get(PageId page) const {
-    const uintptr_t index = page.index();
-    if (index >> kPageBits != 0) return nullptr;
-    // Acquire pairs with the release in EnsureNode, here and at the nodes below.
-    const Root* root = root_.load(std::memory_order_acquire);
-    if (root == nullptr) return nullptr;
-    // Acquire pairs with the release in EnsureNode.
-    const Middle* middle =
-        root->middles[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
-    if (middle == nullptr) return nullptr;
-    // Acquire pairs with the release in EnsureNode.
-    const Leaf* leaf =
-        middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(std::memory_order_acquire);
-    if (leaf == nullptr) return nullptr;
-    return leaf->spans[index & (kLeafEntries - 1)].load(std::memory_order_relaxed);
+    const Leaf* leaf = FindLeaf(page);
+    return leaf != nullptr ? leaf->at(page) : nullptr;
   }
+  class Walker;
 
   // Returns the span in use that holds `address`, or null.
   Span* FindInUse(const void* address) const {
@@ -123,6 +112,10 @@ class PageMap {
 
   struct Leaf {
     std::atomic<Span*> spans[kLeafEntries];
+
+    Span* at(PageId page) const {
+      return spans[page.index() & (kLeafEntries - 1)].load(std::memory_order_relaxed);
+    }
   };
   struct Middle {
     std::atomic<Leaf*> leaves[kMiddleEntries];
@@ -130,6 +123,22 @@ class PageMap {
   struct Root {
     std::atomic<Middle*> middles[size_t{1} << kRootBits];
   };
+
+  // Returns the node with the entry of `page`, or null.
+  TCMALLOC_ALWAYS_INLINE const Leaf* FindLeaf(PageId page) const {
+    const uintptr_t index = page.index();
+    if (index >> kPageBits != 0) return nullptr;
+    // Acquire pairs with the release in EnsureNode, here and at the nodes below.
+    const Root* root = root_.load(std::memory_order_acquire);
+    if (root == nullptr) return nullptr;
+    // Acquire pairs with the release in EnsureNode.
+    const Middle* middle =
+        root->middles[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
+    if (middle == nullptr) return nullptr;
+    // Acquire pairs with the release in EnsureNode.
+    return middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(
+        std::memory_order_acquire);
+  }
 
   void SetClasses(const Span* span, uint8_t size_class);
   template <typename Node>
@@ -139,6 +148,28 @@ class PageMap {
   uint8_t* window_ = nullptr;
   std::atomic<uintptr_t> window_limit_{0};
   std::atomic<Root*> root_{nullptr};
+};
+
+// Looks up pages of which most lie near the one before. The tree is walked once for each of its
+// leaves.
+class PageMap::Walker {
+ public:
+  explicit Walker(const PageMap& map) : map_(map) {}
+
+  // Works as PageMap::Get.
+  TCMALLOC_ALWAYS_INLINE Span* Get(PageId page) {
+    const uintptr_t place = page.index() >> kLeafBits;
+    if (TCMALLOC_UNLIKELY(place != place_)) {
+      leaf_ = map_.FindLeaf(page);
+      place_ = leaf_ != nullptr ? place : UINTPTR_MAX;
+    }
+    return TCMALLOC_LIKELY(leaf_ != nullptr) ? leaf_->at(page) : nullptr;
+  }
+
+ private:
+  const PageMap& map_;
+  const Leaf* leaf_ = nullptr;
+  uintptr_t place_ = UINTPTR_MAX;  // of the leaf in the tree
 };
 
 }  // namespace tcmalloc

@@ -9,18 +9,22 @@
 #include <cstdint>
 
 #include "pages/free_link.h"
+#include "transfer/chain_stack.h"
 
 namespace tcmalloc {
 
 // A central free list. Thread safe.
 //   Fetch(n)     about n objects, or an empty chain if no memory can be had
+//   FetchArray(a, n)  copies the addresses of about n objects, which come from spans, to an array.
+//                 Returns their number
 //   FetchLine()  the objects of a cache line, or of neighbouring ones, that nobody ever had; an
 //                empty chain if there are none at hand
 //   Insert(c)    takes the objects of a chain
 //   IsSparse()   whether at least a third of its objects are free
 template <typename T>
-concept ChainSource = requires(T source, Chain chain, uint32_t n) {
+concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) {
   { source.Fetch(n) } -> std::same_as<Chain>;
+  { source.FetchArray(array, n) } -> std::same_as<uint32_t>;
   { source.FetchLine() } -> std::same_as<Chain>;
   source.Insert(chain);
   { source.IsSparse() } -> std::same_as<bool>;
@@ -30,14 +34,19 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n) {
 //   batch()         objects in a full chain
 //   ReturnUnused()  passes down some of what was not needed since the last call
 //   InsertPast(c), FetchPast(n)  insert and fetch where nothing is kept
-//   InsertWhileFew(c, n)  inserts where nothing is kept if n objects are kept already
+//   InsertWhileFew(c, n)  inserts a chain or an array where nothing is kept if n objects are kept
+//   FetchKept()  a chain or an array that was inserted; an empty one if none is kept
+//   NewArray(), DeleteArray(a)  an array of batch() objects, or null
 template <typename T>
-concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n) {
+concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n, void** array) {
   { source.batch() } -> std::same_as<uint32_t>;
   source.ReturnUnused();
   source.InsertPast(chain);
-  source.InsertWhileFew(chain, size_t{n});
+  source.InsertWhileFew(PackedChain(chain), size_t{n});
   { source.FetchPast(n) } -> std::same_as<Chain>;
+  { source.FetchKept() } -> std::same_as<PackedChain>;
+  { source.NewArray() } -> std::same_as<void**>;
+  source.DeleteArray(array);
 };
 
 // A source for each size class c, made when it is first asked for. Thread safe.

@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A stack of chains, kept outside of the objects so that whole chains move untouched.
+// A stack of chains, kept outside of the objects so that whole chains move untouched. The slabs of
+// CPUs use arrays of objects in place of chains.
 
 #ifndef TCMALLOC_TRANSFER_CHAIN_STACK_H_
 #define TCMALLOC_TRANSFER_CHAIN_STACK_H_
@@ -17,21 +18,41 @@
 
 namespace tcmalloc {
 
-// A chain in one word. A reference uses bit 63 and, below kAddressBits, bits 0 to 44; the count
-// takes the bits between.
+// Addresses of `count` free objects of one size class, outside of them.
+struct ObjectArray {
+  void** objects = nullptr;
+  uint32_t count = 0;
+};
+
+// A chain or an array of objects in one word. The reference to the first object of a chain, or to
+// an array, uses bit 63 and, below kAddressBits, bits 0 to 44; the count takes the bits between.
+// Bit 63, which is set in both, is cleared for an array.
 class PackedChain {
  public:
   constexpr PackedChain() = default;
-  explicit PackedChain(Chain chain) : word_(chain.head | uint64_t{chain.count} << kCountShift) {
-    TCMALLOC_DCHECK_LE(chain.count, kMaxCount);
+  explicit PackedChain(Chain chain) : word_(Pack(chain.head, chain.count)) {
+    TCMALLOC_DCHECK(!is_array());
   }
+  explicit PackedChain(ObjectArray array)
+      : word_(Pack(ReferenceTo(array.objects), array.count) & ~kChainBit) {}
 
-  Chain Unpack() const {
-    return {word_ & ~(uint64_t{kMaxCount} << kCountShift),
-            static_cast<uint32_t>(word_ >> kCountShift) & kMaxCount};
-  }
+  bool is_array() const { return (word_ & kChainBit) == 0; }
+  uint32_t count() const { return static_cast<uint32_t>(word_ >> kCountShift) & kMaxCount; }
+
+  // Requires a chain.
+  Chain Unpack() const { return {reference(), count()}; }
+  // Requires an array.
+  ObjectArray UnpackArray() const { return {static_cast<void**>(ObjectAt(reference())), count()}; }
 
  private:
+  static constexpr uint64_t kChainBit = uint64_t{1} << 63;
+
+  static uint64_t Pack(ObjectReference reference, uint32_t count) {
+    TCMALLOC_DCHECK_LE(count, kMaxCount);
+    return reference | uint64_t{count} << kCountShift;
+  }
+  ObjectReference reference() const { return word_ & ~(uint64_t{kMaxCount} << kCountShift); }
+
   static constexpr int kCountShift = 45;
   static constexpr uint32_t kMaxCount = (1U << 16) - 1;
 
@@ -44,7 +65,7 @@ class ChainArrays {
   constexpr explicit ChainArrays(MetadataArena& arena) : arena_(arena) {}
 
   // Returns an array of 1 << log2 slots, or null.
-  PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
+  TCMALLOC_NOINLINE PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
     {
       SpinLockHolder holder(lock_);
       if (Free* array = free_[log2]) {
@@ -56,7 +77,7 @@ class ChainArrays {
         arena_.Allocate(sizeof(PackedChain) << log2, alignof(PackedChain)));
   }
 
-  void Deallocate(PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
+  TCMALLOC_NOINLINE void Deallocate(PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     free_[log2] = new (array) Free{free_[log2]};
   }
@@ -84,24 +105,30 @@ class ChainStack {
   bool empty() const { return size_ == 0; }
 
   // Returns false if there was no memory to grow.
-  [[nodiscard]] bool Push(Chain chain, ChainArrays& arrays) {
+  [[nodiscard]] bool Push(PackedChain chain, ChainArrays& arrays) {
     if (TCMALLOC_UNLIKELY(size_ == capacity()) && !Grow(arrays)) return false;
-    slots_[size_] = PackedChain(chain);
+    slots_[size_] = chain;
     size_ = size_ + 1;
     return true;
   }
+  [[nodiscard]] bool Push(Chain chain, ChainArrays& arrays) {
+    return Push(PackedChain(chain), arrays);
+  }
 
   // Requires !empty().
-  Chain Pop() {
+  PackedChain PopPacked() {
     size_ = size_ - 1;
-    return slots_[size_].Unpack();
+    return slots_[size_];
   }
+  // Requires that there are chains alone.
+  Chain Pop() { return PopPacked().Unpack(); }
   // Removes the oldest chains, which are at the bottom, from index 0 on. Requires count <= size().
   void DropOldest(uint32_t count) {
     if (count == 0) return;
     size_ = size_ - count;
     std::memmove(slots_, slots_ + count, size_ * sizeof(*slots_));
   }
+  PackedChain packed_at(uint32_t i) const { return slots_[i]; }
   Chain at(uint32_t i) const { return slots_[i].Unpack(); }
 
   // Requires empty().

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Chains of one size class on their way from one thread to another.
+// Chains of one size class, and arrays of objects, on their way from one thread to another.
 
 #ifndef TCMALLOC_TRANSFER_TRANSFER_CACHE_H_
 #define TCMALLOC_TRANSFER_TRANSFER_CACHE_H_
@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
+#include "base/bits.h"
 #include "base/spin_lock.h"
+#include "pages/free_link.h"
 #include "transfer/batch_source.h"
 #include "transfer/chain_stack.h"
 
@@ -27,6 +30,10 @@ struct TransferStats {
 // A bounded stack of chains in front of a central free list. A chain is moved as a whole: one lock,
 // and no object is touched. Chains far shorter than a batch pass through.
 //
+// Slabs hold addresses, so what leaves a slab may come as an array, which goes to the next slab
+// untouched as well. It is linked where somebody else needs its objects. An array has room for one
+// batch, and belongs to whoever has it.
+//
 // The bound follows use and starts small. If an insert finds the stack full after fetches found it
 // empty, batches swing between threads by more than the bound. The bound then doubles, up to the
 // bytes that Initialize was given. Thread safe.
@@ -36,11 +43,12 @@ class TransferCache {
   constexpr TransferCache() = default;
 
   // `batch` objects make a full chain; at most `max_chains` are kept.
-  void Initialize(Central& central, ChainArrays& arrays, uint32_t batch, uint32_t max_chains)
-      TCMALLOC_EXCLUDES(lock_) {
+  void Initialize(Central& central, ChainArrays& arrays, const LinkCodec& codec, uint32_t batch,
+                  uint32_t max_chains) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     central_ = &central;
     arrays_ = &arrays;
+    codec_ = &codec;
     batch_ = batch;
     shortest_ = (batch + 3) / 4;
     max_chains_ = max_chains;
@@ -51,38 +59,48 @@ class TransferCache {
 
   // Hands on a chain from here whole, though it may hold more than was wanted: its objects are free
   // already, and splitting it would touch them.
-  Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
-    {
-      SpinLockHolder holder(lock_);
-      if (!stack_.empty()) {
-        ++hits_;
-        return Pop();
-      }
-      ++misses_;
-      ++misses_since_overflow_;
+  TCMALLOC_NOINLINE Chain Fetch(uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    const PackedChain kept = FetchKept();
+    return kept.count() > 0 ? ToChain(kept) : central_->Fetch(wanted);
+  }
+
+  // Returns a chain or an array that was inserted, or an empty one if none is kept.
+  TCMALLOC_NOINLINE PackedChain FetchKept() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    if (!stack_.empty()) {
+      ++hits_;
+      return Pop();
     }
-    return central_->Fetch(wanted);
+    ++misses_;
+    ++misses_since_overflow_;
+    return PackedChain();
   }
 
   // Objects that came through here were all handed out before, so only the central list has fresh
   // ones.
   Chain FetchLine() { return central_->FetchLine(); }
 
-  void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_) {
-    if (chain.count >= shortest_ && Keep(chain)) return;
-    central_->Insert(chain);
+  TCMALLOC_NOINLINE void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_) {
+    InsertWhileFew(PackedChain(chain), SIZE_MAX);
   }
 
-  // Keeps the chain only where fewer than `few` objects are kept.
-  void InsertWhileFew(Chain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
-    if (chain.count >= shortest_ && Keep(chain, few)) return;
-    central_->Insert(chain);
+  // Keeps the chain or the array only where fewer than `few` objects are kept.
+  TCMALLOC_NOINLINE void InsertWhileFew(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
+    if (chain.count() >= shortest_ && Keep(chain, few)) return;
+    central_->Insert(ToChain(chain));
+  }
+
+  // Returns an array with room for one batch, or null if no memory can be had.
+  void** NewArray() { return reinterpret_cast<void**>(arrays_->Allocate(Log2Ceil(batch_))); }
+  void DeleteArray(void** array) {
+    arrays_->Deallocate(reinterpret_cast<PackedChain*>(array), Log2Ceil(batch_));
   }
 
   // Pass by the chains that are kept here. The central list lets spans drain by serving from the
   // fullest.
   void InsertPast(Chain chain) { central_->Insert(chain); }
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
+  uint32_t FetchArray(void** out, uint32_t wanted) { return central_->FetchArray(out, wanted); }
   bool IsSparse() { return central_->IsSparse(); }
 
   // Hands half of the chains that were not needed since the last call to the central free list.
@@ -99,11 +117,11 @@ class TransferCache {
   // Hands everything to the central free list.
   void Drain() TCMALLOC_EXCLUDES(lock_) { Return(UINT32_MAX); }
 
-  // Calls f(chain) for each chain, under the lock.
+  // Calls f(chain) for each chain, packed, under the lock.
   template <typename F>
   void ForEachChain(F f) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    for (uint32_t i = 0; i < stack_.size(); ++i) f(stack_.at(i));
+    for (uint32_t i = 0; i < stack_.size(); ++i) f(stack_.packed_at(i));
   }
 
   TransferStats stats() TCMALLOC_EXCLUDES(lock_) {
@@ -117,8 +135,8 @@ class TransferCache {
     TCMALLOC_CHECK_LE(limit_, max_chains_);
     size_t objects = 0;
     for (uint32_t i = 0; i < stack_.size(); ++i) {
-      TCMALLOC_CHECK_LE(shortest_, stack_.at(i).count);
-      objects += stack_.at(i).count;
+      TCMALLOC_CHECK_LE(shortest_, stack_.packed_at(i).count());
+      objects += stack_.packed_at(i).count();
     }
     TCMALLOC_CHECK_EQ(objects, objects_);
   }
@@ -129,17 +147,31 @@ class TransferCache {
   // Hands `count` chains, or all if there are fewer, to the central free list.
   void Return(uint32_t count) TCMALLOC_EXCLUDES(lock_) {
     for (; count > 0; --count) {
-      Chain chain;
+      PackedChain chain;
       {
         SpinLockHolder holder(lock_);
         if (stack_.empty()) return;
         chain = Pop();
       }
-      central_->Insert(chain);
+      central_->Insert(ToChain(chain));
     }
   }
 
-  bool Keep(Chain chain, size_t few = SIZE_MAX) TCMALLOC_EXCLUDES(lock_) {
+  // Links the objects of an array in their order, and deletes it.
+  TCMALLOC_NOINLINE Chain Link(ObjectArray array) {
+    Chain chain{codec_->end, array.count};
+    for (uint32_t i = array.count; i-- > 0;) {
+      codec_->Link(array.objects[i], chain.head);
+      chain.head = ReferenceTo(array.objects[i]);
+    }
+    DeleteArray(array.objects);
+    return chain;
+  }
+  Chain ToChain(PackedChain chain) {
+    return chain.is_array() ? Link(chain.UnpackArray()) : chain.Unpack();
+  }
+
+  bool Keep(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     if (objects_ >= few) return false;
     if (stack_.size() >= limit_) {
@@ -148,13 +180,13 @@ class TransferCache {
       misses_since_overflow_ = 0;
     }
     if (stack_.size() >= limit_ || !stack_.Push(chain, *arrays_)) return false;
-    objects_ += chain.count;
+    objects_ += chain.count();
     return true;
   }
 
-  Chain Pop() TCMALLOC_REQUIRES(lock_) {
-    const Chain chain = stack_.Pop();
-    objects_ -= chain.count;
+  PackedChain Pop() TCMALLOC_REQUIRES(lock_) {
+    const PackedChain chain = stack_.PopPacked();
+    objects_ -= chain.count();
     low_water_ = std::min(low_water_, stack_.size());
     return chain;
   }
@@ -165,6 +197,7 @@ class TransferCache {
   uint32_t max_chains_ = 0;
   Central* central_ = nullptr;
   ChainArrays* arrays_ = nullptr;
+  const LinkCodec* codec_ = nullptr;
   uint32_t limit_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uint32_t misses_since_overflow_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uint32_t low_water_ TCMALLOC_GUARDED_BY(lock_) = 0;  // fewest chains since ReturnUnused

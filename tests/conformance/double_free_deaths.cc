@@ -1,7 +1,9 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -82,6 +84,19 @@ constexpr Scenario kScenarios[] = {
        void* const block = MakeAnnounced(size);
        Api().free(block);
        for (void* other : others) Api().free(other);
+       Api().free(block);
+     }},
+    {"with thousands between",
+     [](Size size) {
+       static void* others[5000];
+       const Size count = std::min(std::size(others), (Size{8} << 20) / size);
+       for (Size i = 0; i < count / 2; ++i) others[i] = Api().malloc(size);
+       void* const block = MakeAnnounced(size);
+       for (Size i = count / 2; i < count; ++i) others[i] = Api().malloc(size);
+       // The others keep the spans in use.
+       for (Size i = 1; i < count / 2; i += 2) Api().free(others[i]);
+       Api().free(block);
+       for (Size i = count / 2; i < count; i += 2) Api().free(others[i]);
        Api().free(block);
      }},
     {"with other sizes between",

@@ -89,11 +89,37 @@ class FakeBatchSource {
     }
     Insert(chain);
   }
-  void InsertWhileFew(Chain chain, size_t few) {
+  void InsertWhileFew(PackedChain packed, size_t few) {
+    if (keeps_arrays && packed.is_array() && kept_ < few) return KeepArray(packed);
+    const Chain chain = packed.is_array() ? ToChain(packed.UnpackArray()) : packed.Unpack();
     if (kept_ >= few) return InsertPast(chain);
-    kept_ += chain.count;
+    if (few != SIZE_MAX) kept_ += chain.count;
     Insert(chain);
   }
+
+  // Has nothing of that kind unless the test says so.
+  bool keeps_arrays = false;
+  PackedChain FetchKept() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (arrays_.empty()) return PackedChain();
+    const PackedChain array = arrays_.back();
+    arrays_.pop_back();
+    objects_in_arrays_ -= array.count();
+    return array;
+  }
+  uint32_t FetchArray(void** out, uint32_t wanted) { return CopyChain(Fetch(wanted), out); }
+
+  // Arrays are larger than a batch, so that a test may have more than that.
+  void** NewArray() {
+    if (no_arrays) return nullptr;
+    ++arrays_out_;
+    return new void*[kMostInArray];
+  }
+  void DeleteArray(void** array) {
+    --arrays_out_;
+    delete[] array;
+  }
+  bool no_arrays = false;
   Chain FetchPast(uint32_t wanted) {
     ++fetches_past_;
     return Fetch(wanted);
@@ -108,7 +134,10 @@ class FakeBatchSource {
   }
 
   // Objects that were fetched and did not come back.
-  size_t objects_out() const { return out_.size(); }
+  size_t objects_out() const { return out_.size() - objects_in_arrays_; }
+  // Arrays that are kept, and those that are neither kept nor deleted.
+  size_t arrays_kept() const { return arrays_.size(); }
+  size_t arrays_out() const { return arrays_out_ - arrays_.size(); }
   // Objects that were asked for, and the lengths of the chains that came back, in order of the
   // calls.
   const std::vector<uint32_t>& fetches() const { return fetches_; }
@@ -122,7 +151,30 @@ class FakeBatchSource {
     inserts_.clear();
   }
 
+ protected:
+  uint32_t CopyChain(Chain chain, void** out) {
+    const std::vector<void*> objects = space_->Objects(chain);
+    std::copy(objects.begin(), objects.end(), out);
+    return chain.count;
+  }
+
  private:
+  static constexpr size_t kMostInArray = 1024;
+
+  Chain ToChain(ObjectArray array) {
+    const std::vector<void*> objects(array.objects, array.objects + array.count);
+    const Chain chain = space_->MakeChain(objects);
+    DeleteArray(array.objects);
+    return chain;
+  }
+  void KeepArray(PackedChain packed) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const ObjectArray array = packed.UnpackArray();
+    for (uint32_t i = 0; i < array.count; ++i) EXPECT_EQ(out_.count(array.objects[i]), 1u);
+    objects_in_arrays_ += array.count;
+    arrays_.push_back(packed);
+  }
+
   bool CutSpan() {
     const SizeClassInfo& info = kSizeClasses[size_class_];
     Span* span = space_->spans.New(Length(info.pages));
@@ -147,6 +199,9 @@ class FakeBatchSource {
   std::atomic<size_t> inserts_past_ = 0;
   std::atomic<size_t> kept_ = 0;  // of what came to InsertWhileFew
   std::atomic<size_t> fetches_past_ = 0;
+  std::vector<PackedChain> arrays_;
+  std::atomic<size_t> objects_in_arrays_ = 0;
+  std::atomic<size_t> arrays_out_ = 0;
 };
 static_assert(BatchSource<FakeBatchSource>);
 

@@ -43,6 +43,7 @@ class CpuCacheMachine {
     for (size_t c = 1; c < kSizeClassCount; ++c) {
       cpus_.sources.at(c).fail = [this] { return Interrupt(); };
       cpus_.sources.at(c).has_lines = true;
+      cpus_.sources.at(c).keeps_arrays = c % 2 == 0;
     }
     for (size_t i = 0; i < kThreads; ++i) Restart(i);
   }

@@ -21,8 +21,8 @@ TEST_P(TransferModelTest, RandomActions) {
     SCOPED_TRACE(seed);
     for (size_t size : {16, 512, 32768}) {
       TransferMachine machine(size, GetParam());
-      const Actions actions =
-          RandomActions(seed, 2000, {30, 20, 20, 15, 1, 0, 1}, {20, 15, 30, 20, 2, 1, 0});
+      const Actions actions = RandomActions(seed, 2000, {30, 20, 20, 15, 1, 0, 1, 20, 10},
+                                            {20, 15, 30, 20, 2, 1, 0, 10, 20});
       if (!Replay(machine, actions)) return;
     }
   }

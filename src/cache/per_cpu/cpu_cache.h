@@ -58,9 +58,10 @@ struct CpuCacheStats {
   AllocationTotals allocated;
 };
 
-// Objects lie in slabs, one for each CPU or concurrency id. A miss fetches a chain from the source
-// and puts its objects into the slab of the CPU that the thread runs on by then. An overflow takes
-// a batch out and returns it as a chain. The slab of a thread can change at any moment, so nothing
+// Objects lie in slabs, one for each CPU or concurrency id. A miss fetches a chain or an array from
+// the source and puts its objects into the slab of the CPU that the thread runs on by then. An
+// overflow takes a batch out and returns it as an array, in which the objects keep their marks. The
+// slab of a thread can change at any moment, so nothing
 // here relies on two operations meeting the same slab: objects that do not fit go back to the
 // source, and missing ones are fetched from it.
 //
@@ -71,8 +72,7 @@ struct CpuCacheStats {
 // bytes, so that a signal handler that runs the clock down aborts them. All other changes are made
 // while the thread is closed, when a handler has no section to run.
 //
-// Batches move between slab and stack in pieces, each in a function of its own: the source that
-// takes the objects afterwards may need stack itself, and threads may have little.
+// Arrays are not on the stack, of which threads may have little.
 //
 // Thread safe.
 template <SourceTable Sources>
@@ -169,7 +169,6 @@ class CpuCache {
   void CheckInvariants();
 
  private:
-  static constexpr uint32_t kPieceObjects = 64;
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
 
@@ -184,17 +183,16 @@ class CpuCache {
     return HasSlab(slab) ? slab : 0;
   }
 
-  void* Unpack(CpuThread* thread, uint8_t c, Chain chain);
+  ObjectArray FetchArray(uint8_t c, uint32_t wanted);
+  ObjectArray ToArray(uint8_t c, Chain chain);
+  void* Unpack(CpuThread* thread, uint8_t c, ObjectArray array);
   void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
   uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least);
-  void Put(CpuThread* thread, uint8_t c, Chain chain);
-  bool PutPiece(CpuThread* thread, uint8_t c, Chain* chain);
-  Chain Mark(Chain chain, void** out, uint32_t* count);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
-  uint32_t TakePiece(CpuThread* thread, uint8_t c, uint32_t most, Chain* chain);
-  Chain TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
+  ObjectArray TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
-  void ReturnChain(uint8_t c, Chain chain);
+  static size_t MostKept(uint8_t c, void* const* objects, uint32_t count);
+  void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
   void Sweep(CpuThread* thread, int id);

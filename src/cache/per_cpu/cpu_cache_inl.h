@@ -47,21 +47,67 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
   const bool hit = object != nullptr;
   if (!hit) {
     Source& source = context_.sources->Ensure(c);
-    object = Unpack(thread, c, source.Fetch(Grow(thread, c, 1)));
+    const uint32_t wanted = Grow(thread, c, 1);
+    const PackedChain kept = source.FetchKept();
+    object = Unpack(thread, c,
+                    kept.count() == 0 ? FetchArray(c, wanted)
+                    : kept.is_array() ? kept.UnpackArray()
+                                      : ToArray(c, kept.Unpack()));
+    // There may be no memory for an array.
+    if (TCMALLOC_UNLIKELY(object == nullptr)) object = FetchOne(source, *context_.codec);
   }
   if (object == nullptr) return nullptr;
   const bool expired = thread->CountSlow(size, *context_.sample_period);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
 }
 
-// Returns the first object of a chain and puts the others into the slab. Null for an empty chain.
+// Fetches objects that nobody keeps, and marks them. Returns no array if no memory can be had.
 template <SourceTable Sources>
-void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, Chain chain) {
-  if (chain.empty()) return nullptr;
-  void* object = ObjectAt(chain.head);
-  const Chain rest{context_.codec->Next(object), chain.count - 1};
-  LinkWord(object) = 0;
-  if (!rest.empty()) Put(thread, c, rest);
+ObjectArray CpuCache<Sources>::FetchArray(uint8_t c, uint32_t wanted) {
+  ObjectArray array{source(c).NewArray(), 0};
+  if (TCMALLOC_UNLIKELY(array.objects == nullptr)) return {};
+  array.count = source(c).FetchArray(array.objects, wanted);
+  for (uint32_t i = 0; i < array.count; ++i) mark_.Put(array.objects[i]);
+  return array;
+}
+
+// Copies the addresses of a chain of at most one batch, and marks its objects. Returns no array if
+// no memory can be had.
+template <SourceTable Sources>
+ObjectArray CpuCache<Sources>::ToArray(uint8_t c, Chain chain) {
+  if (chain.empty()) return {};
+  ObjectArray array{source(c).NewArray(), 0};
+  if (TCMALLOC_UNLIKELY(array.objects == nullptr)) {
+    source(c).Insert(chain);
+    return {};
+  }
+  for (; array.count < chain.count; ++array.count) {
+    void* object = ObjectAt(chain.head);
+    chain.head = context_.codec->Next(object);
+    mark_.Put(object);
+    array.objects[array.count] = object;
+  }
+  return array;
+}
+
+// Returns the last object of an array and puts the others into the slab. What finds no room there
+// goes back to the source. Null for an empty array.
+template <SourceTable Sources>
+void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, ObjectArray array) {
+  if (TCMALLOC_UNLIKELY(array.objects == nullptr)) return nullptr;
+  void* object = nullptr;
+  if (TCMALLOC_LIKELY(array.count > 0)) {
+    object = array.objects[--array.count];
+    LinkWord(object) = 0;
+    if (slabs_.slab(CurrentSlab(thread)).capacity(c) < array.count) Grow(thread, c, array.count);
+  }
+  const uint32_t put = sections_->push_batch(c, thread->name(), array.objects, array.count);
+  if (TCMALLOC_LIKELY(put == array.count)) {
+    source(c).DeleteArray(array.objects);
+  } else {
+    std::copy(array.objects + put, array.objects + array.count, array.objects);
+    ReturnArray(c, {array.objects, array.count - put});
+  }
   return object;
 }
 
@@ -72,7 +118,7 @@ template <SourceTable Sources>
 void* CpuCache<Sources>::LeaveSharedLine(CpuThread* thread, void* object, uint8_t c) {
   ReuseWatch& watch = thread->watch;
   if (kSizeClasses[c].size >= ReuseWatch::kLineBytes || !watch.IsStuckAt(object)) return object;
-  void* own = Unpack(thread, c, source(c).FetchLine());
+  void* own = Unpack(thread, c, ToArray(c, source(c).FetchLine()));
   if (own == nullptr) return object;
   watch.MoveTo(own);
   Return(c, &object, 1);
@@ -85,9 +131,10 @@ void CpuCache<Sources>::Deallocate(CpuThread* thread, void* object, uint8_t c) {
   if (sections_->push(c, thread->name(), object)) return;
   Grow(thread, c, 1);
   if (sections_->push(c, thread->name(), object)) return;
-  Chain chain = TakeOut(thread, c, source(c).batch() - 1);
-  Prepend(c, &object, 1, &chain);
-  ReturnChain(c, chain);
+  ObjectArray array = TakeOut(thread, c, source(c).batch() - 1);
+  if (array.objects == nullptr) return Return(c, &object, 1);
+  array.objects[array.count++] = object;
+  ReturnArray(c, array);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
@@ -111,40 +158,6 @@ uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
   ReturnExcess(thread, id, excess);
   if (sweep) Sweep(thread, id);
   return capacity < batch ? std::max(capacity, uint32_t{1}) : batch;
-}
-
-// Moves up to kPieceObjects objects from the front of `chain` to `out`, marked. Returns what
-// remains.
-template <SourceTable Sources>
-Chain CpuCache<Sources>::Mark(Chain chain, void** out, uint32_t* count) {
-  for (*count = 0; *count < kPieceObjects && !chain.empty(); ++*count) {
-    void* object = ObjectAt(chain.head);
-    chain = {context_.codec->Next(object), chain.count - 1};
-    mark_.Put(object);
-    out[*count] = object;
-  }
-  return chain;
-}
-
-// Puts the objects of a chain into the slab, and those that find no room there back into the
-// source.
-template <SourceTable Sources>
-void CpuCache<Sources>::Put(CpuThread* thread, uint8_t c, Chain chain) {
-  if (slabs_.slab(CurrentSlab(thread)).capacity(c) < chain.count) Grow(thread, c, chain.count);
-  while (!chain.empty() && PutPiece(thread, c, &chain)) {
-  }
-  if (!chain.empty()) source(c).Insert(chain);
-}
-
-// Puts a piece from the front of the chain into the slab. False if not all of it found room.
-template <SourceTable Sources>
-TCMALLOC_NOINLINE bool CpuCache<Sources>::PutPiece(CpuThread* thread, uint8_t c, Chain* chain) {
-  void* piece[kPieceObjects];
-  uint32_t count = 0;
-  *chain = Mark(*chain, piece, &count);
-  const uint32_t put = sections_->push_batch(c, thread->name(), piece, count);
-  Prepend(c, piece + put, count - put, chain);
-  return put == count;
 }
 
 template <SourceTable Sources>

@@ -30,34 +30,38 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
   CheckPlaces(c, addresses, *chain);
 }
 
-// Moves up to kPieceObjects objects, but no more than `most`, from the slab to the front of the
-// chain, beginning with the one freed last. Returns the number of objects moved.
+// Takes up to `most` objects, at most a batch, out of the slab. Returns no array if there are none,
+// or if no memory can be had for the array.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE uint32_t CpuCache<Sources>::TakePiece(CpuThread* thread, uint8_t c, uint32_t most,
-                                                        Chain* chain) {
-  void* piece[kPieceObjects];
-  const uint32_t taken =
-      sections_->pop_batch(c, thread->name(), piece, std::min(most, kPieceObjects));
-  Prepend(c, piece, taken, chain);
-  return taken;
+ObjectArray CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
+  void** objects = source(c).NewArray();
+  if (TCMALLOC_UNLIKELY(objects == nullptr)) return {};
+  const uint32_t count = sections_->pop_batch(c, thread->name(), objects, most);
+  if (TCMALLOC_LIKELY(count > 0)) return {objects, count};
+  source(c).DeleteArray(objects);
+  return {};
 }
 
-// Takes up to `most` objects out of the slab, as a chain.
+// Returns the number of objects of class `c` that the source may have for it to keep these as well.
 template <SourceTable Sources>
-Chain CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
-  Chain chain{context_.codec->end, 0};
-  while (chain.count < most && TakePiece(thread, c, most - chain.count, &chain) > 0) {
-  }
-  return chain;
-}
-
-// Returns a chain to the source, which keeps few objects of a scattered chain.
-template <SourceTable Sources>
-void CpuCache<Sources>::ReturnChain(uint8_t c, Chain chain) {
+size_t CpuCache<Sources>::MostKept(uint8_t c, void* const* objects, uint32_t count) {
   const uint32_t size = kSizeClasses[c].size;
-  const auto next = [this](void* object) { return context_.codec->Next(object); };
-  IsScattered(size, chain, next) ? source(c).InsertWhileFew(chain, kScatterSharedBytes / size)
-                                 : source(c).Insert(chain);
+  void* const* last = objects + count - 1;
+  const bool scattered = IsScattered(size, *last, count, [&last](const void*) { return *--last; });
+  return scattered ? kScatterSharedBytes / size : SIZE_MAX;
+}
+
+// Returns an array to the source, which keeps few objects of a scattered one.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
+  uintptr_t addresses = 0;
+  for (uint32_t i = 0; i < array.count; ++i) {
+    addresses |= reinterpret_cast<uintptr_t>(array.objects[i]);
+  }
+  if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) {
+    return Return(c, array.objects, array.count);
+  }
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, array.objects, array.count));
 }
 
 // Returns objects to the source, in chains of at most one batch.
@@ -67,8 +71,9 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
     Chain chain{context_.codec->end, 0};
     const uint32_t taken = std::min(count, source(c).batch());
     count -= taken;
+    const size_t most_kept = MostKept(c, objects + count, taken);
     Prepend(c, objects + count, taken, &chain);
-    ReturnChain(c, chain);
+    source(c).InsertWhileFew(PackedChain(chain), most_kept);
   }
 }
 
@@ -78,10 +83,10 @@ template <SourceTable Sources>
 void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
     for (uint32_t left = SlabExcess::CountExcess(slabs_.slab(id), c); left > 0;) {
-      const Chain chain = TakeOut(thread, c, std::min(left, source(c).batch()));
-      if (chain.empty()) return;
-      ReturnChain(c, chain);
-      left -= chain.count;
+      const ObjectArray array = TakeOut(thread, c, std::min(left, source(c).batch()));
+      if (array.count == 0) return;
+      ReturnArray(c, array);
+      left -= array.count;
     }
   });
 }

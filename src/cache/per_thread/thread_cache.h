@@ -328,10 +328,12 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
   void CheckPlace(void* object, uint8_t c) const;
+  void CrashAtPlace(void* object, uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
   void MakeRoom(uint8_t c);
+  bool IsScatteredChain(uint8_t c, Chain chain) const;
   void KeepOrReturn(uint8_t c, Chain chain);
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);

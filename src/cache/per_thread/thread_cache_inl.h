@@ -54,7 +54,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
 
 // Returns the objects to fill the current list with. Empty if no memory can be had.
 template <SourceTable Sources>
-Chain ThreadCache<Sources>::NextChain(uint8_t c) {
+TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   const Chain chain = PopFull(c);
   if (!chain.empty()) return chain;
   Source& source = context_->sources->Ensure(c);
@@ -77,7 +77,7 @@ void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
 
 // Fills the current list, which is empty. False if no memory can be had.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::Refill(uint8_t c) {
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::Refill(uint8_t c) {
   if (TCMALLOC_UNLIKELY(states_[c].drain.active()) && RefillDraining(c)) return true;
   states_[c].drain.NoteRefill();
   const Chain chain = NextChain(c);
@@ -88,8 +88,14 @@ bool ThreadCache<Sources>::Refill(uint8_t c) {
 // Lets the central list, which knows where objects begin, end the process if no object of class `c`
 // can begin at `object`.
 template <SourceTable Sources>
-void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
+TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::CheckPlace(void* object, uint8_t c) const {
   if (TCMALLOC_LIKELY((reinterpret_cast<uintptr_t>(object) & MisplacedBits(c)) == 0)) return;
+  CrashAtPlace(object, c);
+}
+
+// Gives the central list an object at whose address none can begin.
+template <SourceTable Sources>
+TCMALLOC_COLD void ThreadCache<Sources>::CrashAtPlace(void* object, uint8_t c) const {
   context_->codec->Link(object, context_->codec->end);
   source(c).InsertPast({ReferenceTo(object), 1});
 }

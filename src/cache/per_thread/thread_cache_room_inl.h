@@ -123,7 +123,7 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
 // Makes room in a full current list. Afterwards the list is full only if the budget admits no
 // object of the class.
 template <SourceTable Sources>
-void ThreadCache<Sources>::MakeRoom(uint8_t c) {
+TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
   if (states_[c].capacity < static_cast<int>(most)) {
     NoteUsed(c);
@@ -139,14 +139,22 @@ void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   }
 }
 
+// A function of its own, because most chains need not be looked at.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::IsScatteredChain(uint8_t c, Chain chain) const {
+  const auto next = [this, c](const void* object) {
+    return ObjectAt(CheckedNext(const_cast<void*>(object), c));
+  };
+  return IsScattered(SizeOf(c), ObjectAt(chain.head), chain.count, next);
+}
+
 // Stores a chain or returns it. Scattered chains beyond the bytes that a class keeps in any order
 // go past all caches.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
-  const auto next = [this, c](void* object) { return CheckedNext(object, c); };
-  if (state.full.size() * bytes >= kScatterKeptBytes && IsScattered(SizeOf(c), chain, next)) {
+  if (state.full.size() * bytes >= kScatterKeptBytes && IsScatteredChain(c, chain)) {
     return source(c).InsertPast(chain);
   }
   if (state.full.size() >= state.max_chains) {
@@ -159,7 +167,7 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
 
 // Keeps a chain. Returns false if there was no memory to record it.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
   BiasedLockHolder holder(chains_lock_);
   if (!states_[c].full.Push(chain, *context_->arrays)) return false;
   NoteCached(int64_t{chain.count} * SizeOf(c));

@@ -22,10 +22,10 @@ std::vector<void*> Steps(intptr_t step, uint32_t count = kScatterProbes) {
 }
 
 bool AreScattered(uint32_t size, const std::vector<void*>& objects) {
-  if (objects.empty()) return IsScattered(size, {}, [](void*) { return ObjectReference{}; });
   size_t i = 0;
-  const auto next = [&](void*) { return ReferenceTo(objects[++i]); };
-  return IsScattered(size, {ReferenceTo(objects[0]), static_cast<uint32_t>(objects.size())}, next);
+  const auto next = [&](const void*) { return objects[++i]; };
+  return IsScattered(size, objects.empty() ? nullptr : objects[0],
+                     static_cast<uint32_t>(objects.size()), next);
 }
 
 TEST(ScatterTest, NeighboursInEitherDirectionAreNot) {

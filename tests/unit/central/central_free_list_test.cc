@@ -228,6 +228,29 @@ TEST_P(CentralFreeListTest, FreedObjectsComeInAddressOrder) {
   }
 }
 
+TEST_P(CentralFreeListTest, ArraysHoldWhatChainsWould) {
+  const size_t per_span = central_.info().objects;
+  const uint32_t wanted = central_.info().batch;
+  std::vector<void*> array(std::max(wanted, TestCentral::List::kLineObjects));
+  Objects objects;
+  while (objects.size() < 3 * per_span) {
+    const uint32_t count = central_->FetchArray(array.data(), wanted);
+    ASSERT_GT(count, 0u);
+    objects.insert(objects.end(), array.begin(), array.begin() + count);
+  }
+  EXPECT_EQ(std::set<void*>(objects.begin(), objects.end()).size(), objects.size());
+  std::shuffle(objects.begin(), objects.end(), std::mt19937(1));
+  const size_t half = objects.size() / 2;
+  central_.Insert(Part(objects, 0, half));
+  const uint32_t count = central_->FetchArray(array.data(), wanted);
+  for (uint32_t i = 0; i < count; ++i) {
+    EXPECT_EQ(std::count(objects.begin() + static_cast<long>(half), objects.end(), array[i]), 0);
+    if (i == 0 || central_.SpanOf(array[i]) != central_.SpanOf(array[i - 1])) continue;
+    EXPECT_GT(array[i - 1], array[i]);
+  }
+  central_->CheckInvariants();
+}
+
 TEST_P(CentralFreeListTest, ARefusalIsAnEmptyChain) {
   const size_t per_span = central_.info().objects;
   bool refuse = true;

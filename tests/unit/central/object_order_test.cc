@@ -66,6 +66,17 @@ TEST_F(ObjectOrderTest, TheLastOneLinksToTheRest) {
   EXPECT_EQ(Walk(order_.LinkAll(memory_, kSize, head, codec_)), (std::vector<size_t>{64, 299, 3}));
 }
 
+TEST_F(ObjectOrderTest, CopiesTheLowestAddressLast) {
+  for (const size_t index : {299, 64, 3, 63}) order_.Add(index);
+  void* addresses[5] = {};
+  EXPECT_EQ(order_.CopyAll(memory_, kSize, addresses + 5), addresses + 1);
+  EXPECT_EQ(addresses[0], nullptr);
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t index = std::vector<size_t>{299, 64, 63, 3}[i];
+    EXPECT_EQ(addresses[i + 1], memory_ + index * kSize);
+  }
+}
+
 TEST_F(ObjectOrderTest, NoticesWhatIsAddedTwice) {
   EXPECT_TRUE(order_.Add(63));
   EXPECT_FALSE(order_.Add(63));

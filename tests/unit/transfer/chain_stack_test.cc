@@ -37,6 +37,18 @@ TEST(PackedChain, UnpacksWhatWasPacked) {
   ExpectSame(PackedChain(last).Unpack(), last);
 }
 
+TEST(PackedChain, TellsArraysFromChains) {
+  void* objects[3] = {};
+  const PackedChain packed(ObjectArray{objects, 3});
+  EXPECT_TRUE(packed.is_array());
+  EXPECT_EQ(packed.count(), 3u);
+  EXPECT_EQ(packed.UnpackArray().objects, objects);
+  const PackedChain chain(Chain{ReferenceTo(objects), 3});
+  EXPECT_FALSE(chain.is_array());
+  EXPECT_EQ(chain.count(), 3u);
+  EXPECT_EQ(PackedChain().count(), 0u);
+}
+
 class ChainStackTest : public ::testing::Test {
  protected:
   void PushNumbers(uint32_t from, uint32_t to) {

@@ -24,7 +24,7 @@ struct TestTransfer {
 
   explicit TestTransfer(uint32_t max_chains) {
     central.Initialize(space, SizeClassFor(kObjectBytes));
-    cache.Initialize(central, arrays, kBatch, max_chains);
+    cache.Initialize(central, arrays, space.codec, kBatch, max_chains);
   }
 
   Cache* operator->() { return &cache; }

@@ -26,6 +26,13 @@ class TransferCacheTest : public ::testing::Test {
     transfer_.central.ForgetCalls();
     return chains;
   }
+  // An array of objects that came from the central list.
+  ObjectArray NewArray(uint32_t count) {
+    const ObjectArray array{transfer_->NewArray(), count};
+    EXPECT_EQ(transfer_->FetchArray(array.objects, count), count);
+    transfer_.central.ForgetCalls();
+    return array;
+  }
   void InsertAll(const Chains& chains) {
     for (Chain chain : chains) {
       transfer_->Insert(chain);
@@ -92,13 +99,51 @@ TEST_F(TransferCacheTest, ShortChainsPassThrough) {
 
 TEST_F(TransferCacheTest, ManyChainsMayBeOneTooMany) {
   const Chains chains = FromCentral(3);
-  transfer_->InsertWhileFew(chains[0], 2 * kBatch);
-  transfer_->InsertWhileFew(chains[1], 2 * kBatch);
+  transfer_->InsertWhileFew(PackedChain(chains[0]), 2 * kBatch);
+  transfer_->InsertWhileFew(PackedChain(chains[1]), 2 * kBatch);
   EXPECT_EQ(transfer_.central.inserts().size(), 0u);
-  transfer_->InsertWhileFew(chains[2], 2 * kBatch);
+  transfer_->InsertWhileFew(PackedChain(chains[2]), 2 * kBatch);
   EXPECT_EQ(transfer_.central.inserts().size(), 1u);
   EXPECT_EQ(transfer_->stats().chains, 2u);
   FetchAll(2);
+}
+
+TEST_F(TransferCacheTest, AnArrayMovesUntouched) {
+  const ObjectArray array = NewArray(kBatch);
+  const std::vector<void*> objects(array.objects, array.objects + kBatch);
+  for (void* object : objects) LinkWord(object) = 17;
+  transfer_->InsertWhileFew(PackedChain(array), SIZE_MAX);
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+  EXPECT_EQ(transfer_->stats().objects, kBatch);
+  transfer_->CheckInvariants();
+  const PackedChain kept = transfer_->FetchKept();
+  ASSERT_TRUE(kept.is_array());
+  EXPECT_EQ(kept.UnpackArray().objects, array.objects);
+  EXPECT_EQ(kept.count(), kBatch);
+  for (void* object : objects) EXPECT_EQ(LinkWord(object), 17u);
+  EXPECT_EQ(transfer_->FetchKept().count(), 0u);
+  EXPECT_TRUE(transfer_.central.inserts().empty());
+  transfer_->DeleteArray(array.objects);
+}
+
+TEST_F(TransferCacheTest, AnArrayIsLinkedForWhoeverNeedsAChain) {
+  const ObjectArray array = NewArray(kBatch);
+  const std::vector<void*> objects(array.objects, array.objects + kBatch);
+  transfer_->InsertWhileFew(PackedChain(array), SIZE_MAX);
+  EXPECT_EQ(transfer_.space.Objects(transfer_->Fetch(kBatch)), objects);
+  EXPECT_EQ(transfer_->NewArray(), array.objects) << "it is used again";
+  transfer_->DeleteArray(array.objects);
+}
+
+TEST_F(TransferCacheTest, ArraysThatAreNotKeptAreLinked) {
+  transfer_->InsertWhileFew(PackedChain(NewArray(1)), SIZE_MAX);
+  EXPECT_EQ(transfer_.central.inserts(), std::vector<uint32_t>{1});
+  transfer_->InsertWhileFew(PackedChain(NewArray(kBatch)), SIZE_MAX);
+  transfer_->InsertWhileFew(PackedChain(NewArray(kBatch)), kBatch);
+  EXPECT_EQ(transfer_.central.inserts(), std::vector<uint32_t>{kBatch});
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+  transfer_->Drain();
+  EXPECT_EQ(transfer_.central.objects_out(), 0u);
 }
 
 TEST_F(TransferCacheTest, AMissIsPassedOn) {
@@ -203,7 +248,7 @@ TEST_F(TransferCacheTest, ChainsCanBeVisited) {
   const Chains chains = FromCentral(3);
   InsertAll(chains);
   Chains visited;
-  transfer_->ForEachChain([&](Chain chain) { visited.push_back(chain); });
+  transfer_->ForEachChain([&](PackedChain packed) { visited.push_back(packed.Unpack()); });
   ASSERT_EQ(visited.size(), chains.size());
   for (size_t i = 0; i < chains.size(); ++i) EXPECT_EQ(visited[i].head, chains[i].head);
 }

@@ -217,6 +217,32 @@ TEST_P(CpuCacheTest, OverflowReturnsABatch) {
   for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, kBatch);
 }
 
+TEST_P(CpuCacheTest, ArraysComeAndGoUntouched) {
+  source(k64).keeps_arrays = true;
+  const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  FreeAll(objects);
+  const size_t kept = source(k64).arrays_kept();
+  EXPECT_GT(kept, 3u);
+  source(k64).ForgetCalls();
+  AllocateMany(k64, objects.size());
+  EXPECT_EQ(source(k64).arrays_kept(), 0u);
+  EXPECT_TRUE(source(k64).fetches().empty());
+  EXPECT_EQ(source(k64).arrays_out(), 0u);
+}
+
+TEST_P(CpuCacheTest, WithoutArraysObjectsGoOneByOne) {
+  const std::vector<void*> objects = AllocateMany(k64, 2 * kMaxSlots[k64]);
+  source(k64).no_arrays = true;
+  source(k64).ForgetCalls();
+  FreeAll(objects);
+  EXPECT_EQ(Count(k64), kMaxSlots[k64]);
+  for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, 1u);
+  AllocateMany(k64, kMaxSlots[k64]);
+  EXPECT_EQ(Count(k64), 0u);
+  for (void* object : AllocateMany(k64, 10)) EXPECT_NE(object, nullptr);
+  EXPECT_EQ(Count(k64), 0u);
+}
+
 TEST_P(CpuCacheTest, OfScatteredObjectsFewAreKept) {
   constexpr size_t kKept = kScatterSharedBytes / 64;
   std::vector<void*> objects = AllocateMany(k64, kMaxSlots[k64] + kKept + 20 * kBatch);

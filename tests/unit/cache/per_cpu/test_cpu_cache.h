@@ -26,6 +26,7 @@ class GenerousSource : public FakeBatchSource {
   uint32_t more = 0;
 
   Chain Fetch(uint32_t wanted) { return FakeBatchSource::Fetch(wanted + more); }
+  uint32_t FetchArray(void** out, uint32_t wanted) { return CopyChain(Fetch(wanted), out); }
 };
 
 // Requires that Support() says kUsable.

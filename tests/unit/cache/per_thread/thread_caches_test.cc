@@ -333,7 +333,7 @@ struct Stack {
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
       centrals[c].Initialize(c, space.spans, *space.map, space.codec);
-      transfers.at(c).Initialize(centrals[c], arrays, kSizeClasses[c].batch, 16);
+      transfers.at(c).Initialize(centrals[c], arrays, space.codec, kSizeClasses[c].batch, 16);
     }
     budget.SetTotal(size_t{16} << 20);
     context = {&transfers, &space.codec, space.map.get(), &arrays, &budget};
