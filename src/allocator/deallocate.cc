@@ -32,7 +32,7 @@ void DeallocateSlow(void* block) {
 }
 
 void DeallocateAfterTry(void* block, FastLists* lists) {
-  Cache::Of(lists)->UndoTryFreeInWindow(block);
+  Cache::Of(lists)->UndoTryFree(block);
   DeallocateSlow(block);
 }
 

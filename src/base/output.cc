@@ -20,8 +20,8 @@ namespace {
 using SignalSet = uint64_t;
 constexpr SignalSet kPipeSignal = SignalSet{1} << (SIGPIPE - 1);
 
-// While one of these lives, this thread's write to a pipe or socket without a reader raises no
-// visible signal. A SIGPIPE that was pending before stays pending. Keeps errno.
+// Hides the SIGPIPE of this thread's writes to a pipe or socket without a reader while it lives. A
+// SIGPIPE that was pending before stays pending. Keeps errno.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() : saved_errno_(errno) {
@@ -75,8 +75,8 @@ bool BecomesWritable(int fd, int milliseconds) {
   return ready > 0;
 }
 
-// Writes without waiting, and fails instead, even if another writer was faster. Older kernels have
-// no such write for pipes.
+// Writes `line`, or fails if it had to wait, even because another writer took the room meanwhile.
+// Older kernels have no such write for pipes.
 long WriteAtOnce(int fd, std::string_view line) {
   const iovec part = {.iov_base = const_cast<char*>(line.data()), .iov_len = line.size()};
   constexpr long kHere = -1;

@@ -9,15 +9,15 @@
 
 namespace tcmalloc {
 
-// Both make their system calls directly, so that neither is a point of cancellation, and raise no
-// SIGPIPE. They keep errno and ignore failures, because nobody could be told. They allocate
-// nothing, take no lock and may be used in a signal handler.
+// WriteAll and WriteLineWithin make their system calls directly, so that they are no points of
+// cancellation, and raise no SIGPIPE. They keep errno and ignore failures, because nobody could be
+// told. They allocate nothing, take no lock and may be used in a signal handler.
 
 // Writes all of `text` to `fd`, retrying interrupted and short writes. Waits as write does.
 void WriteAll(int fd, std::string_view text);
 
 // Writes `line`, of less than 4096 bytes, to `fd` as a whole, or not at all if a reader does not
-// make room for it within this many milliseconds. A write to a file takes as long as it takes.
+// make room for it within this many milliseconds. A write to a file may take longer.
 void WriteLineWithin(int fd, std::string_view line, int milliseconds);
 
 }  // namespace tcmalloc

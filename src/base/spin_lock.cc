@@ -11,12 +11,13 @@
 namespace tcmalloc {
 namespace {
 
-// Long enough for the short critical sections of the allocator, short against a context switch.
+// The tries before a thread sleeps: enough for the short critical sections of the allocator, and
+// cheaper than a context switch.
 constexpr int kSpins = 200;
 
 // Bit r is set while this thread holds a lock of rank r.
 thread_local uint32_t held_ranks TCMALLOC_INITIALIZED_TLS = 0;
-// By rank.
+// Totals of each rank.
 constinit std::atomic<uint64_t> acquisitions[kLockRankCount] = {};
 constinit std::atomic<uint64_t> contentions[kLockRankCount] = {};
 
@@ -81,7 +82,7 @@ void SpinLock::LockSlow() {
       return;
     }
   }
-  // From here on the word is kContended while this thread holds the lock: a spurious wake-up costs
+  // Keeps the word at kContended while this thread holds the lock, because a spurious wake-up costs
   // less than a lost one. Acquire pairs with the release in Unlock.
   while (word_.exchange(kContended, std::memory_order_acquire) != kFree) {
     Futex(&word_, FUTEX_WAIT, kContended);

@@ -204,7 +204,7 @@ struct FastLists {
   }
 
   // The fast path of free. False leaves the object in use; the caller then calls
-  // ThreadCache::UndoTryFree.
+  // ThreadCache::UndoTryFree, unless the address is not below the limit.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
     const ObjectReference reference = ReferenceTo(object);
     if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;

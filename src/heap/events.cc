@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The global, and the functions that reach it: libc, threads and assembly call them without an
-// argument that leads there, so that nothing below this folder need name it.
+// Defines the global and the functions that reach it. Libc, threads and assembly call these without
+// an argument that leads to the heap, so that nothing below this folder has to name it.
 
 #include <sys/types.h>
 
@@ -36,7 +36,8 @@ void ClearAfterFork() {
   heap.housekeeping().ResetAfterFork();
 }
 
-// The thread has no cache, and is identified by the address of a variable on its stack.
+// Runs upkeep in the background thread. It has no cache, and the address of a variable on its stack
+// identifies it.
 bool RunRegularly(uint64_t* wait) {
   const char self = 0;
   if (!heap.gate().EnterAsStranger(&self)) return false;
@@ -75,7 +76,7 @@ constinit Heap heap{kThreadEvents, kBackgroundWork};
 // Called by the assembly of vfork alone, which keeps the state in two registers.
 extern "C" {
 
-// Before the system call. Keeps errno. Async-signal-safe.
+// Called before the system call of vfork. Keeps errno. Async-signal-safe.
 SuspendedThread tcmalloc_before_vfork() {
   const int saved_errno = errno;
   const SuspendedThread thread = heap.threads().Suspend();

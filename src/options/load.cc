@@ -83,7 +83,11 @@ class Loader {
     AppendUnit(message);
     message << hint << "; using ";
     AppendNumber(message, field);
-    AppendUnit(message);
+    if (field <= 0 && !row_.zero.empty()) {
+      message << " (" << row_.zero << ")";
+    } else {
+      AppendUnit(message);
+    }
     Warn(message);
   }
 

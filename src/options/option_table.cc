@@ -38,12 +38,14 @@ constexpr OptionRow kTable[] = {
      "ones."},
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, kMostReleaseRate}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
-     "larger value lowers resident memory and costs more page faults."},
+     "larger value lowers resident memory and costs more page faults.",
+     "none goes back on its own"},
     {"TCMALLOC_RELEASE_HALF_LIFE", CountType{&Options::release_half_life, 0, 86'400'000},
      "milliseconds",
      "Once memory was not needed for so long, half of it goes back to the system, and half of the "
      "rest in each such time that follows. A release rate above 1 shortens it. 0 gives none back "
-     "by time."},
+     "by time.",
+     "none goes back by time"},
     {"TCMALLOC_BACKGROUND", SwitchType{&Options::background}, "",
      "Starts a thread that gives unused memory back while the program is idle. Otherwise that "
      "happens while the program allocates or frees."},
@@ -55,14 +57,17 @@ constexpr OptionRow kTable[] = {
      "allocate without sharing; less of it lowers resident memory."},
     {"TCMALLOC_TRANSFER_NUM_OBJ", CountType{&Options::transfer_num_obj, 0, 512}, "objects",
      "The most objects of one size that move between a thread's cache and the shared lists at "
-     "once. 0 takes the built-in number of each size."},
+     "once. 0 takes the built-in number of each size.",
+     "the built-in numbers"},
     {"TCMALLOC_HEAP_LIMIT_MB", Mebibytes(&Options::heap_limit_mb), "MiB",
      "The most memory that the heap may have resident, caches included. An allocation beyond it "
-     "fails once everything that can be given back was. 0 sets no limit."},
+     "fails once everything that can be given back was. 0 sets no limit.",
+     "no limit"},
     {"TCMALLOC_SOFT_LIMIT_MB", Mebibytes(&Options::soft_limit_mb), "MiB",
      "Where the heap has more than this resident, caches included, it gives back what it can "
      "before it grows; nothing fails. 0 leaves it to the container's limits alone; of both, the "
-     "lower one counts."},
+     "lower one counts.",
+     "the container's limits alone"},
     {"TCMALLOC_CGROUP", WordType{&Options::cgroup, kCgroups}, "",
      "auto follows the memory limits, the CPU quota and the memory pressure of the process's "
      "control groups, versions 1 and 2, as they change; off never looks at them."},
@@ -80,16 +85,17 @@ constexpr OptionRow kTable[] = {
      "Never gives memory back to the system, not even where the program asks for it."},
     {"TCMALLOC_DEVMEM_START", Mebibytes(&Options::devmem_start), "MiB",
      "Where in the device of physical memory the heap may begin; memory is taken upwards from "
-     "there before any other is asked for. 0 leaves the device alone."},
+     "there before any other is asked for. 0 leaves the device alone.",
+     "no device"},
     {"TCMALLOC_DEVMEM_LIMIT", Mebibytes(&Options::devmem_limit), "MiB",
-     "Where in that device the heap must end. 0 sets no limit."},
+     "Where in that device the heap must end. 0 sets no limit.", "no limit"},
     {"TCMALLOC_DEVMEM_DEVICE", PathType{&Options::devmem_device, 1}, "",
      "That device, if it is not /dev/mem."},
     {"TCMALLOC_MEMFS_MALLOC_PATH", PathType{&Options::memfs_malloc_path, 2}, "",
      "The beginning of a file name in a mounted hugetlbfs or tmpfs. The heap is taken from a file "
      "that is made there and unlinked at once, and other memory only where that fails."},
     {"TCMALLOC_MEMFS_LIMIT_MB", Mebibytes(&Options::memfs_limit_mb), "MiB",
-     "The most that is taken from that file. 0 sets no limit."},
+     "The most that is taken from that file. 0 sets no limit.", "no limit"},
     {"TCMALLOC_MEMFS_ABORT_ON_FAIL", SwitchType{&Options::memfs_abort_on_fail}, "",
      "Aborts the program where that file cannot serve a request, instead of taking other memory."},
     {"TCMALLOC_MEMFS_IGNORE_MMAP_FAIL", SwitchType{&Options::memfs_ignore_mmap_fail}, "",
@@ -105,14 +111,17 @@ constexpr OptionRow kTable[] = {
      SignedSizeType{&Options::large_alloc_report_threshold, -1, kMostBlockBytes}, "bytes",
      "A block of at least this size is reported on stderr. Each report raises the size by an "
      "eighth. 0 and -1 report none, and blocks of up to 256 KiB are never reported. Only for "
-     "programs in which descriptor 2 is stderr."},
+     "programs in which descriptor 2 is stderr.",
+     "no reports"},
     {"TCMALLOC_SAMPLE_PARAMETER",
      SizeType{&Options::sample_parameter, 0, uint64_t{1} << 40, SizeUnit::kByte}, "bytes",
      "Allocations are sampled for profiles, one in so many bytes on average. 0 takes no samples. "
-     "Only libraries with profiles take any."},
+     "Only libraries with profiles take any.",
+     "no samples"},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
      "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
-     "sets no limit."},
+     "sets no limit.",
+     "no limit"},
     {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
      "A file to which a profile of the blocks in use is written when the program exits, from "
      "samples. A child of fork writes none, nor does a library without profiles."},
@@ -121,7 +130,8 @@ constexpr OptionRow kTable[] = {
      "pprof. A name that ends in .pb.gz chooses proto in any case."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
-     "for free runs of pages."},
+     "for free runs of pages.",
+     "no statistics"},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report, 3}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},

@@ -64,6 +64,8 @@ struct OptionRow {
   OptionType type;
   std::string_view unit;     // empty if there is none
   std::string_view meaning;  // sentences, without markup
+  // Says in a message what a number that is not positive sets. Empty if it means nothing special.
+  std::string_view zero = {};
 };
 
 // A variable of gperftools that has no effect here, and the reason.

@@ -27,8 +27,8 @@ class AnyPageHeap {
   AnyPageHeap(const AnyPageHeap&) = delete;
   AnyPageHeap& operator=(const AnyPageHeap&) = delete;
 
-  // Chooses the page heap. Call before everything else, while no other thread does anything.
-  // Without memory for the huge heap, the classic one stays chosen.
+  // Chooses the page heap. Call before everything else, while no other thread does anything. Keeps
+  // the classic one if there is no memory for the huge one.
   void Choose(PageHeapKind kind) {
     if (kind == chosen_->kind() || kind == PageHeapKind::kClassic) return;
     void* memory = arena_.Allocate(sizeof(Huge), alignof(Huge));

@@ -63,7 +63,7 @@ class PageHeapBase : public PageHeap {
   }
 
  protected:
-  // Beyond any address space, and small enough that no sum here overflows.
+  // Larger than any address space, but small enough that no sum here overflows.
   static constexpr Length kMaxRequest = Length(uintptr_t{1} << (kAddressBits - kPageShift));
 
   // kExactly cuts spans so that not a page more is released than was asked for.

@@ -11,7 +11,8 @@ void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
     size_t chunk = bytes > kChunkBytes ? AlignUp(bytes, kChunkBytes) : kChunkBytes;
     void* memory = source_(chunk);
     if (memory == nullptr) {
-      // Near the end of address space, the system may still have as much as this request needs.
+      // Asks for no more than this request needs, which may still be there near the end of address
+      // space.
       chunk = AlignUp(bytes, kLeastChunkBytes);
       memory = source_(chunk);
     }

@@ -41,7 +41,7 @@ struct SizeClassStatistics {
   uint64_t most_internal_bytes() const { return (object_bytes - least_bytes) * in_use; }
 };
 
-// In bytes unless said otherwise. The sums hold at any time:
+// Counts bytes unless a comment names another unit. The sums hold at any time:
 //
 //     mapped = in_use + page_heap_free + page_heap_returned + central_free + transfer_free +
 //              thread_free + cpu_free + untouched

@@ -66,8 +66,8 @@ inline constexpr size_t kMapBytesPerPage = 9;
 // FewestInBatch requires more.
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
 
-// With offsets below 2^22 and sizes of at most 2^18, offset * (reciprocal * size - 2^40) is below
-// 2^40, which is what makes the quotient exact; and offset * reciprocal fits 64 bits.
+// The quotient is exact because offset * (reciprocal * size - 2^40) is below 2^40 for offsets below
+// 2^22 and sizes of at most 2^18. Then offset * reciprocal fits 64 bits as well.
 inline constexpr int kReciprocalShift = 40;
 static_assert(kMaxSmallSize <= size_t{1} << 18);
 static_assert(kMaxSpanPages << kPageShift <= size_t{1} << 22);
@@ -160,7 +160,7 @@ inline constexpr size_t kDirectLimit = 1024;
 inline constexpr size_t kMediumShift = 7;
 inline constexpr size_t kMediumRound = (size_t{1} << kMediumShift) - 1;
 inline constexpr size_t kMediumEntries = (kMaxSmallSize >> kMediumShift) + 1;
-// From kDirectLimit on every class is a multiple of the medium table's unit.
+// Classes of kDirectLimit and more are multiples of the medium table's unit.
 static_assert(kDirectLimit / kStepsPerDoubling == size_t{1} << kMediumShift);
 
 // Entry i is the smallest class that holds i << shift bytes.

@@ -90,7 +90,7 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
     if (config_.limit < next_ + page_) exhausted_ = true;
     return false;
   }
-  // Without this, a thread that touched a mapping beyond the end of the file would be killed.
+  // Grows the file, because a thread that touched a mapping beyond its end would be killed.
   if (!config_.device && system_calls.ftruncate(fd_, static_cast<off_t>(end)) != 0) {
     exhausted_ = true;
     return false;

@@ -172,7 +172,7 @@ MemoryBlock SystemMemory::AllocateFromFiles(size_t bytes, size_t alignment) {
   return AllocateFromFile(device_, bytes, alignment);
 }
 
-// Without a hint that works, the file loses the pages that alignment skips, but no memory is lost.
+// Skips pages of the file for alignment if the hint does not work; no memory is lost by that.
 MemoryBlock SystemMemory::AllocateFromFile(FileMemory& file, size_t bytes, size_t alignment) {
   if (!file.usable()) return {};
   alignment = std::max(alignment, file.page());

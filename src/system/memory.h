@@ -64,8 +64,8 @@ using ProvideMemory = void* (*)(size_t bytes, size_t* actual, size_t alignment);
 // destructible. No function allocates; each may change errno. None aborts unless the configuration
 // demands it.
 //
-// Without a provider, sources are asked in this order: a memory file system, a device of physical
-// memory, mmap, sbrk.
+// Sources are asked in this order if there is no provider: a memory file system, a device of
+// physical memory, mmap, sbrk.
 //
 // Blocks are requested side by side, upwards from hint_start, so that the heap is contiguous and
 // below window_limit, which is raised as they need it. Neither is promised: a block may lie

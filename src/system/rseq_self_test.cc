@@ -84,7 +84,7 @@ struct Probe {
 };
 static_assert(offsetof(Probe, area) == 0, "the section takes the probe for its area");
 
-// Beside the frame of a signal, which grows with the vector registers.
+// Stack for everything but the frame of a signal, which grows with the vector registers.
 constexpr size_t kPlainStackBytes = 16 << 10;
 
 size_t ProbeBytes() {

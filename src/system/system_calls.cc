@@ -203,8 +203,9 @@ void Exit(int status) { ::syscall(SYS_exit, status); }
 
 pid_t Gettid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-// libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk too.
-// By the name that is libc's alone: the library has a sbrk of its own, which calls hooks.
+// Calls libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk
+// too. Uses the name that is libc's alone, because the library has a sbrk of its own, which calls
+// hooks.
 constexpr SystemCalls kReal = {
     .mmap = Mmap,
     .munmap = Munmap,

@@ -30,7 +30,8 @@ HugepageMode ToMode(std::string_view line) {
   return word == "madvise" ? HugepageMode::kMadvise : HugepageMode::kNever;
 }
 
-// Under "defer" and "never", nobody waits.
+// Returns true if a page fault may wait for a hugepage, which it does not under "defer" and
+// "never".
 bool MayStall(std::string_view line) {
   const std::string_view word = ParseChosenWord(line);
   return word == "always" || word == "madvise" || word == "defer+madvise";

@@ -192,8 +192,8 @@ void ForkGate::Close(GateSeat* own, ThreadId thread) {
   }
 }
 
-// Without the kernel's fence, threads fence themselves from now on. Stores that a thread made
-// before it could see that are in memory long before the nap is over.
+// Tells threads to fence themselves from now on if the kernel cannot fence them. Stores that a
+// thread made before it could see that are in memory long before the nap is over.
 void ForkGate::FenceOthers() {
   // Pairs with Enter.
   if (FenceThreads()) return;

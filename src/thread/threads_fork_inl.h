@@ -50,7 +50,7 @@ template <SourceTable Sources>
 void Threads<Sources>::BeginFork() {
   {
     const SignalsBlocked scope;
-    // Until the end of the fork, no memory for this thread comes from a place that others use.
+    // Keeps this thread away from memory that others use, until the end of the fork.
     if (thread_state.phase == Phase::kServed) CloseFrontEnd(current_thread.header());
     gate_.Close(current_thread->seat, CurrentThreadId());
     ++thread_state.fork_depth;

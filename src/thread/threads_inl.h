@@ -257,7 +257,7 @@ Entry Threads<Sources>::Enter() {
 
 template <SourceTable Sources>
 Entry Threads<Sources>::EnterPatiently() {
-  // About a second: each try waits at the gate.
+  // Takes about a second, because each try waits at the gate.
   constexpr int kMostTries = 10'000;
   Entry entry = Enter();
   for (int i = 0; i < kMostTries && entry == Entry::kReentrant && MayWait(); ++i) {

@@ -31,9 +31,9 @@ class ExcessWatch {
   static constexpr Length kLeastHeap = Length::FromBytesCeil(size_t{4} << 20);
   static constexpr Length kLeastFreed = Length::FromBytesCeil(size_t{16} << 20);
   static constexpr uint64_t kLeastExcess = uint64_t{4} << 20;
-  // Between two cycles no more than one page in this many is in use. A cycle has begun when this
-  // much more is in use.
+  // The heap is between two cycles if at most one page in this many is in use.
   static constexpr uintptr_t kMostUsedShare = 8;
+  // A cycle has begun when this much more is in use.
   static constexpr Length kLeastGrowth = Length::FromBytesCeil(size_t{256} << 10);
   // One page goes back for this many that are freed.
   static constexpr uint64_t kFreedShare = 32;

@@ -106,14 +106,15 @@ class Housekeeping {
   HousekeepingStats stats() const;
 
  private:
-  // The bound of one piece of work in an allocating thread, about a fifth of a millisecond. Pieces
-  // follow each other until this time has passed. With less than a hugepage, none would ever go.
+  // The bound of one piece of work in an allocating thread, about a fifth of a millisecond. It is
+  // not less than a hugepage, because no hugepage would ever go.
   static constexpr Length kMostAtOnce = kPagesPerHugePage;
+  // Pieces follow each other until this time has passed.
   static constexpr uint64_t kPauseNs = 250'000;
-  // The bound in the background, for the sake of threads that ask for this very memory.
+  // The bound in the background. Threads that ask for this very memory meanwhile wait for it.
   static constexpr Length kMostInBackground = Length::FromBytesCeil(size_t{64} << 20);
   static constexpr uint64_t kMostWaitSteps = 8;
-  // After this many half-lives, next to nothing is left in caches that were idle.
+  // The time in which caches that are idle become all but empty.
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;

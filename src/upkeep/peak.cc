@@ -10,7 +10,7 @@ PeakStats Peak::Note(const PeakStats& now) {
   return peak_;
 }
 
-// Within a step the moment with the most memory in use counts, because statistics are seldom read
+// Keeps the moment with the most memory in use of each step, because statistics are seldom read
 // exactly at a peak.
 void Peak::NoteLocked(const PeakStats& now) {
   if (now.committed < peak_.committed) return;

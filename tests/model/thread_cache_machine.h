@@ -132,8 +132,7 @@ class ThreadCacheMachine {
          {static_cast<const void*>(object + 1 + pick % 7), static_cast<const void*>(nullptr),
           static_cast<const void*>(this),
           reinterpret_cast<const void*>(pick | FakeWindow::kEndOfUserSpace)}) {
-      ASSERT_FALSE(cache->TryFree(const_cast<void*>(address)));
-      cache->UndoTryFree(address);
+      ASSERT_FALSE(cache.TryFree(const_cast<void*>(address)));
     }
   }
 

@@ -25,8 +25,10 @@ void* Allocate(Cache* cache, uint8_t c, size_t size) {
 }
 
 void Free(Cache* cache, void* object, uint8_t c) {
-  if (cache->TryFree(object)) return;
-  cache->UndoTryFree(object);
+  if (IsBelow(ReferenceTo(object), cache->thread()->address_limit)) {
+    if (cache->TryFree(object)) return;
+    cache->UndoTryFree(object);
+  }
   cache->Close();
   cache->FreeSlow(object, c);
   cache->Open();

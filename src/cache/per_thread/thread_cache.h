@@ -176,12 +176,9 @@ class ThreadCache : private FastLists, public ListNode {
     if (room[c] > LeastRoom(c)) --room[c];
   }
 
-  // Undoes the changes of a TryFree that returned false.
+  // Undoes the changes of a TryFree that returned false. Requires an address that was below the
+  // limit before the TryFree, as DeallocateBy ensures.
   void UndoTryFree(const void* object) {
-    if (IsBelow(ReferenceTo(object), header.address_limit)) UndoTryFreeInWindow(object);
-  }
-  // Works as UndoTryFree, after a TryFree that found the address below the limit of that time.
-  void UndoTryFreeInWindow(const void* object) {
     const uint8_t c = ClassInWindow(ReferenceTo(object));
     if (room[c] < states_[c].capacity) ++room[c];
   }

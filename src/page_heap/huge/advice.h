@@ -27,8 +27,8 @@ class HugePageAdvice {
  public:
   using Advice = HugePageTracker::Advice;
 
-  // With fewer shared hugepages the heap is small: where hugepages are asked for, and where they
-  // come unasked.
+  // A heap with fewer shared hugepages is small. The first bound holds where hugepages are asked
+  // for, the second where they come unasked.
   static constexpr size_t kSmallHeap = 8;
   static constexpr size_t kSmallHeapUnasked = 32;
 

@@ -11,7 +11,7 @@ namespace {
 static_assert(ReleaseDecay::kSteps == 8);
 constexpr double kLeftByStep = 0.91700404320467123;
 
-// After this many steps next to nothing is left.
+// The steps after which next to nothing is left.
 constexpr uint64_t kMostSteps = 64 * ReleaseDecay::kSteps;
 
 Length Less(Length a, Length b) { return a > b ? a - b : Length(0); }

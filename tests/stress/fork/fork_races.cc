@@ -66,10 +66,12 @@ void ForkQuicklyInHandler(int /*signal*/) {
   errno = saved_errno;
 }
 
-// Sends the thread a signal, and waits until its handler has run.
-void InterruptThread(std::thread& thread) {
+// Sends the thread a signal, calls meanwhile(), and waits until the thread's handler has run.
+template <typename F>
+void InterruptThread(std::thread& thread, F meanwhile) {
   const int before = handler_forks.load();
   PROGRAM_CHECK(pthread_kill(thread.native_handle(), SIGUSR1) == 0);
+  meanwhile();
   while (handler_forks.load() == before) usleep(100);
 }
 
@@ -84,7 +86,13 @@ class LargeAllocator {
     thread_.join();
   }
 
-  void Interrupt() { InterruptThread(thread_); }
+  template <typename F>
+  void Interrupt(F meanwhile) {
+    InterruptThread(thread_, meanwhile);
+  }
+  void Interrupt() {
+    Interrupt([] {});
+  }
 
  private:
   void Run() {
@@ -118,7 +126,9 @@ class Allocators {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Interrupt(size_t thread) { InterruptThread(threads_[thread]); }
+  void Interrupt(size_t thread) {
+    InterruptThread(threads_[thread], [] {});
+  }
   size_t count() const { return threads_.size(); }
 
  private:
@@ -126,24 +136,100 @@ class Allocators {
   std::vector<std::thread> threads_;
 };
 
-// One thread forks in plain code while another one's handler forks, mostly in the middle of its
-// slow path: that one does nothing but take memory from the page heap. There is so much to copy
-// that most signals arrive while the other thread forks.
-void PlainForksAndForksInHandlers() {
-  constexpr int kForks = 150;
-  const std::vector<char> to_copy(size_t{48} << 20, 1);
-  SetHandler(ForkQuicklyInHandler);
-  std::atomic<bool> stop{false};
-  LargeAllocator allocator;
-  std::thread forker([&stop] {
-    while (!stop.load()) {
+// Makes two forks meet: each waits for the other one after all of the allocator's handlers before
+// the system call, so that neither has ended when the other one begins.
+class Meeting {
+ public:
+  // Registers its handler before the allocator does. Such a handler is the last one to run.
+  static void Register() { pthread_atfork(Come, nullptr, nullptr); }
+
+  static void Begin() { awaited_.store(2); }
+  // Returns false if nobody came in time.
+  static bool AwaitFirst() { return AwaitAtMost(1); }
+  static int count() { return count_.load(); }
+
+ private:
+  static void Come() {
+    const int saved_errno = errno;
+    int awaited = awaited_.load();
+    while (awaited > 0 && !awaited_.compare_exchange_weak(awaited, awaited - 1)) {
+    }
+    if (awaited == 1) count_.fetch_add(1);
+    if (awaited == 2 && !AwaitAtMost(0)) awaited_.store(0);
+    errno = saved_errno;
+  }
+
+  // The other fork cannot come while this one keeps it out, so the time is bounded.
+  static bool AwaitAtMost(int awaited) {
+    for (int i = 0; i < 1000 && awaited_.load() > awaited; ++i) usleep(100);
+    return awaited_.load() <= awaited;
+  }
+
+  static inline std::atomic<int> awaited_{0};
+  static inline std::atomic<int> count_{0};
+};
+
+void RegisterMeeting(int /*argc*/, char** /*argv*/, char** /*environment*/) { Meeting::Register(); }
+__attribute__((section(".preinit_array"),
+               used)) void (*const register_meeting)(int, char**, char**) = RegisterMeeting;
+
+// A thread that forks in plain code, again and again.
+class PlainForker {
+ public:
+  PlainForker() = default;
+  PlainForker(const PlainForker&) = delete;
+  PlainForker& operator=(const PlainForker&) = delete;
+  ~PlainForker() {
+    stop_.store(true);
+    thread_.join();
+  }
+
+  void Pause() { paused_.store(true); }
+  void Continue() { paused_.store(false); }
+
+ private:
+  void Run() {
+    while (!stop_.load()) {
+      if (paused_.load()) {
+        usleep(50);
+        continue;
+      }
       ForkAndAwait([] {});
       free(malloc(100'000));
     }
-  });
-  for (int i = 0; i < kForks; ++i) allocator.Interrupt();
-  stop.store(true);
-  forker.join();
+  }
+
+  std::atomic<bool> paused_{false};
+  std::atomic<bool> stop_{false};
+  std::thread thread_{[this] { Run(); }};
+};
+
+// One thread forks in plain code while another one's handler forks, mostly in the middle of its
+// slow path: that one does nothing but take memory from the page heap. There is so much to copy
+// that most signals arrive while the other thread forks. Two of three rounds do not leave that to
+// chance: the plain fork waits for the handler's, or the other way round.
+void PlainForksAndForksInHandlers() {
+  constexpr int kRounds = 50;
+  const std::vector<char> to_copy(size_t{48} << 20, 1);
+  SetHandler(ForkQuicklyInHandler);
+  LargeAllocator allocator;
+  PlainForker forker;
+  for (int i = 0; i < kRounds; ++i) {
+    allocator.Interrupt();
+
+    Meeting::Begin();
+    Meeting::AwaitFirst();
+    allocator.Interrupt();
+
+    forker.Pause();
+    Meeting::Begin();
+    allocator.Interrupt([&forker] {
+      Meeting::AwaitFirst();
+      forker.Continue();
+    });
+  }
+  printf("%d of %d meetings\n", Meeting::count(), 2 * kRounds);
+  PROGRAM_CHECK(Meeting::count() >= kRounds);
 }
 
 void ForksInHandlers() {

@@ -9,6 +9,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "options/option_table.h"
@@ -189,11 +191,41 @@ TEST(OptionsTest, SizesThatAreNoneAreReported) {
   EXPECT_EQ(loaded.options.heap_limit_mb, 0u);
   EXPECT_EQ(loaded.messages,
             "tcmalloc: TCMALLOC_HEAP_LIMIT_MB=\"1.5G\": expected a number from 0 to 268435456 MiB, "
-            "or with K, M, G or T; using 0 MiB\n");
+            "or with K, M, G or T; using 0 (no limit)\n");
   EXPECT_EQ(Load({"TCMALLOC_TRANSFER_NUM_OBJ=1K"}).messages,
             "tcmalloc: TCMALLOC_TRANSFER_NUM_OBJ=\"1K\": expected a number from 0 to 512 objects; "
-            "using 0 objects\n")
+            "using 0 (the built-in numbers)\n")
       << "a count is no size";
+}
+
+TEST(OptionsTest, ANumberThatMeansSomethingElseIsReportedWithItsMeaning) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"TCMALLOC_HEAP_LIMIT_MB=1X", "using 0 (no limit)\n"},
+      {"TCMALLOC_HEAP_LIMIT_MB=-5", "using 0 (no limit)\n"},
+      {"TCMALLOC_SOFT_LIMIT_MB=1X", "using 0 (the container's limits alone)\n"},
+      {"TCMALLOC_DEVMEM_START=1X", "using 0 (no device)\n"},
+      {"TCMALLOC_DEVMEM_LIMIT=1X", "using 0 (no limit)\n"},
+      {"TCMALLOC_MEMFS_LIMIT_MB=1X", "using 0 (no limit)\n"},
+      {"TCMALLOC_TRANSFER_NUM_OBJ=x", "using 0 (the built-in numbers)\n"},
+      {"TCMALLOC_RELEASE_RATE=-1", "using 0 (none goes back on its own)\n"},
+      {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=1X", "using 0 (no reports)\n"},
+      {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-2", "using -1 (no reports)\n"},
+      {"MALLOCSTATS=yes", "using 0 (no statistics)\n"},
+      {"MALLOCSTATS=3", "using 2\n"},
+      {"TCMALLOC_RELEASE_HALF_LIFE=x", "using 1000 milliseconds\n"},
+  };
+  for (const auto& [variable, end] : cases) {
+    const std::string messages = Load({variable}).messages;
+    EXPECT_TRUE(messages.ends_with(end)) << messages;
+  }
+}
+
+// A table row that explains 0 in the documentation explains it in messages as well.
+TEST(OptionTableTest, ZeroHasAMeaningInMessagesWhereItHasOneInThePage) {
+  for (const OptionRow& row : OptionTable()) {
+    const bool explained = row.meaning.find(" 0 ") != std::string_view::npos;
+    EXPECT_TRUE(!explained || !row.zero.empty()) << row.variable;
+  }
 }
 
 TEST(OptionsTest, MissingToolsAreReported) {

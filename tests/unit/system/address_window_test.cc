@@ -14,6 +14,15 @@
 #include "base/random.h"
 #include "system/system_calls.h"
 
+// gcc defines a macro, clang has a feature.
+#if defined(__SANITIZE_ADDRESS__)
+#define TCM_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TCM_ADDRESS_SANITIZER 1
+#endif
+#endif
+
 namespace tcmalloc {
 namespace {
 
@@ -156,7 +165,7 @@ TEST_F(AddressWindowTest, StaysAsItIsWhereTheKernelMapsElsewhere) {
 }
 
 TEST_F(AddressWindowTest, LiesElsewhereWhereAddressesEndEarly) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TCM_ADDRESS_SANITIZER)
   GTEST_SKIP() << "the address sanitizer takes these addresses";
 #endif
   system_calls.mmap = [](void* a, size_t bytes, int protection, int flags, int fd, off_t o) {

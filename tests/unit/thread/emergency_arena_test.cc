@@ -76,9 +76,10 @@ TEST_F(EmergencyArenaTest, BlocksDoNotOverlap) {
 TEST_F(EmergencyArenaTest, OwnsNothingElse) {
   EXPECT_FALSE(arena_->Owns(nullptr));
   EXPECT_FALSE(arena_->Owns(&arena_));
-  EXPECT_FALSE(arena_->Owns(memory_->bytes - 1));
-  EXPECT_TRUE(arena_->Owns(memory_->bytes));
-  EXPECT_FALSE(arena_->Owns(memory_->bytes + sizeof(EmergencyMemory)));
+  const auto begin = reinterpret_cast<uintptr_t>(memory_->bytes);
+  EXPECT_FALSE(arena_->Owns(reinterpret_cast<void*>(begin - 1)));
+  EXPECT_TRUE(arena_->Owns(reinterpret_cast<void*>(begin)));
+  EXPECT_FALSE(arena_->Owns(reinterpret_cast<void*>(begin + sizeof(EmergencyMemory))));
   EXPECT_FALSE(arena_->Owns(reinterpret_cast<void*>(UINTPTR_MAX)));
 }
 

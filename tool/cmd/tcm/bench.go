@@ -61,6 +61,9 @@ func newBench() *cobra.Command {
 			"  tcm bench --workloads untuned --runs 3\n  tcm bench --explain json_like-1t --baseline jemalloc\n" +
 			"  tcm bench --from a/samples.json,b/samples.json --out joined",
 		RunE: func(command *cobra.Command, program []string) error {
+			if len(program) == 0 && command.ArgsLenAtDash() >= 0 {
+				return errors.New("no program follows \"--\": tcm bench -- PROGRAM ARGUMENT... runs one, tcm bench without \"--\" the workloads of a checkout")
+			}
 			flags.program = program
 			return runBench(command, &flags)
 		},
@@ -103,7 +106,11 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	}
 	checkout, err := project.Find(rootFlag(command))
 	if err != nil && len(flags.program) == 0 {
-		return fmt.Errorf("the workloads are in a checkout: %w; a program of your own runs without one: tcm bench -- PROGRAM", err)
+		if !flags.list || !errors.Is(err, project.ErrNoCheckout) {
+			return fmt.Errorf("the workloads are in a checkout: %w; a program of your own runs without one: tcm bench -- PROGRAM", err)
+		}
+		fmt.Fprintf(command.ErrOrStderr(), "no workloads to show (%v); the allocators that are here run "+
+			"a program of your own: tcm bench -- PROGRAM\n", err)
 	}
 	plan, err := newPlan(command, flags, checkout)
 	if err != nil || plan == nil {
@@ -177,9 +184,13 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 	return plan, err
 }
 
-// candidates are the workloads to choose from: the user's program alone, where one is named.
+// candidates are the workloads to choose from: the user's program alone, where one is named; none
+// outside of a checkout.
 func candidates(flags *benchFlags, checkout project.Checkout) ([]bench.Workload, error) {
 	if len(flags.program) == 0 {
+		if checkout == "" {
+			return []bench.Workload{}, nil
+		}
 		return bench.LoadWorkloads(checkout.Workloads())
 	}
 	if len(flags.workloads) > 0 {
@@ -278,12 +289,17 @@ func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, alloc
 		return writeJSON(output, map[string]any{"workloads": workloads, "allocators": allocators})
 	}
 	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tset\tfamily\tthreads\ttags\tdescription")
+	if len(workloads) > 0 {
+		fmt.Fprintln(table, "workload\tset\tfamily\tthreads\ttags\tdescription")
+	}
 	for _, workload := range workloads {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", workload.Name, bench.SetOf(workload.Name), workload.Family, workload.Threads,
 			strings.Join(workload.Tags, " "), workload.Description)
 	}
-	fmt.Fprintln(table, "\t\t\t\t\t\nallocator\tversion\t\t\t\tstate")
+	if len(workloads) > 0 {
+		fmt.Fprintln(table, "\t\t\t\t\t")
+	}
+	fmt.Fprintln(table, "allocator\tversion\t\t\t\tstate")
 	for _, allocator := range allocators {
 		state := "usable"
 		if allocator.Missing != "" {

@@ -40,6 +40,43 @@ func TestBenchOfAProgram(t *testing.T) {
 	}
 }
 
+func TestBenchWithoutAProgram(t *testing.T) {
+	tcm := install(t)
+	for _, words := range [][]string{{"--"}, {"--runs", "1", "--"}, {"--list", "--"}} {
+		got := tcm.run(t, append([]string{"bench"}, words...)...)
+		if got.status.ExitStatus() == 0 || !strings.Contains(got.errors, `no program follows "--"`) {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
+func TestListOutsideOfACheckout(t *testing.T) {
+	tcm := install(t)
+	t.Chdir("/")
+	got := tcm.run(t, "bench", "--list")
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.output, "ours") || strings.Contains(got.output, "workload") {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{"no workloads to show", "no checkout of TCMalloc found", "--root", "tcm bench -- PROGRAM"} {
+		if !strings.Contains(got.errors, want) {
+			t.Errorf("no %q in %q", want, got.errors)
+		}
+	}
+	got = tcm.run(t, "bench", "--list", "--json", "-")
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.output, `"workloads": []`) {
+		t.Errorf("%+v", got)
+	}
+	for want, words := range map[string][]string{
+		"is no checkout of TCMalloc":         {"bench", "--list", "--root", "/etc"},
+		"the workloads are in a checkout":    {"bench"},
+		"a program of your own runs without": {"bench", "--workloads", "quick"},
+	} {
+		if got := tcm.run(t, words...); got.status.ExitStatus() == 0 || !strings.Contains(got.errors, want) {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
 func TestSeconds(t *testing.T) {
 	for word, want := range map[string]time.Duration{"5": 5 * time.Second, "0.5": time.Second / 2, "2m": 2 * time.Minute} {
 		var value seconds

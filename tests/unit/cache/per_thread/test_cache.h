@@ -78,12 +78,22 @@ class TestCache {
     return object;
   }
 
+  // Does what free does before its slow path; false leaves the object in use.
+  bool TryFree(void* object) {
+    if (!IsBelow(ReferenceTo(object), cache_->thread()->address_limit)) {
+      EXPECT_FALSE(cache_->TryFree(object));
+      return false;
+    }
+    if (cache_->TryFree(object)) return true;
+    cache_->UndoTryFree(object);
+    return false;
+  }
+
   void Free(void* object) {
-    if (cache_->TryFree(object)) {
+    if (TryFree(object)) {
       ++hits;
       return;
     }
-    cache_->UndoTryFree(object);
     cache_->Close();
     cache_->FreeSlow(object, sources_.space.map->FindInUse(object)->size_class);
     cache_->Open();

@@ -29,8 +29,7 @@ class ThreadCacheFreeTest : public ::testing::TestWithParam<Window> {
 
   void ExpectRefused(void* address) {
     const size_t before = cache_->CountObjects(kClass);
-    EXPECT_FALSE(cache_->TryFree(address)) << address;
-    cache_->UndoTryFree(address);
+    EXPECT_FALSE(cache_.TryFree(address)) << address;
     EXPECT_EQ(cache_->CountObjects(kClass), before) << address;
     cache_->CheckInvariants();
   }

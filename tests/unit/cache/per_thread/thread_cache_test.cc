@@ -310,7 +310,6 @@ TEST_F(ThreadCacheFastPathTest, AClosedCacheRefuses) {
   EXPECT_TRUE(cache_->closed());
   EXPECT_EQ(cache_->thread()->size_limit, 0u);
   EXPECT_FALSE(cache_->TryFree(objects[1]));
-  cache_->UndoTryFree(objects[1]);
   cache_->CheckInvariants();
   cache_->Open();
   EXPECT_FALSE(cache_->closed());
@@ -327,8 +326,6 @@ TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
   void* object = cache_.Allocate(kClass);
   EXPECT_FALSE(cache->TryFree(object));
   EXPECT_FALSE(cache->TryFree(nullptr));
-  cache->UndoTryFree(object);
-  cache->UndoTryFree(nullptr);
 }
 
 // As for the slow path of a signal handler that interrupts a fast path between its writes.
@@ -383,7 +380,7 @@ TEST_F(InterruptedFastPathTest, ItIsUndoneOnACacheThatWasParked) {
   // Now the list was flushed as well, and there is nothing left to undo.
   cache_->Flush();
   cache_->UndoTryAllocate(kClass);
-  cache_->UndoTryFreeInWindow(used_);
+  cache_->UndoTryFree(used_);
   cache_->CheckInvariants();
   cache_->Rejoin();
   cache_->Open();

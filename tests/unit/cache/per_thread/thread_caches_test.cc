@@ -375,8 +375,10 @@ class ThreadCachesThreadsTest : public ::testing::Test {
   }
 
   void Free(Stack::Cache* cache, void* object, uint8_t c) {
-    if (cache->TryFree(object)) return;
-    cache->UndoTryFree(object);
+    if (IsBelow(ReferenceTo(object), cache->thread()->address_limit)) {
+      if (cache->TryFree(object)) return;
+      cache->UndoTryFree(object);
+    }
     cache->Close();
     cache->FreeSlow(object, c);
     cache->Open();
