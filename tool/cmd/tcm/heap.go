@@ -5,11 +5,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	"tcm/internal/flame"
 	"tcm/internal/profiles"
 	"tcm/internal/symbols"
 )
@@ -21,6 +25,7 @@ type profileFlags struct {
 	cumulative, lines         bool
 	allocator, fullNames      bool
 	asJSON, folded            bool
+	html, svg                 string
 	root                      string
 }
 
@@ -41,6 +46,8 @@ func (f *profileFlags) add(command *cobra.Command) {
 	set.BoolVar(&f.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
 	set.BoolVar(&f.asJSON, "json", false, "print JSON")
 	set.BoolVar(&f.folded, "folded", false, "print folded stacks, one a line, for other tools")
+	set.StringVar(&f.html, "html", "", "write a flame graph for browsers to this file, instead of a table")
+	set.StringVar(&f.svg, "svg", "", "write a flame graph as a picture to this file, instead of a table")
 	set.StringVar(&f.root, "sysroot", "", "folder that has the mapped files, for profiles of another machine or container")
 	command.MarkFlagsMutuallyExclusive("json", "folded")
 }
@@ -94,10 +101,20 @@ func (f *profileFlags) symbolize(command *cobra.Command, made *profile.Profile) 
 	}
 }
 
-// show prints a set as the flags say.
-func (f *profileFlags) show(command *cobra.Command, set *profiles.Set) error {
+// show prints or draws a set as the flags say.
+func (f *profileFlags) show(command *cobra.Command, set *profiles.Set, title string) error {
 	output := command.OutOrStdout()
+	for path, write := range map[string]func(io.Writer, *profiles.Set, string) error{f.html: flame.WriteHTML, f.svg: flame.WriteSVG} {
+		if path == "" {
+			continue
+		}
+		if err := writeWhole(path, func(file io.Writer) error { return write(file, set, title) }); err != nil {
+			return err
+		}
+	}
 	switch {
+	case (f.html != "" || f.svg != "") && !f.asJSON && !f.folded:
+		return nil
 	case f.asJSON:
 		return writeJSON(output, set.Report(f.cumulative, f.top))
 	case f.folded:
@@ -120,11 +137,23 @@ func newHeap() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return flags.show(command, set)
+			return flags.show(command, set, titleOf(names))
 		},
 	}
 	flags.add(command)
 	return command
+}
+
+// titleOf names the profiles of a flame graph.
+func titleOf(names []string) string {
+	bases := make([]string, len(names))
+	for i, name := range names {
+		bases[i] = filepath.Base(name)
+	}
+	if len(bases) > 3 {
+		return fmt.Sprintf("%s and %d more", bases[0], len(bases)-1)
+	}
+	return strings.Join(bases, ", ")
 }
 
 func atLeastOneProfile(command *cobra.Command, names []string) error {
@@ -158,7 +187,7 @@ func newDiff() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return flags.show(command, set)
+			return flags.show(command, set, filepath.Base(names[0])+" → "+filepath.Base(names[1]))
 		},
 	}
 	flags.add(command)
