@@ -92,6 +92,9 @@ func reason(err error) error {
 	return err
 }
 
+// ErrFormat says that a file is something else.
+var ErrFormat = errors.New("not a profile in a format that tcm reads")
+
 func oneLine(err error) error {
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
@@ -150,7 +153,7 @@ func parseError(data []byte, err error) error {
 	if strings.Contains(err.Error(), "malformed profile") {
 		return oneLine(err)
 	}
-	return errors.New("not a profile in a format that tcm reads")
+	return ErrFormat
 }
 
 // mapSection begins the list of mapped files at the end of a text.

@@ -57,8 +57,12 @@ func Symbolize(p *profile.Profile, options Options) []string {
 
 // isFile tells files from the kernel's names for memory without one.
 func isFile(name string) bool {
-	return strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "//") && !strings.HasPrefix(name, "/dev/zero") &&
-		!strings.HasPrefix(name, "/memfd:") && !strings.HasPrefix(name, "/SYSV")
+	for _, special := range []string{"[", "//", "/dev/zero", "/memfd:", "/SYSV", "anon_inode:"} {
+		if strings.HasPrefix(name, special) {
+			return false
+		}
+	}
+	return name != ""
 }
 
 type symbolizer struct {
