@@ -39,9 +39,6 @@ func newTree(set *profiles.Set) *node {
 			change := stack.Change().Amount
 			width = max(change, -change)
 		}
-		if width == 0 {
-			continue
-		}
 		at := root
 		at.add(stack, width)
 		for _, frame := range stack.Frames {
@@ -50,7 +47,7 @@ func newTree(set *profiles.Set) *node {
 		}
 		at.self = at.self.Plus(stack.New)
 	}
-	root.sort()
+	root.finish()
 	return root
 }
 
@@ -74,12 +71,14 @@ func (n *node) child(index map[*node]map[profiles.Frame]*node, frame profiles.Fr
 	return found
 }
 
-func (n *node) sort() {
+// finish leaves out what has no width, and sorts the rest.
+func (n *node) finish() {
+	n.children = slices.DeleteFunc(n.children, func(one *node) bool { return one.width == 0 })
 	slices.SortFunc(n.children, func(one, other *node) int {
 		return cmp.Or(cmp.Compare(one.frame.Name, other.frame.Name), cmp.Compare(one.frame.Object, other.frame.Object))
 	})
 	for _, child := range n.children {
-		child.sort()
+		child.finish()
 	}
 }
 
