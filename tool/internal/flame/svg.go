@@ -23,7 +23,7 @@ const (
 	// gap is between a name and an amount; renderers join plain spaces.
 	gap = "\u00a0\u00a0"
 	// narrowest is the width below which a box is left out.
-	narrowest = 0.4
+	narrowest = 1.0
 )
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")

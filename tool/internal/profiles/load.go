@@ -180,8 +180,8 @@ func finishText(data []byte, made *profile.Profile) (*profile.Profile, error) {
 	return made, nil
 }
 
-// allocatorFrames are functions of allocators at the end of stacks, which the text formats do not name.
-const allocatorFrames = `tc_\w+|je_\w+|jemalloc::.*|prof_\w+_impl|prof_backtrace|prof_alloc_prep|imalloc(_body|_no_sample)?|` +
-	`malloc_default|do_rallocx|ifree|_?aligned_alloc|operator new(\[\])?|malloc|calloc|realloc|` +
-	`MallocHook::.*|HeapProfileTable::.*|NewHook|RecordAlloc|std::__1::__libcpp_\w+|__gnu_cxx::__aligned_buffer.*|` +
+// allocatorFrames are the functions of allocators that programs call, which the text formats do not name;
+// what these called goes with them.
+const allocatorFrames = `(tc_|je_|_rjem_)?(malloc|calloc|realloc|reallocarray|memalign|posix_memalign|aligned_alloc|valloc|pvalloc|mallocx|rallocx)|` +
+	`tc_new\w*|jemalloc::.*|tcmalloc::.*|operator new(\[\])?|` +
 	`(std::)?(__new_allocator|allocator|allocator_traits|_Vector_base)(<.*>)?::(_M_)?allocate`
