@@ -123,8 +123,9 @@ build_tool() {
     cd "$root/tool" || exit 1
     exec {lock}>"$root/build/.tool.lock"
     flock "$lock"
-    # By the system's linker, which makes it position-independent and read-only where it can be.
-    "$go" build -trimpath -buildvcs=false -buildmode=pie \
+    # By the system's linker, which makes it position-independent and read-only where it can be. Names of
+    # hosts and users are looked up without libc.
+    "$go" build -trimpath -buildvcs=false -buildmode=pie -tags netgo,osusergo \
       -ldflags '-s -w -linkmode=external -extldflags=-Wl,-z,relro,-z,now' \
       -o "$program" ./cmd/tcm </dev/null >&2 &&
       "$program" texts "$(dirname "$program")/../tool_texts"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,13 +26,15 @@ func newRun() *cobra.Command {
 		Use:   "run [flags] [--] PROGRAM [ARGUMENT...]",
 		Short: "Run a program under TCMalloc and report what it cost",
 		Long: "Runs PROGRAM with TCMalloc preloaded. Its standard streams, exit status and signals are its own;\n" +
-			"a short report goes to standard error at the end.",
-		Example: "  tcm run sqlite3 data.db 'select count(*) from t'\n  tcm run --json -- python3 script.py",
+			"a short report goes to standard error at the end. --heap-profile and --html take the full library, " + project.FullLibraryName + ",\n" +
+			"which samples what the program allocates, and show which functions hold memory as it exits.",
+		Example: "  tcm run sqlite3 data.db 'select count(*) from t'\n  tcm run --json -- python3 script.py\n" +
+			"  tcm run --html memory.html -- python3 script.py",
 		RunE: func(command *cobra.Command, program []string) error {
 			if len(program) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
-			path, err := project.Library(library, rootFlag(command))
+			path, err := findLibrary(&options, library, rootFlag(command))
 			if err != nil {
 				return err
 			}
@@ -50,11 +53,38 @@ func newRun() *cobra.Command {
 	command.Flags().StringVar(&library, "library", "", "preload this library (default: "+project.LibraryName+" beside tcm)")
 	command.Flags().BoolVar(&options.JSON, "json", false, "report as one line of JSON")
 	command.Flags().BoolVarP(&options.Quiet, "quiet", "q", false, "no report")
+	command.Flags().StringVar(&options.HeapProfile, "heap-profile", "", "write the heap profile at exit to this file; profile.proto if its name ends in .pb.gz")
+	command.Flags().StringVar(&options.HTML, "html", "", "draw a flame graph of the heap at exit to this file, for browsers")
 	command.Flags().StringVar(&called, "called", "", "the command that stands for tcm run")
 	if err := command.Flags().MarkHidden("called"); err != nil {
 		panic(err)
 	}
 	return command
+}
+
+// findLibrary returns the library that does what the options ask for, and makes their paths absolute,
+// because programs change their working directory.
+func findLibrary(options *runner.Options, asked, root string) (string, error) {
+	if options.HeapProfile == "" && options.HTML == "" {
+		return project.Library(asked, root)
+	}
+	for _, path := range []*string{&options.HeapProfile, &options.HTML} {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return "", err
+		}
+		if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {
+			return "", fmt.Errorf("cannot write %s: there is no folder %s", *path, filepath.Dir(absolute))
+		}
+		if info, err := os.Stat(absolute); err == nil && info.IsDir() {
+			return "", fmt.Errorf("cannot write %s: it is a folder", *path)
+		}
+		*path = absolute
+	}
+	return project.FullLibrary(asked, root)
 }
 
 // commandsOf returns the commands as they were called; run is one that stands for tcm run, if any.
@@ -83,21 +113,25 @@ func newRunReport() *cobra.Command {
 	var figures string
 	var run report.Run
 	var commands report.Commands
-	var asJSON bool
+	var asJSON, quiet bool
+	var heap heapAtExit
 	command := &cobra.Command{
 		Use:    runner.ReportCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			defer os.RemoveAll(filepath.Dir(figures))
 			made, started, err := runner.Collect(command.InOrStdin(), figures, run)
 			if err != nil || !started {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(command.ErrOrStderr()).Encode(made)
+			switch {
+			case asJSON && !quiet:
+				err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
+			case !quiet:
+				_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
 			}
-			_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
-			return err
+			return errors.Join(err, heap.show(command, run.Program, quiet || asJSON))
 		},
 	}
 	command.Flags().StringVar(&figures, "figures", "", "file in the private folder of the run")
@@ -106,5 +140,44 @@ func newRunReport() *cobra.Command {
 	command.Flags().StringVar(&commands.Run, "run", "", "how tcm run was called")
 	command.Flags().StringVar(&commands.Bench, "bench", "", "how tcm bench would be called")
 	command.Flags().BoolVar(&asJSON, "json", false, "one line of JSON")
+	command.Flags().BoolVar(&quiet, "quiet", false, "no report")
+	command.Flags().StringVar(&heap.profile, "heap-profile", "", "the heap profile")
+	command.Flags().StringVar(&heap.before, "before", "", "state of that file before the run")
+	command.Flags().StringVar(&heap.html, "html", "", "the flame graph to draw")
 	return command
+}
+
+// heapAtExit is the heap profile that a program was to write.
+type heapAtExit struct {
+	profile, before, html string
+}
+
+// show draws the flame graph, if one was asked for, and says where things lie.
+func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) error {
+	if h.profile == "" {
+		return nil
+	}
+	if state := runner.FileState(h.profile); state == "" || state == h.before {
+		return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", program)
+	}
+	say := command.ErrOrStderr()
+	if quiet {
+		say = io.Discard
+	}
+	if h.html == "" {
+		_, err := fmt.Fprintf(say, "tcm: heap profile: %s; show it with %s heap\n", h.profile, asCalled())
+		return err
+	}
+	var flags profileFlags
+	command.SetErr(say)
+	set, err := flags.load(command, []string{h.profile})
+	if err != nil {
+		return err
+	}
+	flags.html = h.html
+	if err := flags.show(command, set, filepath.Base(program)+" at exit"); err != nil {
+		return fmt.Errorf("%s: %w", h.html, err)
+	}
+	_, err = fmt.Fprintf(say, "tcm: flame graph: %s\n", h.html)
+	return err
 }

@@ -136,6 +136,39 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("no full library", func(t *testing.T) {
+		got := tcm.run(t, "run", "--html", "page.html", "true")
+		if got.status.ExitStatus() != exitUsage || strings.Count(got.errors, "\n") != 1 || !strings.Contains(got.errors, "libtcmalloc.so.4") {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("heap profile", func(t *testing.T) {
+		profile, page := filepath.Join(t.TempDir(), "heap.pb.gz"), filepath.Join(t.TempDir(), "page.html")
+		script := "cp " + shopFile(t, "shop.pb.gz", 1) + ` "$TCMALLOC_HEAP_PROFILE"; exit 3`
+		got := tcm.run(t, "run", "--library", tcm.library, "--heap-profile", profile, "sh", "-c", script)
+		if got.status.ExitStatus() != 3 || !strings.Contains(got.errors, "tcm: heap profile: "+profile) {
+			t.Errorf("%+v", got)
+		}
+		// A file that is there from before does not pass for a new one.
+		got = tcm.run(t, "run", "--library", tcm.library, "--heap-profile", profile, "sh", "-c", "true")
+		if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "sh wrote no heap profile") {
+			t.Errorf("%+v", got)
+		}
+		for _, flags := range [][]string{{"-q"}, {"--json"}, {}} {
+			words := append([]string{"run", "--library", tcm.library, "--html", page}, flags...)
+			got = tcm.run(t, append(words, "sh", "-c", script)...)
+			content, err := os.ReadFile(page)
+			if got.status.ExitStatus() != 3 || err != nil || !strings.Contains(string(content), "sh at exit") {
+				t.Errorf("%q: %+v, %v", flags, got, err)
+			}
+			if len(flags) == 0 != strings.Contains(got.errors, "tcm: flame graph: "+page) {
+				t.Errorf("%q: %s", flags, got.errors)
+			}
+			if err := os.Remove(page); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("preload", func(t *testing.T) {
 		t.Setenv("LD_PRELOAD", "libm.so.6")
 		got := tcm.run(t, "run", "-q", "sh", "-c", `echo "$LD_PRELOAD"`)

@@ -14,6 +14,9 @@ import (
 // LibraryName is the file that tcm preloads unless told otherwise.
 const LibraryName = "libtcmalloc_minimal.so.4"
 
+// FullLibraryName is the library that also writes heap profiles.
+const FullLibraryName = "libtcmalloc.so.4"
+
 // marker is a file that only the root of a checkout has.
 const marker = "bench/peers/peers.json"
 
@@ -98,7 +101,12 @@ var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-
 
 // Library finds the allocator: the file that was asked for, else the one beside tcm, else the one
 // of the checkout's release build.
-func Library(asked, root string) (string, error) {
+func Library(asked, root string) (string, error) { return library(LibraryName, asked, root) }
+
+// FullLibrary finds the library that also writes heap profiles, likewise.
+func FullLibrary(asked, root string) (string, error) { return library(FullLibraryName, asked, root) }
+
+func library(name, asked, root string) (string, error) {
 	if asked != "" {
 		if !isFile(asked) {
 			return "", fmt.Errorf("there is no library %s", asked)
@@ -108,18 +116,18 @@ func Library(asked, root string) (string, error) {
 	var tried []string
 	if program, err := Program(); err == nil {
 		for _, folder := range libraryFolders {
-			tried = append(tried, filepath.Join(filepath.Dir(program), "..", folder, LibraryName))
+			tried = append(tried, filepath.Join(filepath.Dir(program), "..", folder, name))
 		}
 	}
 	if checkout, err := Find(root); err == nil {
-		tried = append(tried, checkout.Path("build", "release", "lib", LibraryName))
+		tried = append(tried, checkout.Path("build", "release", "lib", name))
 	}
 	for _, path := range tried {
 		if isFile(path) {
 			return filepath.Abs(path)
 		}
 	}
-	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", LibraryName)
+	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", name)
 }
 
 // Page returns where a page of docs/ lies: in the installation of tcm, or in the checkout.

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"tcm/internal/launch"
 	"tcm/internal/project"
@@ -25,6 +26,10 @@ import (
 
 // ReportCommand is the hidden command of tcm that the launcher calls when the program has ended.
 const ReportCommand = "run-report"
+
+// HeapProfileVariable names the file to which the full library writes a heap profile as the program
+// exits.
+const HeapProfileVariable = "TCMALLOC_HEAP_PROFILE"
 
 // Options of Run.
 type Options struct {
@@ -36,6 +41,10 @@ type Options struct {
 	Quiet bool
 	// JSON makes the report one line of JSON.
 	JSON bool
+	// HeapProfile is where the program writes its heap profile as it exits; empty is nowhere.
+	HeapProfile string
+	// HTML is the flame graph that is drawn from the heap profile; empty is none.
+	HTML string
 	// Called is how this user calls tcm run and tcm bench.
 	Called report.Commands
 	// Program and its arguments.
@@ -82,17 +91,25 @@ func Run(options Options) error {
 	}
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
 	var then []string
-	if !options.Quiet {
+	if !options.Quiet || options.HTML != "" {
 		figures, err := report.NewFigures("tcm-run-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(filepath.Dir(figures))
-		variables[report.Variable] = figures
+		if !options.Quiet {
+			variables[report.Variable] = figures
+		}
+		if options.HTML != "" && options.HeapProfile == "" {
+			options.HeapProfile = filepath.Join(filepath.Dir(figures), "heap.pb.gz")
+		}
 		then, err = followUp(options, figures)
 		if err != nil {
 			return err
 		}
+	}
+	if options.HeapProfile != "" {
+		variables[HeapProfileVariable] = options.HeapProfile
 	}
 	words := launch.Words(launcher, then, variables, options.Program)
 	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
@@ -108,6 +125,15 @@ func followUp(options Options, figures string) ([]string, error) {
 	if options.JSON {
 		words = append(words, "--json")
 	}
+	if options.Quiet {
+		words = append(words, "--quiet")
+	}
+	if options.HeapProfile != "" {
+		words = append(words, "--heap-profile", options.HeapProfile, "--before", FileState(options.HeapProfile))
+	}
+	if options.HTML != "" {
+		words = append(words, "--html", options.HTML)
+	}
 	var then []string
 	for _, word := range words {
 		then = append(then, "--then", word)
@@ -115,10 +141,17 @@ func followUp(options Options, figures string) ([]string, error) {
 	return then, nil
 }
 
-// Collect reads what the launcher measured and what the allocator left, and removes the folder of
-// the figures. started is false where the program could not be started, of which the launcher has told.
+// FileState tells one content of a file from another; it is empty where there is no file.
+func FileState(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s %v", info.Size(), info.ModTime().Format(time.RFC3339Nano), info.Sys().(*syscall.Stat_t).Ino)
+}
+
+// Collect reads what the launcher measured and what the allocator left. started is false where the program could not be started, of which the launcher has told.
 func Collect(result io.Reader, figures string, run report.Run) (made report.Report, started bool, err error) {
-	defer os.RemoveAll(filepath.Dir(figures))
 	line, err := io.ReadAll(result)
 	if err != nil {
 		return report.Report{}, false, err

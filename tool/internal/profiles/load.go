@@ -1,0 +1,187 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Package profiles reads heap profiles (profile.proto, the texts of gperftools and of jemalloc) and turns
+// them into stacks, tables, JSON and folded lines.
+package profiles
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// maximalBytes bounds what is read, so that a wrong name does not fill the memory.
+const maximalBytes = 4 << 30
+
+// StandardInput is the name that stands for it.
+const StandardInput = "-"
+
+// Load reads one profile. Its errors begin with the name.
+func Load(name string) (*profile.Profile, error) {
+	data, err := read(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	made, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return made, nil
+}
+
+// LoadAll reads profiles of one kind and adds them up.
+func LoadAll(names []string) (*profile.Profile, error) {
+	var all []*profile.Profile
+	for _, name := range names {
+		one, err := Load(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	if err := profile.CompatibilizeSampleTypes(all); err != nil {
+		return nil, fmt.Errorf("these profiles cannot be added up: %w", oneLine(err))
+	}
+	merged, err := profile.Merge(all)
+	if err != nil {
+		return nil, fmt.Errorf("these profiles cannot be added up: %w", oneLine(err))
+	}
+	return merged, nil
+}
+
+func read(name string) ([]byte, error) {
+	input := io.Reader(os.Stdin)
+	if name != StandardInput {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, reason(err)
+		}
+		if info.IsDir() {
+			return nil, errors.New("a directory, not a profile")
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, reason(err)
+		}
+		defer file.Close()
+		input = file
+	}
+	data, err := io.ReadAll(io.LimitReader(input, maximalBytes))
+	if err != nil {
+		return nil, reason(err)
+	}
+	return data, nil
+}
+
+// reason leaves out the path, which messages begin with.
+func reason(err error) error {
+	var failed *os.PathError
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
+}
+
+// ErrFormat says that a file is something else.
+var ErrFormat = errors.New("not a profile in a format that tcm reads")
+
+func oneLine(err error) error {
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// Parse reads a profile of any of the formats, compressed or not.
+func Parse(data []byte) (*profile.Profile, error) {
+	data, err := decompress(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("an empty file, not a profile")
+	}
+	if isJemalloc(data) {
+		return parseJemalloc(data)
+	}
+	made, err := profile.ParseData(data)
+	if err != nil {
+		return nil, parseError(data, err)
+	}
+	if len(made.SampleType) == 0 {
+		return nil, errors.New("not a profile: it has no sample types")
+	}
+	if isText(data) {
+		return finishText(data, made)
+	}
+	return made, nil
+}
+
+func decompress(data []byte) ([]byte, error) {
+	if len(data) < 2 || data[0] != 0x1f || data[1] != 0x8b {
+		return data, nil
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(io.LimitReader(reader, maximalBytes))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return nil, errors.New("the file is cut off: its compressed data has no end")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("damaged compressed data: %w", err)
+	}
+	return data, nil
+}
+
+// textHeader begins the texts of gperftools.
+var textHeader = regexp.MustCompile(`^heap profile: *\d+: *\d+ *\[ *\d+: *\d+ *\] *@ *(\S+)`)
+
+func isText(data []byte) bool { return textHeader.Match(data) }
+
+func parseError(data []byte, err error) error {
+	if isText(data) {
+		return fmt.Errorf("a damaged or cut off heap profile: %s", strings.TrimPrefix(oneLine(err).Error(), "parsing profile: "))
+	}
+	if strings.Contains(err.Error(), "malformed profile") {
+		return oneLine(err)
+	}
+	return ErrFormat
+}
+
+// mapSection begins the list of mapped files at the end of a text.
+const mapSection = "MAPPED_LIBRARIES:"
+
+var errNoMappings = fmt.Errorf("a cut off heap profile: it has no %s", mapSection)
+
+// finishText gives the sample types of a text the names that profile.proto has for them.
+func finishText(data []byte, made *profile.Profile) (*profile.Profile, error) {
+	if len(made.Location) > 0 && !bytes.Contains(data, []byte(mapSection)) {
+		return nil, errNoMappings
+	}
+	prefix := "inuse_"
+	if source := string(textHeader.FindSubmatch(data)[1]); strings.HasPrefix(source, "growth") || strings.HasPrefix(source, "fragmentation") {
+		prefix, _, _ = strings.Cut(source, "z")
+		prefix += "_"
+	}
+	for _, one := range made.SampleType {
+		if one.Type == "objects" || one.Type == "space" {
+			one.Type = prefix + one.Type
+		}
+	}
+	made.DropFrames = made.DropFrames + "|" + allocatorFrames
+	return made, nil
+}
+
+// allocatorFrames are the functions of allocators that programs call, which the text formats do not name;
+// what these called goes with them.
+const allocatorFrames = `(tc_|je_|_rjem_)?(malloc|calloc|realloc|reallocarray|memalign|posix_memalign|aligned_alloc|valloc|pvalloc|mallocx|rallocx)|` +
+	`tc_new\w*|jemalloc::.*|tcmalloc::.*|operator new(\[\])?|` +
+	`(std::)?(__new_allocator|allocator|allocator_traits|_Vector_base)(<.*>)?::(_M_)?allocate`

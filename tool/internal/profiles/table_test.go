@@ -1,0 +1,102 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"tcm/internal/testprofile"
+)
+
+// update writes what the tests expect: go test ./internal/profiles -update.
+var update = flag.Bool("update", false, "write the expected files")
+
+func shop(t *testing.T, load int64, selection Selection) *Set {
+	t.Helper()
+	set, err := Select(testprofile.Shop(load), selection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// compare holds an output against the file with this name.
+func compare(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	heap := shop(t, 1, Selection{})
+	grown, err := Compare(heap, shop(t, 3, Selection{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, set := range map[string]*Set{"heap": heap, "diff": grown} {
+		var table, cumulative, report, stacks bytes.Buffer
+		if err := set.WriteTable(&table, false, 3); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, name+".table", table.Bytes())
+		if err := set.WriteTable(&cumulative, true, 0); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, name+".cumulative", cumulative.Bytes())
+		encoder := json.NewEncoder(&report)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(set.Report(false, 2)); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, name+".json", report.Bytes())
+		if err := set.WriteFolded(&stacks); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, name+".folded", stacks.Bytes())
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for _, one := range []struct {
+		selection Selection
+		want      int64
+	}{
+		{Selection{Type: "inuse_objects"}, 124},
+		{Selection{Type: "inuse_objects", Focus: regexp.MustCompile("store::")}, 100},
+		{Selection{Type: "inuse_objects", Ignore: regexp.MustCompile("store::")}, 24},
+		{Selection{Type: "inuse_objects", Focus: regexp.MustCompile("Serve$"), Ignore: regexp.MustCompile("Parse")}, 100},
+	} {
+		if _, total := shop(t, 1, one.selection).Total(); total.Amount != one.want {
+			t.Errorf("%+v: %d, want %d", one.selection, total.Amount, one.want)
+		}
+	}
+	if set := shop(t, 1, Selection{Lines: true}); set.Stacks[0].Frames[0].Name != "main:10" {
+		t.Errorf("%+v", set.Stacks[0])
+	}
+	for _, selection := range []Selection{{Type: "nonsense"}, {Focus: regexp.MustCompile("nonsense")}} {
+		if _, err := Select(testprofile.Shop(1), selection); err == nil {
+			t.Errorf("%+v is taken", selection)
+		}
+	}
+	other := shop(t, 1, Selection{Type: "inuse_objects"})
+	if _, err := Compare(other, shop(t, 1, Selection{})); err == nil {
+		t.Error("objects are compared with bytes")
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+// Package symbols finds the functions, files and lines of the addresses in a profile: in the debugging
+// information of the mapped files (their own, or what is installed apart), else in their symbol tables.
+// It needs no other program.
+package symbols
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/google/pprof/profile"
+	"github.com/ianlancetaylor/demangle"
+
+	"tcm/internal/text"
+)
+
+// Options of Symbolize.
+type Options struct {
+	// Root is put before the paths of mapped files; empty is the running system.
+	Root string
+	// FullNames keeps the parameters and template arguments of C++ functions.
+	FullNames bool
+}
+
+// Symbolize adds the functions of all locations that have none, and returns what could not be read.
+// A location that stays unknown keeps no lines; profiles.Stacks shows it as file and address.
+func Symbolize(p *profile.Profile, options Options) []string {
+	made := symbolizer{profile: p, options: options, functions: map[profile.Function]*profile.Function{}}
+	for _, one := range p.Function {
+		key := *one
+		key.ID = 0
+		made.functions[key] = one
+		made.lastID = max(made.lastID, one.ID)
+	}
+	byMapping := map[*profile.Mapping][]*profile.Location{}
+	for _, one := range p.Location {
+		if len(one.Line) == 0 && one.Mapping != nil {
+			byMapping[one.Mapping] = append(byMapping[one.Mapping], one)
+		}
+	}
+	var problems []string
+	for _, mapping := range p.Mapping {
+		locations := byMapping[mapping]
+		if len(locations) == 0 || !isFile(mapping.File) {
+			continue
+		}
+		if err := made.symbolizeMapping(mapping, locations); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v; %s addresses stay as they are", mapping.File, err, text.Count(int64(len(locations)))))
+		}
+	}
+	sort.Strings(problems)
+	return problems
+}
+
+// isFile tells files from the kernel's names for memory without one.
+func isFile(name string) bool {
+	for _, special := range []string{"[", "//", "/dev/zero", "/memfd:", "/SYSV", "anon_inode:"} {
+		if strings.HasPrefix(name, special) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+type symbolizer struct {
+	profile   *profile.Profile
+	options   Options
+	functions map[profile.Function]*profile.Function
+	lastID    uint64
+}
+
+func (s *symbolizer) symbolizeMapping(mapping *profile.Mapping, locations []*profile.Location) error {
+	path := strings.TrimSuffix(mapping.File, " (deleted)")
+	file, err := openObject(s.options.Root, filepath.Clean(path), strings.ToLower(mapping.BuildID))
+	if err != nil {
+		return err
+	}
+	for _, location := range locations {
+		address, ok := file.fileAddress(location.Address, mapping.Start, mapping.Offset)
+		if !ok {
+			continue
+		}
+		location.Line = s.lines(file, address)
+		for _, line := range location.Line {
+			mapping.HasFunctions = true
+			mapping.HasFilenames = mapping.HasFilenames || line.Function.Filename != ""
+			mapping.HasLineNumbers = mapping.HasLineNumbers || line.Line != 0
+			mapping.HasInlineFrames = mapping.HasInlineFrames || len(location.Line) > 1
+		}
+	}
+	return nil
+}
+
+// lines returns the functions at an address of a file, the innermost first.
+func (s *symbolizer) lines(file *object, address uint64) []profile.Line {
+	var frames []frame
+	if file.debug != nil {
+		frames = file.debug.framesAt(address)
+	}
+	name := file.symbolAt(address)
+	if len(frames) == 0 && name == "" {
+		return nil
+	}
+	if len(frames) == 0 {
+		frames = []frame{{name: name}}
+	}
+	// The tables have names where debugging information was moved to a file for many programs.
+	if outer := &frames[len(frames)-1]; outer.name == "" {
+		outer.name = name
+	}
+	var made []profile.Line
+	for _, one := range frames {
+		if one.name != "" {
+			made = append(made, profile.Line{Function: s.function(one), Line: int64(one.line)})
+		}
+	}
+	return made
+}
+
+// function returns the entry of the profile, which is made once for each function.
+func (s *symbolizer) function(of frame) *profile.Function {
+	key := profile.Function{Name: s.readable(of.name), SystemName: of.name, Filename: of.file}
+	if found := s.functions[key]; found != nil {
+		return found
+	}
+	s.lastID++
+	made := key
+	made.ID = s.lastID
+	s.functions[key] = &made
+	s.profile.Function = append(s.profile.Function, &made)
+	return &made
+}
+
+// readable turns the linker's name into that of the source.
+func (s *symbolizer) readable(name string) string {
+	// The linker's names of versions, and the compiler's of parts and clones, tell nothing here.
+	name, _, _ = strings.Cut(name, "@")
+	if strings.HasSuffix(name, ".cold") {
+		name = strings.TrimSuffix(name, ".cold")
+	}
+	options := []demangle.Option{demangle.NoClones}
+	if !s.options.FullNames {
+		options = append(options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
+	}
+	return demangle.Filter(name, options...)
+}
