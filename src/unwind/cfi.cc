@@ -289,7 +289,7 @@ class Program {
 
   bool SetFrameRegister(uint64_t dwarf) {
     rules_.frame_kind = RuleKind::kOffset;
-    rules_.frame_register = static_cast<int8_t>(machine::RegisterIndex(dwarf));
+    rules_.frame_register = static_cast<int16_t>(machine::RegisterIndex(dwarf));
     return true;
   }
 
@@ -441,7 +441,7 @@ bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* r
   Program program(function, address, rules);
   if (!program.RunCommon(object)) return false;
   if (!program.Run({object, function.instructions, function.instructions_end})) return false;
-  rules->return_register = static_cast<int8_t>(function.common.return_register);
+  rules->return_register = static_cast<int16_t>(function.common.return_register);
   rules->is_signal_frame = function.common.is_signal_frame;
   return rules->frame_kind != RuleKind::kUndefined && rules->return_register >= 0;
 }

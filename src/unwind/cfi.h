@@ -36,9 +36,9 @@ struct FrameRules {
   std::array<RegisterRule, Registers::kCount> registers;
   // The frame address: a register plus a number, or an expression.
   RuleKind frame_kind = RuleKind::kUndefined;  // or kOffset or kExpression
-  int8_t frame_register = -1;                  // of kOffset; -1 if it is not tracked
+  int16_t frame_register = -1;                 // of kOffset; -1 if it is not tracked
   int32_t frame_value = 0;
-  int8_t return_register = -1;  // the one whose value in the caller is the return address
+  int16_t return_register = -1;  // the one whose value in the caller is the return address
   bool is_signal_frame = false;
 };
 

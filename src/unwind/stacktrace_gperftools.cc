@@ -6,9 +6,7 @@
 
 #include "unwind/stack_trace.h"
 
-using tcmalloc::CaptureCallers;
 using tcmalloc::CaptureInterrupted;
-using tcmalloc::Registers;
 
 int GetStackFrames(void** result, int* sizes, int max_depth, int skip_count) {
   return tcmalloc::CaptureStackFrames(result, sizes, max_depth, skip_count);
