@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tcm/internal/identify"
+	"tcm/internal/profiles"
 	"tcm/internal/project"
 	"tcm/internal/report"
 	"tcm/internal/runner"
@@ -175,7 +176,11 @@ func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) er
 		return err
 	}
 	flags.html = h.html
-	if err := flags.show(command, set, filepath.Base(program)+" at exit"); err != nil {
+	err = flags.show(command, set, filepath.Base(program)+" at exit")
+	if errors.Is(err, profiles.ErrNoStacks) {
+		return fmt.Errorf("no flame graph: nothing that was sampled was in use when %s exited", program)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", h.html, err)
 	}
 	_, err = fmt.Fprintf(say, "tcm: flame graph: %s\n", h.html)

@@ -6,6 +6,7 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"sort"
+	"strings"
 )
 
 // debugInfo looks up addresses in DWARF. It reads a compilation unit when an address of it is asked for.
@@ -20,6 +21,8 @@ type unit struct {
 	bodies []*body
 	rows   []row
 	files  []*dwarf.LineFile
+	// scopes has the namespaces and classes of the functions that are in some.
+	scopes map[dwarf.Offset]string
 }
 
 // body is the code of a function, or of a call that was inlined into one.
@@ -42,6 +45,7 @@ type row struct {
 
 // frame is one function at an address.
 type frame struct {
+	// name is that of the linker, or that of the source with its namespaces and classes.
 	name string
 	file string
 	line int
@@ -98,7 +102,7 @@ func (d *debugInfo) framesOf(in *unit, outer *body, address uint64) []frame {
 	file, line := in.lineAt(address)
 	frames := make([]frame, 0, len(chain))
 	for i := len(chain) - 1; i >= 0; i-- {
-		frames = append(frames, frame{d.nameOf(chain[i].origin), file, line})
+		frames = append(frames, frame{d.nameOf(in, chain[i].origin), file, line})
 		file, line = in.fileName(chain[i].callFile), chain[i].callLine
 	}
 	return frames
@@ -130,13 +134,13 @@ func (d *debugInfo) unitAt(address uint64) *unit {
 	if err != nil {
 		return nil
 	}
-	made := &unit{}
+	made := &unit{scopes: map[dwarf.Offset]string{}}
 	if made.ranges, err = d.data.Ranges(entry); err != nil {
 		return nil
 	}
 	made.rows, made.files = d.linesOf(entry)
 	if entry.Children {
-		made.bodies = d.readBodies(reader, nil)
+		made.bodies = d.readBodies(reader, made, nil, "")
 	}
 	d.units = append(d.units, made)
 	return made
@@ -170,17 +174,21 @@ func (d *debugInfo) linesOf(entry *dwarf.Entry) ([]row, []*dwarf.LineFile) {
 }
 
 // readBodies reads the children of an entry up to their end. Calls inlined into outer are added to it,
-// functions are returned.
-func (d *debugInfo) readBodies(reader *dwarf.Reader, outer *body) []*body {
+// functions are returned. scope is what names in the source begin with here.
+func (d *debugInfo) readBodies(reader *dwarf.Reader, of *unit, outer *body, scope string) []*body {
 	var functions []*body
 	for {
 		entry, err := reader.Next()
 		if err != nil || entry == nil || entry.Tag == 0 {
 			return functions
 		}
-		into := outer
+		into, inside := outer, scope
 		switch entry.Tag {
 		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine:
+			if scope != "" {
+				of.scopes[entry.Offset] = scope
+			}
+			inside = scopeIn(scope, entry)
 			made := d.newBody(entry)
 			if made == nil {
 				break
@@ -191,15 +199,33 @@ func (d *debugInfo) readBodies(reader *dwarf.Reader, outer *body) []*body {
 				functions = append(functions, made)
 			}
 			into = made
-		case dwarf.TagLexDwarfBlock, dwarf.TagNamespace, dwarf.TagModule:
+		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
+			inside = scopeIn(scope, entry)
+		case dwarf.TagLexDwarfBlock:
 		default:
 			reader.SkipChildren()
 			continue
 		}
 		if entry.Children {
-			functions = append(functions, d.readBodies(reader, into)...)
+			functions = append(functions, d.readBodies(reader, of, into, inside)...)
 		}
 	}
+}
+
+// scopeIn is what names inside an entry begin with. Template arguments are left out, because they are longer
+// than all the rest.
+func scopeIn(scope string, entry *dwarf.Entry) string {
+	name, _ := entry.Val(dwarf.AttrName).(string)
+	switch {
+	case name == "" && entry.Tag == dwarf.TagNamespace:
+		name = "(anonymous namespace)"
+	case name == "":
+		return scope
+	}
+	if cut := strings.IndexByte(name, '<'); cut > 0 && entry.Tag != dwarf.TagSubprogram {
+		name = name[:cut]
+	}
+	return scope + name + "::"
 }
 
 // newBody returns nil for an entry without code.
@@ -218,7 +244,7 @@ func (d *debugInfo) newBody(entry *dwarf.Entry) *body {
 const maximalOrigins = 8
 
 // nameOf returns the name that the linker uses, else that of the source.
-func (d *debugInfo) nameOf(offset dwarf.Offset) string {
+func (d *debugInfo) nameOf(in *unit, offset dwarf.Offset) string {
 	plain := ""
 	for range maximalOrigins {
 		reader := d.data.Reader()
@@ -231,7 +257,7 @@ func (d *debugInfo) nameOf(offset dwarf.Offset) string {
 			return name
 		}
 		if name, ok := entry.Val(dwarf.AttrName).(string); ok && plain == "" {
-			plain = name
+			plain = in.scopes[offset] + name
 		}
 		origin, ok := entry.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 		if !ok {

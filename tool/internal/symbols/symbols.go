@@ -107,8 +107,9 @@ func (s *symbolizer) lines(file *object, address uint64) []profile.Line {
 	if len(frames) == 0 {
 		frames = []frame{{name: name}}
 	}
-	// The tables have names where debugging information was moved to a file for many programs.
-	if outer := &frames[len(frames)-1]; outer.name == "" {
+	// The tables have names where debugging information was moved to a file for many programs, and where
+	// it has that of the source only.
+	if outer := &frames[len(frames)-1]; outer.name == "" || isMangled(name) && !isMangled(outer.name) {
 		outer.name = name
 	}
 	var made []profile.Line
@@ -118,6 +119,20 @@ func (s *symbolizer) lines(file *object, address uint64) []profile.Line {
 		}
 	}
 	return made
+}
+
+// withoutArguments leaves out the template arguments at the end of a name of the source.
+func withoutArguments(name string) string {
+	cut := strings.IndexByte(name, '<')
+	if cut <= 0 || !strings.HasSuffix(name, ">") || strings.Contains(name, "operator") {
+		return name
+	}
+	return name[:cut]
+}
+
+// isMangled is true for the linker's names of C++ and Rust.
+func isMangled(name string) bool {
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
 }
 
 // function returns the entry of the profile, which is made once for each function.
@@ -138,11 +153,10 @@ func (s *symbolizer) function(of frame) *profile.Function {
 func (s *symbolizer) readable(name string) string {
 	// The linker's names of versions, and the compiler's of parts and clones, tell nothing here.
 	name, _, _ = strings.Cut(name, "@")
-	if strings.HasSuffix(name, ".cold") {
-		name = strings.TrimSuffix(name, ".cold")
-	}
+	name = strings.TrimSuffix(name, ".cold")
 	options := []demangle.Option{demangle.NoClones}
 	if !s.options.FullNames {
+		name = withoutArguments(name)
 		options = append(options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
 	}
 	return demangle.Filter(name, options...)

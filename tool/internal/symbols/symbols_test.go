@@ -23,12 +23,16 @@ template <typename T> struct Shelf { static void Fill(int count); };
 }
 static void* addresses[3];
 __attribute__((noinline)) static void Record(int place) { addresses[place] = __builtin_return_address(0); }
-__attribute__((always_inline)) static inline void InlinedCall() {
-  Record(0);  // INLINED
-  asm volatile("");
-}
+namespace shop { namespace {
+struct Till {
+  __attribute__((always_inline)) static inline void InlinedCall() {
+    Record(0);  // INLINED
+    asm volatile("");
+  }
+};
+}}
 template <typename T> __attribute__((noinline)) void shop::Shelf<T>::Fill(int count) {
-  InlinedCall();  // CALL
+  Till::InlinedCall();  // CALL
   asm volatile("" : : "r"(count));
 }
 #ifdef LIBRARY
@@ -113,7 +117,7 @@ func TestInlinedFrames(t *testing.T) {
 			t.Errorf("%v: %q", options, problems)
 		}
 		inner := found.Sample[0].Location[0]
-		if names(inner) != "InlinedCall < shop::Shelf::Fill" || names(found.Sample[0].Location[1]) != "main" {
+		if names(inner) != "shop::(anonymous namespace)::Till::InlinedCall < shop::Shelf::Fill" || names(found.Sample[0].Location[1]) != "main" {
 			t.Fatalf("%v: %s, %s", options, names(inner), names(found.Sample[0].Location[1]))
 		}
 		if inner.Line[0].Line != lineOf("INLINED") || inner.Line[1].Line != lineOf("CALL") ||
@@ -128,7 +132,7 @@ func TestFullNames(t *testing.T) {
 	made.run("c++", "-g", "-O2", "program.cc", "-o", "program")
 	found := made.profile()
 	Symbolize(found, Options{FullNames: true})
-	if got := names(found.Sample[0].Location[0]); got != "InlinedCall < shop::Shelf<int>::Fill(int)" {
+	if got := names(found.Sample[0].Location[0]); got != "shop::(anonymous namespace)::Till::InlinedCall < shop::Shelf<int>::Fill(int)" {
 		t.Error(got)
 	}
 }
@@ -168,13 +172,13 @@ func TestSharedLibrary(t *testing.T) {
 	found := made.profile()
 	Symbolize(found, Options{})
 	inner := found.Sample[0].Location[0]
-	if names(inner) != "InlinedCall < shop::Shelf::Fill" || !strings.HasSuffix(inner.Mapping.File, "/libshelf.so") {
+	if names(inner) != "shop::(anonymous namespace)::Till::InlinedCall < shop::Shelf::Fill" || !strings.HasSuffix(inner.Mapping.File, "/libshelf.so") {
 		t.Errorf("%s in %s", names(inner), inner.Mapping.File)
 	}
 }
 
 func TestDebuggingInformationApart(t *testing.T) {
-	const want = "InlinedCall < shop::Shelf::Fill"
+	const want = "shop::(anonymous namespace)::Till::InlinedCall < shop::Shelf::Fill"
 	made := newMaker(t)
 	made.run("c++", "-g", "-O2", "-Wl,--build-id=0x0123456789abcdef", "program.cc", "-o", "program")
 	made.run("objcopy", "--only-keep-debug", "program", "program.debug")
@@ -218,13 +222,24 @@ func TestBuildIDs(t *testing.T) {
 	made.run("objcopy", "--only-keep-debug", "program", filepath.Join(filed, id[2:]+".debug"))
 	// Only the debugging information is there; the program was removed.
 	Symbolize(found, Options{Root: root})
-	if got := names(found.Sample[0].Location[0]); got != "InlinedCall < shop::Shelf::Fill" {
+	if got := names(found.Sample[0].Location[0]); got != "shop::(anonymous namespace)::Till::InlinedCall < shop::Shelf::Fill" {
 		t.Errorf("by build id: %s", got)
 	}
 	compile("fedcba9876543210", "program")
 	problems := Symbolize(again, Options{})
 	if len(problems) != 1 || !strings.Contains(problems[0], errOtherBuild.Error()) || names(again.Sample[0].Location[0]) != "" {
 		t.Errorf("another build: %q, %s", problems, names(again.Sample[0].Location[0]))
+	}
+}
+
+func TestReadableNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"main": "main", "std::invoke<void, f()::<lambda(int)> >": "std::invoke", "operator<": "operator<", "a::operator-><b>": "a::operator-><b>",
+		"_ZN4shop5ShelfIiE4FillEi": "shop::Shelf::Fill", "memcpy@@GLIBC_2.14": "memcpy", "slow.cold": "slow", "_Znwm": "operator new",
+	} {
+		if got := (&symbolizer{}).readable(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 
