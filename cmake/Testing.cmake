@@ -29,9 +29,13 @@ set(TCM_SKIPPED_EXIT_STATUS 77)
 # Most of a whole run of the tests is their compilation: little optimization, none under the
 # address sanitizer, which doubles it, and no more than line numbers for stack traces. With it gcc 12 finds fault with the inlined strings of its own library.
 set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
-set(TCM_TEST_COMPILE_OPTIONS
-  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>"
-  "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
+# Unit tests of the paranoid build are not optimized either: the layers that they test are.
+set(TCMALLOC_UNIT_TEST_FLAGS "${TCMALLOC_TEST_FLAGS}" CACHE STRING
+    "Compiler options of unit tests, but in debug builds")
+set(gcc_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
+set(TCM_TEST_COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>" "${gcc_options}")
+set(TCM_UNIT_TEST_COMPILE_OPTIONS
+  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}")
 
 # Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
 function(tcm_set_test_properties)
@@ -72,7 +76,7 @@ function(tcm_unit_test)
   endif()
   tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
               LIBRARIES GTest::gtest_main ${arg_LIBRARIES}
-              COMPILE_OPTIONS ${TCM_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
+              COMPILE_OPTIONS ${TCM_UNIT_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   if(NOT arg_COMPILE_OPTIONS)
     target_precompile_headers(${arg_NAME} REUSE_FROM tcm_precompiled_headers)

@@ -158,10 +158,10 @@ class CpuCache {
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
   CpuCacheStats stats();
 
-  // In the child of fork: forgets all threads but `mine`, which may be null.
+  // Forgets all threads but `mine`, which may be null. Called in the child of fork.
   void KeepOnly(CpuThread* mine) { threads_.KeepOnly(mine); }
-  // In the child of fork, alone: forgets the objects in all slabs. The kernel may have copied one
-  // page of a slab before and another after a section of a vanished thread.
+  // Forgets the objects in all slabs, because the kernel may have copied one page of a slab before
+  // and another after a section of a vanished thread. Called in the child of fork, alone.
   void AbandonObjects() {
     for (int id = 0; id < slabs_.count(); ++id) slabs_.slab(id).AbandonObjects();
   }

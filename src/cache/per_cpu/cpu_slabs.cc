@@ -26,7 +26,7 @@ char* MapSlabs(size_t bytes) {
   void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // Without this, the first object in a slab would make the slabs of eight CPUs resident.
+  // A hugepage would make the slabs of eight CPUs resident with the first object in one of them.
   system_calls.madvise(memory, bytes, MADV_NOHUGEPAGE);
   NameRegion(memory, bytes, kMetadataName);
   return static_cast<char*>(memory);

@@ -171,7 +171,7 @@
 
 // void* (uint8_t size_class w0, FastThread thread x1[, size_t size x2])
 //
-// With a size it treats the clock as malloc does.
+// Treats the clock as malloc does if it gets a size.
   .macro POP name, id, counted=0
   BEGIN_ROUTINE \name
   and w4, w0, #0xff

@@ -172,7 +172,7 @@
 
 // void* (uint8_t size_class %dil, FastThread thread %rsi[, size_t size %rdx])
 //
-// With a size it treats the clock as malloc does.
+// Treats the clock as malloc does if it gets a size.
   .macro POP name, id, counted=0
   BEGIN_ROUTINE \name
   movzbl %dil, %edi

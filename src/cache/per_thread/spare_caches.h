@@ -60,7 +60,7 @@ class SpareCaches {
     return cache;
   }
 
-  // In the child of fork: forgets all.
+  // Forgets all caches. Called in the child of fork.
   void Forget() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     top_ = nullptr;

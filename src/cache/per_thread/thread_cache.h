@@ -40,8 +40,8 @@ struct ThreadCacheContext {
   const SamplePeriod* sample_period = &kNoSamples;
 };
 
-// Per size class a cache has one current list, from which malloc takes and to which free adds, and
-// a stack of full chains of one batch each. Invariants, for each class c with state s:
+// A cache has one current list of each size class, from which malloc takes and to which free adds,
+// and a stack of full chains of one batch each. Invariants, for each class c with state s:
 //
 //     length of the current list == s.capacity - room[c]
 //     cached_bytes_ == sum over c of (objects in s.full) * size of c

@@ -16,7 +16,7 @@ bool ThreadCache<Sources>::Holds(const void* object, uint8_t c, bool by_owner) {
     BiasedLockHolder holder(chains_lock_);
     return FullHolds(object, c);
   }
-  // Without the lock, the owner might free the array of chains while it is read here.
+  // The owner might free the array of chains while it is read here without the lock.
   if (!chains_lock_.TryLockByOther()) return false;
   const bool found = FullHolds(object, c);
   chains_lock_.UnlockByOther();

@@ -60,7 +60,8 @@ class ThreadCaches {
     return stats;
   }
 
-  // In the child of fork: forgets all caches but `mine`, which may be null, with what they hold.
+  // Forgets all caches but `mine`, which may be null, with what they hold. Called in the child of
+  // fork.
   void KeepOnly(Cache* mine) {
     spares_.Forget();
     registry_.KeepOnly(mine);

@@ -169,7 +169,8 @@ TEST_P(ThreadCacheReuseTest, AThreadThatUsesManyStaysWithThem) {
     cache_.FreeAll(cache_.AllocateMany(k24, objects.size()));
   }
   cache_->CheckInvariants();
-  EXPECT_LE(Lines(), lines + 2) << "the same object twice running is a matter of chance";
+  // Each of about 40 events finds the object of the last one by a chance of 1 in 100.
+  EXPECT_LE(Lines(), lines + 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, ThreadCacheReuseTest,
