@@ -105,6 +105,7 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 }
 
 size_t ReadBuildId(const char* path, char* text) {
+  if (path[0] != '/') return 0;
   const Scratch<char> buffer(kHeadBytes);
   if (buffer.data() == nullptr) return 0;
   const std::string_view head(buffer.data(), ReadHead(path, buffer.data()));

@@ -1,0 +1,159 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "profile_format/profile_file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace tcmalloc {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProfileFileTest : public ::testing::Test {
+ protected:
+  ProfileFileTest() : directory_(::testing::TempDir() + "profile.XXXXXX") {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+  }
+  ~ProfileFileTest() override { fs::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  size_t Files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+
+  // Expects one line about a path to which nothing can be written.
+  static void ExpectRefused(const std::string& path) {
+    ::testing::internal::CaptureStderr();
+    errno = EDOM;
+    {
+      ProfileFile file(path.c_str());
+      EXPECT_FALSE(file.ok());
+      file.Write("text");
+      EXPECT_FALSE(file.Complete());
+    }
+    EXPECT_EQ(errno, EDOM);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  }
+
+  std::string directory_;
+};
+
+TEST_F(ProfileFileTest, AppearsWhenItIsComplete) {
+  const std::string path = Path("100%s%n.heap");
+  ProfileFile file(path.c_str());
+  file.Write("one ");
+  file.Write("two");
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(file.Complete());
+  EXPECT_EQ(Contents(path), "one two");
+  struct stat information = {};
+  ASSERT_EQ(stat(path.c_str(), &information), 0);
+  EXPECT_EQ(information.st_mode & 07777, 0600U);
+  EXPECT_EQ(Files(), 1U);
+}
+
+TEST_F(ProfileFileTest, LeavesNothingWhenItIsGivenUp) {
+  const std::string path = Path("a");
+  {
+    ProfileFile(path.c_str()).Write("text");
+  }
+  EXPECT_EQ(Files(), 0U);
+}
+
+TEST_F(ProfileFileTest, ReplacesAFileOfTheUser) {
+  const std::string path = Path("a");
+  std::ofstream(path) << "old";
+  ProfileFile file(path.c_str());
+  file.Write("new");
+  EXPECT_EQ(Contents(path), "old");
+  EXPECT_TRUE(file.Complete());
+  EXPECT_EQ(Contents(path), "new");
+}
+
+TEST_F(ProfileFileTest, RefusesWhatIsNoRegularFile) {
+  std::ofstream(Path("target")) << "old";
+  fs::create_symlink(Path("target"), Path("link"));
+  fs::create_symlink(Path("nothing"), Path("dangling"));
+  fs::create_directory(Path("directory"));
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  for (const char* name : {"link", "dangling", "directory", "fifo"}) ExpectRefused(Path(name));
+  ExpectRefused("/dev/null");
+  EXPECT_EQ(Contents(Path("target")), "old");
+  EXPECT_FALSE(fs::exists(Path("nothing")));
+  EXPECT_EQ(Files(), 5U);
+}
+
+TEST_F(ProfileFileTest, RefusesBadPaths) {
+  ExpectRefused("");
+  ExpectRefused(Path("missing/a"));
+  ExpectRefused(Path(std::string(300, 'a')));
+  ExpectRefused(Path(std::string(4096, 'a')));
+  ExpectRefused(Path(std::string(100'000, '/')));
+  EXPECT_EQ(Files(), 0U);
+}
+
+TEST_F(ProfileFileTest, RefusesADirectoryThatIsReadOnly) {
+  if (geteuid() == 0) GTEST_SKIP() << "root writes everywhere";
+  ASSERT_EQ(chmod(directory_.c_str(), 0500), 0);
+  ExpectRefused(Path("a"));
+  ASSERT_EQ(chmod(directory_.c_str(), 0700), 0);
+}
+
+TEST_F(ProfileFileTest, SaysOnceThatItWasRemoved) {
+  const std::string path = Path("a");
+  ::testing::internal::CaptureStderr();
+  {
+    ProfileFile file(path.c_str());
+    file.Write("text");
+    for (const auto& entry : fs::directory_iterator(directory_)) fs::remove(entry);
+    EXPECT_FALSE(file.Complete());
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_EQ(Files(), 0U);
+}
+
+// A limit of the size of files makes writes fail as a full disk does.
+TEST_F(ProfileFileTest, SaysOnceThatTheDiskIsFull) {
+  rlimit old_limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  signal(SIGXFSZ, SIG_IGN);
+  const std::string path = Path("a");
+  std::ofstream(path) << "old";
+  ::testing::internal::CaptureStderr();
+  {
+    ProfileFile file(path.c_str());
+    const rlimit limit = {1000, old_limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (int i = 0; i < 100; ++i) file.Write(std::string(100, 'x'));
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    EXPECT_FALSE(file.Complete());
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_EQ(Contents(path), "old");
+  EXPECT_EQ(Files(), 1U);
+}
+
+}  // namespace
+}  // namespace tcmalloc
