@@ -96,8 +96,8 @@ TEST_F(ProfileFileTest, RefusesWhatIsNoRegularFile) {
   fs::create_symlink(Path("nothing"), Path("dangling"));
   fs::create_directory(Path("directory"));
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  // No device is tried: a writer that is wrong would replace it.
   for (const char* name : {"link", "dangling", "directory", "fifo"}) ExpectRefused(Path(name));
-  ExpectRefused("/dev/null");
   EXPECT_EQ(Contents(Path("target")), "old");
   EXPECT_FALSE(fs::exists(Path("nothing")));
   EXPECT_EQ(Files(), 5U);
