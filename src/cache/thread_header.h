@@ -139,9 +139,9 @@ struct alignas(64) ThreadHeader {
 
   // Returns true, once, if the last allocation is a sample.
   bool TakeSample() {
-    const bool due = sample_is_due;
+    if (TCMALLOC_LIKELY(!sample_is_due)) return false;
     sample_is_due = false;
-    return due;
+    return true;
   }
 
   // True for the header of a CpuThread, false for that of FastLists.

@@ -6,6 +6,7 @@
 
 #include "allocator/slow_path.h"
 #include "heap/heap.h"
+#include "heap/observer.h"
 #include "hook/hooks.h"
 #include "hook/mappings.h"
 
@@ -40,7 +41,9 @@ Hook SetWatching(tcmalloc::HookList<Hook>& list, Hook hook) {
 
 extern "C" {
 
-int MallocHook_GetCallerStackTrace(void**, int, int) { return 0; }
+int MallocHook_GetCallerStackTrace(void** result, int max_depth, int skip_count) {
+  return tcmalloc::CaptureCallerOfHook(result, max_depth, skip_count);
+}
 
 int MallocHook_AddNewHook(MallocHook_NewHook hook) { return AddWatching(hooks.new_block, hook); }
 int MallocHook_RemoveNewHook(MallocHook_NewHook hook) { return hooks.new_block.Remove(hook); }

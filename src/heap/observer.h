@@ -62,6 +62,11 @@ using StackRecordVisitor = void (*)(const StackRecord& record, void* argument);
 bool VisitSamples(StackRecordVisitor visit, void* argument);
 bool VisitGrowths(StackRecordVisitor visit, void* argument);
 
+// Stores the return addresses of the program that called the allocator, as seen from a hook that
+// the allocator calls, and returns their number; see MallocHook_GetCallerStackTrace. Returns 0 in a
+// library without profiles. Not called in the slow path.
+int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
+
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();
 

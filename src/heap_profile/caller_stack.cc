@@ -33,4 +33,14 @@ CallerStack::CallerStack() {
   count_ = std::min(all - first_, kMostFrames);
 }
 
+void CallerStack::LeaveOutHook() {
+  void* const* end = frames_ + first_ + count_;
+  void* const* begin = frames_ + first_;
+  void* const* own = std::find_if(begin, end, IsOwn);
+  void* const* program = std::find_if_not(own, end, IsOwn);
+  if (program == end) return;
+  first_ = static_cast<uint32_t>(program - frames_);
+  count_ = static_cast<uint32_t>(end - program);
+}
+
 }  // namespace tcmalloc

@@ -19,6 +19,10 @@ class CallerStack {
   // this library, if it is a shared one; in a static program nothing tells them apart.
   CallerStack();
 
+  // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
+  // Changes nothing where it cannot tell.
+  void LeaveOutHook();
+
   std::span<void* const> frames() const { return {frames_ + first_, count_}; }
 
  private:

@@ -126,6 +126,17 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument) {
   return true;
 }
 
+int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
+  CallerStack stack;
+  stack.LeaveOutHook();
+  const std::span<void* const> frames = stack.frames();
+  const size_t skipped = std::min(frames.size(), static_cast<size_t>(std::max(skip_count, 0)));
+  const size_t most = static_cast<size_t>(std::max(max_depth, 0));
+  const std::span<void* const> wanted = frames.subspan(skipped);
+  std::copy_n(wanted.begin(), std::min(wanted.size(), most), result);
+  return static_cast<int>(std::min(wanted.size(), most));
+}
+
 // A child of fork runs the exit handlers of its parent, whose file it must not replace.
 void WriteExitProfiles() {
   const PathOption& path = heap.options().heap_profile;

@@ -49,6 +49,7 @@ void ProfileFile::MakeTemporaryName() {
 // Returns why the file may not be written; empty if it may.
 std::string_view ProfileFile::Obstacle() const {
   if (IsSecureProcess()) return "not written with raised privileges";
+  if (path_[0] == '\0') return "the path is empty";
   if (std::strlen(path_) >= kPathCapacity) return "the path is too long";
   struct stat information = {};
   const bool exists = system_calls.lstat(path_, &information) == 0;

@@ -18,7 +18,7 @@ namespace tcmalloc {
 // line. Allocates nothing. Keeps errno.
 class ProfileFile final : public ByteSink {
  public:
-  // Begins a file; ok() tells if that succeeded.
+  // Begins a file; ok() tells if that succeeded. `path` outlives the object.
   explicit ProfileFile(const char* path);
   // Removes the unfinished file, unless it was completed.
   ~ProfileFile();

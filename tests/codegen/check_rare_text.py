@@ -17,7 +17,7 @@ USUAL = ("malloc", "free", "_Znwm", "_ZdlPv", "calloc", "realloc",
          "_ZN8tcmalloc4Heap10InitializeEv", "_ZN8tcmalloc12ForkHandlers8RegisterEv",
          "_ZN8tcmalloc8SpinLock8LockSlowEv", "_ZN8tcmalloc14SizeClassLists4MakeEh",
          "_ZN8tcmalloc11LoadOptionsERNS_11EnvironmentEPNS_7OptionsE")
-RARE = ("_ZN8tcmalloc15WriteTextReportERNS_8TextSinkEi",
+RARE = ("_ZN8tcmalloc15WriteTextReportERNS_8ByteSinkEi",
         "_ZN8tcmalloc9HugeSpans5ClaimENS_9PageRangeEbPb", "tcmalloc_allocate_by_mm_cid",
         "MallocExtension_GetStats")
 

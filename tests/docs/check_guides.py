@@ -24,7 +24,8 @@ SURELY_OURS = re.compile(
 # Options of compilers and linkers that a name may carry.
 PREFIX = re.compile(r"^-(?:D|l)?")
 # Names in those columns that are neither ours nor meant to be.
-OF_OTHERS = {"stdc", "pthread", "find_package", "PKG_CONFIG_PATH"}
+OF_OTHERS = {"stdc", "pthread", "find_package", "PKG_CONFIG_PATH", "OUT", "jeprof.1.0.f.heap",
+             "disasm", "ist"}
 
 
 def words_of(paths):
@@ -46,7 +47,7 @@ class Names:
         self.properties = set(re.findall(r'"((?:generic|tcmalloc)\.[\w.]+)"', properties))
         self.members = words_of((self.include / "gperftools").glob("malloc_extension*.h"))
         files = [*self.include.rglob("*.h"), *(root / "src/override").iterdir(),
-                 *(root / "cmake").glob("*.cmake")]
+                 *(root / "cmake").glob("*.cmake"), *(root / "tool").rglob("*.go")]
         self.words = words_of(files) | words_of([root / "src/options/option_table.cc"])
 
     def has(self, name):

@@ -17,6 +17,7 @@ void NoteSampleResized(const Span*, size_t) {}
 void NoteHeapGrowth(size_t) {}
 bool VisitSamples(StackRecordVisitor, void*) { return false; }
 bool VisitGrowths(StackRecordVisitor, void*) { return false; }
+int CaptureCallerOfHook(void**, int, int) { return 0; }
 void WriteExitProfiles() {}
 SampledMemory CountSampledMemory() { return {}; }
 

@@ -98,6 +98,7 @@ constexpr std::string_view kWritable[] = {
     "tcmalloc.min_per_thread_cache_bytes",
     "tcmalloc.aggressive_memory_decommit",
     "tcmalloc.heap_limit_mb",
+    "tcmalloc.sample_parameter",
 };
 
 uint64_t Get(std::string_view name) {
