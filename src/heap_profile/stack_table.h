@@ -103,8 +103,9 @@ class StackTable {
   std::atomic<uint32_t>& count(StackId id) const { return words_[id].high; }
   std::atomic<uint32_t>& next(StackId id) const { return words_[id + 1].low; }
   std::atomic<uint32_t>& refs(StackId id) const { return words_[id + 1].high; }
-  // The word through which free stacks are linked. No search reads it.
-  std::atomic<uint32_t>& free_link(StackId id) const { return words_[id + kHeaderWords].low; }
+  // The word through which removed and free stacks are linked, in place of the hash, which no
+  // search needs then. Readers may still read the frames of a removed stack.
+  std::atomic<uint32_t>& free_link(StackId id) const { return hash(id); }
   uintptr_t* frame_words(StackId id) const {
     return reinterpret_cast<uintptr_t*>(&words_[id + kHeaderWords]);
   }

@@ -1,0 +1,117 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cache/sample_countdown.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace tcmalloc {
+namespace {
+
+TEST(SampleCountdownTest, LogarithmIsThatOfTheMathLibrary) {
+  constexpr double kScale = 9007199254740992.0;  // 2^53
+  for (uint64_t u = 1; u < uint64_t{1} << 53; u = u * 3 / 2 + 1) {
+    ASSERT_NEAR(LogOfFraction(u), std::log(static_cast<double>(u) / kScale), 1e-10) << u;
+  }
+  EXPECT_EQ(LogOfFraction(uint64_t{1} << 53), 0);
+}
+
+// Sorts distances into classes of equal probability. With 63 degrees of freedom, chi-square is
+// above 120 once in a hundred thousand seeds.
+TEST(SampleCountdownTest, DistancesAreExponential) {
+  constexpr uint64_t kPeriod = 512 << 10;
+  constexpr size_t kClasses = 64;
+  constexpr int kDraws = 200'000;
+  for (uint64_t random : {1, 17, 12345}) {
+    int counts[kClasses] = {};
+    for (int i = 0; i < kDraws; ++i) {
+      const auto distance = static_cast<double>(DrawSampleDistance(kPeriod, &random));
+      const double probability = -std::expm1(-distance / double{kPeriod});
+      ++counts[std::min(static_cast<size_t>(probability * kClasses), kClasses - 1)];
+    }
+    constexpr double kExpected = double{kDraws} / kClasses;
+    double chi_square = 0;
+    for (const int count : counts)
+      chi_square += (count - kExpected) * (count - kExpected) / kExpected;
+    EXPECT_LT(chi_square, 120);
+  }
+}
+
+// Counts the samples among `blocks` allocations of `size` bytes, in intervals as a clock has them.
+int CountSamples(SampleCountdown& countdown, size_t size, int blocks, const SamplePeriod& period) {
+  int samples = 0;
+  int64_t passed = 0;
+  int64_t most = std::min<int64_t>(countdown.distance(), 100'000);
+  for (int i = 0; i < blocks; ++i) {
+    passed += static_cast<int64_t>(size);
+    if (passed <= most) continue;
+    if (countdown.Pass(static_cast<uint64_t>(passed), size, period)) ++samples;
+    passed = 0;
+    most = std::min<int64_t>(countdown.distance(), 100'000);
+  }
+  return samples;
+}
+
+// The number of samples is within five sigma of what the probability of each block says.
+TEST(SampleCountdownTest, EachBlockHasItsProbability) {
+  const SamplePeriod period = 65536;
+  for (const size_t size : {8, 100, 4096, 50'000, 65'536, 300'000, 1'000'000}) {
+    SampleCountdown countdown;
+    countdown.Initialize(size, period);
+    const int blocks = static_cast<int>(std::min<size_t>(200'000'000 / size, 3'000'000)) + 10'000;
+    const double probability = -std::expm1(-static_cast<double>(size) / 65536);
+    const double expected = probability * blocks;
+    const double sigma = std::sqrt(expected * (1 - probability));
+    EXPECT_NEAR(CountSamples(countdown, size, blocks, period), expected, 5 * sigma + 1) << size;
+  }
+}
+
+TEST(SampleCountdownTest, APeriodOfZeroTakesNoSamples) {
+  SamplePeriod period = 0;
+  SampleCountdown countdown;
+  countdown.Initialize(1, period);
+  EXPECT_FALSE(countdown.IsOn(period));
+  EXPECT_EQ(countdown.distance(), kNoSampleDistance);
+  period = 1000;
+  EXPECT_TRUE(countdown.IsOn(period));
+  EXPECT_GT(CountSamples(countdown, 100, 100'000, period), 0);
+  period = 0;
+  // The thread was on until now, and follows at its next interval.
+  EXPECT_TRUE(countdown.IsOn(period));
+  EXPECT_EQ(CountSamples(countdown, 100, 100'000, period), 0);
+  EXPECT_FALSE(countdown.IsOn(period));
+}
+
+TEST(SharedSampleCountdownTest, ThreadsTogetherTakeAsManyAsOneWould) {
+  constexpr int kThreads = 4;
+  constexpr int kBlocks = 100'000;
+  constexpr size_t kSize = 1000;
+  const SamplePeriod period = 100'000;
+  SharedSampleCountdown countdown;
+  std::vector<int> samples(kThreads);
+  std::vector<std::thread> threads;
+  for (int& count : samples) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kBlocks; ++i) count += countdown.Pass(kSize, period) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int sum = 0;
+  for (const int count : samples) sum += count;
+  const double expected = -std::expm1(-0.01) * kThreads * kBlocks;
+  EXPECT_NEAR(sum, expected, 5 * std::sqrt(expected));
+}
+
+TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {
+  const SamplePeriod period = 0;
+  SharedSampleCountdown countdown;
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(countdown.Pass(size_t{1} << 40, period));
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,182 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The samples of blocks that this program allocates by the allocator's own functions.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "allocator/reallocate.h"
+#include "heap_profile/collected_profile.h"
+#include "heap_profile/profiles.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr double kPeriod = 16 << 10;
+
+size_t LiveSamples() { return sample_table.stats().samples; }
+
+double LiveBytes() {
+  double bytes = 0;
+  sample_table.ForEach([&](const Sample& sample) {
+    bytes += sample.weight * static_cast<double>(sample.requested);
+  });
+  return bytes;
+}
+
+// Five standard deviations of the estimate of `count` blocks of `size` bytes.
+double Tolerance(double size, double count) {
+  const double probability = -std::expm1(-size / kPeriod);
+  return 5 * size * std::sqrt(count * (1 - probability) / probability) + size;
+}
+
+void FreeAll(const std::vector<void*>& blocks) {
+  for (void* block : blocks) Deallocate(block);
+}
+
+TEST(LiveSamplesTest, EstimateBytesOfEverySize) {
+  for (const size_t size : {1, 16, 100, 1000, 5000, 20'000, 100'000, 300'000, 2'000'000}) {
+    const double count = std::ceil(40e6 / static_cast<double>(size < 16 ? 400 : size)) + 20;
+    std::vector<void*> blocks;
+    for (int i = 0; i < static_cast<int>(count); ++i) blocks.push_back(Allocate(size));
+    EXPECT_NEAR(LiveBytes(), count * static_cast<double>(size),
+                Tolerance(static_cast<double>(size), count))
+        << size;
+    FreeAll(blocks);
+    EXPECT_EQ(LiveSamples(), 0u) << size;
+  }
+}
+
+TEST(LiveSamplesTest, AlignedZeroedAndReallocatedBlocksCountOnce) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 20'000; ++i) {
+    blocks.push_back(AllocateAligned(500, 64));
+    blocks.push_back(AllocateZeroed(300));
+    blocks.push_back(Reallocate(Allocate(100), 700));
+  }
+  EXPECT_NEAR(LiveBytes(), 20'000 * 1500.0, Tolerance(500, 60'000));
+  FreeAll(blocks);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, ZeroedSamplesAreZero) {
+  for (int round = 0; round < 200; ++round) {
+    std::vector<char*> blocks;
+    for (int i = 0; i < 20; ++i) blocks.push_back(static_cast<char*>(AllocateZeroed(5000)));
+    for (char* block : blocks) {
+      for (int i = 0; i < 5000; ++i) ASSERT_EQ(block[i], 0);
+      std::fill_n(block, 5000, 'x');
+      Deallocate(block);
+    }
+  }
+}
+
+// A large block is a sample with almost certainty here, so that its record must follow each change.
+TEST(LiveSamplesTest, LargeBlocksGrowAndShrinkWithTheirSamples) {
+  void* block = Allocate(1 << 20);
+  for (const size_t size : {3 << 20, 8 << 20, 9 << 20, 2 << 20, 300 << 10}) {
+    block = Reallocate(block, size);
+    EXPECT_EQ(LiveSamples(), 1u) << size;
+    EXPECT_GE(LiveBytes(), static_cast<double>(size)) << size;
+    EXPECT_LE(LiveBytes(), static_cast<double>(size) * 1.3) << size;
+  }
+  Deallocate(block);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, SampledBlocksHaveTheUsualUsableSize) {
+  for (int i = 0; i < 20'000; ++i) {
+    void* block = Allocate(1000);
+    ASSERT_EQ(UsableSize(block), kSizeClasses[SizeClassFor(1000)].size);
+    Deallocate(block);
+  }
+}
+
+TEST(LiveSamplesTest, BlocksOfEndedThreadsAreFreedByOthers) {
+  std::vector<void*> blocks[4];
+  std::vector<std::thread> threads;
+  for (std::vector<void*>& own : blocks) {
+    threads.emplace_back([&own] {
+      for (int i = 0; i < 50'000; ++i) own.push_back(Allocate(64));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_NEAR(LiveBytes(), 4 * 50'000 * 64.0, Tolerance(64, 200'000));
+  for (const std::vector<void*>& own : blocks) FreeAll(own);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, AChildOfForkHasTheSamplesOfItsParent) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50'000; ++i) blocks.push_back(Allocate(64));
+  const size_t samples = LiveSamples();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool same = LiveSamples() == samples;
+    FreeAll(blocks);
+    _exit(same && LiveSamples() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  FreeAll(blocks);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, ProfilesCollectWhatTheyAreAbout) {
+  CollectedProfile* allocations = CollectedProfile::Begin(ProfileKind::kAllocations);
+  CollectedProfile* lifetimes = CollectedProfile::Begin(ProfileKind::kLifetimes);
+  ASSERT_NE(allocations, nullptr);
+  ASSERT_NE(lifetimes, nullptr);
+  std::vector<void*> kept;
+  for (int i = 0; i < 20'000; ++i) {
+    Deallocate(Allocate(1000));
+    kept.push_back(Allocate(1000));
+  }
+  CollectedProfile* live = CollectedProfile::Take(ProfileKind::kHeap);
+  allocations->End();
+  lifetimes->End();
+  const auto estimate = [](const CollectedProfile& profile) {
+    double count = 0;
+    for (const ProfileRow& row : profile.rows.rows()) count += row.sample.weight;
+    return count;
+  };
+  const double sigma = Tolerance(1000, 20'000) / 1000;
+  EXPECT_NEAR(estimate(*live), 20'000, sigma);
+  EXPECT_NEAR(estimate(*allocations), 40'000, 2 * sigma);
+  EXPECT_NEAR(estimate(*lifetimes), 40'000, 2 * sigma);
+  double censored = 0;
+  for (const ProfileRow& row : lifetimes->rows.rows())
+    censored += row.censored ? row.sample.weight : 0;
+  EXPECT_NEAR(censored, 20'000, sigma);
+  FreeAll(kept);
+  CollectedProfile* peak = CollectedProfile::Take(ProfileKind::kPeakHeap);
+  EXPECT_GT(estimate(*peak), 0);
+  for (CollectedProfile* profile : {live, allocations, lifetimes, peak}) profile->Delete();
+}
+
+TEST(LiveSamplesTest, AThousandProfilesLeaveTheMemoryWhereItWas) {
+  const auto round = [] {
+    CollectedProfile* profile = CollectedProfile::Begin(ProfileKind::kLifetimes);
+    for (int i = 0; i < 200; ++i) Deallocate(Allocate(1000));
+    profile->Delete();
+  };
+  for (int i = 0; i < 100; ++i) round();
+  const size_t stacks = stack_table.stats().bytes;
+  const size_t samples = sample_table.stats().mapped_bytes;
+  for (int i = 0; i < 1000; ++i) round();
+  // Stacks that were not sampled before may come up.
+  EXPECT_LE(stack_table.stats().bytes, stacks + 4096);
+  EXPECT_EQ(sample_table.stats().mapped_bytes, samples);
+}
+
+}  // namespace
+}  // namespace tcmalloc
