@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <new>
 #include <string_view>
 
 #include "allocator/allocated_size.h"
@@ -49,7 +50,9 @@ class Traces {
   // Returns an array that the caller deletes.
   void** Allocate() {
     capacity_ = needed_;
-    words_ = new void*[capacity_ + 1]();
+    // An array expression of this length would need the C++ library for one that is too large.
+    words_ = static_cast<void**>(::operator new[]((capacity_ + 1) * sizeof(void*)));
+    std::fill_n(words_, capacity_ + 1, nullptr);
     return words_;
   }
 

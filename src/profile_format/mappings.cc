@@ -20,11 +20,17 @@ constexpr size_t kLongestLine = 4096 + 128;
 // The headers and the notes are at the beginning of files that linkers make.
 constexpr size_t kHeadBytes = 16 << 10;
 
+// Returns at most `count` characters from `from` on, which is at most the size. That of the C++
+// library would throw otherwise, and nothing here may need that library.
+std::string_view Part(std::string_view text, size_t from, size_t count) {
+  return {text.data() + from, std::min(count, text.size() - from)};
+}
+
 // Takes the characters up to `end` from the front of *text, and `end` as well.
 std::string_view TakeUntil(char end, std::string_view* text) {
   size_t length = 0;
   while (length < text->size() && (*text)[length] != end) ++length;
-  const std::string_view taken = text->substr(0, length);
+  const std::string_view taken = Part(*text, 0, length);
   text->remove_prefix(std::min(length + 1, text->size()));
   return taken;
 }
@@ -81,7 +87,7 @@ std::string_view FindBuildId(std::string_view notes) {
     if (id + note.n_descsz > notes.size()) break;
     const bool gnu = note.n_namesz == 4 && std::memcmp(notes.data() + name, "GNU", 4) == 0;
     if (gnu && note.n_type == NT_GNU_BUILD_ID) {
-      return notes.substr(id, std::min<size_t>(note.n_descsz, kMostBuildIdBytes));
+      return Part(notes, id, std::min<size_t>(note.n_descsz, kMostBuildIdBytes));
     }
     offset = next;
   }
@@ -115,7 +121,7 @@ size_t ReadBuildId(const char* path, char* text) {
     ElfW(Phdr) segment;
     if (!CopyOut(head, file.e_phoff + i * sizeof(segment), &segment)) return 0;
     if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
-    const std::string_view id = FindBuildId(head.substr(segment.p_offset, segment.p_filesz));
+    const std::string_view id = FindBuildId(Part(head, segment.p_offset, segment.p_filesz));
     if (!id.empty()) return FormatHex(id, text);
   }
   return 0;
