@@ -75,7 +75,7 @@ struct Options {
   bool memfs_map_private = false;
   bool memfs_disable_fallback = false;
   int64_t large_alloc_report_threshold = 0;
-  uint64_t sample_parameter = uint64_t{512} << 10;
+  uint64_t sample_parameter = uint64_t{2} << 20;
   uint64_t max_samples = uint64_t{1} << 20;
   PathOption heap_profile;
   ProfileFormatOption profile_format = ProfileFormatOption::kText;

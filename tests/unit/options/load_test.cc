@@ -62,7 +62,7 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_FALSE(options.skip_mmap);
   EXPECT_FALSE(options.disable_memory_release);
   EXPECT_EQ(options.large_alloc_report_threshold, 0);
-  EXPECT_EQ(options.sample_parameter, 524288u);
+  EXPECT_EQ(options.sample_parameter, 2097152u);
   EXPECT_EQ(options.max_samples, 1048576u);
   EXPECT_EQ(options.malloc_stats, 0u);
   EXPECT_TRUE(options.exit_report.empty());

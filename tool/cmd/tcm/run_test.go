@@ -137,7 +137,7 @@ func TestRun(t *testing.T) {
 		}
 	})
 	t.Run("no full library", func(t *testing.T) {
-		got := tcm.run(t, "run", "--html", "page.html", "true")
+		got := tcm.run(t, "--root", t.TempDir(), "run", "--html", "page.html", "true")
 		if got.status.ExitStatus() != exitUsage || strings.Count(got.errors, "\n") != 1 || !strings.Contains(got.errors, "libtcmalloc.so.4") {
 			t.Errorf("%+v", got)
 		}

@@ -31,6 +31,13 @@ const ReportCommand = "run-report"
 // exits.
 const HeapProfileVariable = "TCMALLOC_HEAP_PROFILE"
 
+// A run for a profile takes more samples than the library does by default, unless the user said how
+// many.
+const (
+	samplePeriodVariable = "TCMALLOC_SAMPLE_PARAMETER"
+	profileSamplePeriod  = "524288"
+)
+
 // Options of Run.
 type Options struct {
 	// Library is preloaded.
@@ -110,6 +117,9 @@ func Run(options Options) error {
 	}
 	if options.HeapProfile != "" {
 		variables[HeapProfileVariable] = options.HeapProfile
+		if os.Getenv(samplePeriodVariable) == "" {
+			variables[samplePeriodVariable] = profileSamplePeriod
+		}
 	}
 	words := launch.Words(launcher, then, variables, options.Program)
 	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
