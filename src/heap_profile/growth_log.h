@@ -26,6 +26,7 @@ class GrowthLog {
   GrowthLog(const GrowthLog&) = delete;
   GrowthLog& operator=(const GrowthLog&) = delete;
 
+  // A growth without frames has no stack.
   void Add(size_t bytes, std::span<void* const> frames);
 
   // Calls f(uint64_t count, uint64_t bytes, StackId) for each record.

@@ -98,8 +98,11 @@ void NoteSampleResized(const Span* span, size_t size) {
   profiles.peak.NoteChange(old.weight * change);
 }
 
+// Small programs are spared the pages that a walk of the stack touches.
 void NoteHeapGrowth(size_t bytes) {
+  constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{8} << 20);
   if (bytes == 0) return;
+  if (heap.page_heap().total() <= kSmallHeap) return profiles.growths.Add(bytes, {});
   const int saved_errno = errno;
   const CallerStack stack;
   profiles.growths.Add(bytes, stack.frames());
