@@ -4,6 +4,8 @@
 
 #include "heap/observer.h"
 
+#define TCMALLOC_OPTIONAL
+#include <tcmalloc/internal_malloc_extension.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,9 +19,17 @@
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
+#include "unwind/object_list.h"
 
 namespace tcmalloc {
 namespace {
+
+// Makes the functions to which the headers refer weakly a part of static programs, because weak
+// references extract nothing from an archive.
+TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
+
+// Lists the loaded objects where libc does not tell of them without a lock, as in static programs.
+__attribute__((constructor)) void OnLoadProfiles() { RefreshLoadedObjects(); }
 
 // In which the heap was made.
 constinit pid_t first_process = 0;
