@@ -240,7 +240,9 @@ TEST(BadStackTest, AWalkNeedsLittleStack) {
   const uintptr_t* lowest = std::find_if(stack.word(stack.start()), stack.word(stack.end()),
                                          [](uintptr_t word) { return word != kPaint; });
   const size_t used = stack.end() - reinterpret_cast<uintptr_t>(lowest);
-  if (!kAddressSanitizer) EXPECT_LE(used, kMostBytes);
+  if (!kAddressSanitizer) {
+    EXPECT_LE(used, kMostBytes);
+  }
   RecordProperty("used", static_cast<int>(used));
 }
 
