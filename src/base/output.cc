@@ -13,44 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hidden_signal.h"
+
 namespace tcmalloc {
 namespace {
-
-// The kernel's layout of a set of signals.
-using SignalSet = uint64_t;
-constexpr SignalSet kPipeSignal = SignalSet{1} << (SIGPIPE - 1);
-
-// Hides the SIGPIPE of this thread's writes to a pipe or socket without a reader while it lives. A
-// SIGPIPE that was pending before stays pending. Keeps errno.
-class WithoutPipeSignal {
- public:
-  WithoutPipeSignal() : saved_errno_(errno) {
-    SignalSet pending = 0;
-    ::syscall(SYS_rt_sigpending, &pending, sizeof(pending));
-    was_pending_ = (pending & kPipeSignal) != 0;
-    blocked_ = ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kPipeSignal, &mask_, sizeof(mask_)) == 0;
-  }
-  ~WithoutPipeSignal() {
-    if (broken_ && blocked_ && !was_pending_) {
-      constexpr timespec kNoTime = {};
-      ::syscall(SYS_rt_sigtimedwait, &kPipeSignal, nullptr, &kNoTime, sizeof(kPipeSignal));
-    }
-    if (blocked_) ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, sizeof(mask_));
-    errno = saved_errno_;
-  }
-  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
-  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
-
-  // Called after a write failed with `error`.
-  void NoteFailure(int error) { broken_ = broken_ || error == EPIPE; }
-
- private:
-  int saved_errno_;
-  SignalSet mask_ = 0;
-  bool was_pending_ = false;
-  bool blocked_ = false;
-  bool broken_ = false;
-};
 
 long Write(int fd, std::string_view text) {
   long written = 0;
@@ -70,7 +36,7 @@ bool BecomesWritable(int fd, int milliseconds) {
   long ready = 0;
   // The kernel updates `time` to the time that remains.
   do {
-    ready = ::syscall(SYS_ppoll, &wanted, 1L, &time, nullptr, sizeof(SignalSet));
+    ready = ::syscall(SYS_ppoll, &wanted, 1L, &time, nullptr, sizeof(uint64_t));
   } while (ready < 0 && errno == EINTR);
   return ready > 0;
 }
@@ -88,21 +54,21 @@ long WriteAtOnce(int fd, std::string_view line) {
 }  // namespace
 
 void WriteAll(int fd, std::string_view text) {
-  WithoutPipeSignal scope;
+  HiddenSignal scope(SIGPIPE);
   while (!text.empty()) {
     const long written = Write(fd, text);
-    if (written < 0) scope.NoteFailure(errno);
+    if (written < 0 && errno == EPIPE) scope.NoteRaised();
     if (written <= 0) return;
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 void WriteLineWithin(int fd, std::string_view line, int milliseconds) {
-  WithoutPipeSignal scope;
+  HiddenSignal scope(SIGPIPE);
   const bool waits = HasReader(fd);
   if (waits && !BecomesWritable(fd, milliseconds)) return;
   const long written = waits ? WriteAtOnce(fd, line) : Write(fd, line);
-  if (written < 0) scope.NoteFailure(errno);
+  if (written < 0 && errno == EPIPE) scope.NoteRaised();
 }
 
 }  // namespace tcmalloc

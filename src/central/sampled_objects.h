@@ -94,7 +94,7 @@ class SampledObjects {
   void DeleteSlots(Slot* slots, uint32_t objects) TCMALLOC_REQUIRES(lock_);
   void* TakeFrom(Span* span) TCMALLOC_REQUIRES(lock_);
   void* TryNew(uint8_t c) TCMALLOC_EXCLUDES(lock_);
-  bool AddSpan(Span* span, uint8_t c) TCMALLOC_EXCLUDES(lock_);
+  void* TakeFromNew(Span* span, uint8_t c) TCMALLOC_EXCLUDES(lock_);
 
   PageHeap& page_heap_;
   PageMap& page_map_;
@@ -155,13 +155,14 @@ void* SampledObjects<PageHeap>::TryNew(uint8_t c) {
   return span != nullptr ? TakeFrom(span) : nullptr;
 }
 
-// Adds a span for objects of class `c`. False if no memory can be had for its slots.
+// Adds a span for objects of class `c` and takes its first, before other threads take them all.
+// Null if no memory can be had for its slots.
 template <SpanSource PageHeap>
-bool SampledObjects<PageHeap>::AddSpan(Span* span, uint8_t c) {
+void* SampledObjects<PageHeap>::TakeFromNew(Span* span, uint8_t c) {
   const auto objects = static_cast<uint32_t>(span->bytes() / kSizeClasses[c].size);
   SpinLockHolder holder(lock_);
   Slot* slots = EnsureLists() ? NewSlots(objects) : nullptr;
-  if (slots == nullptr) return false;
+  if (slots == nullptr) return nullptr;
   span->free_list = reinterpret_cast<uintptr_t>(slots);
   span->allocated = 0;
   span->capacity = objects;
@@ -170,7 +171,7 @@ bool SampledObjects<PageHeap>::AddSpan(Span* span, uint8_t c) {
   page_map_.Register(span);
   lists_->with_room[c].PushFront(span);
   stats_.span_bytes += span->bytes();
-  return true;
+  return TakeFrom(span);
 }
 
 template <SpanSource PageHeap>
@@ -178,7 +179,7 @@ void* SampledObjects<PageHeap>::New(uint8_t c) {
   if (void* object = TryNew(c)) return object;
   Span* span = page_heap_.New(Length::FromBytesCeil(kSizeClasses[c].size));
   if (span == nullptr) return nullptr;
-  if (AddSpan(span, c)) return TryNew(c);
+  if (void* object = TakeFromNew(span, c)) return object;
   page_heap_.Delete(span);
   return nullptr;
 }

@@ -83,7 +83,11 @@ void CollectedProfile::End() {
 
 void CollectedProfile::Delete() {
   End();
-  rows.Free(stack_table);
+  {
+    // A fork of another thread would leave the child with a sweep of the stacks that never ends.
+    const SlowPath slow_path(SlowPath::Patient{});
+    rows.Free(stack_table);
+  }
   system_calls.munmap(this, sizeof(CollectedProfile));
 }
 

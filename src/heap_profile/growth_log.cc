@@ -8,8 +8,9 @@ void GrowthLog::Add(size_t bytes, std::span<void* const> frames) {
   const uint32_t next = used_.load(std::memory_order_relaxed);
   const bool fits = next < kMostGrowths;
   const uint32_t index = fits ? used_.fetch_add(1, std::memory_order_relaxed) : kMostGrowths;
-  if (index < kMostGrowths && !growths_.Ensure(index)) return;
-  Growth& growth = growths_[std::min(index, kMostGrowths - 1)];
+  const uint32_t kept = std::min(index, kMostGrowths - 1);
+  if (!growths_.Ensure(kept)) return;
+  Growth& growth = growths_[kept];
   if (index < kMostGrowths && !frames.empty()) growth.stack = stacks_.Add(frames);
   growth.bytes.fetch_add(bytes, std::memory_order_relaxed);
   // Release pairs with the acquire in ForEach and publishes the record.

@@ -125,7 +125,8 @@ bool WriteHeapProfileFile(const char* path) {
   ProfileFile file(path);
   if (!file.ok()) return false;
   const bool whole = IsProto(path) ? WriteLiveProto(file) : WriteHeapSample(file);
-  return whole && file.Complete();
+  if (!whole) file.Fail("no memory for all of it");
+  return file.Complete();
 }
 
 }  // namespace tcmalloc

@@ -70,8 +70,10 @@ Sample SampleTable::Remove(SampleId id) {
 Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
   Record& record = records_[id];
   const Sample old = Copy(record);
-  // Acquire pairs with the fence in Read, as in Remove. The version is even for a moment.
-  record.version.fetch_add(1, std::memory_order_acquire);
+  // The version is even for a moment.
+  record.version.fetch_add(1, std::memory_order_relaxed);
+  // Release pairs with the fence in Read: whoever copied a new size sees that the version changed.
+  std::atomic_thread_fence(std::memory_order_release);
   record.requested = requested;
   record.allocated = allocated;
   // Release pairs with the acquire in Read and publishes the sample.

@@ -18,14 +18,7 @@ namespace tcmalloc {
 ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
   errno = 0;
   const std::string_view obstacle = Obstacle();
-  if (!obstacle.empty()) {
-    Fail(obstacle);
-    return;
-  }
-  MakeTemporaryName();
-  fd_ = system_calls.open(temporary_,
-                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-  if (fd_ < 0) Fail("cannot be created");
+  obstacle.empty() ? Create() : Fail(obstacle);
 }
 
 ProfileFile::~ProfileFile() {
@@ -36,10 +29,25 @@ ProfileFile::~ProfileFile() {
   errno = saved_errno_;
 }
 
+// A process that was killed leaves its file behind, which one with the same number must not trip
+// over: the first process of a container always has the number 1.
+void ProfileFile::Create() {
+  constexpr int kMostAttempts = 100;
+  for (int attempt = 0; fd_ < 0 && attempt < kMostAttempts; ++attempt) {
+    MakeTemporaryName(attempt);
+    errno = 0;
+    fd_ = system_calls.open(temporary_,
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    if (fd_ < 0 && errno != EEXIST) break;
+  }
+  if (fd_ < 0) Fail("cannot be created");
+}
+
 // Names the thread, so that each of several writers has a file of its own.
-void ProfileFile::MakeTemporaryName() {
+void ProfileFile::MakeTemporaryName(int attempt) {
   Message suffix;
   suffix << ".tmp." << int64_t{system_calls.gettid()};
+  if (attempt > 0) suffix << "." << attempt;
   const size_t length = std::strlen(path_);
   std::memcpy(temporary_, path_, length);
   std::memcpy(temporary_ + length, suffix.view().data(), suffix.view().size());
@@ -60,6 +68,19 @@ std::string_view ProfileFile::Obstacle() const {
 }
 
 void ProfileFile::Write(std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (bytes.size() > buffer_.size() - buffered_) Flush();
+  if (bytes.size() > buffer_.size()) return WriteOut(bytes);
+  std::memcpy(buffer_.data() + buffered_, bytes.data(), bytes.size());
+  buffered_ += bytes.size();
+}
+
+void ProfileFile::Flush() {
+  WriteOut({buffer_.data(), buffered_});
+  buffered_ = 0;
+}
+
+void ProfileFile::WriteOut(std::string_view bytes) {
   while (ok() && !bytes.empty()) {
     errno = 0;
     const ssize_t n = system_calls.write(fd_, bytes.data(), bytes.size());
@@ -70,6 +91,7 @@ void ProfileFile::Write(std::string_view bytes) {
 }
 
 bool ProfileFile::Complete() {
+  Flush();
   if (!ok()) return false;
   errno = 0;
   const bool renamed = system_calls.rename(temporary_, path_) == 0;
@@ -83,7 +105,10 @@ bool ProfileFile::Complete() {
 }
 
 void ProfileFile::Fail(std::string_view what) {
+  if (failed_) return;
   failed_ = true;
+  // By the write that failed, or by that of the line if it goes to a file as well.
+  file_size_signal_.NoteRaised();
   Message message;
   message << "profile ";
   message.AppendQuoted(path_);

@@ -5,17 +5,25 @@
 #ifndef TCMALLOC_PROFILE_FORMAT_PROFILE_FILE_H_
 #define TCMALLOC_PROFILE_FORMAT_PROFILE_FILE_H_
 
+#include <signal.h>
+
+#include <cstddef>
 #include <string_view>
 
+#include "base/hidden_signal.h"
 #include "options/options.h"
 #include "profile_format/byte_sink.h"
+#include "profile_format/scratch.h"
 
 namespace tcmalloc {
 
 // Writes to a file of mode 0600 beside the one that is wanted, which it becomes at the end. The
 // wanted one must not exist, or be a regular file of the user's own: no link is followed, and no
 // FIFO or device is written to. Nothing is written with raised privileges. Each failure prints one
-// line. Allocates nothing. Keeps errno.
+// line. Allocates nothing from the heap. Keeps errno.
+//
+// Keeps SIGXFSZ from the thread as long as the object lives, because a limit on the size of files
+// must not end the program. Used by one thread.
 class ProfileFile final : public ByteSink {
  public:
   // Begins a file; ok() tells if that succeeded. `path` outlives the object.
@@ -27,19 +35,29 @@ class ProfileFile final : public ByteSink {
 
   bool ok() const { return fd_ >= 0 && !failed_; }
   void Write(std::string_view bytes) override;
+  // Gives the file up and says why, unless it failed before.
+  void Fail(std::string_view what);
   // Gives the file its name. Returns false after any failure.
   bool Complete();
 
  private:
+  static constexpr size_t kBufferBytes = size_t{64} << 10;
+
   std::string_view Obstacle() const;
-  void MakeTemporaryName();
-  void Fail(std::string_view what);
+  void Create();
+  void MakeTemporaryName(int attempt);
+  void WriteOut(std::string_view bytes);
+  void Flush();
 
   const char* path_;
   char temporary_[kPathCapacity + 32];
   int saved_errno_;
+  HiddenSignal file_size_signal_{SIGXFSZ};
   int fd_ = -1;
   bool failed_ = false;
+  // Texts come word by word. Without memory each piece is written by itself.
+  Scratch<char> buffer_{kBufferBytes};
+  size_t buffered_ = 0;
 };
 
 }  // namespace tcmalloc

@@ -90,6 +90,34 @@ TEST_F(ProfileFileTest, ReplacesAFileOfTheUser) {
   EXPECT_EQ(Contents(path), "new");
 }
 
+// Of a process that had the same number and was killed, as the first one of a container.
+TEST_F(ProfileFileTest, WritesBesideAnUnfinishedFile) {
+  const std::string path = Path("a");
+  const std::string theirs = path + ".tmp." + std::to_string(getpid());
+  for (const char* suffix : {"", ".1", ".2"}) std::ofstream(theirs + suffix) << "unfinished";
+  EXPECT_EQ(Files(), 3U);
+  ProfileFile file(path.c_str());
+  file.Write("text");
+  EXPECT_TRUE(file.Complete());
+  EXPECT_EQ(Contents(path), "text");
+  EXPECT_EQ(Contents(theirs), "unfinished");
+}
+
+TEST_F(ProfileFileTest, WritesPiecesOfEverySize) {
+  const std::string path = Path("a");
+  std::string expected;
+  {
+    ProfileFile file(path.c_str());
+    for (const size_t bytes : {0, 1, 65'535, 1, 65'536, 65'537, 7, 200'000, 65'530, 6, 0}) {
+      const std::string piece(bytes, static_cast<char>('a' + expected.size() % 26));
+      file.Write(piece);
+      expected += piece;
+    }
+    EXPECT_TRUE(file.Complete());
+  }
+  EXPECT_TRUE(Contents(path) == expected);
+}
+
 TEST_F(ProfileFileTest, RefusesWhatIsNoRegularFile) {
   std::ofstream(Path("target")) << "old";
   fs::create_symlink(Path("target"), Path("link"));
@@ -137,7 +165,7 @@ TEST_F(ProfileFileTest, SaysOnceThatItWasRemoved) {
 TEST_F(ProfileFileTest, SaysOnceThatTheDiskIsFull) {
   rlimit old_limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGXFSZ, SIG_DFL);
   const std::string path = Path("a");
   std::ofstream(path) << "old";
   ::testing::internal::CaptureStderr();
@@ -145,10 +173,13 @@ TEST_F(ProfileFileTest, SaysOnceThatTheDiskIsFull) {
     ProfileFile file(path.c_str());
     const rlimit limit = {1000, old_limit.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    for (int i = 0; i < 100; ++i) file.Write(std::string(100, 'x'));
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    for (int i = 0; i < 3000; ++i) file.Write(std::string(100, 'x'));
     EXPECT_FALSE(file.Complete());
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   }
+  sigset_t pending;
+  ASSERT_EQ(sigpending(&pending), 0);
+  EXPECT_FALSE(sigismember(&pending, SIGXFSZ));
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
   EXPECT_EQ(Contents(path), "old");
