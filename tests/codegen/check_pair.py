@@ -22,6 +22,9 @@ PAIRS = 50_000
 SIZES = {16: 0, 100: 0, 2000: 16}
 # The two return instructions of the stubs.
 STUB_INSTRUCTIONS = 2
+# What a sample may cost, of which the library with profiles takes one in so many bytes.
+SAMPLE_INSTRUCTIONS = 16_000
+SAMPLE_PERIOD = 2 << 20
 SKIPPED = 77
 
 
@@ -62,11 +65,26 @@ def check_pairs(probe, library, limit):
     return all(round(pair) <= limit + SIZES[size] for size, pair in pairs.items())
 
 
+def check_against(probe, library, minimal, more):
+    """Whether no pair takes more instructions than with `minimal`, and `more` and its samples."""
+    passed = True
+    for size in SIZES:
+        pair, least = (instructions_per_round(probe, size, each) for each in (library, minimal))
+        allowed = more + 0.5 + SAMPLE_INSTRUCTIONS * size / SAMPLE_PERIOD
+        print(f"malloc({size}) and free: {pair - least:+.2f} instructions, "
+              f"allowed are {allowed:+.2f}")
+        passed = passed and pair - least <= allowed
+    return passed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("--limit", type=float, default=40, help="instructions per pair")
+    parser.add_argument("--minimal", type=pathlib.Path,
+                        help="compare with this library instead of the limit")
+    parser.add_argument("--more", type=float, default=0, help="than that of --minimal")
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")
@@ -74,6 +92,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tcm_pair_") as folder:
         probe, library = (strip_into(folder, path)
                           for path in (arguments.probe, arguments.library))
+        if arguments.minimal:
+            minimal = strip_into(folder, arguments.minimal)
+            return 0 if check_against(probe, library, minimal, arguments.more) else 1
         return 0 if check_pairs(probe, library, arguments.limit) else 1
 
 
