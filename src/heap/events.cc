@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "heap/heap.h"
+#include "heap/observer.h"
 
 namespace tcmalloc {
 namespace {
@@ -28,7 +29,10 @@ void BeforeFork() {
 void InParent() { heap.threads().EndForkInParent(); }
 
 void InChild() {
-  heap.threads().EndForkInChild([] { heap.background().ResetAfterFork(); });
+  heap.threads().EndForkInChild([] {
+    heap.background().ResetAfterFork();
+    ForgetReadersAfterFork();
+  });
 }
 
 void ClearAfterFork() {

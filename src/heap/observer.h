@@ -67,6 +67,9 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument);
 // library without profiles. Not called in the slow path.
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
 
+// Called in the child of a fork, where no other thread reads the records any more.
+void ForgetReadersAfterFork();
+
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();
 

@@ -146,6 +146,8 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
   return static_cast<int>(std::min(wanted.size(), most));
 }
 
+void ForgetReadersAfterFork() { stack_table.ForgetReaders(); }
+
 // A child of fork runs the exit handlers of its parent, whose file it must not replace.
 void WriteExitProfiles() {
   const PathOption& path = heap.options().heap_profile;

@@ -34,7 +34,7 @@ struct StackTableStats {
 // A stack whose last reference goes stays in its bucket, where an equal stack may find it again. A
 // sweep removes such stacks once they are many. Their words are used again when nobody is reading:
 // each search and each Reader counts while it runs, and the sweep waits for a moment without any.
-// Words of one thread that vanished in a fork while it searched are lost.
+// A child of fork calls ForgetReaders, because those of other threads never end there.
 //
 // Thread safe, without a lock; async-signal-safe.
 class StackTable {
@@ -55,13 +55,17 @@ class StackTable {
   // The scope in which frames may be read.
   class Reader {
    public:
-    explicit Reader(StackTable& table) : table_(table) {
+    explicit Reader(StackTable& table)
+        : table_(table), generation_(table.generation_.load(std::memory_order_relaxed)) {
       // Pairs with the load in Sweep: a sweep that does not see this reader is seen by it.
       table_.readers_.fetch_add(1, std::memory_order_seq_cst);
     }
-    // Release pairs with the load in Sweep: what the reader did comes before the words are used
-    // again.
-    ~Reader() { table_.readers_.fetch_sub(1, std::memory_order_release); }
+    ~Reader() {
+      if (generation_ != table_.generation_.load(std::memory_order_relaxed)) return;
+      // Release pairs with the load in Sweep: what the reader did comes before the words are used
+      // again.
+      table_.readers_.fetch_sub(1, std::memory_order_release);
+    }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
@@ -71,7 +75,15 @@ class StackTable {
 
    private:
     StackTable& table_;
+    uint32_t generation_;  // of readers
   };
+
+  // Ends all readers. Called in the child of a fork, by its only thread. A reader of that thread
+  // may find other frames from now on.
+  void ForgetReaders() {
+    generation_.fetch_add(1, std::memory_order_relaxed);
+    readers_.store(0, std::memory_order_relaxed);
+  }
 
   StackTableStats stats() const;
 
@@ -134,6 +146,7 @@ class StackTable {
   std::atomic<uint32_t> stacks_{0};  // with a reference
   std::atomic<uint32_t> unused_{0};  // in a bucket, without one
   std::atomic<int32_t> readers_{0};
+  std::atomic<uint32_t> generation_{0};  // a child of fork begins another one
   std::atomic<bool> sweeping_{false};
   StackId removed_ = 0;  // by earlier sweeps, while somebody was reading; guarded by sweeping_
 };

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -129,6 +130,34 @@ TEST(LiveSamplesTest, AChildOfForkHasTheSamplesOfItsParent) {
   EXPECT_EQ(status, 0);
   FreeAll(blocks);
   EXPECT_EQ(LiveSamples(), 0u);
+}
+
+// Each round has stacks of its own, whose words can be used again only where nobody reads.
+TEST(LiveSamplesTest, AChildOfForkUsesStacksAgainThatAnotherThreadRead) {
+  std::atomic<bool> reads = false;
+  std::atomic<bool> done = false;
+  std::thread thread([&] {
+    const StackTable::Reader reader(stack_table);
+    reads = true;
+    while (!done) usleep(100);
+  });
+  while (!reads) usleep(100);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    size_t bytes = 0;
+    for (uintptr_t i = 1; i < 40'000; ++i) {
+      void* const frames[] = {reinterpret_cast<void*>(i), reinterpret_cast<void*>(~i)};
+      stack_table.Release(stack_table.Add(frames));
+      if (i == 10'000) bytes = stack_table.stats().bytes;
+    }
+    _exit(stack_table.stats().bytes <= bytes + 4096 ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  done = true;
+  thread.join();
 }
 
 TEST(LiveSamplesTest, ProfilesCollectWhatTheyAreAbout) {
