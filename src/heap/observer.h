@@ -67,6 +67,9 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument);
 // library without profiles. Not called in the slow path.
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
 
+// Does nothing. Makes the recorder of all blocks a part of static programs whose library has it.
+void KeepRecorder();
+
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();
 

@@ -27,6 +27,8 @@ namespace {
 // references extract nothing from an archive.
 TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
 
+TCMALLOC_RETAINED void (*const recorder_reference)() = KeepRecorder;
+
 // In which the heap was made.
 constinit pid_t first_process = 0;
 

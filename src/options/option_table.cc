@@ -128,6 +128,46 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_PROFILE_FORMAT", WordType{&Options::profile_format, kProfileFormats}, "",
      "The format of profiles: the text of gperftools, or proto, the compressed profile.proto of "
      "pprof. A name that ends in .pb.gz chooses proto in any case."},
+    {"HEAPPROFILE", PathType{&Options::heap_profiler_prefix, 5}, "",
+     "Records every block from the start on, and writes the files PREFIX.0001.heap, PREFIX.0002.heap "
+     "and so on, at the intervals below and when the program exits. The value is the prefix. With "
+     "PMIX_RANK, SLURM_PROCID or PMI_RANK, as launchers of parallel programs set them, the rank is "
+     "added to it, and under Open MPI the number of the process. Only libraries with profiles do so."},
+    {"HEAP_PROFILE_ALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_allocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were allocated.",
+     "no such files"},
+    {"HEAP_PROFILE_DEALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_deallocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were freed.",
+     "no such files"},
+    {"HEAP_PROFILE_INUSE_INTERVAL",
+     SizeType{&Options::heap_profiler_inuse_interval, 0, kMostProfileInterval, SizeUnit::kByte},
+     "bytes",
+     "The heap profiler writes a file each time so many bytes more are in use than in any file "
+     "before.",
+     "no such files"},
+    {"HEAP_PROFILE_TIME_INTERVAL",
+     CountType{&Options::heap_profiler_time_interval, 0, uint64_t{1} << 31}, "seconds",
+     "The heap profiler writes a file when something is allocated or freed so many seconds after "
+     "the last one.",
+     "no such files"},
+    {"HEAPPROFILESIGNAL", CountType{&Options::heap_profiler_signal, 0, 64}, "",
+     "The number of a signal at which the heap profiler that HEAPPROFILE started writes a file.",
+     "no signal"},
+    {"HEAP_PROFILE_CLEANUP", SwitchType{&Options::heap_profiler_cleanup}, "",
+     "Removes the files PREFIX.*.heap of earlier runs when HEAPPROFILE starts the heap profiler."},
+    {"HEAPPROFILE_USE_PID", SwitchType{&Options::heap_profiler_use_pid}, "",
+     "Adds _ and the number of the process to the prefix. The heap profiler sets it for programs "
+     "that this one starts."},
+    {"HEAP_PROFILE_MMAP", SwitchType{&Options::heap_profiler_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program as well."},
+    {"HEAP_PROFILE_ONLY_MMAP", SwitchType{&Options::heap_profiler_only_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program, and no blocks."},
+    {"HEAP_PROFILE_MMAP_LOG", SwitchType{&Options::heap_profiler_mmap_log}, "",
+     "While the heap profiler runs, prints each call of mmap, munmap, mremap and sbrk on stderr."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",

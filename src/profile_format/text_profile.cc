@@ -58,11 +58,6 @@ void CopyFile(const char* path, ByteSink& sink) {
   system_calls.close(fd);
 }
 
-void WriteMappings(ByteSink& sink) {
-  sink.Write("\nMAPPED_LIBRARIES:\n");
-  CopyFile("/proc/self/maps", sink);
-}
-
 // Writes all records below a head line that ends in `format`. Records may come and go between the
 // head and the rest. Returns false if there are none in this library.
 bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
@@ -71,11 +66,16 @@ bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   const Message counts = Counts(totals.count, totals.bytes);
   sink.WriteLine(Message() << "heap profile: " << counts.view() << " " << format.view());
   visit(WriteRecord, &sink);
-  WriteMappings(sink);
+  WriteMappedLibraries(sink);
   return true;
 }
 
 }  // namespace
+
+void WriteMappedLibraries(ByteSink& sink) {
+  sink.Write("\nMAPPED_LIBRARIES:\n");
+  CopyFile("/proc/self/maps", sink);
+}
 
 HeapGrowth CurrentHeapGrowth() {
   SlowPath slow_path(SlowPath::Patient{});
@@ -90,7 +90,7 @@ void WriteGrowthProfile(ByteSink& sink) {
   const Message counts = Counts(growth.count, growth.bytes);
   sink.WriteLine(Message() << "heap profile: " << counts.view() << " growth");
   sink.WriteLine(counts);
-  WriteMappings(sink);
+  WriteMappedLibraries(sink);
 }
 
 bool WriteHeapSample(ByteSink& sink) {

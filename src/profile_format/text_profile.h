@@ -20,6 +20,9 @@ struct HeapGrowth {
 // Returns zeros if the slow path was interrupted.
 HeapGrowth CurrentHeapGrowth();
 
+// Writes the mappings of the process, with which such a text ends.
+void WriteMappedLibraries(ByteSink& sink);
+
 // Write the records and the mappings of the process. Hold no lock while they write.
 //
 // What made the heap grow; in a library without profiles, one record without a stack.
