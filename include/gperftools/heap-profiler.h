@@ -34,8 +34,8 @@ PERFTOOLS_DLL_DECL void HeapProfilerStop(void);
  * profiler is running. */
 PERFTOOLS_DLL_DECL void HeapProfilerDump(const char* reason);
 
-/* Returns the text of a profile, which the caller frees. It is empty unless the profiler is running.
- * Returns NULL if there is no memory for it. */
+/* Returns the text of a profile, which the caller frees. It is empty unless the profiler is
+ * running. Returns NULL if there is no memory for it. */
 PERFTOOLS_DLL_DECL char* GetHeapProfile(void);
 
 #ifdef __cplusplus

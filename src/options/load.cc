@@ -162,9 +162,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   for (const MissingTool& missing : MissingTools()) {
     if (variable.name != missing.variable) continue;
-    const bool elsewhere =
-        (missing.variable == "CPUPROFILE" && ProfilerStart != nullptr) ||
-        (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr);
+    const bool elsewhere = (missing.variable == "CPUPROFILE" && ProfilerStart != nullptr) ||
+                           (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr);
     if (variable.value.empty() || elsewhere) return true;
     Message message;
     message << missing.variable << " is set, but this library has no " << missing.tool

@@ -129,10 +129,12 @@ constexpr OptionRow kTable[] = {
      "The format of profiles: the text of gperftools, or proto, the compressed profile.proto of "
      "pprof. A name that ends in .pb.gz chooses proto in any case."},
     {"HEAPPROFILE", PathType{&Options::heap_profiler_prefix, 5}, "",
-     "Records every block from the start on, and writes the files PREFIX.0001.heap, PREFIX.0002.heap "
+     "Records every block from the start on, and writes the files PREFIX.0001.heap, "
+     "PREFIX.0002.heap "
      "and so on, at the intervals below and when the program exits. The value is the prefix. With "
      "PMIX_RANK, SLURM_PROCID or PMI_RANK, as launchers of parallel programs set them, the rank is "
-     "added to it, and under Open MPI the number of the process. Only libraries with profiles do so."},
+     "added to it, and under Open MPI the number of the process. Only libraries with profiles do "
+     "so."},
     {"HEAP_PROFILE_ALLOCATION_INTERVAL",
      SizeType{&Options::heap_profiler_allocation_interval, 0, kMostProfileInterval,
               SizeUnit::kByte},

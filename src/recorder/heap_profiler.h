@@ -18,8 +18,8 @@
 
 namespace tcmalloc {
 
-// One user at a time: whoever starts, stops or writes. In a child of fork it is free, whoever had it
-// in the parent. Thread safe and async-signal-safe.
+// One user at a time: whoever starts, stops or writes. In a child of fork it is free, whoever had
+// it in the parent. Thread safe and async-signal-safe.
 class DumpLock {
  public:
   constexpr DumpLock() = default;

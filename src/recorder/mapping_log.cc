@@ -19,9 +19,9 @@ void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 
 void LogMmap(const void* result, const MmapCall& call) {
   Say(Message() << "mmap(start=" << call.start << ", len=" << uint64_t{call.bytes}
-                << ", prot=" << Hexadecimal(static_cast<unsigned>(call.protection))
-                << ", flags=" << Hexadecimal(static_cast<unsigned>(call.flags)) << ", fd="
-                << call.fd << ", offset=" << Hexadecimal(static_cast<uint64_t>(call.offset))
+                << ", prot=" << Hexadecimal(static_cast<unsigned>(call.protection)) << ", flags="
+                << Hexadecimal(static_cast<unsigned>(call.flags)) << ", fd=" << call.fd
+                << ", offset=" << Hexadecimal(static_cast<uint64_t>(call.offset))
                 << ") = " << result);
 }
 
@@ -30,8 +30,8 @@ void LogMunmap(const void* start, size_t bytes) {
 }
 
 void LogMremap(const void* result, const MremapCall& call) {
-  Say(Message() << "mremap(old_addr=" << call.old_start << ", old_size="
-                << uint64_t{call.old_bytes} << ", new_size=" << uint64_t{call.new_bytes}
+  Say(Message() << "mremap(old_addr=" << call.old_start << ", old_size=" << uint64_t{call.old_bytes}
+                << ", new_size=" << uint64_t{call.new_bytes}
                 << ", flags=" << Hexadecimal(static_cast<unsigned>(call.flags))
                 << ", new_addr=" << call.new_start << ") = " << result);
 }
