@@ -221,7 +221,8 @@ def check_interface(probe):
     expect_equal(first.of_size(10), (0, 0), "blocks of before the start")
     expect_equal(second.sums, [10, 20030, 10, 20030], "second start")
     run = Run(probe, "restarts", "PREFIX", HEAPPROFILE=False)
-    expect_equal(run.output.strip(), "0", "pages that 1000 starts and stops leave")
+    # The heap itself may take some more pages meanwhile.
+    expect(int(run.output) < 100, f"pages that 1000 starts and stops leave: {run.output}")
 
 
 def check_hostile_prefixes(probe):
