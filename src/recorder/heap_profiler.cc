@@ -15,7 +15,6 @@
 #include "heap_profile/profiles.h"
 #include "hook/hooks.h"
 #include "profile_format/profile_file.h"
-#include "recorder/heap_profiler_instance.h"
 #include "recorder/mapping_log.h"
 #include "recorder/profile_text.h"
 #include "system/clock.h"
@@ -27,6 +26,11 @@ namespace {
 // Bytes that threads may allocate before an interval is looked at, as a share of the shortest one.
 constexpr uint64_t kQuantaPerInterval = 1024;
 constexpr int kNoQuantum = 63;
+
+// Returns true if the options ask for mappings in the profile.
+bool RecordsMappings() {
+  return heap.options().heap_profiler_mmap || heap.options().heap_profiler_only_mmap;
+}
 
 void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 

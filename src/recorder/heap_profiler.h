@@ -82,6 +82,10 @@ class HeapProfiler {
   ProfilePath path_;
 };
 
+// Those of this process.
+extern constinit Recorder recorder;
+extern constinit HeapProfiler heap_profiler;
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_RECORDER_HEAP_PROFILER_H_

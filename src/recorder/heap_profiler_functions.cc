@@ -10,9 +10,10 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
+#include "heap/heap.h"
 #include "heap/observer.h"
 #include "profile_format/scratch.h"
-#include "recorder/heap_profiler_instance.h"
+#include "recorder/heap_profiler.h"
 #include "recorder/profile_text.h"
 
 namespace tcmalloc {

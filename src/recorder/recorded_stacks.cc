@@ -54,7 +54,7 @@ StackId RecordedStacks::NameOf(std::span<void* const> frames) {
   const uint64_t hash = HashOf(frames);
   std::atomic<uint64_t>& cached = cached_[hash % kCached];
   constexpr uint64_t kLow = UINT32_MAX;
-  // Acquire pairs with the release below and publishes the stack.
+  // Acquire pairs with the release in NameOf and publishes the stack.
   const uint64_t known = cached.load(std::memory_order_acquire);
   const auto found = static_cast<StackId>(known & kLow);
   if (found != 0 && (known & ~kLow) == (hash & ~kLow) &&
@@ -62,7 +62,7 @@ StackId RecordedStacks::NameOf(std::span<void* const> frames) {
     return found;
   }
   const StackId id = Hold(frames);
-  // Release pairs with the acquire above.
+  // Release pairs with the acquire in NameOf.
   if (id != 0) cached.store((hash & ~kLow) | id, std::memory_order_release);
   return id;
 }

@@ -87,12 +87,12 @@ class RecordedStacks {
   StackId Hold(std::span<void* const> frames);
   bool Ensure(uint32_t index);
 
-  StackTable& stacks_;
-  ChunkedArray<Entry, kFirstEntries> entries_;  // by StackId / kStackIdStep
-  std::atomic<uint32_t> used_{0};               // entries that ever counted: 0 to used_ - 1
   // Stacks by their hash, whose upper half is beside the name. An entry that is overwritten is
   // found again in the table.
   std::atomic<uint64_t> cached_[kCached] = {};
+  ChunkedArray<Entry, kFirstEntries> entries_;  // by StackId / kStackIdStep
+  std::atomic<uint32_t> used_{0};               // entries that ever counted: 0 to used_ - 1
+  StackTable& stacks_;
 };
 
 }  // namespace tcmalloc

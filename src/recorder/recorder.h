@@ -70,8 +70,8 @@ class Recorder {
   Relaxed<bool> running_ = false;
   Relaxed<int> quantum_ = 0;
   RecordedStacks stacks_;
-  BlockTable blocks_;
   RecordedMappings mappings_;
+  BlockTable blocks_;
   Stripe stripes_[1 << kStripeBits] = {};
 };
 
