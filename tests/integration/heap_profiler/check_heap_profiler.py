@@ -91,7 +91,8 @@ class Run:
 
 def check_known(probe, threads):
     run = Run(probe, "known" if threads == 1 else "known8")
-    expect_equal(len(run.files()), 1 if threads == 1 else 5, "files, one for each GiB")
+    # Of 4.6 GiB, one for each GiB; what is allocated while a file is written counts for it.
+    expect(len(run.files()) in ((1,) if threads == 1 else (3, 4, 5)), f"files {run.files()}")
     expect("Starting tracking the heap\n" in run.messages, "message of the start")
     expect(run.reasons()[-1].startswith("Exiting, "), f"reason at the end: {run.reasons()}")
     profile = run.last()
@@ -242,8 +243,10 @@ def check_hostile_prefixes(probe):
                     lambda prefix: os.mkdir(prefix + ".0001.heap")):
         run = Run(probe, "nothing", prepare=prepare, HEAP_PROFILE_CLEANUP="0")
         expect("exists, and is not a regular file" in run.messages, "message for a FIFO or folder")
-    run = Run(probe, "nothing", prefix="p" * 4050)
-    expect("too long" in run.messages, "message for a long prefix")
+    # Without the number of the file, as long as a path may be.
+    long_name = "p" * (4090 - len(tempfile.gettempdir()) - len("/tcm-heap-profiler-xxxxxxxx/"))
+    run = Run(probe, "nothing", prefix=long_name)
+    expect("the name of a heap profile is too long" in run.messages, "message for a long prefix")
 
 
 def main():
