@@ -16,7 +16,7 @@
 #include "hook/hooks.h"
 #include "profile_format/profile_file.h"
 #include "recorder/mapping_log.h"
-#include "recorder/profile_text.h"
+#include "recorder/recorded_profile.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
@@ -31,6 +31,8 @@ constexpr int kNoQuantum = 63;
 bool RecordsMappings() {
   return heap.options().heap_profiler_mmap || heap.options().heap_profiler_only_mmap;
 }
+
+bool WritesProto() { return heap.options().profile_format == ProfileFormatOption::kProto; }
 
 void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 
@@ -216,7 +218,7 @@ void HeapProfiler::NameNextFile() {
   path_.Clear();
   path_ << prefix_.view();
   if (in_child_) (path_ << "_").AppendNumber(static_cast<uint64_t>(process), 1);
-  (path_ << ".").AppendNumber(++files_, 4) << ".heap";
+  (path_ << ".").AppendNumber(++files_, 4) << ".heap" << (WritesProto() ? ".pb.gz" : "");
 }
 
 void HeapProfiler::DumpLocked(std::string_view reason) {
@@ -232,7 +234,10 @@ void HeapProfiler::DumpLocked(std::string_view reason) {
   }
   Say(Message() << "Dumping heap profile to " << path_.view() << " (" << reason << ")");
   ProfileFile file(path_.text());
-  if (file.ok() && WriteRecordedProfile(recorder_.stacks(), file)) file.Complete();
+  if (!file.ok()) return;
+  const bool whole = WritesProto() ? WriteRecordedProto(recorder_.stacks(), file)
+                                   : WriteRecordedText(recorder_.stacks(), file);
+  if (whole) file.Complete();
 }
 
 void HeapProfiler::Dump(std::string_view reason) {

@@ -4,6 +4,7 @@
 compares the files with what it did. Debian's google-pprof reads them, too, where it is installed."""
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -116,6 +117,23 @@ def check_readers(probe, run):
     expect("AllocateKnown" in report, f"google-pprof: {report}")
     total = re.search(r"Total: (\d+) objects", report)
     expect(total and int(total.group(1)) >= 9 * TIMES, f"google-pprof's total: {report[:200]}")
+
+
+def check_proto(probe, tool):
+    run = Run(probe, "known", TCMALLOC_PROFILE_FORMAT="proto")
+    names = os.listdir(run.folder)
+    expect_equal(names, ["p.0001.heap.pb.gz"], "files of profile.proto")
+    if not os.path.exists(tool):
+        print("tcm is not built; not checked")
+        return
+    for profile in (os.path.join(run.folder, names[0]),
+                    os.path.join(Run(probe, "known").folder, "p.0001.heap")):
+        for kind, count in (("alloc_objects", 9 * TIMES), ("inuse_objects", 7 * TIMES // 2)):
+            report = subprocess.run([tool, "heap", "--json", "--type", kind, profile],
+                                    capture_output=True, text=True, check=False)
+            rows = json.loads(report.stdout)["functions"] if report.returncode == 0 else []
+            flat = sum(row["flat"] for row in rows if "AllocateKnown" in row["name"])
+            expect_equal(flat, count, f"{kind} by tcm in {profile}: {report.stderr}")
 
 
 def check_intervals(probe):
@@ -255,6 +273,7 @@ def main():
     probe = parser.parse_args().probe
     check_readers(probe, check_known(probe, 1))
     check_known(probe, 8)
+    check_proto(probe, os.path.join(os.environ.get("TCM_TEST_BIN_DIR", ""), "tcm"))
     check_intervals(probe)
     check_signal(probe)
     check_names(probe)
