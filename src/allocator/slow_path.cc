@@ -40,7 +40,7 @@ void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignmen
   void* sample = object != nullptr ? NewSampledObject(c) : nullptr;
   if (sample == nullptr) return object;
   DeallocateObject(object, c);
-  RecordSmallSample(sample, c, size, alignment);
+  RecordSmallSample(sample, object, size, alignment);
   return sample;
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "allocator/slow_path.h"
+#include "heap_profile/fragmentation.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
@@ -58,14 +59,20 @@ CollectedProfile* CollectedProfile::Take(ProfileKind kind) {
   } else {
     profile->CollectLive();
   }
+  if (kind == ProfileKind::kFragmentation) EstimatePinnedBytes(profile->rows.mutable_rows());
   return profile;
 }
 
 CollectedProfile* CollectedProfile::Begin(ProfileKind kind) {
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return nullptr;
+  return BeginWithHeap(kind, heap.sample_period());
+}
+
+CollectedProfile* CollectedProfile::BeginWithHeap(ProfileKind kind, uint64_t period) {
   CollectedProfile* profile = New(kind);
   if (profile == nullptr) return nullptr;
+  profile->period = period;
   profile->running = true;
   AddUser(kind);
   return profile;

@@ -6,19 +6,22 @@
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/message.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
-#include "heap_profile/profile_writer.h"
+#include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
+#include "options/option_table.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
+#include "unwind/libunwind_walker.h"
+#include "unwind/stack_trace.h"
 
 namespace tcmalloc {
 namespace {
@@ -27,8 +30,30 @@ namespace {
 // references extract nothing from an archive.
 TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
 
-// In which the heap was made.
-constinit pid_t first_process = 0;
+// Says which methods there are, and warns if the one that is wanted is not there.
+void ChooseUnwindMethod(const Options& options) {
+  const auto index = static_cast<size_t>(options.stacktrace_method);
+  const std::string_view name = kStackTraceMethods[index];
+  const UnwindMethod method = ParseUnwindMethod(name).value_or(UnwindMethod::kTables);
+  const bool missing = method == UnwindMethod::kLibunwind && !HasLibunwind();
+  SetUnwindMethod(missing ? UnwindMethod::kTables : method);
+  if (missing) {
+    Warn(Message() << "TCMALLOC_STACKTRACE_METHOD=libunwind: the program has no libunwind; using "
+                      "tables");
+  }
+  if (!options.stacktrace_method_verbose) return;
+  Warn(Message() << "call stacks can be walked by: tables, frame_pointers"
+                 << (HasLibunwind() ? ", libunwind" : "") << "; using "
+                 << (missing ? "tables" : name));
+}
+
+// Returns 0 if the number does not fit.
+int32_t PagesBetween(const void* from, const void* to) {
+  const auto pages = static_cast<int64_t>(PageId::Containing(to).index()) -
+                     static_cast<int64_t>(PageId::Containing(from).index());
+  const auto number = static_cast<int32_t>(pages);
+  return number == pages ? number : 0;
+}
 
 double BytesFor(const Sample& sample) {
   return sample.weight * static_cast<double>(sample.allocated);
@@ -61,7 +86,8 @@ constinit Profiles profiles;
 
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
-  first_process = getpid();
+  ChooseUnwindMethod(options);
+  BeginExitProfiles(options);
   return options.sample_parameter;
 }
 
@@ -69,11 +95,13 @@ void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
 void* NewSampledObject(uint8_t c) { return profiles.objects.New(c); }
 
-void RecordSmallSample(void* object, uint8_t c, size_t size, size_t alignment) {
+void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
+  const uint8_t c = heap.page_map().Get(PageId::Containing(object))->size_class;
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
                       .allocated = kSizeClasses[c].size,
-                      .alignment = static_cast<uint32_t>(alignment)};
+                      .alignment = static_cast<uint32_t>(alignment),
+                      .twin = PagesBetween(object, twin)};
   const SampleId id = Record(sample, size);
   if (id != 0) profiles.objects.SetSample(object, id);
 }
@@ -144,12 +172,6 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
   const std::span<void* const> wanted = frames.subspan(skipped);
   std::copy_n(wanted.begin(), std::min(wanted.size(), most), result);
   return static_cast<int>(std::min(wanted.size(), most));
-}
-
-// A child of fork runs the exit handlers of its parent, whose file it must not replace.
-void WriteExitProfiles() {
-  const PathOption& path = heap.options().heap_profile;
-  if (!path.empty() && getpid() == first_process) WriteHeapProfileFile(path.text);
 }
 
 SampledMemory CountSampledMemory() {

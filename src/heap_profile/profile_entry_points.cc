@@ -38,8 +38,11 @@ class CallbackSink final : public ByteSink {
 tcmalloc_profile_sample Describe(const CollectedProfile& profile, const ProfileRow& row,
                                  int64_t count) {
   const Sample& sample = row.sample;
+  const double bytes = profile.kind == ProfileKind::kFragmentation
+                           ? row.pinned
+                           : static_cast<double>(sample.allocated);
   return {.address = sample.address,
-          .sum = static_cast<int64_t>(sample.weight * static_cast<double>(sample.allocated)),
+          .sum = static_cast<int64_t>(sample.weight * bytes),
           .count = count,
           .requested_size = sample.requested,
           .requested_alignment = sample.alignment,
@@ -94,7 +97,9 @@ void tcmalloc_profile_iterate(const tcmalloc_profile* profile, tcmalloc_profile_
                               void* argument) {
   const tcmalloc::StackTable::Reader reader(tcmalloc::stack_table);
   tcmalloc::WholeBlocks blocks;
+  const bool fragmentation = Of(profile)->kind == ProfileKind::kFragmentation;
   for (const tcmalloc::ProfileRow& row : Of(profile)->rows.rows()) {
+    if (fragmentation && row.pinned == 0) continue;
     const int64_t count = blocks.Round(row.sample.weight);
     tcmalloc_profile_sample sample = Describe(*Of(profile), row, count);
     if (row.sample.stack != 0) {
