@@ -16,6 +16,7 @@
 #include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
+#include "heap_profile/usdt.h"
 #include "options/option_table.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
@@ -59,6 +60,10 @@ double BytesFor(const Sample& sample) {
   return sample.weight * static_cast<double>(sample.allocated);
 }
 
+uint64_t Weighted(const Sample& sample) {
+  return static_cast<uint64_t>(sample.weight * static_cast<double>(sample.requested));
+}
+
 // Records a sample of which one of `counted` bytes was drawn. Sets everything that the caller left
 // open. Returns 0 if it was left out.
 SampleId Record(Sample sample, size_t counted) {
@@ -72,6 +77,7 @@ SampleId Record(Sample sample, size_t counted) {
   if (id != 0) {
     profiles.peak.NoteChange(BytesFor(sample));
     profiles.allocated.Append({.sample = sample});
+    if (AllocProbeIsAttached()) FireAllocProbe(sample.address, sample.requested, Weighted(sample));
   } else if (sample.stack != 0) {
     stack_table.Release(sample.stack);
   }
@@ -121,6 +127,7 @@ void FreeSampledObject(Span* span, const void* object) {
 
 void NoteSampleFreed(SampleId id) {
   const Sample sample = sample_table.Remove(id);
+  if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
   profiles.peak.NoteChange(-BytesFor(sample));
   profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
   if (sample.stack != 0) stack_table.Release(sample.stack);
