@@ -21,8 +21,13 @@ SlowPath::~SlowPath() {
     Threads<SizeClassLists>::ScheduleSlowPath(entry_);
   }
   LeaveSlowPath(entry_);
-  if (!reentrant()) heap.background().Restart();
+  if (TCMALLOC_UNLIKELY(heap.errands().any()) && !reentrant()) RunErrands();
   errno = saved_errno_;
+}
+
+void SlowPath::RunErrands() {
+  if (heap.errands().TakeBackground()) heap.background().Restart();
+  CallNotedHooks();
 }
 
 void* SlowPath::AllocateObject(uint8_t c, size_t size) const {

@@ -29,7 +29,10 @@ void BeforeFork() {
 void InParent() { heap.threads().EndForkInParent(); }
 
 void InChild() {
-  heap.threads().EndForkInChild([] { heap.background().ResetAfterFork(); });
+  heap.threads().EndForkInChild([] {
+    heap.background().ResetAfterFork();
+    heap.errands().ResetAfterFork(heap.background().is_lost());
+  });
 }
 
 void ClearAfterFork() {

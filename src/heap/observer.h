@@ -68,6 +68,10 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument);
 // library without profiles. Not called in the slow path.
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
 
+// Calls the program's hooks for what the running thread has sampled and freed. Called outside the
+// slow path, when the heap has errands.
+void CallNotedHooks();
+
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();
 // Writes the profile that a signal has asked for, if one has. Called by the background thread,

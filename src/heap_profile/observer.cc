@@ -77,6 +77,7 @@ SampleId Record(Sample sample, size_t counted) {
   if (id != 0) {
     profiles.peak.NoteChange(BytesFor(sample));
     profiles.allocated.Append({.sample = sample});
+    profiles.hooks.Note(/*of_free=*/false, id, sample);
     if (AllocProbeIsAttached()) FireAllocProbe(sample.address, sample.requested, Weighted(sample));
   } else if (sample.stack != 0) {
     stack_table.Release(sample.stack);
@@ -127,6 +128,7 @@ void FreeSampledObject(Span* span, const void* object) {
 
 void NoteSampleFreed(SampleId id) {
   const Sample sample = sample_table.Remove(id);
+  profiles.hooks.Note(/*of_free=*/true, id, sample);
   if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
   profiles.peak.NoteChange(-BytesFor(sample));
   profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});

@@ -18,6 +18,7 @@ void NoteHeapGrowth(size_t) {}
 bool VisitSamples(StackRecordVisitor, void*) { return false; }
 bool VisitGrowths(StackRecordVisitor, void*) { return false; }
 int CaptureCallerOfHook(void**, int, int) { return 0; }
+void CallNotedHooks() {}
 void WriteExitProfiles() {}
 void WriteRequestedProfile() {}
 SampledMemory CountSampledMemory() { return {}; }
