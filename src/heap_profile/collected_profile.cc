@@ -3,7 +3,6 @@
 #include "heap_profile/collected_profile.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <cerrno>
 #include <new>
@@ -15,12 +14,6 @@
 
 namespace tcmalloc {
 namespace {
-
-int64_t WallNanoseconds() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 void AddUser(ProfileKind kind) {
   profiles.allocated.AddUser();

@@ -183,6 +183,8 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
   return static_cast<int>(std::min(wanted.size(), most));
 }
 
+void CallNotedHooks() { profiles.hooks.CallNoted(); }
+
 SampledMemory CountSampledMemory() {
   const SampledObjectsStats stats = profiles.objects.stats();
   return {.span_bytes = stats.span_bytes, .in_use_bytes = stats.in_use_bytes};

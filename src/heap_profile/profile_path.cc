@@ -2,7 +2,6 @@
 
 #include "heap_profile/profile_path.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <cstring>
 
 #include "base/message.h"
-#include "system/system_calls.h"
+#include "system/clock.h"
 
 namespace tcmalloc {
 namespace {
@@ -18,12 +17,6 @@ namespace {
 constexpr std::string_view kProtoSuffix = ".pb.gz";
 
 constinit std::atomic<uint64_t> names_made{0};
-
-uint64_t SecondsSince1970() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<uint64_t>(time.tv_sec);
-}
 
 }  // namespace
 
@@ -63,7 +56,7 @@ void ProfilePath::AppendPlaceholder(char letter, const Parts& parts) {
     case 'p':
       return Append(static_cast<uint64_t>(getpid()));
     case 't':
-      return Append(SecondsSince1970());
+      return Append(static_cast<uint64_t>(WallNanoseconds() / 1'000'000'000));
     case 'n':
       return Append(names_made.fetch_add(1, std::memory_order_relaxed) + 1);
     case 'k':

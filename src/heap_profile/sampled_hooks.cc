@@ -2,10 +2,7 @@
 
 #include "heap_profile/sampled_hooks.h"
 
-#define TCMALLOC_OPTIONAL
 #include <sys/mman.h>
-#include <tcmalloc/internal_malloc_extension.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,19 +10,12 @@
 #include <chrono>
 
 #include "heap/heap.h"
-#include "heap_profile/profiles.h"
 #include "hook/hooks.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
-
-int64_t WallNanoseconds() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 // A name that stays when the sample's own is used again.
 SampledAllocation::Handle HandleOf(SampleId id, int64_t time_ns) {
@@ -138,25 +128,4 @@ void SampledHooks::CallNoted() {
   errno = saved_errno;
 }
 
-void CallNotedHooks() { profiles.hooks.CallNoted(); }
-
 }  // namespace tcmalloc
-
-#pragma GCC visibility push(default)
-extern "C" {
-
-bool tcmalloc_add_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook) {
-  return tcmalloc::profiles.hooks.list(of_frees).Add(hook);
-}
-
-bool tcmalloc_remove_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook) {
-  return tcmalloc::profiles.hooks.list(of_frees).Remove(hook);
-}
-
-void tcmalloc_invoke_sampled_hooks(bool of_frees, const tcmalloc::SampledAllocation* sample) {
-  tcmalloc::Invoke<tcmalloc_sampled_hook, const tcmalloc::SampledAllocation&>(
-      tcmalloc::profiles.hooks.list(of_frees), *sample);
-}
-
-}  // extern "C"
-#pragma GCC visibility pop
