@@ -28,8 +28,12 @@ class Errands {
 
   // Called in the child of fork, where no other thread is left that would run its calls.
   void ResetAfterFork(bool background_is_lost) {
+    forks_.fetch_add(1, std::memory_order_relaxed);
     word_.store(background_is_lost ? kBackground : 0, std::memory_order_relaxed);
   }
+  // Returns a number that is another one in a child of fork.
+  uint32_t forks() const { return forks_.load(std::memory_order_relaxed); }
+
   // Returns true if the background thread is to be started again, and forgets that.
   bool TakeBackground() {
     return (word_.load(std::memory_order_relaxed) & kBackground) != 0 &&
@@ -41,6 +45,7 @@ class Errands {
   static constexpr uint32_t kCall = 2;
 
   std::atomic<uint32_t> word_{0};
+  std::atomic<uint32_t> forks_{0};
 };
 
 }  // namespace tcmalloc

@@ -58,8 +58,24 @@ void Residency::ReadByMincore(uintptr_t first_page) {
 }
 
 PageBytes Residency::Of(uintptr_t start, uint64_t bytes) {
+  const uint64_t window_bytes = kWindowPages * page_bytes_;
+  const uint64_t windows = bytes / window_bytes;
+  if (windows <= kMostWindows) return Count(start, start + bytes);
+  const uint64_t step = (windows + kMostWindows - 1) / kMostWindows;
   PageBytes result;
-  const uintptr_t end = start + bytes;
+  for (uint64_t i = 0; i < windows; i += step) {
+    // Stands for as many windows as there are before the next one.
+    const uint64_t weight = std::min(step, windows - i);
+    const uintptr_t begin = start + i * window_bytes;
+    const PageBytes counted = Count(begin, begin + window_bytes);
+    result.resident += counted.resident * weight;
+    result.swapped += counted.swapped * weight;
+  }
+  return result;
+}
+
+PageBytes Residency::Count(uintptr_t start, uintptr_t end) {
+  PageBytes result;
   while (start < end) {
     const uintptr_t page = start / page_bytes_;
     const uintptr_t window = page / kWindowPages * kWindowPages;

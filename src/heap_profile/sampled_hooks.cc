@@ -3,7 +3,6 @@
 #include "heap_profile/sampled_hooks.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -42,10 +41,10 @@ bool SampledHooks::Grow() {
 }
 
 // Forgets what threads had noted that are not in this child of fork.
-void SampledHooks::ForgetOtherProcess() {
-  const pid_t process = ::getpid();
-  if (process == process_) return;
-  process_ = process;
+void SampledHooks::ForgetAfterFork() {
+  const uint32_t forks = heap.errands().forks();
+  if (forks == forks_) return;
+  forks_ = forks;
   for (size_t i = 0; i < count_; ++i) {
     if (events_[i].sample.stack != 0) stacks_.Release(events_[i].sample.stack);
   }
@@ -59,7 +58,7 @@ void SampledHooks::NoteForHooks(Event event) {
   event.thread = system_calls.gettid();
   {
     SpinLockHolder holder(lock_);
-    ForgetOtherProcess();
+    ForgetAfterFork();
     if (count_ < capacity_ || Grow()) {
       events_[count_++] = event;
       heap.errands().AddCall();
@@ -72,7 +71,7 @@ void SampledHooks::NoteForHooks(Event event) {
 // Takes the first event of a thread. Returns false if there is none.
 bool SampledHooks::Take(pid_t thread, Event* event) {
   SpinLockHolder holder(lock_);
-  ForgetOtherProcess();
+  ForgetAfterFork();
   Event* const end = events_ + count_;
   Event* found = std::find_if(events_, end, [&](const Event& e) { return e.thread == thread; });
   if (found == end) return false;

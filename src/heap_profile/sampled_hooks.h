@@ -55,7 +55,7 @@ class SampledHooks {
   bool TakeInSlowPath(pid_t thread, Event* event, const void** frames, size_t* depth);
   void Report(const Event& event, const void* const* frames, size_t depth);
   bool Grow() TCMALLOC_REQUIRES(lock_);
-  void ForgetOtherProcess() TCMALLOC_REQUIRES(lock_);
+  void ForgetAfterFork() TCMALLOC_REQUIRES(lock_);
 
   StackTable& stacks_;
   HookList<Hook> allocated_;
@@ -65,7 +65,7 @@ class SampledHooks {
   Event* events_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
   size_t count_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t capacity_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  pid_t process_ TCMALLOC_GUARDED_BY(lock_) = 0;  // whose events they are
+  uint32_t forks_ TCMALLOC_GUARDED_BY(lock_) = 0;  // when they were noted: see Errands
 };
 
 }  // namespace tcmalloc

@@ -154,6 +154,9 @@ class Checks:
         expect(near(sums["inuse_space"], 128 * MEBIBYTE, 0.05), sums)
         expect(near(sums["resident_space"] + sums["swapped_space"], 64 * MEBIBYTE, 0.05), sums)
 
+    def check_headers(self):
+        self.run("headers")
+
     def await_files(self, count):
         deadline = time.monotonic() + 60
         while len(self.names()) < count or any(".tmp." in name for name in self.names()):

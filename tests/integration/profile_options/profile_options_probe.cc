@@ -3,6 +3,9 @@
 // A program whose profiles are known. Its argument says what it does.
 
 #include <sys/wait.h>
+#include <tcmalloc/malloc_extension.h>
+#include <tcmalloc/malloc_hook.h>
+#include <tcmalloc/profile_marshaler.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -62,12 +65,31 @@ int Untouched() {
   return 0;
 }
 
+int hooked = 0;
+
+// Uses the functions of the headers.
+int UseHeaders() {
+  using tcmalloc::MallocExtension;
+  using tcmalloc::MallocHook;
+  const auto hook = [](const MallocHook::SampledAlloc&) { ++hooked; };
+  if (!MallocHook::AddSampledNewHook(hook)) return 1;
+  Keep();
+  if (!MallocHook::RemoveSampledNewHook(hook) || hooked < 100) return 2;
+  const auto profile = MallocExtension::SnapshotCurrent(tcmalloc::ProfileType::kFragmentation);
+  if (profile.Type() != tcmalloc::ProfileType::kFragmentation) return 3;
+  bool positive = true;
+  profile.Iterate([&](const tcmalloc::Profile::Sample& sample) { positive &= sample.sum >= 0; });
+  if (!positive) return 4;
+  return tcmalloc::Marshal(profile).has_value() ? 0 : 5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "fork") return Fork();
   if (what == "wait") return Wait();
+  if (what == "headers") return UseHeaders();
   if (what == "untouched") return Untouched();
   Keep();
   Churn();

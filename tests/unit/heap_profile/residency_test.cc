@@ -68,6 +68,29 @@ TEST_P(ResidencyTest, KeepsErrno) {
 INSTANTIATE_TEST_SUITE_P(Sources, ResidencyTest,
                          ::testing::Values("/proc/self/pagemap", "/no/pagemap", "/dev/null"));
 
+// 4 GiB, of which one half is there.
+TEST(ResidencyOfLongRangesTest, PartsStandForTheRest) {
+  constexpr size_t kBytes = size_t{4} << 30;
+  constexpr size_t kFile = size_t{64} << 20;
+  void* memory =
+      mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const int fd = memfd_create("pages", 0);
+  ASSERT_EQ(ftruncate(fd, kFile), 0);
+  auto* start = static_cast<char*>(memory);
+  for (size_t at = 0; at < kBytes / 2; at += kFile) {
+    ASSERT_NE(mmap(start + at, kFile, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                   fd, 0),
+              MAP_FAILED);
+  }
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const PageBytes bytes = Residency().Of(address, kBytes);
+  EXPECT_NEAR(static_cast<double>(bytes.resident), kBytes / 2.0, kBytes / 100.0);
+  EXPECT_LE(Residency().Of(address, kBytes / 2).resident, kBytes / 2);
+  munmap(memory, kBytes);
+  close(fd);
+}
+
 TEST(PagesOfTest, RowsInAnyOrderGetTheirOwnPages) {
   const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   char* memory = static_cast<char*>(
