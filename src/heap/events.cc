@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "heap/heap.h"
+#include "heap/observer.h"
 
 namespace tcmalloc {
 namespace {
@@ -28,7 +29,10 @@ void BeforeFork() {
 void InParent() { heap.threads().EndForkInParent(); }
 
 void InChild() {
-  heap.threads().EndForkInChild([] { heap.background().ResetAfterFork(); });
+  heap.threads().EndForkInChild([] {
+    heap.background().ResetAfterFork();
+    heap.errands().ResetAfterFork(heap.background().is_lost());
+  });
 }
 
 void ClearAfterFork() {
@@ -36,13 +40,14 @@ void ClearAfterFork() {
   heap.housekeeping().ResetAfterFork();
 }
 
-// Runs upkeep in the background thread. It has no cache, and the address of a variable on its stack
-// identifies it.
+// Runs upkeep in the background thread, and what signals ask it for. It has no cache, and the
+// address of a variable on its stack identifies it.
 bool RunRegularly(uint64_t* wait) {
   const char self = 0;
   if (!heap.gate().EnterAsStranger(&self)) return false;
   *wait = heap.housekeeping().RunAll();
   heap.gate().LeaveAsStranger(&self);
+  WriteRequestedProfile();
   return true;
 }
 

@@ -103,11 +103,27 @@ class Loader {
       }
     }
     Message message = Complaint();
-    for (size_t i = 0; i < type.words.size(); ++i) {
-      if (i > 0) message << (i + 1 < type.words.size() ? ", " : " or ");
-      message << type.words[i];
-    }
+    AppendWords(type.words, "or", message);
     message << "; using " << type.words[static_cast<size_t>(field)];
+    Warn(message);
+  }
+
+  // A list with an unknown word is ignored as a whole.
+  void LoadAs(const SetType& type) {
+    if (value_.empty()) return;
+    const std::optional<uint64_t> set = ParseSet(value_, type.words);
+    uint64_t& field = options_->*type.field;
+    if (set.has_value()) {
+      field = *set;
+      return;
+    }
+    Message message = Complaint();
+    message << "a list of ";
+    AppendWords(type.words, "and", message);
+    message << ", separated by commas; using";
+    for (size_t i = 0; i < type.words.size(); ++i) {
+      if ((field >> i & 1) != 0) message << " " << type.words[i];
+    }
     Warn(message);
   }
 
@@ -122,6 +138,15 @@ class Loader {
     Message message = Complaint();
     message << "a path of less than " << uint64_t{kPathCapacity} << " bytes; using none";
     Warn(message);
+  }
+
+  static void AppendWords(std::span<const std::string_view> words, std::string_view last,
+                          Message& message) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (i > 0 && i + 1 < words.size()) message << ", ";
+      if (i > 0 && i + 1 == words.size()) message << " " << last << " ";
+      message << words[i];
+    }
   }
 
   void AppendUnit(Message& message) const {

@@ -24,8 +24,6 @@ Message Counts(uint64_t count, uint64_t bytes) {
   return counts;
 }
 
-using Visit = bool (*)(StackRecordVisitor visit, void* argument);
-
 struct Totals {
   uint64_t count = 0;
   uint64_t bytes = 0;
@@ -59,7 +57,8 @@ void CopyFile(const char* path, ByteSink& sink) {
 }
 
 // Writes all records below a head line that ends in `format`. Records may come and go between the
-// head and the rest. Returns false if there are none in this library.
+// head and the rest. `visit` is like VisitSamples. Returns false if there are none in this library.
+template <typename Visit>
 bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   Totals totals;
   if (!visit(AddTo, &totals)) return false;
@@ -96,6 +95,14 @@ void WriteGrowthProfile(ByteSink& sink) {
 bool WriteHeapSample(ByteSink& sink) {
   const uint64_t period = heap.sample_period();
   return WriteRecords(sink, VisitSamples, Message() << "heap_v2/" << period);
+}
+
+void WriteHeapRecords(ByteSink& sink, const StackRecords& records, uint64_t period) {
+  const auto visit = [&records](StackRecordVisitor visitor, void* argument) {
+    records.ForEach(visitor, argument);
+    return true;
+  };
+  WriteRecords(sink, visit, Message() << "heap_v2/" << period);
 }
 
 }  // namespace tcmalloc

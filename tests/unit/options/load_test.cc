@@ -101,6 +101,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_SAMPLE_PARAMETER=65536",
       "TCMALLOC_MAX_SAMPLES=1000",
       "TCMALLOC_HEAP_PROFILE=/some/profile",
+      "TCMALLOC_PROFILE_TYPE=peak,growth",
+      "TCMALLOC_HEAP_PROFILE_SIGNAL=12",
       "TCMALLOC_PROFILE_FORMAT=proto",
       "HEAPPROFILE=/some/prefix",
       "HEAP_PROFILE_ALLOCATION_INTERVAL=4K",
@@ -113,6 +115,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "HEAP_PROFILE_MMAP=1",
       "HEAP_PROFILE_ONLY_MMAP=1",
       "HEAP_PROFILE_MMAP_LOG=1",
+      "TCMALLOC_STACKTRACE_METHOD=libgcc",
+      "TCMALLOC_STACKTRACE_METHOD_VERBOSE=1",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
@@ -161,11 +165,29 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_TRUE(options.skip_mmap);
   EXPECT_TRUE(options.disable_memory_release);
   EXPECT_EQ(options.large_alloc_report_threshold, -1);
+  EXPECT_EQ(options.profile_types,
+            SetOf(ProfileTypeOption::kPeak) | SetOf(ProfileTypeOption::kGrowth));
+  EXPECT_EQ(options.heap_profile_signal, 12u);
+  EXPECT_EQ(options.stacktrace_method, StackTraceOption::kLibgcc);
+  EXPECT_TRUE(options.stacktrace_method_verbose);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_EQ(messages,
             "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
             "it\n");
+}
+
+TEST(OptionsTest, AListWithAnUnknownWordIsIgnoredAndReported) {
+  for (const char* list : {"peak,", ",", "peak,heaps", "heap peak", "HEAP"}) {
+    const auto [options, messages] = Load({std::string("TCMALLOC_PROFILE_TYPE=") + list});
+    EXPECT_EQ(options.profile_types, SetOf(ProfileTypeOption::kHeap)) << list;
+    EXPECT_EQ(messages, std::string("tcmalloc: TCMALLOC_PROFILE_TYPE=\"") + list +
+                            "\": expected a list of heap, peak, growth, allocations, lifetimes and "
+                            "fragmentation, separated by commas; using heap\n");
+  }
+  EXPECT_EQ(Load({"TCMALLOC_PROFILE_TYPE=heap,heap,fragmentation"}).options.profile_types,
+            SetOf(ProfileTypeOption::kHeap) | SetOf(ProfileTypeOption::kFragmentation));
+  EXPECT_EQ(Load({"TCMALLOC_PROFILE_TYPE="}).messages, "");
 }
 
 TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {
