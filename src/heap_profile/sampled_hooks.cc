@@ -56,6 +56,7 @@ void SampledHooks::NoteForHooks(Event event) {
   const StackTable::Reader reader(stacks_);
   if (event.sample.stack != 0 && !stacks_.Retain(event.sample.stack)) event.sample.stack = 0;
   event.thread = system_calls.gettid();
+  event.noted_ns = MonotonicNanoseconds();
   {
     SpinLockHolder holder(lock_);
     ForgetAfterFork();
@@ -68,12 +69,16 @@ void SampledHooks::NoteForHooks(Event event) {
   if (event.sample.stack != 0) stacks_.Release(event.sample.stack);
 }
 
-// Takes the first event of a thread. Returns false if there is none.
+// Takes the first event of a thread, or one that was left. Returns false if there is none.
 bool SampledHooks::Take(pid_t thread, Event* event) {
+  constexpr int64_t kLeftAfterNs = 10'000'000'000;
+  const int64_t left = MonotonicNanoseconds() - kLeftAfterNs;
   SpinLockHolder holder(lock_);
   ForgetAfterFork();
   Event* const end = events_ + count_;
-  Event* found = std::find_if(events_, end, [&](const Event& e) { return e.thread == thread; });
+  Event* found = std::find_if(events_, end, [thread, left](const Event& noted) {
+    return noted.thread == thread || noted.noted_ns < left;
+  });
   if (found == end) return false;
   *event = *found;
   std::copy(found + 1, end, found);
@@ -85,7 +90,7 @@ bool SampledHooks::Take(pid_t thread, Event* event) {
 // Takes an event and copies its stack. A hook may run for long, and fork, so that it must neither
 // hold a reader nor a reference.
 bool SampledHooks::TakeInSlowPath(pid_t thread, Event* event, const void** frames, size_t* depth) {
-  const Entry entry = EnterSlowPath();
+  const Entry entry = EnterSlowPathPatiently();
   const bool taken = entry != Entry::kReentrant && Take(thread, event);
   if (taken && event->sample.stack != 0) {
     const StackTable::Reader reader(stacks_);

@@ -36,10 +36,12 @@ class SampledHooks {
   // Notes a sample if there is a hook for it. Called in the slow path, while the sample's stack has
   // a reference.
   void Note(bool of_free, SampleId id, const Sample& sample) {
-    if (TCMALLOC_UNLIKELY(!list(of_free).empty())) NoteForHooks({of_free, id, 0, sample});
+    if (TCMALLOC_UNLIKELY(!list(of_free).empty())) NoteForHooks({of_free, id, 0, 0, sample});
   }
 
-  // Reports what the running thread has noted. Called outside the slow path.
+  // Reports what the running thread has noted. Called outside the slow path. What a thread could
+  // not report, because a fork kept it from the slow path for long, is left to others after a
+  // while.
   TCMALLOC_COLD void CallNoted() TCMALLOC_EXCLUDES(lock_);
 
  private:
@@ -47,6 +49,7 @@ class SampledHooks {
     bool of_free = false;
     SampleId id = 0;
     pid_t thread = 0;
+    int64_t noted_ns = 0;
     Sample sample;
   };
 

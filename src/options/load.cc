@@ -9,6 +9,7 @@
 #include <span>
 #include <variant>
 
+#include "base/attributes.h"
 #include "base/message.h"
 #include "options/option_table.h"
 #include "options/parse.h"
@@ -96,15 +97,15 @@ class Loader {
   void LoadAs(const WordType<Enumeration>& type) {
     if (value_.empty()) return;
     Enumeration& field = options_->*type.field;
-    for (size_t i = 0; i < type.words.size(); ++i) {
-      if (value_ == type.words[i]) {
-        field = static_cast<Enumeration>(i);
-        return;
-      }
-    }
+    const auto word = std::ranges::find(type.words, value_);
+    if (word == type.words.end()) return WarnOfWord(type.words, static_cast<size_t>(field));
+    field = static_cast<Enumeration>(word - type.words.begin());
+  }
+
+  TCMALLOC_COLD void WarnOfWord(std::span<const std::string_view> words, size_t used) const {
     Message message = Complaint();
-    AppendWords(type.words, "or", message);
-    message << "; using " << type.words[static_cast<size_t>(field)];
+    AppendWords(words, "or", message);
+    message << "; using " << words[used];
     Warn(message);
   }
 
@@ -113,16 +114,17 @@ class Loader {
     if (value_.empty()) return;
     const std::optional<uint64_t> set = ParseSet(value_, type.words);
     uint64_t& field = options_->*type.field;
-    if (set.has_value()) {
-      field = *set;
-      return;
-    }
+    if (!set.has_value()) return WarnOfSet(type.words, field);
+    field = *set;
+  }
+
+  TCMALLOC_COLD void WarnOfSet(std::span<const std::string_view> words, uint64_t used) const {
     Message message = Complaint();
     message << "a list of ";
-    AppendWords(type.words, "and", message);
+    AppendWords(words, "and", message);
     message << ", separated by commas; using";
-    for (size_t i = 0; i < type.words.size(); ++i) {
-      if ((field >> i & 1) != 0) message << " " << type.words[i];
+    for (size_t i = 0; i < words.size(); ++i) {
+      if ((used >> i & 1) != 0) message << " " << words[i];
     }
     Warn(message);
   }
