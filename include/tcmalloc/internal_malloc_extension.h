@@ -40,6 +40,10 @@ struct tcmalloc_profile_sample {
   int depth;
   void* const* stack;  // return addresses, innermost first
 };
+namespace tcmalloc {
+struct SampledAllocation;
+}
+using tcmalloc_sampled_hook = void (*)(const tcmalloc::SampledAllocation& sample);
 using tcmalloc_profile_writer = void (*)(const char* bytes, size_t count, void* argument);
 using tcmalloc_profile_visitor = void (*)(const tcmalloc_profile_sample* sample, void* argument);
 
@@ -96,6 +100,11 @@ TCMALLOC_OPTIONAL void tcmalloc_profile_iterate(const tcmalloc_profile* profile,
 TCMALLOC_OPTIONAL bool tcmalloc_profile_marshal(const tcmalloc_profile* profile,
                                                 tcmalloc_profile_writer write, void* argument);
 TCMALLOC_OPTIONAL bool tcmalloc_write_heap_profile(const char* path);
+// `of_frees` chooses the list of hooks.
+TCMALLOC_OPTIONAL bool tcmalloc_add_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook);
+TCMALLOC_OPTIONAL bool tcmalloc_remove_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook);
+TCMALLOC_OPTIONAL void tcmalloc_invoke_sampled_hooks(bool of_frees,
+                                                     const tcmalloc::SampledAllocation* sample);
 
 }  // extern "C"
 

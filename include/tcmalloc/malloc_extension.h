@@ -238,11 +238,15 @@ class MallocExtension final {
     if (tcmalloc_set_sample_period != nullptr) tcmalloc_set_sample_period(interval);
   }
 
-  // Returns a profile of the present: of what is live now, or was live when the heap was largest
-  // (to within a sixteenth). A profile of any other type has no samples, nor has one without
-  // profiles. Not for signal handlers, as all below.
+  // Returns a profile of the present: of what is live now, of what was live when the heap was
+  // largest (to within a sixteenth), or of who keeps free bytes from going back to the system. A
+  // profile of any other type has no samples, nor has one without profiles. Not for signal
+  // handlers, as all below.
   [[nodiscard]] static Profile SnapshotCurrent(ProfileType type) {
-    if (type != ProfileType::kHeap && type != ProfileType::kPeakHeap) return Profile(type, nullptr);
+    if (type != ProfileType::kHeap && type != ProfileType::kPeakHeap &&
+        type != ProfileType::kFragmentation) {
+      return Profile(type, nullptr);
+    }
     if (tcmalloc_profile_take == nullptr) return Profile(type, nullptr);
     return Profile(type, tcmalloc_profile_take(Profile::KindOf(type)));
   }

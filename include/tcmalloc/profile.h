@@ -19,7 +19,7 @@ namespace tcmalloc {
 
 enum class ProfileType {
   kHeap,           // what is live now
-  kFragmentation,  // not collected
+  kFragmentation,  // who keeps free bytes from going back to the system
   kPeakHeap,       // what was live when the heap was largest
   kAllocations,    // what was allocated between a start and a stop
   kLifetimes,      // how long blocks lived between a start and a stop
@@ -33,7 +33,9 @@ class Profile final {
   struct Sample {
     static constexpr int kMaxStackDepth = 64;
 
-    int64_t sum = 0;    // bytes of the blocks for which it stands
+    // Bytes of the blocks for which it stands; in a profile of fragmentation, free bytes beside
+    // them.
+    int64_t sum = 0;
     int64_t count = 0;  // of these blocks
     size_t requested_size = 0;
     size_t requested_alignment = 0;  // 0 if none was asked for
@@ -100,6 +102,8 @@ class Profile final {
         return 2;
       case ProfileType::kLifetimes:
         return 3;
+      case ProfileType::kFragmentation:
+        return 4;
       default:
         return 0;
     }

@@ -21,8 +21,13 @@ SlowPath::~SlowPath() {
     Threads<SizeClassLists>::ScheduleSlowPath(entry_);
   }
   LeaveSlowPath(entry_);
-  if (!reentrant()) heap.background().Restart();
+  if (TCMALLOC_UNLIKELY(heap.errands().any()) && !reentrant()) RunErrands();
   errno = saved_errno_;
+}
+
+void SlowPath::RunErrands() {
+  if (heap.errands().TakeBackground()) heap.background().Restart();
+  CallNotedHooks();
 }
 
 void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
@@ -40,7 +45,7 @@ void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignmen
   void* sample = object != nullptr ? NewSampledObject(c) : nullptr;
   if (sample == nullptr) return object;
   DeallocateObject(object, c);
-  RecordSmallSample(sample, c, size, alignment);
+  RecordSmallSample(sample, object, size, alignment);
   return sample;
 }
 

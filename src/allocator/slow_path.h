@@ -14,7 +14,7 @@
 namespace tcmalloc {
 
 // Enters the slow path and keeps errno over it. Before leaving, frees the blocks that signal
-// handlers left.
+// handlers left; afterwards runs errands.
 class SlowPath {
  public:
   SlowPath();
@@ -77,6 +77,7 @@ class SlowPath {
     return entry_ == Entry::kThreadCache ? current_thread.header() : nullptr;
   }
 
+  TCMALLOC_COLD static void RunErrands();
   static void FreeOther(Span* span, const void* block);
 
   int saved_errno_;

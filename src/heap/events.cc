@@ -32,6 +32,7 @@ void InChild() {
   heap.threads().EndForkInChild([] {
     heap.background().ResetAfterFork();
     ForgetReadersAfterFork();
+    heap.errands().ResetAfterFork(heap.background().is_lost());
   });
 }
 
@@ -40,13 +41,14 @@ void ClearAfterFork() {
   heap.housekeeping().ResetAfterFork();
 }
 
-// Runs upkeep in the background thread. It has no cache, and the address of a variable on its stack
-// identifies it.
+// Runs upkeep in the background thread, and what signals ask it for. It has no cache, and the
+// address of a variable on its stack identifies it.
 bool RunRegularly(uint64_t* wait) {
   const char self = 0;
   if (!heap.gate().EnterAsStranger(&self)) return false;
   *wait = heap.housekeeping().RunAll();
   heap.gate().LeaveAsStranger(&self);
+  WriteRequestedProfile();
   return true;
 }
 

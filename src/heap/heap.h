@@ -17,6 +17,7 @@
 #include "cache/per_thread/thread_cache.h"
 #include "cache/per_thread/thread_caches.h"
 #include "cache/sample_countdown.h"
+#include "heap/errands.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/system_page_heap.h"
@@ -110,6 +111,7 @@ class Heap final : private HousekeepingHost {
   ForkGate& gate() { return threads_.gate(); }
   Housekeeping& housekeeping() { return housekeeping_; }
   BackgroundThread& background() { return background_; }
+  Errands& errands() { return errands_; }
 
   // Settings that a program changes at run time; each replaces the option of its name. Values
   // outside an option's range become the nearest one inside.
@@ -232,6 +234,7 @@ class Heap final : private HousekeepingHost {
   Threads<SizeClassLists> threads_;
   Housekeeping housekeeping_{*this};
   BackgroundThread background_;
+  Errands errands_;
   // The options that the setters above change are guarded by limits_.lock() once the heap is
   // initialized.
   Options options_;

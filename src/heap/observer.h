@@ -32,8 +32,9 @@ TCMALLOC_COLD void* NewSampledObject(uint8_t c);
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.
 //
-// An object from NewSampledObject.
-TCMALLOC_COLD void RecordSmallSample(void* object, uint8_t c, size_t size, size_t alignment);
+// An object from NewSampledObject. `twin` is the address that the program would have got if it were
+// no sample.
+TCMALLOC_COLD void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment);
 // A block in a span of its own, whose sample() it sets.
 TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
@@ -70,8 +71,18 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
 // Called in the child of a fork, where no other thread reads the records any more.
 void ForgetReadersAfterFork();
 
+// Does nothing. Makes the recorder of all blocks a part of static programs whose library has it.
+void KeepRecorder();
+
+// Calls the program's hooks for what the running thread has sampled and freed. Called outside the
+// slow path, when the heap has errands.
+void CallNotedHooks();
+
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();
+// Writes the profile that a signal has asked for, if one has. Called by the background thread,
+// outside the slow path.
+void WriteRequestedProfile();
 
 // The memory for small samples.
 struct SampledMemory {

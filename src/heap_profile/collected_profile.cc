@@ -3,23 +3,17 @@
 #include "heap_profile/collected_profile.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <cerrno>
 #include <new>
 
 #include "allocator/slow_path.h"
+#include "heap_profile/fragmentation.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
-
-int64_t WallNanoseconds() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 void AddUser(ProfileKind kind) {
   profiles.allocated.AddUser();
@@ -58,14 +52,20 @@ CollectedProfile* CollectedProfile::Take(ProfileKind kind) {
   } else {
     profile->CollectLive();
   }
+  if (kind == ProfileKind::kFragmentation) EstimatePinnedBytes(profile->rows.mutable_rows());
   return profile;
 }
 
 CollectedProfile* CollectedProfile::Begin(ProfileKind kind) {
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return nullptr;
+  return BeginWithHeap(kind, heap.sample_period());
+}
+
+CollectedProfile* CollectedProfile::BeginWithHeap(ProfileKind kind, uint64_t period) {
   CollectedProfile* profile = New(kind);
   if (profile == nullptr) return nullptr;
+  profile->period = period;
   profile->running = true;
   AddUser(kind);
   return profile;

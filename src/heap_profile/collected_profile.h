@@ -13,10 +13,11 @@
 namespace tcmalloc {
 
 enum class ProfileKind : uint8_t {
-  kHeap,         // live now
-  kPeakHeap,     // live when the heap was largest
-  kAllocations,  // allocated between begin and end, whether freed meanwhile or not
-  kLifetimes,    // allocated or freed between begin and end
+  kHeap,           // live now
+  kPeakHeap,       // live when the heap was largest
+  kAllocations,    // allocated between begin and end, whether freed meanwhile or not
+  kLifetimes,      // allocated or freed between begin and end
+  kFragmentation,  // live now, and what each keeps from going back to the page heap
 };
 
 // Rows and what they are about. Lies in memory of its own, not in the heap that it describes. To be
@@ -24,10 +25,12 @@ enum class ProfileKind : uint8_t {
 struct CollectedProfile {
   // Return null if no memory can be had.
   //
-  // Takes a profile of the present, of kind kHeap or kPeakHeap.
+  // Takes a profile of the present, of kind kHeap, kPeakHeap or kFragmentation.
   static CollectedProfile* Take(ProfileKind kind);
   // Begins a profile of kind kAllocations or kLifetimes, which has no rows until End.
   static CollectedProfile* Begin(ProfileKind kind);
+  // Begins one while the heap is being made, when nobody is in the slow path.
+  static CollectedProfile* BeginWithHeap(ProfileKind kind, uint64_t period);
 
   // Ends a profile that was begun and collects its rows.
   void End();
@@ -37,7 +40,7 @@ struct CollectedProfile {
   ProfileKind kind = ProfileKind::kHeap;
   bool running = false;
   uint64_t period = 0;        // mean bytes between two samples
-  int64_t begin_ns = 0;       // by the monotonic clock; of kHeap and kPeakHeap when it was taken
+  int64_t begin_ns = 0;       // by the monotonic clock; of the present when it was taken
   int64_t end_ns = 0;         // likewise
   int64_t wall_begin_ns = 0;  // since 1970
   SampleBuffer rows;

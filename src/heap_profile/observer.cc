@@ -6,19 +6,23 @@
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/message.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
-#include "heap_profile/profile_writer.h"
+#include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
+#include "heap_profile/usdt.h"
+#include "options/option_table.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
+#include "unwind/libunwind_walker.h"
+#include "unwind/stack_trace.h"
 
 namespace tcmalloc {
 namespace {
@@ -26,12 +30,39 @@ namespace {
 // Makes the functions to which the headers refer weakly a part of static programs, because weak
 // references extract nothing from an archive.
 TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
+TCMALLOC_RETAINED void (*const recorder_reference)() = KeepRecorder;
 
-// In which the heap was made.
-constinit pid_t first_process = 0;
+// Says which methods there are, and warns if the one that is wanted is not there.
+void ChooseUnwindMethod(const Options& options) {
+  const auto index = static_cast<size_t>(options.stacktrace_method);
+  const std::string_view name = kStackTraceMethods[index];
+  const UnwindMethod method = ParseUnwindMethod(name).value_or(UnwindMethod::kTables);
+  const bool missing = method == UnwindMethod::kLibunwind && !HasLibunwind();
+  SetUnwindMethod(missing ? UnwindMethod::kTables : method);
+  if (missing) {
+    Warn(Message() << "TCMALLOC_STACKTRACE_METHOD=libunwind: the program has no libunwind; using "
+                      "tables");
+  }
+  if (!options.stacktrace_method_verbose) return;
+  Warn(Message() << "call stacks can be walked by: tables, frame_pointers"
+                 << (HasLibunwind() ? ", libunwind" : "") << "; using "
+                 << (missing ? "tables" : name));
+}
+
+// Returns 0 if the number does not fit.
+int32_t PagesBetween(const void* from, const void* to) {
+  const auto pages = static_cast<int64_t>(PageId::Containing(to).index()) -
+                     static_cast<int64_t>(PageId::Containing(from).index());
+  const auto number = static_cast<int32_t>(pages);
+  return number == pages ? number : 0;
+}
 
 double BytesFor(const Sample& sample) {
   return sample.weight * static_cast<double>(sample.allocated);
+}
+
+uint64_t Weighted(const Sample& sample) {
+  return static_cast<uint64_t>(sample.weight * static_cast<double>(sample.requested));
 }
 
 // Records a sample of which one of `counted` bytes was drawn. Sets everything that the caller left
@@ -47,6 +78,8 @@ SampleId Record(Sample sample, size_t counted) {
   if (id != 0) {
     profiles.peak.NoteChange(BytesFor(sample));
     profiles.allocated.Append({.sample = sample});
+    profiles.hooks.Note(/*of_free=*/false, id, sample);
+    if (AllocProbeIsAttached()) FireAllocProbe(sample.address, sample.requested, Weighted(sample));
   } else if (sample.stack != 0) {
     stack_table.Release(sample.stack);
   }
@@ -61,7 +94,8 @@ constinit Profiles profiles;
 
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
-  first_process = getpid();
+  ChooseUnwindMethod(options);
+  BeginExitProfiles(options);
   return options.sample_parameter;
 }
 
@@ -69,11 +103,13 @@ void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
 void* NewSampledObject(uint8_t c) { return profiles.objects.New(c); }
 
-void RecordSmallSample(void* object, uint8_t c, size_t size, size_t alignment) {
+void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
+  const uint8_t c = heap.page_map().Get(PageId::Containing(object))->size_class;
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
                       .allocated = kSizeClasses[c].size,
-                      .alignment = static_cast<uint32_t>(alignment)};
+                      .alignment = static_cast<uint32_t>(alignment),
+                      .twin = PagesBetween(object, twin)};
   const SampleId id = Record(sample, size);
   if (id != 0) profiles.objects.SetSample(object, id);
 }
@@ -93,6 +129,8 @@ void FreeSampledObject(Span* span, const void* object) {
 
 void NoteSampleFreed(SampleId id) {
   const Sample sample = sample_table.Remove(id);
+  profiles.hooks.Note(/*of_free=*/true, id, sample);
+  if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
   profiles.peak.NoteChange(-BytesFor(sample));
   profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
   if (sample.stack != 0) stack_table.Release(sample.stack);
@@ -148,11 +186,7 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
 
 void ForgetReadersAfterFork() { stack_table.ForgetReaders(); }
 
-// A child of fork runs the exit handlers of its parent, whose file it must not replace.
-void WriteExitProfiles() {
-  const PathOption& path = heap.options().heap_profile;
-  if (!path.empty() && getpid() == first_process) WriteHeapProfileFile(path.text);
-}
+void CallNotedHooks() { profiles.hooks.CallNoted(); }
 
 SampledMemory CountSampledMemory() {
   const SampledObjectsStats stats = profiles.objects.stats();

@@ -1,14 +1,16 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The functions by which tcmalloc/malloc_extension.h and tcmalloc/profile_marshaler.h reach the
-// profiles. Libraries without profiles do not have them.
+// The functions by which tcmalloc/malloc_extension.h, tcmalloc/profile_marshaler.h and
+// tcmalloc/malloc_hook.h reach the profiles. Libraries without profiles do not have them.
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
+#include "heap_profile/profiles.h"
 #include "heap_profile/whole_blocks.h"
+#include "hook/hooks.h"
 
 namespace tcmalloc {
 namespace {
@@ -38,8 +40,11 @@ class CallbackSink final : public ByteSink {
 tcmalloc_profile_sample Describe(const CollectedProfile& profile, const ProfileRow& row,
                                  int64_t count) {
   const Sample& sample = row.sample;
+  const double bytes = profile.kind == ProfileKind::kFragmentation
+                           ? row.pinned
+                           : static_cast<double>(sample.allocated);
   return {.address = sample.address,
-          .sum = static_cast<int64_t>(sample.weight * static_cast<double>(sample.allocated)),
+          .sum = static_cast<int64_t>(sample.weight * bytes),
           .count = count,
           .requested_size = sample.requested,
           .requested_alignment = sample.alignment,
@@ -94,7 +99,9 @@ void tcmalloc_profile_iterate(const tcmalloc_profile* profile, tcmalloc_profile_
                               void* argument) {
   const tcmalloc::StackTable::Reader reader(tcmalloc::stack_table);
   tcmalloc::WholeBlocks blocks;
+  const bool fragmentation = Of(profile)->kind == ProfileKind::kFragmentation;
   for (const tcmalloc::ProfileRow& row : Of(profile)->rows.rows()) {
+    if (fragmentation && row.pinned == 0) continue;
     const int64_t count = blocks.Round(row.sample.weight);
     tcmalloc_profile_sample sample = Describe(*Of(profile), row, count);
     if (row.sample.stack != 0) {
@@ -113,6 +120,19 @@ bool tcmalloc_profile_marshal(const tcmalloc_profile* profile, tcmalloc_profile_
 }
 
 bool tcmalloc_write_heap_profile(const char* path) { return tcmalloc::WriteHeapProfileFile(path); }
+
+bool tcmalloc_add_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook) {
+  return tcmalloc::profiles.hooks.list(of_frees).Add(hook);
+}
+
+bool tcmalloc_remove_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook) {
+  return tcmalloc::profiles.hooks.list(of_frees).Remove(hook);
+}
+
+void tcmalloc_invoke_sampled_hooks(bool of_frees, const tcmalloc::SampledAllocation* sample) {
+  tcmalloc::Invoke<tcmalloc_sampled_hook, const tcmalloc::SampledAllocation&>(
+      tcmalloc::profiles.hooks.list(of_frees), *sample);
+}
 
 }  // extern "C"
 #pragma GCC visibility pop

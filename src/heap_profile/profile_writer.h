@@ -16,6 +16,10 @@ namespace tcmalloc {
 // Writes a profile of the live samples to a file, in the format that its name and the options
 // choose. Prints one line if that fails. Allocates nothing from the heap.
 bool WriteHeapProfileFile(const char* path);
+// Writes a profile of any kind, likewise. Lifetimes and fragmentation have no text.
+bool WriteProfileFile(const CollectedProfile& profile, const char* path);
+// Writes what made the heap grow, likewise.
+bool WriteGrowthProfileFile(const char* path);
 
 }  // namespace tcmalloc
 

@@ -11,6 +11,7 @@
 #include "heap_profile/peak_samples.h"
 #include "heap_profile/sample_log.h"
 #include "heap_profile/sample_table.h"
+#include "heap_profile/sampled_hooks.h"
 #include "heap_profile/stack_table.h"
 
 namespace tcmalloc {
@@ -27,6 +28,7 @@ struct Profiles {
   SampleLog allocated{stack_table};  // samples since there are users
   SampleLog freed{stack_table};      // likewise, of blocks that were freed
   GrowthLog growths{stack_table};
+  SampledHooks hooks{stack_table};
 };
 
 extern constinit Profiles profiles;

@@ -19,6 +19,7 @@ struct ProfileRow {
   Sample sample;
   int64_t end_ns = 0;     // when its block was freed, or 0
   bool censored = false;  // if its block was allocated before the profile began, or freed after it
+  double pinned = 0;      // bytes that are free, and that fall to its block: see fragmentation.h
 };
 
 // An array of rows in memory of its own that holds a reference to each row's stack. Trivially
@@ -32,6 +33,7 @@ class SampleBuffer {
   void Append(const ProfileRow& row, StackTable& stacks);
 
   std::span<const ProfileRow> rows() const { return {rows_, count_}; }
+  std::span<ProfileRow> mutable_rows() { return {rows_, count_}; }
 
   // Releases the stacks and forgets the rows, but keeps the memory.
   void Clear(StackTable& stacks);

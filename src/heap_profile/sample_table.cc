@@ -26,6 +26,7 @@ void SampleTable::Write(Record& record, const Sample& sample) {
   record.stack = sample.stack;
   record.thread = sample.thread;
   record.alignment = sample.alignment;
+  record.twin = sample.twin;
 }
 
 Sample SampleTable::Copy(const Record& record) {
@@ -36,7 +37,8 @@ Sample SampleTable::Copy(const Record& record) {
           .time_ns = record.time_ns,
           .stack = record.stack,
           .thread = record.thread,
-          .alignment = record.alignment};
+          .alignment = record.alignment,
+          .twin = record.twin};
 }
 
 SampleId SampleTable::Add(const Sample& sample) {

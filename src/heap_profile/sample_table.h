@@ -13,6 +13,7 @@
 #include "heap_profile/chunked_array.h"
 #include "heap_profile/free_indices.h"
 #include "heap_profile/stack_table.h"
+#include "pages/page_types.h"
 #include "pages/span.h"
 
 namespace tcmalloc {
@@ -27,6 +28,14 @@ struct Sample {
   StackId stack = 0;
   uint32_t thread = 0;     // the kernel's number
   uint32_t alignment = 0;  // that the program asked for; 0 if it asked for none
+  // Of a small block, pages from its own to the one in which it would lie if it were no sample; 0
+  // if that is not known.
+  int32_t twin = 0;
+
+  // Returns an address in the page that `twin` names.
+  uintptr_t TwinAddress() const {
+    return address + static_cast<uintptr_t>(int64_t{twin} * static_cast<int64_t>(kPageSize));
+  }
 };
 
 struct SampleTableStats {
@@ -81,6 +90,7 @@ class SampleTable {
     Relaxed<StackId> stack;
     Relaxed<uint32_t> thread;
     Relaxed<uint32_t> alignment;
+    Relaxed<int32_t> twin;
   };
   static_assert(sizeof(Record) == 64);
 

@@ -9,12 +9,14 @@
 #include <span>
 #include <variant>
 
+#include "base/attributes.h"
 #include "base/message.h"
 #include "options/option_table.h"
 #include "options/parse.h"
 
-// Null unless another library of the process has a CPU profiler.
+// Null unless this library, or another one of the process, has these tools.
 extern "C" [[gnu::weak]] int ProfilerStart(const char* path);
+extern "C" [[gnu::weak]] void HeapProfilerStart(const char* prefix);
 
 namespace tcmalloc {
 namespace {
@@ -95,18 +97,35 @@ class Loader {
   void LoadAs(const WordType<Enumeration>& type) {
     if (value_.empty()) return;
     Enumeration& field = options_->*type.field;
-    for (size_t i = 0; i < type.words.size(); ++i) {
-      if (value_ == type.words[i]) {
-        field = static_cast<Enumeration>(i);
-        return;
-      }
-    }
+    const auto word = std::ranges::find(type.words, value_);
+    if (word == type.words.end()) return WarnOfWord(type.words, static_cast<size_t>(field));
+    field = static_cast<Enumeration>(word - type.words.begin());
+  }
+
+  TCMALLOC_COLD void WarnOfWord(std::span<const std::string_view> words, size_t used) const {
     Message message = Complaint();
-    for (size_t i = 0; i < type.words.size(); ++i) {
-      if (i > 0) message << (i + 1 < type.words.size() ? ", " : " or ");
-      message << type.words[i];
+    AppendWords(words, "or", message);
+    message << "; using " << words[used];
+    Warn(message);
+  }
+
+  // A list with an unknown word is ignored as a whole.
+  void LoadAs(const SetType& type) {
+    if (value_.empty()) return;
+    const std::optional<uint64_t> set = ParseSet(value_, type.words);
+    uint64_t& field = options_->*type.field;
+    if (!set.has_value()) return WarnOfSet(type.words, field);
+    field = *set;
+  }
+
+  TCMALLOC_COLD void WarnOfSet(std::span<const std::string_view> words, uint64_t used) const {
+    Message message = Complaint();
+    message << "a list of ";
+    AppendWords(words, "and", message);
+    message << ", separated by commas; using";
+    for (size_t i = 0; i < words.size(); ++i) {
+      if ((used >> i & 1) != 0) message << " " << words[i];
     }
-    message << "; using " << type.words[static_cast<size_t>(field)];
     Warn(message);
   }
 
@@ -121,6 +140,15 @@ class Loader {
     Message message = Complaint();
     message << "a path of less than " << uint64_t{kPathCapacity} << " bytes; using none";
     Warn(message);
+  }
+
+  static void AppendWords(std::span<const std::string_view> words, std::string_view last,
+                          Message& message) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (i > 0 && i + 1 < words.size()) message << ", ";
+      if (i > 0 && i + 1 == words.size()) message << " " << last << " ";
+      message << words[i];
+    }
   }
 
   void AppendUnit(Message& message) const {
@@ -161,7 +189,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   for (const MissingTool& missing : MissingTools()) {
     if (variable.name != missing.variable) continue;
-    const bool elsewhere = missing.variable == "CPUPROFILE" && ProfilerStart != nullptr;
+    const bool elsewhere = (missing.variable == "CPUPROFILE" && ProfilerStart != nullptr) ||
+                           (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr);
     if (variable.value.empty() || elsewhere) return true;
     Message message;
     message << missing.variable << " is set, but this library has no " << missing.tool
@@ -217,8 +246,9 @@ void LoadOptions(Environment& environment, Options* options) {
     const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
       return candidate.variable == variable.name;
     });
+    const bool tool = WarnIfToolIsMissing(variable);
     if (row == table.end()) {
-      if (!WarnIfToolIsMissing(variable)) WarnIfTypo(variable.name);
+      if (!tool) WarnIfTypo(variable.name);
       continue;
     }
     bool& seen_before = seen[row - table.begin()];

@@ -123,11 +123,73 @@ constexpr OptionRow kTable[] = {
      "sets no limit.",
      "no limit"},
     {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
-     "A file to which a profile of the blocks in use is written when the program exits, from "
-     "samples. A child of fork writes none, nor does a library without profiles."},
+     "A file to which a profile is written when the program exits, from samples; a library without "
+     "profiles writes none. In its name %p stands for the number of the process, %t for the time "
+     "in "
+     "seconds since 1970, %n for a number that counts the files of the process, %k for the type "
+     "and %% for one %. A child of fork writes a profile only if the name has %p."},
+    {"TCMALLOC_PROFILE_TYPE", SetType{&Options::profile_types, kProfileTypes}, "",
+     "What that profile is about: the blocks in use, those in use when the heap was largest, where "
+     "the heap grew, all blocks that were allocated, how long they lived, or who keeps spans with "
+     "free bytes alive. Each of several has a file of its own, named by %k or else by its type "
+     "before .pb.gz or at the end. The last two are always proto."},
+    {"TCMALLOC_HEAP_PROFILE_SIGNAL", CountType{&Options::heap_profile_signal, 0, 64}, "",
+     "The number of a signal upon which the background thread, which this starts, writes a "
+     "profile of the blocks in use. Its name is that of TCMALLOC_HEAP_PROFILE, or "
+     "tcmalloc.%p.%n.pb.gz without one; a name without %n or %t gets a number before .pb.gz or at "
+     "the end. A handler of the program's own stays. 0 leaves all signals alone.",
+     "no signal"},
     {"TCMALLOC_PROFILE_FORMAT", WordType{&Options::profile_format, kProfileFormats}, "",
      "The format of profiles: the text of gperftools, or proto, the compressed profile.proto of "
      "pprof. A name that ends in .pb.gz chooses proto in any case."},
+    {"HEAPPROFILE", PathType{&Options::heap_profiler_prefix, 5}, "",
+     "Records every block from the start on, and writes the files PREFIX.0001.heap, "
+     "PREFIX.0002.heap "
+     "and so on, at the intervals below and when the program exits. The value is the prefix. With "
+     "PMIX_RANK, SLURM_PROCID or PMI_RANK, as launchers of parallel programs set them, the rank is "
+     "added to it, and under Open MPI the number of the process. Only libraries with profiles do "
+     "so."},
+    {"HEAP_PROFILE_ALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_allocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were allocated.",
+     "no such files"},
+    {"HEAP_PROFILE_DEALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_deallocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were freed.",
+     "no such files"},
+    {"HEAP_PROFILE_INUSE_INTERVAL",
+     SizeType{&Options::heap_profiler_inuse_interval, 0, kMostProfileInterval, SizeUnit::kByte},
+     "bytes",
+     "The heap profiler writes a file each time so many bytes more are in use than in any file "
+     "before.",
+     "no such files"},
+    {"HEAP_PROFILE_TIME_INTERVAL",
+     CountType{&Options::heap_profiler_time_interval, 0, uint64_t{1} << 31}, "seconds",
+     "The heap profiler writes a file when something is allocated or freed so many seconds after "
+     "the last one.",
+     "no such files"},
+    {"HEAPPROFILESIGNAL", CountType{&Options::heap_profiler_signal, 0, 64}, "",
+     "The number of a signal at which the heap profiler that HEAPPROFILE started writes a file.",
+     "no signal"},
+    {"HEAP_PROFILE_CLEANUP", SwitchType{&Options::heap_profiler_cleanup}, "",
+     "Removes the files PREFIX.*.heap of earlier runs when HEAPPROFILE starts the heap profiler."},
+    {"HEAPPROFILE_USE_PID", SwitchType{&Options::heap_profiler_use_pid}, "",
+     "Adds _ and the number of the process to the prefix. The heap profiler sets it for programs "
+     "that this one starts."},
+    {"HEAP_PROFILE_MMAP", SwitchType{&Options::heap_profiler_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program as well."},
+    {"HEAP_PROFILE_ONLY_MMAP", SwitchType{&Options::heap_profiler_only_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program, and no blocks."},
+    {"HEAP_PROFILE_MMAP_LOG", SwitchType{&Options::heap_profiler_mmap_log}, "",
+     "While the heap profiler runs, prints each call of mmap, munmap, mremap and sbrk on stderr."},
+    {"TCMALLOC_STACKTRACE_METHOD", WordType{&Options::stacktrace_method, kStackTraceMethods}, "",
+     "How call stacks are walked: by unwind tables, by frame pointers, or by libunwind if it is in "
+     "the process. The others are names of gperftools: generic and libgcc are tables here, "
+     "generic_fp and generic_fp_unsafe are frame_pointers. Only libraries with profiles walk any."},
+    {"TCMALLOC_STACKTRACE_METHOD_VERBOSE", SwitchType{&Options::stacktrace_method_verbose}, "",
+     "Prints on stderr which of these methods there are, and which one is used."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",

@@ -49,15 +49,21 @@ struct WordType {
   Enumeration Options::* field;
   std::span<const std::string_view> words;
 };
+// A set of words, separated by commas; bit i of the field stands for `words[i]`.
+struct SetType {
+  uint64_t Options::* field;
+  std::span<const std::string_view> words;
+};
 struct PathType {
   PathOption Options::* field;
   uint8_t index;  // among the paths
 };
-inline constexpr size_t kPathOptions = 5;
+inline constexpr size_t kPathOptions = 6;
 using OptionType =
     std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
                  WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,
-                 WordType<CgroupOption>, WordType<ProfileFormatOption>, PathType>;
+                 WordType<CgroupOption>, WordType<ProfileFormatOption>, WordType<StackTraceOption>,
+                 SetType, PathType>;
 
 struct OptionRow {
   std::string_view variable;
@@ -85,6 +91,14 @@ std::span<const MissingTool> MissingTools();
 // Bounds that the table respects, so that buffers of a fixed size suffice.
 inline constexpr size_t kMostOptions = 64;
 inline constexpr size_t kLongestVariable = 64;
+
+// The words of TCMALLOC_PROFILE_TYPE, in the order of ProfileTypeOption.
+inline constexpr std::string_view kProfileTypes[] = {"heap",        "peak",      "growth",
+                                                     "allocations", "lifetimes", "fragmentation"};
+// The words of TCMALLOC_STACKTRACE_METHOD, in the order of StackTraceOption.
+inline constexpr std::string_view kStackTraceMethods[] = {
+    "tables", "frame_pointers", "libunwind",        "generic",
+    "libgcc", "generic_fp",     "generic_fp_unsafe"};
 
 // Returns the rows in the order of the documentation. docs/tuning.md is generated from them.
 std::span<const OptionRow> OptionTable();

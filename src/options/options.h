@@ -33,6 +33,28 @@ enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 // The format of profiles whose name does not say it.
 enum class ProfileFormatOption : uint8_t { kText, kProto };
 
+// The profiles that are written to files. A set of them is a number with a bit for each.
+enum class ProfileTypeOption : uint8_t {
+  kHeap,
+  kPeak,
+  kGrowth,
+  kAllocations,
+  kLifetimes,
+  kFragmentation
+};
+constexpr uint64_t SetOf(ProfileTypeOption type) { return uint64_t{1} << static_cast<int>(type); }
+
+// How stacks are walked: our names, and those of gperftools.
+enum class StackTraceOption : uint8_t {
+  kTables,
+  kFramePointers,
+  kLibunwind,
+  kGeneric,
+  kLibgcc,
+  kGenericFp,
+  kGenericFpUnsafe
+};
+
 // Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
@@ -41,6 +63,9 @@ inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
 inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // The largest size in mebibytes: beyond any address space, but small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
+
+// The most bytes between two files of the heap profiler.
+inline constexpr uint64_t kMostProfileInterval = uint64_t{1} << 60;
 
 // The largest size of a block in bytes, beyond any address space as well.
 inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
@@ -78,7 +103,22 @@ struct Options {
   uint64_t sample_parameter = uint64_t{2} << 20;
   uint64_t max_samples = uint64_t{1} << 20;
   PathOption heap_profile;
+  uint64_t profile_types = SetOf(ProfileTypeOption::kHeap);
+  uint64_t heap_profile_signal = 0;
   ProfileFormatOption profile_format = ProfileFormatOption::kText;
+  bool heap_profiler_cleanup = true;
+  bool heap_profiler_use_pid = false;
+  bool heap_profiler_mmap = false;
+  bool heap_profiler_only_mmap = false;
+  bool heap_profiler_mmap_log = false;
+  PathOption heap_profiler_prefix;
+  uint64_t heap_profiler_allocation_interval = uint64_t{1} << 30;
+  uint64_t heap_profiler_deallocation_interval = 0;
+  uint64_t heap_profiler_inuse_interval = uint64_t{100} << 20;
+  uint64_t heap_profiler_time_interval = 0;
+  uint64_t heap_profiler_signal = 0;
+  StackTraceOption stacktrace_method = StackTraceOption::kTables;
+  bool stacktrace_method_verbose = false;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

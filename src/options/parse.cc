@@ -158,4 +158,19 @@ std::optional<double> ParseReal(std::string_view text) {
   return minus ? -Scale(number) : Scale(number);
 }
 
+std::optional<uint64_t> ParseSet(std::string_view text, std::span<const std::string_view> words) {
+  uint64_t set = 0;
+  const char* begin = text.data();
+  const char* const end = begin + text.size();
+  while (true) {
+    const char* comma = std::find(begin, end, ',');
+    const std::string_view word(begin, static_cast<size_t>(comma - begin));
+    const auto known = std::ranges::find(words, word);
+    if (known == words.end()) return std::nullopt;
+    set |= uint64_t{1} << (known - words.begin());
+    if (comma == end) return set;
+    begin = comma + 1;
+  }
+}
+
 }  // namespace tcmalloc

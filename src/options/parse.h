@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace tcmalloc {
@@ -33,6 +34,10 @@ std::optional<int64_t> ParseSignedSize(std::string_view text);
 // allowed, but no infinities and no hexadecimal digits. Exact to a few units in the last place.
 // Returns the largest double for a number that does not fit.
 std::optional<double> ParseReal(std::string_view text);
+
+// Parses words separated by commas. Returns a number with bit i set if `words[i]` is among them.
+// Requires at most 64 words.
+std::optional<uint64_t> ParseSet(std::string_view text, std::span<const std::string_view> words);
 
 }  // namespace tcmalloc
 

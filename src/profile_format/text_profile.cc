@@ -24,8 +24,6 @@ Message Counts(uint64_t count, uint64_t bytes) {
   return counts;
 }
 
-using Visit = bool (*)(StackRecordVisitor visit, void* argument);
-
 struct Totals {
   uint64_t count = 0;
   uint64_t bytes = 0;
@@ -58,24 +56,25 @@ void CopyFile(const char* path, ByteSink& sink) {
   system_calls.close(fd);
 }
 
-void WriteMappings(ByteSink& sink) {
-  sink.Write("\nMAPPED_LIBRARIES:\n");
-  CopyFile("/proc/self/maps", sink);
-}
-
 // Writes all records below a head line that ends in `format`. Records may come and go between the
-// head and the rest. Returns false if there are none in this library.
+// head and the rest. `visit` is like VisitSamples. Returns false if there are none in this library.
+template <typename Visit>
 bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   Totals totals;
   if (!visit(AddTo, &totals)) return false;
   const Message counts = Counts(totals.count, totals.bytes);
   sink.WriteLine(Message() << "heap profile: " << counts.view() << " " << format.view());
   visit(WriteRecord, &sink);
-  WriteMappings(sink);
+  WriteMappedLibraries(sink);
   return true;
 }
 
 }  // namespace
+
+void WriteMappedLibraries(ByteSink& sink) {
+  sink.Write("\nMAPPED_LIBRARIES:\n");
+  CopyFile("/proc/self/maps", sink);
+}
 
 HeapGrowth CurrentHeapGrowth() {
   SlowPath slow_path(SlowPath::Patient{});
@@ -90,12 +89,20 @@ void WriteGrowthProfile(ByteSink& sink) {
   const Message counts = Counts(growth.count, growth.bytes);
   sink.WriteLine(Message() << "heap profile: " << counts.view() << " growth");
   sink.WriteLine(counts);
-  WriteMappings(sink);
+  WriteMappedLibraries(sink);
 }
 
 bool WriteHeapSample(ByteSink& sink) {
   const uint64_t period = heap.sample_period();
   return WriteRecords(sink, VisitSamples, Message() << "heap_v2/" << period);
+}
+
+void WriteHeapRecords(ByteSink& sink, const StackRecords& records, uint64_t period) {
+  const auto visit = [&records](StackRecordVisitor visitor, void* argument) {
+    records.ForEach(visitor, argument);
+    return true;
+  };
+  WriteRecords(sink, visit, Message() << "heap_v2/" << period);
 }
 
 }  // namespace tcmalloc

@@ -20,12 +20,27 @@ struct HeapGrowth {
 // Returns zeros if the slow path was interrupted.
 HeapGrowth CurrentHeapGrowth();
 
+// Writes the mappings of the process, with which such a text ends.
+void WriteMappedLibraries(ByteSink& sink);
+
+// Whoever has records with stacks.
+class StackRecords {
+ public:
+  // Calls visit(record, argument) for each.
+  virtual void ForEach(StackRecordVisitor visit, void* argument) const = 0;
+
+ protected:
+  ~StackRecords() = default;
+};
+
 // Write the records and the mappings of the process. Hold no lock while they write.
 //
 // What made the heap grow; in a library without profiles, one record without a stack.
 void WriteGrowthProfile(ByteSink& sink);
 // The live samples. Returns false, with nothing written, in a library without profiles.
 bool WriteHeapSample(ByteSink& sink);
+// Any samples, of which one was drawn from `period` bytes on average.
+void WriteHeapRecords(ByteSink& sink, const StackRecords& records, uint64_t period);
 
 }  // namespace tcmalloc
 

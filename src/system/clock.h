@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Time that only goes forward.
+// Reads the clocks of the system.
 
 #ifndef TCMALLOC_SYSTEM_CLOCK_H_
 #define TCMALLOC_SYSTEM_CLOCK_H_
@@ -18,6 +18,13 @@ namespace tcmalloc {
 inline int64_t MonotonicNanoseconds() {
   timespec now = {};
   if (system_calls.clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Returns nanoseconds since 1970, by the clock that people set.
+inline int64_t WallNanoseconds() {
+  timespec now = {};
+  system_calls.clock_gettime(CLOCK_REALTIME, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 

@@ -64,9 +64,11 @@ class BackgroundThread {
   // Makes the threads apply changed settings.
   void Wake();
 
-  // Starts the own thread in a child of fork, if it ran in the parent. Cheap if not.
+  // Returns true in a child of fork in whose parent the own thread ran, until Restart.
+  bool is_lost() const { return state_.load(std::memory_order_relaxed) == kLost; }
+  // Starts the own thread if it is lost.
   void Restart() {
-    if (__builtin_expect(state_.load(std::memory_order_relaxed) == kLost, 0)) FulfilWishes();
+    if (is_lost()) FulfilWishes();
   }
   // Called in the child of fork.
   void ResetAfterFork();

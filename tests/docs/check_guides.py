@@ -25,7 +25,7 @@ SURELY_OURS = re.compile(
 PREFIX = re.compile(r"^-(?:D|l)?")
 # Names in those columns that are neither ours nor meant to be.
 OF_OTHERS = {"stdc", "pthread", "find_package", "PKG_CONFIG_PATH", "OUT", "jeprof.1.0.f.heap",
-             "disasm", "ist"}
+             "disasm", "ist", "tagfocus"}
 
 
 def words_of(paths):
@@ -47,7 +47,8 @@ class Names:
         self.properties = set(re.findall(r'"((?:generic|tcmalloc)\.[\w.]+)"', properties))
         self.members = words_of((self.include / "gperftools").glob("malloc_extension*.h"))
         files = [*self.include.rglob("*.h"), *(root / "src/override").iterdir(),
-                 *(root / "cmake").glob("*.cmake"), *(root / "tool").rglob("*.go")]
+                 *(root / "cmake").glob("*.cmake"), *(root / "tool").rglob("*.go"),
+                 root / "src/heap_profile/profile_writer.cc"]
         self.words = words_of(files) | words_of([root / "src/options/option_table.cc"])
 
     def has(self, name):

@@ -61,6 +61,15 @@ class Cells {
     }
     return Join(words, std::string(type.words[static_cast<size_t>(defaults_.*type.field)]));
   }
+  std::string operator()(const SetType& type) const {
+    std::string words;
+    std::string initial;
+    for (size_t i = 0; i < type.words.size(); ++i) {
+      words += (i == 0 ? "list of `" : ", `") + std::string(type.words[i]) + "`";
+      if ((defaults_.*type.field >> i & 1) != 0) initial += type.words[i];
+    }
+    return Join(words, initial);
+  }
   std::string operator()(const PathType&) const { return Join("path", "none"); }
 
  private:

@@ -9,7 +9,7 @@ namespace tcmalloc {
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
 void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t) { return nullptr; }
-void RecordSmallSample(void*, uint8_t, size_t, size_t) {}
+void RecordSmallSample(void*, const void*, size_t, size_t) {}
 void RecordLargeSample(Span*, size_t, size_t) {}
 void FreeSampledObject(Span*, const void*) {}
 void NoteSampleFreed(SampleId) {}
@@ -19,8 +19,9 @@ bool VisitSamples(StackRecordVisitor, void*) { return false; }
 bool VisitGrowths(StackRecordVisitor, void*) { return false; }
 int CaptureCallerOfHook(void**, int, int) { return 0; }
 void ForgetReadersAfterFork() {}
-
+void CallNotedHooks() {}
 void WriteExitProfiles() {}
+void WriteRequestedProfile() {}
 SampledMemory CountSampledMemory() { return {}; }
 
 }  // namespace tcmalloc

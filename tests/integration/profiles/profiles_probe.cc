@@ -33,12 +33,11 @@ void* kept[kSites][7];
   TEN(M, d##1)        \
   TEN(M, d##2)        \
   TEN(M, d##3) TEN(M, d##4) TEN(M, d##5) TEN(M, d##6) TEN(M, d##7) TEN(M, d##8) TEN(M, d##9)
-#define THOUSAND(M)                                                                   \
-  HUNDRED(M, 0)                                                                       \
-  HUNDRED(M, 1)                                                                       \
-  HUNDRED(M, 2)                                                                       \
-  HUNDRED(M, 3) HUNDRED(M, 4) HUNDRED(M, 5) HUNDRED(M, 6) HUNDRED(M, 7) HUNDRED(M, 8) \
-      HUNDRED(M, 9)
+#define THOUSAND(M) \
+  HUNDRED(M, 0)     \
+  HUNDRED(M, 1)     \
+  HUNDRED(M, 2)     \
+  HUNDRED(M, 3) HUNDRED(M, 4) HUNDRED(M, 5) HUNDRED(M, 6) HUNDRED(M, 7) HUNDRED(M, 8) HUNDRED(M, 9)
 
 THOUSAND(SITE)
 

@@ -101,7 +101,22 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_SAMPLE_PARAMETER=65536",
       "TCMALLOC_MAX_SAMPLES=1000",
       "TCMALLOC_HEAP_PROFILE=/some/profile",
+      "TCMALLOC_PROFILE_TYPE=peak,growth",
+      "TCMALLOC_HEAP_PROFILE_SIGNAL=12",
       "TCMALLOC_PROFILE_FORMAT=proto",
+      "HEAPPROFILE=/some/prefix",
+      "HEAP_PROFILE_ALLOCATION_INTERVAL=4K",
+      "HEAP_PROFILE_DEALLOCATION_INTERVAL=5000",
+      "HEAP_PROFILE_INUSE_INTERVAL=1M",
+      "HEAP_PROFILE_TIME_INTERVAL=60",
+      "HEAPPROFILESIGNAL=10",
+      "HEAP_PROFILE_CLEANUP=false",
+      "HEAPPROFILE_USE_PID=1",
+      "HEAP_PROFILE_MMAP=1",
+      "HEAP_PROFILE_ONLY_MMAP=1",
+      "HEAP_PROFILE_MMAP_LOG=1",
+      "TCMALLOC_STACKTRACE_METHOD=libgcc",
+      "TCMALLOC_STACKTRACE_METHOD_VERBOSE=1",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
@@ -125,6 +140,17 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.soft_limit_mb, 80u);
   EXPECT_EQ(options.cgroup, CgroupOption::kOff);
   EXPECT_STREQ(options.cgroup_root.text, "/root/of/all");
+  EXPECT_STREQ(options.heap_profiler_prefix.text, "/some/prefix");
+  EXPECT_EQ(options.heap_profiler_allocation_interval, 4096u);
+  EXPECT_EQ(options.heap_profiler_deallocation_interval, 5000u);
+  EXPECT_EQ(options.heap_profiler_inuse_interval, 1048576u);
+  EXPECT_EQ(options.heap_profiler_time_interval, 60u);
+  EXPECT_EQ(options.heap_profiler_signal, 10u);
+  EXPECT_FALSE(options.heap_profiler_cleanup);
+  EXPECT_TRUE(options.heap_profiler_use_pid);
+  EXPECT_TRUE(options.heap_profiler_mmap);
+  EXPECT_TRUE(options.heap_profiler_only_mmap);
+  EXPECT_TRUE(options.heap_profiler_mmap_log);
   EXPECT_EQ(options.devmem_start, 4096u);
   EXPECT_EQ(options.devmem_limit, 8192u);
   EXPECT_STREQ(options.devmem_device.text, "/dev/memory");
@@ -139,9 +165,29 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_TRUE(options.skip_mmap);
   EXPECT_TRUE(options.disable_memory_release);
   EXPECT_EQ(options.large_alloc_report_threshold, -1);
+  EXPECT_EQ(options.profile_types,
+            SetOf(ProfileTypeOption::kPeak) | SetOf(ProfileTypeOption::kGrowth));
+  EXPECT_EQ(options.heap_profile_signal, 12u);
+  EXPECT_EQ(options.stacktrace_method, StackTraceOption::kLibgcc);
+  EXPECT_TRUE(options.stacktrace_method_verbose);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
-  EXPECT_EQ(messages, "");
+  EXPECT_EQ(messages,
+            "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
+            "it\n");
+}
+
+TEST(OptionsTest, AListWithAnUnknownWordIsIgnoredAndReported) {
+  for (const char* list : {"peak,", ",", "peak,heaps", "heap peak", "HEAP"}) {
+    const auto [options, messages] = Load({std::string("TCMALLOC_PROFILE_TYPE=") + list});
+    EXPECT_EQ(options.profile_types, SetOf(ProfileTypeOption::kHeap)) << list;
+    EXPECT_EQ(messages, std::string("tcmalloc: TCMALLOC_PROFILE_TYPE=\"") + list +
+                            "\": expected a list of heap, peak, growth, allocations, lifetimes and "
+                            "fragmentation, separated by commas; using heap\n");
+  }
+  EXPECT_EQ(Load({"TCMALLOC_PROFILE_TYPE=heap,heap,fragmentation"}).options.profile_types,
+            SetOf(ProfileTypeOption::kHeap) | SetOf(ProfileTypeOption::kFragmentation));
+  EXPECT_EQ(Load({"TCMALLOC_PROFILE_TYPE="}).messages, "");
 }
 
 TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {

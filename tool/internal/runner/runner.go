@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -116,7 +117,7 @@ func Run(options Options) error {
 		}
 	}
 	if options.HeapProfile != "" {
-		variables[HeapProfileVariable] = options.HeapProfile
+		variables[HeapProfileVariable] = strings.ReplaceAll(options.HeapProfile, "%", "%%")
 		if os.Getenv(samplePeriodVariable) == "" {
 			variables[samplePeriodVariable] = profileSamplePeriod
 		}
