@@ -29,12 +29,10 @@ uint64_t HashOf(std::span<void* const> stack) {
 
 }  // namespace
 
-// One slot for 16 words: half of the slots stay empty, because a record of eight frames and its
-// head take more than eight words.
 bool StackCounts::Map(size_t words) {
   const int saved_errno = errno;
   for (words = std::bit_floor(words); words_ == nullptr && words >= kLeastWords; words /= 2) {
-    const size_t slots = words / 16;
+    const size_t slots = words / kWordsPerSlot;
     void* memory = MapUnreserved((words + slots) * sizeof(uint64_t));
     if (memory == nullptr) continue;
     words_ = static_cast<uint64_t*>(memory);

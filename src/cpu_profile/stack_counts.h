@@ -40,6 +40,8 @@ class StackCounts {
   // Calls visit(stack, count) for every stack. May run beside Add, whose stacks it may miss.
   template <typename Visit>
   void ForEach(Visit visit) const {
+    // An empty table need not be read.
+    if (used_words_.load(std::memory_order_relaxed) <= 1) return;
     for (size_t i = 0; i < slot_count_; ++i) {
       // Acquire pairs with the release in Add: the record is complete.
       const uint64_t slot = slots_[i].load(std::memory_order_acquire);
@@ -57,6 +59,8 @@ class StackCounts {
   static constexpr size_t kDefaultWords = size_t{16} << 20;
   static constexpr size_t kLeastWords = size_t{16} << 10;
   static constexpr size_t kMostProbes = 64;
+  // As many as a record of 30 frames takes.
+  static constexpr size_t kWordsPerSlot = 32;
 
   struct Record {
     std::atomic<uint64_t> count;
