@@ -26,8 +26,8 @@ class CpuProfiler {
   CpuProfiler(const CpuProfiler&) = delete;
   CpuProfiler& operator=(const CpuProfiler&) = delete;
 
-  // Begins a profile for the file `path`, which appears when it is flushed or stopped. Returns false
-  // if one is being taken already, or after a complaint.
+  // Begins a profile for the file `path`, which appears when it is flushed or stopped. Returns
+  // false if one is being taken already, or after a complaint.
   bool Start(const char* path, const ProfilerOptions* options);
   // Ends the profile and writes it.
   void Stop();

@@ -72,8 +72,8 @@ ProfileData::~ProfileData() { Stop(); }
 
 bool ProfileData::Start(const char* path, const Options& options) {
   if (enabled() || options.frequency() <= 0) return false;
-  const int fd = tcmalloc::system_calls.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                                             kNewFileMode);
+  const int fd =
+      tcmalloc::system_calls.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kNewFileMode);
   if (fd < 0) return false;
   void* memory = tcmalloc::system_calls.mmap(nullptr, sizeof(Contents), PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,9 +95,7 @@ bool ProfileData::Start(const char* path, const Options& options) {
 void ProfileData::Add(int depth, const void* const* stack) {
   if (!enabled() || depth <= 0) return;
   ++added_;
-  contents_->counts.Add(
-      std::span(const_cast<void* const*>(stack), static_cast<size_t>(depth)),
-      1);
+  contents_->counts.Add(std::span(const_cast<void* const*>(stack), static_cast<size_t>(depth)), 1);
 }
 
 void ProfileData::FlushTable() {

@@ -95,8 +95,7 @@ void ProfileHandler::GetState(ProfileHandlerState* state) {
   const tcmalloc::SignalsBlocked blocked;
   const tcmalloc::SpinLockHolder holder(tcmalloc::cpu_profiler.lock());
   const size_t subscribers = tcmalloc::ticker.subscribers();
-  state->frequency =
-      subscribers > 0 ? tcmalloc::ticker.frequency() : CurrentSettings().frequency;
+  state->frequency = subscribers > 0 ? tcmalloc::ticker.frequency() : CurrentSettings().frequency;
   state->callback_count = static_cast<int32_t>(subscribers);
   state->interrupts = static_cast<int64_t>(tcmalloc::ticker.ticks());
   state->allowed = true;
@@ -115,6 +114,4 @@ TCMALLOC_EXPORT void ProfileHandlerUnregisterCallback(ProfileHandlerToken* token
 
 TCMALLOC_EXPORT void ProfileHandlerReset() { handler.Reset(); }
 
-TCMALLOC_EXPORT void ProfileHandlerGetState(ProfileHandlerState* state) {
-  handler.GetState(state);
-}
+TCMALLOC_EXPORT void ProfileHandlerGetState(ProfileHandlerState* state) { handler.GetState(state); }

@@ -50,9 +50,8 @@ void LegacyWriter::End() {
 void WriteLegacyProfile(ByteSink& out, uint64_t period_us, const StackCounts& counts) {
   LegacyWriter writer(out);
   writer.Begin(period_us);
-  counts.ForEach([&writer](std::span<const uintptr_t> stack, uint64_t count) {
-    writer.Add(stack, count);
-  });
+  counts.ForEach(
+      [&writer](std::span<const uintptr_t> stack, uint64_t count) { writer.Add(stack, count); });
   writer.End();
 }
 

@@ -46,8 +46,7 @@ bool WriteCpuProto(ByteSink& out, const CpuProfileFacts& facts, const StackCount
     std::copy(stack.begin(), stack.end(), addresses);
     // The writer takes each address for one behind a call; this one is that of an instruction.
     ++addresses[0];
-    const int64_t values[] = {static_cast<int64_t>(count),
-                              static_cast<int64_t>(count) * period_ns};
+    const int64_t values[] = {static_cast<int64_t>(count), static_cast<int64_t>(count) * period_ns};
     writer.Add({.stack = std::span(addresses).first(stack.size()), .values = values, .labels = {}});
   });
   return writer.Finish();

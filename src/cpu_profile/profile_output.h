@@ -13,9 +13,9 @@
 namespace tcmalloc {
 
 struct CpuProfileFacts {
-  int frequency = 100;     // samples per second
-  bool wall = false;       // of wall-clock time, not CPU time
-  int64_t begin_ns = 0;    // since 1970
+  int frequency = 100;   // samples per second
+  bool wall = false;     // of wall-clock time, not CPU time
+  int64_t begin_ns = 0;  // since 1970
   int64_t duration_ns = 0;
 };
 

@@ -10,8 +10,8 @@ extern "C" int __sigaction(int signal, const struct sigaction* action, struct si
 namespace tcmalloc {
 
 // Blocks all other signals, so that no other handler leaves this one by a jump. It does not block
-// its own, though: the kernel would hand a signal of the process, such as that of a timer of its CPU
-// time, to a thread that does not run.
+// its own, though: the kernel would hand a signal of the process, such as that of a timer of its
+// CPU time, to a thread that does not run.
 bool ProgramAction::Take(int signal, Handler handler) {
   if (signal_.load(std::memory_order_relaxed) == signal && IsInPlace()) return true;
   struct sigaction action = {};

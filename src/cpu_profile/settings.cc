@@ -23,8 +23,8 @@ void SetNumber(const EnvironmentVariable& variable, uint64_t most, int* field) {
   if (parsed == uint64_t{static_cast<unsigned>(*field)}) return;
   Message message;
   message << variable.name << "=";
-  message.AppendQuoted(variable.value) << ": expected a number from 1 to " << most << "; using "
-                                       << *field;
+  message.AppendQuoted(variable.value)
+      << ": expected a number from 1 to " << most << "; using " << *field;
   Warn(message);
 }
 

@@ -52,7 +52,9 @@ class StackCounts {
     }
   }
 
-  uint64_t added() const { return added_.load(std::memory_order_relaxed); }  // weights, lost ones included
+  uint64_t added() const {
+    return added_.load(std::memory_order_relaxed);
+  }  // weights, lost ones included
   uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
  private:

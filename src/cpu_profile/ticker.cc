@@ -46,8 +46,8 @@ int Ticker::Subscribe(Function function, void* argument, const ProfilerSettings&
 }
 
 bool Ticker::Unsubscribe(int place) {
-  // Pairs with the increment of in_handler_ in Handle: either that handler sees null, or this thread
-  // sees that handler.
+  // Pairs with the increment of in_handler_ in Handle: either that handler sees null, or this
+  // thread sees that handler.
   subscriber_[place].function.store(nullptr, std::memory_order_seq_cst);
   if (--subscribers_ == 0) StopTimers();
   return WaitUntilIdle();

@@ -113,8 +113,8 @@ int OpenClockEvent(pid_t thread, uint64_t period_ns, int signal) {
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   attributes.wakeup_events = 1;
-  const int fd = static_cast<int>(::syscall(SYS_perf_event_open, &attributes, thread, -1, -1,
-                                            PERF_FLAG_FD_CLOEXEC));
+  const int fd = static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
   if (fd < 0) return -1;
   const f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread};
   const bool set = ::syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0 &&

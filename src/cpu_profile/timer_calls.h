@@ -20,9 +20,9 @@ using KernelTimer = int;
 
 struct TimerRequest {
   clockid_t clock;
-  pid_t thread;     // to which the signal is sent; 0 leaves it to the kernel
+  pid_t thread;  // to which the signal is sent; 0 leaves it to the kernel
   int signal;
-  void* value;      // the si_value of its signals
+  void* value;  // the si_value of its signals
 };
 
 // All may change errno, and fail as the functions of libc do.

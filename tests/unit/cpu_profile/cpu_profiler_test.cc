@@ -103,7 +103,8 @@ TEST_F(CpuProfilerTest, RefusesFilesThatCannotBeWritten) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(ProfilerStart("/nonexistent/folder/file"), 0);
   EXPECT_EQ(ProfilerStart(nullptr), 0);
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("/nonexistent/folder/file"), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("/nonexistent/folder/file"),
+            std::string::npos);
   EXPECT_EQ(ProfilingIsEnabledForAllThreads(), 0);
 }
 

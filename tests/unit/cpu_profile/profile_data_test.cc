@@ -29,8 +29,7 @@ class ProfileDataTest : public ::testing::Test {
   }
 
   static void Add(ProfileData& data, const Words& stack) {
-    data.Add(static_cast<int>(stack.size()),
-             reinterpret_cast<const void* const*>(stack.data()));
+    data.Add(static_cast<int>(stack.size()), reinterpret_cast<const void* const*>(stack.data()));
   }
 
   std::string path_ = ::testing::TempDir() + "profile_data." + std::to_string(getpid());

@@ -38,7 +38,8 @@ TEST_F(StackCountsTest, AddsUpEachStack) {
   Add(counts_, {1, 2}, 5);
   Add(counts_, {1, 2, 3}, 2);
   Add(counts_, {3, 2, 1}, 1);
-  EXPECT_EQ(Contents(counts_), (std::map<Stack, uint64_t>{{{1, 2, 3}, 3}, {{1, 2}, 5}, {{3, 2, 1}, 1}}));
+  EXPECT_EQ(Contents(counts_),
+            (std::map<Stack, uint64_t>{{{1, 2, 3}, 3}, {{1, 2}, 5}, {{3, 2, 1}, 1}}));
   EXPECT_EQ(counts_.added(), 9U);
   EXPECT_EQ(counts_.lost(), 0U);
 }
