@@ -26,7 +26,7 @@ bool ProgramAction::Take(int signal, Handler handler) {
   if (__sigaction(signal, nullptr, &old) != 0) return false;
   if (old.sa_sigaction != handler) Set(old);
   handler_ = handler;
-  // Release pairs with the acquire in signal().
+  // Release pairs with the acquire in ProgramAction::signal.
   signal_.store(signal, std::memory_order_release);
   return __sigaction(signal, &action, nullptr) == 0;
 }
@@ -39,7 +39,7 @@ bool ProgramAction::IsInPlace() const {
 void ProgramAction::Set(const struct sigaction& action) {
   const unsigned place = (next_.fetch_add(1, std::memory_order_relaxed) + 1) % kPlaces;
   actions_[place] = action;
-  // Release publishes the action to Current.
+  // Release pairs with the acquire in ProgramAction::Current: the action is there.
   current_.store(place, std::memory_order_release);
 }
 

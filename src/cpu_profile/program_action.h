@@ -44,7 +44,9 @@ class ProgramAction {
   // others have been taken.
   static constexpr unsigned kPlaces = 16;
 
-  struct sigaction Current() const {
+  using Action = struct sigaction;
+
+  Action Current() const {
     // Acquire pairs with the release in Set.
     return actions_[current_.load(std::memory_order_acquire)];
   }

@@ -89,12 +89,12 @@ void StackCounts::Add(std::span<void* const> stack, uint64_t weight) {
   uint64_t made = 0;
   for (size_t probe = 0; probe < std::min(kMostProbes, slot_count_); ++probe) {
     std::atomic<uint64_t>& slot = slots_[(hash + probe) & (slot_count_ - 1)];
-    // Acquire pairs with the release below: the record is complete.
+    // Acquire pairs with the release in Add: the record is complete.
     uint64_t held = slot.load(std::memory_order_acquire);
     if (held == 0) {
       if (made == 0) made = MakeRecord(stack, tag, weight);
       if (made == 0) break;
-      // Release publishes the record to the acquire loads here and in ForEach.
+      // Release pairs with the acquires in Add and ForEach: the record is complete.
       if (slot.compare_exchange_strong(held, made, std::memory_order_acq_rel,
                                        std::memory_order_acquire)) {
         return;

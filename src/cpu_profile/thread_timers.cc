@@ -23,17 +23,26 @@ uint64_t FirstPeriod(pid_t thread, uint64_t period_ns) {
 
 }  // namespace
 
-ThreadTimers::Change::Change(ThreadTimers& timers, Mode mode) : timers_(timers) {
-  // Acquire pairs with the release in the destructor.
-  while ((ok_ = !timers_.changing_.exchange(true, std::memory_order_acquire)) == false) {
-    if (mode == Mode::kTry) return;
+ThreadTimers::Change::Change(ThreadTimers& timers, Mode mode)
+    : timers_(timers), ok_(timers.BeginChange()) {
+  while (!ok_ && mode == Mode::kWait) {
     sched_yield();
+    ok_ = timers_.BeginChange();
   }
 }
 
 ThreadTimers::Change::~Change() {
-  // Release pairs with the acquire in the constructor.
-  if (ok_) timers_.changing_.store(false, std::memory_order_release);
+  if (ok_) timers_.EndChange();
+}
+
+bool ThreadTimers::BeginChange() {
+  // Acquire pairs with the release in EndChange: the slots are as the last change left them.
+  return !changing_.exchange(true, std::memory_order_acquire);
+}
+
+void ThreadTimers::EndChange() {
+  // Release pairs with the acquire in BeginChange.
+  changing_.store(false, std::memory_order_release);
 }
 
 bool ThreadTimers::Begin(const TimerPlan& plan) {
@@ -111,7 +120,7 @@ bool ThreadTimers::Add(pid_t thread) {
   KernelTimer timer = 0;
   if (place == kCapacity || !MakeTimer(thread, &timer)) return false;
   slots_[place].timer.store(timer, std::memory_order_relaxed);
-  // Release publishes the timer to Find.
+  // Release pairs with the acquire in Find: the slot has its timer.
   slots_[place].thread.store(thread, std::memory_order_release);
   count_.store(count() + 1, std::memory_order_relaxed);
   if (place == used) used_slots_.store(used + 1, std::memory_order_relaxed);

@@ -78,6 +78,8 @@ class ThreadTimers {
     bool ok_;
   };
 
+  bool BeginChange();
+  void EndChange();
   Slot* Find(pid_t thread);
   bool Add(pid_t thread);
   bool MakeTimer(pid_t thread, KernelTimer* timer) const;

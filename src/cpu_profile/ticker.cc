@@ -39,7 +39,7 @@ int Ticker::Subscribe(Function function, void* argument, const ProfilerSettings&
     if (!StartTimers()) return -1;
   }
   subscriber_[place].argument.store(argument, std::memory_order_relaxed);
-  // Release publishes the argument to Handle.
+  // Release pairs with the load of the function in Handle: the argument is there.
   subscriber_[place].function.store(function, std::memory_order_release);
   ++subscribers_;
   return static_cast<int>(place);
@@ -174,7 +174,7 @@ void Ticker::Handle(siginfo_t* info, void* context) {
     action_.Forward(info, context);
     return;
   }
-  // Pairs with the load in WaitUntilIdle and the store in Unsubscribe.
+  // Pairs with the store in Unsubscribe, and the load in WaitUntilIdle.
   in_handler_.fetch_add(1, std::memory_order_seq_cst);
   if (running_.load(std::memory_order_relaxed)) {
     if (settings_.wall) UpdateThreadsNowAndThen();
@@ -182,7 +182,7 @@ void Ticker::Handle(siginfo_t* info, void* context) {
     if (tick.weight != 0) {
       ticks_.fetch_add(tick.weight, std::memory_order_relaxed);
       for (Subscriber& subscriber : subscriber_) {
-        // Pairs with the store in Unsubscribe and the release in Subscribe.
+        // Pairs with the store in Unsubscribe, and the release in Subscribe.
         const Function function = subscriber.function.load(std::memory_order_seq_cst);
         if (function != nullptr) {
           function(tick, subscriber.argument.load(std::memory_order_relaxed));
@@ -190,7 +190,7 @@ void Ticker::Handle(siginfo_t* info, void* context) {
       }
     }
   }
-  // Pairs with the load in WaitUntilIdle: release of what the subscribers wrote.
+  // Pairs with the load in WaitUntilIdle.
   in_handler_.fetch_sub(1, std::memory_order_seq_cst);
   errno = saved_errno;
 }
