@@ -25,9 +25,9 @@ struct ProfileHandlerState {
 };
 
 struct ProfileHandlerToken {
-  ProfileHandlerCallback callback;
-  void* argument;
-  int place;  // among the ticker's subscribers
+  ProfileHandlerCallback callback = nullptr;
+  void* argument = nullptr;
+  int place = -1;  // among the ticker's subscribers
 };
 
 class TCMALLOC_EXPORT ProfileHandler {
