@@ -46,6 +46,8 @@ int Ticker::Subscribe(Function function, void* argument, const ProfilerSettings&
 }
 
 bool Ticker::Unsubscribe(int place) {
+  // The child of a fork may give up what Forget has ended.
+  if (subscriber_[place].function.load(std::memory_order_relaxed) == nullptr) return true;
   // Pairs with the increment of in_handler_ in Handle: either that handler sees null, or this
   // thread sees that handler.
   subscriber_[place].function.store(nullptr, std::memory_order_seq_cst);

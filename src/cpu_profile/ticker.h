@@ -45,8 +45,9 @@ class Ticker {
   // Returns the place of the subscriber, -1 if there is none or timers cannot be had. The first one
   // starts the timers, as the settings say.
   int Subscribe(Function function, void* argument, const ProfilerSettings& settings);
-  // The last one stops the timers. Afterwards the function is not running in any thread. Returns
-  // false if it still may be, because a thread did not leave it for a second.
+  // The last one stops the timers; one that Forget has ended is ignored. Afterwards the function is
+  // not running in any thread. Returns false if it still may be, because a thread did not leave it
+  // for a second.
   bool Unsubscribe(int place);
   // Stops and forgets everything, in the child of a fork.
   void Forget();

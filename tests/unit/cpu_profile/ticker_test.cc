@@ -155,6 +155,7 @@ TEST(TickerTest, AChildOfForkStartsAnew) {
   const pid_t child = fork();
   if (child == 0) {
     ticker.Forget();
+    if (!ticker.Unsubscribe(place) || ticker.subscribers() != 0) _exit(3);
     weight = 0;
     const int again = ticker.Subscribe(Count, nullptr, {});
     if (again < 0) _exit(1);
