@@ -69,21 +69,8 @@ func findLibrary(options *runner.Options, asked, root string) (string, error) {
 	if options.HeapProfile == "" && options.HTML == "" {
 		return project.Library(asked, root)
 	}
-	for _, path := range []*string{&options.HeapProfile, &options.HTML} {
-		if *path == "" {
-			continue
-		}
-		absolute, err := filepath.Abs(*path)
-		if err != nil {
-			return "", err
-		}
-		if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {
-			return "", fmt.Errorf("cannot write %s: there is no folder %s", *path, filepath.Dir(absolute))
-		}
-		if info, err := os.Stat(absolute); err == nil && info.IsDir() {
-			return "", fmt.Errorf("cannot write %s: it is a folder", *path)
-		}
-		*path = absolute
+	if err := runner.MakeAbsolute(&options.HeapProfile, &options.HTML); err != nil {
+		return "", err
 	}
 	return project.FullLibrary(asked, root)
 }

@@ -17,6 +17,9 @@ const LibraryName = "libtcmalloc_minimal.so.4"
 // FullLibraryName is the library that also writes heap profiles.
 const FullLibraryName = "libtcmalloc.so.4"
 
+// ProfilerLibraryName is the library that writes CPU profiles, and leaves malloc alone.
+const ProfilerLibraryName = "libprofiler.so.0"
+
 // marker is a file that only the root of a checkout has.
 const marker = "bench/peers/peers.json"
 
@@ -105,6 +108,11 @@ func Library(asked, root string) (string, error) { return library(LibraryName, a
 
 // FullLibrary finds the library that also writes heap profiles, likewise.
 func FullLibrary(asked, root string) (string, error) { return library(FullLibraryName, asked, root) }
+
+// ProfilerLibrary finds the library that writes CPU profiles, likewise.
+func ProfilerLibrary(asked, root string) (string, error) {
+	return library(ProfilerLibraryName, asked, root)
+}
 
 func library(name, asked, root string) (string, error) {
 	if asked != "" {

@@ -122,8 +122,57 @@ func Run(options Options) error {
 			variables[samplePeriodVariable] = profileSamplePeriod
 		}
 	}
-	words := launch.Words(launcher, then, variables, options.Program)
+	return become(launcher, then, variables, options.Program)
+}
+
+// Exec becomes the launcher, which runs the program with these variables and afterwards tcm with the words in
+// report, on whose standard input is what the program cost. It does not return unless it fails.
+func Exec(root string, report []string, variables map[string]string, program []string) error {
+	launcher, err := launch.Find(root)
+	if err != nil {
+		return err
+	}
+	self, err := project.Program()
+	if err != nil {
+		return err
+	}
+	return become(launcher, thenWords(append([]string{self}, report...)), variables, program)
+}
+
+func become(launcher string, then []string, variables map[string]string, program []string) error {
+	words := launch.Words(launcher, then, variables, program)
 	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
+}
+
+// thenWords are the launcher's options for a command at the end.
+func thenWords(words []string) []string {
+	var then []string
+	for _, word := range words {
+		then = append(then, "--then", word)
+	}
+	return then
+}
+
+// MakeAbsolute makes paths of files to write absolute, because programs change their working directory, and checks
+// that they can be files. Empty ones stay.
+func MakeAbsolute(paths ...*string) error {
+	for _, path := range paths {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {
+			return fmt.Errorf("cannot write %s: there is no folder %s", *path, filepath.Dir(absolute))
+		}
+		if info, err := os.Stat(absolute); err == nil && info.IsDir() {
+			return fmt.Errorf("cannot write %s: it is a folder", *path)
+		}
+		*path = absolute
+	}
+	return nil
 }
 
 func followUp(options Options, figures string) ([]string, error) {
@@ -145,11 +194,7 @@ func followUp(options Options, figures string) ([]string, error) {
 	if options.HTML != "" {
 		words = append(words, "--html", options.HTML)
 	}
-	var then []string
-	for _, word := range words {
-		then = append(then, "--then", word)
-	}
-	return then, nil
+	return thenWords(words), nil
 }
 
 // FileState tells one content of a file from another; it is empty where there is no file.

@@ -1,0 +1,163 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/cpu_profiler.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/message.h"
+#include "profile_format/profile_file.h"
+#include "system/clock.h"
+#include "system/environment.h"
+#include "system/signal_mask.h"
+#include "system/system_calls.h"
+#include "unwind/stack_trace.h"
+
+namespace tcmalloc {
+
+constinit CpuProfiler cpu_profiler;
+
+namespace {
+
+int64_t NanosecondsSince1970() {
+  timespec time = {};
+  system_calls.clock_gettime(CLOCK_REALTIME, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// Returns true if the file can be written; reports why not.
+bool CanWrite(const char* path) { return ProfileFile(path).ok(); }
+
+}  // namespace
+
+void CpuProfiler::OnTick(const Tick& tick, void* self) {
+  auto& profiler = *static_cast<CpuProfiler*>(self);
+  const ProfilerOptions& options = profiler.options_;
+  if (options.filter_in_thread != nullptr &&
+      options.filter_in_thread(options.filter_in_thread_arg) == 0) {
+    return;
+  }
+  void* stack[kMostFrames];
+  const int depth = CaptureStackFrom(tick.context, stack, kMostFrames, 0);
+  profiler.counts_.Add(std::span(stack).first(static_cast<size_t>(depth)), tick.weight);
+}
+
+bool CpuProfiler::Start(const char* path, const ProfilerOptions* options) {
+  const SignalsBlocked blocked;
+  const SpinLockHolder holder(lock_);
+  return StartLocked(path, options);
+}
+
+void CpuProfiler::RegisterForkHandler() {
+  if (fork_handler_) return;
+  fork_handler_ = true;
+  system_calls.pthread_atfork(nullptr, nullptr, [] { cpu_profiler.AbandonInChild(); });
+}
+
+bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) {
+  if (running() || path == nullptr || !CanWrite(path)) return false;
+  RegisterForkHandler();
+  Environment environment;
+  settings_ = LoadProfilerSettings(environment);
+  options_ = options != nullptr ? *options : ProfilerOptions{};
+  if (!counts_.Map()) {
+    Warn(Message() << "no CPU profile is taken: there is no memory for it");
+    return false;
+  }
+  std::memcpy(path_, path, std::strlen(path) + 1);
+  begin_monotonic_ns_ = MonotonicNanoseconds();
+  facts_.begin_ns = NanosecondsSince1970();
+  subscription_ = ticker.Subscribe(OnTick, this, settings_);
+  if (subscription_ < 0) {
+    counts_.Unmap();
+    return false;
+  }
+  facts_.frequency = ticker.frequency();
+  facts_.wall = settings_.wall;
+  running_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void CpuProfiler::Stop() {
+  const SignalsBlocked blocked;
+  const SpinLockHolder holder(lock_);
+  if (running()) StopLocked();
+}
+
+void CpuProfiler::StopLocked() {
+  const bool heard = ticker.IsHeard();
+  const bool idle = ticker.Unsubscribe(subscription_);
+  WriteLocked();
+  if (!heard) {
+    Warn(Message() << "the program has replaced the handler of signal " << settings_.timer_signal
+                   << ": the CPU profile lacks what ran since");
+  }
+  ReportLosses();
+  running_.store(false, std::memory_order_relaxed);
+  // A thread that is stuck in the handler keeps the table.
+  if (idle) {
+    counts_.Unmap();
+  } else {
+    new (&counts_) StackCounts;
+  }
+}
+
+void CpuProfiler::ReportLosses() const {
+  if (counts_.lost() == 0) return;
+  Warn(Message() << "the CPU profile lacks " << counts_.lost() << " of " << counts_.added()
+                 << " samples: its table of stacks was full");
+}
+
+void CpuProfiler::WriteLocked() {
+  facts_.duration_ns = MonotonicNanoseconds() - begin_monotonic_ns_;
+  WriteCpuProfileFile(path_, settings_.proto, facts_, counts_);
+}
+
+void CpuProfiler::Flush() {
+  const SignalsBlocked blocked;
+  const SpinLockHolder holder(lock_);
+  if (running()) WriteLocked();
+}
+
+void CpuProfiler::Toggle(const char* prefix) {
+  const SignalsBlocked blocked;
+  if (!lock_.TryLock()) return;
+  if (running()) {
+    StopLocked();
+  } else {
+    Message number;
+    number << "." << toggles_++;
+    static constinit char path[kPathCapacity + 32];
+    const size_t length = std::strlen(prefix);
+    std::memcpy(path, prefix, length);
+    std::memcpy(path + length, number.view().data(), number.view().size());
+    path[length + number.view().size()] = '\0';
+    StartLocked(path, nullptr);
+  }
+  lock_.Unlock();
+}
+
+void CpuProfiler::Describe(ProfilerState* state) {
+  const SignalsBlocked blocked;
+  const SpinLockHolder holder(lock_);
+  *state = {};
+  if (!running()) return;
+  state->enabled = 1;
+  state->start_time = static_cast<time_t>(facts_.begin_ns / 1'000'000'000);
+  std::memcpy(state->profile_name, path_,
+              std::min(std::strlen(path_), sizeof(state->profile_name) - 1));
+  state->samples_gathered = static_cast<int>(counts_.added());
+}
+
+// Only the thread that forked is there, but another one may have held the lock.
+void CpuProfiler::AbandonInChild() {
+  const SignalsBlocked blocked;
+  new (&lock_) SpinLock(LockRank::kProfile);
+  ticker.Forget();
+  running_.store(false, std::memory_order_relaxed);
+  counts_.Unmap();
+}
+
+}  // namespace tcmalloc

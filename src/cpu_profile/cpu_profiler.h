@@ -1,0 +1,74 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Takes a CPU profile of the process.
+
+#ifndef TCMALLOC_CPU_PROFILE_CPU_PROFILER_H_
+#define TCMALLOC_CPU_PROFILE_CPU_PROFILER_H_
+
+#include <gperftools/profiler.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+#include "cpu_profile/profile_output.h"
+#include "cpu_profile/settings.h"
+#include "cpu_profile/stack_counts.h"
+#include "cpu_profile/ticker.h"
+
+namespace tcmalloc {
+
+// One profile at a time. Its functions may be called by any thread, and in signal handlers, where
+// they do nothing if the interrupted thread is inside one of them. They keep errno.
+class CpuProfiler {
+ public:
+  constexpr CpuProfiler() = default;
+  CpuProfiler(const CpuProfiler&) = delete;
+  CpuProfiler& operator=(const CpuProfiler&) = delete;
+
+  // Begins a profile for the file `path`, which appears when it is flushed or stopped. Returns
+  // false if one is being taken already, or after a complaint.
+  bool Start(const char* path, const ProfilerOptions* options);
+  // Ends the profile and writes it.
+  void Stop();
+  // Writes what there is up to now, as a whole profile.
+  void Flush();
+  // Starts a profile, or stops the one that is being taken: their names are the prefix with .0, .1
+  // and so on.
+  void Toggle(const char* prefix);
+
+  bool running() const { return running_.load(std::memory_order_relaxed); }
+  void Describe(ProfilerState* state);
+
+  // Gives up the profile in the child of a fork: the parent goes on with it.
+  void AbandonInChild();
+
+  // Guards the subscriptions of the ticker, too.
+  SpinLock& lock() { return lock_; }
+
+ private:
+  static void OnTick(const Tick& tick, void* self);
+  void RegisterForkHandler();
+  bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
+  void StopLocked() TCMALLOC_REQUIRES(lock_);
+  void WriteLocked() TCMALLOC_REQUIRES(lock_);
+  void ReportLosses() const;
+
+  SpinLock lock_{LockRank::kProfile};
+  std::atomic<bool> running_{false};
+  bool fork_handler_ = false;
+  uint64_t toggles_ = 0;
+  int subscription_ = -1;
+  int64_t begin_monotonic_ns_ = 0;
+  ProfilerSettings settings_;
+  CpuProfileFacts facts_;
+  ProfilerOptions options_ = {};
+  StackCounts counts_;
+  char path_[kPathCapacity] = {};
+};
+
+extern constinit CpuProfiler cpu_profiler;
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CPU_PROFILE_CPU_PROFILER_H_

@@ -1,0 +1,130 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/timer_calls.h"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+timespec ToTimespec(uint64_t ns) {
+  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+// A record of getdents64: inode, offset, its size, the type, the name.
+constexpr size_t kDirectorySizeOffset = 16;
+constexpr size_t kDirectoryNameOffset = 19;
+
+// Returns 0 for names that are not numbers.
+pid_t ParseThread(const char* name) {
+  pid_t thread = 0;
+  for (; *name >= '0' && *name <= '9'; ++name) thread = thread * 10 + (*name - '0');
+  return *name == '\0' ? thread : 0;
+}
+
+unsigned ParseNumber(const char** text) {
+  unsigned value = 0;
+  for (; **text >= '0' && **text <= '9'; ++*text) {
+    value = value * 10 + static_cast<unsigned>(**text - '0');
+  }
+  return value;
+}
+
+}  // namespace
+
+bool CreateTimer(const TimerRequest& request, KernelTimer* timer) {
+  sigevent event = {};
+  event.sigev_notify = request.thread != 0 ? SIGEV_THREAD_ID : SIGEV_SIGNAL;
+  event.sigev_signo = request.signal;
+  event.sigev_value.sival_ptr = request.value;
+  event._sigev_un._tid = request.thread;
+  return ::syscall(SYS_timer_create, request.clock, &event, timer) == 0;
+}
+
+bool StartTimer(KernelTimer timer, uint64_t first_ns, uint64_t period_ns) {
+  const itimerspec times = {.it_interval = ToTimespec(period_ns), .it_value = ToTimespec(first_ns)};
+  return ::syscall(SYS_timer_settime, timer, 0, &times, nullptr) == 0;
+}
+
+bool TimerRuns(KernelTimer timer) {
+  itimerspec times = {};
+  if (::syscall(SYS_timer_gettime, timer, &times) != 0) return false;
+  return times.it_value.tv_sec != 0 || times.it_value.tv_nsec != 0;
+}
+
+void DeleteTimer(KernelTimer timer) { ::syscall(SYS_timer_delete, timer); }
+
+// The kernel's encoding: the complement of the thread above three bits, of which 4 means a thread
+// and 2 the precise clock.
+clockid_t ThreadCpuClock(pid_t thread) {
+  return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6);
+}
+
+bool ThreadExists(pid_t thread) {
+  return ::syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+}
+
+pid_t OwnThread() { return system_calls.gettid(); }
+
+void ForEachThread(void (*visit)(pid_t thread, void* argument), void* argument) {
+  const int fd = system_calls.open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (fd < 0) return;
+  alignas(8) char records[2048];
+  long n = 0;
+  while ((n = ::syscall(SYS_getdents64, fd, records, sizeof(records))) > 0) {
+    for (long i = 0; i < n;) {
+      uint16_t bytes = 0;
+      std::memcpy(&bytes, records + i + kDirectorySizeOffset, sizeof(bytes));
+      const pid_t thread = ParseThread(records + i + kDirectoryNameOffset);
+      if (thread != 0) visit(thread, argument);
+      i += bytes;
+    }
+  }
+  system_calls.close(fd);
+}
+
+bool ProcessTimersSignalRunningThread() {
+  utsname name = {};
+  if (uname(&name) != 0) return false;
+  const char* text = name.release;
+  const unsigned major = ParseNumber(&text);
+  if (*text == '.') ++text;
+  const unsigned minor = ParseNumber(&text);
+  return major > 6 || (major == 6 && minor >= 4);
+}
+
+int OpenClockEvent(pid_t thread, uint64_t period_ns, int signal) {
+  perf_event_attr attributes = {};
+  attributes.size = sizeof(attributes);
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_TASK_CLOCK;
+  attributes.sample_period = period_ns;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  attributes.wakeup_events = 1;
+  const int fd = static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  if (fd < 0) return -1;
+  const f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread};
+  const bool set = ::syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0 &&
+                   ::syscall(SYS_fcntl, fd, F_SETSIG, signal) == 0 &&
+                   ::syscall(SYS_fcntl, fd, F_SETOWN_EX, &owner) == 0;
+  if (set) return fd;
+  system_calls.close(fd);
+  return -1;
+}
+
+void CloseClockEvent(int fd) { system_calls.close(fd); }
+
+}  // namespace tcmalloc

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Profiles programs by the environment alone, and reads the files that they leave.
+
+A program spends known shares of CPU time in functions, threads and short threads: each share of the
+profile is within three standard deviations. Python keeps its handler of SIGPROF. google-pprof, and a
+program that was built with gperftools, are tried where they are installed.
+"""
+
+import argparse
+import gzip
+import math
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TIMEOUT_SECONDS = 120
+MILLISECONDS = 1500
+ATTEMPTS = 3
+WORD = struct.calcsize("P")
+
+
+class Profile:
+    """A file in the binary format of gperftools."""
+
+    def __init__(self, path):
+        data = path.read_bytes()
+        words = struct.unpack(f"{len(data) // WORD}P", data[: len(data) // WORD * WORD])
+        assert words[:3] == (0, 3, 0) and words[4] == 0, f"header {words[:5]}"
+        self.period_us = words[3]
+        self.stacks = []
+        at = 5
+        while words[at] != 0:
+            count, depth = words[at : at + 2]
+            self.stacks.append((count, words[at + 2 : at + 2 + depth]))
+            at += 2 + depth
+        assert words[at : at + 3] == (0, 1, 0), f"trailer {words[at : at + 3]}"
+        self.maps = data[(at + 3) * WORD :].decode()
+        assert self.maps.endswith("\n"), "cut mappings"
+
+    def samples(self):
+        return sum(count for count, _ in self.stacks)
+
+    def base_of(self, program):
+        """The address to which the first byte of the program's file is mapped."""
+        for line in self.maps.splitlines():
+            fields = line.split()
+            if fields[-1] == str(program) and int(fields[2], 16) == 0:
+                return int(fields[0].split("-")[0], 16)
+        raise AssertionError(f"{program} is not among the mappings")
+
+    def samples_in(self, low, high):
+        return sum(count for count, stack in self.stacks if any(low < pc <= high for pc in stack))
+
+
+def run(command, environment, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                          timeout=TIMEOUT_SECONDS, env={**os.environ, **environment}, **options)
+    assert done.returncode == 0, f"{command}: status {done.returncode}\n{done.stderr}"
+    return done
+
+
+def functions_of(program):
+    """Name to the first and last address of each function, from the beginning of the file."""
+    listed = run(["nm", "-S", program], {}).stdout.splitlines()
+    found = {}
+    for line in listed:
+        fields = line.split()
+        if len(fields) == 4 and fields[2] in "tT":
+            start = int(fields[0], 16)
+            found[fields[3]] = (start, start + int(fields[1], 16))
+    return found
+
+
+def share_problems(program, profile, spent):
+    base = profile.base_of(program)
+    functions = functions_of(program)
+    total = sum(spent.values())
+    counts = {name: profile.samples_in(*(base + offset for offset in functions[name])) for name in spent}
+    samples = sum(counts.values())
+    problems = []
+    if abs(samples * profile.period_us / 1000 - total) > 0.1 * total:
+        problems.append(f"{samples} samples for {total} ms")
+    for name, milliseconds in spent.items():
+        share = milliseconds / total
+        allowed = 3 * math.sqrt(samples * share * (1 - share))
+        if abs(counts[name] - samples * share) > allowed:
+            problems.append(f"{name}: {counts[name]} of {samples}, expected {samples * share:.0f} ± {allowed:.0f}")
+    return problems
+
+
+def check_shares(arguments, folder):
+    """One in three hundred right figures is out of three deviations, so that a run may be repeated."""
+    problems = []
+    for attempt in range(ATTEMPTS):
+        path = folder / f"shares{attempt}.prof"
+        printed = run([arguments.program, "all", MILLISECONDS],
+                      {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)}).stdout
+        spent = {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
+        problems = share_problems(arguments.program, Profile(path), spent)
+        if not problems:
+            check_google_pprof(arguments, path)
+            return
+        print("again:", *problems)
+    raise AssertionError(str(problems))
+
+
+def check_google_pprof(arguments, path):
+    reader = shutil.which("google-pprof")
+    if reader is None:
+        print("google-pprof is not installed")
+        return
+    shown = run([reader, "--text", arguments.program, path], {}).stdout
+    assert f"Total: {Profile(path).samples()} samples" in shown, shown
+
+
+def check_formats(arguments, folder):
+    path = folder / "named.pb.gz"
+    variables = {"LD_PRELOAD": arguments.library, "CPUPROFILE_FREQUENCY": "4000"}
+    run([arguments.program, "functions", 300], {**variables, "CPUPROFILE": str(path)})
+    assert b"nanoseconds" in gzip.decompress(path.read_bytes())
+    path = folder / "asked"
+    run([arguments.program, "functions", 50],
+        {**variables, "CPUPROFILE": str(path), "TCMALLOC_PROFILE_FORMAT": "proto"})
+    assert b"nanoseconds" in gzip.decompress(path.read_bytes())
+    path = folder / "fast.prof"
+    run([arguments.program, "functions", 500], {**variables, "CPUPROFILE": str(path)})
+    profile = Profile(path)
+    assert profile.period_us == 250
+    # The kernel looks at its timers less often, but tells how many periods have passed.
+    assert 1800 < profile.samples() < 2600, profile.samples()
+
+
+def check_wall_clock(arguments, folder):
+    path = folder / "wall.prof"
+    run([sys.executable, "-c", "import time; time.sleep(0.5)"],
+        {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path), "CPUPROFILE_REALTIME": "1"})
+    assert Profile(path).samples() >= 30, Profile(path).samples()
+
+
+def check_python(arguments, folder):
+    """Python's handler of the signal works, and to reset it does not end the process."""
+    path = folder / "python.prof"
+    script = (
+        "import os, signal, time\n"
+        "heard = []\n"
+        "assert signal.getsignal(signal.SIGPROF) in (signal.SIG_DFL, None)\n"
+        "signal.signal(signal.SIGPROF, lambda number, frame: heard.append(number))\n"
+        "os.kill(os.getpid(), signal.SIGPROF)\n"
+        "for _ in range(100000): pass\n"
+        "assert heard == [signal.SIGPROF], heard\n"
+        "signal.signal(signal.SIGPROF, signal.SIG_DFL)\n"
+        "end = time.process_time() + 0.3\n"
+        "while time.process_time() < end: pass\n"
+    )
+    run([sys.executable, "-c", script], {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
+    assert Profile(path).samples() >= 25, Profile(path).samples()
+
+
+def check_children(arguments, folder):
+    """A program that the profiled one starts has a file of its own."""
+    path = folder / "parent.prof"
+    script = f"import subprocess; subprocess.run(['{arguments.program}', 'functions', '50'], check=True)"
+    run([sys.executable, "-c", script], {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
+    children = list(folder.glob("parent.prof_*"))
+    assert path.exists() and len(children) == 1, list(folder.iterdir())
+    assert Profile(children[0]).samples() > 0
+    path = folder / "exec.prof"
+    run(["sh", "-c", f"exec {arguments.program} functions 100"],
+        {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
+    assert len(list(folder.glob("exec.prof*"))) == 1
+
+
+def check_toggle(arguments, folder):
+    path = folder / "toggled"
+    environment = {**os.environ, "LD_PRELOAD": str(arguments.library), "CPUPROFILE": str(path),
+                   "CPUPROFILESIGNAL": str(int(signal.SIGUSR2))}
+    script = "print(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        for _ in range(2):
+            process.send_signal(signal.SIGUSR2)
+            time.sleep(0.3)
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not (folder / "toggled.0").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+    assert Profile(folder / "toggled.0").samples() >= 0
+
+
+def check_gperftools(arguments, folder):
+    libraries = pathlib.Path(f"/usr/lib/{platform.machine()}-linux-gnu")
+    if arguments.library.name.startswith("libprofiler") and (libraries / "libprofiler.so").exists():
+        program = folder / "program"
+        run([arguments.cxx, "-std=c++20", "-O1", arguments.built_by_gperftools, "-Wl,--no-as-needed",
+             f"-L{libraries}", "-lprofiler", "-o", program], {})
+        path = folder / "gperftools.prof"
+        run([program, path], {"LD_LIBRARY_PATH": str(arguments.library.parent), "LD_BIND_NOW": "1"})
+        assert Profile(path).samples() > 0
+    else:
+        print("not built with gperftools")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--built-by-gperftools", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    for check in (check_shares, check_formats, check_wall_clock, check_python, check_children,
+                  check_toggle, check_gperftools):
+        with tempfile.TemporaryDirectory(prefix="tcm_cpu_") as folder:
+            print(check.__name__, flush=True)
+            check(arguments, pathlib.Path(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/cpu_profiler.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "unit/profile_format/string_sink.h"
+
+namespace tcmalloc {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CpuProfilerTest : public ::testing::Test {
+ protected:
+  CpuProfilerTest() : directory_(::testing::TempDir() + "cpu_profiler.XXXXXX") {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+  }
+  ~CpuProfilerTest() override { fs::remove_all(directory_); }
+
+  std::string Path(const char* name) const { return directory_ + "/" + name; }
+
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // Returns the sum of the counts of a whole profile in gperftools' format; -1 if it is none.
+  static int64_t Samples(const std::string& path) {
+    const std::string text = Contents(path);
+    std::vector<uintptr_t> words(text.size() / sizeof(uintptr_t));
+    std::memcpy(words.data(), text.data(), words.size() * sizeof(uintptr_t));
+    if (words.size() < 8 || words[0] != 0 || words[1] != 3 || words[2] != 0 || words[4] != 0) {
+      return -1;
+    }
+    int64_t sum = 0;
+    for (size_t i = 5; i + 2 < words.size(); i += 2 + words[i + 1]) {
+      if (words[i] == 0) return words[i + 1] == 1 && words[i + 2] == 0 ? sum : -1;
+      sum += static_cast<int64_t>(words[i]);
+    }
+    return -1;
+  }
+
+  static int Gathered() {
+    ProfilerState state;
+    ProfilerGetCurrentState(&state);
+    return state.samples_gathered;
+  }
+
+  static void BurnUntilSampled(int samples) {
+    while (Gathered() < samples) {
+      for (volatile int i = 0; i < 1'000'000;) i = i + 1;
+    }
+  }
+
+  std::string directory_;
+};
+
+TEST_F(CpuProfilerTest, WritesWhenItIsFlushedAndStopped) {
+  const std::string path = Path("a.prof");
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  EXPECT_EQ(ProfilerStart(path.c_str()), 0);
+  EXPECT_NE(ProfilingIsEnabledForAllThreads(), 0);
+  ProfilerState state;
+  ProfilerGetCurrentState(&state);
+  EXPECT_NE(state.enabled, 0);
+  EXPECT_EQ(state.profile_name, path);
+  EXPECT_LE(state.start_time, time(nullptr));
+  EXPECT_FALSE(fs::exists(path));
+  BurnUntilSampled(3);
+  ProfilerFlush();
+  const int64_t flushed = Samples(path);
+  EXPECT_GE(flushed, 3);
+  BurnUntilSampled(static_cast<int>(flushed) + 3);
+  ProfilerStop();
+  EXPECT_GE(Samples(path), flushed + 3);
+  EXPECT_EQ(ProfilingIsEnabledForAllThreads(), 0);
+  ProfilerGetCurrentState(&state);
+  EXPECT_EQ(state.enabled, 0);
+  EXPECT_STREQ(state.profile_name, "");
+}
+
+TEST_F(CpuProfilerTest, WritesProfileProto) {
+  const std::string path = Path("a.pb.gz");
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  BurnUntilSampled(2);
+  ProfilerStop();
+  const std::string unpacked = testing::Unpack(Contents(path));
+  EXPECT_NE(unpacked.find("nanoseconds"), std::string::npos);
+}
+
+TEST_F(CpuProfilerTest, RefusesFilesThatCannotBeWritten) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(ProfilerStart("/nonexistent/folder/file"), 0);
+  EXPECT_EQ(ProfilerStart(nullptr), 0);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("/nonexistent/folder/file"),
+            std::string::npos);
+  EXPECT_EQ(ProfilingIsEnabledForAllThreads(), 0);
+}
+
+TEST_F(CpuProfilerTest, FiltersThreads) {
+  ProfilerOptions options = {};
+  std::atomic<int> calls = 0;
+  options.filter_in_thread = [](void* argument) {
+    ++*static_cast<std::atomic<int>*>(argument);
+    return 0;
+  };
+  options.filter_in_thread_arg = &calls;
+  const std::string path = Path("none.prof");
+  ASSERT_EQ(ProfilerStartWithOptions(path.c_str(), &options), 1);
+  while (calls < 3) {
+  }
+  ProfilerStop();
+  EXPECT_EQ(Samples(path), 0);
+}
+
+TEST_F(CpuProfilerTest, TogglesWithNumberedFiles) {
+  const std::string prefix = Path("t");
+  cpu_profiler.Toggle(prefix.c_str());
+  EXPECT_TRUE(cpu_profiler.running());
+  cpu_profiler.Toggle(prefix.c_str());
+  EXPECT_FALSE(cpu_profiler.running());
+  cpu_profiler.Toggle(prefix.c_str());
+  cpu_profiler.Toggle(prefix.c_str());
+  EXPECT_EQ(Samples(Path("t.0")), 0);
+  EXPECT_EQ(Samples(Path("t.1")), 0);
+}
+
+TEST_F(CpuProfilerTest, StartsAndStopsTenThousandTimes) {
+  const std::string path = Path("a.prof");
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+    ProfilerStop();
+  }
+  EXPECT_EQ(ticker.timers(), 0U);
+}
+
+TEST_F(CpuProfilerTest, AChildIsNotProfiledUntilItAsks) {
+  const std::string path = Path("parent.prof");
+  const std::string of_child = Path("child.prof");
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (ProfilingIsEnabledForAllThreads() != 0) _exit(1);
+    ProfilerStop();
+    if (ProfilerStart(of_child.c_str()) != 1) _exit(2);
+    BurnUntilSampled(2);
+    ProfilerStop();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_GE(Samples(of_child), 2);
+  ProfilerStop();
+  EXPECT_GE(Samples(path), 0);
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,63 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/program_action.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+namespace tcmalloc {
+namespace {
+
+constinit ProgramAction kept;
+std::atomic<int> mine = 0;
+std::atomic<int> programs = 0;
+std::atomic<bool> blocked_itself = false;
+
+void OnSignal(int, siginfo_t* info, void* context) {
+  ++mine;
+  kept.Forward(info, context);
+}
+
+void OfProgram(int signal) {
+  ++programs;
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  blocked_itself = sigismember(&mask, signal) == 1;
+}
+
+TEST(ProgramActionTest, KeepsWhatTheProgramWants) {
+  EXPECT_EQ(kept.signal(), 0);
+  signal(SIGUSR2, OfProgram);
+  ASSERT_TRUE(kept.Take(SIGUSR2, OnSignal));
+  ASSERT_TRUE(kept.Take(SIGUSR2, OnSignal));
+  EXPECT_EQ(kept.signal(), SIGUSR2);
+  raise(SIGUSR2);
+  EXPECT_EQ(mine, 1);
+  EXPECT_EQ(programs, 1);
+  EXPECT_TRUE(blocked_itself);
+
+  struct sigaction action = {};
+  struct sigaction old = {};
+  action.sa_handler = SIG_DFL;
+  kept.Exchange(&action, &old);
+  EXPECT_EQ(old.sa_handler, OfProgram);
+  raise(SIGUSR2);
+  EXPECT_EQ(mine, 2);
+  EXPECT_EQ(programs, 1);
+
+  action.sa_handler = OfProgram;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  kept.Exchange(&action, nullptr);
+  raise(SIGUSR2);
+  EXPECT_EQ(programs, 2);
+  EXPECT_FALSE(blocked_itself);
+  raise(SIGUSR2);
+  EXPECT_EQ(programs, 2);
+  EXPECT_TRUE(kept.IsInPlace());
+  signal(SIGUSR2, SIG_IGN);
+  EXPECT_FALSE(kept.IsInPlace());
+}
+
+}  // namespace
+}  // namespace tcmalloc

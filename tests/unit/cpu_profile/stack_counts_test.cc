@@ -1,0 +1,101 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/stack_counts.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+namespace tcmalloc {
+namespace {
+
+using Stack = std::vector<uintptr_t>;
+
+std::map<Stack, uint64_t> Contents(const StackCounts& counts) {
+  std::map<Stack, uint64_t> contents;
+  counts.ForEach([&contents](std::span<const uintptr_t> stack, uint64_t count) {
+    contents[Stack(stack.begin(), stack.end())] += count;
+  });
+  return contents;
+}
+
+void Add(StackCounts& counts, const Stack& stack, uint64_t weight) {
+  counts.Add({reinterpret_cast<void* const*>(stack.data()), stack.size()}, weight);
+}
+
+class StackCountsTest : public ::testing::Test {
+ protected:
+  ~StackCountsTest() override { counts_.Unmap(); }
+
+  StackCounts counts_;
+};
+
+TEST_F(StackCountsTest, AddsUpEachStack) {
+  ASSERT_TRUE(counts_.Map());
+  Add(counts_, {1, 2, 3}, 1);
+  Add(counts_, {1, 2}, 5);
+  Add(counts_, {1, 2, 3}, 2);
+  Add(counts_, {3, 2, 1}, 1);
+  EXPECT_EQ(Contents(counts_),
+            (std::map<Stack, uint64_t>{{{1, 2, 3}, 3}, {{1, 2}, 5}, {{3, 2, 1}, 1}}));
+  EXPECT_EQ(counts_.added(), 9U);
+  EXPECT_EQ(counts_.lost(), 0U);
+}
+
+TEST_F(StackCountsTest, IsEmptyAfterItIsMappedAgain) {
+  ASSERT_TRUE(counts_.Map());
+  Add(counts_, {1}, 1);
+  counts_.Unmap();
+  ASSERT_TRUE(counts_.Map());
+  EXPECT_TRUE(Contents(counts_).empty());
+  EXPECT_EQ(counts_.added(), 0U);
+}
+
+TEST_F(StackCountsTest, CutsDeepStacks) {
+  ASSERT_TRUE(counts_.Map());
+  Stack deep;
+  for (uintptr_t i = 1; i <= kMostFrames + 10; ++i) deep.push_back(i);
+  Add(counts_, deep, 1);
+  const std::map<Stack, uint64_t> contents = Contents(counts_);
+  ASSERT_EQ(contents.size(), 1U);
+  EXPECT_EQ(contents.begin()->first, Stack(deep.begin(), deep.begin() + kMostFrames));
+}
+
+TEST_F(StackCountsTest, LosesNothingUncounted) {
+  ASSERT_TRUE(counts_.Map(size_t{16} << 10));
+  constexpr uintptr_t kStacks = 20'000;
+  for (uintptr_t i = 1; i <= kStacks; ++i) Add(counts_, {i, i}, 2);
+  uint64_t kept = 0;
+  for (const auto& [stack, count] : Contents(counts_)) {
+    EXPECT_EQ(count, 2U);
+    kept += count;
+  }
+  EXPECT_GT(kept, 0U);
+  EXPECT_GT(counts_.lost(), 0U);
+  EXPECT_EQ(kept + counts_.lost(), 2 * kStacks);
+  EXPECT_EQ(counts_.added(), 2 * kStacks);
+}
+
+TEST_F(StackCountsTest, ThreadsAddTheSameStacks) {
+  ASSERT_TRUE(counts_.Map());
+  constexpr int kThreads = 4;
+  constexpr uintptr_t kStacks = 500;
+  constexpr int kRounds = 20;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this] {
+      for (int round = 0; round < kRounds; ++round) {
+        for (uintptr_t stack = 1; stack <= kStacks; ++stack) Add(counts_, {stack, 7, stack}, 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::map<Stack, uint64_t> contents = Contents(counts_);
+  EXPECT_EQ(contents.size(), kStacks);
+  for (const auto& [stack, count] : contents) EXPECT_EQ(count, uint64_t{kThreads * kRounds});
+}
+
+}  // namespace
+}  // namespace tcmalloc

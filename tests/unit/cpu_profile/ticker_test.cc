@@ -1,0 +1,172 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/ticker.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tcmalloc {
+namespace {
+
+std::atomic<uint64_t> weight{0};
+std::atomic<void*> argument_seen{nullptr};
+
+void Count(const Tick& tick, void* argument) {
+  weight += tick.weight;
+  argument_seen = argument;
+}
+
+int64_t CpuNs(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void Burn(int64_t ns) {
+  const int64_t end = CpuNs(CLOCK_THREAD_CPUTIME_ID) + ns;
+  while (CpuNs(CLOCK_THREAD_CPUTIME_ID) < end) {
+  }
+}
+
+constexpr int64_t kMs = 1'000'000;
+
+// Returns the number of timers that the kernel has for this process; 0 if it does not list them.
+int KernelTimers() {
+  std::ifstream file("/proc/self/timers");
+  int timers = 0;
+  for (std::string line; std::getline(file, line);) timers += line.starts_with("ID:");
+  return timers;
+}
+
+class FrequencyTest : public ::testing::TestWithParam<int> {};
+
+// The kernel rounds, but loses no period: the sum of weights is the CPU time in periods.
+TEST_P(FrequencyTest, TicksOncePerPeriod) {
+  ProfilerSettings settings;
+  settings.frequency = GetParam();
+  weight = 0;
+  int argument = 0;
+  const int64_t begin = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
+  const int place = ticker.Subscribe(Count, &argument, settings);
+  ASSERT_GE(place, 0);
+  Burn(400 * kMs);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([] { Burn(200 * kMs); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  const auto spent = static_cast<double>(CpuNs(CLOCK_PROCESS_CPUTIME_ID) - begin);
+  const double periods = spent / 1e9 * GetParam();
+  EXPECT_GT(static_cast<double>(weight), 0.8 * periods);
+  EXPECT_LT(static_cast<double>(weight), 1.2 * periods);
+  EXPECT_EQ(argument_seen, &argument);
+  EXPECT_EQ(ticker.timers(), 0U);
+}
+INSTANTIATE_TEST_SUITE_P(Frequencies, FrequencyTest, ::testing::Values(100, 1000, 4000));
+
+TEST(TickerTest, IsSilentAfterwards) {
+  const int place = ticker.Subscribe(Count, nullptr, {});
+  ASSERT_GE(place, 0);
+  ASSERT_TRUE(ticker.Unsubscribe(place));
+  weight = 0;
+  Burn(50 * kMs);
+  EXPECT_EQ(weight, 0U);
+}
+
+TEST(TickerTest, StartsAndStopsWithoutALeak) {
+  std::atomic<bool> stop{false};
+  std::thread other([&stop] {
+    while (!stop) sched_yield();
+  });
+  for (int i = 0; i < 10'000; ++i) {
+    const int place = ticker.Subscribe(Count, nullptr, {});
+    ASSERT_GE(place, 0) << i;
+    ASSERT_GE(ticker.timers(), 2U);
+    ASSERT_TRUE(ticker.Unsubscribe(place));
+    ASSERT_EQ(ticker.timers(), 0U);
+  }
+  stop = true;
+  other.join();
+  EXPECT_EQ(KernelTimers(), 0);
+}
+
+TEST(TickerTest, ThreadsThatHaveEndedLeaveFewTimers) {
+  ProfilerSettings settings;
+  settings.frequency = 1000;
+  const int place = ticker.Subscribe(Count, nullptr, settings);
+  ASSERT_GE(place, 0);
+  for (int i = 0; i < 500; ++i) std::thread([] { ticker.RegisterThread(); }).join();
+  EXPECT_LE(ticker.timers(), 200U);
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  EXPECT_EQ(ticker.timers(), 0U);
+}
+
+TEST(TickerTest, FindsThreadsThatWereThereBefore) {
+  std::atomic<bool> stop{false};
+  std::atomic<bool> begun{false};
+  std::thread other([&] {
+    begun = true;
+    while (!stop) {
+    }
+  });
+  while (!begun) sched_yield();
+  const int place = ticker.Subscribe(Count, nullptr, {});
+  ASSERT_GE(place, 0);
+  EXPECT_GE(ticker.timers(), 2U);
+  stop = true;
+  other.join();
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+}
+
+TEST(TickerTest, TakesWallClockTime) {
+  ProfilerSettings settings;
+  settings.wall = true;
+  settings.frequency = 1000;
+  weight = 0;
+  const int place = ticker.Subscribe(Count, nullptr, settings);
+  ASSERT_GE(place, 0);
+  while (weight < 50) usleep(1000);
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+}
+
+TEST(TickerTest, PerfEventsOrTimers) {
+  ProfilerSettings settings;
+  settings.perf = true;
+  settings.frequency = 1000;
+  weight = 0;
+  ::testing::internal::CaptureStderr();
+  const int place = ticker.Subscribe(Count, nullptr, settings);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_GE(place, 0) << said;
+  while (weight < 50) Burn(kMs);
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  EXPECT_EQ(ticker.timers(), 0U);
+}
+
+TEST(TickerTest, AChildOfForkStartsAnew) {
+  const int place = ticker.Subscribe(Count, nullptr, {});
+  ASSERT_GE(place, 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    ticker.Forget();
+    if (!ticker.Unsubscribe(place) || ticker.subscribers() != 0) _exit(3);
+    weight = 0;
+    const int again = ticker.Subscribe(Count, nullptr, {});
+    if (again < 0) _exit(1);
+    while (weight < 5) Burn(kMs);
+    _exit(ticker.Unsubscribe(again) && ticker.timers() == 0 ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+}
+
+}  // namespace
+}  // namespace tcmalloc

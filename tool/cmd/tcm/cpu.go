@@ -1,0 +1,195 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tcm/internal/launch"
+	"tcm/internal/profiles"
+	"tcm/internal/project"
+	"tcm/internal/runner"
+)
+
+const mostFrequency = 4000
+
+// cpuRun is a program to profile, and what to do with its profile.
+type cpuRun struct {
+	output, library   string
+	frequency         int
+	wall, perf, quiet bool
+	flags             profileFlags
+}
+
+func newCPU() *cobra.Command {
+	var run cpuRun
+	command := &cobra.Command{
+		Use:   "cpu [flags] [--] PROGRAM [ARGUMENT...]",
+		Short: "Run a program and show which functions spend its CPU time",
+		Long: "Runs PROGRAM with the CPU profiler, " + project.ProfilerLibraryName + ", preloaded: every thread is interrupted at regular\n" +
+			"intervals of the CPU time that it takes, and its stack recorded. Standard streams, exit status and signals are the\n" +
+			"program's own; the functions that took most go to standard error at the end. tcm heap and tcm pprof show the file again.",
+		Example: "  tcm cpu -- python3 script.py\n  tcm cpu -o cpu.pb.gz --html cpu.html --frequency 1000 -- ./server\n  tcm cpu --wall -- ./client",
+		RunE: func(command *cobra.Command, program []string) error {
+			if len(program) == 0 {
+				return errors.New("no program to run; usage: tcm " + command.Use)
+			}
+			return run.start(program, rootFlag(command))
+		},
+	}
+	set := command.Flags()
+	// The program's own flags begin at its name.
+	set.SetInterspersed(false)
+	set.StringVarP(&run.output, "output", "o", "", "keep the profile in this file; profile.proto if its name ends in .pb.gz, else the binary format of gperftools")
+	set.IntVar(&run.frequency, "frequency", 100, "samples per second of CPU time, at most "+strconv.Itoa(mostFrequency))
+	set.BoolVar(&run.wall, "wall", false, "sample wall-clock time, waiting included, instead of CPU time")
+	set.BoolVar(&run.perf, "perf-events", false, "sample by the kernel's performance events, where it permits them")
+	set.BoolVarP(&run.quiet, "quiet", "q", false, "no table")
+	set.StringVar(&run.library, "library", "", "preload this library (default: "+project.ProfilerLibraryName+" beside tcm)")
+	addCPUReport(command, &run.flags)
+	return command
+}
+
+// addCPUReport adds the flags that the report at the end takes as well.
+func addCPUReport(command *cobra.Command, flags *profileFlags) {
+	set := command.Flags()
+	set.IntVar(&flags.top, "top", 20, "number of functions in the table; 0 is all")
+	set.BoolVar(&flags.cumulative, "cum", false, "sort by what functions take together with those that they call")
+	set.BoolVar(&flags.lines, "lines", false, "tell the lines of a function apart")
+	set.BoolVar(&flags.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
+	set.StringVar(&flags.html, "html", "", "draw a flame graph to this file, for browsers")
+	set.StringVar(&flags.svg, "svg", "", "draw a flame graph to this file, as a picture")
+}
+
+// start does not return unless it fails before the program is started.
+func (r *cpuRun) start(program []string, root string) error {
+	if r.frequency < 1 || r.frequency > mostFrequency {
+		return fmt.Errorf("--frequency must be from 1 to %d", mostFrequency)
+	}
+	if _, err := r.flags.selection(); err != nil {
+		return err
+	}
+	if err := runner.MakeAbsolute(&r.output, &r.flags.html, &r.flags.svg); err != nil {
+		return err
+	}
+	library, err := project.ProfilerLibrary(r.library, root)
+	if err != nil {
+		return err
+	}
+	if err := runner.FindProgram(program[0]); err != nil {
+		return err
+	}
+	folder := ""
+	profile := r.output
+	if profile == "" {
+		if folder, err = os.MkdirTemp("", "tcm-cpu-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		profile = filepath.Join(folder, "cpu.pb.gz")
+	}
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": profile,
+		"CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
+	if r.wall {
+		variables["CPUPROFILE_REALTIME"] = "1"
+	}
+	if r.perf {
+		variables["CPUPROFILE_PERF_EVENTS"] = "1"
+	}
+	return runner.Exec(root, r.report(profile, folder, program[0]), variables, program)
+}
+
+// report is the command that shows the profile at the end.
+func (r *cpuRun) report(profile, folder, program string) []string {
+	return []string{cpuReportCommand, "--profile", profile, "--before", runner.FileState(profile), "--folder", folder, "--program", program,
+		"--quiet=" + strconv.FormatBool(r.quiet), "--kept=" + strconv.FormatBool(r.output != ""),
+		"--top", strconv.Itoa(r.flags.top), "--cum=" + strconv.FormatBool(r.flags.cumulative), "--lines=" + strconv.FormatBool(r.flags.lines),
+		"--full-names=" + strconv.FormatBool(r.flags.fullNames), "--html", r.flags.html, "--svg", r.flags.svg}
+}
+
+const cpuReportCommand = "cpu-report"
+
+// cpuReport is what the launcher asks for when the program has ended.
+type cpuReport struct {
+	profile, before, folder, program string
+	quiet, kept                      bool
+	flags                            profileFlags
+}
+
+func newCPUReport() *cobra.Command {
+	var report cpuReport
+	command := &cobra.Command{
+		Use:    cpuReportCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if report.folder != "" {
+				defer os.RemoveAll(report.folder)
+			}
+			return report.show(command)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&report.profile, "profile", "", "the CPU profile")
+	set.StringVar(&report.before, "before", "", "state of that file before the run")
+	set.StringVar(&report.folder, "folder", "", "the private folder of the run")
+	set.StringVar(&report.program, "program", "", "the program")
+	set.BoolVar(&report.quiet, "quiet", false, "no table")
+	set.BoolVar(&report.kept, "kept", false, "the user asked for the file")
+	addCPUReport(command, &report.flags)
+	return command
+}
+
+func (r *cpuReport) show(command *cobra.Command) error {
+	line, err := io.ReadAll(command.InOrStdin())
+	if err != nil {
+		return err
+	}
+	measured, err := launch.Parse(line)
+	if err != nil || measured.StartErrno != 0 {
+		return err
+	}
+	if state := runner.FileState(r.profile); state == "" || state == r.before {
+		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal or by _exit, or is linked statically", r.program)
+	}
+	say := command.ErrOrStderr()
+	if r.quiet {
+		say = io.Discard
+	}
+	// The allocator takes CPU time like any other function.
+	r.flags.allocator = true
+	html, svg := r.flags.html, r.flags.svg
+	set, err := r.flags.load(command, []string{r.profile})
+	if err != nil {
+		return err
+	}
+	if len(set.Stacks) == 0 {
+		fmt.Fprintf(say, "tcm: %s took too little CPU time for a sample\n", r.program)
+		return nil
+	}
+	command.SetOut(say)
+	if err := r.flags.show(command, set, filepath.Base(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
+		return err
+	}
+	if html != "" || svg != "" {
+		if err := set.WriteTable(say, r.flags.cumulative, r.flags.top); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{html, svg} {
+		if path != "" {
+			fmt.Fprintf(say, "tcm: flame graph: %s\n", path)
+		}
+	}
+	if r.kept {
+		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.profile)
+	}
+	return nil
+}
