@@ -53,11 +53,12 @@ struct PathType {
   PathOption Options::* field;
   uint8_t index;  // among the paths
 };
-inline constexpr size_t kPathOptions = 5;
+inline constexpr size_t kPathOptions = 7;
 using OptionType =
     std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
                  WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,
-                 WordType<CgroupOption>, WordType<ProfileFormatOption>, PathType>;
+                 WordType<CgroupOption>, WordType<ProfileFormatOption>, WordType<HeapCheckOption>,
+                 WordType<HeapCheckMappingsOption>, PathType>;
 
 struct OptionRow {
   std::string_view variable;
@@ -83,7 +84,7 @@ struct MissingTool {
 std::span<const MissingTool> MissingTools();
 
 // Bounds that the table respects, so that buffers of a fixed size suffice.
-inline constexpr size_t kMostOptions = 64;
+inline constexpr size_t kMostOptions = 128;
 inline constexpr size_t kLongestVariable = 64;
 
 // Returns the rows in the order of the documentation. docs/tuning.md is generated from them.

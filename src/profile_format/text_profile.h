@@ -6,6 +6,7 @@
 #define TCMALLOC_PROFILE_FORMAT_TEXT_PROFILE_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "heap/observer.h"
 #include "profile_format/byte_sink.h"
@@ -26,6 +27,11 @@ HeapGrowth CurrentHeapGrowth();
 void WriteGrowthProfile(ByteSink& sink);
 // The live samples. Returns false, with nothing written, in a library without profiles.
 bool WriteHeapSample(ByteSink& sink);
+
+// Parts of such a profile: the line of totals, which ends in `format`, a record, and the mappings.
+void WriteTextHead(ByteSink& sink, uint64_t count, uint64_t bytes, std::string_view format);
+void WriteTextRecord(ByteSink& sink, const StackRecord& record);
+void WriteTextMappings(ByteSink& sink);
 
 }  // namespace tcmalloc
 
