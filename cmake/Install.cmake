@@ -29,7 +29,10 @@ list(REMOVE_DUPLICATES shared_folders)
 install(CODE "set(TCMALLOC_SHARED_FOLDERS \"${shared_folders}\")" ALL_COMPONENTS)
 install(SCRIPT "${install_sources}/note_folders.cmake" ALL_COMPONENTS)
 
-install(TARGETS tcmalloc_minimal tcmalloc_minimal_static EXPORT tcmallocTargets
+get_property(installed_libraries GLOBAL PROPERTY TCMALLOC_LIBRARIES)
+set(installed_archives ${installed_libraries})
+list(TRANSFORM installed_archives APPEND _static)
+install(TARGETS ${installed_libraries} ${installed_archives} EXPORT tcmallocTargets
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
   ARCHIVE COMPONENT development
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -49,10 +52,11 @@ install(FILES "${install_generated}/tcmallocConfig.cmake"
 file(RELATIVE_PATH prefix_of_pkg_config
   "${CMAKE_INSTALL_PREFIX}/${pkg_config_folder}" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" prefix_of_pkg_config "${prefix_of_pkg_config}")
-configure_file("${install_sources}/libtcmalloc_minimal.pc.in"
-  "${install_generated}/libtcmalloc_minimal.pc" @ONLY)
-install(FILES "${install_generated}/libtcmalloc_minimal.pc" DESTINATION "${pkg_config_folder}"
-  COMPONENT development)
+foreach(library IN LISTS installed_libraries)
+  configure_file("${install_sources}/library.pc.in" "${install_generated}/lib${library}.pc" @ONLY)
+  install(FILES "${install_generated}/lib${library}.pc" DESTINATION "${pkg_config_folder}"
+    COMPONENT development)
+endforeach()
 
 # The target `tool` builds tcm with its pages and completions.
 set(tool_texts "${PROJECT_BINARY_DIR}/tool_texts")

@@ -4,7 +4,8 @@
 # tcm_static_library(NAME <name> [SOURCES ...] LAYERS ...)
 #
 # Make the targets <name> (lib<name>.so.<n>) and <name>_static (lib<name>.a) from the objects of
-# the named layers and of all layers below them.
+# the named layers and of all layers below them. The names of shared libraries are kept in the global
+# property TCMALLOC_LIBRARIES, for the rules of installation.
 
 # Everything that people run, without the tests: ./run builds it.
 add_custom_target(product)
@@ -39,6 +40,7 @@ function(tcm_shared_library)
     set_property(TARGET ${arg_NAME} APPEND PROPERTY LINK_DEPENDS "${rare_text}")
   endif()
   tcm_make_usable(${arg_NAME})
+  set_property(GLOBAL APPEND PROPERTY TCMALLOC_LIBRARIES ${arg_NAME})
 endfunction()
 
 function(tcm_static_library)
@@ -50,5 +52,7 @@ function(tcm_static_library)
   # A program in C has to be told of the C++ library.
   target_link_libraries(${arg_NAME}_static INTERFACE
     Threads::Threads $<$<LINK_LANGUAGE:C>:stdc++>)
+  # Compilers leave the table of unwind entries out of static programs.
+  target_link_options(${arg_NAME}_static INTERFACE LINKER:--eh-frame-hdr)
   tcm_make_usable(${arg_NAME}_static)
 endfunction()

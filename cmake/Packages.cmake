@@ -61,9 +61,10 @@ install(CODE "
     file(CREATE_LINK \"\${target}\" \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
   endforeach()" COMPONENT debian_tcmalloc EXCLUDE_FROM_ALL)
 install(CODE "
-  execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
-    \"\$ENV{DESTDIR}${package_library_folder}/libtcmalloc_minimal.a\" COMMAND_ERROR_IS_FATAL ANY)"
-  COMPONENT debian_tcmalloc_dev EXCLUDE_FROM_ALL)
+  foreach(library IN ITEMS ${installed_libraries})
+    execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+      \"\$ENV{DESTDIR}${package_library_folder}/lib\${library}.a\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()" COMPONENT debian_tcmalloc_dev EXCLUDE_FROM_ALL)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tcmalloc)

@@ -25,7 +25,8 @@ enum class LockRank : uint8_t {
   kCentralList,     // one per size class
   kSampledObjects,
   kChainArrays,
-  kProfile,  // logs and copies of samples
+  kProfile,     // logs and copies of samples
+  kBlockTable,  // one per shard of a table of all blocks
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata
   kSystem,    // sbrk and the list of mapped regions

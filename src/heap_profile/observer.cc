@@ -19,7 +19,6 @@
 #include "size_class/size_classes.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
-#include "unwind/object_list.h"
 
 namespace tcmalloc {
 namespace {
@@ -27,9 +26,6 @@ namespace {
 // Makes the functions to which the headers refer weakly a part of static programs, because weak
 // references extract nothing from an archive.
 TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
-
-// Lists the loaded objects where libc does not tell of them without a lock, as in static programs.
-__attribute__((constructor)) void OnLoadProfiles() { RefreshLoadedObjects(); }
 
 // In which the heap was made.
 constinit pid_t first_process = 0;

@@ -4,8 +4,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
+
+#include "system/system_calls.h"
 
 // Weak, because it came with glibc 2.35.
 extern "C" __attribute__((weak)) int _dl_find_object(void*, struct dl_find_object*) noexcept;
@@ -14,6 +17,22 @@ namespace tcmalloc {
 namespace {
 
 constinit std::atomic<bool> always_listed{false};
+
+// Set once the program's constructors run.
+constinit std::atomic<bool> libc_is_started{false};
+
+__attribute__((constructor)) void OnLoad() {
+  libc_is_started.store(true, std::memory_order_relaxed);
+  RefreshLoadedObjects();
+}
+
+// Returns false while a static program starts. libc then allocates the table that _dl_find_object
+// reads, and a walk from that allocation would find it half made. A program that has a loader finds
+// the table complete.
+bool LibcFindsObjects() {
+  return _dl_find_object != nullptr &&
+         (libc_is_started.load(std::memory_order_relaxed) || system_calls.getauxval(AT_BASE) != 0);
+}
 
 // Returns where the object is mapped, without an end if it has no segment.
 ListedObject FromHeaders(const dl_phdr_info& info) {
@@ -107,7 +126,7 @@ bool ObjectList::Find(uintptr_t address, ListedObject* object) const {
 void SetUsesObjectList(bool uses) { always_listed.store(uses, std::memory_order_relaxed); }
 
 bool UsesObjectList() {
-  return _dl_find_object == nullptr || always_listed.load(std::memory_order_relaxed);
+  return !LibcFindsObjects() || always_listed.load(std::memory_order_relaxed);
 }
 
 void RefreshLoadedObjects() {

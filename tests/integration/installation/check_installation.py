@@ -22,6 +22,14 @@ from processes import check_tool, expect, run, run_checks
 SKIPPED = 77
 TOOLS = ("make", "nm", "pkg-config", "readelf")
 SONAME = "libtcmalloc_minimal.so.4"
+# Every shared library, with the number of its interface.
+SONAMES = (SONAME, "libtcmalloc.so.4")
+KEEPS = """
+#include <stdlib.h>
+char* volatile kept;
+__attribute__((noinline)) void keep_block(void) { kept = malloc(1 << 20); }
+int main(void) { keep_block(); return 0; }
+"""
 OTHERS = ("lib/of_others.txt", "share/doc/others/README")
 
 
@@ -65,21 +73,24 @@ class Installation:
     def check_components(self):
         self._install("--prefix", "/opt/tc", "--component", "runtime", DESTDIR=self.destination)
         installed = [path.name for path in (self.destination / "opt/tc/lib").iterdir()]
-        expect(SONAME in installed and len(installed) == 2, f"runtime has {sorted(installed)}")
+        expect(set(SONAMES) <= set(installed) and len(installed) == 2 * len(SONAMES),
+               f"runtime has {sorted(installed)}")
         files = {path.name for path in self.destination.rglob("*") if not path.is_dir()}
         expect(files == {*installed, "uninstall.cmake", "manifest.cmake"},
                f"runtime has {sorted(files)}")
 
-    def check_library(self):
-        dynamic = run("readelf", "-W", "-d", self.library)
-        expect(f"Library soname: [{SONAME}]" in dynamic, dynamic)
-        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-        expect(needed == ["libc.so.6"], f"the library needs {needed}")
-        # gperftools' libraries have no versions, and a program linked with them asks for none.
-        versions = run("readelf", "-W", "-V", self.library)
-        expect("Version definition" not in versions, versions)
-        link = self.prefix / "lib/libtcmalloc_minimal.so"
-        expect(link.readlink() == pathlib.Path(SONAME), f"{link} is no link to {SONAME}")
+    def check_libraries(self):
+        for soname in SONAMES:
+            library = self.prefix / "lib" / soname
+            dynamic = run("readelf", "-W", "-d", library)
+            expect(f"Library soname: [{soname}]" in dynamic, dynamic)
+            needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+            expect(needed == ["libc.so.6"], f"{soname} needs {needed}")
+            # gperftools' libraries have no versions, and a program linked with them asks for none.
+            versions = run("readelf", "-W", "-V", library)
+            expect("Version definition" not in versions, versions)
+            link = library.with_suffix("")
+            expect(link.readlink() == pathlib.Path(soname), f"{link} is no link to {soname}")
 
     def check_headers(self):
         for header in sorted((self.prefix / "include").rglob("*.h")):
@@ -114,12 +125,14 @@ class Installation:
         said = run(program)
         allocated = int(re.search(r"allocated: (\d+) MiB, then: Cannot allocate memory", said)[1])
         expect(32 <= allocated <= 64, said)
-        # The archive, with the options for static linking.
-        flags = run("pkg-config", "--cflags", "--libs", "--static", "libtcmalloc_minimal", **options)
-        static = self.out / "static_heap_limit"
-        run(self.arguments.cc, "-static", self.examples / "pkg_config/heap_limit.c",
-            *flags.split(), "-o", static)
-        run(static)
+        # The archives, with the options for static linking.
+        for soname in SONAMES:
+            name = soname.partition(".")[0]
+            flags = run("pkg-config", "--cflags", "--libs", "--static", name, **options)
+            static = self.out / f"static_heap_limit_{name}"
+            run(self.arguments.cc, "-static", self.examples / "pkg_config/heap_limit.c",
+                *flags.split(), "-o", static)
+            run(static)
 
     def check_cmake(self):
         build = self.out / "cmake"
@@ -160,6 +173,20 @@ class Installation:
         for name in ("tcm", "tcm-run", "tcm-bench", "tcm-doctor"):
             expect((self.prefix / f"share/man/man1/{name}.1.gz").exists(), f"no page of {name}")
 
+    def check_profile(self):
+        """A static program that was linked as pkg-config says writes a profile with its functions."""
+        tool = self.prefix / "bin/tcm"
+        if not tool.exists():
+            return
+        flags = run("pkg-config", "--cflags", "--libs", "--static", "libtcmalloc",
+                    PKG_CONFIG_PATH=self.prefix / "lib/pkgconfig")
+        program = self.out / "keeps"
+        run(self.arguments.cc, "-static", "-xc", "-", "-xnone", *flags.split(), "-o", program, text=KEEPS)
+        profile = self.out / "keeps.heap"
+        run(program, TCMALLOC_HEAP_PROFILE=profile, TCMALLOC_SAMPLE_PARAMETER="4K")
+        said = run(tool, "heap", profile)
+        expect("keep_block" in said, said)
+
     def check_documents(self):
         broken = installed_docs.broken_links(self.prefix.resolve() / "share/doc/tcmalloc")
         expect(not broken, "\n".join(broken))
@@ -187,8 +214,8 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tcm_installation_") as folder:
         installation = Installation(arguments, pathlib.Path(folder))
-        names = ("install", "check_components", "check_library", "check_headers", "check_link",
-                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool",
+        names = ("install", "check_components", "check_libraries", "check_headers", "check_link",
+                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool", "check_profile",
                  "check_documents", "check_uninstall")
         return run_checks([(name, getattr(installation, name)) for name in names])
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-"""Links small programs with the library in the ways that people do, and checks whose malloc runs.
+"""Links small programs with each library in the ways that people do, and checks whose malloc runs.
 
-A program linked with the shared library says from which file its malloc comes. A program with the
+A program linked with a shared library says from which file its malloc comes. A program with a
 static library has malloc in itself; that libc's own malloc was not linked as well is seen from its
 symbols.
 """
 
 import argparse
 import dataclasses
+import itertools
 import os
 import pathlib
 import subprocess
@@ -16,7 +17,10 @@ import sys
 import tempfile
 
 SOURCES = pathlib.Path(__file__).parent
-SHARED = "libtcmalloc_minimal.so.4"
+LIBRARIES = ("tcmalloc_minimal", "tcmalloc")
+# Stand for the library: for its name without lib, and for its shared one.
+LIBRARY = "LIBRARY"
+SHARED = "shared"
 LIBC = "libc.so.6"
 TIMEOUT_SECONDS = 120
 
@@ -25,9 +29,9 @@ TIMEOUT_SECONDS = 120
 class Link:
     name: str
     source: str
-    # Arguments of the compiler; "@" stands for the source.
+    # Arguments of the compiler; "@" stands for the source, "LIBRARY" for the library's name.
     arguments: str
-    # Where malloc must come from: a shared library, or the program itself.
+    # Where malloc must come from: the library, libc, or the program itself.
     malloc: str
 
     @property
@@ -40,55 +44,57 @@ C = "whose_malloc.c"
 CXX = "whose_new.cc"
 PROGRAM = "the program"
 LINKS = [
-    Link("C", C, "@ -ltcmalloc_minimal", SHARED),
-    Link("C89", C, "-std=gnu89 -pedantic @ -ltcmalloc_minimal", SHARED),
-    Link("C, no PIE", C, "-no-pie @ -ltcmalloc_minimal", SHARED),
-    Link("C, symbols bound at start", C, "-Wl,-z,now @ -ltcmalloc_minimal", SHARED),
-    Link("C, symbols bound lazily", C, "-Wl,-z,lazy @ -ltcmalloc_minimal", SHARED),
-    Link("C++", CXX, "@ -ltcmalloc_minimal", SHARED),
-    Link("C++, all symbols exported", CXX, "-rdynamic @ -ltcmalloc_minimal", SHARED),
-    Link("C++, static C++ library", CXX, "-static-libstdc++ -static-libgcc @ -ltcmalloc_minimal",
+    Link("C", C, "@ -lLIBRARY", SHARED),
+    Link("C89", C, "-std=gnu89 -pedantic @ -lLIBRARY", SHARED),
+    Link("C, no PIE", C, "-no-pie @ -lLIBRARY", SHARED),
+    Link("C, symbols bound at start", C, "-Wl,-z,now @ -lLIBRARY", SHARED),
+    Link("C, symbols bound lazily", C, "-Wl,-z,lazy @ -lLIBRARY", SHARED),
+    Link("C++", CXX, "@ -lLIBRARY", SHARED),
+    Link("C++, all symbols exported", CXX, "-rdynamic @ -lLIBRARY", SHARED),
+    Link("C++, static C++ library", CXX, "-static-libstdc++ -static-libgcc @ -lLIBRARY",
          SHARED),
     # --as-needed keeps a library only when what stands before it refers to it.
-    Link("as needed, after the program", C, "-Wl,--as-needed @ -ltcmalloc_minimal", SHARED),
-    Link("as needed, before the program", C, "-Wl,--as-needed -ltcmalloc_minimal @", LIBC),
-    Link("as needed, no reference", C, "-DNO_REFERENCE -Wl,--as-needed @ -ltcmalloc_minimal",
+    Link("as needed, after the program", C, "-Wl,--as-needed @ -lLIBRARY", SHARED),
+    Link("as needed, before the program", C, "-Wl,--as-needed -lLIBRARY @", LIBC),
+    Link("as needed, no reference", C, "-DNO_REFERENCE -Wl,--as-needed @ -lLIBRARY",
          LIBC),
     Link("as needed, no reference, but kept", C,
-         "-DNO_REFERENCE -Wl,--as-needed @ -Wl,--push-state,--no-as-needed -ltcmalloc_minimal "
+         "-DNO_REFERENCE -Wl,--as-needed @ -Wl,--push-state,--no-as-needed -lLIBRARY "
          "-Wl,--pop-state", SHARED),
     # The archive with everything else shared.
-    Link("archive, C", C, "-rdynamic @ -l:libtcmalloc_minimal.a -lstdc++", PROGRAM),
-    Link("archive, C++", CXX, "-rdynamic @ -l:libtcmalloc_minimal.a", PROGRAM),
-    Link("archive, C++, no PIE", CXX, "-no-pie -rdynamic @ -l:libtcmalloc_minimal.a", PROGRAM),
+    Link("archive, C", C, "-rdynamic @ -l:libLIBRARY.a -lstdc++", PROGRAM),
+    Link("archive, C++", CXX, "-rdynamic @ -l:libLIBRARY.a", PROGRAM),
+    Link("archive, C++, no PIE", CXX, "-no-pie -rdynamic @ -l:libLIBRARY.a", PROGRAM),
     Link("whole archive, no reference", C,
-         "-DNO_REFERENCE -rdynamic @ -Wl,--whole-archive -l:libtcmalloc_minimal.a "
+         "-DNO_REFERENCE -rdynamic @ -Wl,--whole-archive -l:libLIBRARY.a "
          "-Wl,--no-whole-archive -lstdc++", PROGRAM),
     # The archive with everything else static.
-    Link("static, C", C, "-static @ -l:libtcmalloc_minimal.a -lstdc++", PROGRAM),
-    Link("static, C++", CXX, "-static @ -l:libtcmalloc_minimal.a", PROGRAM),
-    Link("static PIE, C", C, "-static-pie @ -l:libtcmalloc_minimal.a -lstdc++", PROGRAM),
-    Link("static PIE, C++", CXX, "-static-pie @ -l:libtcmalloc_minimal.a", PROGRAM),
+    Link("static, C", C, "-static @ -l:libLIBRARY.a -lstdc++", PROGRAM),
+    Link("static, C++", CXX, "-static @ -l:libLIBRARY.a", PROGRAM),
+    Link("static PIE, C", C, "-static-pie @ -l:libLIBRARY.a -lstdc++", PROGRAM),
+    Link("static PIE, C++", CXX, "-static-pie @ -l:libLIBRARY.a", PROGRAM),
 ]
 
 
-def compile_command(link, program, arguments):
+def compile_command(link, library, program, arguments):
     compiler = arguments.cc if link.source.endswith(".c") else arguments.cxx
     command = [compiler, "-O2", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread",
                f"-L{arguments.library_dir}"]
     if link.source.endswith(".cc"):
         command.append("-std=c++17")
     if link.is_static:
-        command.append("-DFULLY_STATIC")
+        # The table by which stacks are walked, which static programs lack otherwise.
+        command += ["-DFULLY_STATIC", "-Wl,--eh-frame-hdr"]
     else:
         command.append(f"-Wl,-rpath,{arguments.library_dir}")
-    for argument in link.arguments.split():
+    for argument in link.arguments.replace(LIBRARY, library).split():
         command.append(str(SOURCES / link.source) if argument == "@" else argument)
     return command + ["-ldl", "-o", str(program)]
 
 
-def expected_line(link, program):
-    file = {PROGRAM: "unknown" if link.is_static else program.name}.get(link.malloc, link.malloc)
+def expected_line(link, library, program):
+    file = {PROGRAM: "unknown" if link.is_static else program.name,
+            SHARED: f"lib{library}.so.4"}.get(link.malloc, link.malloc)
     ours = "no" if link.malloc == LIBC else "yes"
     new = f" new: {file};" if link.source == CXX else ""
     return f"malloc: {file};{new} tc_version: {ours}\n"
@@ -100,21 +106,23 @@ def has_libc_malloc(program):
     return any(line.split()[-1] == "_int_malloc" for line in symbols.stdout.splitlines())
 
 
-def check(link, program, arguments):
+def check(link, library, program, arguments):
     """Returns what is wrong, or None."""
-    compiled = subprocess.run(compile_command(link, program, arguments), capture_output=True,
+    compiled = subprocess.run(compile_command(link, library, program, arguments), capture_output=True,
                               text=True, timeout=TIMEOUT_SECONDS)
     if compiled.returncode != 0:
         return "does not link:\n" + compiled.stderr
     if link.is_static and has_libc_malloc(program):
         return "libc's own malloc is linked as well"
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    # Nearly every block is a sample, those of libc's first steps among them.
+    variables["TCMALLOC_SAMPLE_PARAMETER"] = "64"
     ran = subprocess.run([str(program)], capture_output=True, text=True, env=variables,
                          timeout=TIMEOUT_SECONDS)
     if ran.returncode != 0:
         return f"ends with {ran.returncode}:\n{ran.stderr}"
-    if ran.stdout != expected_line(link, program):
-        return f"says    {ran.stdout}instead {expected_line(link, program)}"
+    if ran.stdout != expected_line(link, library, program):
+        return f"says    {ran.stdout}instead {expected_line(link, library, program)}"
     return None
 
 
@@ -128,13 +136,14 @@ def main():
         parser.error("no --library-dir")
     failures = 0
     with tempfile.TemporaryDirectory(prefix="tcm_linking_") as directory:
-        for number, link in enumerate(LINKS):
-            problem = check(link, pathlib.Path(directory) / f"program{number}", arguments)
-            print(f"{link.name:<40} {'FAILED' if problem else 'ok'}", flush=True)
+        for library, link in itertools.product(LIBRARIES, LINKS):
+            problem = check(link, library, pathlib.Path(directory) / "program", arguments)
+            print(f"{library:<17} {link.name:<40} {'FAILED' if problem else 'ok'}", flush=True)
             if problem:
                 failures += 1
                 print(problem, flush=True)
-    print(f"{len(LINKS) - failures} of {len(LINKS)} as expected")
+    tried = len(LIBRARIES) * len(LINKS)
+    print(f"{tried - failures} of {tried} as expected")
     return 1 if failures else 0
 
 
