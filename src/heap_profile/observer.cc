@@ -62,6 +62,7 @@ constinit Profiles profiles;
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
   first_process = getpid();
+  if (StartLeakCheck != nullptr) StartLeakCheck(options);
   return options.sample_parameter;
 }
 

@@ -89,16 +89,31 @@ class Search {
     blocks_ = Scratch<Block>(most + request_.mappings.size() + 1);
     if (blocks_.data() == nullptr) return false;
     block_count_ = request_.blocks->Copy(blocks_.data(), most);
+    std::sort(blocks_.data(), blocks_.data() + block_count_,
+              [](const Block& a, const Block& b) { return a.address < b.address; });
+    const size_t count = block_count_;
     for (const Range& mapping : request_.mappings) {
+      if (HasBlock(mapping, count)) continue;
       blocks_[block_count_++] = {
           .address = mapping.begin, .bytes = mapping.bytes(), .is_mapping = true};
     }
     return true;
   }
 
+  // A program may map memory for the heap as well.
+  bool HasBlock(const Range& range, size_t count) const {
+    const Block* begin = blocks_.data();
+    const Block* end = begin + count;
+    const Block* next = std::lower_bound(
+        begin, end, range.begin,
+        [](const Block& block, uintptr_t address) { return block.address < address; });
+    return next != end && next->address < range.end;
+  }
+
   void MarkAll(Marker* marker) {
     if (request_.global_roots) MarkFromData(data_, marker);
     if (request_.thread_roots) MarkFromThreads(marker);
+    for (const Range& region : request_.root_regions) marker->MarkFrom(region);
     for (const uintptr_t word : request_.live_words) marker->MarkAddress(word);
     MarkChosenBlocks(marker);
   }

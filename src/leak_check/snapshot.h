@@ -52,6 +52,7 @@ struct SnapshotRequest {
   // Tries other rules if something is lost, to tell if they are the reason.
   bool try_other_rules = false;
   std::span<const Range> mappings = {};        // of the program's own calls of mmap
+  std::span<const Range> root_regions = {};  // that the program named
   std::span<const uintptr_t> live_words = {};  // whatever these point at is not lost
   // The stack of the running thread, from its caller's frame on.
   uintptr_t own_stack = 0;
