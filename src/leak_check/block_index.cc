@@ -24,18 +24,18 @@ BlockIndex::~BlockIndex() {
 }
 
 bool BlockIndex::Build(Block* blocks, size_t count) {
-  std::sort(blocks, blocks + count,
-            [](const Block& a, const Block& b) { return a.address < b.address; });
+  const auto before = [](const Block& a, const Block& b) { return a.address < b.address; };
+  if (!std::is_sorted(blocks, blocks + count, before)) std::sort(blocks, blocks + count, before);
   blocks_ = blocks;
   count_ = count;
   roots_ = Scratch<Leaf*>(kRoots);
-  starts_ = Scratch<uintptr_t>(count + 1);
-  if (roots_.data() == nullptr || starts_.data() == nullptr) return false;
+  extents_ = Scratch<Extent>(count + 1);
+  if (roots_.data() == nullptr || extents_.data() == nullptr) return false;
   for (uint32_t i = 0; i < count; ++i) {
-    starts_[i] = blocks[i].address;
+    extents_[i] = {blocks[i].address, EndOf(blocks[i])};
     if (!Enter(i)) return false;
   }
-  starts_[count] = UINTPTR_MAX;
+  extents_[count] = {UINTPTR_MAX, UINTPTR_MAX};
   if (count == 0) return true;
   low_ = blocks[0].address;
   span_ = EndOf(blocks[count - 1]) - low_;
@@ -65,21 +65,21 @@ bool BlockIndex::Enter(uint32_t i) {
 }
 
 uint32_t BlockIndex::FindFrom(uint32_t first, uintptr_t address) const {
-  const uintptr_t* starts = starts_.data();
-  if (starts[first] > address) return kNone;
+  const Extent* extents = extents_.data();
+  if (extents[first].begin > address) return kNone;
   // Doubles the distance until it is too far, and then searches between the last two.
   uint32_t low = first;
   uint32_t step = 1;
-  while (low + step < count_ && starts[low + step] <= address) {
+  while (low + step < count_ && extents[low + step].begin <= address) {
     low += step;
     step *= 2;
   }
-  uint32_t high = static_cast<uint32_t>(std::min<size_t>(low + step, count_));
+  auto high = static_cast<uint32_t>(std::min<size_t>(low + step, count_));
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
-    (starts[middle] <= address ? low : high) = middle;
+    (extents[middle].begin <= address ? low : high) = middle;
   }
-  return address < EndOf(blocks_[low]) ? low : kNone;
+  return address < extents[low].end ? low : kNone;
 }
 
 }  // namespace tcmalloc

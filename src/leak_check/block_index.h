@@ -34,19 +34,36 @@ class BlockIndex {
   BlockIndex& operator=(const BlockIndex&) = delete;
   ~BlockIndex();
 
-  // Sorts `count` blocks in place and indexes them; they outlive the index. Blocks do not overlap.
+  // Sorts `count` blocks in place, if they are not sorted, and indexes them; they outlive the index. Blocks do not overlap.
   // Called once. Returns false if no memory can be had.
   [[nodiscard]] bool Build(Block* blocks, size_t count);
 
   // Returns the index of the block in which `address` lies, or kNone. A block of no bytes counts as
   // one byte.
   uint32_t Find(uintptr_t address) const {
-    if (address - low_ >= span_) return kNone;
-    const Leaf* leaf = roots_[RootOf(address)];
-    if (leaf == nullptr) return kNone;
-    const uint32_t first = leaf->first[LeafOf(address)];
+    if (!MayContain(address)) return kNone;
+    const uint32_t first = FirstInPiece(address);
     return first == 0 ? kNone : FindFrom(first - 1, address);
   }
+
+  // The steps of Find, for whoever searches for many addresses at a time and lets memory come
+  // meanwhile.
+  bool MayContain(uintptr_t address) const { return address - low_ < span_; }
+  // Requires MayContain.
+  void PrefetchPiece(uintptr_t address) const {
+    const Leaf* leaf = roots_[RootOf(address)];
+    if (leaf != nullptr) __builtin_prefetch(&leaf->first[LeafOf(address)]);
+  }
+  // Returns one more than the index of the first block with a byte in the piece of memory that has
+  // `address`; 0 if there is none.
+  uint32_t FirstInPiece(uintptr_t address) const {
+    const Leaf* leaf = roots_[RootOf(address)];
+    return leaf != nullptr ? leaf->first[LeafOf(address)] : 0;
+  }
+  void PrefetchExtent(uint32_t i) const { __builtin_prefetch(&extents_[i]); }
+  // Returns the block in which `address` lies, from this one on.
+  uint32_t FindFrom(uint32_t first, uintptr_t address) const;
+  uintptr_t begin_of(uint32_t i) const { return extents_[i].begin; }
 
   size_t size() const { return count_; }
   const Block& operator[](uint32_t i) const { return blocks_[i]; }
@@ -62,12 +79,17 @@ class BlockIndex {
     uint32_t first[size_t{1} << kLeafBits];
   };
 
+  // Where a block lies; apart from the rest of what is known of it, so that a search touches little.
+  struct Extent {
+    uintptr_t begin;
+    uintptr_t end;
+  };
+
   static size_t RootOf(uintptr_t address) { return address >> (kPieceBits + kLeafBits); }
   static size_t LeafOf(uintptr_t address) {
     return address >> kPieceBits & ((size_t{1} << kLeafBits) - 1);
   }
 
-  uint32_t FindFrom(uint32_t first, uintptr_t address) const;
   Leaf* EnsureLeaf(uintptr_t address);
   bool Enter(uint32_t i);
 
@@ -75,7 +97,7 @@ class BlockIndex {
   size_t count_ = 0;
   uintptr_t low_ = 0;
   uintptr_t span_ = 0;  // bytes from the first block to the end of the last
-  Scratch<uintptr_t> starts_;
+  Scratch<Extent> extents_;
   Scratch<Leaf*> roots_;
 };
 

@@ -5,6 +5,8 @@
 namespace tcmalloc {
 namespace {
 
+constexpr size_t kWordsAtOnce = 32;
+
 // Any word of the program, whatever its type and alignment.
 __attribute__((no_sanitize("address", "alignment"))) uintptr_t LoadWord(uintptr_t address) {
   struct __attribute__((packed, may_alias)) Word {
@@ -67,6 +69,9 @@ void Marker::Push(uint32_t block, State state) {
 void Marker::Drain(State state) {
   while (waiting_ > 0) {
     const Block& block = blocks_[work_[--waiting_]];
+    if (waiting_ > 0) {
+      __builtin_prefetch(reinterpret_cast<const void*>(blocks_.begin_of(work_[waiting_ - 1])));
+    }
     Scan({block.address, block.address + block.bytes}, state);
   }
 }
@@ -76,21 +81,40 @@ void Marker::Scan(const Range& range, State state) {
 }
 
 void Marker::ScanWords(const Range& range, State state) {
+  uintptr_t found[kWordsAtOnce];
+  size_t count = 0;
   const size_t step = rules_.source_alignment;
-  uintptr_t at = (range.begin + step - 1) / step * step;
-  for (; at + sizeof(uintptr_t) <= range.end; at += step) {
-    const uint32_t block = FindTarget(LoadWord(at));
-    if (block != BlockIndex::kNone) Push(block, state);
+  for (uintptr_t at = (range.begin + step - 1) / step * step; at + sizeof(uintptr_t) <= range.end;
+       at += step) {
+    const uintptr_t word = LoadWord(at);
+    if (!blocks_.MayContain(word)) continue;
+    blocks_.PrefetchPiece(word);
+    found[count++] = word;
+    if (count < kWordsAtOnce) continue;
+    PushTargets(found, count, state);
+    count = 0;
   }
+  PushTargets(found, count, state);
   words_ += range.bytes() / step;
 }
 
-uint32_t Marker::FindTarget(uintptr_t word) const {
-  const uint32_t block = blocks_.Find(word);
-  if (block == BlockIndex::kNone) return block;
-  const Block& target = blocks_[block];
-  const bool near = word - target.address <= rules_.most_offset || target.is_mapping;
-  return near ? block : BlockIndex::kNone;
+void Marker::PushTargets(const uintptr_t* words, size_t count, State state) {
+  uint32_t places[kWordsAtOnce];
+  for (size_t i = 0; i < count; ++i) {
+    places[i] = blocks_.FirstInPiece(words[i]);
+    if (places[i] != 0) blocks_.PrefetchExtent(places[i] - 1);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (places[i] == 0) {
+      places[i] = BlockIndex::kNone;
+      continue;
+    }
+    places[i] = blocks_.FindFrom(places[i] - 1, words[i]);
+    if (places[i] != BlockIndex::kNone) __builtin_prefetch(&states_[places[i]]);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (places[i] != BlockIndex::kNone && IsNear(words[i], places[i])) Push(places[i], state);
+  }
 }
 
 }  // namespace tcmalloc

@@ -55,10 +55,14 @@ class Marker {
  private:
   void Scan(const Range& range, State state);
   void ScanWords(const Range& range, State state);
+  // Searches for the blocks of `count` words together, because each search waits for memory.
+  void PushTargets(const uintptr_t* words, size_t count, State state);
   void Push(uint32_t block, State state);
   void FollowFrom(uint32_t leader, State state);
   void Drain(State state);
-  uint32_t FindTarget(uintptr_t word) const;
+  bool IsNear(uintptr_t word, uint32_t block) const {
+    return word - blocks_.begin_of(block) <= rules_.most_offset || blocks_[block].is_mapping;
+  }
 
   const BlockIndex& blocks_;
   const MemoryMap& memory_;
