@@ -2,6 +2,7 @@
 //
 // Where the leak checker is entered from outside.
 
+#include "heap/heap.h"
 #include "heap/observer.h"
 #include "leak_check/leak_checker.h"
 
@@ -16,8 +17,10 @@ void StartLeakCheck(const Options& options) { leak_checker.Start(options); }
 
 namespace {
 
-// Without the wrapper of main, this is the last moment before it that is known.
-__attribute__((constructor)) void OnLoad() {
+// Makes the heap, if nothing was allocated yet, because the block for which the heap is made is not
+// recorded. Without the wrapper of main, this is also the last moment before it that is known.
+__attribute__((constructor(101))) void OnLoad() {
+  if (LeakChecker::IsWanted()) LeaveSlowPath(EnterSlowPath());
   if (&tcmalloc_wraps_main == nullptr) leak_checker.OnMainBegins(0);
 }
 
