@@ -258,12 +258,12 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   DeleteResult(result);
 }
 
+// Tools that print a report of their own read the profile, also one of nothing.
 void LeakChecker::Tell(const CheckReport& report, bool say_if_clean) {
   const bool print = report.options.heap_check_report;
-  if (report.result.lost_blocks == 0) {
-    if (say_if_clean && print) PrintNoLeaks(report);
-    return;
-  }
+  const bool clean = report.result.lost_blocks == 0;
+  if (clean && !say_if_clean) return;
+  if (clean && print) return PrintNoLeaks(report);
   PathText path;
   MakeProfilePath(report.options, report.name, &path);
   const bool written = WriteLeakProfiles(report, path.text());

@@ -173,7 +173,8 @@ constexpr OptionRow kTable[] = {
      "Which of the program's own mappings the leak checker searches for pointers: those that a "
      "pointer leads to, or all."},
     {"TCMALLOC_HEAP_CHECK_REPORT", SwitchType{&Options::heap_check_report}, "",
-     "Prints the result of a check on stderr. Files are written in any case."},
+     "Prints the result of a check on stderr. Without it, the files are written even where nothing "
+     "is leaked."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",
