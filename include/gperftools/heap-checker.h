@@ -67,8 +67,8 @@ class PERFTOOLS_DLL_DECL HeapLeakChecker {
     void operator=(const Disabler&);
   };
 
-  // Reports neither the block in which `ptr` lies nor what it leads to. The block is not to be freed
-  // before UnIgnoreObject. Returns `ptr`.
+  // Reports neither the block in which `ptr` lies nor what it leads to. The block is not to be
+  // freed before UnIgnoreObject. Returns `ptr`.
   template <typename T>
   static T* IgnoreObject(T* ptr) {
     DoIgnoreObject(static_cast<const void*>(const_cast<const T*>(ptr)));

@@ -20,8 +20,8 @@ namespace tcmalloc {
 uint64_t InitialSamplePeriod(const Options& options);
 
 // Starts to record every block if the options ask for the leak checker. Called before the program
-// gets its first block. Null in libraries without a leak checker.
-__attribute__((weak)) void StartLeakCheck(const Options& options);
+// gets its first block, by libraries with profiles.
+void StartLeakCheck(const Options& options);
 
 // Sets the mean number of bytes between two samples from now on; 0 takes none. Does nothing in a
 // library without profiles.
@@ -70,6 +70,9 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument);
 // the allocator calls, and returns their number; see MallocHook_GetCallerStackTrace. Returns 0 in a
 // library without profiles. Not called in the slow path.
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
+
+// Does nothing. Makes the recorder of all blocks a part of static programs whose library has it.
+void KeepRecorder();
 
 // Writes the profiles that options ask for when the program exits.
 void WriteExitProfiles();

@@ -27,6 +27,8 @@ namespace {
 // references extract nothing from an archive.
 TCMALLOC_RETAINED tcmalloc_profile* (*const profile_reference)(int) = tcmalloc_profile_take;
 
+TCMALLOC_RETAINED void (*const recorder_reference)() = KeepRecorder;
+
 // In which the heap was made.
 constinit pid_t first_process = 0;
 
@@ -62,7 +64,7 @@ constinit Profiles profiles;
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
   first_process = getpid();
-  if (StartLeakCheck != nullptr) StartLeakCheck(options);
+  StartLeakCheck(options);
   return options.sample_parameter;
 }
 

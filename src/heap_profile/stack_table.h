@@ -19,6 +19,9 @@ namespace tcmalloc {
 // Names a stack of a StackTable; 0 names none.
 using StackId = uint32_t;
 
+// Every StackId is a multiple of it.
+inline constexpr uint32_t kStackIdStep = 8;
+
 // The most frames of a stack.
 inline constexpr uint32_t kMostFrames = 64;
 
@@ -48,6 +51,8 @@ class StackTable {
   StackId Add(std::span<void* const> frames);
   // Takes a reference back.
   void Release(StackId id);
+  // Returns the frames of a stack to which the caller has a reference, innermost first.
+  std::span<const uintptr_t> FramesOfHeld(StackId id) const { return Frames(id); }
   // Adds a reference to a stack that had one when the caller's Reader began. Returns false if it
   // has gone since.
   [[nodiscard]] bool Retain(StackId id);
@@ -82,7 +87,7 @@ class StackTable {
   //     word 1          next in the bucket, and the references in the upper half
   //     word 2 to n + 1 frames
   static constexpr uint32_t kHeaderWords = 2;
-  static constexpr uint32_t kStepWords = 8;
+  static constexpr uint32_t kStepWords = kStackIdStep;
   static constexpr uint32_t kSizes = (kHeaderWords + kMostFrames + kStepWords - 1) / kStepWords;
   static constexpr uint32_t kFirstWords = 1 << 13;
   static constexpr uint32_t kBuckets = 1 << 12;

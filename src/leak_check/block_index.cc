@@ -11,9 +11,7 @@
 namespace tcmalloc {
 namespace {
 
-uintptr_t EndOf(const Block& block) {
-  return block.address + std::max<uint64_t>(block.bytes, 1);
-}
+uintptr_t EndOf(const Block& block) { return block.address + std::max<uint64_t>(block.bytes, 1); }
 
 }  // namespace
 

@@ -16,10 +16,10 @@ namespace tcmalloc {
 // A block that the program has.
 struct Block {
   uintptr_t address = 0;
-  uint64_t bytes = 0;     // that the program asked for
-  uint64_t sequence = 0;  // of its allocation, among all allocations
-  uint32_t stack = 0;     // the name of the stack of its allocation; 0 if it is not known
-  bool ignored = false;   // the program said that it is not lost, nor what it leads to
+  uint64_t bytes = 0;       // that the program asked for
+  uint64_t sequence = 0;    // of its allocation, among all allocations
+  uint32_t stack = 0;       // the name of the stack of its allocation; 0 if it is not known
+  bool ignored = false;     // the program said that it is not lost, nor what it leads to
   bool is_mapping = false;  // memory that the program mapped, which is no block but leads to some
 };
 
@@ -34,8 +34,8 @@ class BlockIndex {
   BlockIndex& operator=(const BlockIndex&) = delete;
   ~BlockIndex();
 
-  // Sorts `count` blocks in place, if they are not sorted, and indexes them; they outlive the index. Blocks do not overlap.
-  // Called once. Returns false if no memory can be had.
+  // Sorts `count` blocks in place, if they are not sorted, and indexes them; they outlive the
+  // index. Blocks do not overlap. Called once. Returns false if no memory can be had.
   [[nodiscard]] bool Build(Block* blocks, size_t count);
 
   // Returns the index of the block in which `address` lies, or kNone. A block of no bytes counts as
@@ -79,7 +79,8 @@ class BlockIndex {
     uint32_t first[size_t{1} << kLeafBits];
   };
 
-  // Where a block lies; apart from the rest of what is known of it, so that a search touches little.
+  // Where a block lies; apart from the rest of what is known of it, so that a search touches
+  // little.
   struct Extent {
     uintptr_t begin;
     uintptr_t end;

@@ -40,7 +40,7 @@ void RunHeapCleanups() {
   size_t count = cleanup_count.exchange(0, std::memory_order_relaxed);
   if (count > kMostCleanups) count = kMostCleanups;
   for (size_t i = 0; i < count; ++i) {
-    // Acquire pairs with the release in HeapCleaner.
+    // Acquire pairs with the release store below.
     const HeapCleaner::void_function f = cleanups[i].exchange(nullptr, std::memory_order_acquire);
     if (f != nullptr) f();
   }
@@ -159,7 +159,7 @@ std::vector<HeapCleaner::void_function>* HeapCleaner::heap_cleanups_ = nullptr;
 HeapCleaner::HeapCleaner(void_function f) {
   const size_t i = tcmalloc::cleanup_count.fetch_add(1, std::memory_order_relaxed);
   if (i >= tcmalloc::kMostCleanups) return;
-  // Release pairs with the acquire in RunHeapCleanups.
+  // Release pairs with the acquire exchange above.
   tcmalloc::cleanups[i].store(f, std::memory_order_release);
 }
 

@@ -128,9 +128,7 @@ void LeakChecker::Start(const Options& options) {
 
 bool LeakChecker::IsWanted() { return ::getenv("HEAPCHECK") != nullptr; }
 
-bool LeakChecker::checks_program() const {
-  return active() && mode_ != HeapCheckOption::kLocal;
-}
+bool LeakChecker::checks_program() const { return active() && mode_ != HeapCheckOption::kLocal; }
 
 void LeakChecker::RunAtExit(void* self) {
   auto* checker = static_cast<LeakChecker*>(self);
@@ -169,14 +167,11 @@ void LeakChecker::OnLastDestructors() {
 void LeakChecker::BeginTurn() {
   const auto self = static_cast<uint32_t>(::getpid());
   while (true) {
-    uint32_t holder = 0;
+    uint32_t holder = turn_.load(std::memory_order_relaxed);
+    // A thread of another process, whose memory was copied, never ends its turn here.
+    const bool free = holder != self;
     // Acquire pairs with the release in EndTurn.
-    if (turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
-    // The thread of another process, whose memory was copied, never ends its turn here.
-    if (holder != self &&
-        turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) {  // likewise
-      return;
-    }
+    if (free && turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
     constexpr uint64_t kTenMilliseconds = 10'000'000;
     SleepWhile(turn_, holder, kTenMilliseconds);
   }

@@ -27,8 +27,7 @@ class LiveWords {
       uintptr_t expected = 0;
       if (!words_[i].compare_exchange_strong(expected, word, std::memory_order_relaxed)) continue;
       size_t used = used_.load(std::memory_order_relaxed);
-      while (used < i + 1 &&
-             !used_.compare_exchange_weak(used, i + 1, std::memory_order_relaxed)) {
+      while (used < i + 1 && !used_.compare_exchange_weak(used, i + 1, std::memory_order_relaxed)) {
       }
       return true;
     }

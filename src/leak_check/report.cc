@@ -131,7 +131,7 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
                           .bytes = row.bytes + row.indirect_bytes,
                           .frames = report.blocks.Frames(row.stack)});
   }
-  WriteTextMappings(out);
+  WriteMappedLibraries(out);
 }
 
 }  // namespace

@@ -120,9 +120,8 @@ class Search {
 
   void MarkFromThreads(Marker* marker) {
     const size_t tls = data_.static_tls_bytes();
-    const ThreadPlace self = {.stack_pointer = request_.own_stack,
-                              .thread_pointer = OwnThreadPointer(),
-                              .registers = {}};
+    const ThreadPlace self = {
+        .stack_pointer = request_.own_stack, .thread_pointer = OwnThreadPointer(), .registers = {}};
     MarkFromThread(self, tls, memory_, index_, marker);
     for (size_t i = 0; i < thread_stop.size(); ++i) {
       const StoppedThread& thread = thread_stop[i];
@@ -201,8 +200,8 @@ class Search {
       result_->lost_blocks += 1;
       result_->lost_bytes += block.bytes;
       if (result_->listed_count < SnapshotResult::kMostListed) {
-        result_->listed[result_->listed_count++] = {
-            block.address, block.bytes, block.stack, indirect};
+        result_->listed[result_->listed_count++] = {block.address, block.bytes, block.stack,
+                                                    indirect};
       }
     }
     rows.Sort();
@@ -285,9 +284,8 @@ bool AwaitChild(pid_t child) {
 }  // namespace
 
 SnapshotResult* NewResult() {
-  void* memory =
-      system_calls.mmap(nullptr, sizeof(SnapshotResult), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = system_calls.mmap(nullptr, sizeof(SnapshotResult), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<SnapshotResult*>(memory);
 }
 

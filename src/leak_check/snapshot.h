@@ -46,13 +46,13 @@ struct SnapshotRequest {
   PointerRules rules = {};
   // Blocks that were allocated before this one are not reported.
   uint64_t first_sequence = 0;
-  bool global_roots = true;  // data of the program and of its libraries
-  bool thread_roots = true;  // stacks, registers and thread-local variables
+  bool global_roots = true;    // data of the program and of its libraries
+  bool thread_roots = true;    // stacks, registers and thread-local variables
   bool mapping_roots = false;  // the mappings below, which otherwise have to be reached
   // Tries other rules if something is lost, to tell if they are the reason.
   bool try_other_rules = false;
   std::span<const Range> mappings = {};        // of the program's own calls of mmap
-  std::span<const Range> root_regions = {};  // that the program named
+  std::span<const Range> root_regions = {};    // that the program named
   std::span<const uintptr_t> live_words = {};  // whatever these point at is not lost
   // The stack of the running thread, from its caller's frame on.
   uintptr_t own_stack = 0;
@@ -96,8 +96,8 @@ struct SnapshotResult {
   uint32_t held_threads = 0;  // of these
   uint32_t row_count = 0;
   uint32_t listed_count = 0;
-  LostRow rows[kMostRows];         // by bytes, largest first; the last one may sum up others
-  LostBlock listed[kMostListed];   // some of the lost blocks
+  LostRow rows[kMostRows];        // by bytes, largest first; the last one may sum up others
+  LostBlock listed[kMostListed];  // some of the lost blocks
 };
 
 enum class SnapshotOutcome : uint8_t {

@@ -222,12 +222,12 @@ bool ThreadStop::Stop() {
 }
 
 void ThreadStop::Resume() {
-  // Release pairs with the acquire in Hold: what was read of the threads comes before.
+  // Release pairs with the acquire in Hold.
   stopping_.store(0, std::memory_order_release);
   WakeSleepers(stopping_);
   const int64_t start = MonotonicNanoseconds();
   while (true) {
-    // Acquire pairs with the release at the end of Hold.
+    // Acquire pairs with the release in Hold.
     const uint32_t holding = holding_.load(std::memory_order_acquire);
     if (holding == 0 || MonotonicNanoseconds() - start > int64_t{kMostWait}) break;
     SleepWhile(holding_, holding, 1'000'000);
@@ -250,7 +250,7 @@ void ThreadStop::Hold(const void* context, const void* frame) {
       thread.thread_pointer = OwnThreadPointer();
       thread.registers_begin = reinterpret_cast<uintptr_t>(frame);
       thread.registers_end = EndOfRegisters(interrupted);
-      // Release publishes what was written above to whoever reads `held`; the child does.
+      // Release pairs with the acquire in GiveUpOnBlocked and publishes what was written above.
       thread.held.store(1, std::memory_order_release);
       // Release pairs with the acquire in AwaitHeld.
       arrived_.fetch_add(1, std::memory_order_release);

@@ -38,8 +38,7 @@ TCMALLOC_RETAINED const bool tcmalloc_wraps_main = true;
 // get their own main.
 TCMALLOC_EXPORT int __libc_start_main(tcmalloc::Main main, int argc, char** argv, void (*init)(),
                                       void (*fini)(), void (*rtld_fini)(), void* stack_end) {
-  const auto start =
-      reinterpret_cast<tcmalloc::StartMain>(::dlsym(RTLD_NEXT, "__libc_start_main"));
+  const auto start = reinterpret_cast<tcmalloc::StartMain>(::dlsym(RTLD_NEXT, "__libc_start_main"));
   tcmalloc::program_main = main;
   const bool wrap = tcmalloc::leak_checker.IsWanted();
   return start(wrap ? tcmalloc::WrappedMain : main, argc, argv, init, fini, rtld_fini, stack_end);

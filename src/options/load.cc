@@ -13,8 +13,10 @@
 #include "options/option_table.h"
 #include "options/parse.h"
 
-// Null unless another library of the process has a CPU profiler.
+// Null unless this library, or another one of the process, has these tools.
 extern "C" [[gnu::weak]] int ProfilerStart(const char* path);
+extern "C" [[gnu::weak]] void HeapProfilerStart(const char* prefix);
+extern "C" [[gnu::weak]] bool heap_leak_checker_bcad_variable;
 
 namespace tcmalloc {
 namespace {
@@ -156,12 +158,16 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return distances[b.size()];
 }
 
+bool HasLeakChecker() { return &heap_leak_checker_bcad_variable != nullptr; }
+
 // Reports a variable that starts a tool which this library lacks. Returns false if it is another
 // variable.
 bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   for (const MissingTool& missing : MissingTools()) {
     if (variable.name != missing.variable) continue;
-    const bool elsewhere = missing.variable == "CPUPROFILE" && ProfilerStart != nullptr;
+    const bool elsewhere = (missing.variable == "CPUPROFILE" && ProfilerStart != nullptr) ||
+                           (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr) ||
+                           (missing.variable == "HEAPCHECK" && HasLeakChecker());
     if (variable.value.empty() || elsewhere) return true;
     Message message;
     message << missing.variable << " is set, but this library has no " << missing.tool
@@ -217,8 +223,9 @@ void LoadOptions(Environment& environment, Options* options) {
     const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
       return candidate.variable == variable.name;
     });
+    const bool tool = WarnIfToolIsMissing(variable);
     if (row == table.end()) {
-      if (!WarnIfToolIsMissing(variable)) WarnIfTypo(variable.name);
+      if (!tool) WarnIfTypo(variable.name);
       continue;
     }
     bool& seen_before = seen[row - table.begin()];

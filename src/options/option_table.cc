@@ -160,21 +160,63 @@ constexpr OptionRow kTable[] = {
     {"HEAP_CHECK_MAX_LEAKS", CountType{&Options::heap_check_max_leaks, 0, uint64_t{1} << 20},
      "stacks", "The most stacks that a report prints; the files have all of them. 0 sets no limit.",
      "no limit"},
-    {"HEAP_CHECK_DUMP_DIRECTORY", PathType{&Options::heap_check_dump_directory, 5}, "",
+    {"HEAP_CHECK_DUMP_DIRECTORY", PathType{&Options::heap_check_dump_directory, 6}, "",
      "The directory, if it is not /tmp, to which profiles of leaked blocks are written."},
-    {"TCMALLOC_HEAP_CHECK_SUPPRESSIONS", PathType{&Options::heap_check_suppressions, 6}, "",
+    {"TCMALLOC_HEAP_CHECK_SUPPRESSIONS", PathType{&Options::heap_check_suppressions, 7}, "",
      "A file with a line leak:PATTERN for each function, file or library whose blocks shall not be "
      "reported, as LeakSanitizer reads it."},
     {"TCMALLOC_HEAP_CHECK_EXIT_CODE", CountType{&Options::heap_check_exit_code, 0, 255}, "",
      "The status with which a program exits that has leaks. 0 leaves it alone.",
      "the program's own status"},
-    {"TCMALLOC_HEAP_CHECK_MAPPINGS",
-     WordType{&Options::heap_check_mappings, kHeapCheckMappings}, "",
+    {"TCMALLOC_HEAP_CHECK_MAPPINGS", WordType{&Options::heap_check_mappings, kHeapCheckMappings},
+     "",
      "Which of the program's own mappings the leak checker searches for pointers: those that a "
      "pointer leads to, or all."},
     {"TCMALLOC_HEAP_CHECK_REPORT", SwitchType{&Options::heap_check_report}, "",
      "Prints the result of a check on stderr. Without it, the files are written even where nothing "
      "is leaked."},
+    {"HEAPPROFILE", PathType{&Options::heap_profiler_prefix, 5}, "",
+     "Records every block from the start on, and writes the files PREFIX.0001.heap, "
+     "PREFIX.0002.heap "
+     "and so on, at the intervals below and when the program exits. The value is the prefix. With "
+     "PMIX_RANK, SLURM_PROCID or PMI_RANK, as launchers of parallel programs set them, the rank is "
+     "added to it, and under Open MPI the number of the process. Only libraries with profiles do "
+     "so."},
+    {"HEAP_PROFILE_ALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_allocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were allocated.",
+     "no such files"},
+    {"HEAP_PROFILE_DEALLOCATION_INTERVAL",
+     SizeType{&Options::heap_profiler_deallocation_interval, 0, kMostProfileInterval,
+              SizeUnit::kByte},
+     "bytes", "The heap profiler writes a file each time so many bytes were freed.",
+     "no such files"},
+    {"HEAP_PROFILE_INUSE_INTERVAL",
+     SizeType{&Options::heap_profiler_inuse_interval, 0, kMostProfileInterval, SizeUnit::kByte},
+     "bytes",
+     "The heap profiler writes a file each time so many bytes more are in use than in any file "
+     "before.",
+     "no such files"},
+    {"HEAP_PROFILE_TIME_INTERVAL",
+     CountType{&Options::heap_profiler_time_interval, 0, uint64_t{1} << 31}, "seconds",
+     "The heap profiler writes a file when something is allocated or freed so many seconds after "
+     "the last one.",
+     "no such files"},
+    {"HEAPPROFILESIGNAL", CountType{&Options::heap_profiler_signal, 0, 64}, "",
+     "The number of a signal at which the heap profiler that HEAPPROFILE started writes a file.",
+     "no signal"},
+    {"HEAP_PROFILE_CLEANUP", SwitchType{&Options::heap_profiler_cleanup}, "",
+     "Removes the files PREFIX.*.heap of earlier runs when HEAPPROFILE starts the heap profiler."},
+    {"HEAPPROFILE_USE_PID", SwitchType{&Options::heap_profiler_use_pid}, "",
+     "Adds _ and the number of the process to the prefix. The heap profiler sets it for programs "
+     "that this one starts."},
+    {"HEAP_PROFILE_MMAP", SwitchType{&Options::heap_profiler_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program as well."},
+    {"HEAP_PROFILE_ONLY_MMAP", SwitchType{&Options::heap_profiler_only_mmap}, "",
+     "The heap profiler records mmap, mremap and sbrk of the program, and no blocks."},
+    {"HEAP_PROFILE_MMAP_LOG", SwitchType{&Options::heap_profiler_mmap_log}, "",
+     "While the heap profiler runs, prints each call of mmap, munmap, mremap and sbrk on stderr."},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",
@@ -199,6 +241,7 @@ constexpr IgnoredVariable kIgnored[] = {
 
 constexpr MissingTool kMissingTools[] = {
     {"HEAPPROFILE", "heap profiler"},
+    {"HEAPCHECK", "heap checker"},
     {"CPUPROFILE", "CPU profiler"},
 };
 

@@ -56,6 +56,9 @@ inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // The largest size in mebibytes: beyond any address space, but small enough that no sum overflows.
 inline constexpr uint64_t kMostMebibytes = uint64_t{1} << 28;
 
+// The most bytes between two files of the heap profiler.
+inline constexpr uint64_t kMostProfileInterval = uint64_t{1} << 60;
+
 // The largest size of a block in bytes, beyond any address space as well.
 inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
 
@@ -107,6 +110,17 @@ struct Options {
   uint64_t heap_check_exit_code = 1;
   HeapCheckMappingsOption heap_check_mappings = HeapCheckMappingsOption::kReached;
   bool heap_check_report = true;
+  PathOption heap_profiler_prefix;
+  uint64_t heap_profiler_allocation_interval = uint64_t{1} << 30;
+  uint64_t heap_profiler_deallocation_interval = 0;
+  uint64_t heap_profiler_inuse_interval = uint64_t{100} << 20;
+  uint64_t heap_profiler_time_interval = 0;
+  uint64_t heap_profiler_signal = 0;
+  bool heap_profiler_cleanup = true;
+  bool heap_profiler_use_pid = false;
+  bool heap_profiler_mmap = false;
+  bool heap_profiler_only_mmap = false;
+  bool heap_profiler_mmap_log = false;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

@@ -57,7 +57,7 @@ bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   if (!visit(AddTo, &totals)) return false;
   WriteTextHead(sink, totals.count, totals.bytes, format.view());
   visit(WriteRecord, &sink);
-  WriteTextMappings(sink);
+  WriteMappedLibraries(sink);
   return true;
 }
 
@@ -79,7 +79,7 @@ void WriteTextRecord(ByteSink& sink, const StackRecord& record) {
   sink.WriteLine(line);
 }
 
-void WriteTextMappings(ByteSink& sink) {
+void WriteMappedLibraries(ByteSink& sink) {
   sink.Write("\nMAPPED_LIBRARIES:\n");
   CopyFile("/proc/self/maps", sink);
 }
@@ -96,7 +96,7 @@ void WriteGrowthProfile(ByteSink& sink) {
   const HeapGrowth growth = CurrentHeapGrowth();
   WriteTextHead(sink, growth.count, growth.bytes, "growth");
   sink.WriteLine(Counts(growth.count, growth.bytes));
-  WriteTextMappings(sink);
+  WriteMappedLibraries(sink);
 }
 
 bool WriteHeapSample(ByteSink& sink) {

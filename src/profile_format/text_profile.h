@@ -21,6 +21,9 @@ struct HeapGrowth {
 // Returns zeros if the slow path was interrupted.
 HeapGrowth CurrentHeapGrowth();
 
+// Writes the mappings of the process, with which such a text ends.
+void WriteMappedLibraries(ByteSink& sink);
+
 // Write the records and the mappings of the process. Hold no lock while they write.
 //
 // What made the heap grow; in a library without profiles, one record without a stack.
@@ -28,10 +31,9 @@ void WriteGrowthProfile(ByteSink& sink);
 // The live samples. Returns false, with nothing written, in a library without profiles.
 bool WriteHeapSample(ByteSink& sink);
 
-// Parts of such a profile: the line of totals, which ends in `format`, a record, and the mappings.
+// Parts of such a profile: the line of totals, which ends in `format`, and a record.
 void WriteTextHead(ByteSink& sink, uint64_t count, uint64_t bytes, std::string_view format);
 void WriteTextRecord(ByteSink& sink, const StackRecord& record);
-void WriteTextMappings(ByteSink& sink);
 
 }  // namespace tcmalloc
 

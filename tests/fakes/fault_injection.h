@@ -122,6 +122,8 @@ constexpr SystemCalls FaultySystemCalls() {
       .close = Faulty<kClose, &SystemCalls::close>::Call,
       .write = [](int fd, const void* bytes,
                   size_t count) { return real_system_calls.write(fd, bytes, count); },
+      .getdents = [](int fd, void* buffer,
+                     size_t bytes) { return real_system_calls.getdents(fd, buffer, bytes); },
       .unlink = Faulty<kUnlink, &SystemCalls::unlink>::Call,
       .rename = [](const char* from, const char* to) { return real_system_calls.rename(from, to); },
       .lstat = [](const char* path,

@@ -4,16 +4,9 @@
 
 #include "heap/observer.h"
 
-#include "base/message.h"
-
 namespace tcmalloc {
 
-uint64_t InitialSamplePeriod(const Options& options) {
-  if (options.heap_check != HeapCheckOption::kOff) {
-    Warn(Message() << "HEAPCHECK is set, but this library has no leak checker; libtcmalloc has one");
-  }
-  return 0;
-}
+uint64_t InitialSamplePeriod(const Options&) { return 0; }
 void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t) { return nullptr; }
 void RecordSmallSample(void*, uint8_t, size_t, size_t) {}

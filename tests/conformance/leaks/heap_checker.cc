@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Every function of gperftools/heap-checker.h, with HEAPCHECK and without. The program calls nothing
-// that the header of gperftools 2.10 does not have, so that it can be compiled with either.
+// Every function of gperftools/heap-checker.h, with HEAPCHECK and without. The program calls
+// nothing that the header of gperftools 2.10 does not have, so that it can be compiled with either.
 
 #ifndef TCM_HEADER
 #define TCM_HEADER <gperftools/heap-checker.h>
@@ -143,7 +143,8 @@ int main() {
   const bool global = active && std::strcmp(mode, "local") != 0;
   Expect(HeapLeakChecker::IsActive() == active, "IsActive");
   Expect((HeapLeakChecker::GlobalChecker() != nullptr) == global, "GlobalChecker");
-  Expect(HeapLeakChecker::GlobalChecker() == HeapLeakChecker::GlobalChecker(), "one global checker");
+  Expect(HeapLeakChecker::GlobalChecker() == HeapLeakChecker::GlobalChecker(),
+         "one global checker");
   Expect(HeapLeakChecker::NoGlobalLeaks(), "the program has no leaks at first");
   TestCleanChecks();
   TestManyCheckers();

@@ -71,8 +71,7 @@ int main() {
   LoseSuppressed(30);
   Expect(!HasLeaks(), "a suppressed block is no leak");
 
-  void* memory =
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   LoseUnder(memory);
   __lsan_register_root_region(memory, 4096);
   Expect(!HasLeaks(), "what a root region leads to is no leak");

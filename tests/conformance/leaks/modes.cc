@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A program with blocks that are leaks in some modes of the leak checker: 11 bytes lost before main,
-// 22 lost in a destructor, 33 that a global variable keeps, and 44 that a function has.
+// A program with blocks that are leaks in some modes of the leak checker: 11 bytes lost before
+// main, 22 lost in a destructor, 33 that a global variable keeps, and 44 that a function has.
 
 #include <cstdio>
 #include <cstdlib>

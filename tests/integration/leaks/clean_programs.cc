@@ -166,7 +166,8 @@ CLEAN(shared_and_weak) {
 }
 
 CLEAN(static_local) {
-  [[gnu::used]] static const auto* const table = new std::map<int, std::string>{{1, std::string(50, 'x')}};
+  [[gnu::used]] static const auto* const table =
+      new std::map<int, std::string>{{1, std::string(50, 'x')}};
   static_cast<void>(table);
 }
 

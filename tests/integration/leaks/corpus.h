@@ -12,9 +12,9 @@
 // A program: what its main function does, and what a check of it finds.
 struct Program {
   std::string_view name;
-  size_t bytes;            // that are lost, 0 if there is no leak
+  size_t bytes;  // that are lost, 0 if there is no leak
   size_t objects;
-  std::string_view site;   // a function on the stack of the largest leak
+  std::string_view site;  // a function on the stack of the largest leak
   void (*run)();
 };
 
@@ -27,8 +27,8 @@ struct Registration {
 // A function that the compiler neither inlines nor clones, so that it has a name on the stack.
 #define SITE extern "C" __attribute__((noinline, noclone))
 
-#define LEAK(name, bytes, objects, site)                                             \
-  void Run_##name();                                                                 \
+#define LEAK(name, bytes, objects, site)                                              \
+  void Run_##name();                                                                  \
   const Registration registration_##name({#name, bytes, objects, #site, Run_##name}); \
   void Run_##name()
 

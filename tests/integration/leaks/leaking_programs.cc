@@ -38,9 +38,7 @@ LEAK(one_malloc, 100, 1, site_malloc) { site_malloc(100); }
 LEAK(one_byte, 1, 1, site_malloc) { site_malloc(1); }
 LEAK(one_calloc, 3000, 1, site_calloc) { site_calloc(3000); }
 LEAK(one_new, 17, 1, site_new) { site_new(17); }
-LEAK(large_block, 5'000'000, 1, site_malloc) {
-  std::memset(site_malloc(5'000'000), 0, 5'000'000);
-}
+LEAK(large_block, 5'000'000, 1, site_malloc) { std::memset(site_malloc(5'000'000), 0, 5'000'000); }
 LEAK(thousand_blocks, 24'000, 1000, site_malloc) {
   for (int i = 0; i < 1000; ++i) site_malloc(24);
 }
@@ -157,7 +155,9 @@ namespace {
 
 LEAK(hidden_pointer, 64, 1, site_node) { hidden = new HiddenPointer<Node>(site_node()); }
 
-LEAK(in_a_thread, 300, 1, site_malloc) { std::thread([] { site_malloc(300); }).join(); }
+LEAK(in_a_thread, 300, 1, site_malloc) {
+  std::thread([] { site_malloc(300); }).join();
+}
 
 LEAK(in_ten_threads, 1000, 10, site_malloc) {
   std::vector<std::thread> threads;
@@ -182,8 +182,7 @@ LEAK(in_key_without_destructor, 64, 1, site_node) {
 }
 
 LEAK(in_unmapped_memory, 64, 1, site_node) {
-  void* memory =
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *static_cast<Node**>(memory) = site_node();
   ::munmap(memory, 4096);
 }

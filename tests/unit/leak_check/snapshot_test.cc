@@ -142,7 +142,8 @@ TEST_F(SnapshotTest, ChosenWordsAreRoots) {
 }
 
 TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
-  void* memory = ::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   static_cast<uintptr_t*>(memory)[1000] = blocks_.Hidden(5) ^ kMask;
   const Range range = {reinterpret_cast<uintptr_t>(memory),
                        reinterpret_cast<uintptr_t>(memory) + (1 << 16)};

@@ -116,6 +116,17 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_HEAP_CHECK_EXIT_CODE=23",
       "TCMALLOC_HEAP_CHECK_MAPPINGS=all",
       "TCMALLOC_HEAP_CHECK_REPORT=0",
+      "HEAPPROFILE=/some/prefix",
+      "HEAP_PROFILE_ALLOCATION_INTERVAL=4K",
+      "HEAP_PROFILE_DEALLOCATION_INTERVAL=5000",
+      "HEAP_PROFILE_INUSE_INTERVAL=1M",
+      "HEAP_PROFILE_TIME_INTERVAL=60",
+      "HEAPPROFILESIGNAL=10",
+      "HEAP_PROFILE_CLEANUP=false",
+      "HEAPPROFILE_USE_PID=1",
+      "HEAP_PROFILE_MMAP=1",
+      "HEAP_PROFILE_ONLY_MMAP=1",
+      "HEAP_PROFILE_MMAP_LOG=1",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
@@ -153,6 +164,17 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_FALSE(options.heap_check_report);
   EXPECT_EQ(options.cgroup, CgroupOption::kOff);
   EXPECT_STREQ(options.cgroup_root.text, "/root/of/all");
+  EXPECT_STREQ(options.heap_profiler_prefix.text, "/some/prefix");
+  EXPECT_EQ(options.heap_profiler_allocation_interval, 4096u);
+  EXPECT_EQ(options.heap_profiler_deallocation_interval, 5000u);
+  EXPECT_EQ(options.heap_profiler_inuse_interval, 1048576u);
+  EXPECT_EQ(options.heap_profiler_time_interval, 60u);
+  EXPECT_EQ(options.heap_profiler_signal, 10u);
+  EXPECT_FALSE(options.heap_profiler_cleanup);
+  EXPECT_TRUE(options.heap_profiler_use_pid);
+  EXPECT_TRUE(options.heap_profiler_mmap);
+  EXPECT_TRUE(options.heap_profiler_only_mmap);
+  EXPECT_TRUE(options.heap_profiler_mmap_log);
   EXPECT_EQ(options.devmem_start, 4096u);
   EXPECT_EQ(options.devmem_limit, 8192u);
   EXPECT_STREQ(options.devmem_device.text, "/dev/memory");
@@ -169,7 +191,10 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.large_alloc_report_threshold, -1);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
-  EXPECT_EQ(messages, "");
+  EXPECT_EQ(messages,
+            "tcmalloc: HEAPCHECK is set, but this library has no heap checker; running without it\n"
+            "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
+            "it\n");
 }
 
 TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {

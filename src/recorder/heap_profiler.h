@@ -1,0 +1,91 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The heap profiler: when what is recorded goes to which file.
+
+#ifndef TCMALLOC_RECORDER_HEAP_PROFILER_H_
+#define TCMALLOC_RECORDER_HEAP_PROFILER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "base/message.h"
+#include "base/relaxed.h"
+#include "recorder/profile_name.h"
+#include "recorder/recorder.h"
+
+namespace tcmalloc {
+
+// One user at a time: whoever starts, stops or writes. In a child of fork it is free, whoever had
+// it in the parent. Thread safe and async-signal-safe.
+class DumpLock {
+ public:
+  constexpr DumpLock() = default;
+
+  // Returns false if another thread or the code that this one interrupted has it.
+  [[nodiscard]] bool TryLock();
+  // Waits for other threads. Returns false if the code that this thread interrupted has it.
+  [[nodiscard]] bool Lock();
+  void Unlock();
+
+ private:
+  std::atomic<uint64_t> owner_{0};  // process and thread, 0 if there is none
+};
+
+// Writes prefix.NNNN.heap at intervals, by signal, at the end and when asked. Thread safe.
+class HeapProfiler {
+ public:
+  constexpr explicit HeapProfiler(Recorder& recorder) : recorder_(recorder) {}
+  HeapProfiler(const HeapProfiler&) = delete;
+  HeapProfiler& operator=(const HeapProfiler&) = delete;
+
+  // Does nothing if it is running. The options say what is recorded and when it is written.
+  void Start(std::string_view prefix);
+  // Starts for the whole run of a program, as HEAPPROFILE asks, if it does.
+  void StartByOptions();
+  void Stop();
+  bool running() const { return recorder_.running(); }
+  // Writes a file for `reason`. Does nothing unless it is running, or in a signal handler that
+  // interrupted another call.
+  void Dump(std::string_view reason);
+  // Likewise, unless another thread writes one.
+  void TryDump(std::string_view reason);
+  // Writes the last file.
+  void DumpAtExit();
+
+  // Called after a change; `passed` is what the recorder returned. Writes a file if one is due.
+  void DumpIfDue(bool passed);
+
+ private:
+  bool StartLocked(std::string_view prefix);
+  bool AddHooks();
+  void RemoveHooks();
+  bool FindReason(Message* reason) const;
+  void NameNextFile();
+  void DumpLocked(std::string_view reason);
+  static int Quantum();
+
+  Recorder& recorder_;
+  DumpLock lock_;
+  // What follows is changed by whoever has the lock, and read by all.
+  Relaxed<uint64_t> last_allocated_ = 0;
+  Relaxed<uint64_t> last_freed_ = 0;
+  Relaxed<uint64_t> high_water_ = 0;  // bytes in use
+  Relaxed<int64_t> last_ns_ = 0;
+  // What follows is guarded by the lock.
+  pid_t process_ = 0;      // that the files are of
+  bool in_child_ = false;  // of the process that started
+  uint64_t files_ = 0;     // since the process began
+  ProfilePath prefix_;
+  ProfilePath path_;
+};
+
+// Those of this process.
+extern constinit Recorder recorder;
+extern constinit HeapProfiler heap_profiler;
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_RECORDER_HEAP_PROFILER_H_

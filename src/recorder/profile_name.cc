@@ -1,0 +1,110 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "recorder/profile_name.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/message.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// Returns the value of a variable of the environment, empty if there is none.
+std::string_view Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool StartsWith(std::string_view text, std::string_view start) {
+  return text.size() >= start.size() && std::memcmp(text.data(), start.data(), start.size()) == 0;
+}
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         std::memcmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
+}
+
+// Calls f(std::string_view name) for each entry of a folder.
+template <typename F>
+void ForEachName(const char* folder, F f) {
+  const int fd = system_calls.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (fd < 0) return;
+  alignas(dirent64) char buffer[4096];
+  for (ssize_t bytes = 0; (bytes = system_calls.getdents(fd, buffer, sizeof(buffer))) > 0;) {
+    for (const char* entry = buffer; entry < buffer + bytes;) {
+      const auto* known = reinterpret_cast<const dirent64*>(entry);
+      f(std::string_view(known->d_name));
+      entry += known->d_reclen;
+    }
+  }
+  system_calls.close(fd);
+}
+
+}  // namespace
+
+void ProfilePath::Clear() {
+  size_ = 0;
+  text_[0] = '\0';
+  too_long_ = false;
+}
+
+ProfilePath& ProfilePath::operator<<(std::string_view text) {
+  too_long_ = too_long_ || text.size() >= sizeof(text_) - size_;
+  if (too_long_) return *this;
+  std::memcpy(text_ + size_, text.data(), text.size());
+  size_ += text.size();
+  text_[size_] = '\0';
+  return *this;
+}
+
+ProfilePath& ProfilePath::AppendNumber(uint64_t number, int width) {
+  Message digits;
+  digits << number;
+  const auto length = static_cast<int>(digits.view().size());
+  for (int i = length; i < width; ++i) *this << "0";
+  return *this << digits.view();
+}
+
+void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid) {
+  const std::string_view pmix_rank = Variable("PMIX_RANK");
+  const std::string_view slurm_rank = Variable("SLURM_PROCID");
+  const std::string_view pmi_rank = Variable("PMI_RANK");
+  if (!pmix_rank.empty()) {
+    prefix << ".rank-" << pmix_rank;
+  } else if (!Variable("SLURM_JOB_ID").empty()) {
+    if (slurm_rank.empty()) use_pid = true;
+    if (!slurm_rank.empty()) prefix << ".slurmid-" << slurm_rank;
+  } else if (!Variable("OMPI_HOME").empty()) {
+    use_pid = true;
+  } else if (!pmi_rank.empty()) {
+    prefix << ".rank-" << pmi_rank;
+  }
+  if (use_pid) (prefix << "_").AppendNumber(static_cast<uint64_t>(process), 1);
+}
+
+void RemoveOldProfiles(std::string_view prefix) {
+  const int saved_errno = errno;
+  size_t folder_size = prefix.size();
+  while (folder_size > 0 && prefix[folder_size - 1] != '/') --folder_size;
+  const std::string_view base = {prefix.data() + folder_size, prefix.size() - folder_size};
+  ProfilePath folder;
+  folder << (folder_size > 0 ? std::string_view(prefix.data(), folder_size) : "./");
+  ForEachName(folder.text(), [&](std::string_view name) {
+    constexpr std::string_view kExtension = ".heap";
+    if (name.size() <= base.size() + kExtension.size() || name[base.size()] != '.') return;
+    if (!StartsWith(name, base) || !EndsWith(name, kExtension)) return;
+    ProfilePath path;
+    path << folder.view() << name;
+    if (path.ok()) system_calls.unlink(path.text());
+  });
+  errno = saved_errno;
+}
+
+}  // namespace tcmalloc

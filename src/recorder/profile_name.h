@@ -1,0 +1,49 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Names of the files of a heap profiler.
+
+#ifndef TCMALLOC_RECORDER_PROFILE_NAME_H_
+#define TCMALLOC_RECORDER_PROFILE_NAME_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "options/options.h"
+
+namespace tcmalloc {
+
+// A path in memory of its own. Text beyond its capacity is left out, and makes it too long.
+class ProfilePath {
+ public:
+  constexpr ProfilePath() = default;
+
+  void Clear();
+  ProfilePath& operator<<(std::string_view text);
+  // Appends at least `width` digits.
+  ProfilePath& AppendNumber(uint64_t number, int width);
+
+  bool ok() const { return !too_long_; }
+  const char* text() const { return text_; }
+  std::string_view view() const { return {text_, size_}; }
+
+ private:
+  char text_[kPathCapacity] = {};
+  size_t size_ = 0;
+  bool too_long_ = false;
+};
+
+// Appends what tells a process apart from others that have its environment: the rank that a
+// launcher of parallel programs gave it, and its number if that is wanted or a launcher gives no
+// rank.
+void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid);
+
+// Removes the files that earlier runs left: those whose path is the prefix, a dot, anything, and
+// ".heap". Does nothing if the folder cannot be read.
+void RemoveOldProfiles(std::string_view prefix);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_RECORDER_PROFILE_NAME_H_
