@@ -34,14 +34,18 @@ constexpr char kMainName[] = "_main_";
 alignas(HeapLeakChecker) constinit char main_checker[sizeof(HeapLeakChecker)] = {};
 constinit std::atomic<bool> has_main_checker{false};
 
+HeapCleaner::void_function TakeCleanup(size_t i) {
+  // Acquire pairs with the release in HeapCleaner.
+  return cleanups[i].exchange(nullptr, std::memory_order_acquire);
+}
+
 }  // namespace
 
 void RunHeapCleanups() {
   size_t count = cleanup_count.exchange(0, std::memory_order_relaxed);
   if (count > kMostCleanups) count = kMostCleanups;
   for (size_t i = 0; i < count; ++i) {
-    // Acquire pairs with the release store below.
-    const HeapCleaner::void_function f = cleanups[i].exchange(nullptr, std::memory_order_acquire);
+    const HeapCleaner::void_function f = TakeCleanup(i);
     if (f != nullptr) f();
   }
 }
@@ -159,7 +163,7 @@ std::vector<HeapCleaner::void_function>* HeapCleaner::heap_cleanups_ = nullptr;
 HeapCleaner::HeapCleaner(void_function f) {
   const size_t i = tcmalloc::cleanup_count.fetch_add(1, std::memory_order_relaxed);
   if (i >= tcmalloc::kMostCleanups) return;
-  // Release pairs with the acquire exchange above.
+  // Release pairs with the acquire in TakeCleanup.
   tcmalloc::cleanups[i].store(f, std::memory_order_release);
 }
 
