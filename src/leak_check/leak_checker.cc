@@ -130,12 +130,14 @@ bool LeakChecker::IsWanted() { return ::getenv("HEAPCHECK") != nullptr; }
 
 bool LeakChecker::checks_program() const { return active() && mode_ != HeapCheckOption::kLocal; }
 
-void LeakChecker::RunAtExit(void* self) {
-  auto* checker = static_cast<LeakChecker*>(self);
-  if (!checker->after_destructors_) checker->CheckAtExit();
+void LeakChecker::RunAtExit(void* self) { static_cast<LeakChecker*>(self)->OnExitBegins(); }
+
+void LeakChecker::OnExitBegins() {
+  if (!after_destructors_) CheckAtExit();
 }
 
-// A handler that is registered now runs before the destructors of the program's global objects.
+// A handler that is registered now runs before the destructors of the program's global objects, in
+// case the program ends in a way that is not noticed before.
 void LeakChecker::OnMainBegins(uintptr_t frame) {
   wrapper_frame_ = frame;
   if (!checks_program() || registered_) return;
@@ -144,7 +146,10 @@ void LeakChecker::OnMainBegins(uintptr_t frame) {
   __cxa_atexit(RunAtExit, this, nullptr);
 }
 
-void LeakChecker::OnMainEnds() { main_frame_ = wrapper_frame_; }
+void LeakChecker::OnMainEnds() {
+  main_frame_ = wrapper_frame_;
+  OnExitBegins();
+}
 
 void LeakChecker::CheckAtExit() {
   if (checked_at_exit_ || !checks_program() || cancelled_ || InOtherProcess()) return;

@@ -42,6 +42,8 @@ class LeakChecker {
   // stack of the first thread.
   void OnMainBegins(uintptr_t frame);
   void OnMainEnds();
+  // Called when the program calls exit, before anything that shall happen at exit.
+  void OnExitBegins();
   // Called when the library's destructors run.
   void OnLastDestructors();
 

@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Tells the leak checker when the program's main function begins and ends: after the constructors
-// of all global objects, and before their destructors. A shared library has no other way to know.
+// Tells the leak checker when the program's main function begins, after the constructors of all
+// global objects, and when the program ends, before any destructor. A shared library has no other
+// way to know.
 
 #include <dlfcn.h>
 
@@ -42,6 +43,14 @@ TCMALLOC_EXPORT int __libc_start_main(tcmalloc::Main main, int argc, char** argv
   tcmalloc::program_main = main;
   const bool wrap = tcmalloc::leak_checker.IsWanted();
   return start(wrap ? tcmalloc::WrappedMain : main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+// Calls libc's function, which runs the destructors.
+TCMALLOC_EXPORT void exit(int status) {
+  using Exit = void (*)(int status);
+  if (tcmalloc::program_main != nullptr) tcmalloc::leak_checker.OnExitBegins();
+  reinterpret_cast<Exit>(::dlsym(RTLD_NEXT, "exit"))(status);
+  __builtin_unreachable();
 }
 
 }  // extern "C"

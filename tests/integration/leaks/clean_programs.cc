@@ -447,3 +447,21 @@ CLEAN(reallocated) {
     block = static_cast<char*>(std::realloc(block, bytes));
   }
 }
+
+namespace {
+
+std::vector<int*>& LocalVector() {
+  static std::vector<int*> vector;
+  return vector;
+}
+
+}  // namespace
+
+CLEAN(raw_pointers_in_local_static) {
+  for (int i = 0; i < 100; ++i) LocalVector().push_back(new int(i));
+}
+
+CLEAN(raw_pointers_in_local_static_at_exit) {
+  for (int i = 0; i < 100; ++i) LocalVector().push_back(new int(i));
+  std::exit(0);
+}
