@@ -40,6 +40,18 @@ struct tcmalloc_profile_sample {
   int depth;
   void* const* stack;  // return addresses, innermost first
 };
+
+// A call site that is suspected to leak; tcmalloc/leak_suspects.h tells what the fields are.
+struct tcmalloc_leak_suspect {
+  uint64_t samples;
+  double blocks;
+  double bytes;
+  double bytes_per_minute;
+  int64_t oldest_ns;
+  double confidence;
+  int depth;
+  void* stack[64];
+};
 using tcmalloc_profile_writer = void (*)(const char* bytes, size_t count, void* argument);
 using tcmalloc_profile_visitor = void (*)(const tcmalloc_profile_sample* sample, void* argument);
 
@@ -96,6 +108,8 @@ TCMALLOC_OPTIONAL void tcmalloc_profile_iterate(const tcmalloc_profile* profile,
 TCMALLOC_OPTIONAL bool tcmalloc_profile_marshal(const tcmalloc_profile* profile,
                                                 tcmalloc_profile_writer write, void* argument);
 TCMALLOC_OPTIONAL bool tcmalloc_write_heap_profile(const char* path);
+// Stores at most `most` suspects, the fastest first, and returns their number.
+TCMALLOC_OPTIONAL size_t tcmalloc_find_leak_suspects(tcmalloc_leak_suspect* suspects, size_t most);
 
 }  // extern "C"
 

@@ -24,12 +24,14 @@ TEST(SuppressionsTest, Patterns) {
     bool matches;
   };
   const Case cases[] = {
-      {"Load", "ReLoader", true},    {"^Load", "ReLoader", false},  {"^Re", "ReLoader", true},
-      {"er$", "ReLoader", true},     {"Load$", "ReLoader", false},  {"R*L*r", "ReLoader", true},
-      {"^R*x", "ReLoader", false},   {"*", "", true},               {"", "text", true},
-      {"^$", "", true},              {"^$", "a", false},            {"a*b*c$", "aXbXcXc", true},
-      {"^a*b$", "aXbXb", true},      {"^libz.so", "libz.so", true}, {"b*b", "ab", false},
-      {"std::*::f", "std::x::f", true},
+      {"Load", "ReLoader", true},   {"^Load", "ReLoader", false},
+      {"^Re", "ReLoader", true},    {"er$", "ReLoader", true},
+      {"Load$", "ReLoader", false}, {"R*L*r", "ReLoader", true},
+      {"^R*x", "ReLoader", false},  {"*", "", true},
+      {"", "text", true},           {"^$", "", true},
+      {"^$", "a", false},           {"a*b*c$", "aXbXcXc", true},
+      {"^a*b$", "aXbXb", true},     {"^libz.so", "libz.so", true},
+      {"b*b", "ab", false},         {"std::*::f", "std::x::f", true},
   };
   for (const Case& one : cases) {
     EXPECT_EQ(MatchesPattern(one.pattern, one.text), one.matches) << one.pattern << " " << one.text;
