@@ -53,6 +53,19 @@ def complaint(settings, size, status, folder):
     return None
 
 
+def check_failed_fork():
+    """Without a copy of the process there is one line, and the program ends as it would."""
+    refuse = PROGRAM.with_name("refuse_calls")
+    if not refuse.exists():
+        return None
+    result = subprocess.run([refuse, "EPERM", "clone", PROGRAM],
+                            env={**os.environ, "HEAPCHECK": "normal"},
+                            capture_output=True, text=True, timeout=120)
+    if result.returncode == 0 and result.stderr.count("\n") == 1 and "was not made" in result.stderr:
+        return None
+    return f"without clone: status {result.returncode}\n{result.stderr}"
+
+
 def check_files(folder):
     """A text and a profile.proto lie in the folder for each report."""
     texts = list(pathlib.Path(folder).glob("leak_modes.*._main_-end.heap"))
@@ -69,7 +82,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, text in SUPPRESSIONS.items():
             (pathlib.Path(folder) / name).write_text(text)
-        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder)]
+        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork()]
     complaints = [text for text in complaints if text]
     print("\n".join(complaints) or f"{len(CASES)} cases passed")
     return 1 if complaints else 0

@@ -15,6 +15,9 @@ import sys
 import tempfile
 
 PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests/leak_corpus"
+# System calls that the kernel shall refuse to the programs.
+CALLS = os.environ.get("TCM_LEAK_REFUSED")
+REFUSED = [PROGRAM.with_name("refuse_calls"), "EPERM", CALLS] if CALLS else []
 MODES = [dict(zip(("TCMALLOC_FRONT_END", "TCMALLOC_PAGE_HEAP"), values))
          for values in itertools.product(("per_thread", "per_cpu"), ("classic", "huge"))]
 TOTAL = re.compile(r"^Leak check _main_ detected leaks of (\d+) bytes in (\d+) objects$", re.M)
@@ -23,7 +26,7 @@ TIMEOUT_SECONDS = 120
 
 def run(name, mode, folder, check="normal"):
     environment = {**os.environ, **mode, "HEAPCHECK": check, "HEAP_CHECK_DUMP_DIRECTORY": folder}
-    return subprocess.run([PROGRAM, name], env=environment, capture_output=True, text=True,
+    return subprocess.run([*REFUSED, PROGRAM, name], env=environment, capture_output=True, text=True,
                           timeout=TIMEOUT_SECONDS)
 
 
