@@ -38,7 +38,7 @@ class ElfFile {
 
   // Finds the function that such an address lies in.
   bool FindFunction(uintptr_t address, std::string_view* name, uintptr_t* offset) const {
-    for (const uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+    for (const uint32_t type : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
       ElfW(Shdr) table;
       for (uint64_t i = 0; valid_ && i < header_.e_shnum; ++i) {
         if (!Copy(header_.e_shoff + i * sizeof(table), &table)) break;

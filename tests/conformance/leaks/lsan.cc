@@ -51,7 +51,7 @@ bool HasLeaks() {
 
 }  // namespace
 
-__attribute__((noinline, noclone)) void LoseSuppressed(size_t bytes) {
+__attribute__((noinline)) void LoseSuppressed(size_t bytes) {
   Get(bytes);
   asm volatile("");
 }

@@ -13,7 +13,7 @@
 
 namespace {
 
-extern "C" __attribute__((noinline, noclone)) void* site_of_leak(size_t bytes) {
+extern "C" __attribute__((noinline)) void* site_of_leak(size_t bytes) {
   void* block = std::malloc(bytes);
   asm volatile("" : "+r"(block) : : "memory");
   return block;

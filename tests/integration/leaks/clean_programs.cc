@@ -411,7 +411,7 @@ CLEAN(futures) {
 }
 
 CLEAN(child_of_fork) {
-  [[gnu::used]] static std::string* text = nullptr;
+  [[gnu::used]] static std::string* volatile text = nullptr;
   text = new std::string(100, 'p');
   const pid_t child = ::fork();
   if (child == 0) {

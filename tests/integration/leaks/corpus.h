@@ -24,8 +24,8 @@ struct Registration {
   explicit Registration(const Program& program) { Programs().push_back(program); }
 };
 
-// A function that the compiler neither inlines nor clones, so that it has a name on the stack.
-#define SITE extern "C" __attribute__((noinline, noclone))
+// A function that the compiler does not inline, so that it has a name on the stack.
+#define SITE extern "C" __attribute__((noinline))
 
 #define LEAK(name, bytes, objects, site)                                              \
   void Run_##name();                                                                  \

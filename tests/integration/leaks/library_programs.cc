@@ -72,5 +72,5 @@ Task KeepInFrame(int n) {
 
 CLEAN(unique_pointer_in_coroutine_frame) { suspended = KeepInFrame(1); }
 
-SITE Task site_coroutine() { return KeepInFrame(1); }
+__attribute__((noinline)) Task site_coroutine() { return KeepInFrame(1); }
 LEAK(coroutine_that_never_ends, 0, 0, site_coroutine) { site_coroutine(); }

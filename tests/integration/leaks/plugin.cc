@@ -20,7 +20,7 @@ void PluginKeepInThread() {
   in_variable_of_thread = new std::string(100, 't');
   in_large_variable[4999] = new char[30];
 }
-__attribute__((noinline, noclone)) void site_plugin() {
+__attribute__((noinline)) void site_plugin() {
   void* block = std::malloc(77);
   asm volatile("" : "+r"(block));
   in_variable = nullptr;

@@ -10,7 +10,7 @@
 #include "leak_check/symbol_names.h"
 
 // Named as programs name theirs, for the symbol table.
-extern "C" __attribute__((noinline, noclone)) uintptr_t suppressed_function() {
+extern "C" __attribute__((noinline)) uintptr_t suppressed_function() {
   return reinterpret_cast<uintptr_t>(__builtin_return_address(0));
 }
 
