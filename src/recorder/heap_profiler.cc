@@ -16,7 +16,7 @@
 #include "hook/hooks.h"
 #include "profile_format/profile_file.h"
 #include "recorder/mapping_log.h"
-#include "recorder/profile_text.h"
+#include "recorder/recorded_profile.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
@@ -31,6 +31,8 @@ constexpr int kNoQuantum = 63;
 bool RecordsMappings() {
   return heap.options().heap_profiler_mmap || heap.options().heap_profiler_only_mmap;
 }
+
+bool WritesProto() { return heap.options().profile_format == ProfileFormatOption::kProto; }
 
 void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 
@@ -123,7 +125,6 @@ void DumpLock::Unlock() { owner_.store(0, std::memory_order_release); }
 // Returns the logarithm of the bytes at which the intervals are looked at.
 int HeapProfiler::Quantum() {
   const Options& options = heap.options();
-  if (options.heap_profiler_time_interval != 0) return 0;
   uint64_t shortest = UINT64_MAX;
   for (const uint64_t interval :
        {options.heap_profiler_allocation_interval, options.heap_profiler_deallocation_interval,
@@ -216,7 +217,7 @@ void HeapProfiler::NameNextFile() {
   path_.Clear();
   path_ << prefix_.view();
   if (in_child_) (path_ << "_").AppendNumber(static_cast<uint64_t>(process), 1);
-  (path_ << ".").AppendNumber(++files_, 4) << ".heap";
+  (path_ << ".").AppendNumber(++files_, 4) << ".heap" << (WritesProto() ? ".pb.gz" : "");
 }
 
 void HeapProfiler::DumpLocked(std::string_view reason) {
@@ -232,7 +233,10 @@ void HeapProfiler::DumpLocked(std::string_view reason) {
   }
   Say(Message() << "Dumping heap profile to " << path_.view() << " (" << reason << ")");
   ProfileFile file(path_.text());
-  if (file.ok() && WriteRecordedProfile(recorder_.stacks(), file)) file.Complete();
+  if (!file.ok()) return;
+  const bool whole = WritesProto() ? WriteRecordedProto(recorder_.stacks(), file)
+                                   : WriteRecordedText(recorder_.stacks(), file);
+  if (whole) file.Complete();
 }
 
 void HeapProfiler::Dump(std::string_view reason) {
@@ -278,18 +282,25 @@ bool HeapProfiler::FindReason(Message* reason) const {
             << " MB currently in use";
   } else if (is_due(options.heap_profiler_inuse_interval, bytes.in_use(), high_water_ + 1)) {
     *reason << in_use_mb << " MB currently in use";
-  } else if (options.heap_profiler_time_interval != 0) {
-    const int64_t seconds = (MonotonicNanoseconds() - last_ns_) / 1'000'000'000;
-    if (seconds < static_cast<int64_t>(options.heap_profiler_time_interval)) return false;
-    *reason << seconds << " sec since the last dump";
+  } else if (TimeIsUp()) {
+    *reason << SecondsSinceLast() << " sec since the last dump";
   } else {
     return false;
   }
   return true;
 }
 
+uint64_t HeapProfiler::SecondsSinceLast() const {
+  return static_cast<uint64_t>(MonotonicNanoseconds() - last_ns_) / 1'000'000'000;
+}
+
+bool HeapProfiler::TimeIsUp() const {
+  const uint64_t interval = heap.options().heap_profiler_time_interval;
+  return interval != 0 && SecondsSinceLast() >= interval;
+}
+
 void HeapProfiler::DumpIfDue(bool passed) {
-  if (TCMALLOC_LIKELY(!passed)) return;
+  if (TCMALLOC_LIKELY(!passed && !TimeIsUp())) return;
   Message reason;
   if (!FindReason(&reason)) return;
   if (!lock_.TryLock()) return;

@@ -62,6 +62,8 @@ class HeapProfiler {
   bool StartLocked(std::string_view prefix);
   bool AddHooks();
   void RemoveHooks();
+  uint64_t SecondsSinceLast() const;
+  bool TimeIsUp() const;
   bool FindReason(Message* reason) const;
   void NameNextFile();
   void DumpLocked(std::string_view reason);

@@ -14,7 +14,7 @@
 #include "heap/observer.h"
 #include "profile_format/scratch.h"
 #include "recorder/heap_profiler.h"
-#include "recorder/profile_text.h"
+#include "recorder/recorded_profile.h"
 
 namespace tcmalloc {
 namespace {
@@ -106,7 +106,7 @@ void HeapProfilerDump(const char* reason) {
 char* GetHeapProfile() {
   tcmalloc::TextSink sink;
   if (tcmalloc::heap_profiler.running() &&
-      !(WriteRecordedProfile(tcmalloc::recorder.stacks(), sink) && sink.ok())) {
+      !(WriteRecordedText(tcmalloc::recorder.stacks(), sink) && sink.ok())) {
     return nullptr;
   }
   const std::string_view text = sink.view();

@@ -31,6 +31,15 @@ bool EndsWith(std::string_view text, std::string_view end) {
          std::memcmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
 }
 
+bool IsOldProfile(std::string_view name, std::string_view base) {
+  if (!StartsWith(name, base)) return false;
+  name.remove_prefix(base.size());
+  constexpr std::string_view kProto = ".pb.gz";
+  if (EndsWith(name, kProto)) name.remove_suffix(kProto.size());
+  constexpr std::string_view kExtension = ".heap";
+  return name.size() > kExtension.size() && name[0] == '.' && EndsWith(name, kExtension);
+}
+
 // Calls f(std::string_view name) for each entry of a folder.
 template <typename F>
 void ForEachName(const char* folder, F f) {
@@ -97,9 +106,7 @@ void RemoveOldProfiles(std::string_view prefix) {
   ProfilePath folder;
   folder << (folder_size > 0 ? std::string_view(prefix.data(), folder_size) : "./");
   ForEachName(folder.text(), [&](std::string_view name) {
-    constexpr std::string_view kExtension = ".heap";
-    if (name.size() <= base.size() + kExtension.size() || name[base.size()] != '.') return;
-    if (!StartsWith(name, base) || !EndsWith(name, kExtension)) return;
+    if (!IsOldProfile(name, base)) return;
     ProfilePath path;
     path << folder.view() << name;
     if (path.ok()) system_calls.unlink(path.text());

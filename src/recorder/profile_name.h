@@ -41,7 +41,7 @@ class ProfilePath {
 void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid);
 
 // Removes the files that earlier runs left: those whose path is the prefix, a dot, anything, and
-// ".heap". Does nothing if the folder cannot be read.
+// ".heap" or ".heap.pb.gz". Does nothing if the folder cannot be read.
 void RemoveOldProfiles(std::string_view prefix);
 
 }  // namespace tcmalloc

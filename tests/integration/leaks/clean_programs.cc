@@ -411,11 +411,11 @@ CLEAN(futures) {
 }
 
 CLEAN(child_of_fork) {
-  [[gnu::used]] static std::string* volatile text = nullptr;
-  text = new std::string(100, 'p');
+  static std::string* text = nullptr;
+  *Opaque(&text) = new std::string(100, 'p');
   const pid_t child = ::fork();
   if (child == 0) {
-    text = nullptr;
+    *Opaque(&text) = nullptr;
     std::exit(0);
   }
   int status = 0;

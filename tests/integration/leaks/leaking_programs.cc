@@ -99,7 +99,9 @@ LEAK(tail_cut_off, 192, 3, site_node) {
   global_list->next->next = nullptr;
 }
 
-SITE std::shared_ptr<Shared> site_shared() { return std::make_shared<Shared>(); }
+__attribute__((noinline)) std::shared_ptr<Shared> site_shared() {
+  return std::make_shared<Shared>();
+}
 LEAK(shared_cycle, 128, 2, site_shared) {
   const std::shared_ptr<Shared> a = site_shared();
   const std::shared_ptr<Shared> b = site_shared();
@@ -233,8 +235,8 @@ LEAK(two_sites, 1000 + 10, 2, site_malloc) {
 
 LEAK(far_inside, 100'000, 1, site_malloc) {
   // Farther from the beginning than HEAP_CHECK_MAX_POINTER_OFFSET allows.
-  [[gnu::used]] static char* inside = nullptr;
-  inside = static_cast<char*>(site_malloc(100'000)) + 50'000;
+  static char* inside = nullptr;
+  *Opaque(&inside) = static_cast<char*>(site_malloc(100'000)) + 50'000;
 }
 
 namespace {
@@ -258,6 +260,6 @@ LEAK(leak_before_quick_main_exit, 50, 1, site_malloc) {
 }
 
 LEAK(xor_linked, 64, 1, site_node) {
-  [[gnu::used]] static uintptr_t linked = 0;
-  linked = reinterpret_cast<uintptr_t>(site_node()) ^ 0x5a5a5a5a5a5a5a5aU;
+  static uintptr_t linked = 0;
+  *Opaque(&linked) = reinterpret_cast<uintptr_t>(site_node()) ^ 0x5a5a5a5a5a5a5a5aU;
 }

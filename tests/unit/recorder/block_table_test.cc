@@ -16,10 +16,11 @@
 namespace tcmalloc {
 namespace {
 
-// A block all of whose fields follow from its address.
+// A block whose fields follow from its address. All have one size, so that only their versions tell
+// that a record has another block.
 RecordedBlock BlockAt(uintptr_t address) {
   return {.address = address,
-          .bytes = (address * 3) & 0xffff'ffff'ffff,
+          .bytes = 40,
           .stamp = address * 5,
           .stack = static_cast<StackId>(address * 7)};
 }
@@ -135,13 +136,13 @@ TEST_F(BlockTableTest, ReadersSeeWholeBlocksWhileThreadsComeAndGo) {
   std::vector<std::thread> writers;
   for (uintptr_t t = 1; t <= 4; ++t) {
     writers.emplace_back([&, t] {
-      for (uintptr_t round = 0; round < 300; ++round) {
+      for (uintptr_t round = 0; round < 500; ++round) {
         // Blocks of other addresses in each round take the records of earlier ones.
         const uintptr_t base = (t << 40) + (round << 20);
-        for (uintptr_t i = 1; i <= 100; ++i) {
+        for (uintptr_t i = 1; i <= 1000; ++i) {
           wrong += table_.Insert(BlockAt(base + i * 16)).has_value() ? 1 : 0;
         }
-        for (uintptr_t i = 1; i <= 100; ++i) {
+        for (uintptr_t i = 1; i <= 1000; ++i) {
           const auto removed = table_.Remove(base + i * 16);
           wrong += removed.has_value() && IsWhole(*removed) ? 0 : 1;
         }

@@ -73,6 +73,7 @@ TEST_F(ProfileNameTest, OldProfilesAreRemovedAndNothingElse) {
   const std::set<std::string> kept = {"p.heap", "pp.0001.heap", "p.0001.heap.gz", "q.0001.heap",
                                       "p"};
   for (const std::string& name : kept) std::ofstream(folder / name) << "x";
+  std::ofstream(folder / "p.0001.heap.pb.gz") << "x";
   // More than fit into one read of the folder.
   for (int i = 0; i < 500; ++i) {
     std::ofstream(folder / ("p." + std::to_string(i) + ".heap")) << "x";

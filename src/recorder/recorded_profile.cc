@@ -1,6 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "recorder/profile_text.h"
+#include "recorder/recorded_profile.h"
+
+#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -8,10 +10,18 @@
 #include <span>
 
 #include "base/message.h"
+#include "profile_format/profile.h"
+#include "profile_format/proto_writer.h"
 #include "profile_format/text_profile.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
+
+constexpr ValueType kTypes[] = {{"alloc_objects", "count"},
+                                {"alloc_space", "bytes"},
+                                {"inuse_objects", "count"},
+                                {"inuse_space", "bytes"}};
 
 struct Row {
   std::span<const uintptr_t> frames;
@@ -76,6 +86,12 @@ void WriteRow(const Row& row, ByteSink& sink) {
   sink.Write("\n");
 }
 
+int64_t NanosecondsSince1970() {
+  timespec now = {};
+  system_calls.clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 }  // namespace
 
 void BufferedSink::Write(std::string_view bytes) {
@@ -90,7 +106,7 @@ void BufferedSink::Flush() {
   used_ = 0;
 }
 
-bool WriteRecordedProfile(const RecordedStacks& stacks, ByteSink& sink) {
+bool WriteRecordedText(const RecordedStacks& stacks, ByteSink& sink) {
   const Rows rows(stacks);
   if (!rows.ok()) return false;
   BufferedSink buffered(sink);
@@ -104,6 +120,28 @@ bool WriteRecordedProfile(const RecordedStacks& stacks, ByteSink& sink) {
   for (const Row& row : rows.all()) WriteRow(row, buffered);
   WriteMappedLibraries(buffered);
   return true;
+}
+
+bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink) {
+  const Rows rows(stacks);
+  if (!rows.ok()) return false;
+  ProtoWriter writer({.sample_types = kTypes,
+                      .default_sample_type = "inuse_space",
+                      .period_type = {"space", "bytes"},
+                      .period = 1,
+                      .time_ns = NanosecondsSince1970(),
+                      .duration_ns = 0,
+                      .comments = {},
+                      .drop_frames = {}},
+                     sink);
+  for (const Row& row : rows.all()) {
+    const int64_t values[] = {static_cast<int64_t>(row.totals.allocations),
+                              static_cast<int64_t>(row.totals.allocated_bytes),
+                              static_cast<int64_t>(row.totals.objects_in_use()),
+                              static_cast<int64_t>(row.totals.bytes_in_use())};
+    writer.Add({.stack = row.frames, .values = values, .labels = {}});
+  }
+  return writer.Finish();
 }
 
 }  // namespace tcmalloc

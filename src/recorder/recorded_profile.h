@@ -2,8 +2,8 @@
 //
 // Writes what was recorded.
 
-#ifndef TCMALLOC_RECORDER_PROFILE_TEXT_H_
-#define TCMALLOC_RECORDER_PROFILE_TEXT_H_
+#ifndef TCMALLOC_RECORDER_RECORDED_PROFILE_H_
+#define TCMALLOC_RECORDER_RECORDED_PROFILE_H_
 
 #include <cstddef>
 #include <string_view>
@@ -36,8 +36,12 @@ class BufferedSink final : public ByteSink {
 // Writes gperftools' text: a head line with the sums of all rows; a row for each stack, that with
 // the most bytes in use first; and the mappings of the process. Returns false, with nothing
 // written, if no memory can be had.
-[[nodiscard]] bool WriteRecordedProfile(const RecordedStacks& stacks, ByteSink& sink);
+[[nodiscard]] bool WriteRecordedText(const RecordedStacks& stacks, ByteSink& sink);
+
+// Writes the same rows as compressed profile.proto. Returns false if there was no memory for all of
+// it.
+[[nodiscard]] bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink);
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_RECORDER_PROFILE_TEXT_H_
+#endif  // TCMALLOC_RECORDER_RECORDED_PROFILE_H_
