@@ -44,6 +44,18 @@ namespace tcmalloc {
 struct SampledAllocation;
 }
 using tcmalloc_sampled_hook = void (*)(const tcmalloc::SampledAllocation& sample);
+
+// A call site that is suspected to leak; tcmalloc/leak_suspects.h tells what the fields are.
+struct tcmalloc_leak_suspect {
+  uint64_t samples;
+  double blocks;
+  double bytes;
+  double bytes_per_minute;
+  int64_t oldest_ns;
+  double confidence;
+  int depth;
+  void* stack[64];
+};
 using tcmalloc_profile_writer = void (*)(const char* bytes, size_t count, void* argument);
 using tcmalloc_profile_visitor = void (*)(const tcmalloc_profile_sample* sample, void* argument);
 
@@ -105,6 +117,8 @@ TCMALLOC_OPTIONAL bool tcmalloc_add_sampled_hook(bool of_frees, tcmalloc_sampled
 TCMALLOC_OPTIONAL bool tcmalloc_remove_sampled_hook(bool of_frees, tcmalloc_sampled_hook hook);
 TCMALLOC_OPTIONAL void tcmalloc_invoke_sampled_hooks(bool of_frees,
                                                      const tcmalloc::SampledAllocation* sample);
+// Stores at most `most` suspects, the fastest first, and returns their number.
+TCMALLOC_OPTIONAL size_t tcmalloc_find_leak_suspects(tcmalloc_leak_suspect* suspects, size_t most);
 
 }  // extern "C"
 

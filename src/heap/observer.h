@@ -19,6 +19,10 @@ namespace tcmalloc {
 // Returns the mean bytes between two samples at the start; 0 takes none.
 uint64_t InitialSamplePeriod(const Options& options);
 
+// Starts to record every block if the options ask for the leak checker. Called before the program
+// gets its first block, by libraries with profiles.
+void StartLeakCheck(const Options& options);
+
 // Sets the mean number of bytes between two samples from now on; 0 takes none. Does nothing in a
 // library without profiles.
 void SetSamplePeriod(uint64_t bytes);

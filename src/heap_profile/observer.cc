@@ -96,6 +96,7 @@ uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
   ChooseUnwindMethod(options);
   BeginExitProfiles(options);
+  StartLeakCheck(options);
   return options.sample_parameter;
 }
 

@@ -17,6 +17,7 @@
 // Null unless this library, or another one of the process, has these tools.
 extern "C" [[gnu::weak]] int ProfilerStart(const char* path);
 extern "C" [[gnu::weak]] void HeapProfilerStart(const char* prefix);
+extern "C" [[gnu::weak]] bool heap_leak_checker_bcad_variable;
 
 namespace tcmalloc {
 namespace {
@@ -184,13 +185,16 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return distances[b.size()];
 }
 
+bool HasLeakChecker() { return &heap_leak_checker_bcad_variable != nullptr; }
+
 // Reports a variable that starts a tool which this library lacks. Returns false if it is another
 // variable.
 bool WarnIfToolIsMissing(const EnvironmentVariable& variable) {
   for (const MissingTool& missing : MissingTools()) {
     if (variable.name != missing.variable) continue;
     const bool elsewhere = (missing.variable == "CPUPROFILE" && ProfilerStart != nullptr) ||
-                           (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr);
+                           (missing.variable == "HEAPPROFILE" && HeapProfilerStart != nullptr) ||
+                           (missing.variable == "HEAPCHECK" && HasLeakChecker());
     if (variable.value.empty() || elsewhere) return true;
     Message message;
     message << missing.variable << " is set, but this library has no " << missing.tool

@@ -12,6 +12,9 @@ constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
 constexpr std::string_view kProfileFormats[] = {"text", "proto"};
+constexpr std::string_view kHeapChecks[] = {"off",       "minimal", "normal", "strict",
+                                            "draconian", "as-is",   "local"};
+constexpr std::string_view kHeapCheckMappings[] = {"reached", "all"};
 constexpr std::string_view kCpuIds[] = {"auto", "mm_cid", "cpu_id"};
 
 constexpr SizeType Mebibytes(uint64_t Options::* field) {
@@ -142,6 +145,50 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_PROFILE_FORMAT", WordType{&Options::profile_format, kProfileFormats}, "",
      "The format of profiles: the text of gperftools, or proto, the compressed profile.proto of "
      "pprof. A name that ends in .pb.gz chooses proto in any case."},
+    {"HEAPCHECK", WordType{&Options::heap_check, kHeapChecks}, "",
+     "Looks for leaks: blocks that no pointer leads to. normal checks when the program exits, "
+     "before its global destructors; minimal does not report what was allocated before main; "
+     "strict checks after the destructors; draconian then reports every block that was not freed; "
+     "as-is does what the next three variables say; local only lets the program check by itself. "
+     "Every allocation is recorded, which costs time. Only libraries with profiles check."},
+    {"HEAP_CHECK_AFTER_DESTRUCTORS", SwitchType{&Options::heap_check_after_destructors}, "",
+     "With as-is: checks after global destructors instead of before."},
+    {"HEAP_CHECK_IGNORE_GLOBAL_LIVE", SwitchType{&Options::heap_check_ignore_global_live}, "",
+     "With as-is: what can be reached from global variables is no leak."},
+    {"HEAP_CHECK_IGNORE_THREAD_LIVE", SwitchType{&Options::heap_check_ignore_thread_live}, "",
+     "With as-is: what can be reached from stacks, registers and variables of threads is no leak."},
+    {"HEAP_CHECK_IDENTIFY_LEAKS", SwitchType{&Options::heap_check_identify_leaks}, "",
+     "Prints the addresses of leaked blocks as well."},
+    {"HEAP_CHECK_TEST_POINTER_ALIGNMENT", SwitchType{&Options::heap_check_test_pointer_alignment},
+     "",
+     "Where leaks are found, tells if they are also found with pointers at any address, and with "
+     "pointers to any byte of a block."},
+    {"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT",
+     CountType{&Options::heap_check_pointer_source_alignment, 1, 4096}, "bytes",
+     "Pointers are looked for at addresses that are multiples of this power of two."},
+    {"HEAP_CHECK_MAX_POINTER_OFFSET",
+     SignedSizeType{&Options::heap_check_max_pointer_offset, -1, kMostBlockBytes}, "bytes",
+     "A pointer into a block leads to it if it is at most so far from the block's beginning. -1 "
+     "sets no limit.",
+     "no limit"},
+    {"HEAP_CHECK_MAX_LEAKS", CountType{&Options::heap_check_max_leaks, 0, uint64_t{1} << 20},
+     "stacks", "The most stacks that a report prints; the files have all of them. 0 sets no limit.",
+     "no limit"},
+    {"HEAP_CHECK_DUMP_DIRECTORY", PathType{&Options::heap_check_dump_directory, 6}, "",
+     "The directory, if it is not /tmp, to which profiles of leaked blocks are written."},
+    {"TCMALLOC_HEAP_CHECK_SUPPRESSIONS", PathType{&Options::heap_check_suppressions, 7}, "",
+     "A file with a line leak:PATTERN for each function, file or library whose blocks shall not be "
+     "reported, as LeakSanitizer reads it."},
+    {"TCMALLOC_HEAP_CHECK_EXIT_CODE", CountType{&Options::heap_check_exit_code, 0, 255}, "",
+     "The status with which a program exits that has leaks. 0 leaves it alone.",
+     "the program's own status"},
+    {"TCMALLOC_HEAP_CHECK_MAPPINGS", WordType{&Options::heap_check_mappings, kHeapCheckMappings},
+     "",
+     "Which of the program's own mappings the leak checker searches for pointers: those that a "
+     "pointer leads to, or all."},
+    {"TCMALLOC_HEAP_CHECK_REPORT", SwitchType{&Options::heap_check_report}, "",
+     "Prints the result of a check on stderr. Without it, the files are written even where nothing "
+     "is leaked."},
     {"HEAPPROFILE", PathType{&Options::heap_profiler_prefix, 5}, "",
      "Records every block from the start on, and writes the files PREFIX.0001.heap, "
      "PREFIX.0002.heap "
@@ -206,6 +253,7 @@ constexpr IgnoredVariable kIgnored[] = {
     {"TCMALLOC_ENABLE_SIZED_DELETE",
      "The size that a program hands to delete is never relied upon: the class of a small block is "
      "one load away, and a wrong size would do harm."},
+    {"HEAP_CHECK_RUN_UNDER_GDB", "The leak checker works under a debugger in any case."},
     {"PERFTOOLS_VERBOSE", "There are no messages that could be asked for."},
     {"TCMALLOC_DISABLE_REPLACEMENT", "Of Windows."},
     {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},

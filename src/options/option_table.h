@@ -58,12 +58,12 @@ struct PathType {
   PathOption Options::* field;
   uint8_t index;  // among the paths
 };
-inline constexpr size_t kPathOptions = 6;
+inline constexpr size_t kPathOptions = 8;
 using OptionType =
     std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
                  WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,
                  WordType<CgroupOption>, WordType<ProfileFormatOption>, WordType<StackTraceOption>,
-                 SetType, PathType>;
+                 WordType<HeapCheckOption>, WordType<HeapCheckMappingsOption>, SetType, PathType>;
 
 struct OptionRow {
   std::string_view variable;
@@ -89,7 +89,7 @@ struct MissingTool {
 std::span<const MissingTool> MissingTools();
 
 // Bounds that the table respects, so that buffers of a fixed size suffice.
-inline constexpr size_t kMostOptions = 64;
+inline constexpr size_t kMostOptions = 128;
 inline constexpr size_t kLongestVariable = 64;
 
 // The words of TCMALLOC_PROFILE_TYPE, in the order of ProfileTypeOption.

@@ -55,6 +55,20 @@ enum class StackTraceOption : uint8_t {
   kGenericFpUnsafe
 };
 
+// What the leak checker does; docs/subsystems/leak-checker.md tells the differences.
+enum class HeapCheckOption : uint8_t {
+  kOff,
+  kMinimal,
+  kNormal,
+  kStrict,
+  kDraconian,
+  kAsIs,
+  kLocal,
+};
+
+// The mappings of the program in which the leak checker looks for pointers.
+enum class HeapCheckMappingsOption : uint8_t { kReached, kAll };
+
 // Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
@@ -106,6 +120,20 @@ struct Options {
   uint64_t profile_types = SetOf(ProfileTypeOption::kHeap);
   uint64_t heap_profile_signal = 0;
   ProfileFormatOption profile_format = ProfileFormatOption::kText;
+  HeapCheckOption heap_check = HeapCheckOption::kOff;
+  bool heap_check_after_destructors = false;
+  bool heap_check_ignore_global_live = true;
+  bool heap_check_ignore_thread_live = true;
+  bool heap_check_identify_leaks = false;
+  bool heap_check_test_pointer_alignment = false;
+  uint64_t heap_check_pointer_source_alignment = sizeof(void*);
+  int64_t heap_check_max_pointer_offset = 1024;
+  uint64_t heap_check_max_leaks = 20;
+  PathOption heap_check_dump_directory;
+  PathOption heap_check_suppressions;
+  uint64_t heap_check_exit_code = 1;
+  HeapCheckMappingsOption heap_check_mappings = HeapCheckMappingsOption::kReached;
+  bool heap_check_report = true;
   bool heap_profiler_cleanup = true;
   bool heap_profiler_use_pid = false;
   bool heap_profiler_mmap = false;

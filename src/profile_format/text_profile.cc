@@ -35,15 +35,7 @@ void AddTo(const StackRecord& record, void* totals) {
 }
 
 void WriteRecord(const StackRecord& record, void* sink) {
-  Message line = Counts(record.count, record.bytes);
-  for (const uintptr_t frame : record.frames) {
-    // A line of many frames is longer than a message.
-    Message next;
-    next << " " << reinterpret_cast<const void*>(frame);
-    static_cast<ByteSink*>(sink)->Write(line.view());
-    line = next;
-  }
-  static_cast<ByteSink*>(sink)->WriteLine(line);
+  WriteTextRecord(*static_cast<ByteSink*>(sink), record);
 }
 
 void CopyFile(const char* path, ByteSink& sink) {
@@ -62,14 +54,29 @@ template <typename Visit>
 bool WriteRecords(ByteSink& sink, Visit visit, const Message& format) {
   Totals totals;
   if (!visit(AddTo, &totals)) return false;
-  const Message counts = Counts(totals.count, totals.bytes);
-  sink.WriteLine(Message() << "heap profile: " << counts.view() << " " << format.view());
+  WriteTextHead(sink, totals.count, totals.bytes, format.view());
   visit(WriteRecord, &sink);
   WriteMappedLibraries(sink);
   return true;
 }
 
 }  // namespace
+
+void WriteTextHead(ByteSink& sink, uint64_t count, uint64_t bytes, std::string_view format) {
+  sink.WriteLine(Message() << "heap profile: " << Counts(count, bytes).view() << " " << format);
+}
+
+void WriteTextRecord(ByteSink& sink, const StackRecord& record) {
+  Message line = Counts(record.count, record.bytes);
+  for (const uintptr_t frame : record.frames) {
+    // A line of many frames is longer than a message.
+    Message next;
+    next << " " << reinterpret_cast<const void*>(frame);
+    sink.Write(line.view());
+    line = next;
+  }
+  sink.WriteLine(line);
+}
 
 void WriteMappedLibraries(ByteSink& sink) {
   sink.Write("\nMAPPED_LIBRARIES:\n");
@@ -86,9 +93,8 @@ HeapGrowth CurrentHeapGrowth() {
 void WriteGrowthProfile(ByteSink& sink) {
   if (WriteRecords(sink, VisitGrowths, Message() << "growth")) return;
   const HeapGrowth growth = CurrentHeapGrowth();
-  const Message counts = Counts(growth.count, growth.bytes);
-  sink.WriteLine(Message() << "heap profile: " << counts.view() << " growth");
-  sink.WriteLine(counts);
+  WriteTextHead(sink, growth.count, growth.bytes, "growth");
+  sink.WriteLine(Counts(growth.count, growth.bytes));
   WriteMappedLibraries(sink);
 }
 

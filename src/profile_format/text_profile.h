@@ -6,6 +6,7 @@
 #define TCMALLOC_PROFILE_FORMAT_TEXT_PROFILE_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "heap/observer.h"
 #include "profile_format/byte_sink.h"
@@ -41,6 +42,10 @@ void WriteGrowthProfile(ByteSink& sink);
 bool WriteHeapSample(ByteSink& sink);
 // Any samples, of which one was drawn from `period` bytes on average.
 void WriteHeapRecords(ByteSink& sink, const StackRecords& records, uint64_t period);
+
+// Parts of such a profile: the line of totals, which ends in `format`, and a record.
+void WriteTextHead(ByteSink& sink, uint64_t count, uint64_t bytes, std::string_view format);
+void WriteTextRecord(ByteSink& sink, const StackRecord& record);
 
 }  // namespace tcmalloc
 

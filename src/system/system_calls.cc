@@ -58,6 +58,14 @@ int Open(const char* path, int flags, mode_t mode) {
 
 ssize_t Read(int fd, void* buffer, size_t bytes) { return ::syscall(SYS_read, fd, buffer, bytes); }
 
+ssize_t Pread(int fd, void* buffer, size_t bytes, off_t offset) {
+  return ::syscall(SYS_pread64, fd, buffer, bytes, offset);
+}
+
+ssize_t Getdents64(int fd, void* buffer, size_t bytes) {
+  return ::syscall(SYS_getdents64, fd, buffer, bytes);
+}
+
 ssize_t Write(int fd, const void* bytes, size_t count) {
   return ::syscall(SYS_write, fd, bytes, count);
 }
@@ -144,6 +152,14 @@ int RtSigprocmask(int how, const uint64_t* mask, uint64_t* old_mask) {
   return static_cast<int>(::syscall(SYS_rt_sigprocmask, how, mask, old_mask, sizeof(*mask)));
 }
 
+int Tgkill(pid_t process, pid_t thread, int signal) {
+  return static_cast<int>(::syscall(SYS_tgkill, process, thread, signal));
+}
+
+int GetRobustList(pid_t thread, void** head, size_t* bytes) {
+  return static_cast<int>(::syscall(SYS_get_robust_list, thread, head, bytes));
+}
+
 // Makes the system call. The child returns from it on another stack, which has nothing of this
 // function's frame to return to.
 long CloneOnStack(unsigned long flags, void* stack_end, void (*body)(void*), void* argument) {
@@ -221,6 +237,8 @@ constexpr SystemCalls kReal = {
     .prctl = Prctl,
     .open = Open,
     .read = Read,
+    .pread = Pread,
+    .getdents64 = Getdents64,
     .close = Close,
     .write = Write,
     .getdents = Getdents,
@@ -237,6 +255,8 @@ constexpr SystemCalls kReal = {
     .membarrier = Membarrier,
     .rt_sigaction = RtSigaction,
     .rt_sigprocmask = RtSigprocmask,
+    .tgkill = Tgkill,
+    .get_robust_list = GetRobustList,
     .clone = Clone,
     .wait4 = Wait4,
     .exit = Exit,

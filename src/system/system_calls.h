@@ -44,6 +44,8 @@ struct SystemCalls {
   int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
   int (*open)(const char* path, int flags, mode_t mode);
   ssize_t (*read)(int fd, void* buffer, size_t bytes);
+  ssize_t (*pread)(int fd, void* buffer, size_t bytes, off_t offset);
+  ssize_t (*getdents64)(int fd, void* buffer, size_t bytes);
   int (*close)(int fd);
   ssize_t (*write)(int fd, const void* bytes, size_t count);
   ssize_t (*getdents)(int fd, void* buffer, size_t bytes);
@@ -60,6 +62,8 @@ struct SystemCalls {
   int (*membarrier)(int command, unsigned flags, int cpu);
   int (*rt_sigaction)(int signal, const SignalAction* action, SignalAction* old_action);
   int (*rt_sigprocmask)(int how, const uint64_t* mask, uint64_t* old_mask);
+  int (*tgkill)(pid_t process, pid_t thread, int signal);
+  int (*get_robust_list)(pid_t thread, void** head, size_t* bytes);
   pid_t (*clone)(unsigned long flags, void* stack_end, void (*body)(void*), void* argument);
   pid_t (*wait4)(pid_t child, int* status, int options);
   void (*exit)(int status);

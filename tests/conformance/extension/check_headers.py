@@ -13,11 +13,11 @@ C_STANDARDS = ("c89", "c99", "c11")
 CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 CXX_ONLY = {"malloc_extension.h", "internal_malloc_extension.h", "malloc_hook.h",
             "new_extension.h", "profile.h", "profile_marshaler.h", "sampled_allocation.h",
-            "stacktrace.h"}
+            "stacktrace.h", "heap-checker.h", "leak_suspects.h"}
 # Types of the standard library, for which C++17 is needed.
 MODERN = {"tcmalloc/malloc_extension.h", "tcmalloc/new_extension.h", "tcmalloc/profile.h",
           "tcmalloc/profile_marshaler.h", "tcmalloc/malloc_hook.h",
-          "tcmalloc/sampled_allocation.h"}
+          "tcmalloc/sampled_allocation.h", "tcmalloc/leak_suspects.h"}
 # Headers that a program may include beside each other, in either order.
 TOGETHER = (("tcmalloc/malloc_extension.h", "gperftools/malloc_extension.h"),
             ("tcmalloc/new_extension.h", "gperftools/nallocx.h"),

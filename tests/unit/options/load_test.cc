@@ -104,6 +104,20 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_PROFILE_TYPE=peak,growth",
       "TCMALLOC_HEAP_PROFILE_SIGNAL=12",
       "TCMALLOC_PROFILE_FORMAT=proto",
+      "HEAPCHECK=as-is",
+      "HEAP_CHECK_AFTER_DESTRUCTORS=1",
+      "HEAP_CHECK_IGNORE_GLOBAL_LIVE=0",
+      "HEAP_CHECK_IGNORE_THREAD_LIVE=0",
+      "HEAP_CHECK_IDENTIFY_LEAKS=1",
+      "HEAP_CHECK_TEST_POINTER_ALIGNMENT=1",
+      "HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=4",
+      "HEAP_CHECK_MAX_POINTER_OFFSET=-1",
+      "HEAP_CHECK_MAX_LEAKS=7",
+      "HEAP_CHECK_DUMP_DIRECTORY=/some/folder",
+      "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=/some/suppressions",
+      "TCMALLOC_HEAP_CHECK_EXIT_CODE=23",
+      "TCMALLOC_HEAP_CHECK_MAPPINGS=all",
+      "TCMALLOC_HEAP_CHECK_REPORT=0",
       "HEAPPROFILE=/some/prefix",
       "HEAP_PROFILE_ALLOCATION_INTERVAL=4K",
       "HEAP_PROFILE_DEALLOCATION_INTERVAL=5000",
@@ -138,6 +152,20 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.transfer_num_obj, 64u);
   EXPECT_EQ(options.heap_limit_mb, 100u);
   EXPECT_EQ(options.soft_limit_mb, 80u);
+  EXPECT_EQ(options.heap_check, HeapCheckOption::kAsIs);
+  EXPECT_TRUE(options.heap_check_after_destructors);
+  EXPECT_FALSE(options.heap_check_ignore_global_live);
+  EXPECT_FALSE(options.heap_check_ignore_thread_live);
+  EXPECT_TRUE(options.heap_check_identify_leaks);
+  EXPECT_TRUE(options.heap_check_test_pointer_alignment);
+  EXPECT_EQ(options.heap_check_pointer_source_alignment, 4u);
+  EXPECT_EQ(options.heap_check_max_pointer_offset, -1);
+  EXPECT_EQ(options.heap_check_max_leaks, 7u);
+  EXPECT_STREQ(options.heap_check_dump_directory.text, "/some/folder");
+  EXPECT_STREQ(options.heap_check_suppressions.text, "/some/suppressions");
+  EXPECT_EQ(options.heap_check_exit_code, 23u);
+  EXPECT_EQ(options.heap_check_mappings, HeapCheckMappingsOption::kAll);
+  EXPECT_FALSE(options.heap_check_report);
   EXPECT_EQ(options.cgroup, CgroupOption::kOff);
   EXPECT_STREQ(options.cgroup_root.text, "/root/of/all");
   EXPECT_STREQ(options.heap_profiler_prefix.text, "/some/prefix");
@@ -173,6 +201,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_EQ(messages,
+            "tcmalloc: HEAPCHECK is set, but this library has no heap checker; running without it\n"
             "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
             "it\n");
 }

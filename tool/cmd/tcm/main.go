@@ -46,6 +46,10 @@ func main() {
 	if errors.Is(err, errProblems) {
 		os.Exit(exitProblems)
 	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		os.Exit(ended.status)
+	}
 	// Suggestions for a mistyped command end in blank lines.
 	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))
 	var notStarted *runner.StartError
@@ -69,7 +73,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
+	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
 	return root
 }
 

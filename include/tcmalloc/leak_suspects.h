@@ -1,0 +1,42 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Leaks of a program that goes on running: call sites whose live samples have become more for as
+// long as the process runs, and of which the old ones stay. For C++ from C++17 on. Samples are
+// those of heap profiles, one in TCMALLOC_SAMPLE_PARAMETER bytes. Thread safe; not for signal
+// handlers.
+
+#ifndef TCMALLOC_INCLUDE_TCMALLOC_LEAK_SUSPECTS_H_
+#define TCMALLOC_INCLUDE_TCMALLOC_LEAK_SUSPECTS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vector>
+
+#include "tcmalloc/internal_malloc_extension.h"
+
+namespace tcmalloc {
+
+// One call site:
+//   samples           that are live
+//   blocks            for which they stand, as in heap profiles
+//   bytes             of these blocks
+//   bytes_per_minute  that were added and stayed
+//   oldest_ns         age of the oldest sample
+//   confidence        from 0 to 1
+//   depth, stack      return addresses, innermost first
+using LeakSuspect = tcmalloc_leak_suspect;
+
+// Returns at most `most` suspects, the fastest first; none in a program without libtcmalloc. A leak
+// is named once eight samples of it are there, so the rarer and smaller its blocks are the longer
+// it takes, or the smaller TCMALLOC_SAMPLE_PARAMETER has to be.
+inline std::vector<LeakSuspect> LeakSuspects(size_t most = 64) {
+  if (tcmalloc_find_leak_suspects == nullptr) return {};
+  std::vector<LeakSuspect> suspects(most);
+  suspects.resize(tcmalloc_find_leak_suspects(suspects.data(), most));
+  return suspects;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_INCLUDE_TCMALLOC_LEAK_SUSPECTS_H_

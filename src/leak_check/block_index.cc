@@ -1,0 +1,83 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/block_index.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+uintptr_t EndOf(const Block& block) { return block.address + std::max<uint64_t>(block.bytes, 1); }
+
+}  // namespace
+
+BlockIndex::~BlockIndex() {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    if (roots_[i] != nullptr) system_calls.munmap(roots_[i], sizeof(Leaf));
+  }
+}
+
+bool BlockIndex::Build(Block* blocks, size_t count) {
+  const auto before = [](const Block& a, const Block& b) { return a.address < b.address; };
+  if (!std::is_sorted(blocks, blocks + count, before)) std::sort(blocks, blocks + count, before);
+  blocks_ = blocks;
+  count_ = count;
+  roots_ = Scratch<Leaf*>(kRoots);
+  extents_ = Scratch<Extent>(count + 1);
+  if (roots_.data() == nullptr || extents_.data() == nullptr) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    extents_[i] = {blocks[i].address, EndOf(blocks[i])};
+    if (!Enter(i)) return false;
+  }
+  extents_[count] = {UINTPTR_MAX, UINTPTR_MAX};
+  if (count == 0) return true;
+  low_ = blocks[0].address;
+  span_ = EndOf(blocks[count - 1]) - low_;
+  return true;
+}
+
+BlockIndex::Leaf* BlockIndex::EnsureLeaf(uintptr_t address) {
+  Leaf*& leaf = roots_[RootOf(address)];
+  if (leaf != nullptr) return leaf;
+  void* memory = system_calls.mmap(nullptr, sizeof(Leaf), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) leaf = static_cast<Leaf*>(memory);
+  return leaf;
+}
+
+bool BlockIndex::Enter(uint32_t i) {
+  constexpr uintptr_t kPiece = uintptr_t{1} << kPieceBits;
+  if (blocks_[i].address >> kAddressBits != 0) return true;
+  const uintptr_t last = EndOf(blocks_[i]) - 1;
+  for (uintptr_t at = blocks_[i].address / kPiece * kPiece; at <= last; at += kPiece) {
+    Leaf* leaf = EnsureLeaf(at);
+    if (leaf == nullptr) return false;
+    uint32_t& first = leaf->first[LeafOf(at)];
+    if (first == 0) first = i + 1;
+  }
+  return true;
+}
+
+uint32_t BlockIndex::FindFrom(uint32_t first, uintptr_t address) const {
+  const Extent* extents = extents_.data();
+  if (extents[first].begin > address) return kNone;
+  // Doubles the distance until it is too far, and then searches between the last two.
+  uint32_t low = first;
+  uint32_t step = 1;
+  while (low + step < count_ && extents[low + step].begin <= address) {
+    low += step;
+    step *= 2;
+  }
+  auto high = static_cast<uint32_t>(std::min<size_t>(low + step, count_));
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    (extents[middle].begin <= address ? low : high) = middle;
+  }
+  return address < extents[low].end ? low : kNone;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,118 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/block_recorder.h"
+
+#include "allocator/slow_path.h"
+#include "heap_profile/caller_stack.h"
+#include "heap_profile/profiles.h"
+#include "hook/hooks.h"
+#include "leak_check/thread_stop.h"
+
+namespace tcmalloc {
+namespace {
+
+void OnNew(const void* block, size_t bytes) { block_recorder.NoteNew(block, bytes); }
+void OnDelete(const void* block) { block_recorder.NoteDelete(block); }
+
+}  // namespace
+
+constinit BlockRecorder block_recorder;
+
+void BlockRecorder::Start() {
+  if (started_.exchange(true, std::memory_order_relaxed)) return;
+  if (!hooks.new_block.Add(OnNew) || !hooks.delete_block.Add(OnDelete)) {
+    started_.store(false, std::memory_order_relaxed);
+  }
+}
+
+BlockRecorder::Ignoring* BlockRecorder::FindIgnoring(uintptr_t thread) {
+  for (Ignoring& entry : ignoring_) {
+    if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;
+  }
+  return nullptr;
+}
+
+void BlockRecorder::BeginIgnoring() {
+  const uintptr_t self = OwnThreadPointer();
+  if (Ignoring* entry = FindIgnoring(self)) {
+    entry->depth.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  for (Ignoring& entry : ignoring_) {
+    uintptr_t expected = 0;
+    if (!entry.thread.compare_exchange_strong(expected, self, std::memory_order_relaxed)) continue;
+    entry.depth.store(1, std::memory_order_relaxed);
+    ignoring_count_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+}
+
+void BlockRecorder::EndIgnoring() {
+  Ignoring* entry = FindIgnoring(OwnThreadPointer());
+  if (entry == nullptr || entry->depth.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+  entry->thread.store(0, std::memory_order_relaxed);
+  ignoring_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool BlockRecorder::IsIgnoring() {
+  if (ignoring_count_.load(std::memory_order_relaxed) == 0) return false;
+  return FindIgnoring(OwnThreadPointer()) != nullptr;
+}
+
+void BlockRecorder::Forget(const RecordedBlock& block) {
+  if (block.stack != 0) stack_table.Release(block.stack);
+}
+
+void BlockRecorder::RemoveWaiting() {
+  if (waiting_count_.load(std::memory_order_relaxed) == 0) return;
+  for (const uintptr_t address : waiting_.words()) {
+    if (address == 0 || !waiting_.Remove(address)) continue;
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    if (const auto block = table_.Remove(address)) Forget(*block);
+  }
+}
+
+void BlockRecorder::NoteNew(const void* block, size_t bytes) {
+  const CallerStack stack;
+  const SlowPath slow_path;
+  if (slow_path.reentrant()) return;
+  RemoveWaiting();
+  uint64_t stamp = sequence_.fetch_add(1, std::memory_order_relaxed);
+  if (IsIgnoring()) stamp |= kIgnored;
+  const auto missed = table_.Insert({.address = reinterpret_cast<uintptr_t>(block),
+                                     .bytes = bytes,
+                                     .stamp = stamp,
+                                     .stack = stack_table.Add(stack.frames())});
+  if (missed) Forget(*missed);
+}
+
+void BlockRecorder::NoteDelete(const void* block) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const SlowPath slow_path;
+  if (slow_path.reentrant()) {
+    if (waiting_.Add(address)) waiting_count_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  RemoveWaiting();
+  if (const auto removed = table_.Remove(address)) Forget(*removed);
+}
+
+size_t BlockRecorder::Copy(Block* to, size_t most) const {
+  size_t count = 0;
+  table_.ForEach([&](const RecordedBlock& block) {
+    if (count == most) return;
+    to[count++] = {.address = block.address,
+                   .bytes = block.bytes,
+                   .sequence = block.stamp & ~kIgnored,
+                   .stack = block.stack,
+                   .ignored = (block.stamp & kIgnored) != 0};
+  });
+  return count;
+}
+
+std::span<const uintptr_t> BlockRecorder::Frames(uint32_t stack) const {
+  if (stack == 0) return {};
+  return StackTable::Reader(stack_table).frames(stack);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,273 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/leak_checker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/attributes.h"
+#include "base/message.h"
+#include "heap/heap.h"
+#include "leak_check/block_recorder.h"
+#include "leak_check/program_mappings.h"
+#include "leak_check/report.h"
+#include "leak_check/suppressions.h"
+#include "system/futex.h"
+#include "system/system_calls.h"
+
+extern "C" {
+int __cxa_atexit(void (*f)(void*), void* argument, void* object) noexcept;
+// A function of the program's, as LeakSanitizer knows it.
+__attribute__((weak)) const char* __lsan_default_suppressions();
+}
+
+namespace tcmalloc {
+namespace {
+
+uintptr_t StackPointer() {
+  uintptr_t stack;
+#if defined(__x86_64__)
+  asm volatile("movq %%rsp, %0" : "=r"(stack));
+#elif defined(__aarch64__)
+  asm volatile("mov %0, sp" : "=r"(stack));
+#endif
+  return stack;
+}
+
+// Appends to a path, of which the end is cut off if it is too long.
+class PathText {
+ public:
+  void Append(std::string_view part) {
+    const size_t bytes = std::min(part.size(), sizeof(text_) - 1 - size_);
+    std::memcpy(text_ + size_, part.data(), bytes);
+    size_ += bytes;
+  }
+  const char* text() const { return text_; }
+  std::string_view view() const { return {text_, size_}; }
+
+ private:
+  char text_[kPathCapacity] = {};
+  size_t size_ = 0;
+};
+
+std::string_view ProgramName() {
+  const std::string_view path = program_invocation_short_name;
+  return path.empty() ? std::string_view("program") : path;
+}
+
+// Makes a name as gperftools does: the directory, program, process and check.
+void MakeProfilePath(const Options& options, std::string_view check, PathText* path) {
+  const PathOption& directory = options.heap_check_dump_directory;
+  path->Append(directory.empty() ? "/tmp" : directory.text);
+  path->Append("/");
+  path->Append(ProgramName());
+  Message process;
+  process << "." << static_cast<int64_t>(::getpid()) << ".";
+  path->Append(process.view());
+  path->Append(check);
+  path->Append("-end.heap");
+}
+
+}  // namespace
+
+constinit LeakChecker leak_checker;
+
+TCMALLOC_NOINLINE void CallWithRegistersOnStack(void (*f)(uintptr_t stack, void* argument),
+                                                void* argument) {
+  __builtin_unwind_init();
+  f(StackPointer(), argument);
+  // Keeps the call from becoming a jump, which would leave the frame.
+  asm volatile("" ::: "memory");
+}
+
+struct LeakChecker::CheckJob {
+  const char* name;
+  uint64_t first_sequence;
+  bool say_if_clean;
+  CheckOutcome outcome;
+};
+
+bool LeakChecker::InOtherProcess() const { return ::getpid() != process_; }
+
+void LeakChecker::Choose(const Options& options) {
+  mode_ = options.heap_check;
+  switch (mode_) {
+    case HeapCheckOption::kStrict:
+      after_destructors_ = true;
+      break;
+    case HeapCheckOption::kDraconian:
+      after_destructors_ = true;
+      global_roots_ = false;
+      thread_roots_ = false;
+      break;
+    case HeapCheckOption::kAsIs:
+      after_destructors_ = options.heap_check_after_destructors;
+      global_roots_ = options.heap_check_ignore_global_live;
+      thread_roots_ = options.heap_check_ignore_thread_live;
+      break;
+    default:
+      break;
+  }
+}
+
+void LeakChecker::Start(const Options& options) {
+  if (options.heap_check == HeapCheckOption::kOff) return;
+  Choose(options);
+  process_ = ::getpid();
+  block_recorder.Start();
+  if (!block_recorder.started()) return;
+  StartProgramMappings();
+  active_.store(true, std::memory_order_relaxed);
+}
+
+bool LeakChecker::IsWanted() { return ::getenv("HEAPCHECK") != nullptr; }
+
+bool LeakChecker::checks_program() const { return active() && mode_ != HeapCheckOption::kLocal; }
+
+void LeakChecker::RunAtExit(void* self) { static_cast<LeakChecker*>(self)->OnExitBegins(); }
+
+void LeakChecker::OnExitBegins() {
+  if (!after_destructors_) CheckAtExit();
+}
+
+// A handler that is registered now runs before the destructors of the program's global objects, in
+// case the program ends in a way that is not noticed before.
+void LeakChecker::OnMainBegins(uintptr_t frame) {
+  wrapper_frame_ = frame;
+  if (!checks_program() || registered_) return;
+  registered_ = true;
+  if (mode_ == HeapCheckOption::kMinimal) first_sequence_ = block_recorder.sequence();
+  __cxa_atexit(RunAtExit, this, nullptr);
+}
+
+void LeakChecker::OnMainEnds() {
+  main_frame_ = wrapper_frame_;
+  OnExitBegins();
+}
+
+void LeakChecker::CheckAtExit() {
+  if (checked_at_exit_ || !checks_program() || cancelled_ || InOtherProcess()) return;
+  checked_at_exit_ = true;
+  RunHeapCleanups();
+  const CheckOutcome outcome = CheckProgram(true);
+  if (outcome.objects > 0) leaks_at_exit_.store(true, std::memory_order_relaxed);
+}
+
+void LeakChecker::OnLastDestructors() {
+  CheckAtExit();
+  const uint64_t status = heap.options().heap_check_exit_code;
+  if (!leaks_at_exit_.load(std::memory_order_relaxed) || InOtherProcess() || status == 0) return;
+  // What the program has printed shall not be lost.
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  ::fflush(nullptr);
+  ::_exit(static_cast<int>(status));
+}
+
+void LeakChecker::BeginTurn() {
+  const auto self = static_cast<uint32_t>(::getpid());
+  while (true) {
+    uint32_t holder = turn_.load(std::memory_order_relaxed);
+    // A thread of another process, whose memory was copied, never ends its turn here.
+    const bool free = holder != self;
+    // Acquire pairs with the release in EndTurn.
+    if (free && turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
+    constexpr uint64_t kTenMilliseconds = 10'000'000;
+    SleepWhile(turn_, holder, kTenMilliseconds);
+  }
+}
+
+void LeakChecker::EndTurn() {
+  // Release pairs with the acquire in BeginTurn.
+  turn_.store(0, std::memory_order_release);
+  WakeSleepers(turn_);
+}
+
+CheckOutcome LeakChecker::Check(const char* name, uint64_t first_sequence, bool say_if_clean) {
+  if (!active()) return {};
+  const int saved_errno = errno;
+  CheckJob job = {name, first_sequence, say_if_clean, {}};
+  BeginTurn();
+  CallWithRegistersOnStack(RunJob, &job);
+  EndTurn();
+  errno = saved_errno;
+  return job.outcome;
+}
+
+CheckOutcome LeakChecker::CheckProgram(bool say_if_clean) {
+  if (!checks_program()) return {};
+  return Check("_main_", first_sequence_, say_if_clean);
+}
+
+void LeakChecker::RunJob(uintptr_t stack, void* job) {
+  leak_checker.Run(static_cast<CheckJob*>(job), stack);
+}
+
+void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
+  const Options& options = heap.options();
+  const std::string_view name = job->name;
+  SnapshotResult* result = NewResult();
+  const Scratch<Range> mappings(2 * RangeSet::kMost);
+  if (result == nullptr || mappings.data() == nullptr) {
+    DeleteResult(result);
+    return PrintFailure(name, SnapshotOutcome::kNoMemory);
+  }
+  const size_t mapping_count = program_mappings.Copy(mappings.data(), RangeSet::kMost);
+  Range* regions = mappings.data() + mapping_count;
+  const size_t region_count = root_regions_.Copy(regions, RangeSet::kMost);
+
+  Suppressions suppressions;
+  const PathOption& file = options.heap_check_suppressions;
+  if (!file.empty() && !suppressions.Load(file.text)) {
+    Message message;
+    message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
+    Warn(message.AppendQuoted(file.text) << " cannot be read");
+  }
+  if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
+
+  const int64_t offset = options.heap_check_max_pointer_offset;
+  const uint64_t alignment = options.heap_check_pointer_source_alignment;
+  SnapshotRequest request;
+  request.blocks = &block_recorder;
+  request.filter = suppressions.empty() ? nullptr : &suppressions;
+  request.rules = {.source_alignment = std::has_single_bit(alignment) ? alignment : sizeof(void*),
+                   .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
+  request.first_sequence = job->first_sequence;
+  request.global_roots = global_roots_;
+  request.thread_roots = thread_roots_;
+  request.mapping_roots = options.heap_check_mappings == HeapCheckMappingsOption::kAll;
+  request.try_other_rules = options.heap_check_test_pointer_alignment;
+  request.mappings = {mappings.data(), mapping_count};
+  request.root_regions = {regions, region_count};
+  request.live_words = live_words_.words();
+  const uintptr_t main_frame = main_frame_;
+  request.own_stack = main_frame != 0 ? main_frame : stack;
+  const SnapshotOutcome outcome = TakeSnapshot(request, result);
+  const CheckReport report = {name, *result, block_recorder, options};
+  if (outcome != SnapshotOutcome::kDone) {
+    PrintFailure(name, outcome);
+  } else {
+    job->outcome = {true, result->lost_blocks, result->lost_bytes};
+    Tell(report, job->say_if_clean);
+  }
+  DeleteResult(result);
+}
+
+// Tools that print a report of their own read the profile, also one of nothing.
+void LeakChecker::Tell(const CheckReport& report, bool say_if_clean) {
+  const bool print = report.options.heap_check_report;
+  const bool clean = report.result.lost_blocks == 0;
+  if (clean && !say_if_clean) return;
+  if (clean && print) return PrintNoLeaks(report);
+  PathText path;
+  MakeProfilePath(report.options, report.name, &path);
+  const bool written = WriteLeakProfiles(report, path.text());
+  if (print) PrintLeaks(report, written ? path.view() : std::string_view());
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,114 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// When the program is checked, and what follows from it.
+
+#ifndef TCMALLOC_LEAK_CHECK_LEAK_CHECKER_H_
+#define TCMALLOC_LEAK_CHECK_LEAK_CHECKER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/relaxed.h"
+#include "leak_check/live_words.h"
+#include "leak_check/memory_map.h"
+#include "leak_check/range_set.h"
+#include "leak_check/snapshot.h"
+#include "options/options.h"
+
+namespace tcmalloc {
+
+// What a check has found.
+struct CheckOutcome {
+  bool made = false;
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+};
+
+// The checks of a process: by HEAPCHECK at exit, and those that the program asks for. A child of
+// fork makes none at exit. Thread safe; one check at a time.
+class LeakChecker {
+ public:
+  constexpr LeakChecker() = default;
+  LeakChecker(const LeakChecker&) = delete;
+  LeakChecker& operator=(const LeakChecker&) = delete;
+
+  // Starts to record if the options ask for a check. Called once, before the first block.
+  void Start(const Options& options);
+
+  // Called before the program's main function and after it, by a wrapper with this frame on the
+  // stack of the first thread.
+  void OnMainBegins(uintptr_t frame);
+  void OnMainEnds();
+  // Called when the program calls exit, before anything that shall happen at exit.
+  void OnExitBegins();
+  // Called when the library's destructors run.
+  void OnLastDestructors();
+
+  // Returns true if the environment may ask for a check of the program. For the time before the
+  // options are known.
+  static bool IsWanted();
+
+  // True if checks do something.
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+  // True if there is a check of the whole program.
+  bool checks_program() const;
+
+  // Makes a check of the blocks from `first_sequence` on, and reports leaks under this name. Says
+  // something about a program without leaks if `say_if_clean`.
+  CheckOutcome Check(const char* name, uint64_t first_sequence, bool say_if_clean);
+  // Makes the check of the whole program.
+  CheckOutcome CheckProgram(bool say_if_clean);
+  void CancelCheckAtExit() { cancelled_ = true; }
+
+  // Words whose blocks are live, and memory in which pointers are looked for.
+  bool AddLiveWord(uintptr_t word) { return live_words_.Add(word); }
+  bool RemoveLiveWord(uintptr_t word) { return live_words_.Remove(word); }
+  void AddRootRegion(const Range& range) { root_regions_.Add(range); }
+  void RemoveRootRegion(const Range& range) { root_regions_.Remove(range); }
+
+ private:
+  struct CheckJob;
+
+  // Decides what the modes say about roots and times.
+  void Choose(const Options& options);
+  void CheckAtExit();
+  static void RunAtExit(void* self);
+  static void RunJob(uintptr_t stack, void* job);
+  void Run(CheckJob* job, uintptr_t stack);
+  static void Tell(const struct CheckReport& report, bool say_if_clean);
+  void BeginTurn();
+  void EndTurn();
+  bool InOtherProcess() const;
+
+  HeapCheckOption mode_ = HeapCheckOption::kOff;
+  bool after_destructors_ = false;
+  bool global_roots_ = true;
+  bool thread_roots_ = true;
+  pid_t process_ = 0;
+  std::atomic<bool> active_{false};
+  Relaxed<bool> cancelled_ = false;
+  Relaxed<uintptr_t> main_frame_ = 0;  // once main has returned
+  uintptr_t wrapper_frame_ = 0;
+  Relaxed<uint64_t> first_sequence_ = 0;
+  bool registered_ = false;
+  bool checked_at_exit_ = false;
+  std::atomic<bool> leaks_at_exit_{false};
+  std::atomic<uint32_t> turn_{0};  // the process whose thread makes a check
+  LiveWords<(size_t{1} << 14)> live_words_;
+  RangeSet root_regions_;
+};
+
+extern constinit LeakChecker leak_checker;
+
+// Calls f(stack pointer, argument) from a frame that has all registers whose values functions keep.
+void CallWithRegistersOnStack(void (*f)(uintptr_t stack, void* argument), void* argument);
+
+// Runs the functions that HeapCleaner has, once.
+void RunHeapCleanups();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_LEAK_CHECK_LEAK_CHECKER_H_

@@ -1,0 +1,201 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/report.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/message.h"
+#include "base/output.h"
+#include "leak_check/symbol_names.h"
+#include "profile_format/profile.h"
+#include "profile_format/profile_file.h"
+#include "profile_format/proto_writer.h"
+#include "profile_format/text_profile.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kLongestName = 256;
+
+void PrintLine(const Message& line) {
+  WriteAll(STDERR_FILENO, line.view());
+  WriteAll(STDERR_FILENO, "\n");
+}
+
+std::string_view FileNameOf(std::string_view path) {
+  for (size_t i = path.size(); i > 0; --i) {
+    if (path[i - 1] == '/') return {path.data() + i, path.size() - i};
+  }
+  return path;
+}
+
+void PrintFrame(uintptr_t frame, SymbolNames& names) {
+  const SymbolName name = names.Find(frame - 1);
+  char buffer[kLongestName];
+  Message line;
+  line << "\t@ " << reinterpret_cast<const void*>(frame);
+  if (!name.function.empty()) {
+    line << " " << ReadableName(name.function, buffer, sizeof(buffer)) << "+" << name.offset + 1;
+  }
+  if (!name.file.empty()) line << " (" << FileNameOf(name.file) << ")";
+  PrintLine(line);
+}
+
+void PrintBlocksOf(const CheckReport& report, uint32_t stack) {
+  for (uint32_t i = 0; i < report.result.listed_count; ++i) {
+    const LostBlock& block = report.result.listed[i];
+    if (block.stack != stack) continue;
+    PrintLine(Message() << "\tblock " << reinterpret_cast<const void*>(block.address) << " of "
+                        << block.bytes << " bytes" << (block.indirect ? ", indirectly" : ""));
+  }
+}
+
+void PrintRow(const CheckReport& report, const LostRow& row, SymbolNames& names) {
+  Message line;
+  line << "Leak of " << row.bytes + row.indirect_bytes << " bytes in "
+       << row.objects + row.indirect_objects << " objects";
+  if (row.objects == 0) {
+    line << ", to which only other leaks lead,";
+  } else if (row.indirect_objects > 0) {
+    line << " (" << row.indirect_bytes << " bytes in " << row.indirect_objects
+         << " to which only other leaks lead)";
+  }
+  PrintLine(line << " allocated from:");
+  for (const uintptr_t frame : report.blocks.Frames(row.stack)) PrintFrame(frame, names);
+  if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack);
+}
+
+void PrintHints(const CheckReport& report) {
+  const SnapshotResult& result = report.result;
+  if (!result.tried_other_rules) return;
+  if (result.lost_at_any_alignment == 0) {
+    PrintLine(Message() << "No leaks are found with pointers at any address: the program keeps "
+                           "pointers at addresses that are no multiples of "
+                        << report.options.heap_check_pointer_source_alignment);
+  } else {
+    PrintLine(Message() << result.lost_at_any_alignment
+                        << " blocks are lost with pointers at any address as well");
+  }
+  if (result.lost_at_any_offset == 0) {
+    PrintLine(Message() << "No leaks are found with HEAP_CHECK_MAX_POINTER_OFFSET=-1: the program "
+                           "keeps pointers far into blocks");
+  }
+}
+
+int64_t WallNanoseconds() {
+  timespec time = {};
+  system_calls.clock_gettime(CLOCK_REALTIME, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void AddSample(const CheckReport& report, const LostRow& row, bool indirect, ProtoWriter& writer) {
+  const uint64_t objects = indirect ? row.indirect_objects : row.objects;
+  const uint64_t bytes = indirect ? row.indirect_bytes : row.bytes;
+  if (objects == 0) return;
+  const int64_t values[] = {static_cast<int64_t>(objects), static_cast<int64_t>(bytes)};
+  const SampleLabel labels[] = {
+      {.key = "lost", .number = 0, .unit = {}, .text = indirect ? "indirectly" : "directly"}};
+  writer.Add({.stack = report.blocks.Frames(row.stack), .values = values, .labels = labels});
+}
+
+bool WriteProtoProfile(const CheckReport& report, ByteSink& out) {
+  constexpr ValueType kTypes[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
+  const std::string_view comments[] = {"leaked blocks"};
+  ProtoWriter writer({.sample_types = kTypes,
+                      .default_sample_type = "inuse_space",
+                      .period_type = {"space", "bytes"},
+                      .period = 1,
+                      .time_ns = WallNanoseconds(),
+                      .duration_ns = 0,
+                      .comments = comments,
+                      .drop_frames = {}},
+                     out);
+  for (uint32_t i = 0; i < report.result.row_count; ++i) {
+    for (const bool indirect : {false, true}) {
+      AddSample(report, report.result.rows[i], indirect, writer);
+    }
+  }
+  return writer.Finish();
+}
+
+void WriteTextProfile(const CheckReport& report, ByteSink& out) {
+  WriteTextHead(out, report.result.lost_blocks, report.result.lost_bytes, "heapprofile");
+  for (uint32_t i = 0; i < report.result.row_count; ++i) {
+    const LostRow& row = report.result.rows[i];
+    WriteTextRecord(out, {.count = row.objects + row.indirect_objects,
+                          .bytes = row.bytes + row.indirect_bytes,
+                          .frames = report.blocks.Frames(row.stack)});
+  }
+  WriteMappedLibraries(out);
+}
+
+}  // namespace
+
+void PrintLeaks(const CheckReport& report, std::string_view profile_path) {
+  const SnapshotResult& result = report.result;
+  PrintLine(Message() << "Leak check " << report.name << " detected leaks of " << result.lost_bytes
+                      << " bytes in " << result.lost_blocks << " objects");
+  const uint64_t wanted = report.options.heap_check_max_leaks;
+  const uint64_t shown =
+      wanted == 0 ? result.row_count : std::min<uint64_t>(wanted, result.row_count);
+  PrintLine(Message() << "The " << shown << " largest leaks:");
+  SymbolNames names;
+  for (uint64_t i = 0; i < shown; ++i) PrintRow(report, result.rows[i], names);
+  PrintHints(report);
+  if (profile_path.empty()) return;
+  PrintLine(Message() << "Source lines: tcm heap " << profile_path << ".pb.gz");
+}
+
+void PrintNoLeaks(const CheckReport& report) {
+  const SnapshotResult& result = report.result;
+  Message line;
+  line << "tcmalloc: leak check " << report.name << ": no leaks. Each of " << result.live_blocks
+       << " blocks (" << result.live_bytes << " bytes) can be reached";
+  if (result.left_out_blocks > 0) {
+    line << "; " << result.left_out_blocks << " blocks (" << result.left_out_bytes
+         << " bytes) are suppressed";
+  }
+  PrintLine(line);
+}
+
+void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
+  Message line;
+  line << "leak check " << name << " was not made: ";
+  switch (outcome) {
+    case SnapshotOutcome::kNoMemory:
+      line << "the system has no memory for it";
+      break;
+    case SnapshotOutcome::kNoThreads:
+      line << "the threads in /proc/self/task cannot be listed";
+      break;
+    case SnapshotOutcome::kNoFork:
+      line << "the system cannot make another process";
+      break;
+    default:
+      line << "the process that looks at the copy of the memory failed";
+      break;
+  }
+  Warn(line);
+}
+
+bool WriteLeakProfiles(const CheckReport& report, const char* path) {
+  ProfileFile text(path);
+  if (!text.ok()) return false;
+  WriteTextProfile(report, text);
+  if (!text.Complete()) return false;
+  char name[kPathCapacity + 16];
+  const size_t length = std::strlen(path);
+  constexpr char kSuffix[] = ".pb.gz";
+  if (length + sizeof(kSuffix) > sizeof(name)) return false;
+  std::memcpy(name, path, length);
+  std::memcpy(name + length, kSuffix, sizeof(kSuffix));
+  ProfileFile proto(name);
+  return proto.ok() && WriteProtoProfile(report, proto) && proto.Complete();
+}
+
+}  // namespace tcmalloc

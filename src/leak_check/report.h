@@ -1,0 +1,35 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Tells what a check has found.
+
+#ifndef TCMALLOC_LEAK_CHECK_REPORT_H_
+#define TCMALLOC_LEAK_CHECK_REPORT_H_
+
+#include <string_view>
+
+#include "leak_check/snapshot.h"
+#include "options/options.h"
+
+namespace tcmalloc {
+
+// One check and its result.
+struct CheckReport {
+  std::string_view name;
+  const SnapshotResult& result;
+  const BlockSource& blocks;
+  const Options& options;
+};
+
+// Print to stderr. What is lost, by stacks, with the files that were written; or that nothing is.
+void PrintLeaks(const CheckReport& report, std::string_view profile_path);
+void PrintNoLeaks(const CheckReport& report);
+// Says why there was no check.
+void PrintFailure(std::string_view name, SnapshotOutcome outcome);
+
+// Writes profiles of the lost blocks: the text of gperftools to `path`, and profile.proto to `path`
+// with .pb.gz behind it. Returns false if one was not written.
+bool WriteLeakProfiles(const CheckReport& report, const char* path);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_LEAK_CHECK_REPORT_H_

@@ -1,0 +1,161 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/roots.h"
+
+#include <link.h>
+
+#include <algorithm>
+
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+// At least as much as libc's descriptor of a thread.
+constexpr size_t kDescriptorBytes = 4096;
+// Variables of a thread are no farther from its thread pointer, unless they were allocated.
+constexpr size_t kMostStaticTls = size_t{16} << 20;
+// The most of a stack that is no thread's own, and that the program's calls of mmap did not tell.
+constexpr size_t kMostForeignStack = size_t{1} << 20;
+// What functions may use below the stack pointer.
+constexpr size_t kRedZone = 128;
+
+uintptr_t AddressOf(const void* object) { return reinterpret_cast<uintptr_t>(object); }
+
+#if defined(__x86_64__)
+constexpr bool kTlsBelow = true;
+constexpr size_t kDtvOffset = 8;
+#else
+constexpr bool kTlsBelow = false;
+constexpr size_t kDtvOffset = 0;
+#endif
+
+bool IsMapped(const MemoryMap& memory, uintptr_t address) {
+  const MappedRange* mapping = memory.Find(address);
+  return mapping != nullptr && mapping->readable;
+}
+
+uintptr_t LoadWord(uintptr_t address) {
+  return *reinterpret_cast<const volatile uintptr_t*>(address);
+}
+
+// libc's table of a thread's blocks of variables: pairs of words, of which the one in front of the
+// first has the number in it. The linker may have it in memory that belongs to no object.
+void MarkFromTlsTable(uintptr_t thread_pointer, const MemoryMap& memory, Marker* marker) {
+  constexpr size_t kPair = 2 * sizeof(uintptr_t);
+  constexpr size_t kMostPairs = 1 << 16;
+  if (!IsMapped(memory, thread_pointer + kDtvOffset)) return;
+  const uintptr_t table = LoadWord(thread_pointer + kDtvOffset);
+  if (table % sizeof(uintptr_t) != 0 || table < kPair || !IsMapped(memory, table - kPair)) return;
+  const size_t pairs = LoadWord(table - kPair);
+  if (pairs < kMostPairs) marker->MarkFrom({table, table + (pairs + 1) * kPair});
+}
+
+void MarkFromVariables(uintptr_t thread_pointer, size_t static_tls_bytes, const MemoryMap& memory,
+                       Marker* marker) {
+  if (thread_pointer == 0) return;
+  const uintptr_t below = kTlsBelow ? static_tls_bytes : kDescriptorBytes;
+  const uintptr_t above = kTlsBelow ? kDescriptorBytes : static_tls_bytes;
+  const MappedRange* mapping = memory.Find(thread_pointer);
+  if (mapping == nullptr) return;
+  const Range wanted = {thread_pointer - std::min(below, thread_pointer), thread_pointer + above};
+  marker->MarkFrom(wanted.Within(mapping->range));
+  MarkFromTlsTable(thread_pointer, memory, marker);
+}
+
+// libc puts the descriptor of a thread, whose stack it made, to the end of that stack. The memory
+// behind the descriptor may be part of another mapping.
+Range OwnStack(uintptr_t thread_pointer, const MemoryMap& memory) {
+  const MappedRange* mapping = memory.Find(thread_pointer);
+  return mapping == nullptr ? Range{} : Range{mapping->range.begin, thread_pointer};
+}
+
+Range FirstStack(const MemoryMap& memory) {
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i].of_first_stack) return memory[i].range;
+  }
+  return {};
+}
+
+// Returns true if variables of the first thread lie there: in memory of the linker, not in a stack.
+bool IsFirstThread(const ThreadPlace& thread, const Range& first_stack) {
+  return first_stack.Contains(thread.stack_pointer);
+}
+
+}  // namespace
+
+int LoadedData::Visit(dl_phdr_info* info, size_t size, void* self) {
+  auto* data = static_cast<LoadedData*>(self);
+  data->AddObject(*info);
+  const bool tells_tls = size > offsetof(dl_phdr_info, dlpi_tls_data);
+  if (!tells_tls || info->dlpi_tls_data == nullptr) return 0;
+  size_t bytes = 0;
+  for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type == PT_TLS) bytes = info->dlpi_phdr[i].p_memsz;
+  }
+  const uintptr_t pointer = OwnThreadPointer();
+  const uintptr_t begin = AddressOf(info->dlpi_tls_data);
+  const size_t distance = kTlsBelow ? pointer - begin : begin + bytes - pointer;
+  if (distance < kMostStaticTls) {
+    data->static_tls_bytes_ = std::max(data->static_tls_bytes_, distance);
+  }
+  return 0;
+}
+
+void LoadedData::AddObject(const dl_phdr_info& info) {
+  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
+    const uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+    // The linker uses the rest of its last page as well.
+    const uintptr_t end = (begin + segment.p_memsz + kPageBytes - 1) / kPageBytes * kPageBytes;
+    if (count_ < ranges_.size()) ranges_[count_++] = {begin, end};
+  }
+}
+
+void LoadedData::Collect() {
+  ranges_ = Scratch<Range>(kMostRanges);
+  count_ = 0;
+  static_tls_bytes_ = 0;
+  ::dl_iterate_phdr(Visit, this);
+}
+
+// The heap itself has addresses of free objects.
+void MarkFromData(const LoadedData& data, Marker* marker) {
+  const uintptr_t own = AddressOf(&heap);
+  for (size_t i = 0; i < data.size(); ++i) {
+    const Range& range = data[i];
+    if (!range.Contains(own)) {
+      marker->MarkFrom(range);
+      continue;
+    }
+    marker->MarkFrom({range.begin, own});
+    marker->MarkFrom({own + sizeof(heap), range.end});
+  }
+}
+
+void MarkFromThread(const ThreadPlace& thread, size_t static_tls_bytes, const MemoryMap& memory,
+                    const BlockIndex& blocks, Marker* marker) {
+  const Range first_stack = FirstStack(memory);
+  const bool first = IsFirstThread(thread, first_stack);
+  const Range own = first ? first_stack : OwnStack(thread.thread_pointer, memory);
+  const uintptr_t low = thread.stack_pointer - kRedZone;
+  if (own.Contains(thread.stack_pointer)) {
+    marker->MarkFrom({low, own.end});
+  } else {
+    // Runs on a stack of the program, or it is not known where.
+    marker->MarkFrom(own);
+    const uint32_t block = blocks.Find(thread.stack_pointer);
+    const MappedRange* mapping = memory.Find(thread.stack_pointer);
+    if (block != BlockIndex::kNone) {
+      marker->MarkBlock(block);
+    } else if (thread.stack_pointer != 0 && mapping != nullptr) {
+      marker->MarkFrom(Range{low, low + kMostForeignStack}.Within(mapping->range));
+    }
+  }
+  marker->MarkFrom(thread.registers);
+  MarkFromVariables(thread.thread_pointer, static_tls_bytes, memory, marker);
+}
+
+}  // namespace tcmalloc

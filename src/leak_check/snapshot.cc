@@ -1,0 +1,313 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/snapshot.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "leak_check/roots.h"
+#include "system/clock.h"
+#include "system/signal_mask.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constinit ThreadStop thread_stop;
+
+// Sums up lost blocks by their stacks.
+class RowTable {
+ public:
+  explicit RowTable(SnapshotResult* result) : result_(result), places_(kPlaces) {}
+
+  bool ok() const { return places_.data() != nullptr; }
+
+  void Add(const Block& block, bool indirect) {
+    LostRow& row = RowOf(block.stack);
+    (indirect ? row.indirect_objects : row.objects) += 1;
+    (indirect ? row.indirect_bytes : row.bytes) += block.bytes;
+  }
+
+  void Sort() {
+    std::sort(result_->rows, result_->rows + result_->row_count,
+              [](const LostRow& a, const LostRow& b) {
+                const uint64_t bytes_of_a = a.bytes + a.indirect_bytes;
+                const uint64_t bytes_of_b = b.bytes + b.indirect_bytes;
+                return bytes_of_a != bytes_of_b ? bytes_of_a > bytes_of_b : a.stack < b.stack;
+              });
+  }
+
+ private:
+  static constexpr size_t kPlaces = 2 * SnapshotResult::kMostRows;
+
+  LostRow& RowOf(uint32_t stack) {
+    const uint32_t count = result_->row_count;
+    size_t place = stack * uint64_t{0x9E3779B97F4A7C15} >> 32 & (kPlaces - 1);
+    for (; places_[place] != 0; place = (place + 1) & (kPlaces - 1)) {
+      LostRow& row = result_->rows[places_[place] - 1];
+      if (row.stack == stack) return row;
+    }
+    if (count == SnapshotResult::kMostRows) return result_->rows[count - 1];
+    result_->rows[count] = LostRow{.stack = stack};
+    result_->row_count = count + 1;
+    places_[place] = count + 1;
+    return result_->rows[count];
+  }
+
+  SnapshotResult* result_;
+  Scratch<uint32_t> places_;  // one more than the index of a row
+};
+
+// What the child does.
+class Search {
+ public:
+  Search(const SnapshotRequest& request, const LoadedData& data, SnapshotResult* result)
+      : request_(request), data_(data), result_(result) {}
+
+  // Returns false if there was no memory for it.
+  bool Run() {
+    if (!memory_.Read() || !CopyBlocks()) return false;
+    if (!index_.Build(blocks_.data(), block_count_)) return false;
+    Marker marker(index_, memory_, request_.rules);
+    if (!marker.ok()) return false;
+    MarkAll(&marker);
+    CountLive();
+    marker.SortLost();
+    if (!CountLost(marker)) return false;
+    if (request_.try_other_rules && result_->lost_blocks > 0) return TryOtherRules();
+    return true;
+  }
+
+ private:
+  bool CopyBlocks() {
+    const size_t most = request_.blocks->CountAtMost();
+    blocks_ = Scratch<Block>(most + request_.mappings.size() + 1);
+    if (blocks_.data() == nullptr) return false;
+    block_count_ = request_.blocks->Copy(blocks_.data(), most);
+    std::sort(blocks_.data(), blocks_.data() + block_count_,
+              [](const Block& a, const Block& b) { return a.address < b.address; });
+    const size_t count = block_count_;
+    for (const Range& mapping : request_.mappings) {
+      if (HasBlock(mapping, count)) continue;
+      blocks_[block_count_++] = {
+          .address = mapping.begin, .bytes = mapping.bytes(), .is_mapping = true};
+    }
+    return true;
+  }
+
+  // A program may map memory for the heap as well.
+  bool HasBlock(const Range& range, size_t count) const {
+    const Block* begin = blocks_.data();
+    const Block* end = begin + count;
+    const Block* next = std::lower_bound(
+        begin, end, range.begin,
+        [](const Block& block, uintptr_t address) { return block.address < address; });
+    return next != end && next->address < range.end;
+  }
+
+  void MarkAll(Marker* marker) {
+    if (request_.global_roots) MarkFromData(data_, marker);
+    if (request_.thread_roots) MarkFromThreads(marker);
+    for (const Range& region : request_.root_regions) marker->MarkFrom(region);
+    for (const uintptr_t word : request_.live_words) marker->MarkAddress(word);
+    MarkChosenBlocks(marker);
+  }
+
+  void MarkFromThreads(Marker* marker) {
+    const size_t tls = data_.static_tls_bytes();
+    const ThreadPlace self = {
+        .stack_pointer = request_.own_stack, .thread_pointer = OwnThreadPointer(), .registers = {}};
+    MarkFromThread(self, tls, memory_, index_, marker);
+    for (size_t i = 0; i < thread_stop.size(); ++i) {
+      const StoppedThread& thread = thread_stop[i];
+      MarkFromThread({.stack_pointer = thread.stack_pointer,
+                      .thread_pointer = thread.thread_pointer,
+                      .registers = {thread.registers_begin, thread.registers_end}},
+                     tls, memory_, index_, marker);
+    }
+  }
+
+  // The dynamic linker keeps blocks where only it finds them.
+  bool IsOfLinker(std::span<const uintptr_t> frames) const {
+    if (frames.empty()) return false;
+    const MappedRange* mapping = memory_.Find(frames[0]);
+    return mapping != nullptr && mapping->of_linker;
+  }
+
+  void MarkChosenBlocks(Marker* marker) {
+    for (uint32_t i = 0; i < index_.size(); ++i) {
+      const Block& block = index_[i];
+      if (marker->state(i) == Marker::State::kReached) continue;
+      if (block.is_mapping) {
+        if (request_.mapping_roots) marker->MarkBlock(i);
+        continue;
+      }
+      if (block.ignored || IsOfLinker(request_.blocks->Frames(block.stack))) marker->MarkBlock(i);
+    }
+    if (request_.filter != nullptr) MarkFiltered(marker);
+  }
+
+  // Each stack is shown to the filter once, if its names are small numbers.
+  void MarkFiltered(Marker* marker) {
+    constexpr uint8_t kKept = 1;
+    constexpr uint8_t kLeftOut = 2;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < index_.size(); ++i) most = std::max(most, index_[i].stack);
+    const Scratch<uint8_t> verdicts(size_t{most} + 1);
+    if (verdicts.data() == nullptr) return;
+    for (uint32_t i = 0; i < index_.size(); ++i) {
+      const Block& block = index_[i];
+      if (block.is_mapping || marker->state(i) == Marker::State::kReached) continue;
+      uint8_t& verdict = verdicts[block.stack];
+      if (verdict == 0) {
+        const std::span<const uintptr_t> frames = request_.blocks->Frames(block.stack);
+        verdict = request_.filter->LeavesOut(frames) ? kLeftOut : kKept;
+      }
+      if (verdict != kLeftOut) continue;
+      marker->MarkBlock(i);
+      result_->left_out_blocks += 1;
+      result_->left_out_bytes += block.bytes;
+    }
+  }
+
+  void CountLive() {
+    for (uint32_t i = 0; i < index_.size(); ++i) {
+      if (index_[i].is_mapping) continue;
+      result_->live_blocks += 1;
+      result_->live_bytes += index_[i].bytes;
+    }
+  }
+
+  bool IsReported(const Marker& marker, uint32_t i) const {
+    const Block& block = index_[i];
+    return marker.state(i) != Marker::State::kReached && !block.is_mapping &&
+           block.sequence >= request_.first_sequence;
+  }
+
+  bool CountLost(const Marker& marker) {
+    RowTable rows(result_);
+    if (!rows.ok()) return false;
+    for (uint32_t i = 0; i < index_.size(); ++i) {
+      if (!IsReported(marker, i)) continue;
+      const Block& block = index_[i];
+      const bool indirect = marker.state(i) == Marker::State::kLostWithOther;
+      rows.Add(block, indirect);
+      result_->lost_blocks += 1;
+      result_->lost_bytes += block.bytes;
+      if (result_->listed_count < SnapshotResult::kMostListed) {
+        result_->listed[result_->listed_count++] = {block.address, block.bytes, block.stack,
+                                                    indirect};
+      }
+    }
+    rows.Sort();
+    return true;
+  }
+
+  uint64_t CountLostUnder(const PointerRules& rules) {
+    Marker marker(index_, memory_, rules);
+    if (!marker.ok()) return UINT64_MAX;
+    MarkAll(&marker);
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < index_.size(); ++i) lost += IsReported(marker, i) ? 1 : 0;
+    return lost;
+  }
+
+  bool TryOtherRules() {
+    PointerRules unaligned = request_.rules;
+    unaligned.source_alignment = 1;
+    result_->lost_at_any_alignment = CountLostUnder(unaligned);
+    PointerRules inside = request_.rules;
+    inside.most_offset = UINT64_MAX;
+    result_->lost_at_any_offset = CountLostUnder(inside);
+    result_->tried_other_rules = true;
+    return true;
+  }
+
+  const SnapshotRequest& request_;
+  const LoadedData& data_;
+  SnapshotResult* result_;
+  MemoryMap memory_;
+  Scratch<Block> blocks_;
+  size_t block_count_ = 0;
+  BlockIndex index_;
+};
+
+// What the child needs; it lies in memory that the child has a copy of.
+struct Task {
+  const SnapshotRequest* request;
+  const LoadedData* data;
+  SnapshotResult* result;
+};
+
+// A fault ends the child by its default action; the program's handlers are not called.
+void RestoreFaults() {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS}) {
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void RunChild(void* argument) {
+  const Task& task = *static_cast<const Task*>(argument);
+  RestoreFaults();
+  const int64_t start = MonotonicNanoseconds();
+  Search search(*task.request, *task.data, task.result);
+  const bool complete = search.Run();
+  task.result->child_ns = MonotonicNanoseconds() - start;
+  task.result->complete = complete;
+}
+
+pid_t Fork(Task* task) {
+  // Without an exit signal the child is invisible to the program's own wait.
+  const pid_t child = system_calls.clone(0, nullptr, RunChild, task);
+  const int error = errno;
+  thread_stop.Resume();
+  errno = error;
+  return child;
+}
+
+bool AwaitChild(pid_t child) {
+  int status = 0;
+  while (system_calls.wait4(child, &status, __WALL) < 0) {
+    // Somebody who ignores SIGCHLD does not matter, because the child sends none.
+    if (errno != EINTR) return true;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+SnapshotResult* NewResult() {
+  void* memory = system_calls.mmap(nullptr, sizeof(SnapshotResult), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<SnapshotResult*>(memory);
+}
+
+void DeleteResult(SnapshotResult* result) {
+  if (result != nullptr) system_calls.munmap(result, sizeof(SnapshotResult));
+}
+
+SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* result) {
+  LoadedData data;
+  data.Collect();
+  Task task = {&request, &data, result};
+  const int64_t begin = MonotonicNanoseconds();
+  if (!thread_stop.Stop()) return SnapshotOutcome::kNoThreads;
+  result->threads = static_cast<uint32_t>(thread_stop.size());
+  for (size_t i = 0; i < thread_stop.size(); ++i) {
+    result->held_threads += thread_stop[i].held.load(std::memory_order_relaxed);
+  }
+  const pid_t child = Fork(&task);
+  result->pause_ns = MonotonicNanoseconds() - begin;
+  if (child < 0) return SnapshotOutcome::kNoFork;
+  return AwaitChild(child) && result->complete ? SnapshotOutcome::kDone
+                                               : SnapshotOutcome::kChildFailed;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,31 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Where the leak checker is entered from outside.
+
+#include "heap/heap.h"
+#include "heap/observer.h"
+#include "leak_check/leak_checker.h"
+
+extern "C" {
+// Part of the shared library alone: libs/main_wrapper.cc.
+__attribute__((weak, visibility("hidden"))) extern const bool tcmalloc_wraps_main;
+}
+
+namespace tcmalloc {
+
+void StartLeakCheck(const Options& options) { leak_checker.Start(options); }
+
+namespace {
+
+// Makes the heap, if nothing was allocated yet, because the block for which the heap is made is not
+// recorded. Without the wrapper of main, this is also the last moment before it that is known.
+__attribute__((constructor(101))) void OnLoad() {
+  if (LeakChecker::IsWanted()) LeaveSlowPath(EnterSlowPath());
+  if (&tcmalloc_wraps_main == nullptr) leak_checker.OnMainBegins(0);
+}
+
+// Behind the destructors of the program and of most libraries.
+__attribute__((destructor)) void OnExit() { leak_checker.OnLastDestructors(); }
+
+}  // namespace
+}  // namespace tcmalloc

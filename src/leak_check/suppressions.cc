@@ -1,0 +1,112 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/suppressions.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "system/line_reader.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kLongestLine = 4096;
+constexpr size_t kLongestName = 1024;
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  while (!text.empty() && kSpace.find(text.front()) != std::string_view::npos) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && kSpace.find(text.back()) != std::string_view::npos) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// Returns true if `text` begins with the pattern and, where that is wanted, ends with it.
+bool MatchesHere(std::string_view pattern, std::string_view text, bool to_end) {
+  // The last star, and the text that it then began with.
+  size_t star = std::string_view::npos;
+  size_t retry = 0;
+  size_t p = 0;
+  size_t t = 0;
+  while (true) {
+    if (p == pattern.size() && (!to_end || t == text.size())) return true;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      retry = t;
+      continue;
+    }
+    if (p < pattern.size() && t < text.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+      continue;
+    }
+    if (star == std::string_view::npos || retry >= text.size()) return false;
+    p = star + 1;
+    t = ++retry;
+  }
+}
+
+}  // namespace
+
+bool MatchesPattern(std::string_view pattern, std::string_view text) {
+  const bool at_begin = pattern.starts_with("^");
+  if (at_begin) pattern.remove_prefix(1);
+  const bool to_end = pattern.ends_with("$");
+  if (to_end) pattern.remove_suffix(1);
+  while (true) {
+    if (MatchesHere(pattern, text, to_end)) return true;
+    if (at_begin || text.empty()) return false;
+    text.remove_prefix(1);
+  }
+}
+
+bool Suppressions::Load(const char* path) {
+  const Scratch<char> buffer(kLongestLine);
+  if (buffer.data() == nullptr || patterns_.data() == nullptr) return false;
+  LineReader reader(buffer.data(), kLongestLine, '\n');
+  if (!reader.Open(path)) return false;
+  for (std::string_view line; reader.Next(&line);) AddLine(line);
+  return true;
+}
+
+void Suppressions::AddText(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    AddLine({text.data(), end});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+void Suppressions::AddLine(std::string_view line) {
+  constexpr std::string_view kKind = "leak:";
+  line = Trim(line);
+  if (!line.starts_with(kKind) || text_.data() == nullptr || patterns_.data() == nullptr) return;
+  line.remove_prefix(kKind.size());
+  if (count_ == kMostPatterns || line.size() > kTextBytes - text_used_) return;
+  std::memcpy(text_.data() + text_used_, line.data(), line.size());
+  patterns_[count_++] = {text_.data() + text_used_, line.size()};
+  text_used_ += line.size();
+}
+
+bool Suppressions::Matches(const SymbolName& name) const {
+  char buffer[kLongestName];
+  const std::string_view readable = ReadableName(name.function, buffer, sizeof(buffer));
+  for (size_t i = 0; i < count_; ++i) {
+    for (const std::string_view text : {name.function, readable, name.file}) {
+      if (!text.empty() && MatchesPattern(patterns_[i], text)) return true;
+    }
+  }
+  return false;
+}
+
+bool Suppressions::LeavesOut(std::span<const uintptr_t> frames) {
+  for (const uintptr_t frame : frames) {
+    if (Matches(names_.Find(frame - 1))) return true;
+  }
+  return false;
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,67 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The function of tcmalloc/leak_suspects.h.
+
+#define TCMALLOC_OPTIONAL
+#include <tcmalloc/internal_malloc_extension.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "allocator/slow_path.h"
+#include "base/attributes.h"
+#include "heap_profile/profiles.h"
+#include "leak_check/suspects.h"
+#include "profile_format/scratch.h"
+#include "system/clock.h"
+
+namespace tcmalloc {
+namespace {
+
+constinit int64_t watched_since_ns = 0;
+
+__attribute__((constructor)) void OnLoad() { watched_since_ns = MonotonicNanoseconds(); }
+
+size_t CopySamples(const Scratch<AgedSample>& samples) {
+  size_t count = 0;
+  sample_table.ForEach([&](const Sample& sample) {
+    if (count == samples.size()) return;
+    samples[count++] = {.stack = sample.stack,
+                        .time_ns = sample.time_ns,
+                        .blocks = sample.weight,
+                        .bytes = sample.weight * static_cast<double>(sample.allocated)};
+  });
+  return count;
+}
+
+void CopySuspect(const Suspect& from, const StackTable::Reader& stacks, tcmalloc_leak_suspect* to) {
+  to->samples = from.samples;
+  to->blocks = from.blocks;
+  to->bytes = from.bytes;
+  to->bytes_per_minute = from.bytes_per_minute;
+  to->oldest_ns = from.oldest_ns;
+  to->confidence = from.confidence;
+  const std::span<const uintptr_t> frames = stacks.frames(from.stack);
+  const size_t depth = std::min(frames.size(), std::size(to->stack));
+  for (size_t i = 0; i < depth; ++i) to->stack[i] = reinterpret_cast<void*>(frames[i]);
+  to->depth = static_cast<int>(depth);
+}
+
+}  // namespace
+}  // namespace tcmalloc
+
+extern "C" TCMALLOC_EXPORT size_t tcmalloc_find_leak_suspects(tcmalloc_leak_suspect* suspects,
+                                                              size_t most) {
+  using namespace tcmalloc;
+  SlowPath slow_path(SlowPath::Patient{});
+  if (slow_path.reentrant() || most == 0) return 0;
+  constexpr size_t kMayCome = 1024;
+  const Scratch<AgedSample> samples(sample_table.stats().samples + kMayCome);
+  const Scratch<Suspect> found(most);
+  if (samples.data() == nullptr || found.data() == nullptr) return 0;
+  const StackTable::Reader stacks(stack_table);
+  const size_t count = FindSuspects(samples.data(), CopySamples(samples), watched_since_ns,
+                                    MonotonicNanoseconds(), found.data(), most);
+  for (size_t i = 0; i < count; ++i) CopySuspect(found[i], stacks, &suspects[i]);
+  return count;
+}

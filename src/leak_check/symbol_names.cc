@@ -1,0 +1,230 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/symbol_names.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// The bytes of an ELF file. Nothing is read beyond them, whatever the file says.
+class ElfFile {
+ public:
+  ElfFile(const char* bytes, size_t size) : bytes_(bytes), size_(size) {
+    valid_ = Copy(0, &header_) && std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0;
+  }
+
+  // Returns the address that a byte of the file has in the file's own numbering, or 0.
+  uintptr_t AddressOf(uint64_t offset) const {
+    ElfW(Phdr) segment;
+    for (uint64_t i = 0; valid_ && i < header_.e_phnum; ++i) {
+      if (!Copy(header_.e_phoff + i * sizeof(segment), &segment)) return 0;
+      if (segment.p_type != PT_LOAD || offset < segment.p_offset) continue;
+      if (offset - segment.p_offset < segment.p_filesz) {
+        return segment.p_vaddr + (offset - segment.p_offset);
+      }
+    }
+    return 0;
+  }
+
+  // Finds the function that such an address lies in.
+  bool FindFunction(uintptr_t address, std::string_view* name, uintptr_t* offset) const {
+    for (const uint32_t type : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
+      ElfW(Shdr) table;
+      for (uint64_t i = 0; valid_ && i < header_.e_shnum; ++i) {
+        if (!Copy(header_.e_shoff + i * sizeof(table), &table)) break;
+        if (table.sh_type == type && FindIn(table, address, name, offset)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  template <typename T>
+  bool Copy(uint64_t offset, T* to) const {
+    if (offset > size_ || size_ - offset < sizeof(T)) return false;
+    std::memcpy(to, bytes_ + offset, sizeof(T));
+    return true;
+  }
+
+  bool FindIn(const ElfW(Shdr) & table, uintptr_t address, std::string_view* name,
+              uintptr_t* offset) const {
+    ElfW(Shdr) strings;
+    if (!Copy(header_.e_shoff + uint64_t{table.sh_link} * sizeof(strings), &strings)) return false;
+    ElfW(Sym) symbol;
+    for (uint64_t at = 0; at + sizeof(symbol) <= table.sh_size; at += sizeof(symbol)) {
+      if (!Copy(table.sh_offset + at, &symbol)) return false;
+      const uint32_t type = symbol.st_info & 0xf;
+      const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
+      if (!function || symbol.st_shndx == SHN_UNDEF || address < symbol.st_value) continue;
+      if (address - symbol.st_value >= symbol.st_size) continue;
+      *name = TextAt(strings.sh_offset + symbol.st_name);
+      *offset = address - symbol.st_value;
+      return !name->empty();
+    }
+    return false;
+  }
+
+  std::string_view TextAt(uint64_t offset) const {
+    if (offset >= size_) return {};
+    return {bytes_ + offset, ::strnlen(bytes_ + offset, size_ - offset)};
+  }
+
+  const char* bytes_;
+  size_t size_;
+  ElfW(Ehdr) header_ = {};
+  bool valid_ = false;
+};
+
+// Appends to a text of limited length.
+class Appender {
+ public:
+  Appender(char* text, size_t capacity) : text_(text), capacity_(capacity) {}
+
+  void Append(std::string_view part) {
+    const size_t bytes = std::min(part.size(), capacity_ - size_);
+    std::memcpy(text_ + size_, part.data(), bytes);
+    size_ += bytes;
+  }
+  std::string_view view() const { return {text_, size_}; }
+
+ private:
+  char* text_;
+  size_t capacity_;
+  size_t size_ = 0;
+};
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes "<length><identifier>" from the front of *symbol. Returns an empty text if it is not there.
+std::string_view TakeIdentifier(std::string_view* symbol) {
+  size_t length = 0;
+  size_t digits = 0;
+  while (digits < symbol->size() && digits < 6 && IsDigit((*symbol)[digits])) {
+    length = length * 10 + static_cast<size_t>((*symbol)[digits++] - '0');
+  }
+  if (digits == 0 || length > symbol->size() - digits) return {};
+  const std::string_view name(symbol->data() + digits, length);
+  symbol->remove_prefix(digits + length);
+  return name;
+}
+
+// Skips the arguments of a template, which begin with I and end with E. Returns false if they
+// cannot be understood.
+bool SkipTemplateArguments(std::string_view* symbol) {
+  int depth = 0;
+  do {
+    if (symbol->empty()) return false;
+    const char c = symbol->front();
+    if (IsDigit(c)) {
+      if (TakeIdentifier(symbol).empty()) return false;
+      continue;
+    }
+    if (c == 'I' || c == 'N' || c == 'L' || c == 'X' || c == 'J') ++depth;
+    if (c == 'E') --depth;
+    symbol->remove_prefix(1);
+    // The value of a literal has digits that are no length.
+    if (c == 'L') {
+      while (!symbol->empty() && symbol->front() != 'E') symbol->remove_prefix(1);
+    }
+  } while (depth > 0);
+  return true;
+}
+
+}  // namespace
+
+SymbolNames::~SymbolNames() {
+  for (size_t i = 0; i < file_count_; ++i) {
+    if (files_[i].bytes != nullptr) {
+      system_calls.munmap(const_cast<char*>(files_[i].bytes), files_[i].size);
+    }
+  }
+}
+
+const SymbolNames::File* SymbolNames::FileOf(std::string_view path) {
+  for (size_t i = 0; i < file_count_; ++i) {
+    if (files_[i].path == path) return &files_[i];
+  }
+  if (file_count_ >= files_.size() || path.size() >= 4096 || path.front() != '/') return nullptr;
+  File& file = files_[file_count_++];
+  file.path = path;
+  char name[4096] = {};
+  std::memcpy(name, path.data(), path.size());
+  const int fd = system_calls.open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+  if (fd < 0) return &file;
+  struct stat information;
+  if (system_calls.lstat(name, &information) == 0 && S_ISREG(information.st_mode)) {
+    const auto size = static_cast<size_t>(information.st_size);
+    void* bytes = system_calls.mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes != MAP_FAILED) {
+      file.bytes = static_cast<const char*>(bytes);
+      file.size = size;
+    }
+  }
+  system_calls.close(fd);
+  return &file;
+}
+
+SymbolName SymbolNames::Find(uintptr_t address) {
+  SymbolName found;
+  const size_t i = mappings_.Find(address);
+  if (i == mappings_.size() || files_.data() == nullptr) return found;
+  const Mapping mapping = mappings_[i];
+  found.file = mapping.path;
+  if (mapping.path.empty()) return found;
+  const File* file = FileOf(mapping.path);
+  if (file == nullptr || file->bytes == nullptr) return found;
+  const ElfFile elf(file->bytes, file->size);
+  const uintptr_t in_file = elf.AddressOf(address - mapping.start + mapping.offset);
+  if (in_file != 0) elf.FindFunction(in_file, &found.function, &found.offset);
+  return found;
+}
+
+std::string_view ReadableName(std::string_view symbol, char* text, size_t capacity) {
+  std::string_view rest = symbol;
+  if (!rest.starts_with("_Z")) return symbol;
+  rest.remove_prefix(2);
+  Appender name(text, capacity);
+  const bool nested = rest.starts_with("N");
+  if (nested) rest.remove_prefix(1);
+  // Qualifiers of member functions.
+  while (nested && !rest.empty() && (rest.front() == 'K' || rest.front() == 'V')) {
+    rest.remove_prefix(1);
+  }
+  if (rest.starts_with("St")) {
+    rest.remove_prefix(2);
+    name.Append("std::");
+  }
+  std::string_view last;
+  while (!rest.empty() && rest.front() != 'E') {
+    if (rest.front() == 'L') rest.remove_prefix(1);
+    if (rest.starts_with("C1") || rest.starts_with("C2") || rest.starts_with("D1") ||
+        rest.starts_with("D2") || rest.starts_with("D0")) {
+      name.Append(rest.front() == 'D' ? "::~" : "::");
+      name.Append(last);
+      break;
+    }
+    if (rest.front() == 'I') {
+      if (!SkipTemplateArguments(&rest)) break;
+      continue;
+    }
+    const std::string_view part = TakeIdentifier(&rest);
+    if (part.empty()) break;
+    if (!last.empty()) name.Append("::");
+    last = part.starts_with("_GLOBAL__N") ? std::string_view("(anonymous namespace)") : part;
+    name.Append(last);
+    if (!nested) break;
+  }
+  return last.empty() ? symbol : name.view();
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Checks what each mode and variable of the leak checker finds in one program."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests/leak_modes"
+
+# Environment, bytes that are found, exit status.
+CASES = [
+    ("HEAPCHECK=minimal", 0, 0),
+    ("HEAPCHECK=normal", 11, 1),
+    ("HEAPCHECK=strict", 33, 1),
+    ("HEAPCHECK=draconian", 110, 1),
+    ("HEAPCHECK=local", None, 0),
+    ("HEAPCHECK=off", None, 0),
+    ("HEAPCHECK=", None, 0),
+    ("HEAPCHECK=as-is", 11, 1),
+    ("HEAPCHECK=as-is HEAP_CHECK_AFTER_DESTRUCTORS=1", 33, 1),
+    ("HEAPCHECK=as-is HEAP_CHECK_IGNORE_THREAD_LIVE=0", 55, 1),
+    ("HEAPCHECK=as-is HEAP_CHECK_IGNORE_GLOBAL_LIVE=0 HEAP_CHECK_IGNORE_THREAD_LIVE=0", 110, 1),
+    ("HEAPCHECK=normal HEAP_CHECK_IGNORE_THREAD_LIVE=0", 11, 1),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_EXIT_CODE=23", 11, 23),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_EXIT_CODE=0", 11, 0),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_REPORT=0", None, 1),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_SUPPRESSIONS=FOLDER/loser", 0, 0),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_SUPPRESSIONS=FOLDER/file", 0, 0),
+    ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_SUPPRESSIONS=FOLDER/other", 11, 1),
+]
+SUPPRESSIONS = {"loser": "# a comment\nleak:Loser::Loser\n", "file": "leak:leak_modes$\n",
+                "other": "leak:^oser\nrace:Loser\nleak:nothing*here\n"}
+FOUND = re.compile(r"^Leak check _main_ detected leaks of (\d+) bytes", re.M)
+
+
+def complaint(settings, size, status, folder):
+    variables = dict(setting.split("=", 1) for setting in
+                     settings.replace("FOLDER", folder).split())
+    result = subprocess.run([PROGRAM], env={**os.environ, "HEAP_CHECK_DUMP_DIRECTORY": folder,
+                                            **variables},
+                            capture_output=True, text=True, timeout=120)
+    found = FOUND.search(result.stderr)
+    bytes_found = int(found[1]) if found else 0 if "no leaks" in result.stderr else None
+    # What libc allocates is among the blocks that draconian reports.
+    enough = bytes_found is not None and size == 110 and bytes_found >= size
+    if (bytes_found != size and not enough) or result.returncode != status:
+        return (f"{settings}: found {bytes_found} bytes with status {result.returncode}, "
+                f"expected {size} with {status}\n{result.stderr}")
+    return None
+
+
+def check_failed_fork():
+    """Without a copy of the process there is one line, and the program ends as it would."""
+    refuse = PROGRAM.with_name("refuse_calls")
+    if not refuse.exists():
+        return None
+    result = subprocess.run([refuse, "EPERM", "clone", PROGRAM],
+                            env={**os.environ, "HEAPCHECK": "normal"},
+                            capture_output=True, text=True, timeout=120)
+    if result.returncode == 0 and result.stderr.count("\n") == 1 and "was not made" in result.stderr:
+        return None
+    return f"without clone: status {result.returncode}\n{result.stderr}"
+
+
+def check_files(folder):
+    """A text and a profile.proto lie in the folder for each report."""
+    texts = list(pathlib.Path(folder).glob("leak_modes.*._main_-end.heap"))
+    protos = list(pathlib.Path(folder).glob("leak_modes.*._main_-end.heap.pb.gz"))
+    if not texts or len(texts) != len(protos):
+        return f"{len(texts)} texts and {len(protos)} profiles were written"
+    head = texts[0].read_text().splitlines()[0]
+    if not re.match(r"heap profile: +\d+: +\d+ \[ *\d+: +\d+\] @ heapprofile$", head):
+        return f"a text begins with {head!r}"
+    return None
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in SUPPRESSIONS.items():
+            (pathlib.Path(folder) / name).write_text(text)
+        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork()]
+    complaints = [text for text in complaints if text]
+    print("\n".join(complaints) or f"{len(CASES)} cases passed")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/memory_map.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+std::vector<Range> Readable(const MemoryMap& map, const Range& range) {
+  std::vector<Range> parts;
+  map.ForEachReadable(range, [&](const Range& part) { parts.push_back(part); });
+  return parts;
+}
+
+size_t Bytes(const std::vector<Range>& parts) {
+  size_t bytes = 0;
+  for (const Range& part : parts) bytes += part.bytes();
+  return bytes;
+}
+
+Range Map(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1) {
+  void* memory = ::mmap(nullptr, pages * kPage, PROT_READ | PROT_WRITE, flags, fd, 0);
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  return {begin, begin + pages * kPage};
+}
+
+TEST(MemoryMapTest, ReadsLines) {
+  const auto stack = ParseMappedRange("7ffc1000-7ffc3000 rw-p 00000000 00:00 0      [stack]");
+  ASSERT_TRUE(stack);
+  EXPECT_EQ(stack->range.begin, 0x7ffc1000u);
+  EXPECT_EQ(stack->range.end, 0x7ffc3000u);
+  EXPECT_TRUE(stack->of_first_stack && stack->readable && stack->writable);
+  EXPECT_FALSE(stack->of_file || stack->shared || stack->of_linker);
+  const auto linker =
+      ParseMappedRange("1000-2000 r-xp 00000000 08:01 5   /lib/ld-linux-x86-64.so.2");
+  ASSERT_TRUE(linker);
+  EXPECT_TRUE(linker->of_linker && linker->of_file);
+  EXPECT_FALSE(linker->writable);
+  EXPECT_FALSE(ParseMappedRange("1000-2000 r-xp 0 08:01 5  /lib/libldap.so.2")->of_linker);
+  EXPECT_FALSE(ParseMappedRange("nonsense"));
+  EXPECT_FALSE(ParseMappedRange(""));
+}
+
+TEST(MemoryMapTest, LeavesOutPagesThatCannotBeRead) {
+  const Range range = Map(8);
+  ::mprotect(reinterpret_cast<void*>(range.begin + 2 * kPage), kPage, PROT_NONE);
+  ::munmap(reinterpret_cast<void*>(range.begin + 5 * kPage), kPage);
+  MemoryMap map;
+  ASSERT_TRUE(map.Read());
+  const std::vector<Range> parts = Readable(map, range);
+  EXPECT_EQ(Bytes(parts), 6 * kPage);
+  for (const Range& part : parts) {
+    EXPECT_FALSE(part.Contains(range.begin + 2 * kPage));
+    EXPECT_FALSE(part.Contains(range.begin + 5 * kPage));
+  }
+  EXPECT_EQ(Bytes(Readable(map, {range.begin + 8, range.begin + 24})), 16u);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+}
+
+TEST(MemoryMapTest, LeavesOutMemoryThatWasNeverTouched) {
+  constexpr size_t kPages = 4096;
+  const Range range = Map(kPages);
+  ::madvise(reinterpret_cast<void*>(range.begin), range.bytes(), MADV_NOHUGEPAGE);
+  for (const size_t page : {size_t{0}, size_t{1000}, size_t{1001}, kPages - 1}) {
+    *reinterpret_cast<char*>(range.begin + page * kPage) = 1;
+  }
+  MemoryMap map;
+  ASSERT_TRUE(map.Read());
+  const std::vector<Range> parts = Readable(map, range);
+  if (::access("/proc/self/pagemap", R_OK) == 0) {
+    EXPECT_EQ(Bytes(parts), 4 * kPage);
+    ASSERT_EQ(parts.size(), 3u);
+    EXPECT_EQ(parts[1].begin, range.begin + 1000 * kPage);
+  }
+  // Parts of pages at both ends.
+  const Range inside = {range.begin + 1000 * kPage + 8, range.end - 8};
+  const std::vector<Range> inner = Readable(map, inside);
+  ASSERT_FALSE(inner.empty());
+  EXPECT_EQ(inner.front().begin, inside.begin);
+  EXPECT_EQ(inner.back().end, inside.end);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+}
+
+TEST(MemoryMapTest, LeavesOutWhatAFileDoesNotHave) {
+  char path[] = "/tmp/memory_map_test.XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  ::unlink(path);
+  ASSERT_EQ(::ftruncate(fd, 2 * kPage), 0);
+  const Range range = Map(4, MAP_SHARED, fd);
+  MemoryMap map;
+  ASSERT_TRUE(map.Read());
+  EXPECT_EQ(Bytes(Readable(map, range)), 2 * kPage);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+  ::close(fd);
+}
+
+}  // namespace
+}  // namespace tcmalloc

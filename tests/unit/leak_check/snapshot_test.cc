@@ -1,0 +1,275 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/snapshot.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t kBlockWords = 16;
+constexpr uintptr_t kMask = 0x5555'0000'aaaa'ffff;
+
+// Blocks in a mapping of their own, whose addresses no other memory has.
+class FakeBlocks final : public BlockSource {
+ public:
+  explicit FakeBlocks(size_t count) : count_(count) {
+    hidden_ = reinterpret_cast<uintptr_t>(::mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) ^
+              kMask;
+  }
+  ~FakeBlocks() { ::munmap(reinterpret_cast<void*>(hidden_ ^ kMask), Bytes()); }
+
+  size_t CountAtMost() const override { return count_; }
+  size_t Copy(Block* to, size_t most) const override {
+    for (size_t i = 0; i < count_ && i < most; ++i) {
+      to[i] = {.address = Hidden(i) ^ kMask,
+               .bytes = kBlockWords * sizeof(uintptr_t),
+               .sequence = i,
+               .stack = static_cast<uint32_t>(i % 5 + 1)};
+    }
+    return count_;
+  }
+  std::span<const uintptr_t> Frames(uint32_t) const override { return {}; }
+
+  uintptr_t Hidden(size_t i) const {
+    return ((hidden_ ^ kMask) + kGap + i * kBlockWords * sizeof(uintptr_t)) ^ kMask;
+  }
+
+ private:
+  // The address of the mapping is left on the stack, and must not be that of a block.
+  static constexpr size_t kGap = 4096;
+
+  size_t Bytes() const { return kGap + count_ * kBlockWords * sizeof(uintptr_t); }
+
+  size_t count_;
+  uintptr_t hidden_;
+};
+
+class SnapshotTest : public ::testing::Test {
+ protected:
+  // Returns the numbers of the blocks that are lost. Does not leave addresses of blocks on the
+  // stack.
+  __attribute__((noinline)) std::set<size_t> Lost(SnapshotRequest request = {}) {
+    request.blocks = &blocks_;
+    request.own_stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    SnapshotResult* result = NewResult();
+    outcome_ = TakeSnapshot(request, result);
+    std::set<size_t> lost;
+    for (uint32_t i = 0; i < result->listed_count; ++i) {
+      const uintptr_t first = blocks_.Hidden(0) ^ kMask;
+      lost.insert((result->listed[i].address - first) / (kBlockWords * sizeof(uintptr_t)));
+    }
+    threads_ = result->threads;
+    held_threads_ = result->held_threads;
+    lost_blocks_ = result->lost_blocks;
+    row_count_ = result->row_count;
+    DeleteResult(result);
+    return lost;
+  }
+
+  static constexpr size_t kBlocks = 20;
+  FakeBlocks blocks_{kBlocks};
+  SnapshotOutcome outcome_ = SnapshotOutcome::kDone;
+  uint32_t threads_ = 0;
+  uint32_t held_threads_ = 0;
+  uint64_t lost_blocks_ = 0;
+  uint32_t row_count_ = 0;
+};
+
+volatile uintptr_t global_word = 0;
+thread_local volatile uintptr_t variable_of_thread = 0;
+thread_local volatile uintptr_t zeroed_variable[1000] = {};
+
+TEST_F(SnapshotTest, EverythingIsLostWithoutAPointer) {
+  EXPECT_EQ(Lost().size(), kBlocks);
+  EXPECT_EQ(outcome_, SnapshotOutcome::kDone);
+  EXPECT_EQ(lost_blocks_, kBlocks);
+  EXPECT_EQ(row_count_, 5u);
+}
+
+TEST_F(SnapshotTest, GlobalVariablesAreRoots) {
+  global_word = blocks_.Hidden(3) ^ kMask;
+  EXPECT_FALSE(Lost().contains(3));
+  EXPECT_TRUE(Lost({.global_roots = false}).contains(3));
+  global_word = 0;
+  EXPECT_TRUE(Lost().contains(3));
+}
+
+TEST_F(SnapshotTest, OwnStackAndVariablesAreRoots) {
+  volatile uintptr_t on_stack = blocks_.Hidden(1) ^ kMask;
+  variable_of_thread = blocks_.Hidden(2) ^ kMask;
+  zeroed_variable[999] = blocks_.Hidden(4) ^ kMask;
+  const std::set<size_t> lost = Lost();
+  EXPECT_FALSE(lost.contains(1) || lost.contains(2) || lost.contains(4));
+  EXPECT_EQ(lost.size(), kBlocks - 3);
+  EXPECT_EQ(Lost({.thread_roots = false}).size(), kBlocks);
+  on_stack = on_stack * 0;
+  variable_of_thread = 0;
+  zeroed_variable[999] = 0;
+  EXPECT_EQ(Lost().size(), kBlocks);
+}
+
+TEST_F(SnapshotTest, BlocksLeadToBlocks) {
+  global_word = blocks_.Hidden(0) ^ kMask;
+  for (size_t i = 0; i + 1 < kBlocks; ++i) {
+    *reinterpret_cast<uintptr_t*>(blocks_.Hidden(i) ^ kMask) = blocks_.Hidden(i + 1) ^ kMask;
+  }
+  EXPECT_TRUE(Lost().empty());
+  *reinterpret_cast<uintptr_t*>(blocks_.Hidden(9) ^ kMask) = 0;
+  EXPECT_EQ(Lost().size(), kBlocks - 10);
+  EXPECT_EQ(Lost({.first_sequence = 15}).size(), kBlocks - 15);
+  global_word = 0;
+}
+
+TEST_F(SnapshotTest, ChosenWordsAreRoots) {
+  const uintptr_t inside = (blocks_.Hidden(7) ^ kMask) + 40;
+  const uintptr_t words[] = {inside};
+  EXPECT_FALSE(Lost({.live_words = words}).contains(7));
+}
+
+TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
+  void* memory =
+      ::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  static_cast<uintptr_t*>(memory)[1000] = blocks_.Hidden(5) ^ kMask;
+  const Range range = {reinterpret_cast<uintptr_t>(memory),
+                       reinterpret_cast<uintptr_t>(memory) + (1 << 16)};
+  // The range itself lies on the stack, so that the mapping is reached.
+  EXPECT_TRUE(Lost().contains(5));
+  EXPECT_FALSE(Lost({.mappings = {&range, 1}}).contains(5));
+  EXPECT_TRUE(Lost({.thread_roots = false, .mappings = {&range, 1}}).contains(5));
+  EXPECT_FALSE(
+      Lost({.thread_roots = false, .mapping_roots = true, .mappings = {&range, 1}}).contains(5));
+  ::munmap(memory, 1 << 16);
+}
+
+// Keeps an address in a register alone, until told to end.
+void HoldInRegister(uintptr_t hidden, std::atomic<int>* state) {
+#if defined(__x86_64__)
+  asm volatile(
+      "movq %[hidden], %%r12\n\t"
+      "xorq %[mask], %%r12\n\t"
+      "movl $1, (%[state])\n"
+      "1: pause\n\t"
+      "cmpl $1, (%[state])\n\t"
+      "je 1b\n\t"
+      "xorl %%r12d, %%r12d\n\t"
+      :
+      : [hidden] "r"(hidden), [mask] "r"(kMask), [state] "r"(state)
+      : "r12", "memory", "cc");
+#else
+  asm volatile(
+      "eor x19, %[hidden], %[mask]\n\t"
+      "mov w9, #1\n\t"
+      "str w9, [%[state]]\n"
+      "1: ldr w9, [%[state]]\n\t"
+      "cmp w9, #1\n\t"
+      "b.eq 1b\n\t"
+      "mov x19, xzr\n\t"
+      :
+      : [hidden] "r"(hidden), [mask] "r"(kMask), [state] "r"(state)
+      : "x9", "x19", "memory", "cc");
+#endif
+}
+
+void AwaitState(const std::atomic<int>& state, int value) {
+  while (state.load() != value) std::this_thread::yield();
+}
+
+TEST_F(SnapshotTest, RegistersOfOtherThreadsAreRoots) {
+  std::atomic<int> state{0};
+  std::thread thread([&] { HoldInRegister(blocks_.Hidden(11), &state); });
+  AwaitState(state, 1);
+  const std::set<size_t> lost = Lost();
+  EXPECT_EQ(threads_, 1u);
+  EXPECT_EQ(held_threads_, 1u);
+  EXPECT_FALSE(lost.contains(11));
+  EXPECT_EQ(lost.size(), kBlocks - 1);
+  state.store(2);
+  thread.join();
+  EXPECT_EQ(Lost().size(), kBlocks);
+}
+
+TEST_F(SnapshotTest, StacksAndVariablesOfOtherThreadsAreRoots) {
+  for (const bool blocked : {false, true}) {
+    std::atomic<int> state{0};
+    std::thread thread([&] {
+      volatile uintptr_t on_stack = blocks_.Hidden(12) ^ kMask;
+      variable_of_thread = blocks_.Hidden(13) ^ kMask;
+      pthread_key_t key;
+      pthread_key_create(&key, nullptr);
+      pthread_setspecific(key, reinterpret_cast<void*>(blocks_.Hidden(14) ^ kMask));
+      if (blocked) {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      }
+      state.store(1);
+      AwaitState(state, 2);
+      on_stack = on_stack * 0;
+      pthread_key_delete(key);
+    });
+    AwaitState(state, 1);
+    const std::set<size_t> lost = Lost();
+    EXPECT_EQ(held_threads_, blocked ? 0u : 1u);
+    EXPECT_FALSE(lost.contains(12)) << blocked;
+    EXPECT_FALSE(lost.contains(13)) << blocked;
+    EXPECT_FALSE(lost.contains(14)) << blocked;
+    EXPECT_EQ(lost.size(), kBlocks - 3) << blocked;
+    state.store(2);
+    thread.join();
+  }
+}
+
+TEST_F(SnapshotTest, ThreadsThatComeAndGo) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> makers;
+  for (int i = 0; i < 4; ++i) {
+    makers.emplace_back([&stop] {
+      while (!stop) std::thread([] {}).join();
+    });
+  }
+  global_word = blocks_.Hidden(3) ^ kMask;
+  for (int i = 0; i < 50; ++i) {
+    const std::set<size_t> lost = Lost();
+    ASSERT_EQ(outcome_, SnapshotOutcome::kDone);
+    ASSERT_EQ(lost.size(), kBlocks - 1);
+  }
+  global_word = 0;
+  stop = true;
+  for (std::thread& maker : makers) maker.join();
+}
+
+TEST_F(SnapshotTest, TheProgramsChildrenAreLeftToIt) {
+  Lost();
+  EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST_F(SnapshotTest, TellsThatItCannotFork) {
+  const auto real = system_calls.clone;
+  system_calls.clone = [](unsigned long, void*, void (*)(void*), void*) -> pid_t {
+    errno = EAGAIN;
+    return -1;
+  };
+  EXPECT_TRUE(Lost().empty());
+  EXPECT_EQ(outcome_, SnapshotOutcome::kNoFork);
+  system_calls.clone = real;
+  EXPECT_EQ(Lost().size(), kBlocks);
+}
+
+}  // namespace
+}  // namespace tcmalloc

@@ -1,0 +1,84 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "leak_check/suppressions.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "leak_check/symbol_names.h"
+
+// Named as programs name theirs, for the symbol table.
+extern "C" __attribute__((noinline)) uintptr_t suppressed_function() {
+  return reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+}
+
+namespace tcmalloc {
+namespace {
+
+TEST(SuppressionsTest, Patterns) {
+  struct Case {
+    const char* pattern;
+    const char* text;
+    bool matches;
+  };
+  const Case cases[] = {
+      {"Load", "ReLoader", true},   {"^Load", "ReLoader", false},
+      {"^Re", "ReLoader", true},    {"er$", "ReLoader", true},
+      {"Load$", "ReLoader", false}, {"R*L*r", "ReLoader", true},
+      {"^R*x", "ReLoader", false},  {"*", "", true},
+      {"", "text", true},           {"^$", "", true},
+      {"^$", "a", false},           {"a*b*c$", "aXbXcXc", true},
+      {"^a*b$", "aXbXb", true},     {"^libz.so", "libz.so", true},
+      {"b*b", "ab", false},         {"std::*::f", "std::x::f", true},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(MatchesPattern(one.pattern, one.text), one.matches) << one.pattern << " " << one.text;
+  }
+}
+
+TEST(SuppressionsTest, ReadableNames) {
+  const auto readable = [](std::string_view symbol) {
+    char text[64];
+    return std::string(ReadableName(symbol, text, sizeof(text)));
+  };
+  EXPECT_EQ(readable("main"), "main");
+  EXPECT_EQ(readable("_Z3fooi"), "foo");
+  EXPECT_EQ(readable("_ZN3foo3barEv"), "foo::bar");
+  EXPECT_EQ(readable("_ZNK3foo3bar3bazEv"), "foo::bar::baz");
+  EXPECT_EQ(readable("_ZN3fooC2Ev"), "foo::foo");
+  EXPECT_EQ(readable("_ZN3fooD1Ev"), "foo::~foo");
+  EXPECT_EQ(readable("_ZN12_GLOBAL__N_13barEv"), "(anonymous namespace)::bar");
+  EXPECT_EQ(readable("_ZN3fooIiE3barEv"), "foo::bar");
+  EXPECT_EQ(readable("_ZNSt6vectorIiSaIiEE9push_backEOi"), "std::vector::push_back");
+  EXPECT_EQ(readable("_Z"), "_Z");
+  EXPECT_EQ(readable("_ZN999999foo"), "_ZN999999foo");
+  EXPECT_EQ(readable("_ZN3fooI"), "foo");
+}
+
+TEST(SuppressionsTest, StacksByFunctionAndFile) {
+  const uintptr_t frames[] = {suppressed_function()};
+  SymbolNames names;
+  const SymbolName own = names.Find(frames[0]);
+  EXPECT_NE(own.function.find("StacksByFunctionAndFile"), std::string_view::npos);
+  EXPECT_TRUE(own.file.ends_with("leak_suppressions_test"));
+  EXPECT_EQ(names.Find(reinterpret_cast<uintptr_t>(&suppressed_function) + 1).function,
+            "suppressed_function");
+  EXPECT_TRUE(names.Find(1).function.empty());
+
+  Suppressions by_name;
+  by_name.AddText("# comment\n\nleak:StacksByFunctionAndFile\n");
+  EXPECT_TRUE(by_name.LeavesOut(frames));
+  Suppressions by_file;
+  by_file.AddText("leak:leak_suppressions_test$");
+  EXPECT_TRUE(by_file.LeavesOut(frames));
+  Suppressions other;
+  other.AddText("leak:NoSuchFunction\nrace:StacksByFunctionAndFile\n");
+  EXPECT_FALSE(other.LeavesOut(frames));
+  EXPECT_FALSE(other.empty());
+  EXPECT_FALSE(other.Load("/nowhere/suppressions"));
+}
+
+}  // namespace
+}  // namespace tcmalloc

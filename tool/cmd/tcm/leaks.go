@@ -1,0 +1,312 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+
+	"tcm/internal/profiles"
+	"tcm/internal/project"
+	"tcm/internal/symbols"
+	"tcm/internal/text"
+)
+
+// endedError is the exit status of a program that ran to its end, or what takes its place.
+type endedError struct{ status int }
+
+func (e *endedError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// leakFlags are those of tcm leaks.
+type leakFlags struct {
+	library, mode, suppressions, root string
+	top                               int
+	asJSON, fullNames                 bool
+}
+
+func newLeaks() *cobra.Command {
+	var flags leakFlags
+	command := &cobra.Command{
+		Use:   "leaks [flags] -- PROGRAM [ARGUMENT...] | leaks [flags] FILE",
+		Short: "Run a program and show the blocks that it leaks",
+		Long: "Runs PROGRAM with the full library, " + project.FullLibraryName + ", preloaded, which records every block, and\n" +
+			"shows those to which no pointer leads when the program exits, by the place that allocated them. A program\n" +
+			"without leaks gets one line. The exit status is the program's own; it is 1 if there are leaks and that is 0.\n\n" +
+			"With a FILE that such a check wrote, shows that.",
+		Example: "  tcm leaks -- ./server --once\n  tcm leaks --mode strict -- ./tests\n  tcm leaks /tmp/server.1234._main_-end.heap.pb.gz",
+		RunE: func(command *cobra.Command, words []string) error {
+			if len(words) == 0 {
+				return errors.New("no program to run; usage: tcm " + command.Use)
+			}
+			if command.ArgsLenAtDash() < 0 && len(words) == 1 {
+				if made, err := profiles.Load(words[0]); err == nil {
+					_, err = flags.show(command, made, words[0], command.OutOrStdout())
+					return err
+				}
+			}
+			return flags.run(command, words)
+		},
+	}
+	command.Flags().SetInterspersed(false)
+	set := command.Flags()
+	set.StringVar(&flags.library, "library", "", "preload this library (default: "+project.FullLibraryName+" beside tcm)")
+	set.StringVar(&flags.mode, "mode", "normal", "when and what is checked, as of HEAPCHECK: minimal, normal, strict, draconian or as-is")
+	set.StringVar(&flags.suppressions, "suppressions", "", "a file with lines leak:PATTERN for what shall not be reported")
+	set.StringVar(&flags.root, "sysroot", "", "folder that has the mapped files, for profiles of another machine or container")
+	set.IntVar(&flags.top, "top", 20, "number of places that are shown; 0 is all")
+	set.BoolVar(&flags.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
+	set.BoolVar(&flags.asJSON, "json", false, "print JSON")
+	return command
+}
+
+func (f *leakFlags) environment(library, folder string) ([]string, error) {
+	made := append(os.Environ(),
+		"LD_PRELOAD="+strings.TrimSuffix(library+":"+os.Getenv("LD_PRELOAD"), ":"),
+		"HEAPCHECK="+f.mode, "HEAP_CHECK_DUMP_DIRECTORY="+folder,
+		"TCMALLOC_HEAP_CHECK_REPORT=0", "TCMALLOC_HEAP_CHECK_EXIT_CODE=0")
+	if f.suppressions == "" {
+		return made, nil
+	}
+	absolute, err := filepath.Abs(f.suppressions)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(absolute); err != nil {
+		return nil, fmt.Errorf("--suppressions: %w", err)
+	}
+	return append(made, "TCMALLOC_HEAP_CHECK_SUPPRESSIONS="+absolute), nil
+}
+
+// run runs the program and shows what it leaks.
+func (f *leakFlags) run(command *cobra.Command, words []string) error {
+	switch f.mode {
+	case "minimal", "normal", "strict", "draconian", "as-is":
+	default:
+		return fmt.Errorf("--mode %s: expected minimal, normal, strict, draconian or as-is", f.mode)
+	}
+	library, err := project.FullLibrary(f.library, rootFlag(command))
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "tcm-leaks")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	environment, err := f.environment(library, folder)
+	if err != nil {
+		return err
+	}
+	child := exec.Command(words[0], words[1:]...)
+	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, environment
+	// The terminal sends its signals to the program as well.
+	signal.Ignore(os.Interrupt, syscall.SIGQUIT)
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("cannot run %s: %w", words[0], err)
+	}
+	err = child.Wait()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	return f.tell(command, words[0], folder, child.ProcessState)
+}
+
+// tell shows the profile of the program, and those of programs that it started and that have leaks.
+func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *os.ProcessState) error {
+	status := state.ExitCode()
+	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		status = 128 + int(wait.Signal())
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*._main_-end.heap.pb.gz"))
+	if err != nil {
+		return err
+	}
+	own := fmt.Sprintf(".%d._main_", state.Pid())
+	checked, leaks := false, false
+	for _, name := range names {
+		isOwn := strings.Contains(name, own)
+		checked = checked || isOwn
+		made, err := profiles.Load(name)
+		if err != nil {
+			return err
+		}
+		if !isOwn && len(made.Sample) == 0 {
+			continue
+		}
+		title := strings.SplitN(filepath.Base(name), "._main_", 2)[0]
+		lost, err := f.show(command, made, title, command.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		leaks = leaks || lost
+	}
+	if !checked {
+		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s was not checked: it ended by a signal or by _exit, or does not use the allocator\n", program)
+	}
+	if status == 0 && leaks {
+		status = 1
+	}
+	if status == 0 {
+		return nil
+	}
+	return &endedError{status}
+}
+
+// leakPlace is a stack that allocated what is lost.
+type leakPlace struct {
+	Bytes           int64       `json:"bytes"`
+	Objects         int64       `json:"objects"`
+	IndirectBytes   int64       `json:"indirect_bytes"`
+	IndirectObjects int64       `json:"indirect_objects"`
+	Frames          []leakFrame `json:"frames"`
+}
+
+type leakFrame struct {
+	Function string `json:"function"`
+	File     string `json:"file,omitempty"`
+	Line     int64  `json:"line,omitempty"`
+	Object   string `json:"object,omitempty"`
+}
+
+type leakReport struct {
+	Program string      `json:"program"`
+	Bytes   int64       `json:"bytes"`
+	Objects int64       `json:"objects"`
+	Places  []leakPlace `json:"places"`
+}
+
+// show prints a profile of leaked blocks. It returns true if there are any.
+func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title string, to io.Writer) (bool, error) {
+	for _, problem := range symbols.Symbolize(made, symbols.Options{Root: f.root, FullNames: f.fullNames}) {
+		fmt.Fprintln(command.ErrOrStderr(), "tcm:", problem)
+	}
+	report := reportLeaks(made, title)
+	if f.asJSON {
+		return report.Objects > 0, writeJSON(to, report)
+	}
+	return report.Objects > 0, report.write(to, f.top)
+}
+
+// reportLeaks puts what one stack lost directly and indirectly together, the largest first.
+func reportLeaks(made *profile.Profile, title string) *leakReport {
+	report := &leakReport{Program: title}
+	places := map[string]int{}
+	for _, sample := range made.Sample {
+		if len(sample.Value) < 2 {
+			continue
+		}
+		key := fmt.Sprint(sample.Location)
+		at, found := places[key]
+		if !found {
+			at = len(report.Places)
+			places[key] = at
+			report.Places = append(report.Places, leakPlace{Frames: framesOf(sample.Location)})
+		}
+		place := &report.Places[at]
+		objects, bytes := sample.Value[0], sample.Value[1]
+		if labels := sample.Label["lost"]; len(labels) > 0 && labels[0] == "indirectly" {
+			place.IndirectObjects += objects
+			place.IndirectBytes += bytes
+		} else {
+			place.Objects += objects
+			place.Bytes += bytes
+		}
+		report.Objects += objects
+		report.Bytes += bytes
+	}
+	sort.SliceStable(report.Places, func(i, j int) bool {
+		a, b := report.Places[i], report.Places[j]
+		return a.Bytes+a.IndirectBytes > b.Bytes+b.IndirectBytes
+	})
+	return report
+}
+
+// framesOf leaves out what is below main.
+func framesOf(locations []*profile.Location) []leakFrame {
+	var made []leakFrame
+	for _, location := range locations {
+		object := ""
+		if location.Mapping != nil {
+			object = filepath.Base(location.Mapping.File)
+		}
+		if len(location.Line) == 0 {
+			made = append(made, leakFrame{Function: fmt.Sprintf("%#x", location.Address), Object: object})
+		}
+		for _, line := range location.Line {
+			frame := leakFrame{Line: line.Line, Object: object}
+			if line.Function != nil {
+				frame.Function, frame.File = line.Function.Name, line.Function.Filename
+			}
+			made = append(made, frame)
+			if frame.Function == "main" {
+				return made
+			}
+		}
+	}
+	return made
+}
+
+func (r *leakReport) write(to io.Writer, top int) error {
+	if r.Objects == 0 {
+		_, err := fmt.Fprintf(to, "%s: no leaks\n", r.Program)
+		return err
+	}
+	var page strings.Builder
+	fmt.Fprintf(&page, "%s leaks %s in %s, allocated at %s\n", r.Program, text.Bytes(r.Bytes), counted(r.Objects, "block"), counted(int64(len(r.Places)), "place"))
+	shown := r.Places
+	if top > 0 && len(shown) > top {
+		shown = shown[:top]
+	}
+	for _, place := range shown {
+		page.WriteString("\n" + place.title() + "\n")
+		for _, frame := range place.Frames {
+			page.WriteString("    " + frame.text() + "\n")
+		}
+	}
+	if left := len(r.Places) - len(shown); left > 0 {
+		fmt.Fprintf(&page, "\n%s more; --top 0 shows all\n", counted(int64(left), "place"))
+	}
+	_, err := io.WriteString(to, page.String())
+	return err
+}
+
+func (p leakPlace) title() string {
+	direct := fmt.Sprintf("%s in %s", text.Bytes(p.Bytes), counted(p.Objects, "block"))
+	indirect := fmt.Sprintf("%s in %s", text.Bytes(p.IndirectBytes), counted(p.IndirectObjects, "block"))
+	switch {
+	case p.IndirectObjects == 0:
+		return direct
+	case p.Objects == 0:
+		return indirect + ", to which only other leaks lead"
+	}
+	return direct + ", and " + indirect + " to which only other leaks lead"
+}
+
+func (f leakFrame) text() string {
+	switch {
+	case f.File != "" && f.Line > 0:
+		return fmt.Sprintf("%s  %s:%d", f.Function, f.File, f.Line)
+	case f.Object != "":
+		return fmt.Sprintf("%s  (%s)", f.Function, f.Object)
+	}
+	return f.Function
+}
+
+func counted(number int64, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	return text.Count(number) + " " + noun + "s"
+}

@@ -1,0 +1,82 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+)
+
+// leakProfile has a place that lost one block of 100 bytes, with two of 10 that it led to, and a place of which
+// only such blocks are lost.
+func leakProfile() *profile.Profile {
+	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: "/nowhere/shop"}
+	make := &profile.Function{ID: 1, Name: "Make", Filename: "shop.cc"}
+	main := &profile.Function{ID: 2, Name: "main", Filename: "shop.cc"}
+	start := &profile.Function{ID: 3, Name: "_start"}
+	location := func(id uint64, function *profile.Function, line int64) *profile.Location {
+		return &profile.Location{ID: id, Mapping: mapping, Address: 0x1000 + id, Line: []profile.Line{{Function: function, Line: line}}}
+	}
+	made, below, outermost := location(1, make, 7), location(2, main, 20), location(3, start, 0)
+	label := func(text string) map[string][]string { return map[string][]string{"lost": {text}} }
+	return &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
+		Sample: []*profile.Sample{
+			{Location: []*profile.Location{below, outermost}, Value: []int64{1, 50}, Label: label("indirectly")},
+			{Location: []*profile.Location{made, below, outermost}, Value: []int64{1, 100}, Label: label("directly")},
+			{Location: []*profile.Location{made, below, outermost}, Value: []int64{2, 20}, Label: label("indirectly")},
+		},
+		Location: []*profile.Location{made, below, outermost},
+		Function: []*profile.Function{make, main, start},
+		Mapping:  []*profile.Mapping{mapping},
+	}
+}
+
+func TestLeaksOfAFile(t *testing.T) {
+	var written bytes.Buffer
+	if err := leakProfile().Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "shop.1._main_-end.heap.pb.gz")
+	if err := os.WriteFile(path, written.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	output, _, err := called("leaks", path)
+	expected := " leaks 170 B in 4 blocks, allocated at 2 places\n\n" +
+		"100 B in 1 block, and 20 B in 2 blocks to which only other leaks lead\n" +
+		"    Make  shop.cc:7\n    main  shop.cc:20\n\n" +
+		"50 B in 1 block, to which only other leaks lead\n    main  shop.cc:20\n"
+	if err != nil || !strings.HasSuffix(output, expected) {
+		t.Errorf("%s%v", output, err)
+	}
+	output, _, err = called("leaks", "--top", "1", path)
+	if err != nil || !strings.HasSuffix(output, "1 place more; --top 0 shows all\n") {
+		t.Errorf("%s%v", output, err)
+	}
+	output, _, err = called("leaks", "--json", path)
+	var made leakReport
+	if err != nil || json.Unmarshal([]byte(output), &made) != nil || made.Bytes != 170 || made.Places[0].IndirectObjects != 2 {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
+func TestNoLeaks(t *testing.T) {
+	var page strings.Builder
+	if err := (&leakReport{Program: "shop"}).write(&page, 20); err != nil || page.String() != "shop: no leaks\n" {
+		t.Errorf("%q %v", page.String(), err)
+	}
+}
+
+func TestLeaksRefusesWrongWords(t *testing.T) {
+	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}} {
+		if _, _, err := called(words...); err == nil {
+			t.Errorf("%v was accepted", words)
+		}
+	}
+}
