@@ -88,6 +88,10 @@ function(tcm_layer_objects result)
   if("heap" IN_LIST closure AND NOT "heap_profile" IN_LIST closure)
     list(APPEND closure heap_profile/none)
   endif()
+  # So is what blocks are.
+  if("extension" IN_LIST closure AND NOT "debug" IN_LIST closure)
+    list(APPEND closure extension/plain)
+  endif()
   list(REMOVE_DUPLICATES closure)
 
   set(objects)

@@ -25,7 +25,9 @@ enum class LockRank : uint8_t {
   kCentralList,     // one per size class
   kSampledObjects,
   kChainArrays,
-  kProfile,  // logs and copies of samples
+  kProfile,      // logs and copies of samples
+  kDebugBlocks,  // one per part of the table of checked blocks
+  kDebugQueue,   // one per part of the queue of freed blocks
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata
   kSystem,    // sbrk and the list of mapped regions

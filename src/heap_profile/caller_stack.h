@@ -15,9 +15,9 @@ namespace tcmalloc {
 // Return addresses, innermost first.
 class CallerStack {
  public:
-  // Captures the stack of the running thread. Leaves out the innermost frames as far as they lie in
+  // Captures at most `limit` frames of the stack of the running thread. Leaves out the innermost frames as far as they lie in
   // this library, if it is a shared one; in a static program nothing tells them apart.
-  CallerStack();
+  explicit CallerStack(uint32_t limit = kMostFrames);
 
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
   // Changes nothing where it cannot tell.

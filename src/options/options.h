@@ -79,6 +79,15 @@ struct Options {
   uint64_t max_samples = uint64_t{1} << 20;
   PathOption heap_profile;
   ProfileFormatOption profile_format = ProfileFormatOption::kText;
+  bool trace = false;
+  PathOption trace_file;
+  bool page_fence = false;
+  bool page_fence_never_reclaim = false;
+  bool page_fence_readable = false;
+  bool reclaim_memory = true;
+  uint64_t max_free_queue_size = uint64_t{10} << 20;
+  bool symbolize_stacktrace = true;
+  uint64_t check_interval = 0;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };
