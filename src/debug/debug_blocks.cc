@@ -86,7 +86,9 @@ void* DebugBlocks::Reallocate(void* block, size_t size) {
 size_t DebugBlocks::UsableSize(const void* block) {
   return debug_heap.SizeOf(block, "malloc_usable_size");
 }
-size_t DebugBlocks::SizeFor(size_t size, size_t) { return size; }
+size_t DebugBlocks::SizeFor(size_t size, size_t alignment) {
+  return DebugHeap::SizeFor(size, alignment);
+}
 
 void DebugBlocks::CheckAtExit() { debug_heap.VerifyAll("the check of all blocks at exit"); }
 

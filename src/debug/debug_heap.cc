@@ -17,11 +17,11 @@
 #include "debug/trace.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
+#include "system/auxv.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 // The alignment of every block whose program asks for none.
 constexpr size_t kPlainAlignment = 16;
 
@@ -70,13 +70,20 @@ Fault CheckFilled(const BlockRecord& block) {
   return CheckFences(block);
 }
 
+// pvalloc rounds up what the program asks for.
+bool IsSizeOf(const BlockRecord& block, size_t size) {
+  if (size == block.size) return true;
+  return block.family == Family::kMalloc && block.alignment == KernelPageSize() &&
+         size < block.size && AlignUp(size, block.alignment) == block.size;
+}
+
 // Compares a live block with what a release says of it.
 Fault CheckClaim(const BlockRecord& block, const ReleaseClaim& claim) {
   FaultKind kind = FaultKind::kNone;
   size_t given = 0;
   if (block.family != claim.family) {
     kind = FaultKind::kMismatch;
-  } else if (claim.size != ReleaseClaim::kUnknown && claim.size != block.size) {
+  } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
     kind = FaultKind::kWrongSize;
     given = claim.size;
   } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment) {
@@ -127,7 +134,9 @@ bool DebugHeap::Place(const Request& request, BlockRecord* block) {
   }
   const size_t padding = request.alignment > kPlainAlignment ? request.alignment : 0;
   const size_t bytes = kFrontBytes + padding + request.size + kLeastBackBytes;
-  block->base = static_cast<char*>(AllocateOr<AllocateUnreported>(bytes));
+  // Not by the fast path: a signal handler that keeps a block must not run in the middle of it, and
+  // the queue keeps all blocks.
+  block->base = static_cast<char*>(AllocateUnreported(bytes));
   if (block->base == nullptr) return false;
   block->total = AllocatedSizeFor(bytes);
   const uintptr_t first = reinterpret_cast<uintptr_t>(block->base) + kFrontBytes;
@@ -138,6 +147,10 @@ bool DebugHeap::Place(const Request& request, BlockRecord* block) {
 // Gives memory back that the table does not know, or not any more.
 void DebugHeap::Discard(const BlockRecord& block) {
   block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
+}
+
+size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
+  return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
 bool DebugHeap::Register(const BlockRecord& block) {

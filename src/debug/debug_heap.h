@@ -15,6 +15,7 @@
 #include "debug/faults.h"
 #include "debug/free_queue.h"
 #include "heap/heap.h"
+#include "pages/page_types.h"
 
 namespace tcmalloc {
 
@@ -62,6 +63,8 @@ class DebugHeap {
   // Makes a live block belong to another family.
   void SetFamily(void* block, Family family);
 
+  // Returns the usable bytes of a block for such a request: just that; 0 if no block is so large.
+  static size_t SizeFor(size_t size, size_t alignment = 1);
   // Returns the bytes that the program asked for; 0 for null.
   size_t SizeOf(const void* block, const char* call);
   // Returns true if a live block begins there.
@@ -75,6 +78,7 @@ class DebugHeap {
   size_t queued_bytes() const { return queue_.bytes(); }
 
  private:
+  static constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
   static constexpr size_t kPutOff = 1024;
 
   struct Deferred {

@@ -12,7 +12,9 @@ using tcmalloc::debug_heap;
 #pragma GCC visibility push(default)
 extern "C" {
 
-size_t tcmalloc_get_estimated_allocated_size(size_t size) { return size; }
+size_t tcmalloc_get_estimated_allocated_size(size_t size) {
+  return tcmalloc::DebugHeap::SizeFor(size);
+}
 
 bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
   if (block != nullptr && !tcmalloc_owns(block)) return false;
