@@ -74,7 +74,7 @@ Fault CheckFilled(const BlockRecord& block) {
 bool IsSizeOf(const BlockRecord& block, size_t size) {
   if (size == block.size) return true;
   return block.family == Family::kMalloc && block.alignment == KernelPageSize() &&
-         size < block.size && AlignUp(size, block.alignment) == block.size;
+         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment) == block.size;
 }
 
 // Compares a live block with what a release says of it.
