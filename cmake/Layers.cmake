@@ -92,6 +92,10 @@ function(tcm_layer_objects result)
   if("extension" IN_LIST closure AND NOT "debug" IN_LIST closure)
     list(APPEND closure extension/plain)
   endif()
+  # gperftools' minimal debug library does not export its unwinder.
+  if("unwind" IN_LIST closure AND (NOT "debug" IN_LIST closure OR "heap_profile" IN_LIST closure))
+    list(APPEND closure unwind/functions)
+  endif()
   list(REMOVE_DUPLICATES closure)
 
   set(objects)

@@ -5,11 +5,13 @@
 #include "debug/faults.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/message.h"
@@ -54,7 +56,8 @@ void BecomeReporter() {
   }
   constexpr int kSeconds = 10;
   timespec left = {.tv_sec = kSeconds, .tv_nsec = 0};
-  while (nanosleep(&left, &left) != 0) {
+  // Not by libc's function, at which a thread may be cancelled.
+  while (::syscall(SYS_nanosleep, &left, &left) != 0 && errno == EINTR) {
   }
   std::abort();
 }

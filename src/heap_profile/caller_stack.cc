@@ -27,8 +27,9 @@ bool IsOwn(const void* address) {
 }  // namespace
 
 CallerStack::CallerStack(uint32_t limit) {
-  const auto places = static_cast<int>(std::min(limit, kMostFrames) + kMostOwnFrames);
-  const int captured = CaptureStack(frames_, places, 0);
+  const uint32_t own = limit < kMostFrames ? kFewOwnFrames : kMostOwnFrames;
+  const int captured =
+      CaptureStack(frames_, static_cast<int>(std::min(limit, kMostFrames) + own), 0);
   const auto all = static_cast<uint32_t>(std::max(captured, 0));
   while (first_ < all && IsOwn(frames_[first_])) ++first_;
   count_ = std::min({all - first_, limit, kMostFrames});

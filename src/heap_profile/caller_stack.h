@@ -28,6 +28,8 @@ class CallerStack {
  private:
   // The library's own frames, of which there are fewer.
   static constexpr uint32_t kMostOwnFrames = 16;
+  // What a limited capture allows for; the outermost frames miss where there are more of them.
+  static constexpr uint32_t kFewOwnFrames = 6;
 
   void* frames_[kMostFrames + kMostOwnFrames];
   uint32_t first_ = 0;

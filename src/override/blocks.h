@@ -1,24 +1,21 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Chooses what the entry points call. They are compiled twice: for the allocator, and for the debug
-// libraries with TCMALLOC_DEBUG_BLOCKS.
+// libraries, where CMake names another header and another class.
 
 #ifndef TCMALLOC_OVERRIDE_BLOCKS_H_
 #define TCMALLOC_OVERRIDE_BLOCKS_H_
 
-#ifdef TCMALLOC_DEBUG_BLOCKS
-#include "debug/debug_blocks.h"
-#else
-#include "override/heap_blocks.h"
+#ifndef TCMALLOC_BLOCKS
+#define TCMALLOC_BLOCKS HeapBlocks
+#define TCMALLOC_BLOCKS_HEADER "override/heap_blocks.h"
 #endif
+
+#include TCMALLOC_BLOCKS_HEADER
 
 namespace tcmalloc {
 
-#ifdef TCMALLOC_DEBUG_BLOCKS
-using Blocks = DebugBlocks;
-#else
-using Blocks = HeapBlocks;
-#endif
+using Blocks = TCMALLOC_BLOCKS;
 
 }  // namespace tcmalloc
 
