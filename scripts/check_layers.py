@@ -194,7 +194,7 @@ def check_declarations(sources, declarations, listed) -> list[str]:
         for include in includes:
             target = layer_of(include, declarations, parts)
             # A header without a source belongs to every part of its folder.
-            alone = include.endswith(".h") and not any(
+            alone = "/" not in str(target) and include.endswith(".h") and not any(
                 part_of(name) == part_of(include) for name in sources if name != include
             )
             if target is None or target == layer or alone and folder_of(include) == folder_of(source):
