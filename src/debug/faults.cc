@@ -16,15 +16,12 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
+#include "debug/program_stack.h"
 #include "debug/symbolizer.h"
 #include "heap/heap.h"
-#include "heap_profile/caller_stack.h"
 
 namespace tcmalloc {
 namespace {
-
-// The frames that are kept of a stack.
-constexpr uint32_t kStackFrames = 16;
 
 constinit StackTable stacks;
 
@@ -80,9 +77,9 @@ void PrintStack(const Symbolizer& symbolizer, StackId stack) {
 }
 
 void PrintOwnStack(const Symbolizer& symbolizer) {
-  const CallerStack own(kStackFrames);
-  uintptr_t frames[kStackFrames];
-  const size_t count = std::min<size_t>(own.frames().size(), kStackFrames);
+  const ProgramStack own;
+  uintptr_t frames[ProgramStack::kMostFrames];
+  const size_t count = own.frames().size();
   for (size_t i = 0; i < count; ++i) frames[i] = reinterpret_cast<uintptr_t>(own.frames()[i]);
   PrintFrames(symbolizer, {frames, count});
 }
@@ -192,7 +189,7 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 }  // namespace
 
 StackId CaptureCaller() {
-  const CallerStack stack(kStackFrames);
+  const ProgramStack stack;
   return stacks.Add(stack.frames());
 }
 

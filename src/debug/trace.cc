@@ -12,14 +12,13 @@
 
 #include "base/message.h"
 #include "base/output.h"
-#include "heap_profile/caller_stack.h"
+#include "debug/program_stack.h"
 #include "system/auxv.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr uint32_t kTracedFrames = 16;
 constexpr int kUnopened = -1;
 constexpr int kFailed = -2;
 constexpr const char* kDefaultPath = "/tmp/google.alloc";
@@ -71,7 +70,7 @@ void WriteTraceLine(const Options& options, const char* call, size_t size, const
     Message line;
     line << call << "\t" << uint64_t{size} << "\t" << block << "\t"
          << static_cast<uint64_t>(pthread_self());
-    const CallerStack stack(kTracedFrames);
+    const ProgramStack stack;
     for (const void* frame : stack.frames()) line << "\t" << frame;
     line << "\n";
     WriteAll(fd, line.view());

@@ -12,6 +12,10 @@
 
 namespace tcmalloc {
 
+// Returns true for code of this library, if it is a shared one; in a static program nothing tells it
+// apart.
+bool IsOwnCode(const void* address);
+
 // Return addresses, innermost first.
 class CallerStack {
  public:
