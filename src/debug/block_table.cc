@@ -42,8 +42,8 @@ void BlockTable::Remove(const void* user) {
 bool BlockTable::Grow(Shard& shard) {
   const int log2 = shard.buckets == nullptr ? kFirstLog2 : shard.log2 + 1;
   const size_t bytes = sizeof(BlockRecord*) << log2;
-  void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   BlockRecord** old = shard.buckets;
   const size_t old_count = BucketsOf(shard);

@@ -20,15 +20,12 @@ void* DebugBlocks::Zeroed(size_t size) {
 void* DebugBlocks::Aligned(size_t size, size_t alignment) {
   return debug_heap.Allocate({.size = size, .alignment = alignment});
 }
-void* DebugBlocks::New(size_t size) {
-  return debug_heap.Allocate({.size = size, .family = kNew});
-}
+void* DebugBlocks::New(size_t size) { return debug_heap.Allocate({.size = size, .family = kNew}); }
 void* DebugBlocks::NewArray(size_t size) {
   return debug_heap.Allocate({.size = size, .family = kNewArray});
 }
 void* DebugBlocks::NewAligned(size_t size, size_t alignment) {
-  return debug_heap.Allocate(
-      {.size = size, .alignment = alignment, .family = kNew});
+  return debug_heap.Allocate({.size = size, .alignment = alignment, .family = kNew});
 }
 void* DebugBlocks::MakeNew(void* block) {
   debug_heap.SetFamily(block, kNew);
@@ -63,9 +60,8 @@ void DebugBlocks::DeleteAligned(void* block, size_t alignment) {
                   {.family = kNew, .alignment = alignment, .call = "delete with an alignment"});
 }
 void DebugBlocks::DeleteArrayAligned(void* block, size_t alignment) {
-  debug_heap.Free(block, {.family = kNewArray,
-                          .alignment = alignment,
-                          .call = "delete [] with an alignment"});
+  debug_heap.Free(
+      block, {.family = kNewArray, .alignment = alignment, .call = "delete [] with an alignment"});
 }
 void DebugBlocks::DeleteSizedAligned(void* block, size_t size, size_t alignment) {
   debug_heap.Free(block, {.family = kNew,

@@ -55,13 +55,11 @@ class DebugExtension final : public HeapExtension {
     return true;
   }
 
-  size_t GetEstimatedAllocatedSize(size_t size) override {
-    return DebugHeap::SizeFor(size);
+  size_t GetEstimatedAllocatedSize(size_t size) override { return DebugHeap::SizeFor(size); }
+  size_t GetAllocatedSize(const void* p) override {
+    return debug_heap.SizeOf(p, "GetAllocatedSize");
   }
-  size_t GetAllocatedSize(const void* p) override { return debug_heap.SizeOf(p, "GetAllocatedSize"); }
-  Ownership GetOwnership(const void* p) override {
-    return debug_heap.Owns(p) ? kOwned : kNotOwned;
-  }
+  Ownership GetOwnership(const void* p) override { return debug_heap.Owns(p) ? kOwned : kNotOwned; }
 
   void GetFreeListSizes(std::vector<FreeListInfo>* v) override {
     HeapExtension::GetFreeListSizes(v);

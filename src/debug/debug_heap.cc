@@ -234,8 +234,7 @@ void DebugHeap::FinishFree(const BlockRecord& freed) {
   const Options& options = heap.options();
   std::memset(freed.user, kFreedByte, freed.size);
   const bool unreadable = freed.paged && ForbidFenced(freed, options.page_fence_readable);
-  const bool kept =
-      freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
+  const bool kept = freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   void* victim = nullptr;
   {
     SlowPath slow_path;
@@ -418,7 +417,8 @@ void DebugHeap::PutOff(void* block) {
   }
 }
 
-// Frees what signal handlers freed. Their calls are not known any more; families are taken as right.
+// Frees what signal handlers freed. Their calls are not known any more; families are taken as
+// right.
 void DebugHeap::FreePutOff() {
   for (Deferred& place : put_off_) {
     // Acquire pairs with the release in PutOff.

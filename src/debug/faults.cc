@@ -119,13 +119,13 @@ void PrintFirstLine(const Fault& fault) {
         line << "memory allocation bug: object at " << fault.address
              << " has been already deallocated, a while ago, or has never been allocated";
       } else {
-        line << "memory allocation bug: object at " << fault.address
-             << " has never been allocated";
+        line << "memory allocation bug: object at " << fault.address << " has never been allocated";
       }
       break;
     case FaultKind::kInterior:
       line << "memory allocation bug: object at " << fault.address
-           << " has never been allocated: it lies in the block at " << AddressOf(fault.block) << ", "
+           << " has never been allocated: it lies in the block at " << AddressOf(fault.block)
+           << ", "
            << static_cast<int64_t>(static_cast<const char*>(fault.address) - fault.block.user)
            << " bytes from its start";
       break;
@@ -207,8 +207,8 @@ void ReportFault(const Fault& fault, const char* call) {
   PrintOwnStack(symbolizer);
   PrintBlock(fault, symbolizer);
   if (fault.kind == FaultKind::kWrittenFree) {
-    Print(Message() << "Memory was written to after being freed, user ptr: " << AddressOf(fault.block)
-                    << ", size: " << fault.block.size
+    Print(Message() << "Memory was written to after being freed, user ptr: "
+                    << AddressOf(fault.block) << ", size: " << fault.block.size
                     << ". The deleter's stack is above; valgrind or a build with "
                        "-fsanitize=address names the writer.");
   }

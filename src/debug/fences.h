@@ -6,6 +6,7 @@
 #define TCMALLOC_DEBUG_FENCES_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,10 +26,13 @@ inline constexpr size_t kSealBytes = 2 * sizeof(uint64_t);
 inline constexpr size_t kLeastBackBytes = 16;
 inline constexpr size_t kMostFenceBytes = 4096;
 
-// Returns the byte of a fence at `address`. Neighbours differ, so that no filling passes for one.
+// The bytes of a fence, by address. Neighbours differ, so that no filling passes for one.
+inline constexpr uint64_t kFencePattern = 0xF2E5'D9C3'B7A6'9481;
+
+// Returns the byte of a fence at `address`.
 inline unsigned char FenceByte(const char* address) {
-  constexpr uint64_t kPattern = 0xF2E5'D9C3'B7A6'9481;
-  return static_cast<unsigned char>(kPattern >> (reinterpret_cast<uintptr_t>(address) % 8 * 8));
+  return static_cast<unsigned char>(kFencePattern >>
+                                    (reinterpret_cast<uintptr_t>(address) % 8 * 8));
 }
 
 inline uint64_t LoadUnaligned(const char* from) {
@@ -39,9 +43,8 @@ inline uint64_t LoadUnaligned(const char* from) {
 
 // Returns eight bytes of a fence that begins at `address`.
 inline uint64_t FenceWord(const char* address) {
-  uint64_t word = 0;
-  for (size_t i = 0; i < sizeof(word); ++i) word |= uint64_t{FenceByte(address + i)} << (8 * i);
-  return word;
+  static_assert(std::endian::native == std::endian::little);
+  return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
 }
 
 inline void WriteFence(char* begin, const char* end) {

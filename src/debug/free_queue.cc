@@ -43,12 +43,11 @@ void* FreeQueue::Push(void* user, size_t bytes) {
 
 void* FreeQueue::PopExcess(size_t limit) {
   Part& part = parts_[OwnPart()];
-  const size_t parts =
-      std::clamp<size_t>(threads_.load(std::memory_order_relaxed), 1, kParts);
+  const size_t parts = std::clamp<size_t>(threads_.load(std::memory_order_relaxed), 1, kParts);
   if (part.bytes.load(std::memory_order_relaxed) <= limit / parts) return nullptr;
   SpinLockHolder holder(part.lock);
   return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts ? Pop(part)
-                                                                                     : nullptr;
+                                                                                      : nullptr;
 }
 
 size_t FreeQueue::bytes() const {

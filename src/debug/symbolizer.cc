@@ -39,8 +39,8 @@ ElfFile::ElfFile(const char* path) {
   if (fd < 0) return;
   const long size = ::syscall(SYS_lseek, fd, 0L, SEEK_END);
   if (size > static_cast<long>(sizeof(ElfW(Ehdr)))) {
-    void* memory = system_calls.mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, fd,
-                                     0);
+    void* memory =
+        system_calls.mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, fd, 0);
     if (memory != MAP_FAILED) {
       bytes_ = static_cast<const char*>(memory);
       size_ = static_cast<size_t>(size);

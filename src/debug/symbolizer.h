@@ -41,8 +41,8 @@ class ElfFile {
  private:
   template <typename T>
   const T* At(uint64_t offset, uint64_t count = 1) const {
-    const bool fits = offset % alignof(T) == 0 && offset <= size_ &&
-                      count <= (size_ - offset) / sizeof(T);
+    const bool fits =
+        offset % alignof(T) == 0 && offset <= size_ && count <= (size_ - offset) / sizeof(T);
     return fits ? reinterpret_cast<const T*>(bytes_ + offset) : nullptr;
   }
   Function FindIn(uint32_t section_type, uint64_t address) const;

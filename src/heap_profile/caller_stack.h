@@ -12,15 +12,16 @@
 
 namespace tcmalloc {
 
-// Returns true for code of this library, if it is a shared one; in a static program nothing tells it
-// apart.
+// Returns true for code of this library, if it is a shared one; in a static program nothing tells
+// it apart.
 bool IsOwnCode(const void* address);
 
 // Return addresses, innermost first.
 class CallerStack {
  public:
-  // Captures at most `limit` frames of the stack of the running thread. Leaves out the innermost frames as far as they lie in
-  // this library, if it is a shared one; in a static program nothing tells them apart.
+  // Captures at most `limit` frames of the stack of the running thread. Leaves out the innermost
+  // frames as far as they lie in this library, if it is a shared one; in a static program nothing
+  // tells them apart.
   explicit CallerStack(uint32_t limit = kMostFrames);
 
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.

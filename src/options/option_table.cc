@@ -151,7 +151,8 @@ constexpr OptionRow kTable[] = {
      "Names the functions in reports of mistakes."},
     {"TCMALLOC_CHECK_INTERVAL", CountType{&Options::check_interval, 0, uint64_t{1} << 40},
      "allocations",
-     "Checks all blocks each time that the program has allocated so many. 0 checks blocks when they "
+     "Checks all blocks each time that the program has allocated so many. 0 checks blocks when "
+     "they "
      "are freed, and at exit.",
      "blocks are checked when they are freed"},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",

@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the entry points call: the allocator's functions, by what the program asks for. The allocator
-// does not tell families of functions apart and trusts no size, so most of them are alike.
+// What the entry points call: the allocator's functions, by what the program asks for. The
+// allocator does not tell families of functions apart and trusts no size, so most of them are
+// alike.
 
 #ifndef TCMALLOC_OVERRIDE_HEAP_BLOCKS_H_
 #define TCMALLOC_OVERRIDE_HEAP_BLOCKS_H_

@@ -60,10 +60,30 @@ constexpr std::align_val_t kAlignment{64};
 
 const Misuse kMisuses[] = {
     // Writes beside a block.
-    {"overflow-1", true, [](Size n) { char* p = Malloc(n); Write(p + n, 1); std::free(p); }},
-    {"overflow-8", true, [](Size n) { char* p = Malloc(n); Write(p + n, 8); std::free(p); }},
-    {"overflow-32", true, [](Size n) { char* p = Malloc(n); Write(p + n, 32); std::free(p); }},
-    {"overflow-new", true, [](Size n) { char* p = New(n); Write(p + n, 1); operator delete(p); }},
+    {"overflow-1", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p + n, 1);
+       std::free(p);
+     }},
+    {"overflow-8", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p + n, 8);
+       std::free(p);
+     }},
+    {"overflow-32", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p + n, 32);
+       std::free(p);
+     }},
+    {"overflow-new", true,
+     [](Size n) {
+       char* p = New(n);
+       Write(p + n, 1);
+       operator delete(p);
+     }},
     {"overflow-calloc", true,
      [](Size n) {
        char* p = Hide(static_cast<char*>(std::calloc(1, n)));
@@ -83,8 +103,18 @@ const Misuse kMisuses[] = {
        std::free(std::realloc(p, 2 * n));
      }},
     {"overflow-kept", true, [](Size n) { Write(Malloc(n) + n, 1); }},
-    {"underflow-1", true, [](Size n) { char* p = Malloc(n); Write(p - 1, 1); std::free(p); }},
-    {"underflow-8", true, [](Size n) { char* p = Malloc(n); Write(p - 8, 8); std::free(p); }},
+    {"underflow-1", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p - 1, 1);
+       std::free(p);
+     }},
+    {"underflow-8", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p - 8, 8);
+       std::free(p);
+     }},
     {"underflow-kept", true, [](Size n) { Write(Malloc(n) - 4, 4); }},
     // Uses of free blocks.
     {"write-after-free", true, [](Size n) { Write(AllocatedAndFreed(n), 1); }},
@@ -164,8 +194,7 @@ const Misuse kMisuses[] = {
        operator delete[](p);
        operator delete[](Hide(p));
      }},
-    {"realloc-freed", true,
-     [](Size n) { std::free(std::realloc(AllocatedAndFreed(n), 2 * n)); }},
+    {"realloc-freed", true, [](Size n) { std::free(std::realloc(AllocatedAndFreed(n), 2 * n)); }},
     {"usable-size-freed", true, [](Size n) { malloc_usable_size(AllocatedAndFreed(n)); }},
     // Pointers that malloc never gave.
     {"free-interior", true, [](Size n) { std::free(Malloc(n + 16) + 16); }},

@@ -199,12 +199,11 @@ void AddVerification(Suite& suite) {
       std::free(block);
       std::free(Hide(block));
     });
-    for (const char* words : {"Noticed by free", "Allocated with malloc by thread",
-                              "Deleted by thread", "    @ 0x"}) {
+    for (const char* words :
+         {"Noticed by free", "Allocated with malloc by thread", "Deleted by thread", "    @ 0x"}) {
       result.Check(child.errors.find(words) != std::string::npos, "message", words, child.errors);
     }
-    result.Equal("stacks that were not kept", std::size_t{0},
-                 CountOf(child.errors, "not kept"));
+    result.Equal("stacks that were not kept", std::size_t{0}, CountOf(child.errors, "not kept"));
   });
 }
 
