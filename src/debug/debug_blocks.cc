@@ -7,7 +7,6 @@
 namespace tcmalloc {
 namespace {
 
-constexpr Family kMalloc = Family::kMalloc;
 constexpr Family kNew = Family::kNew;
 constexpr Family kNewArray = Family::kNewArray;
 
