@@ -7,7 +7,9 @@ namespace tcmalloc {
 void PeakSamples::Copy(int64_t live) {
   rows_.Clear(stacks_);
   const StackTable::Reader reader(stacks_);
-  samples_.ForEach([this](const Sample& sample) { rows_.Append({.sample = sample}, stacks_); });
+  samples_.ForEach([rows = &rows_, &stacks = stacks_](const Sample& sample) {
+    rows->Append({.sample = sample}, stacks);
+  });
   next_ = live + live / 16 + 1;
 }
 

@@ -97,7 +97,6 @@ std::string_view FindBuildId(std::string_view notes) {
 }  // namespace
 
 std::optional<Mapping> ParseMapping(std::string_view line) {
-  Mapping mapping;
   const std::optional<uint64_t> start = ParseHex(TakeUntil('-', &line));
   const std::optional<uint64_t> limit = ParseHex(TakeUntil(' ', &line));
   const std::string_view permissions = TakeUntil(' ', &line);

@@ -30,6 +30,11 @@ namespace tcmalloc::testing {
 class FakeBatchSource {
  public:
   FakeBatchSource() = default;
+  ~FakeBatchSource() {
+    for (PackedChain array : arrays_) delete[] array.UnpackArray().objects;
+  }
+  FakeBatchSource(const FakeBatchSource&) = delete;
+  FakeBatchSource& operator=(const FakeBatchSource&) = delete;
 
   void Initialize(ObjectSpace& space, uint8_t size_class) {
     space_ = &space;

@@ -12,16 +12,8 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "fakes/address_sanitizer.h"
 #include "system/system_calls.h"
-
-// gcc defines a macro, clang has a feature.
-#if defined(__SANITIZE_ADDRESS__)
-#define TCM_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TCM_ADDRESS_SANITIZER 1
-#endif
-#endif
 
 namespace tcmalloc {
 namespace {
@@ -165,9 +157,7 @@ TEST_F(AddressWindowTest, StaysAsItIsWhereTheKernelMapsElsewhere) {
 }
 
 TEST_F(AddressWindowTest, LiesElsewhereWhereAddressesEndEarly) {
-#if defined(TCM_ADDRESS_SANITIZER)
-  GTEST_SKIP() << "the address sanitizer takes these addresses";
-#endif
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "the address sanitizer takes these addresses";
   system_calls.mmap = [](void* a, size_t bytes, int protection, int flags, int fd, off_t o) {
     if (reinterpret_cast<uintptr_t>(a) > 512 * kGiB) {
       errno = ENOMEM;
