@@ -44,7 +44,11 @@ def main():
             print(f"{theirs} is not there")
             continue
         for workload, options in WORKLOADS.items():
-            command = [next(arguments.build.glob(f"bin/**/{workload}")), *options]
+            program = arguments.build / "bin/workloads" / workload
+            if not program.exists():
+                print(f"{workload} is not built")
+                continue
+            command = [program, *options]
             ratios = sorted(seconds(command, ours) / seconds(command, theirs)
                             for _ in range(arguments.rounds))
             print(f"{name} {workload}: {statistics.median(ratios):.2f} "
