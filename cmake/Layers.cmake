@@ -94,6 +94,14 @@ function(tcm_layer_objects result)
   if("heap_profile" IN_LIST closure AND NOT "leak_check" IN_LIST closure)
     list(APPEND closure leak_check/none)
   endif()
+  # So is what blocks are.
+  if("extension" IN_LIST closure AND NOT "debug" IN_LIST closure)
+    list(APPEND closure extension/plain)
+  endif()
+  # gperftools' minimal debug library does not export its unwinder.
+  if("unwind" IN_LIST closure AND (NOT "debug" IN_LIST closure OR "heap_profile" IN_LIST closure))
+    list(APPEND closure unwind/functions)
+  endif()
   list(REMOVE_DUPLICATES closure)
 
   set(objects)

@@ -48,9 +48,10 @@ def read_includes(root: Path) -> dict[str, list[str]]:
     return sources
 
 
-def read_declarations(root: Path) -> dict[str, set[str]]:
-    """Layer name to its DEPENDS, from every CMakeLists.txt below src/."""
+def read_declarations(root: Path) -> tuple[dict[str, set[str]], dict[str, list[str]]]:
+    """Layer name to its DEPENDS, and to its SOURCES below src/, from every CMakeLists.txt there."""
     declarations = {}
+    listed = {}
     for path in repository.files(root):
         if path.parts[0] != "src" or path.name != "CMakeLists.txt":
             continue
@@ -65,7 +66,9 @@ def read_declarations(root: Path) -> dict[str, set[str]]:
                     arguments[keyword].append(word)
             for name in arguments["NAME"]:
                 declarations[name] = set(arguments["DEPENDS"])
-    return declarations
+                folder = "/".join(path.parts[1:-1])
+                listed[name] = [f"{folder}/{source}" for source in arguments["SOURCES"]]
+    return declarations, listed
 
 
 def folder_of(path: str) -> str:
@@ -143,8 +146,11 @@ def check_global(root: Path) -> list[str]:
     ]
 
 
-def layer_of(path: str, declarations) -> str | None:
-    """The declared layer that a file belongs to: the one with the longest matching name."""
+def layer_of(path: str, declarations, parts) -> str | None:
+    """The declared layer that a file belongs to: the part of a folder that lists it or its source,
+    or the one with the longest matching name."""
+    if part_of(path) in parts:
+        return parts[part_of(path)]
     matches = [name for name in declarations if path.startswith(name + "/")]
     return max(matches, key=len, default=None)
 
@@ -160,22 +166,44 @@ def closure(name: str, declarations) -> set[str]:
     return reached
 
 
-def check_declarations(sources, declarations) -> list[str]:
+def listed_parts(listed) -> dict[str, str]:
+    """Part of a file name to the layer of its folder that lists it beside the folder's own."""
+    return {
+        part_of(source): name
+        for name, names in listed.items()
+        if "/" in name
+        for source in names
+        if not source.startswith(name + "/") and source not in listed.get(folder_of(name), [])
+    }
+
+
+def check_declarations(sources, declarations, listed) -> list[str]:
+    parts = listed_parts(listed)
+    # A layer that compiles the sources of its folder once more includes what that does.
+    copies = {
+        name for name, names in listed.items()
+        if "/" in name and any("${" in n or n in listed.get(folder_of(name), []) for n in names)
+        and not any(n.startswith(name + "/") for n in names)
+    }
     used: dict[str, set[str]] = {name: set() for name in declarations}
     complaints = []
     for source, includes in sources.items():
-        layer = layer_of(source, declarations)
+        layer = layer_of(source, declarations, parts)
         if layer is None:
             continue
         for include in includes:
-            target = layer_of(include, declarations)
-            if target is None or target == layer:
+            target = layer_of(include, declarations, parts)
+            # A header without a source belongs to every part of its folder.
+            alone = "/" not in str(target) and include.endswith(".h") and not any(
+                part_of(name) == part_of(include) for name in sources if name != include
+            )
+            if target is None or target == layer or alone and folder_of(include) == folder_of(source):
                 continue
             used[layer].add(target)
             if target not in closure(layer, declarations):
                 complaints.append(f'src/{source}: "{include}", but {layer} does not DEPEND on {target}')
     for layer, dependencies in declarations.items():
-        for dependency in sorted(dependencies - used[layer]):
+        for dependency in sorted(dependencies - used[layer] if layer not in copies else ()):
             complaints.append(f"layer {layer}: DEPENDS on {dependency}, which no file of it includes")
     return complaints
 
@@ -189,7 +217,7 @@ def check_test_folders(root: Path, order) -> list[str]:
 def check(root: Path) -> list[str]:
     order = read_order(root)
     sources = read_includes(root)
-    declarations = read_declarations(root)
+    declarations, listed = read_declarations(root)
     public_headers = {
         "/".join(path.parts[1:]) for path in repository.files(root) if path.parts[0] == "include"
     }
@@ -197,7 +225,7 @@ def check(root: Path) -> list[str]:
         check_order(sources, order, public_headers)
         + (check_cycles(sources) or check_cycles(read_parts(sources)))
         + check_global(root)
-        + check_declarations(sources, declarations)
+        + check_declarations(sources, declarations, listed)
         + check_test_folders(root, order)
     )
 

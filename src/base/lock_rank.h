@@ -25,8 +25,10 @@ enum class LockRank : uint8_t {
   kCentralList,     // one per size class
   kSampledObjects,
   kChainArrays,
-  kProfile,     // logs and copies of samples
-  kBlockTable,  // one per shard of a table of all blocks
+  kProfile,      // logs and copies of samples
+  kBlockTable,   // one per shard of a table of all blocks
+  kDebugBlocks,  // one per part of the table of checked blocks
+  kDebugQueue,   // one per part of the queue of freed blocks
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata
   kSystem,    // sbrk and the list of mapped regions

@@ -10,7 +10,6 @@
 #include "allocator/allocated_size.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
-#include "extension/never_destroyed.h"
 #include "extension/properties.h"
 #include "extension/release.h"
 #include "extension/string_append.h"
@@ -82,95 +81,91 @@ void** ReadTraces(bool (*visit)(StackRecordVisitor visit, void* argument)) {
   return words;
 }
 
-class HeapExtension final : public MallocExtension {
- public:
-  constexpr HeapExtension() = default;
-
-  void GetStats(char* buffer, int buffer_length) override {
-    if (buffer_length <= 0) return;
-    BufferSink sink(buffer, static_cast<size_t>(buffer_length));
-    WriteTextReport(sink, 2);
-  }
-
-  void GetHeapGrowthStacks(MallocExtensionWriter* writer) override {
-    StringSink sink(writer);
-    WriteGrowthProfile(sink);
-  }
-
-  void** ReadHeapGrowthStackTraces() override {
-    if (void** traces = ReadTraces(VisitGrowths)) return traces;
-    const HeapGrowth growth = CurrentHeapGrowth();
-    // One record: count, bytes and depth. A count of zero ends the list.
-    return new void* [] {
-      reinterpret_cast<void*>(growth.count), reinterpret_cast<void*>(growth.bytes), nullptr, nullptr
-    };
-  }
-
-  void GetHeapSample(MallocExtensionWriter* writer) override {
-    StringSink sink(writer);
-    if (!WriteHeapSample(sink)) MallocExtension::GetHeapSample(writer);
-  }
-
-  void** ReadStackTraces(int* sample_period) override {
-    *sample_period = static_cast<int>(std::min<uint64_t>(heap.sample_period(), INT_MAX));
-    return ReadTraces(VisitSamples);
-  }
-
-  void Ranges(void* arg, RangeFunction func) override {
-    const RangeSnapshot snapshot;
-    for (const base::MallocRange& range : snapshot.ranges()) func(arg, &range);
-  }
-
-  bool GetNumericProperty(const char* name, size_t* value) override {
-    if (name == nullptr || value == nullptr) return false;
-    SlowPath slow_path(SlowPath::Patient{});
-    return !slow_path.reentrant() && GetProperty(name, value);
-  }
-
-  bool SetNumericProperty(const char* name, size_t value) override {
-    if (name == nullptr) return false;
-    SlowPath slow_path(SlowPath::Patient{});
-    return !slow_path.reentrant() && SetProperty(name, value);
-  }
-
-  void MarkThreadIdle() override { FlushThreadCache(); }
-  void MarkThreadTemporarilyIdle() override { FlushThreadCache(); }
-
-  SysAllocator* GetSystemAllocator() override { return CurrentSystemAllocator(); }
-  void SetSystemAllocator(SysAllocator* a) override { RegisterSystemAllocator(a); }
-
-  void ReleaseToSystem(size_t num_bytes) override { ReleaseFreeSpans(num_bytes); }
-  void ReleaseFreeMemory() override { tcmalloc::ReleaseFreeMemory(); }
-
-  void SetMemoryReleaseRate(double rate) override {
-    SlowPath slow_path(SlowPath::Patient{});
-    if (!slow_path.reentrant()) heap.SetReleaseRate(rate);
-  }
-  double GetMemoryReleaseRate() override {
-    SlowPath slow_path(SlowPath::Patient{});
-    return slow_path.reentrant() ? -1 : heap.page_heap().release_rate();
-  }
-
-  size_t GetEstimatedAllocatedSize(size_t size) override { return AllocatedSizeFor(size); }
-  size_t GetAllocatedSize(const void* p) override { return UsableSize(p); }
-  Ownership GetOwnership(const void* p) override {
-    const bool owned = heap.emergency().Owns(p) || heap.page_map().FindInUse(p) != nullptr;
-    return owned ? kOwned : kNotOwned;
-  }
-
-  void GetFreeListSizes(std::vector<FreeListInfo>* v) override { ListFreeLists(v); }
-
-  size_t GetThreadCacheSize() override {
-    SlowPath slow_path(SlowPath::Patient{});
-    return slow_path.reentrant() ? 0 : slow_path.OwnCachedBytes();
-  }
-};
-
-// Constant, because the object has no state.
-constexpr NeverDestroyed<HeapExtension> kExtension;
-
 }  // namespace
 
-MallocExtension* ExtensionOfHeap() { return const_cast<HeapExtension*>(&kExtension.value); }
+void HeapExtension::GetStats(char* buffer, int buffer_length) {
+  if (buffer_length <= 0) return;
+  BufferSink sink(buffer, static_cast<size_t>(buffer_length));
+  WriteTextReport(sink, 2);
+}
+
+void HeapExtension::GetHeapGrowthStacks(MallocExtensionWriter* writer) {
+  StringSink sink(writer);
+  WriteGrowthProfile(sink);
+}
+
+void** HeapExtension::ReadHeapGrowthStackTraces() {
+  if (void** traces = ReadTraces(VisitGrowths)) return traces;
+  const HeapGrowth growth = CurrentHeapGrowth();
+  // One record: count, bytes and depth. A count of zero ends the list.
+  return new void* [] {
+    reinterpret_cast<void*>(growth.count), reinterpret_cast<void*>(growth.bytes), nullptr, nullptr
+  };
+}
+
+void HeapExtension::GetHeapSample(MallocExtensionWriter* writer) {
+  StringSink sink(writer);
+  if (!WriteHeapSample(sink)) MallocExtension::GetHeapSample(writer);
+}
+
+void** HeapExtension::ReadStackTraces(int* sample_period) {
+  *sample_period = static_cast<int>(std::min<uint64_t>(heap.sample_period(), INT_MAX));
+  return ReadTraces(VisitSamples);
+}
+
+void HeapExtension::Ranges(void* arg, RangeFunction func) {
+  const RangeSnapshot snapshot;
+  for (const base::MallocRange& range : snapshot.ranges()) func(arg, &range);
+}
+
+bool HeapExtension::GetNumericProperty(const char* name, size_t* value) {
+  if (name == nullptr || value == nullptr) return false;
+  SlowPath slow_path(SlowPath::Patient{});
+  return !slow_path.reentrant() && GetProperty(name, value);
+}
+
+bool HeapExtension::SetNumericProperty(const char* name, size_t value) {
+  if (name == nullptr) return false;
+  SlowPath slow_path(SlowPath::Patient{});
+  return !slow_path.reentrant() && SetProperty(name, value);
+}
+
+void HeapExtension::MarkThreadIdle() { FlushThreadCache(); }
+
+void HeapExtension::MarkThreadTemporarilyIdle() { FlushThreadCache(); }
+
+SysAllocator* HeapExtension::GetSystemAllocator() { return CurrentSystemAllocator(); }
+
+void HeapExtension::SetSystemAllocator(SysAllocator* a) { RegisterSystemAllocator(a); }
+
+void HeapExtension::ReleaseToSystem(size_t num_bytes) { ReleaseFreeSpans(num_bytes); }
+
+void HeapExtension::ReleaseFreeMemory() { tcmalloc::ReleaseFreeMemory(); }
+
+void HeapExtension::SetMemoryReleaseRate(double rate) {
+  SlowPath slow_path(SlowPath::Patient{});
+  if (!slow_path.reentrant()) heap.SetReleaseRate(rate);
+}
+
+double HeapExtension::GetMemoryReleaseRate() {
+  SlowPath slow_path(SlowPath::Patient{});
+  return slow_path.reentrant() ? -1 : heap.page_heap().release_rate();
+}
+
+size_t HeapExtension::GetEstimatedAllocatedSize(size_t size) { return AllocatedSizeFor(size); }
+
+size_t HeapExtension::GetAllocatedSize(const void* p) { return UsableSize(p); }
+
+MallocExtension::Ownership HeapExtension::GetOwnership(const void* p) {
+  const bool owned = heap.emergency().Owns(p) || heap.page_map().FindInUse(p) != nullptr;
+  return owned ? kOwned : kNotOwned;
+}
+
+void HeapExtension::GetFreeListSizes(std::vector<FreeListInfo>* v) { ListFreeLists(v); }
+
+size_t HeapExtension::GetThreadCacheSize() {
+  SlowPath slow_path(SlowPath::Patient{});
+  return slow_path.reentrant() ? 0 : slow_path.OwnCachedBytes();
+}
 
 }  // namespace tcmalloc

@@ -8,8 +8,6 @@
 
 #include <string_view>
 
-#include "allocator/allocated_size.h"
-#include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "extension/properties.h"
 #include "extension/release.h"
@@ -159,20 +157,6 @@ void tcmalloc_run_background_actions() {
   if (tcmalloc::IsReentrant()) return;
   tcmalloc::FlushThreadCache();
   heap.background().RunForever();
-}
-
-size_t tcmalloc_get_estimated_allocated_size(size_t size) {
-  return tcmalloc::AllocatedSizeFor(size);
-}
-
-bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
-  if (block != nullptr && !tcmalloc_owns(block)) return false;
-  *size = tcmalloc::UsableSize(block);
-  return true;
-}
-
-bool tcmalloc_owns(const void* block) {
-  return heap.emergency().Owns(block) || heap.page_map().FindInUse(block) != nullptr;
 }
 
 }  // extern "C"

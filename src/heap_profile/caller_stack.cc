@@ -16,28 +16,27 @@ __attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_r
 }
 
 namespace tcmalloc {
-namespace {
 
-bool IsOwn(const void* address) {
+bool IsOwnCode(const void* address) {
   if (&tcmalloc_early_start_reference == nullptr) return false;
   return address >= static_cast<const void*>(__ehdr_start) &&
          address < static_cast<const void*>(_end);
 }
 
-}  // namespace
-
-CallerStack::CallerStack() {
-  const int captured = CaptureStack(frames_, kMostFrames + kMostOwnFrames, 0);
+CallerStack::CallerStack(uint32_t limit) {
+  const uint32_t own = limit < kMostFrames ? kFewOwnFrames : kMostOwnFrames;
+  const int captured =
+      CaptureStack(frames_, static_cast<int>(std::min(limit, kMostFrames) + own), 0);
   const auto all = static_cast<uint32_t>(std::max(captured, 0));
-  while (first_ < all && IsOwn(frames_[first_])) ++first_;
-  count_ = std::min(all - first_, kMostFrames);
+  while (first_ < all && IsOwnCode(frames_[first_])) ++first_;
+  count_ = std::min({all - first_, limit, kMostFrames});
 }
 
 void CallerStack::LeaveOutHook() {
   void* const* end = frames_ + first_ + count_;
   void* const* begin = frames_ + first_;
-  void* const* own = std::find_if(begin, end, IsOwn);
-  void* const* program = std::find_if_not(own, end, IsOwn);
+  void* const* own = std::find_if(begin, end, IsOwnCode);
+  void* const* program = std::find_if_not(own, end, IsOwnCode);
   if (program == end) return;
   first_ = static_cast<uint32_t>(program - frames_);
   count_ = static_cast<uint32_t>(end - program);

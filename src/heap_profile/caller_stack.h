@@ -12,12 +12,17 @@
 
 namespace tcmalloc {
 
+// Returns true for code of this library, if it is a shared one; in a static program nothing tells
+// it apart.
+bool IsOwnCode(const void* address);
+
 // Return addresses, innermost first.
 class CallerStack {
  public:
-  // Captures the stack of the running thread. Leaves out the innermost frames as far as they lie in
-  // this library, if it is a shared one; in a static program nothing tells them apart.
-  CallerStack();
+  // Captures at most `limit` frames of the stack of the running thread. Leaves out the innermost
+  // frames as far as they lie in this library, if it is a shared one; in a static program nothing
+  // tells them apart.
+  explicit CallerStack(uint32_t limit = kMostFrames);
 
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
   // Changes nothing where it cannot tell.
@@ -28,6 +33,8 @@ class CallerStack {
  private:
   // The library's own frames, of which there are fewer.
   static constexpr uint32_t kMostOwnFrames = 16;
+  // What a limited capture allows for; the outermost frames miss where there are more of them.
+  static constexpr uint32_t kFewOwnFrames = 6;
 
   void* frames_[kMostFrames + kMostOwnFrames];
   uint32_t first_ = 0;

@@ -237,6 +237,33 @@ constexpr OptionRow kTable[] = {
      "generic_fp and generic_fp_unsafe are frame_pointers. Only libraries with profiles walk any."},
     {"TCMALLOC_STACKTRACE_METHOD_VERBOSE", SwitchType{&Options::stacktrace_method_verbose}, "",
      "Prints on stderr which of these methods there are, and which one is used."},
+    {"TCMALLOC_TRACE", SwitchType{&Options::trace}, "",
+     "Logs every allocation and free, with stacks. Only in the debug libraries, as all below up to "
+     "TCMALLOC_CHECK_INTERVAL."},
+    {"TCMALLOC_TRACE_FILE", PathType{&Options::trace_file, 8}, "",
+     "The file of that log, a regular one of this user, if it is not /tmp/google.alloc."},
+    {"TCMALLOC_PAGE_FENCE", SwitchType{&Options::page_fence}, "",
+     "Gives each block pages of its own, before a page without access, so that an overrun faults. "
+     "Blocks for which the kernel has no mapping left are fenced as others are."},
+    {"TCMALLOC_PAGE_FENCE_NEVER_RECLAIM", SwitchType{&Options::page_fence_never_reclaim}, "",
+     "Keeps the pages of such blocks without access for ever once they are freed."},
+    {"TCMALLOC_PAGE_FENCE_READABLE", SwitchType{&Options::page_fence_readable}, "",
+     "Lets programs read the pages behind such blocks, and those of freed ones."},
+    {"TCMALLOC_RECLAIM_MEMORY", SwitchType{&Options::reclaim_memory}, "",
+     "Uses the memory of freed blocks again. Otherwise no address is ever handed out twice."},
+    {"TCMALLOC_MAX_FREE_QUEUE_SIZE",
+     SizeType{&Options::max_free_queue_size, 0, kMostMebibytes << 20, SizeUnit::kByte}, "bytes",
+     "The most that freed blocks may hold while they wait to be used again. When one leaves the "
+     "queue, writes after the free show.",
+     "freed blocks are used again at once"},
+    {"TCMALLOC_SYMBOLIZE_STACKTRACE", SwitchType{&Options::symbolize_stacktrace}, "",
+     "Names the functions in reports of mistakes."},
+    {"TCMALLOC_CHECK_INTERVAL", CountType{&Options::check_interval, 0, uint64_t{1} << 40},
+     "allocations",
+     "Checks all blocks each time that the program has allocated so many. 0 checks blocks when "
+     "they "
+     "are freed, and at exit.",
+     "blocks are checked when they are freed"},
     {"MALLOCSTATS", CountType{&Options::malloc_stats, 0, 2}, "",
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",

@@ -147,6 +147,15 @@ struct Options {
   uint64_t heap_profiler_signal = 0;
   StackTraceOption stacktrace_method = StackTraceOption::kTables;
   bool stacktrace_method_verbose = false;
+  bool trace = false;
+  PathOption trace_file;
+  bool page_fence = false;
+  bool page_fence_never_reclaim = false;
+  bool page_fence_readable = false;
+  bool reclaim_memory = true;
+  uint64_t max_free_queue_size = uint64_t{10} << 20;
+  bool symbolize_stacktrace = true;
+  uint64_t check_interval = 0;
   uint64_t malloc_stats = 0;
   PathOption exit_report;
 };

@@ -16,13 +16,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "allocator/allocate.h"
-#include "allocator/allocated_size.h"
-#include "allocator/deallocate.h"
-#include "allocator/reallocate.h"
 #include "base/bits.h"
 #include "extension/release.h"
 #include "heap/heap.h"
+#include "override/blocks.h"
 #include "override/c_entry_point_names.h"
 #include "override/out_of_memory.h"
 #include "report/mallinfo.h"
@@ -42,7 +39,7 @@ void* FailAllocation(size_t size, size_t alignment) {
 }
 
 void* MallocSlow(size_t size) {
-  void* block = AllocateSlow(size);
+  void* block = Blocks::MallocSlow(size);
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, kNoAlignment);
 }
 
@@ -53,7 +50,7 @@ constexpr int kLog2AlignmentMask = 0x3f;
 
 // Requires a valid alignment.
 void* AllocateAlignedOrFail(size_t size, size_t alignment) {
-  void* block = AllocateAligned(size, alignment);
+  void* block = Blocks::Aligned(size, alignment);
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
 }
 
@@ -61,15 +58,15 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
 TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
   if (block == nullptr) return tc_malloc(size);
   if (size == 0) {
-    Deallocate(block);
+    Blocks::Free(block);
     return nullptr;
   }
-  void* moved = Reallocate(block, size);
+  void* moved = Blocks::Reallocate(block, size);
   if (TCMALLOC_LIKELY(moved != nullptr)) return moved;
   moved = FailAllocation(size, kNoAlignment);
   if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, std::min(size, UsableSize(block)));
-  Deallocate(block);
+  std::memcpy(moved, block, std::min(size, Blocks::UsableSize(block)));
+  Blocks::Free(block);
   return moved;
 }
 
@@ -84,6 +81,7 @@ __attribute__((constructor)) void OnLoad() {
 }
 __attribute__((destructor)) void OnExit() {
   heap.background().StopAtExit();
+  Blocks::CheckAtExit();
   // A program that never allocated has a report, too, of nothing. The heap is made inside the slow
   // path, so that a signal handler may allocate meanwhile.
   if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) LeaveSlowPath(EnterSlowPath());
@@ -117,31 +115,32 @@ class StreamSink final : public TextSink {
 }  // namespace tcmalloc
 
 using tcmalloc::AllocateAlignedOrFail;
+using tcmalloc::Blocks;
 
 extern "C" {
 
 TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
-  return tcmalloc::AllocateForMalloc<tcmalloc::MallocSlow>(size);
+  return Blocks::MallocOr<tcmalloc::MallocSlow>(size);
 }
 
 TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {
-  void* block = tcmalloc::Allocate(size);
+  void* block = Blocks::Malloc(size);
   if (block == nullptr) errno = ENOMEM;
   return block;
 }
 
-TCMALLOC_EXPORT void tc_free(void* block) noexcept { tcmalloc::Deallocate(block); }
+TCMALLOC_EXPORT void tc_free(void* block) noexcept { Blocks::Free(block); }
 
 TCMALLOC_EXPORT void tc_free_sized(void* block, size_t size) noexcept {
-  tcmalloc::DeallocateSized(block, size);
+  Blocks::FreeSized(block, size);
 }
 
-TCMALLOC_EXPORT void tc_free_aligned_sized(void* block, size_t, size_t size) noexcept {
-  tcmalloc::DeallocateSized(block, size);
+TCMALLOC_EXPORT void tc_free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
+  Blocks::FreeAlignedSized(block, alignment, size);
 }
 
 TCMALLOC_EXPORT void sdallocx(void* block, size_t size, int) noexcept {
-  tcmalloc::DeallocateSized(block, size);
+  Blocks::FreeSized(block, size);
 }
 
 TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
@@ -150,14 +149,14 @@ TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
     errno = ENOMEM;
     return nullptr;
   }
-  void* block = tcmalloc::AllocateZeroed(bytes);
+  void* block = Blocks::Zeroed(bytes);
   if (TCMALLOC_LIKELY(block != nullptr)) return block;
   block = tcmalloc::FailAllocation(bytes, tcmalloc::kNoAlignment);
   return block != nullptr ? std::memset(block, 0, bytes) : nullptr;
 }
 
 TCMALLOC_EXPORT void* tc_realloc(void* block, size_t size) noexcept {
-  if (TCMALLOC_LIKELY(tcmalloc::StaysAsItIs(block, size))) return block;
+  if (TCMALLOC_LIKELY(Blocks::StaysAsItIs(block, size))) return block;
   return tcmalloc::ReallocSlow(block, size);
 }
 
@@ -203,10 +202,10 @@ TCMALLOC_EXPORT void* tc_pvalloc(size_t size) noexcept {
   return AllocateAlignedOrFail(rounded, page);
 }
 
-TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept { return tcmalloc::UsableSize(block); }
+TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept { return Blocks::UsableSize(block); }
 
 TCMALLOC_EXPORT size_t tc_nallocx(size_t size, int flags) {
-  return tcmalloc::AllocatedSizeFor(size, size_t{1} << (flags & tcmalloc::kLog2AlignmentMask));
+  return Blocks::SizeFor(size, size_t{1} << (flags & tcmalloc::kLog2AlignmentMask));
 }
 
 TCMALLOC_EXPORT void tc_malloc_stats(void) noexcept {

@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "allocator/deallocate.h"
+#include "override/blocks.h"
 #include "override/operator_new.h"
 #include "override/out_of_memory.h"
 
@@ -21,51 +21,63 @@
   DEFINE(operator new, tc_new, void*, (size_t size), ,                                          \
          { return tcmalloc::New(size); })                                                       \
   DEFINE(operator new[], tc_newarray, void*, (size_t size), ,                                   \
-         { return tcmalloc::New(size); })                                                       \
+         { return tcmalloc::NewArray(size); })                                                  \
   DEFINE(operator new, tc_new_nothrow, void*, (size_t size, const std::nothrow_t&), noexcept,   \
          { return tcmalloc::NewNoThrow(size); })                                                \
   DEFINE(operator new[], tc_newarray_nothrow, void*, (size_t size, const std::nothrow_t&),      \
-         noexcept, { return tcmalloc::NewNoThrow(size); })                                      \
+         noexcept, { return tcmalloc::NewArrayNoThrow(size); })                                 \
   DEFINE(operator new, tc_new_aligned, void*, (size_t size, std::align_val_t alignment), ,      \
          { return tcmalloc::NewAligned(size, alignment); })                                     \
   DEFINE(operator new[], tc_newarray_aligned, void*,                                            \
          (size_t size, std::align_val_t alignment), ,                                           \
-         { return tcmalloc::NewAligned(size, alignment); })                                     \
+         { return tcmalloc::NewArrayAligned(size, alignment); })                                \
   DEFINE(operator new, tc_new_aligned_nothrow, void*,                                           \
          (size_t size, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
          { return tcmalloc::NewAlignedNoThrow(size, alignment); })                              \
   DEFINE(operator new[], tc_newarray_aligned_nothrow, void*,                                    \
          (size_t size, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
-         { return tcmalloc::NewAlignedNoThrow(size, alignment); })                              \
+         { return tcmalloc::NewArrayAlignedNoThrow(size, alignment); })                         \
   DEFINE(operator delete, tc_delete, void, (void* block), noexcept,                             \
-         { tcmalloc::Deallocate(block); })                                                      \
+         { Blocks::Delete(block); })                                                            \
   DEFINE(operator delete[], tc_deletearray, void, (void* block), noexcept,                      \
-         { tcmalloc::Deallocate(block); })                                                      \
+         { Blocks::DeleteArray(block); })                                                       \
   DEFINE(operator delete, tc_delete_nothrow, void, (void* block, const std::nothrow_t&),        \
-         noexcept, { tcmalloc::Deallocate(block); })                                            \
+         noexcept, { Blocks::Delete(block); })                                                  \
   DEFINE(operator delete[], tc_deletearray_nothrow, void, (void* block, const std::nothrow_t&), \
-         noexcept, { tcmalloc::Deallocate(block); })                                            \
+         noexcept, { Blocks::DeleteArray(block); })                                             \
   DEFINE(operator delete, tc_delete_sized, void, (void* block, size_t size), noexcept,          \
-         { tcmalloc::DeallocateSized(block, size); })                                           \
+         { Blocks::DeleteSized(block, size); })                                                 \
   DEFINE(operator delete[], tc_deletearray_sized, void, (void* block, size_t size), noexcept,   \
-         { tcmalloc::DeallocateSized(block, size); })                                           \
-  DEFINE(operator delete, tc_delete_aligned, void, (void* block, std::align_val_t), noexcept,   \
-         { tcmalloc::Deallocate(block); })                                                      \
-  DEFINE(operator delete[], tc_deletearray_aligned, void, (void* block, std::align_val_t),      \
-         noexcept, { tcmalloc::Deallocate(block); })                                            \
+         { Blocks::DeleteArraySized(block, size); })                                            \
+  DEFINE(operator delete, tc_delete_aligned, void, (void* block, std::align_val_t alignment),   \
+         noexcept,                                                                              \
+         { Blocks::DeleteAligned(block, tcmalloc::Bytes(alignment)); })                         \
+  DEFINE(operator delete[], tc_deletearray_aligned, void, (void* block, std::align_val_t        \
+         alignment),                                                                            \
+         noexcept, { Blocks::DeleteArrayAligned(block, tcmalloc::Bytes(alignment)); })          \
   DEFINE(operator delete, tc_delete_aligned_nothrow, void,                                      \
-         (void* block, std::align_val_t, const std::nothrow_t&), noexcept,                      \
-         { tcmalloc::Deallocate(block); })                                                      \
+         (void* block, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
+         { Blocks::DeleteAligned(block, tcmalloc::Bytes(alignment)); })                         \
   DEFINE(operator delete[], tc_deletearray_aligned_nothrow, void,                               \
-         (void* block, std::align_val_t, const std::nothrow_t&), noexcept,                      \
-         { tcmalloc::Deallocate(block); })                                                      \
+         (void* block, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
+         { Blocks::DeleteArrayAligned(block, tcmalloc::Bytes(alignment)); })                    \
   DEFINE(operator delete, tc_delete_sized_aligned, void,                                        \
-         (void* block, size_t size, std::align_val_t), noexcept,                                \
-         { tcmalloc::DeallocateSized(block, size); })                                           \
+         (void* block, size_t size, std::align_val_t alignment), noexcept,                      \
+         { Blocks::DeleteSizedAligned(block, size, tcmalloc::Bytes(alignment)); })              \
   DEFINE(operator delete[], tc_deletearray_sized_aligned, void,                                 \
-         (void* block, size_t size, std::align_val_t), noexcept,                                \
-         { tcmalloc::DeallocateSized(block, size); })
+         (void* block, size_t size, std::align_val_t alignment), noexcept,                      \
+         { Blocks::DeleteArraySizedAligned(block, size, tcmalloc::Bytes(alignment)); })
 // clang-format on
+
+using tcmalloc::Blocks;
+
+namespace tcmalloc {
+namespace {
+
+constexpr size_t Bytes(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
+
+}  // namespace
+}  // namespace tcmalloc
 
 TCMALLOC_FOR_EACH_OPERATOR(TCMALLOC_DEFINE_OPERATOR)
 

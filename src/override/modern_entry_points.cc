@@ -18,24 +18,25 @@
 
 #include <cerrno>
 
-#include "allocator/deallocate.h"
 #include "base/bits.h"
+#include "override/blocks.h"
 #include "override/operator_new.h"
 #include "override/out_of_memory.h"
 
 namespace tcmalloc {
 namespace {
 
-sized_ptr_t Sized(void* block) { return {block, UsableSize(block)}; }
+sized_ptr_t Sized(void* block) { return {block, Blocks::UsableSize(block)}; }
 
 alloc_result_t AtLeast(void* block, size_t size, size_t alignment) {
   if (block == nullptr) block = FailAllocation(size, alignment);
-  return {block, UsableSize(block)};
+  return {block, Blocks::UsableSize(block)};
 }
 
 }  // namespace
 }  // namespace tcmalloc
 
+using tcmalloc::Blocks;
 using tcmalloc::NewAligned;
 using tcmalloc::NewAlignedNoThrow;
 using tcmalloc::NewNoThrow;
@@ -45,7 +46,7 @@ using tcmalloc::Sized;
 extern "C" {
 
 alloc_result_t alloc_at_least(size_t min_size) noexcept {
-  return tcmalloc::AtLeast(tcmalloc::Allocate(min_size), min_size, tcmalloc::kNoAlignment);
+  return tcmalloc::AtLeast(Blocks::Malloc(min_size), min_size, tcmalloc::kNoAlignment);
 }
 
 alloc_result_t aligned_alloc_at_least(size_t alignment, size_t min_size) noexcept {
@@ -53,7 +54,7 @@ alloc_result_t aligned_alloc_at_least(size_t alignment, size_t min_size) noexcep
     errno = EINVAL;
     return {nullptr, 0};
   }
-  void* block = tcmalloc::AllocateAligned(min_size, alignment);
+  void* block = Blocks::Aligned(min_size, alignment);
   return tcmalloc::AtLeast(block, min_size, alignment);
 }
 

@@ -11,7 +11,7 @@ namespace tcmalloc {
 namespace {
 
 void* AllocateAny(size_t size, size_t alignment) {
-  return alignment <= kNoAlignment ? Allocate(size) : AllocateAligned(size, alignment);
+  return alignment <= kNoAlignment ? Blocks::Malloc(size) : Blocks::Aligned(size, alignment);
 }
 
 }  // namespace
@@ -37,25 +37,26 @@ void* RetryOrNull(size_t size, size_t alignment) {
 }
 
 void* NewSlow(size_t size) {
-  void* block = AllocateSlow(size);
+  void* block = Blocks::MallocSlow(size);
   return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
 }
 
 void* NewNoThrow(size_t size) noexcept {
-  void* block = Allocate(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrNull(size, kNoAlignment);
+  void* block = Blocks::New(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNew(RetryOrNull(size, kNoAlignment));
 }
 
 void* NewAligned(size_t size, std::align_val_t alignment) {
-  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
-  return TCMALLOC_LIKELY(block != nullptr) ? block
-                                           : RetryOrThrow(size, static_cast<size_t>(alignment));
+  const auto bytes = static_cast<size_t>(alignment);
+  void* block = Blocks::NewAligned(size, bytes);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrThrow(size, bytes));
 }
 
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
-  void* block = AllocateAligned(size, static_cast<size_t>(alignment));
-  return TCMALLOC_LIKELY(block != nullptr) ? block
-                                           : RetryOrNull(size, static_cast<size_t>(alignment));
+  const auto bytes = static_cast<size_t>(alignment);
+  void* block = Blocks::NewAligned(size, bytes);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrNull(size, bytes));
 }
 
 }  // namespace tcmalloc

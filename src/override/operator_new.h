@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <new>
 
-#include "allocator/allocate.h"
 #include "base/attributes.h"
+#include "override/blocks.h"
 
 namespace tcmalloc {
 
@@ -20,10 +20,21 @@ TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment);
 
 void* NewSlow(size_t size);
 
-TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return AllocateOr<NewSlow>(size); }
+TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return Blocks::NewOr<NewSlow>(size); }
+TCMALLOC_ALWAYS_INLINE void* NewArray(size_t size) { return Blocks::NewArrayOr<NewSlow>(size); }
 void* NewNoThrow(size_t size) noexcept;
 void* NewAligned(size_t size, std::align_val_t alignment);
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept;
+TCMALLOC_ALWAYS_INLINE void* NewArrayNoThrow(size_t size) noexcept {
+  return Blocks::MakeNewArray(NewNoThrow(size));
+}
+TCMALLOC_ALWAYS_INLINE void* NewArrayAligned(size_t size, std::align_val_t alignment) {
+  return Blocks::MakeNewArray(NewAligned(size, alignment));
+}
+TCMALLOC_ALWAYS_INLINE void* NewArrayAlignedNoThrow(size_t size,
+                                                    std::align_val_t alignment) noexcept {
+  return Blocks::MakeNewArray(NewAlignedNoThrow(size, alignment));
+}
 
 }  // namespace tcmalloc
 

@@ -245,6 +245,18 @@ Outcome Make(const Maker& maker, std::size_t size, std::size_t alignment) {
   return outcome;
 }
 
+void GiveBack(const Maker& maker, void* block, std::size_t alignment) {
+  if (!maker.has_new_handler) return Api().free(block);
+  const bool array = maker.name.find("_Zna") != std::string::npos ||
+                     maker.name.find("newarray") != std::string::npos;
+  const std::align_val_t align{alignment};
+  if (maker.aligned) {
+    array ? Api().delete_array_aligned(block, align) : Api().delete_aligned(block, align);
+  } else {
+    array ? Api().delete_array(block) : Api().delete_plain(block);
+  }
+}
+
 const std::vector<Breaker>& Breakers() {
   static const std::vector<Breaker> breakers = ListBreakers();
   return breakers;

@@ -43,6 +43,9 @@ const std::vector<Maker>& Makers();
 // Calls a maker with errno 0 and catches std::bad_alloc.
 Outcome Make(const Maker& maker, std::size_t size, std::size_t alignment = 16);
 
+// Frees a block that `maker` made, by the function of its family.
+void GiveBack(const Maker& maker, void* block, std::size_t alignment);
+
 // One way to give back a block that was made with `alignment` (0: by malloc or plain new).
 struct Breaker {
   std::string name;

@@ -82,8 +82,7 @@ void AddOperator(Suite& suite, const Maker& maker) {
     const Outcome outcome = Make(maker, 100, 64);
     result.True("a block", outcome.block != nullptr);
     result.Equal("handler calls", 0, handler_calls);
-    maker.aligned ? Api().delete_aligned(outcome.block, std::align_val_t{64})
-                  : Api().delete_plain(outcome.block);
+    GiveBack(maker, outcome.block, 64);
   });
 }
 

@@ -145,18 +145,6 @@ void AddZeroProducts(Suite& suite) {
   }
 }
 
-void GiveBack(const Maker& maker, void* block, std::size_t alignment) {
-  if (!maker.has_new_handler) return Api().free(block);
-  const bool array = maker.name.find("_Zna") != std::string::npos ||
-                     maker.name.find("newarray") != std::string::npos;
-  const std::align_val_t align{alignment};
-  if (maker.aligned) {
-    array ? Api().delete_array_aligned(block, align) : Api().delete_aligned(block, align);
-  } else {
-    array ? Api().delete_array(block) : Api().delete_plain(block);
-  }
-}
-
 void AddZeroSizes(Suite& suite) {
   for (const Maker& maker : Makers()) {
     suite.Add("size/" + maker.name + "/0 gives distinct blocks", [&maker](Case& result) {

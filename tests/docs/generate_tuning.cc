@@ -100,7 +100,7 @@ Variables of gperftools that may be set and change nothing:
 )";
 
 constexpr std::string_view kWhileItRuns = R"(
-The variables of its profilers, its heap checker and its debug allocator concern other libraries than this one.
+The variables of its profilers and its heap checker concern other libraries than this one.
 
 ## While a program runs
 

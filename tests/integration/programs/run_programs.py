@@ -26,7 +26,7 @@ import time
 
 import programs
 
-LIBRARY_NAME = "libtcmalloc_minimal.so.4"
+LIBRARY_NAME = "libtcmalloc_minimal.so.4"  # the library by default
 
 
 @dataclasses.dataclass
@@ -223,6 +223,8 @@ def parse_arguments():
                         help="fail when fewer programs could run (default: 30)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
                         help="programs at a time (default: one per CPU)")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="NAME",
+                        help="a program that does not run; may be repeated")
     parser.add_argument("names", nargs="*", help="only these; no minimum then")
     arguments = parser.parse_args()
     if arguments.library is None or not arguments.library.exists():
@@ -235,7 +237,8 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     chosen = [program for program in programs.PROGRAMS
-              if not arguments.names or program.name in arguments.names]
+              if (not arguments.names or program.name in arguments.names)
+              and program.name not in arguments.leave_out]
     with tempfile.TemporaryDirectory(prefix="tcm_programs_") as directory:
         scratch = pathlib.Path(directory)
         inputs = scratch / "input"

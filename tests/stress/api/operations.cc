@@ -34,7 +34,8 @@ void* PosixMemalign(Size size, Size alignment) {
   return Api().posix_memalign(&block, alignment, size) == 0 ? block : nullptr;
 }
 
-// valloc and pvalloc promise a page; the caller's smaller wish is met by that.
+// valloc and pvalloc promise a page; the caller's smaller wish is met by that. Functions that take
+// the alignment back are not for their blocks.
 constexpr Allocation kAllocations[] = {
     {"malloc", Family::kMalloc, false, false, [](Size n, Size) { return Api().malloc(n); }, Always},
     {"calloc", Family::kMalloc, false, true,
@@ -48,10 +49,10 @@ constexpr Allocation kAllocations[] = {
     {"aligned_alloc", Family::kAligned, true, false,
      [](Size n, Size a) { return Api().aligned_alloc(a, n); }, Always},
     {"posix_memalign", Family::kAligned, true, false, PosixMemalign, Always},
-    {"valloc", Family::kAligned, true, false,
+    {"valloc", Family::kMalloc, true, false,
      [](Size n, Size a) { return a > PageSize() ? Api().memalign(a, n) : Api().valloc(n); },
      Always},
-    {"pvalloc", Family::kAligned, true, false,
+    {"pvalloc", Family::kMalloc, true, false,
      [](Size n, Size a) { return a > PageSize() ? Api().memalign(a, n) : Api().pvalloc(n); },
      Always},
     {"new", Family::kNew, false, false, [](Size n, Size) { return Api().new_plain(n); }, Always},

@@ -64,6 +64,12 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_EQ(options.large_alloc_report_threshold, 0);
   EXPECT_EQ(options.sample_parameter, 2097152u);
   EXPECT_EQ(options.max_samples, 1048576u);
+  EXPECT_FALSE(options.trace);
+  EXPECT_FALSE(options.page_fence);
+  EXPECT_TRUE(options.reclaim_memory);
+  EXPECT_EQ(options.max_free_queue_size, 10485760u);
+  EXPECT_TRUE(options.symbolize_stacktrace);
+  EXPECT_EQ(options.check_interval, 0u);
   EXPECT_EQ(options.malloc_stats, 0u);
   EXPECT_TRUE(options.exit_report.empty());
   EXPECT_EQ(messages, "");
@@ -131,6 +137,15 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "HEAP_PROFILE_MMAP_LOG=1",
       "TCMALLOC_STACKTRACE_METHOD=libgcc",
       "TCMALLOC_STACKTRACE_METHOD_VERBOSE=1",
+      "TCMALLOC_TRACE=1",
+      "TCMALLOC_TRACE_FILE=/some/trace",
+      "TCMALLOC_PAGE_FENCE=1",
+      "TCMALLOC_PAGE_FENCE_NEVER_RECLAIM=1",
+      "TCMALLOC_PAGE_FENCE_READABLE=1",
+      "TCMALLOC_RECLAIM_MEMORY=0",
+      "TCMALLOC_MAX_FREE_QUEUE_SIZE=4096",
+      "TCMALLOC_SYMBOLIZE_STACKTRACE=f",
+      "TCMALLOC_CHECK_INTERVAL=500",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
@@ -198,6 +213,15 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.heap_profile_signal, 12u);
   EXPECT_EQ(options.stacktrace_method, StackTraceOption::kLibgcc);
   EXPECT_TRUE(options.stacktrace_method_verbose);
+  EXPECT_TRUE(options.trace);
+  EXPECT_STREQ(options.trace_file.text, "/some/trace");
+  EXPECT_TRUE(options.page_fence);
+  EXPECT_TRUE(options.page_fence_never_reclaim);
+  EXPECT_TRUE(options.page_fence_readable);
+  EXPECT_FALSE(options.reclaim_memory);
+  EXPECT_EQ(options.max_free_queue_size, 4096u);
+  EXPECT_FALSE(options.symbolize_stacktrace);
+  EXPECT_EQ(options.check_interval, 500u);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_EQ(messages,

@@ -1,0 +1,97 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The blocks of the debug libraries, by their addresses.
+
+#ifndef TCMALLOC_DEBUG_CHECKED_BLOCK_TABLE_H_
+#define TCMALLOC_DEBUG_CHECKED_BLOCK_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+#include "debug/block_record.h"
+#include "pages/metadata_arena.h"
+
+namespace tcmalloc {
+
+// A hash table in kShards parts, each with a lock, so that threads rarely meet. Records are never
+// unmapped and keep their addresses. Called inside the slow path only: there no signal handler
+// takes a lock of the same thread, and no fork copies one that is held.
+class CheckedBlockTable {
+ public:
+  static constexpr size_t kShards = 64;
+
+  constexpr explicit CheckedBlockTable(MetadataArena& arena) : arena_(arena) {}
+  CheckedBlockTable(const CheckedBlockTable&) = delete;
+  CheckedBlockTable& operator=(const CheckedBlockTable&) = delete;
+
+  // Adds a copy of `block`, whose address is not in the table. Returns false if there is no memory.
+  [[nodiscard]] bool Insert(const BlockRecord& block);
+
+  // Returns f(record) under the lock of the block that begins at `user`; `record` is null if there
+  // is none. It may be read and changed.
+  template <typename F>
+  auto With(const void* user, F f) {
+    const uint64_t hash = HashOf(user);
+    Shard& shard = shards_[ShardOf(hash)];
+    SpinLockHolder holder(shard.lock);
+    return f(Find(shard, hash, user));
+  }
+
+  // Removes a block that is in the table.
+  void Remove(const void* user);
+
+  // Calls f(record) for the blocks of one part, under its lock.
+  template <typename F>
+  void ForEachIn(size_t index, F f) {
+    Shard& shard = shards_[index];
+    SpinLockHolder holder(shard.lock);
+    for (size_t i = 0; i < BucketsOf(shard); ++i) {
+      for (BlockRecord* record = shard.buckets[i]; record != nullptr; record = record->next) {
+        f(*record);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kFirstLog2 = 6;
+
+  struct alignas(64) Shard {
+    SpinLock lock{LockRank::kDebugBlocks};
+    int log2 TCMALLOC_GUARDED_BY(lock) = 0;
+    BlockRecord** buckets TCMALLOC_GUARDED_BY(lock) = nullptr;
+    size_t count TCMALLOC_GUARDED_BY(lock) = 0;
+    BlockRecord* free TCMALLOC_GUARDED_BY(lock) = nullptr;
+  };
+
+  static uint64_t HashOf(const void* user) {
+    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    return (reinterpret_cast<uintptr_t>(user) >> 4) * kGolden;
+  }
+  static size_t ShardOf(uint64_t hash) { return hash >> 58; }
+  static_assert(kShards == size_t{1} << (64 - 58));
+
+  static size_t BucketsOf(const Shard& shard) TCMALLOC_REQUIRES(shard.lock) {
+    return shard.buckets != nullptr ? size_t{1} << shard.log2 : 0;
+  }
+  static BlockRecord*& BucketOf(Shard& shard, uint64_t hash) TCMALLOC_REQUIRES(shard.lock) {
+    return shard.buckets[(hash >> 16) & ((uint64_t{1} << shard.log2) - 1)];
+  }
+  static BlockRecord* Find(Shard& shard, uint64_t hash, const void* user)
+      TCMALLOC_REQUIRES(shard.lock) {
+    if (shard.buckets == nullptr) return nullptr;
+    BlockRecord* record = BucketOf(shard, hash);
+    while (record != nullptr && record->user != user) record = record->next;
+    return record;
+  }
+
+  bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+  BlockRecord* NewRecord(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+
+  MetadataArena& arena_;
+  Shard shards_[kShards];
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_CHECKED_BLOCK_TABLE_H_

@@ -1,0 +1,111 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Blocks whose every use is checked. They come from the allocator below, with fences around them.
+// docs/subsystems/debug-allocator.md describes the whole.
+
+#ifndef TCMALLOC_DEBUG_DEBUG_HEAP_H_
+#define TCMALLOC_DEBUG_DEBUG_HEAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/slow_path.h"
+#include "debug/checked_block_table.h"
+#include "debug/faults.h"
+#include "debug/free_queue.h"
+#include "heap/heap.h"
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// A request for a block.
+struct Request {
+  size_t size = 0;
+  size_t alignment = 0;  // a power of two, or 0 if none is asked for
+  Family family = Family::kMalloc;
+  bool zeroed = false;
+  const char* call = "malloc";  // for the trace, in gperftools' words
+};
+
+// A block that the program gives back, and what it says of it.
+struct ReleaseClaim {
+  static constexpr size_t kUnknown = SIZE_MAX;
+
+  Family family = Family::kMalloc;
+  size_t size = kUnknown;
+  size_t alignment = kUnknown;
+  const char* call = "free";
+};
+
+struct BlockTotals {
+  size_t blocks = 0;
+  size_t bytes = 0;
+  static constexpr size_t kBuckets = 64;
+  uint32_t histogram[kBuckets] = {};  // by the number of bits of the size
+};
+
+// Thread safe. Never waits for a lock in a signal handler that interrupted the allocator, nor while
+// another thread forks: blocks then come from the emergency arena, without fences, and frees are
+// put off.
+class DebugHeap {
+ public:
+  constexpr DebugHeap() : table_(heap.arena()) {}
+  DebugHeap(const DebugHeap&) = delete;
+  DebugHeap& operator=(const DebugHeap&) = delete;
+
+  // Returns null if there is no memory.
+  void* Allocate(const Request& request);
+  void Free(void* block, const ReleaseClaim& claim);
+  // Moves the contents to a new block, always. Returns null if there is no memory for it; then
+  // `block` stays.
+  void* Reallocate(void* block, size_t size);
+  // Makes a live block belong to another family.
+  void SetFamily(void* block, Family family);
+
+  // Returns the usable bytes of a block for such a request: just that; 0 if no block is so large.
+  static size_t SizeFor(size_t size, size_t alignment = 1);
+  // Returns the bytes that the program asked for; 0 for null.
+  size_t SizeOf(const void* block, const char* call);
+  // Returns true if a live block begins there.
+  bool Owns(const void* block);
+
+  // Check a live block of a family, and all blocks. A fault ends the process.
+  void Verify(const void* block, Family family, const char* call);
+  void VerifyAll(const char* call);
+
+  BlockTotals Count();
+  size_t queued_bytes() const { return queue_.bytes(); }
+
+ private:
+  static constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
+  static constexpr size_t kPutOff = 1024;
+
+  struct Deferred {
+    std::atomic<void*> block{nullptr};
+  };
+
+  bool Place(const Request& request, BlockRecord* block);
+  bool Register(const BlockRecord& block);
+  void Discard(const BlockRecord& block);
+  Fault BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed);
+  void FinishFree(const BlockRecord& freed);
+  void EvictExcess(void* first);
+  void Evict(void* user);
+  Fault FaultOfUnknown(const void* address);
+  void PutOff(void* block);
+  void FreePutOff();
+  void CheckAtIntervals();
+
+  CheckedBlockTable table_;
+  FreeQueue queue_;
+  std::atomic<uint64_t> allocations_{0};  // counted for TCMALLOC_CHECK_INTERVAL alone
+  std::atomic<size_t> put_off_count_{0};
+  Deferred put_off_[kPutOff];
+};
+
+extern constinit DebugHeap debug_heap;
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_DEBUG_HEAP_H_

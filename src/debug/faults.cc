@@ -1,0 +1,218 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The first lines have the words of gperftools, which tests and scripts look for.
+
+#include "debug/faults.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/message.h"
+#include "debug/fences.h"
+#include "debug/program_stack.h"
+#include "debug/symbolizer.h"
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+constinit StackTable stacks;
+
+// The thread that prints; 0 if none does.
+constinit std::atomic<uintptr_t> reporter{0};
+
+constexpr int kLinePatience = 1000;  // milliseconds
+constexpr int kMostBytesShown = 8;
+
+const char* NameOf(Family family) {
+  constexpr const char* kNames[] = {"malloc", "new", "new []"};
+  return kNames[static_cast<size_t>(family)];
+}
+const char* NameOfRelease(Family family) {
+  constexpr const char* kNames[] = {"free", "delete", "delete []"};
+  return kNames[static_cast<size_t>(family)];
+}
+
+const void* AsPointer(uintptr_t value) { return reinterpret_cast<const void*>(value); }
+// A pointer to characters would be printed as text.
+const void* AddressOf(const BlockRecord& block) { return block.user; }
+
+// Lets one thread continue. Others wait for the end of the process, or a while.
+void BecomeReporter() {
+  const auto self = static_cast<uintptr_t>(pthread_self());
+  uintptr_t none = 0;
+  if (reporter.compare_exchange_strong(none, self, std::memory_order_relaxed) || none == self) {
+    return;
+  }
+  constexpr int kSeconds = 10;
+  timespec left = {.tv_sec = kSeconds, .tv_nsec = 0};
+  // Not by libc's function, at which a thread may be cancelled.
+  while (::syscall(SYS_nanosleep, &left, &left) != 0 && errno == EINTR) {
+  }
+  std::abort();
+}
+
+void Print(const Message& message) { message.WriteLine(STDERR_FILENO, kLinePatience); }
+
+void PrintFrames(const Symbolizer& symbolizer, std::span<const uintptr_t> frames) {
+  for (const uintptr_t frame : frames) {
+    Message line;
+    line << "    @ " << AsPointer(frame);
+    symbolizer.Describe(frame, line);
+    Print(line);
+  }
+}
+
+void PrintStack(const Symbolizer& symbolizer, StackId stack) {
+  if (stack == 0) return Print(Message() << "    (its stack was not kept)");
+  const StackTable::Reader reader(stacks);
+  PrintFrames(symbolizer, reader.frames(stack));
+}
+
+void PrintOwnStack(const Symbolizer& symbolizer) {
+  const ProgramStack own;
+  uintptr_t frames[ProgramStack::kMostFrames];
+  const size_t count = own.frames().size();
+  for (size_t i = 0; i < count; ++i) frames[i] = reinterpret_cast<uintptr_t>(own.frames()[i]);
+  PrintFrames(symbolizer, {frames, count});
+}
+
+Message& AppendHexByte(Message& line, unsigned char byte) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const char text[] = {'0', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  return line << std::string_view(text, sizeof(text));
+}
+
+void PrintByte(const char* what, int64_t index, unsigned char found, unsigned char wanted) {
+  Message line;
+  line << what << " " << index << " is ";
+  AppendHexByte(line, found) << " (should be ";
+  AppendHexByte(line, wanted) << ").";
+  Print(line);
+}
+
+// Prints the bytes of a free block that are not what they should be.
+void PrintOverwrittenBytes(const BlockRecord& block, const char* damage) {
+  int shown = 0;
+  for (const char* byte = damage; byte < block.end() && shown < kMostBytesShown; ++byte) {
+    if (static_cast<unsigned char>(*byte) == kFreedByte) continue;
+    PrintByte("Buffer byte", byte - block.user, static_cast<unsigned char>(*byte), kFreedByte);
+    ++shown;
+  }
+}
+
+void PrintFirstLine(const Fault& fault) {
+  Message line;
+  line << "tcmalloc: ";
+  switch (fault.kind) {
+    case FaultKind::kNone:
+      break;
+    case FaultKind::kUnknown:
+      if (fault.in_heap) {
+        line << "memory allocation bug: object at " << fault.address
+             << " has been already deallocated, a while ago, or has never been allocated";
+      } else {
+        line << "memory allocation bug: object at " << fault.address << " has never been allocated";
+      }
+      break;
+    case FaultKind::kInterior:
+      line << "memory allocation bug: object at " << fault.address
+           << " has never been allocated: it lies in the block at " << AddressOf(fault.block)
+           << ", "
+           << static_cast<int64_t>(static_cast<const char*>(fault.address) - fault.block.user)
+           << " bytes from its start";
+      break;
+    case FaultKind::kFreed:
+      line << "memory allocation bug: object at " << fault.address
+           << " has been already deallocated (it was allocated with " << NameOf(fault.block.family)
+           << ")";
+      break;
+    case FaultKind::kMismatch:
+      line << "memory allocation/deallocation mismatch at " << fault.address << ": allocated with "
+           << NameOf(fault.block.family) << " being deallocated with "
+           << NameOfRelease(fault.family);
+      break;
+    case FaultKind::kWrongSize:
+      line << "sized delete of " << fault.address << " with " << fault.given
+           << " bytes, but the block has " << fault.block.size
+           << " (right size must be passed to sized delete)";
+      break;
+    case FaultKind::kWrongAlignment:
+      line << "aligned delete of " << fault.address << " with alignment " << fault.given
+           << ", but the block was allocated with " << fault.block.alignment;
+      break;
+    case FaultKind::kBefore:
+      line << "memory stomping bug: a word before object at " << AddressOf(fault.block)
+           << " has been corrupted";
+      break;
+    case FaultKind::kAfter:
+      line << "memory stomping bug: a word after object at " << AddressOf(fault.block)
+           << " has been corrupted";
+      break;
+    case FaultKind::kWrittenFree:
+      line << "Found a corrupted memory buffer: object at " << AddressOf(fault.block)
+           << " was written to after it was deallocated, size of buffer: " << fault.block.size;
+      break;
+  }
+  Print(line);
+}
+
+void PrintDamage(const Fault& fault) {
+  const BlockRecord& block = fault.block;
+  if (fault.kind == FaultKind::kWrittenFree) return PrintOverwrittenBytes(block, fault.damage);
+  if (fault.damage == nullptr) return;
+  const bool before = fault.kind == FaultKind::kBefore;
+  const int64_t distance = before ? block.user - fault.damage : fault.damage - block.end() + 1;
+  PrintByte(before ? "The byte at minus" : "The byte behind the end with number", distance,
+            fault.found, fault.wanted);
+}
+
+void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
+  const BlockRecord& block = fault.block;
+  if (block.user == nullptr) return;
+  Print(Message() << "The object at " << AddressOf(block) << " has " << block.size
+                  << " bytes. Allocated with " << NameOf(block.family) << " by thread "
+                  << AsPointer(block.allocating_thread) << ":");
+  PrintStack(symbolizer, block.allocated_at);
+  if (block.is_live()) return;
+  Print(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
+  PrintStack(symbolizer, block.freed_at);
+}
+
+}  // namespace
+
+StackId CaptureCaller() {
+  const ProgramStack stack;
+  return stacks.Add(stack.frames());
+}
+
+void ReleaseStack(StackId stack) {
+  if (stack != 0) stacks.Release(stack);
+}
+
+void ReportFault(const Fault& fault, const char* call) {
+  BecomeReporter();
+  PrintFirstLine(fault);
+  PrintDamage(fault);
+  const Symbolizer symbolizer(heap.options().symbolize_stacktrace);
+  Print(Message() << "Noticed by " << call << " in thread "
+                  << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
+  PrintOwnStack(symbolizer);
+  PrintBlock(fault, symbolizer);
+  if (fault.kind == FaultKind::kWrittenFree) {
+    Print(Message() << "Memory was written to after being freed, user ptr: "
+                    << AddressOf(fault.block) << ", size: " << fault.block.size
+                    << ". The deleter's stack is above; valgrind or a build with "
+                       "-fsanitize=address names the writer.");
+  }
+  std::abort();
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,55 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Mistakes of the program, and the reports of them.
+
+#ifndef TCMALLOC_DEBUG_FAULTS_H_
+#define TCMALLOC_DEBUG_FAULTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/attributes.h"
+#include "debug/block_record.h"
+
+namespace tcmalloc {
+
+enum class FaultKind : uint8_t {
+  kNone,
+  kUnknown,         // no block of ours
+  kInterior,        // a pointer into a block
+  kFreed,           // a block that is free
+  kMismatch,        // malloc, new and new[] mixed up
+  kWrongSize,       // given to a delete
+  kWrongAlignment,  // given to a delete
+  kBefore,          // bytes before the block were written
+  kAfter,           // bytes behind the block were written
+  kWrittenFree,     // bytes of a free block were written
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  const void* address = nullptr;  // that the program gave
+  BlockRecord block;              // a copy; of kUnknown nothing but zeros
+  const char* damage = nullptr;   // the first byte that was written
+  unsigned char found = 0;
+  unsigned char wanted = 0;
+  Family family = Family::kMalloc;  // of the call
+  size_t given = 0;                 // size or alignment
+  bool in_heap = false;             // kUnknown: in memory that the heap had once
+
+  explicit operator bool() const { return kind != FaultKind::kNone; }
+};
+
+// Prints the fault, found by a call of `call`, with the stacks that are known, and aborts. If
+// several threads come here at once, one of them prints. Not called inside the slow path.
+[[noreturn]] TCMALLOC_COLD void ReportFault(const Fault& fault, const char* call);
+
+// Captures the stack of the program that called this library, and keeps it. 0 if there is no
+// memory.
+StackId CaptureCaller();
+void ReleaseStack(StackId stack);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_FAULTS_H_

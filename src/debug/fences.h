@@ -1,0 +1,124 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The bytes around blocks and in free ones, by which overwriting shows.
+
+#ifndef TCMALLOC_DEBUG_FENCES_H_
+#define TCMALLOC_DEBUG_FENCES_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "debug/block_record.h"
+
+namespace tcmalloc {
+
+// gperftools' fillings. Programs and debuggers know them.
+inline constexpr unsigned char kFreshByte = 0xAB;
+inline constexpr unsigned char kFreedByte = 0xCD;
+
+// Before the program's bytes; a multiple of every alignment that malloc promises.
+inline constexpr size_t kFrontBytes = 32;
+inline constexpr size_t kSealBytes = 2 * sizeof(uint64_t);
+// Behind them, at least and at most.
+inline constexpr size_t kLeastBackBytes = 16;
+inline constexpr size_t kMostFenceBytes = 4096;
+
+// The bytes of a fence, by address. Neighbours differ, so that no filling passes for one.
+inline constexpr uint64_t kFencePattern = 0xF2E5'D9C3'B7A6'9481;
+
+// Returns the byte of a fence at `address`.
+inline unsigned char FenceByte(const char* address) {
+  return static_cast<unsigned char>(kFencePattern >>
+                                    (reinterpret_cast<uintptr_t>(address) % 8 * 8));
+}
+
+inline uint64_t LoadUnaligned(const char* from) {
+  uint64_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
+}
+
+// Returns eight bytes of a fence that begins at `address`.
+inline uint64_t FenceWord(const char* address) {
+  static_assert(std::endian::native == std::endian::little);
+  return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
+}
+
+inline void WriteFence(char* begin, const char* end) {
+  const uint64_t word = FenceWord(begin);
+  for (; end - begin >= 8; begin += 8) std::memcpy(begin, &word, sizeof(word));
+  for (; begin < end; ++begin) *begin = static_cast<char>(FenceByte(begin));
+}
+
+// Returns the first byte in [begin, end) that is no fence, or null.
+inline const char* FindFenceDamage(const char* begin, const char* end) {
+  const uint64_t word = FenceWord(begin);
+  while (end - begin >= 8 && LoadUnaligned(begin) == word) begin += 8;
+  for (; begin < end; ++begin) {
+    if (static_cast<unsigned char>(*begin) != FenceByte(begin)) return begin;
+  }
+  return nullptr;
+}
+
+// Returns the first byte in [begin, end) that is not kFreedByte, or null.
+inline const char* FindOverwritten(const char* begin, const char* end) {
+  constexpr uint64_t kWord = uint64_t{kFreedByte} * 0x0101'0101'0101'0101;
+  while (end - begin >= 8 && LoadUnaligned(begin) == kWord) begin += 8;
+  const char* found =
+      std::find_if(begin, end, [](char c) { return static_cast<unsigned char>(c) != kFreedByte; });
+  return found != end ? found : nullptr;
+}
+
+// The size of a block and a word that depends on its address, right before it. Where no lock may be
+// taken they stand in for the record.
+struct Seal {
+  uint64_t size;
+  uint64_t mark;
+
+  static Seal Of(const char* user, size_t size) {
+    constexpr uint64_t kMark = 0xDEADBEEF'5EA1'ED00;
+    return {size, kMark ^ reinterpret_cast<uintptr_t>(user) ^ (uint64_t{size} << 32)};
+  }
+  static Seal Read(const char* user) {
+    Seal seal;
+    std::memcpy(&seal, user - kSealBytes, sizeof(seal));
+    return seal;
+  }
+  bool Fits(const char* user) const { return mark == Of(user, size).mark; }
+};
+static_assert(sizeof(Seal) == kSealBytes);
+
+// The fences of a block; the front one ends at its seal.
+inline char* FrontFence(const BlockRecord& block) {
+  return std::max(block.base, block.user - kSealBytes - kMostFenceBytes);
+}
+inline char* BackFenceEnd(const BlockRecord& block) {
+  return std::min(block.base + block.total, block.end() + kMostFenceBytes);
+}
+
+inline void WriteFences(const BlockRecord& block) {
+  WriteFence(FrontFence(block), block.user - kSealBytes);
+  const Seal seal = Seal::Of(block.user, block.size);
+  std::memcpy(block.user - kSealBytes, &seal, sizeof(seal));
+  WriteFence(block.end(), BackFenceEnd(block));
+}
+
+// Return the first byte before or behind the block's own that was written, or null.
+inline const char* FindDamageBefore(const BlockRecord& block) {
+  const Seal seal = Seal::Of(block.user, block.size);
+  const char* found = block.user - kSealBytes;
+  for (size_t i = 0; i < kSealBytes; ++i) {
+    if (found[i] != reinterpret_cast<const char*>(&seal)[i]) return found + i;
+  }
+  return FindFenceDamage(FrontFence(block), found);
+}
+inline const char* FindDamageAfter(const BlockRecord& block) {
+  return FindFenceDamage(block.end(), BackFenceEnd(block));
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_FENCES_H_

@@ -1,0 +1,58 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Blocks that were freed and wait before their memory is used again.
+
+#ifndef TCMALLOC_DEBUG_FREE_QUEUE_H_
+#define TCMALLOC_DEBUG_FREE_QUEUE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+
+namespace tcmalloc {
+
+// First in, first out, in as many parts as there are threads, up to kParts: each has room for
+// kBlocks blocks and its share of the bytes. Called inside the slow path only.
+class FreeQueue {
+ public:
+  static constexpr size_t kBlocks = 1024;
+  static constexpr size_t kParts = 8;
+
+  constexpr FreeQueue() = default;
+  FreeQueue(const FreeQueue&) = delete;
+  FreeQueue& operator=(const FreeQueue&) = delete;
+
+  // Adds a block to the running thread's part. Returns the one that had to go for it, or null.
+  void* Push(void* user, size_t bytes);
+  // Takes the first block out of the running thread's part if all parts together may hold no more
+  // than `limit` bytes and this one holds more than its share. Returns null otherwise.
+  void* PopExcess(size_t limit);
+
+  // Returns the bytes in all parts.
+  size_t bytes() const;
+
+ private:
+  struct Entry {
+    void* user;
+    size_t bytes;
+  };
+  struct alignas(64) Part {
+    SpinLock lock{LockRank::kDebugQueue};
+    uint32_t first TCMALLOC_GUARDED_BY(lock) = 0;
+    uint32_t count TCMALLOC_GUARDED_BY(lock) = 0;
+    std::atomic<size_t> bytes{0};  // changed under the lock
+    Entry entries[kBlocks] TCMALLOC_GUARDED_BY(lock) = {};
+  };
+
+  size_t OwnPart();
+  static void* Pop(Part& part) TCMALLOC_REQUIRES(part.lock);
+
+  std::atomic<uint32_t> threads_{0};  // that ever freed a block
+  Part parts_[kParts];
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_FREE_QUEUE_H_

@@ -1,0 +1,83 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "debug/fences.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace tcmalloc {
+namespace {
+
+// A block of `size` bytes in a buffer with room for its fences.
+class FencesTest : public ::testing::Test {
+ protected:
+  BlockRecord Fenced(size_t size, size_t offset) {
+    memory_.assign(size + 4 * kMostFenceBytes, 0);
+    BlockRecord block;
+    block.base = memory_.data();
+    block.user = block.base + kFrontBytes + offset;
+    block.size = size;
+    block.total = kFrontBytes + offset + size + 40;
+    WriteFences(block);
+    std::memset(block.user, kFreshByte, size);
+    return block;
+  }
+
+  std::vector<char> memory_;
+};
+
+TEST_F(FencesTest, WholeFencesShowNoDamage) {
+  for (size_t size = 0; size < 70; ++size) {
+    for (size_t offset : {0, 16, 48, 4096, 8192}) {
+      const BlockRecord block = Fenced(size, offset);
+      ASSERT_EQ(FindDamageBefore(block), nullptr);
+      ASSERT_EQ(FindDamageAfter(block), nullptr);
+    }
+  }
+}
+
+TEST_F(FencesTest, EveryByteOfAFenceCounts) {
+  const BlockRecord block = Fenced(21, 16);
+  for (char* byte = FrontFence(block); byte < BackFenceEnd(block); ++byte) {
+    if (byte >= block.user && byte < block.end()) continue;
+    *byte = static_cast<char>(*byte ^ 1);
+    EXPECT_EQ(FindDamageBefore(block), byte < block.user ? byte : nullptr);
+    EXPECT_EQ(FindDamageAfter(block), byte >= block.end() ? byte : nullptr);
+    *byte = static_cast<char>(*byte ^ 1);
+  }
+}
+
+TEST_F(FencesTest, NoFillingPassesForAFence) {
+  for (int filling = 0; filling < 256; ++filling) {
+    const BlockRecord block = Fenced(8, 0);
+    std::memset(block.end(), filling, 2);
+    EXPECT_NE(FindDamageAfter(block), nullptr) << filling;
+  }
+}
+
+TEST_F(FencesTest, FindsTheFirstByteThatIsNotFreed) {
+  std::vector<char> bytes(100, static_cast<char>(kFreedByte));
+  for (size_t begin = 0; begin < 9; ++begin) {
+    EXPECT_EQ(FindOverwritten(&bytes[begin], bytes.data() + bytes.size()), nullptr);
+    for (size_t at = begin; at < bytes.size(); ++at) {
+      bytes[at] = 0;
+      EXPECT_EQ(FindOverwritten(&bytes[begin], bytes.data() + bytes.size()), &bytes[at]);
+      bytes[at] = static_cast<char>(kFreedByte);
+    }
+  }
+}
+
+TEST_F(FencesTest, ASealFitsItsAddressAndSizeAlone) {
+  const BlockRecord block = Fenced(77, 0);
+  Seal seal = Seal::Read(block.user);
+  EXPECT_EQ(seal.size, 77u);
+  EXPECT_TRUE(seal.Fits(block.user));
+  EXPECT_FALSE(seal.Fits(block.user + 16));
+  seal.size = 78;
+  EXPECT_FALSE(seal.Fits(block.user));
+}
+
+}  // namespace
+}  // namespace tcmalloc
