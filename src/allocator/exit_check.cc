@@ -14,6 +14,8 @@ namespace {
 
 // Each object may cost a cache miss or two, all of them less than two milliseconds.
 constexpr size_t kMostObjects = 16384;
+// Each may cost two page faults.
+constexpr size_t kMostSpans = 32;
 
 void CheckArray(FreeObjectCheck& check, ObjectArray array) {
   for (uint32_t i = 0; i < array.count; ++i) {
@@ -32,6 +34,19 @@ void CheckTransfer(uint8_t c, Transfer& transfer, size_t* most) {
   });
 }
 
+// Checks both ends of free spans that are known to be zero.
+void CheckFreeSpans() {
+  size_t most = kMostSpans;
+  heap.page_heap().ForEachSpan([&most](const Span& span) {
+    const Span::State state = span.state;
+    const bool free = state == Span::State::kFree || state == Span::State::kReturned;
+    if (!free || !span.zeroed || most == 0) return;
+    --most;
+    CheckUntouched(span.start());
+    CheckUntouched(span.start() + span.bytes() - sizeof(uint64_t));
+  });
+}
+
 }  // namespace
 
 void CheckFreeObjectsAtExit() {
@@ -47,6 +62,7 @@ void CheckFreeObjectsAtExit() {
     CheckTransfer(c, transfer, &most);
     central.CheckFreeObjects(&most);
   });
+  CheckFreeSpans();
 }
 
 }  // namespace tcmalloc

@@ -572,6 +572,9 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(size_t* most) {
   for (IntrusiveList<Span>& list : lists_) {
     for (Span* span = list.front(); span != nullptr && !check.done(); span = list.next(span)) {
       check.CheckList(span->free_list);
+      if (span->zeroed && span->carved < span->capacity) {
+        CheckUntouched(span->start() + size_t{span->carved} * info().size);
+      }
     }
   }
 }

@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/message.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "heap_profile/crash_report.h"
 #include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
@@ -62,6 +64,7 @@ constinit Profiles profiles;
 uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
   first_process = getpid();
+  crash_details.store(WriteCrashDetails, std::memory_order_relaxed);
   return options.sample_parameter;
 }
 
