@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_CENTRAL_FREE_OBJECTS_H_
 #define TCMALLOC_CENTRAL_FREE_OBJECTS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,15 +26,17 @@ class FreeObjectCheck {
   FreeObjectCheck(const PageMap& map, const LinkCodec& codec, uint8_t size_class, size_t* most)
       : map_(map), codec_(codec), size_class_(size_class), most_(most) {}
 
-  // Follows a list to its end, whatever its length. A list that leads back to itself, after a
-  // double free, uses up the number of objects.
+  // Follows a list, whose first objects were freed last.
   void CheckList(ObjectReference reference) {
     const void* before = nullptr;
-    for (; reference != codec_.end && *most_ > 0; --*most_) {
+    size_t left = std::min(*most_, kMostOfList);
+    *most_ -= left;
+    for (; reference != codec_.end && left > 0; --left) {
       if (TCMALLOC_UNLIKELY(!IsObject(reference))) CrashAt(reference, before);
       before = ObjectAt(reference);
       reference = codec_.Next(ObjectAt(reference));
     }
+    *most_ += left;
   }
 
   // Checks an object that a slab or an array names. `marked` is true if it bears its mark.
@@ -48,6 +51,9 @@ class FreeObjectCheck {
   bool done() const { return *most_ == 0; }
 
  private:
+  // A long list must not use up the number.
+  static constexpr size_t kMostOfList = 256;
+
   const Span* SpanOf(ObjectReference reference) const {
     if (reference != ReferenceTo(ObjectAt(reference))) return nullptr;
     const Span* span = map_.FindInUse(ObjectAt(reference));
@@ -55,9 +61,15 @@ class FreeObjectCheck {
                           span->size_class == size_class_;
     return of_class ? span : nullptr;
   }
-  TCMALLOC_ALWAYS_INLINE bool IsObject(ObjectReference reference) const {
-    const Span* span = SpanOf(reference);
-    if (TCMALLOC_UNLIKELY(span == nullptr)) return false;
+  TCMALLOC_ALWAYS_INLINE bool IsObject(ObjectReference reference) {
+    const Span* span = last_;
+    if (span == nullptr || ObjectAt(reference) < span->start() ||
+        ObjectAt(reference) >= span->start() + span->bytes()) {
+      span = SpanOf(reference);
+      if (TCMALLOC_UNLIKELY(span == nullptr)) return false;
+      last_ = span;
+    }
+    if (TCMALLOC_UNLIKELY(reference != ReferenceTo(ObjectAt(reference)))) return false;
     const auto* object = static_cast<const char*>(ObjectAt(reference));
     return IsObjectStart(static_cast<size_t>(object - span->start()), size_class_);
   }
@@ -73,6 +85,7 @@ class FreeObjectCheck {
   const LinkCodec& codec_;
   uint8_t size_class_;
   size_t* most_;
+  const Span* last_ = nullptr;  // of the object before, which holds it
 };
 
 }  // namespace tcmalloc
