@@ -15,7 +15,7 @@ namespace tcmalloc {
 namespace {
 
 // Each object may cost a cache miss or two, all of them less than a millisecond.
-constexpr size_t kMostObjects = 8192;
+constexpr size_t kMostObjects = 3072;
 // Each may cost two page faults.
 constexpr size_t kMostSpans = 32;
 

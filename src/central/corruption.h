@@ -35,8 +35,7 @@ inline Message& operator<<(Message& message, NoticedBy by) {
 }
 
 [[noreturn]] TCMALLOC_COLD inline void CrashOnInterior(const void* block, const void* start,
-                                                       size_t bytes,
-                                                       const char* call = nullptr) {
+                                                       size_t bytes, const char* call = nullptr) {
   Message message;
   message << "invalid free of " << block << ": it points into the block at " << start << " ("
           << bytes << " bytes)" << NoticedBy(call);

@@ -52,13 +52,13 @@ class FreeObjectCheck {
 
  private:
   // A long list must not use up the number.
-  static constexpr size_t kMostOfList = 256;
+  static constexpr size_t kMostOfList = 128;
 
   const Span* SpanOf(ObjectReference reference) const {
     if (reference != ReferenceTo(ObjectAt(reference))) return nullptr;
     const Span* span = map_.FindInUse(ObjectAt(reference));
-    const bool of_class = span != nullptr && span->state == Span::State::kSmall &&
-                          span->size_class == size_class_;
+    const bool of_class =
+        span != nullptr && span->state == Span::State::kSmall && span->size_class == size_class_;
     return of_class ? span : nullptr;
   }
   TCMALLOC_ALWAYS_INLINE bool IsObject(ObjectReference reference) {

@@ -81,7 +81,8 @@ void WriteFrame(const Mappings& mappings, uintptr_t address) {
 }
 
 void WriteStack(const Mappings& mappings, std::span<const uintptr_t> frames) {
-  for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i) WriteFrame(mappings, frames[i]);
+  for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i)
+    WriteFrame(mappings, frames[i]);
 }
 
 void WriteAllocation(const Mappings& mappings, const void* block) {

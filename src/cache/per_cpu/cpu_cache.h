@@ -48,7 +48,7 @@ struct CpuCacheContext {
   Sources* sources = nullptr;
   const LinkCodec* codec = nullptr;
   const PageMap* page_map = nullptr;  // for CheckFreeObjects alone
-  uintptr_t classes = 0;  // as ThreadHeader::classes
+  uintptr_t classes = 0;              // as ThreadHeader::classes
   SlowPaths slow = {};
   const SamplePeriod* sample_period = &kNoSamples;
 };

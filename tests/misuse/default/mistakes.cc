@@ -51,50 +51,58 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"overflow-4096", [](Size n) { Write(Malloc(n) + n, 4096); }},
     {"overflow-1-MiB", [](Size n) { Write(Malloc(n) + n, 1 << 20); }},
-    {"overflow-of-last", [](Size n) {
+    {"overflow-of-last",
+     [](Size n) {
        char* last = nullptr;
        for (int i = 0; i < 20; ++i) last = Malloc(n);
        Write(last + n, 64);
      }},
     {"underflow-of-first", [](Size n) { Write(Malloc(n) - 16, 16); }},
     {"write-after-free", [](Size n) { Write(Freed(n), 8); }},
-    {"write-after-free-and-others", [](Size n) {
+    {"write-after-free-and-others",
+     [](Size n) {
        char* blocks[50];
        for (char*& block : blocks) block = Malloc(n);
        for (char* block : blocks) Free(block);
        Write(blocks[10], 16);
      }},
-    {"write-after-free-by-ended-thread", [](Size n) {
+    {"write-after-free-by-ended-thread",
+     [](Size n) {
        char* block = Malloc(n);
        std::thread([block] { Free(block); }).join();
        Write(block, 8);
      }},
-    {"double-free-after-one", [](Size n) {
+    {"double-free-after-one",
+     [](Size n) {
        char* block = Malloc(n);
        char* other = Malloc(n);
        Free(block);
        Free(other);
        Free(block);
      }},
-    {"double-free-after-many", [](Size n) {
+    {"double-free-after-many",
+     [](Size n) {
        std::vector<char*> others;
        for (int i = 0; i < 300; ++i) others.push_back(Malloc(n));
        char* block = Freed(n);
        for (char* other : others) Free(other);
        Free(block);
      }},
-    {"double-free-after-malloc", [](Size n) {
+    {"double-free-after-malloc",
+     [](Size n) {
        char* block = Freed(n);
        char* other = Malloc(n);
        Free(block);
        Free(other);
      }},
-    {"double-free-after-thread-exit", [](Size n) {
+    {"double-free-after-thread-exit",
+     [](Size n) {
        char* block = Malloc(n);
        std::thread([block] { Free(block); }).join();
        Free(block);
      }},
-    {"double-free-in-other-thread", [](Size n) {
+    {"double-free-in-other-thread",
+     [](Size n) {
        char* block = Malloc(n);
        std::thread other([block, n] {
          Free(Malloc(n));
@@ -103,26 +111,25 @@ const Mistake kMistakes[] = {
        other.join();
        Free(block);
      }},
-    {"double-free-after-realloc", [](Size n) {
+    {"double-free-after-realloc",
+     [](Size n) {
        char* block = Malloc(n);
        char* moved = Hide(static_cast<char*>(std::realloc(block, 8 * n)));
        Free(block);
        Free(moved);
      }},
-    {"interior-8", [](Size n) {
+    {"interior-8",
+     [](Size n) {
        WarmUp(n + 16);
        Free(Malloc(n + 16) + 8);
      }},
-    {"interior-16", [](Size n) {
+    {"interior-16",
+     [](Size n) {
        WarmUp(n + 16);
        Free(Malloc(n + 16) + 16);
      }},
-    {"sized-delete-too-large", [](Size n) {
-       operator delete(Hide(operator new(n)), 4 * n);
-     }},
-    {"sized-delete-too-small", [](Size n) {
-       operator delete(Hide(operator new(n)), n / 4);
-     }},
+    {"sized-delete-too-large", [](Size n) { operator delete(Hide(operator new(n)), 4 * n); }},
+    {"sized-delete-too-small", [](Size n) { operator delete(Hide(operator new(n)), n / 4); }},
 };
 
 constexpr Size kSizes[] = {8, 100, 4096, 65536, 1048576};
