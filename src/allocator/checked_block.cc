@@ -14,10 +14,10 @@
 namespace tcmalloc {
 namespace {
 
-[[noreturn]] TCMALLOC_COLD void CrashOnMisaligned(const void* block) {
+[[noreturn]] TCMALLOC_COLD void CrashOnMisaligned(const void* block, const char* call) {
   Message message;
-  message << "misaligned free of " << block << ": no block begins there";
-  Crash(message);
+  message << "misaligned free of " << block << ": no block begins there" << NoticedBy(call);
+  CrashOnMisuse(message, block);
 }
 
 // Returns the large block that holds `address`, if it begins no more than a gibibyte before. The
@@ -35,14 +35,14 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
 }
 
 // Reports `block`, which no span in use is known to hold.
-[[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block) {
+[[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block, const char* call) {
   const Span* around = LargeBlockAround(block);
-  if (around != nullptr) CrashOnInterior(block, around->start(), around->bytes());
+  if (around != nullptr) CrashOnInterior(block, around->start(), around->bytes(), call);
   const Span* span = heap.page_map().Get(PageId::Containing(block));
   if (span != nullptr && !span->in_use() && span->start() == block) {
-    CrashOnDoubleFree(block, span->bytes());
+    CrashOnDoubleFree(block, span->bytes(), call);
   }
-  CrashOnUnknownBlock(block);
+  CrashOnUnknownBlock(block, call);
 }
 
 bool Holds(Chain chain, const void* object) {
@@ -106,18 +106,26 @@ bool LooksLikeLink(ObjectReference next, uint8_t c) {
   return next == ReferenceTo(ObjectAt(next)) && span != nullptr && span->size_class == c;
 }
 
+// Returns true if a block begins at this address in the span, which is in use.
+TCMALLOC_ALWAYS_INLINE bool BeginsIn(const Span* span, const void* block) {
+  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
+  return span->state == Span::State::kLarge ? offset == 0 : IsObjectStart(offset, span->size_class);
+}
+
+// Reports `block`, at which no block begins. One function, so that its caller has nothing to save.
+[[noreturn]] TCMALLOC_COLD void CrashOnNoBlock(const void* block, const char* call) {
+  if (!IsAligned(reinterpret_cast<uintptr_t>(block), sizeof(void*))) CrashOnMisaligned(block, call);
+  const Span* span = heap.page_map().FindInUse(block);
+  if (span == nullptr) CrashOnUnknown(block, call);
+  if (span->state != Span::State::kLarge) CrashOnStray(block, span, call);
+  CrashOnInterior(block, span->start(), span->bytes(), call);
+}
+
 }  // namespace
 
-Span* CheckedSpanOf(const void* block) {
-  if (!IsAligned(reinterpret_cast<uintptr_t>(block), sizeof(void*))) CrashOnMisaligned(block);
+Span* CheckedSpanOf(const void* block, const char* call) {
   Span* span = heap.page_map().FindInUse(block);
-  if (span == nullptr) CrashOnUnknown(block);
-  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
-  if (span->state == Span::State::kLarge) {
-    if (offset != 0) CrashOnInterior(block, span->start(), span->bytes());
-  } else if (!IsObjectStart(offset, span->size_class)) {
-    CrashOnStray(block, span);
-  }
+  if (TCMALLOC_UNLIKELY(span == nullptr || !BeginsIn(span, block))) CrashOnNoBlock(block, call);
   return span;
 }
 

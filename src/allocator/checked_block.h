@@ -10,8 +10,9 @@
 
 namespace tcmalloc {
 
-// Returns the span in use in which `block` begins a block. Takes no lock.
-Span* CheckedSpanOf(const void* block);
+// Returns the span in use in which `block` begins a block. Takes no lock. A message says that
+// `call` noticed it, unless that is null: any of the functions that free.
+Span* CheckedSpanOf(const void* block, const char* call = nullptr);
 
 // Checks that `object`, one of the small objects of `span`, is in use, if its first word makes that
 // doubtful. Called inside a slow path that is not reentrant.

@@ -45,21 +45,21 @@ void DeallocateUnreported(void* block) {
   }
 }
 
-void DeallocateLargeSized(void* block, size_t size) {
-  const size_t bytes = UsableSize(block);
+void DeallocateCheckedSized(void* block, size_t size) {
+  const size_t bytes = UsableSize(block, "sized delete");
   if (block != nullptr && size > bytes) {
     Message message;
     message << "sized delete of " << block << " with " << size << " bytes, but the block has "
             << bytes;
-    Crash(message);
+    CrashOnMisuse(message, block);
   }
   Deallocate(block);
 }
 
-size_t UsableSize(const void* block) {
+size_t UsableSize(const void* block, const char* call) {
   if (block == nullptr) return 0;
   if (heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
-  const Span* span = CheckedSpanOf(block);
+  const Span* span = CheckedSpanOf(block, call);
   return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
 }
 

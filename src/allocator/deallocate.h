@@ -28,22 +28,22 @@ TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
   DeallocateBy(current_thread, block, DeallocateAfterTry);
 }
 
-// Aborts if the block is too small to have been asked for with `size` bytes.
-void DeallocateLargeSized(void* block, size_t size);
+// Frees a block. Aborts if it is too small to have been asked for with `size` bytes.
+void DeallocateCheckedSized(void* block, size_t size);
 
-// Frees a block for which the caller asked with `size` bytes. Checks only sizes that small blocks
-// cannot have. The size of a small block is not trusted, so a wrong one does no harm.
+// Frees a block for which the caller asked with `size` bytes. Checks only sizes that the fast paths
+// do not look up. A smaller size is not trusted, so a wrong one does no harm.
 TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
-  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) {
-    DeallocateLargeSized(block, size);
+  if (TCMALLOC_UNLIKELY(size >= kClassBySize.size())) {
+    DeallocateCheckedSized(block, size);
   } else {
     Deallocate(block);
   }
 }
 
 // Returns the bytes that the owner of `block` may use; 0 for null. Aborts if it is not one of our
-// blocks.
-size_t UsableSize(const void* block);
+// blocks; the message names `call`, the function of the program's interface.
+size_t UsableSize(const void* block, const char* call = "malloc_usable_size");
 
 }  // namespace tcmalloc
 

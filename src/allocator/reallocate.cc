@@ -26,7 +26,7 @@ struct KnownBlock {
 
 // Returns what is known of `block`; aborts if it is not one of ours.
 KnownBlock Find(const void* block) {
-  const size_t bytes = UsableSize(block);
+  const size_t bytes = UsableSize(block, "realloc");
   if (bytes < kPageSize) return {nullptr, bytes};
   Span* span = heap.page_map().FindInUse(block);
   const bool own = span != nullptr && span->state == Span::State::kLarge;

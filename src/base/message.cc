@@ -2,9 +2,12 @@
 
 #include "base/message.h"
 
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,6 +31,28 @@ char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
 // The time that a line may wait for its reader. The last line of a process may wait longer.
 constexpr int kCrashPatience = 1000;  // milliseconds
 constexpr int kPatience = 100;
+
+// Follows the first line of a message about a mistake.
+constexpr std::string_view kAdvice =
+    "\n    preload libtcmalloc_minimal_debug.so.4 to see who allocated and who freed it";
+
+// The kernel's number of the thread that writes the last line of the process.
+constinit std::atomic<long> crashing_thread{0};
+
+// Lets one thread write and abort. The others wait for the end of the process, but not forever: the
+// program may catch SIGABRT and go on. A thread that comes again goes on at once.
+void BecomeCrashingThread() {
+  constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 10'000'000};
+  constexpr int kMostNaps = 200;
+  const long self = ::syscall(SYS_gettid);
+  for (int i = 0; i < kMostNaps; ++i) {
+    long other = 0;
+    if (crashing_thread.compare_exchange_strong(other, self, std::memory_order_relaxed)) return;
+    if (other == self) return;
+    ::syscall(SYS_nanosleep, &kNap, nullptr);
+  }
+  crashing_thread.store(self, std::memory_order_relaxed);
+}
 
 void WriteTagged(const Message& message, int milliseconds) {
   Message line;
@@ -91,8 +116,20 @@ void Message::WriteLine(int fd, int milliseconds) const {
   WriteLineWithin(fd, {line, size_ + 1}, milliseconds);
 }
 
+constinit std::atomic<CrashDetails> crash_details{nullptr};
+
 void Crash(const Message& message) {
+  BecomeCrashingThread();
   WriteTagged(message, kCrashPatience);
+  std::abort();
+}
+
+void CrashOnMisuse(const Message& message, const void* block) {
+  BecomeCrashingThread();
+  Message lines;
+  lines << "tcmalloc: " << message.view() << kAdvice;
+  lines.WriteLine(STDERR_FILENO, kCrashPatience);
+  if (CrashDetails details = crash_details.load(std::memory_order_relaxed)) details(block);
   std::abort();
 }
 

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_BASE_MESSAGE_H_
 #define TCMALLOC_BASE_MESSAGE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -47,8 +48,16 @@ class Message {
 // Write "tcmalloc: <message>" to stderr, in one line. If stderr is a full pipe, or another stream
 // whose reader is slow, they give up after a while, because the program is inside malloc or free.
 
-// Waits up to a second, and aborts.
+// Waits up to a second, and aborts. Of threads that crash at the same time, one writes.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);
+// Reports a mistake of the program about `block`, with lines that begin with four spaces: what to
+// do next, and what crash_details adds.
+[[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
+
+// Writes what more is known of a mistake about `block`: see CrashOnMisuse. Null in a library that
+// knows no more.
+using CrashDetails = void (*)(const void* block);
+extern constinit std::atomic<CrashDetails> crash_details;
 // Waits up to a tenth of a second.
 TCMALLOC_COLD void Warn(const Message& message);
 // Does not wait.

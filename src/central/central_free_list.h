@@ -15,6 +15,7 @@
 #include "base/intrusive_list.h"
 #include "base/spin_lock.h"
 #include "central/corruption.h"
+#include "central/free_objects.h"
 #include "central/object_order.h"
 #include "central/object_run.h"
 #include "page_heap/span_source.h"
@@ -85,6 +86,9 @@ class CentralFreeList {
   // Returns true if `object`, which lies in `span`, is on the span's list. Used to report a double
   // free.
   bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
+
+  // Checks objects on the lists of spans, at most as many as *most, which it counts down.
+  void CheckFreeObjects(size_t* most) TCMALLOC_EXCLUDES(lock_);
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
@@ -559,6 +563,20 @@ bool CentralFreeList<PageHeap>::IsOnFreeList(const Span* span, const void* objec
     if (page_map_->Get(PageId::Containing(ObjectAt(reference))) != span) return false;
   }
   return false;
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::CheckFreeObjects(size_t* most) {
+  FreeObjectCheck check(*page_map_, *codec_, size_class_, most);
+  SpinLockHolder holder(lock_);
+  for (IntrusiveList<Span>& list : lists_) {
+    for (Span* span = list.front(); span != nullptr && !check.done(); span = list.next(span)) {
+      check.CheckList(span->free_list);
+      if (span->zeroed && span->carved < span->capacity) {
+        CheckUntouched(span->start() + size_t{span->carved} * info().size);
+      }
+    }
+  }
 }
 
 template <SpanSource PageHeap>

@@ -15,28 +15,41 @@
 
 namespace tcmalloc {
 
+// The end of a message that names the call which noticed a mistake; no text for null, any of the
+// functions that free.
+struct NoticedBy {
+  explicit NoticedBy(const char* name) : call(name) {}
+  const char* call;
+};
+inline Message& operator<<(Message& message, NoticedBy by) {
+  return by.call != nullptr ? message << "; noticed by " << by.call : message;
+}
+
 // Reports `block`, an address that was never given out as far as is known.
-[[noreturn]] TCMALLOC_COLD inline void CrashOnUnknownBlock(const void* block) {
+[[noreturn]] TCMALLOC_COLD inline void CrashOnUnknownBlock(const void* block,
+                                                           const char* call = nullptr) {
   Message message;
-  message << "invalid free of " << block << ": not allocated by this allocator, or freed already";
-  Crash(message);
+  message << "invalid free of " << block << ": not allocated by this allocator, or freed already"
+          << NoticedBy(call);
+  CrashOnMisuse(message, block);
 }
 
 [[noreturn]] TCMALLOC_COLD inline void CrashOnInterior(const void* block, const void* start,
-                                                       size_t bytes) {
+                                                       size_t bytes, const char* call = nullptr) {
   Message message;
   message << "invalid free of " << block << ": it points into the block at " << start << " ("
-          << bytes << " bytes)";
-  Crash(message);
+          << bytes << " bytes)" << NoticedBy(call);
+  CrashOnMisuse(message, start);
 }
 
 // Reports `block`, which lies in `span`, one of small objects, but at which no object begins.
-[[noreturn]] TCMALLOC_COLD inline void CrashOnStray(const void* block, const Span* span) {
+[[noreturn]] TCMALLOC_COLD inline void CrashOnStray(const void* block, const Span* span,
+                                                    const char* call = nullptr) {
   const SizeClassInfo& info = kSizeClasses[span->size_class];
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
   const size_t index = ObjectIndex(offset, span->size_class);
-  if (index >= info.objects) CrashOnUnknownBlock(block);
-  CrashOnInterior(block, span->start() + index * info.size, info.size);
+  if (index >= info.objects) CrashOnUnknownBlock(block, call);
+  CrashOnInterior(block, span->start() + index * info.size, info.size, call);
 }
 
 // Reports `object`, a free object whose link is not valid.
@@ -45,13 +58,23 @@ namespace tcmalloc {
   Message message;
   message << "corrupted free list: object at " << object << " (" << kSizeClasses[size_class].size
           << " bytes) was written to after it was freed, or freed twice";
-  Crash(message);
+  CrashOnMisuse(message, object);
 }
 
-[[noreturn]] TCMALLOC_COLD inline void CrashOnDoubleFree(const void* object, size_t bytes) {
+[[noreturn]] TCMALLOC_COLD inline void CrashOnDoubleFree(const void* object, size_t bytes,
+                                                         const char* call = nullptr) {
   Message message;
-  message << "double free of " << object << " (" << bytes << " bytes)";
-  Crash(message);
+  message << "double free of " << object << " (" << bytes << " bytes)" << NoticedBy(call);
+  CrashOnMisuse(message, object);
+}
+
+// Ends the process if the word at `memory`, which was never handed out since it was zero, is not.
+// The word lies behind a block or before one.
+inline void CheckUntouched(const void* memory) {
+  if (*static_cast<const volatile uint64_t*>(memory) == 0) return;
+  Message message;
+  message << "overflow at " << memory << ": memory that belongs to no block was written to";
+  CrashOnMisuse(message, memory);
 }
 
 // Reports `object`, which is in a list of a class and whose link is not valid. Either it was

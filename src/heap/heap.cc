@@ -358,6 +358,7 @@ bool Heap::StartPerCpu() {
   if (rseq_support_.state != RseqState::kUsable) return false;
   const Cpus::Context context{.sources = &lists_,
                               .codec = &codec_,
+                              .page_map = &page_map_,
                               .classes = page_map_.classes_by_reference(),
                               .slow = SlowPathsOfEntryPoints(),
                               .sample_period = &sample_period_};

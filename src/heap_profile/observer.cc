@@ -13,6 +13,7 @@
 #include "base/message.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "heap_profile/crash_report.h"
 #include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
@@ -97,6 +98,7 @@ uint64_t InitialSamplePeriod(const Options& options) {
   ChooseUnwindMethod(options);
   BeginExitProfiles(options);
   StartLeakCheck(options);
+  crash_details.store(WriteCrashDetails, std::memory_order_relaxed);
   return options.sample_parameter;
 }
 

@@ -268,6 +268,9 @@ constexpr OptionRow kTable[] = {
      "1 prints statistics to stderr when the program exits; 2 adds lines for each size class and "
      "for free runs of pages.",
      "no statistics"},
+    {"TCMALLOC_EXIT_CHECK", SwitchType{&Options::exit_check}, "",
+     "Looks at the free objects nearest at hand when the program exits, and ends it with a message "
+     "if it wrote to one of them."},
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report, 3}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},

@@ -157,6 +157,7 @@ struct Options {
   bool symbolize_stacktrace = true;
   uint64_t check_interval = 0;
   uint64_t malloc_stats = 0;
+  bool exit_check = true;
   PathOption exit_report;
 };
 

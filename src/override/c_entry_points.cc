@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/exit_check.h"
 #include "base/bits.h"
 #include "extension/release.h"
 #include "heap/heap.h"
@@ -86,6 +87,7 @@ __attribute__((destructor)) void OnExit() {
   // path, so that a signal handler may allocate meanwhile.
   if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) LeaveSlowPath(EnterSlowPath());
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
+  CheckFreeObjectsAtExit();
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load. Also includes
 // the functions to which the headers in include/tcmalloc refer weakly, because weak references

@@ -46,7 +46,7 @@ void ForEachName(const char* folder, F f) {
   const int fd = system_calls.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (fd < 0) return;
   alignas(dirent64) char buffer[4096];
-  for (ssize_t bytes = 0; (bytes = system_calls.getdents(fd, buffer, sizeof(buffer))) > 0;) {
+  for (ssize_t bytes = 0; (bytes = system_calls.getdents64(fd, buffer, sizeof(buffer))) > 0;) {
     for (const char* entry = buffer; entry < buffer + bytes;) {
       const auto* known = reinterpret_cast<const dirent64*>(entry);
       f(std::string_view(known->d_name));

@@ -81,10 +81,6 @@ int Lstat(const char* path, struct stat* information) {
 
 int Close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 
-ssize_t Getdents(int fd, void* buffer, size_t bytes) {
-  return ::syscall(SYS_getdents64, fd, buffer, bytes);
-}
-
 int Unlink(const char* path) {
   return static_cast<int>(::syscall(SYS_unlinkat, AT_FDCWD, path, 0));
 }
@@ -241,7 +237,6 @@ constexpr SystemCalls kReal = {
     .getdents64 = Getdents64,
     .close = Close,
     .write = Write,
-    .getdents = Getdents,
     .unlink = Unlink,
     .rename = Rename,
     .lstat = Lstat,

@@ -48,7 +48,6 @@ struct SystemCalls {
   ssize_t (*getdents64)(int fd, void* buffer, size_t bytes);
   int (*close)(int fd);
   ssize_t (*write)(int fd, const void* bytes, size_t count);
-  ssize_t (*getdents)(int fd, void* buffer, size_t bytes);
   int (*unlink)(const char* path);
   int (*rename)(const char* from, const char* to);
   int (*lstat)(const char* path, struct stat* information);

@@ -70,9 +70,10 @@ std::string Hexadecimal(const void* address) {
 }
 
 void CheckMessage(Case& result, Fault fault, const ChildResult& child) {
-  const std::string expected = std::string("tcmalloc: ") + PatternOf(fault) + "\n";
+  // Lines that begin with spaces tell more.
+  const std::string expected = std::string("tcmalloc: ") + PatternOf(fault) + "\n(    .*\n)+";
   result.Check(std::regex_match(child.errors, std::regex(expected)), "message",
-               "one line: " + expected.substr(0, expected.size() - 1), child);
+               "one message: " + expected, child);
   // A corrupted list may come to light at another object of it.
   const bool names_block = child.errors.find("corrupted free list") == std::string::npos;
   if (Announced() == nullptr || !names_block) return;

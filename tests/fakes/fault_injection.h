@@ -119,11 +119,13 @@ constexpr SystemCalls FaultySystemCalls() {
       .prctl = Faulty<kPrctl, &SystemCalls::prctl>::Call,
       .open = Faulty<kOpen, &SystemCalls::open>::Call,
       .read = Faulty<kRead, &SystemCalls::read>::Call,
+      .pread = [](int fd, void* buffer, size_t bytes,
+                  off_t offset) { return real_system_calls.pread(fd, buffer, bytes, offset); },
+      .getdents64 = [](int fd, void* buffer,
+                       size_t bytes) { return real_system_calls.getdents64(fd, buffer, bytes); },
       .close = Faulty<kClose, &SystemCalls::close>::Call,
       .write = [](int fd, const void* bytes,
                   size_t count) { return real_system_calls.write(fd, bytes, count); },
-      .getdents = [](int fd, void* buffer,
-                     size_t bytes) { return real_system_calls.getdents(fd, buffer, bytes); },
       .unlink = Faulty<kUnlink, &SystemCalls::unlink>::Call,
       .rename = [](const char* from, const char* to) { return real_system_calls.rename(from, to); },
       .lstat = [](const char* path,
@@ -138,6 +140,12 @@ constexpr SystemCalls FaultySystemCalls() {
       .membarrier = Faulty<kMembarrier, &SystemCalls::membarrier>::Call,
       .rt_sigaction = Faulty<kRtSigaction, &SystemCalls::rt_sigaction>::Call,
       .rt_sigprocmask = Faulty<kRtSigprocmask, &SystemCalls::rt_sigprocmask>::Call,
+      .tgkill = [](pid_t process, pid_t thread,
+                   int signal) { return real_system_calls.tgkill(process, thread, signal); },
+      .get_robust_list =
+          [](pid_t thread, void** head, size_t* bytes) {
+            return real_system_calls.get_robust_list(thread, head, bytes);
+          },
       .clone = Faulty<kClone, &SystemCalls::clone>::Call,
       .wait4 = Faulty<kWait4, &SystemCalls::wait4>::Call,
       .exit = [](int status) { real_system_calls.exit(status); },

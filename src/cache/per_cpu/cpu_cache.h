@@ -19,6 +19,7 @@
 #include "cache/scatter.h"
 #include "cache/thread_header.h"
 #include "cache/thread_registry.h"
+#include "central/free_objects.h"
 #include "pages/free_link.h"
 #include "system/random.h"
 #include "system/rseq.h"
@@ -46,7 +47,8 @@ template <SourceTable Sources>
 struct CpuCacheContext {
   Sources* sources = nullptr;
   const LinkCodec* codec = nullptr;
-  uintptr_t classes = 0;  // as ThreadHeader::classes
+  const PageMap* page_map = nullptr;  // for CheckFreeObjects alone
+  uintptr_t classes = 0;              // as ThreadHeader::classes
   SlowPaths slow = {};
   const SamplePeriod* sample_period = &kNoSamples;
 };
@@ -166,6 +168,9 @@ class CpuCache {
     for (int id = 0; id < slabs_.count(); ++id) slabs_.slab(id).AbandonObjects();
   }
 
+  // Checks the objects in all slabs, at most as many as *most, which it counts down.
+  void CheckFreeObjects(size_t* most);
+
   void CheckInvariants();
 
  private:
@@ -197,6 +202,7 @@ class CpuCache {
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
+  void CheckSlab(CpuSlab& slab, size_t* most);
 
   Context context_;
   FreeMark mark_;

@@ -174,6 +174,26 @@ CpuCacheStats CpuCache<Sources>::stats() {
   return stats;
 }
 
+// Closes the slab meanwhile, so that nobody uses an object that it names.
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckSlab(CpuSlab& slab, size_t* most) {
+  SpinLockHolder holder(slab.lock());
+  if (slab.state() != SlabState::kOpen || !slab.Close()) return;
+  slab.ForEachObject([&](uint8_t c, void* object) {
+    FreeObjectCheck(*context_.page_map, *context_.codec, c, most)
+        .CheckNamed(object, mark_.IsOn(object));
+  });
+  // If the fence fails, the slab stays closed and the next drain tries again.
+  static_cast<void>(slab.Open());
+}
+
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckFreeObjects(size_t* most) {
+  for (int id = 0; initialized() && id < slabs_.count() && *most > 0; ++id) {
+    CheckSlab(slabs_.slab(id), most);
+  }
+}
+
 template <SourceTable Sources>
 void CpuCache<Sources>::CheckInvariants() {
   for (int id = 0; initialized() && id < slabs_.count(); ++id) {

@@ -79,6 +79,17 @@ class alignas(64) CpuSlab {
     }
   }
 
+  // Calls f(size_class, object) for each object in a closed slab.
+  template <typename F>
+  void ForEachObject(F f) TCMALLOC_REQUIRES(lock_) {
+    TCMALLOC_DCHECK(state() == SlabState::kClosed);
+    for (size_t i = 1; i < kSizeClassCount; ++i) {
+      const auto c = static_cast<uint8_t>(i);
+      const uint32_t count = CountObjects(c);
+      for (uint32_t j = 0; j < count; ++j) f(c, SlotObject(slot(kSlabBegin[c] + j)));
+    }
+  }
+
   // Forgets the contents of the slab in any state. Needs no lock, but requires that the running
   // thread is the only one of the process and outside the sections. Touches one page of a slab in
   // use.

@@ -19,6 +19,7 @@
 #include "cache/scatter.h"
 #include "cache/thread_header.h"
 #include "central/corruption.h"
+#include "central/free_objects.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
 #include "size_class/size_classes.h"
@@ -230,6 +231,10 @@ class ThreadCache : private FastLists, public ListNode {
   size_t full_bytes() const { return static_cast<size_t>(int64_t{cached_bytes_}); }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
+
+  // Checks the objects of a closed cache, at most as many as *most, which it counts down. Called by
+  // the owner, or after the owner ended.
+  void CheckFreeObjects(size_t* most) TCMALLOC_EXCLUDES(chains_lock_);
 
   void CheckInvariants() const;
 

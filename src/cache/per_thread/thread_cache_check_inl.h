@@ -58,6 +58,19 @@ __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::ChainHolds(Cha
   return false;
 }
 
+// A list that an interrupted fast path is using is whole up to its end, too.
+template <SourceTable Sources>
+void ThreadCache<Sources>::CheckFreeObjects(size_t* most) {
+  ForEachUsedClass([&](uint8_t c) {
+    const ClassState& state = states_[c];
+    FreeObjectCheck check(*context_->page_map, *context_->codec, c, most);
+    check.CheckList(heads[c]);
+    if (!state.leaving.empty()) check.CheckList(state.leaving.head);
+    BiasedLockHolder holder(chains_lock_);
+    for (uint32_t i = 0; i < state.full.size(); ++i) check.CheckList(state.full.at(i).head);
+  });
+}
+
 template <SourceTable Sources>
 void ThreadCache<Sources>::CheckLeaving(uint8_t c) const {
   Chain chain = states_[c].leaving;

@@ -80,6 +80,14 @@ class ThreadCaches {
     registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
   }
 
+  // Checks the objects in the spare caches, at most as many as *most, which it counts down.
+  void CheckSpares(size_t* most) {
+    for (Cache* list = spares_.TakeAll(); Cache* cache = SpareCaches<Cache>::TakeNext(&list);) {
+      cache->CheckFreeObjects(most);
+      spares_.Add(cache);
+    }
+  }
+
   // Closes every cache to the fast paths until its thread opens it again.
   void CloseAll() {
     registry_.ForEach([](Cache& cache) { cache.thread()->CloseListsByOther(); });

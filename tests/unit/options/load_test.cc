@@ -147,6 +147,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_SYMBOLIZE_STACKTRACE=f",
       "TCMALLOC_CHECK_INTERVAL=500",
       "MALLOCSTATS=2",
+      "TCMALLOC_EXIT_CHECK=0",
       "TCMALLOC_EXIT_REPORT=/some/file",
   };
   for (const OptionRow& row : OptionTable()) {
@@ -223,6 +224,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_FALSE(options.symbolize_stacktrace);
   EXPECT_EQ(options.check_interval, 500u);
   EXPECT_EQ(options.malloc_stats, 2u);
+  EXPECT_FALSE(options.exit_check);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_EQ(messages,
             "tcmalloc: HEAPCHECK is set, but this library has no heap checker; running without it\n"

@@ -44,7 +44,8 @@ class TestCpus {
     RseqSupport support = Support();
     support.ids = ids;
     support.id_count = id_count;
-    const Cache::Context context = {&sources, &space.codec, space.map->classes_by_reference()};
+    const Cache::Context context = {&sources, &space.codec, &*space.map,
+                                    space.map->classes_by_reference()};
     EXPECT_TRUE(cache.Initialize(context, support, TestFence::Call, bytes_per_cpu));
   }
 

@@ -1,0 +1,110 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/crash_report.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <new>
+#include <span>
+#include <string_view>
+
+#include "base/message.h"
+#include "heap_profile/caller_stack.h"
+#include "heap_profile/profiles.h"
+#include "profile_format/mappings.h"
+#include "system/call_target.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr int kPatience = 100;  // milliseconds for a line
+constexpr size_t kMostPrinted = 32;
+
+void Write(const Message& line) { line.WriteLine(STDERR_FILENO, kPatience); }
+
+struct NamedCall {
+  const void* function;
+  const char* name;
+};
+
+template <typename Function>
+const void* Address(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+// Returns the name of the function of ours that the program called, or null if it is not known.
+const char* NameOfCall(const void* return_address) {
+  using Delete = void (*)(void*) noexcept;
+  using SizedDelete = void (*)(void*, size_t) noexcept;
+  using AlignedDelete = void (*)(void*, std::align_val_t) noexcept;
+  const NamedCall calls[] = {
+      {Address(&free), "free"},
+      {Address(&realloc), "realloc"},
+      {Address(&malloc), "malloc"},
+      {Address(&calloc), "calloc"},
+      {Address(&malloc_usable_size), "malloc_usable_size"},
+      {Address(static_cast<Delete>(&operator delete)), "operator delete"},
+      {Address(static_cast<Delete>(&operator delete[])), "operator delete[]"},
+      {Address(static_cast<SizedDelete>(&operator delete)), "sized operator delete"},
+      {Address(static_cast<SizedDelete>(&operator delete[])), "sized operator delete[]"},
+      {Address(static_cast<AlignedDelete>(&operator delete)), "aligned operator delete"},
+      {Address(static_cast<AlignedDelete>(&operator delete[])), "aligned operator delete[]"},
+      {Address(static_cast<void* (*)(size_t)>(&operator new)), "operator new"},
+      {Address(static_cast<void* (*)(size_t)>(&operator new[])), "operator new[]"},
+  };
+  const void* target = CallTarget(return_address);
+  const auto* found = std::find_if(std::begin(calls), std::end(calls),
+                                   [&](const NamedCall& call) { return call.function == target; });
+  return target != nullptr && found != std::end(calls) ? found->name : nullptr;
+}
+
+// Writes the address and the place in its file, which tools turn into a line of the source.
+void WriteFrame(const Mappings& mappings, uintptr_t address) {
+  Message line;
+  line << "    @ " << reinterpret_cast<const void*>(address);
+  const size_t i = mappings.Find(address);
+  if (i < mappings.size()) {
+    const Mapping mapping = mappings[i];
+    line << " " << mapping.path << "+"
+         << reinterpret_cast<const void*>(address - mapping.start + mapping.offset);
+  }
+  Write(line);
+}
+
+void WriteStack(const Mappings& mappings, std::span<const uintptr_t> frames) {
+  for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i)
+    WriteFrame(mappings, frames[i]);
+}
+
+void WriteAllocation(const Mappings& mappings, const void* block) {
+  const StackTable::Reader reader(stack_table);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  sample_table.ForEach([&](const Sample& sample) {
+    if (address < sample.address || address >= sample.address + sample.allocated) return;
+    Write(Message() << "    allocated for " << sample.requested << " bytes by:");
+    if (sample.stack != 0) WriteStack(mappings, reader.frames(sample.stack));
+  });
+}
+
+}  // namespace
+
+void WriteCrashDetails(const void* block) {
+  const CallerStack stack;
+  const std::span<void* const> frames = stack.frames();
+  if (frames.empty()) return;
+  const char* call = NameOfCall(frames[0]);
+  Write(Message() << "    noticed by " << (call != nullptr ? call : "a call from") << ":");
+  const Mappings mappings;
+  for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i) {
+    WriteFrame(mappings, reinterpret_cast<uintptr_t>(frames[i]));
+  }
+  WriteAllocation(mappings, block);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,16 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a library with profiles adds to a message about a mistake of the program.
+
+#ifndef TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
+#define TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
+
+namespace tcmalloc {
+
+// Writes the call that noticed the mistake, its stack and, if `block` is a sample, the stack of its
+// allocation. Takes no lock of the heap and allocates nothing from it.
+void WriteCrashDetails(const void* block);
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
