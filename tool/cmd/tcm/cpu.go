@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,10 @@ import (
 	"tcm/internal/runner"
 )
 
-const mostFrequency = 4000
+const (
+	mostFrequency = 4000
+	protoSuffix   = ".pb.gz"
+)
 
 // cpuRun is a program to profile, and what to do with its profile.
 type cpuRun struct {
@@ -47,7 +51,7 @@ func newCPU() *cobra.Command {
 	set := command.Flags()
 	// The program's own flags begin at its name.
 	set.SetInterspersed(false)
-	set.StringVarP(&run.output, "output", "o", "", "keep the profile in this file; profile.proto if its name ends in .pb.gz, else the binary format of gperftools")
+	set.StringVarP(&run.output, "output", "o", "", "keep the profile in this file; profile.proto if its name ends in .pb.gz or several processes ran, else the binary format of gperftools")
 	set.IntVar(&run.frequency, "frequency", 100, "samples per second of CPU time, at most "+strconv.Itoa(mostFrequency))
 	set.BoolVar(&run.wall, "wall", false, "sample wall-clock time, waiting included, instead of CPU time")
 	set.BoolVar(&run.perf, "perf-events", false, "sample by the kernel's performance events, where it permits them")
@@ -86,30 +90,30 @@ func (r *cpuRun) start(program []string, root string) error {
 	if err := runner.FindProgram(program[0]); err != nil {
 		return err
 	}
-	folder := ""
-	profile := r.output
-	if profile == "" {
-		if folder, err = os.MkdirTemp("", "tcm-cpu-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
-		profile = filepath.Join(folder, "cpu.pb.gz")
+	// Each process writes a file of its own, so that scripts show what their programs do.
+	folder, err := os.MkdirTemp("", "tcm-cpu-")
+	if err != nil {
+		return err
 	}
-	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": profile,
+	defer os.RemoveAll(folder)
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, "cpu"),
 		"CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
+	if r.output == "" || strings.HasSuffix(r.output, protoSuffix) {
+		variables["TCMALLOC_PROFILE_FORMAT"] = "proto"
+	}
 	if r.wall {
 		variables["CPUPROFILE_REALTIME"] = "1"
 	}
 	if r.perf {
 		variables["CPUPROFILE_PERF_EVENTS"] = "1"
 	}
-	return runner.Exec(root, r.report(profile, folder, program[0]), variables, program)
+	return runner.Exec(root, r.report(folder, program[0]), variables, program)
 }
 
 // report is the command that shows the profile at the end.
-func (r *cpuRun) report(profile, folder, program string) []string {
-	return []string{cpuReportCommand, "--profile", profile, "--before", runner.FileState(profile), "--folder", folder, "--program", program,
-		"--quiet=" + strconv.FormatBool(r.quiet), "--kept=" + strconv.FormatBool(r.output != ""),
+func (r *cpuRun) report(folder, program string) []string {
+	return []string{cpuReportCommand, "--folder", folder, "--output", r.output, "--program", program,
+		"--quiet=" + strconv.FormatBool(r.quiet),
 		"--top", strconv.Itoa(r.flags.top), "--cum=" + strconv.FormatBool(r.flags.cumulative), "--lines=" + strconv.FormatBool(r.flags.lines),
 		"--full-names=" + strconv.FormatBool(r.flags.fullNames), "--html", r.flags.html, "--svg", r.flags.svg}
 }
@@ -118,9 +122,9 @@ const cpuReportCommand = "cpu-report"
 
 // cpuReport is what the launcher asks for when the program has ended.
 type cpuReport struct {
-	profile, before, folder, program string
-	quiet, kept                      bool
-	flags                            profileFlags
+	folder, output, program string
+	quiet                   bool
+	flags                   profileFlags
 }
 
 func newCPUReport() *cobra.Command {
@@ -130,19 +134,15 @@ func newCPUReport() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if report.folder != "" {
-				defer os.RemoveAll(report.folder)
-			}
+			defer os.RemoveAll(report.folder)
 			return report.show(command)
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&report.profile, "profile", "", "the CPU profile")
-	set.StringVar(&report.before, "before", "", "state of that file before the run")
-	set.StringVar(&report.folder, "folder", "", "the private folder of the run")
+	set.StringVar(&report.folder, "folder", "", "the private folder with the profiles of the run")
+	set.StringVar(&report.output, "output", "", "the file that the user asked for")
 	set.StringVar(&report.program, "program", "", "the program")
 	set.BoolVar(&report.quiet, "quiet", false, "no table")
-	set.BoolVar(&report.kept, "kept", false, "the user asked for the file")
 	addCPUReport(command, &report.flags)
 	return command
 }
@@ -156,8 +156,15 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}
-	if state := runner.FileState(r.profile); state == "" || state == r.before {
+	files, err := filepath.Glob(filepath.Join(r.folder, "*"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
 		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal or by _exit, or is linked statically", r.program)
+	}
+	if err := r.keep(files); err != nil {
+		return err
 	}
 	say := command.ErrOrStderr()
 	if r.quiet {
@@ -166,7 +173,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	// The allocator takes CPU time like any other function.
 	r.flags.allocator = true
 	html, svg := r.flags.html, r.flags.svg
-	set, err := r.flags.load(command, []string{r.profile})
+	set, err := r.flags.load(command, files)
 	if err != nil {
 		return err
 	}
@@ -188,8 +195,31 @@ func (r *cpuReport) show(command *cobra.Command) error {
 			fmt.Fprintf(say, "tcm: flame graph: %s\n", path)
 		}
 	}
-	if r.kept {
-		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.profile)
+	if r.output != "" {
+		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.output)
 	}
 	return nil
+}
+
+// keep writes the file that the user asked for. The profiles of several processes become one, which
+// only profile.proto can hold.
+func (r *cpuReport) keep(files []string) error {
+	if r.output == "" {
+		return nil
+	}
+	if len(files) == 1 {
+		return writeWhole(r.output, func(output io.Writer) error {
+			content, err := os.ReadFile(files[0])
+			if err != nil {
+				return err
+			}
+			_, err = output.Write(content)
+			return err
+		})
+	}
+	merged, err := profiles.LoadAll(files)
+	if err != nil {
+		return err
+	}
+	return writeWhole(r.output, merged.Write)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,19 @@ func TestCPU(t *testing.T) {
 			if !strings.HasPrefix(again.output, "cpu: ") || !strings.Contains(again.output, "burn (burner)") {
 				t.Errorf("%+v", again)
 			}
+		}
+	})
+	t.Run("several processes", func(t *testing.T) {
+		profile := filepath.Join(folder, "script.pb.gz")
+		script := program + "; exec " + program
+		got := tcm.run(t, "cpu", "--library", library, "-o", profile, "--", "sh", "-c", script)
+		if got.status.ExitStatus() != 4 || !strings.Contains(got.errors, "burn (burner)") {
+			t.Errorf("%+v", got)
+		}
+		again := tcm.run(t, "heap", profile)
+		var milliseconds float64
+		if _, err := fmt.Sscanf(again.output, "cpu: %f ms", &milliseconds); err != nil || milliseconds < 450 {
+			t.Errorf("not the 600 ms of both: %v, %+v", err, again)
 		}
 	})
 	t.Run("no profile", func(t *testing.T) {
