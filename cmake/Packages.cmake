@@ -111,12 +111,14 @@ set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_NAME tcmalloc-default)
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_DEPENDS "${same_version}")
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_PROVIDES
-  "libtcmalloc-minimal4 (= ${GPERFTOOLS_VERSION}), libtcmalloc-minimal4t64 (= ${GPERFTOOLS_VERSION})")
+  "libtcmalloc-minimal4 (= ${GPERFTOOLS_VERSION}), libtcmalloc-minimal4t64 (= ${GPERFTOOLS_VERSION}), \
+libgoogle-perftools4 (= ${GPERFTOOLS_VERSION}), libgoogle-perftools4t64 (= ${GPERFTOOLS_VERSION})")
 set(CPACK_DEBIAN_TCMALLOC_DEFAULT_PACKAGE_CONTROL_EXTRA
   "${debian_generated}/postinst" "${debian_generated}/prerm" "${debian_sources}/triggers")
-set(CPACK_DEBIAN_TCMALLOC_DEFAULT_DESCRIPTION "thread-caching malloc, as libtcmalloc_minimal.so.4
-Programs that were linked with libtcmalloc_minimal.so.4 run with the library of
-the package tcmalloc, whether Debian's is installed or not.
+set(CPACK_DEBIAN_TCMALLOC_DEFAULT_DESCRIPTION "thread-caching malloc, in place of gperftools
+Programs that were linked with libtcmalloc_minimal.so.4, libtcmalloc.so.4,
+libprofiler.so.0 or the debug libraries of gperftools run with those of the
+package tcmalloc, whether Debian's are installed or not.
 The command update-alternatives --config ${loader_alternative}
 chooses, ldconfig makes it so.")
 

@@ -22,9 +22,10 @@ from processes import check_tool, expect, run, run_checks
 SKIPPED = 77
 TOOLS = ("make", "nm", "pkg-config", "readelf")
 SONAME = "libtcmalloc_minimal.so.4"
-# Every shared library, with the number of its interface.
 PROFILER = "libprofiler.so.0"
-SONAMES = (SONAME, "libtcmalloc.so.4", "libtcmalloc_and_profiler.so.4", PROFILER)
+# Every shared library, with the number of its interface.
+SONAMES = (SONAME, "libtcmalloc.so.4", "libtcmalloc_and_profiler.so.4", "libtcmalloc_debug.so.4",
+           "libtcmalloc_minimal_debug.so.4", PROFILER)
 KEEPS = """
 #include <stdlib.h>
 char* volatile kept;
