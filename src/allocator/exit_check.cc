@@ -62,10 +62,19 @@ void CheckFreeSpans() {
   });
 }
 
+// Returns true if other processes may write to the heap: children of fork share memory that comes
+// from a file, and what they write there is no mistake.
+bool SharesMemory(const Options& options) {
+  return options.devmem_limit != 0 ||
+         (!options.memfs_malloc_path.empty() && !options.memfs_map_private);
+}
+
 }  // namespace
 
 void CheckFreeObjectsAtExit() {
-  if (!heap.initialized() || !heap.options().exit_check) return;
+  if (!heap.initialized()) return;
+  const Options& options = heap.options();
+  if (!options.exit_check || SharesMemory(options)) return;
   const SlowPath slow_path{SlowPath::Patient()};
   if (slow_path.reentrant()) return;
   // The objects that were freed last come first.

@@ -2,6 +2,9 @@
 //
 // Where the leak checker is entered from outside.
 
+#define TCMALLOC_OPTIONAL
+#include <tcmalloc/internal_malloc_extension.h>
+
 #include "heap/heap.h"
 #include "heap/observer.h"
 #include "leak_check/leak_checker.h"
@@ -16,6 +19,11 @@ namespace tcmalloc {
 void StartLeakCheck(const Options& options) { leak_checker.Start(options); }
 
 namespace {
+
+// Makes the function to which a header refers weakly a part of static programs, because weak
+// references extract nothing from an archive.
+TCMALLOC_RETAINED size_t (*const suspects_reference)(tcmalloc_leak_suspect*,
+                                                     size_t) = tcmalloc_find_leak_suspects;
 
 // Makes the heap, if nothing was allocated yet, because the block for which the heap is made is not
 // recorded. Without the wrapper of main, this is also the last moment before it that is known.

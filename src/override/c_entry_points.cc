@@ -94,6 +94,7 @@ __attribute__((destructor)) void OnExit() {
 // extract nothing from an archive.
 TCMALLOC_RETAINED pid_t (*const vfork_reference)() = vfork;
 TCMALLOC_RETAINED size_t (*const extension_reference)(char*, size_t) = tcmalloc_get_stats;
+TCMALLOC_RETAINED bool (*const query_reference)(const void*, size_t*) = tcmalloc_get_allocated_size;
 TCMALLOC_RETAINED alloc_result_t (*const new_reference)(size_t) noexcept = alloc_at_least;
 
 // Prevents cancellation of the thread while one of these lives, because fwrite would allow it.

@@ -41,7 +41,9 @@ class Names:
         table = re.sub(r"MissingTool kMissingTools.*?\};", "", table, flags=re.DOTALL)
         build_options = (root / "cmake/Options.cmake").read_text()
         self.include = root / "include"
-        self.variables = set(re.findall(r'\{"([A-Z_]+)"', table))
+        profiler = (root / "src/cpu_profile/settings.cc").read_text()
+        self.variables = set(re.findall(r'\{"([A-Z_]+)"', table)) | set(
+            re.findall(r'name == "([A-Z_]+)"', profiler))
         self.build_options = set(re.findall(r"\bset\((TCMALLOC_\w+)", build_options))
         properties = (root / "src/extension/properties.cc").read_text()
         self.properties = set(re.findall(r'"((?:generic|tcmalloc)\.[\w.]+)"', properties))
