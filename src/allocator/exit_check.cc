@@ -2,22 +2,21 @@
 
 #include "allocator/exit_check.h"
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/slow_path.h"
 #include "central/free_objects.h"
 #include "heap/heap.h"
-#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
 
 // Each object may cost a cache miss or two, all of them less than a millisecond.
 constexpr size_t kMostObjects = 3072;
+// Most of them are only counted.
+constexpr size_t kMostSpans = 2048;
 // Each may cost two page faults.
-constexpr size_t kMostSpans = 32;
+constexpr size_t kMostFreshSpans = 8;
 
 void CheckArray(FreeObjectCheck& check, ObjectArray array) {
   for (uint32_t i = 0; i < array.count; ++i) {
@@ -27,38 +26,41 @@ void CheckArray(FreeObjectCheck& check, ObjectArray array) {
 
 void CheckTransfer(uint8_t c, Transfer& transfer, size_t* most) {
   FreeObjectCheck check(heap.page_map(), heap.codec(), c, most);
-  transfer.ForEachChain([&](PackedChain chain) {
+  transfer.TryForEachChain([&](PackedChain chain) {
     if (chain.is_array()) {
       CheckArray(check, chain.UnpackArray());
     } else {
       check.CheckList(chain.Unpack().head);
     }
+    return !check.done();
   });
 }
 
-// Returns true unless the program has protected the word, which must not end it.
-bool IsReadable(const void* word) {
-  // No operation has this number, but the kernel reads the set of signals first.
-  constexpr int kNoOperation = -1;
-  errno = 0;
-  system_calls.rt_sigprocmask(kNoOperation, static_cast<const uint64_t*>(word), nullptr);
-  return errno != EFAULT;
-}
-
-void CheckZero(const void* word) {
-  if (IsReadable(word)) CheckUntouched(word);
-}
-
-// Checks both ends of free spans that are known to be zero.
-void CheckFreeSpans() {
-  size_t most = kMostSpans;
-  heap.page_heap().ForEachSpan([&most](const Span& span) {
-    const Span::State state = span.state;
-    const bool free = state == Span::State::kFree || state == Span::State::kReturned;
-    if (!free || !span.zeroed || most == 0) return;
+// Checks both ends of memory that was never used. Returns true if all memory that reads as zero is
+// such. Other memory may have been protected by the program before it freed it.
+bool CheckFreshSpans() {
+  // To read a hole in a file takes a page, and is a fault if there is none.
+  if (!heap.options().memfs_malloc_path.empty()) return false;
+  size_t most = kMostFreshSpans;
+  return heap.page_heap().ForEachFreshSpan(kMostSpans, [&most](const Span& span) {
+    if (most == 0) return;
     --most;
-    CheckZero(span.start());
-    CheckZero(span.start() + span.bytes() - sizeof(uint64_t));
+    CheckUntouched(span.start());
+    CheckUntouched(span.start() + span.bytes() - sizeof(uint64_t));
+  });
+}
+
+// The objects that were freed last come first.
+void CheckFreeObjects(Entry entry) {
+  size_t most = kMostObjects;
+  Cache* own = Threads<SizeClassLists>::CacheOf(entry);
+  if (own != nullptr) own->CheckFreeObjects(&most);
+  heap.cpus().CheckFreeObjects(&most);
+  heap.caches().CheckSpares(&most);
+  const bool fresh = CheckFreshSpans();
+  heap.lists().ForEach([&](uint8_t c, Transfer& transfer, Central& central) {
+    CheckTransfer(c, transfer, &most);
+    central.CheckFreeObjects(fresh, &most);
   });
 }
 
@@ -71,7 +73,11 @@ bool SharesMemory(const Options& options) {
 
 }  // namespace
 
+// Calls the kernel for nothing, because the program may have forbidden it any call but exit_group,
+// and does not wait for locks, because the program may have stopped the threads that hold them. So
+// this is no SlowPath, whose end may do other work.
 void CheckFreeObjectsAtExit() {
+<<<<<<< HEAD
   if (!heap.initialized()) return;
   const Options& options = heap.options();
   if (!options.exit_check || SharesMemory(options)) return;
@@ -87,6 +93,12 @@ void CheckFreeObjectsAtExit() {
     central.CheckFreeObjects(&most);
   });
   CheckFreeSpans();
+=======
+  if (!heap.initialized() || !heap.options().exit_check) return;
+  const Entry entry = EnterSlowPath();
+  if (entry != Entry::kReentrant) CheckFreeObjects(entry);
+  LeaveSlowPath(entry);
+>>>>>>> atk2
 }
 
 }  // namespace tcmalloc

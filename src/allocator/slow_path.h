@@ -51,10 +51,6 @@ class SlowPath {
   void FlushOwnCache() const {
     if (Cache* own = OwnCache()) own->Flush();
   }
-  // Checks free objects in that cache, at most as many as *most, which it counts down.
-  void CheckOwnCache(size_t* most) const {
-    if (Cache* own = OwnCache()) own->CheckFreeObjects(most);
-  }
   // Returns the bytes in that cache.
   size_t OwnCachedBytes() const;
   // Empties the thread's own cache and the caches that it shares, and then gives at least `least`

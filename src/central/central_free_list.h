@@ -87,8 +87,10 @@ class CentralFreeList {
   // free.
   bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
 
-  // Checks objects on the lists of spans, at most as many as *most, which it counts down.
-  void CheckFreeObjects(size_t* most) TCMALLOC_EXCLUDES(lock_);
+  // Checks objects on the lists of spans, at most as many as *most, which it counts down. Checks
+  // that memory behind the objects is zero if all memory that reads as zero is `fresh`, never used.
+  // Does nothing if the lock is held.
+  void CheckFreeObjects(bool fresh, size_t* most) TCMALLOC_EXCLUDES(lock_);
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
@@ -566,17 +568,19 @@ bool CentralFreeList<PageHeap>::IsOnFreeList(const Span* span, const void* objec
 }
 
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::CheckFreeObjects(size_t* most) {
+void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
   FreeObjectCheck check(*page_map_, *codec_, size_class_, most);
-  SpinLockHolder holder(lock_);
+  if (!lock_.TryLock()) return;
   for (IntrusiveList<Span>& list : lists_) {
     for (Span* span = list.front(); span != nullptr && !check.done(); span = list.next(span)) {
+      check.CountOne();
       check.CheckList(span->free_list);
-      if (span->zeroed && span->carved < span->capacity) {
+      if (fresh && span->zeroed && span->carved < span->capacity) {
         CheckUntouched(span->start() + size_t{span->carved} * info().size);
       }
     }
   }
+  lock_.Unlock();
 }
 
 template <SpanSource PageHeap>

@@ -48,6 +48,11 @@ class FreeObjectCheck {
     if (TCMALLOC_UNLIKELY(!marked)) CrashOnCorruptedList(object, size_class_);
   }
 
+  // Returns true unless CheckNamed would end the process.
+  bool IsSound(const void* object, bool marked) { return marked && IsObject(ReferenceTo(object)); }
+
+  // Counts something else that took as long as an object.
+  void CountOne() { --*most_; }
   bool done() const { return *most_ == 0; }
 
  private:

@@ -155,6 +155,17 @@ class PageHeap {
                const_cast<std::remove_const_t<Visit>*>(&visit));
   }
 
+  // Calls visit(const Span&) for those of the first `most` spans that were never in use and read as
+  // zero, under the lock. Does nothing and returns false if the lock is held, or once memory was
+  // given back, because then what reads as zero may have been in use before.
+  template <typename Visitor>
+  bool ForEachFreshSpan(size_t most, Visitor&& visit) {
+    using Visit = std::remove_reference_t<Visitor>;
+    return VisitFreshSpans(
+        most, [](void* visitor, const Span& span) { (*static_cast<Visit*>(visitor))(span); },
+        const_cast<std::remove_const_t<Visit>*>(&visit));
+  }
+
  protected:
   using SpanVisit = void (*)(void* visitor, const Span& span);
 
@@ -163,6 +174,7 @@ class PageHeap {
   ~PageHeap() = default;
 
   virtual void VisitSpans(SpanVisit visit, void* visitor) = 0;
+  virtual bool VisitFreshSpans(size_t most, SpanVisit visit, void* visitor) = 0;
 
   Length RoundUpToUnit(Length n) const { return Length(AlignUp(n.pages(), unit_.pages())); }
 

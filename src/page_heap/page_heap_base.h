@@ -177,6 +177,19 @@ class PageHeapBase : public PageHeap {
     spans_.ForEach([&](const Span& span) { visit(visitor, span); });
   }
 
+  bool VisitFreshSpans(size_t most, SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
+    if (!lock_.TryLock()) return false;
+    const bool all_fresh = events_.releases == 0;
+    if (all_fresh && most > 0) {
+      spans_.ForEachWhile([&](const Span& span) {
+        if (span.state == Span::State::kReturned && span.zeroed) visit(visitor, span);
+        return --most > 0;
+      });
+    }
+    lock_.Unlock();
+    return all_fresh;
+  }
+
   Span* Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
   // Waits until the present releases of other threads have ended. Returns false if there were none,
   // or if they do not end.

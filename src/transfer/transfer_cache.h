@@ -123,6 +123,14 @@ class TransferCache {
     SpinLockHolder holder(lock_);
     for (uint32_t i = 0; i < stack_.size(); ++i) f(stack_.packed_at(i));
   }
+  // Calls f(chain) for each chain as long as it returns true; for none if the lock is held.
+  template <typename F>
+  void TryForEachChain(F f) TCMALLOC_EXCLUDES(lock_) {
+    if (!lock_.TryLock()) return;
+    for (uint32_t i = stack_.size(); i > 0 && f(stack_.packed_at(i - 1)); --i) {
+    }
+    lock_.Unlock();
+  }
 
   TransferStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

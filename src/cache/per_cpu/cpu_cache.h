@@ -168,7 +168,8 @@ class CpuCache {
     for (int id = 0; id < slabs_.count(); ++id) slabs_.slab(id).AbandonObjects();
   }
 
-  // Checks the objects in all slabs, at most as many as *most, which it counts down.
+  // Checks the objects in all slabs, at most as many as *most, which it counts down. Does nothing
+  // while several threads use them.
   void CheckFreeObjects(size_t* most);
 
   void CheckInvariants();
@@ -202,6 +203,8 @@ class CpuCache {
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
+  // Returns false if an object, of at most *most, looks as if the program had written to it.
+  bool LooksSound(CpuSlab& slab, size_t* most);
   void CheckSlab(CpuSlab& slab, size_t* most);
 
   Context context_;

@@ -79,14 +79,16 @@ class alignas(64) CpuSlab {
     }
   }
 
-  // Calls f(size_class, object) for each object in a closed slab.
+  // Calls f(size_class, object) for each object, those of a class that were freed last first, as
+  // long as it returns true. While other threads use the slab, may name an object that was taken
+  // out a moment ago.
   template <typename F>
-  void ForEachObject(F f) TCMALLOC_REQUIRES(lock_) {
-    TCMALLOC_DCHECK(state() == SlabState::kClosed);
+  void ForEachObject(F f) {
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
-      const uint32_t count = CountObjects(c);
-      for (uint32_t j = 0; j < count; ++j) f(c, SlotObject(slot(kSlabBegin[c] + j)));
+      for (uint32_t j = CountObjects(c); j > 0; --j) {
+        if (!f(c, SlotObject(slot(kSlabBegin[c] + j - 1)))) return;
+      }
     }
   }
 

@@ -32,10 +32,13 @@ class SpareCaches {
   // Null if there is none.
   Cache* Take() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    if (top_ == nullptr) return nullptr;
-    Cache* cache = top_;
-    top_ = Below(cache);
-    low_water_ = std::min(low_water_, --count_);
+    return TakeTop();
+  }
+  // Null also if the lock is held.
+  Cache* TryTake() TCMALLOC_EXCLUDES(lock_) {
+    if (!lock_.TryLock()) return nullptr;
+    Cache* cache = TakeTop();
+    lock_.Unlock();
     return cache;
   }
 
@@ -74,6 +77,13 @@ class SpareCaches {
   }
 
  private:
+  Cache* TakeTop() TCMALLOC_REQUIRES(lock_) {
+    if (top_ == nullptr) return nullptr;
+    Cache* cache = top_;
+    top_ = Below(cache);
+    low_water_ = std::min(low_water_, --count_);
+    return cache;
+  }
   static Cache* Below(Cache* cache) {
     ThreadHeader* next = cache->thread()->next_ended;
     cache->thread()->next_ended = nullptr;

@@ -80,12 +80,15 @@ class ThreadCaches {
     registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
   }
 
-  // Checks the objects in the spare caches, at most as many as *most, which it counts down.
+  // Checks the objects in the newest spare caches, at most as many as *most, which it counts down.
+  // Does nothing if the lock is held.
   void CheckSpares(size_t* most) {
-    for (Cache* list = spares_.TakeAll(); Cache* cache = SpareCaches<Cache>::TakeNext(&list);) {
-      cache->CheckFreeObjects(most);
-      spares_.Add(cache);
-    }
+    constexpr size_t kMostCaches = 16;
+    Cache* taken[kMostCaches];
+    size_t count = 0;
+    while (count < kMostCaches && (taken[count] = spares_.TryTake()) != nullptr) ++count;
+    for (size_t i = 0; i < count && *most > 0; ++i) taken[i]->CheckFreeObjects(most);
+    while (count > 0) spares_.Add(taken[--count]);
   }
 
   // Closes every cache to the fast paths until its thread opens it again.

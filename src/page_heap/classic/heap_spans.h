@@ -87,12 +87,20 @@ class HeapSpans {
   // Calls visit(const Span&) for every span; within a region, in order of address.
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
+    ForEachWhile([&](const Span& span) {
+      visit(span);
+      return true;
+    });
+  }
+  // Stops as soon as visit returns false.
+  template <typename Visitor>
+  void ForEachWhile(Visitor&& visit) const {
     for (const HeapRegions::Region* region = regions_.first(); region != nullptr;
          region = region->next) {
       for (PageId page = region->first; page != region->end();) {
         const Span* span = map_.Get(page);
         page = span->end();
-        visit(*span);
+        if (!visit(*span)) return;
       }
     }
   }

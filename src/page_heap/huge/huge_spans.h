@@ -174,7 +174,15 @@ class HugeSpans {
   // Calls visit(const Span&) for every span and range, and for every run of free or of returned
   // pages in a shared hugepage; within a block of the system, in order of address.
   template <typename Visitor>
-  void ForEach(Visitor&& visit) const;
+  void ForEach(Visitor&& visit) const {
+    ForEachWhile([&](const Span& span) {
+      visit(span);
+      return true;
+    });
+  }
+  // Stops as soon as visit returns false.
+  template <typename Visitor>
+  void ForEachWhile(Visitor&& visit) const;
 
   static constexpr size_t kRecordsPerPart = 4096;
   // Adds a part of the unused runs, in order of address, beginning at *next, which it advances; the
@@ -257,13 +265,13 @@ class HugeSpans {
 };
 
 template <typename Visitor>
-void HugeSpans::ForEach(Visitor&& visit) const {
+void HugeSpans::ForEachWhile(Visitor&& visit) const {
   for (const HeapRegions::Region* block = blocks_.first(); block != nullptr; block = block->next) {
     for (PageId page = block->first; page != block->end();) {
       Span buffer;
       const Span* span = SpanAt(page, &buffer);
       page = span->end();
-      visit(*span);
+      if (!visit(*span)) return;
     }
   }
 }

@@ -24,7 +24,7 @@ class ProfileDataTest : public ::testing::Test {
     std::ifstream file(path_, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     Words words(std::min(count, text.size() / sizeof(uintptr_t)));
-    std::memcpy(words.data(), text.data(), words.size() * sizeof(uintptr_t));
+    if (!words.empty()) std::memcpy(words.data(), text.data(), words.size() * sizeof(uintptr_t));
     return words;
   }
 

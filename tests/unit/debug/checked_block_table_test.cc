@@ -23,7 +23,7 @@ char* Address(uintptr_t number) { return reinterpret_cast<char*>(number * 16); }
 BlockRecord Block(uintptr_t number) {
   BlockRecord block;
   block.user = Address(number);
-  block.base = block.user - 32;
+  block.base = Address(number - 2);
   block.size = number;
   block.total = number + 64;
   return block;

@@ -252,5 +252,22 @@ TEST_F(PageHeapTest, ForEachSpanVisitsWhatIsThere) {
   EXPECT_EQ(spans[2].length, Length(70));
 }
 
+TEST_F(PageHeapTest, SpansAreFreshUntilMemoryIsGivenBack) {
+  heap_->set_growth(Length(100));
+  Span* a = New(10);
+  New(20);
+  std::vector<Span> fresh;
+  const auto note = [&](const Span& span) { fresh.push_back(span); };
+  EXPECT_TRUE(heap_->ForEachFreshSpan(2, note));
+  EXPECT_TRUE(fresh.empty());
+  EXPECT_TRUE(heap_->ForEachFreshSpan(3, note));
+  ASSERT_EQ(fresh.size(), 1u);
+  EXPECT_EQ(fresh[0].length, Length(70));
+  heap_->Delete(a);
+  heap_->ReleaseAtLeast(Length(1));
+  EXPECT_FALSE(heap_->ForEachFreshSpan(3, note));
+  EXPECT_EQ(fresh.size(), 1u);
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing
