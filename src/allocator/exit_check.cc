@@ -77,28 +77,12 @@ bool SharesMemory(const Options& options) {
 // and does not wait for locks, because the program may have stopped the threads that hold them. So
 // this is no SlowPath, whose end may do other work.
 void CheckFreeObjectsAtExit() {
-<<<<<<< HEAD
   if (!heap.initialized()) return;
   const Options& options = heap.options();
   if (!options.exit_check || SharesMemory(options)) return;
-  const SlowPath slow_path{SlowPath::Patient()};
-  if (slow_path.reentrant()) return;
-  // The objects that were freed last come first.
-  size_t most = kMostObjects;
-  slow_path.CheckOwnCache(&most);
-  heap.cpus().CheckFreeObjects(&most);
-  heap.caches().CheckSpares(&most);
-  heap.lists().ForEach([&](uint8_t c, Transfer& transfer, Central& central) {
-    CheckTransfer(c, transfer, &most);
-    central.CheckFreeObjects(&most);
-  });
-  CheckFreeSpans();
-=======
-  if (!heap.initialized() || !heap.options().exit_check) return;
   const Entry entry = EnterSlowPath();
   if (entry != Entry::kReentrant) CheckFreeObjects(entry);
   LeaveSlowPath(entry);
->>>>>>> atk2
 }
 
 }  // namespace tcmalloc
