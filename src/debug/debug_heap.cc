@@ -206,8 +206,8 @@ Fault DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack
 
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
-  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   const StackId stack = CaptureCaller();
   BlockRecord freed;
   Fault fault;
