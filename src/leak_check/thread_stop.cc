@@ -39,9 +39,9 @@ uintptr_t StackPointerOf(const ucontext_t& context) {
 // Returns the end of what the kernel has put on the stack for a handler: the general registers, and
 // the vector registers behind them.
 uintptr_t EndOfRegisters(const ucontext_t& context) {
-  constexpr uintptr_t kVectorRegisters = 4096;
   const uintptr_t end = reinterpret_cast<uintptr_t>(&context + 1);
 #if defined(__x86_64__)
+  constexpr uintptr_t kVectorRegisters = 4096;
   const auto vectors = reinterpret_cast<uintptr_t>(context.uc_mcontext.fpregs);
   if (vectors >= reinterpret_cast<uintptr_t>(&context) && vectors - end < kVectorRegisters) {
     return vectors + kVectorRegisters;
