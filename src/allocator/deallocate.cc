@@ -18,7 +18,11 @@ void FreeReentrant(void* block) {
   if (heap.emergency().Owns(block)) {
     heap.emergency().Free(block);
   } else {
-    CheckedSpanOf(block);
+    if (heap.guarded().Owns(block)) {
+      GuardedBytes(block, nullptr);
+    } else {
+      CheckedSpanOf(block);
+    }
     heap.deferred().Push(block);
   }
 }
@@ -59,6 +63,7 @@ void DeallocateCheckedSized(void* block, size_t size) {
 size_t UsableSize(const void* block, const char* call) {
   if (block == nullptr) return 0;
   if (heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
+  if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return GuardedBytes(block, call);
   const Span* span = CheckedSpanOf(block, call);
   return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
 }

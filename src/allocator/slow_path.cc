@@ -42,7 +42,7 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
 }
 
 void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const {
-  void* sample = object != nullptr ? NewSampledObject(c) : nullptr;
+  void* sample = object != nullptr ? NewSampledObject(c, size, alignment) : nullptr;
   if (sample == nullptr) return object;
   DeallocateObject(object, c);
   RecordSmallSample(sample, object, size, alignment);
@@ -66,6 +66,7 @@ void SlowPath::FreeBlock(void* block) const {
     heap.emergency().Free(block);
     return;
   }
+  if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return FreeGuardedBlock(block);
   Span* span = CheckedSpanOf(block);
   if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
     CheckNotFree(span, block);

@@ -17,7 +17,7 @@
 #include "base/message.h"
 #include "debug/fences.h"
 #include "debug/program_stack.h"
-#include "debug/symbolizer.h"
+#include "profile_format/symbolizer.h"
 #include "heap/heap.h"
 
 namespace tcmalloc {

@@ -18,6 +18,7 @@
 #include "cache/per_thread/thread_caches.h"
 #include "cache/sample_countdown.h"
 #include "heap/errands.h"
+#include "heap/guarded_range.h"
 #include "heap/size_class_lists.h"
 #include "options/options.h"
 #include "page_heap/system_page_heap.h"
@@ -107,6 +108,8 @@ class Heap final : private HousekeepingHost {
   // Counts an allocation that no thread's clock counts. Returns true if it is a sample.
   bool CountShared(size_t size) { return shared_samples_.Pass(size, sample_period_); }
   EmergencyArena& emergency() { return emergency_; }
+  // The addresses of blocks that the observer's functions have, and no page map.
+  GuardedRange& guarded() { return guarded_; }
   DeferredFrees& deferred() { return deferred_; }
   ForkGate& gate() { return threads_.gate(); }
   Housekeeping& housekeeping() { return housekeeping_; }
@@ -230,6 +233,7 @@ class Heap final : private HousekeepingHost {
   SamplePeriod sample_period_ = 0;
   SharedSampleCountdown shared_samples_;
   EmergencyArena emergency_{emergency_memory};
+  GuardedRange guarded_;
   DeferredFrees deferred_;
   Threads<SizeClassLists> threads_;
   Housekeeping housekeeping_{*this};

@@ -27,11 +27,16 @@ void StartLeakCheck(const Options& options);
 // library without profiles.
 void SetSamplePeriod(uint64_t bytes);
 
+// Returns the bytes of a guarded block. Ends the process if no block in use begins there. A message
+// says that `call` noticed it, unless that is null. Not only called in the slow path.
+TCMALLOC_COLD size_t GuardedBytes(const void* block, const char* call);
+
 // All below are called in the slow path, where no lock is held and no fork of another thread takes
 // place.
 
-// Returns an object of class `c` in the memory for samples, or null if none can be had.
-TCMALLOC_COLD void* NewSampledObject(uint8_t c);
+// Returns an object of class `c` in the memory for samples, or a guarded block of `size` bytes with
+// this alignment. Null if neither can be had.
+TCMALLOC_COLD void* NewSampledObject(uint8_t c, size_t size, size_t alignment);
 
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.
@@ -44,6 +49,8 @@ TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
 // Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
 TCMALLOC_COLD void FreeSampledObject(Span* span, const void* object);
+// Frees an address in the range of guarded blocks. Ends the process if no block in use begins there.
+TCMALLOC_COLD void FreeGuardedBlock(const void* block);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`

@@ -15,6 +15,8 @@
 #include <string_view>
 
 #include "base/message.h"
+#include "guarded/fault_report.h"
+#include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "heap_profile/profiles.h"
 #include "profile_format/mappings.h"
@@ -104,6 +106,7 @@ void WriteCrashDetails(const void* block) {
   for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i) {
     WriteFrame(mappings, reinterpret_cast<uintptr_t>(frames[i]));
   }
+  if (heap.guarded().Owns(block)) return WriteGuardedStacks(block);
   WriteAllocation(mappings, block);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/message.h"
+#include "guarded/guarded_blocks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "heap_profile/crash_report.h"
@@ -68,12 +69,11 @@ uint64_t Weighted(const Sample& sample) {
 
 // Records a sample of which one of `counted` bytes was drawn. Sets everything that the caller left
 // open. Returns 0 if it was left out.
-SampleId Record(Sample sample, size_t counted) {
+SampleId Record(Sample sample, size_t counted, const CallerStack& stack) {
   const auto period = static_cast<double>(std::max<uint64_t>(heap.sample_period(), 1));
   sample.weight = SampleWeight(static_cast<double>(std::max<size_t>(counted, 1)), period);
   sample.time_ns = MonotonicNanoseconds();
   sample.thread = static_cast<uint32_t>(system_calls.gettid());
-  const CallerStack stack;
   sample.stack = stack_table.Add(stack.frames());
   const SampleId id = sample_table.Add(sample);
   if (id != 0) {
@@ -97,6 +97,7 @@ uint64_t InitialSamplePeriod(const Options& options) {
   sample_table.set_limit(options.max_samples);
   ChooseUnwindMethod(options);
   BeginExitProfiles(options);
+  guarded_blocks.Configure(options);
   StartLeakCheck(options);
   crash_details.store(WriteCrashDetails, std::memory_order_relaxed);
   return options.sample_parameter;
@@ -104,16 +105,23 @@ uint64_t InitialSamplePeriod(const Options& options) {
 
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
-void* NewSampledObject(uint8_t c) { return profiles.objects.New(c); }
+void* NewSampledObject(uint8_t c, size_t size, size_t alignment) {
+  void* guarded = guarded_blocks.New(size, alignment);
+  return guarded != nullptr ? guarded : profiles.objects.New(c);
+}
 
 void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
-  const uint8_t c = heap.page_map().Get(PageId::Containing(object))->size_class;
+  const bool guarded = heap.guarded().Owns(object);
+  const uint8_t c = guarded ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
+                            : uint8_t{heap.page_map().Get(PageId::Containing(object))->size_class};
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
                       .allocated = kSizeClasses[c].size,
                       .alignment = static_cast<uint32_t>(alignment),
                       .twin = PagesBetween(object, twin)};
-  const SampleId id = Record(sample, size);
+  const CallerStack stack;
+  const SampleId id = Record(sample, size, stack);
+  if (guarded) return guarded_blocks.SetSample(object, id, stack.frames());
   if (id != 0) profiles.objects.SetSample(object, id);
 }
 
@@ -122,12 +130,22 @@ void RecordLargeSample(Span* span, size_t size, size_t alignment) {
                       .requested = size,
                       .allocated = span->bytes(),
                       .alignment = static_cast<uint32_t>(std::min<size_t>(alignment, UINT32_MAX))};
-  span->free_list = Record(sample, span->bytes());
+  span->free_list = Record(sample, span->bytes(), CallerStack());
 }
 
 void FreeSampledObject(Span* span, const void* object) {
   const SampleId id = profiles.objects.Delete(span, object);
   if (id != 0) NoteSampleFreed(id);
+}
+
+void FreeGuardedBlock(const void* block) {
+  const CallerStack stack(GuardedStack::kMostFrames);
+  const SampleId id = guarded_blocks.Delete(block, stack.frames());
+  if (id != 0) NoteSampleFreed(id);
+}
+
+size_t GuardedBytes(const void* block, const char* call) {
+  return guarded_blocks.SizeOf(block, call);
 }
 
 void NoteSampleFreed(SampleId id) {

@@ -125,6 +125,16 @@ constexpr OptionRow kTable[] = {
      "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
      "sets no limit.",
      "no limit"},
+    {"TCMALLOC_GUARDED_SAMPLE_PARAMETER",
+     SignedSizeType{&Options::guarded_sample_parameter, -1, uint64_t{1} << 40}, "bytes",
+     "Of the samples, one in so many allocated bytes on average lies between guard pages, so that a "
+     "use beyond its end or after its free is reported with stacks. 0 guards every sample of up to "
+     "a page, -1 none. 104857600 costs nothing that can be measured. Only libraries with profiles "
+     "guard any.",
+     "no guarded blocks"},
+    {"TCMALLOC_GUARDED_SLOTS", CountType{&Options::guarded_slots, 16, 1024}, "blocks",
+     "The most guarded blocks at a time. Each takes a page, two mappings and about 600 bytes; a "
+     "place that becomes free is taken again when all others have been."},
     {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
      "A file to which a profile is written when the program exits, from samples; a library without "
      "profiles writes none. In its name %p stands for the number of the process, %t for the time "

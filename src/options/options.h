@@ -116,6 +116,8 @@ struct Options {
   int64_t large_alloc_report_threshold = 0;
   uint64_t sample_parameter = uint64_t{2} << 20;
   uint64_t max_samples = uint64_t{1} << 20;
+  int64_t guarded_sample_parameter = -1;
+  uint64_t guarded_slots = 256;
   PathOption heap_profile;
   uint64_t profile_types = SetOf(ProfileTypeOption::kHeap);
   uint64_t heap_profile_signal = 0;

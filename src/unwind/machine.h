@@ -27,6 +27,13 @@ struct Registers {
   void Forget(size_t index) { known &= ~(uint32_t{1} << index); }
 };
 
+namespace machine {
+
+// What an instruction that faulted wanted of its memory.
+enum class Access : uint8_t { kUnknown, kRead, kWrite };
+
+}  // namespace machine
+
 }  // namespace tcmalloc
 
 #if defined(__x86_64__)

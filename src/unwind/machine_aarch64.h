@@ -75,6 +75,29 @@ inline const uintptr_t* ContextWords(const ucontext_t& context) {
 inline constexpr int kContextPlaces[Registers::kCount] = {16, 17, 18, 19, 20, 21, 22, 23, 24,
                                                           25, 26, 27, 28, 29, 30, 31, 32};
 
+// Returns what the instruction wanted that raised SIGSEGV: the syndrome is in one of the records
+// behind the registers, which a record without bytes ends.
+inline Access AccessOf(const ucontext_t& context) {
+  struct Record {
+    uint32_t magic;
+    uint32_t bytes;
+    uint64_t syndrome;
+  };
+  constexpr uint32_t kSyndromeMagic = 0x45535201;
+  constexpr uint64_t kWriteBit = 1 << 6;
+  const auto& space = context.uc_mcontext.__reserved;
+  for (size_t at = 0; at + sizeof(Record) <= sizeof(space);) {
+    Record record;
+    std::memcpy(&record, &space[at], sizeof(record));
+    if (record.magic == kSyndromeMagic) {
+      return (record.syndrome & kWriteBit) != 0 ? Access::kWrite : Access::kRead;
+    }
+    if (record.bytes == 0) break;
+    at += record.bytes;
+  }
+  return Access::kUnknown;
+}
+
 #define TCMALLOC_LIBUNWIND_NAME(name) "_ULaarch64_" name
 
 // mov x8, #139; svc #0

@@ -74,6 +74,12 @@ inline constexpr int kContextPlaces[Registers::kCount] = {
     REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
     REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
+// Returns what the instruction wanted that raised SIGSEGV.
+inline Access AccessOf(const ucontext_t& context) {
+  constexpr greg_t kWriteBit = 2;  // of the page fault's error code
+  return (context.uc_mcontext.gregs[REG_ERR] & kWriteBit) != 0 ? Access::kWrite : Access::kRead;
+}
+
 // The beginning of libunwind's names for its functions that walk the own process.
 #define TCMALLOC_LIBUNWIND_NAME(name) "_ULx86_64_" name
 

@@ -26,7 +26,8 @@ bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
 }
 
 bool tcmalloc_owns(const void* block) {
-  return heap.emergency().Owns(block) || heap.page_map().FindInUse(block) != nullptr;
+  return heap.emergency().Owns(block) || heap.guarded().Owns(block) ||
+         heap.page_map().FindInUse(block) != nullptr;
 }
 
 }  // extern "C"

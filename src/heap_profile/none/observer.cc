@@ -8,10 +8,12 @@ namespace tcmalloc {
 
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
 void SetSamplePeriod(uint64_t) {}
-void* NewSampledObject(uint8_t) { return nullptr; }
+void* NewSampledObject(uint8_t, size_t, size_t) { return nullptr; }
 void RecordSmallSample(void*, const void*, size_t, size_t) {}
 void RecordLargeSample(Span*, size_t, size_t) {}
 void FreeSampledObject(Span*, const void*) {}
+void FreeGuardedBlock(const void*) {}
+size_t GuardedBytes(const void*, const char*) { return 0; }
 void NoteSampleFreed(SampleId) {}
 void NoteSampleResized(const Span*, size_t) {}
 void NoteHeapGrowth(size_t) {}

@@ -64,6 +64,8 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_EQ(options.large_alloc_report_threshold, 0);
   EXPECT_EQ(options.sample_parameter, 2097152u);
   EXPECT_EQ(options.max_samples, 1048576u);
+  EXPECT_EQ(options.guarded_sample_parameter, -1);
+  EXPECT_EQ(options.guarded_slots, 256u);
   EXPECT_FALSE(options.trace);
   EXPECT_FALSE(options.page_fence);
   EXPECT_TRUE(options.reclaim_memory);
@@ -106,6 +108,8 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=-1",
       "TCMALLOC_SAMPLE_PARAMETER=65536",
       "TCMALLOC_MAX_SAMPLES=1000",
+      "TCMALLOC_GUARDED_SAMPLE_PARAMETER=1M",
+      "TCMALLOC_GUARDED_SLOTS=64",
       "TCMALLOC_HEAP_PROFILE=/some/profile",
       "TCMALLOC_PROFILE_TYPE=peak,growth",
       "TCMALLOC_HEAP_PROFILE_SIGNAL=12",

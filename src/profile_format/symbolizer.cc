@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "debug/symbolizer.h"
+#include "profile_format/symbolizer.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 //
 // Names of functions for addresses of code, found without the loader's lock and without malloc.
 
-#ifndef TCMALLOC_DEBUG_SYMBOLIZER_H_
-#define TCMALLOC_DEBUG_SYMBOLIZER_H_
+#ifndef TCMALLOC_PROFILE_FORMAT_SYMBOLIZER_H_
+#define TCMALLOC_PROFILE_FORMAT_SYMBOLIZER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -71,4 +71,4 @@ class Symbolizer {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_DEBUG_SYMBOLIZER_H_
+#endif  // TCMALLOC_PROFILE_FORMAT_SYMBOLIZER_H_
