@@ -99,6 +99,9 @@ TCMALLOC_OPTIONAL bool tcmalloc_owns(const void* block);
 // heap_profile/collected_profile.h.
 TCMALLOC_OPTIONAL int64_t tcmalloc_get_sample_period();
 TCMALLOC_OPTIONAL void tcmalloc_set_sample_period(int64_t bytes);
+TCMALLOC_OPTIONAL int64_t tcmalloc_get_guarded_sampling_interval();
+TCMALLOC_OPTIONAL void tcmalloc_set_guarded_sampling_interval(int64_t bytes);
+TCMALLOC_OPTIONAL void tcmalloc_activate_guarded_sampling();
 // Return null if no memory can be had.
 TCMALLOC_OPTIONAL tcmalloc_profile* tcmalloc_profile_take(int kind);
 TCMALLOC_OPTIONAL tcmalloc_profile* tcmalloc_profile_begin(int kind);

@@ -238,6 +238,30 @@ class MallocExtension final {
     if (tcmalloc_set_sample_period != nullptr) tcmalloc_set_sample_period(interval);
   }
 
+  // Guarded sampling puts some samples of up to a page between inaccessible pages, so that a use
+  // beyond their end, before their beginning or after their free is reported on stderr with its
+  // stacks; see docs/subsystems/guarded-sampling.md.
+  //
+  // The mean number of bytes that the program allocates between two guarded blocks: 50 sampling
+  // intervals, or what was set last or by TCMALLOC_GUARDED_SAMPLE_PARAMETER. 0 guards every sample
+  // that fits, a negative number none. -1 without profiles.
+  [[nodiscard]] static int64_t GetGuardedSamplingInterval() {
+    return tcmalloc_get_guarded_sampling_interval != nullptr
+               ? tcmalloc_get_guarded_sampling_interval()
+               : -1;
+  }
+  static void SetGuardedSamplingInterval(int64_t interval) {
+    if (tcmalloc_set_guarded_sampling_interval != nullptr) {
+      tcmalloc_set_guarded_sampling_interval(interval);
+    }
+  }
+  // Guards blocks from now on, for the rest of the process, at that interval. The variable does the
+  // same from the start unless it is negative. From the first guarded block on, a handler of
+  // SIGSEGV goes before the program's own.
+  static void ActivateGuardedSampling() {
+    if (tcmalloc_activate_guarded_sampling != nullptr) tcmalloc_activate_guarded_sampling();
+  }
+
   // Returns a profile of the present: of what is live now, of what was live when the heap was
   // largest (to within a sixteenth), or of who keeps free bytes from going back to the system. A
   // profile of any other type has no samples, nor has one without profiles. Not for signal

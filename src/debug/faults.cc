@@ -17,8 +17,8 @@
 #include "base/message.h"
 #include "debug/fences.h"
 #include "debug/program_stack.h"
-#include "profile_format/symbolizer.h"
 #include "heap/heap.h"
+#include "profile_format/symbolizer.h"
 
 namespace tcmalloc {
 namespace {

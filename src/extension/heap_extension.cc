@@ -157,8 +157,8 @@ size_t HeapExtension::GetEstimatedAllocatedSize(size_t size) { return AllocatedS
 size_t HeapExtension::GetAllocatedSize(const void* p) { return UsableSize(p); }
 
 MallocExtension::Ownership HeapExtension::GetOwnership(const void* p) {
-  const bool owned = heap.emergency().Owns(p) || heap.guarded().Owns(p) ||
-                     heap.page_map().FindInUse(p) != nullptr;
+  const bool owned =
+      heap.emergency().Owns(p) || heap.guarded().Owns(p) || heap.page_map().FindInUse(p) != nullptr;
   return owned ? kOwned : kNotOwned;
 }
 

@@ -84,7 +84,9 @@ void WriteOnReportStack(GuardedFault* fault) {
   uint64_t mask = 0;
   const bool blocked = system_calls.rt_sigprocmask(SIG_BLOCK, &kAllSignals, &mask) == 0;
   const pid_t child =
-      system_calls.clone(kFlags, report_stack + kReportStackBytes, WriteReport, fault);
+      report_stack != nullptr
+          ? system_calls.clone(kFlags, report_stack + kReportStackBytes, WriteReport, fault)
+          : -1;
   if (child > 0) {
     system_calls.wait4(child, nullptr, __WALL);
   } else {
@@ -181,21 +183,22 @@ Action ActionLike(const Action& program, Handler handler) {
   return action;
 }
 
-}  // namespace
-
-bool PrepareReports() {
+// Maps the stack on which reports are written, without which they have no names.
+void EnsureReportStack() TCMALLOC_REQUIRES(install_lock) {
+  if (report_stack != nullptr) return;
   void* stack = system_calls.mmap(nullptr, kReportStackBytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (stack == MAP_FAILED) return false;
-  report_stack = static_cast<char*>(stack);
-  return true;
+  if (stack != MAP_FAILED) report_stack = static_cast<char*>(stack);
 }
+
+}  // namespace
 
 void InstallFaultHandler() {
   SpinLockHolder holder(install_lock);
   Action program = {};
   if (::sigaction(SIGSEGV, nullptr, &program) != 0 || IsOurs(program)) return;
   if (places_used == kPlaces) return;
+  EnsureReportStack();
   places[places_used].program = program;
   const Action ours = ActionLike(program, kHandlers.of[places_used]);
   ++places_used;

@@ -7,10 +7,6 @@
 
 namespace tcmalloc {
 
-// Maps the stack on which reports are written. Called once, before InstallFaultHandler. Returns
-// false if no memory can be had.
-bool PrepareReports();
-
 // Puts a handler before the one that the program has now, unless it is there already. The handler
 // reports a fault in the guarded range and then does with every signal what the program wants. It
 // runs as the program's own would: on the alternate stack if that one does, with the same signals

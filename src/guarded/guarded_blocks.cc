@@ -11,7 +11,6 @@
 #include "base/message.h"
 #include "base/random.h"
 #include "central/corruption.h"
-#include "guarded/fault_handler.h"
 #include "heap/heap.h"
 #include "system/auxv.h"
 #include "system/random.h"
@@ -97,7 +96,7 @@ bool GuardedBlocks::EnsureMapped() {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* pages = system_calls.mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
   void* slots = system_calls.mmap(nullptr, slot_bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
-  failed_ = pages == MAP_FAILED || slots == MAP_FAILED || !PrepareReports();
+  failed_ = pages == MAP_FAILED || slots == MAP_FAILED;
   if (failed_) {
     if (pages != MAP_FAILED) system_calls.munmap(pages, bytes);
     if (slots != MAP_FAILED) system_calls.munmap(slots, slot_bytes);
@@ -160,7 +159,6 @@ void* GuardedBlocks::NewChosen(size_t size, size_t alignment) {
     left_out_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
-  InstallFaultHandler();
   std::memset(page, kSlackByte, page_bytes_);
   // An access behind the block faults where its end meets the page's, one before it where the
   // beginnings meet: in turn.
@@ -177,8 +175,7 @@ void* GuardedBlocks::NewChosen(size_t size, size_t alignment) {
   return block;
 }
 
-void GuardedBlocks::SetSample(const void* block, SampleId sample,
-                              std::span<void* const> frames) {
+void GuardedBlocks::SetSample(const void* block, SampleId sample, std::span<void* const> frames) {
   GuardedSlot* slot = SlotAt(reinterpret_cast<uintptr_t>(block));
   slot->sample = sample;
   slot->allocated.Set(frames);
@@ -244,8 +241,7 @@ GuardedSlot* GuardedBlocks::FindNearest(uintptr_t address) const {
   if (GuardedSlot* slot = SlotAt(address)) return has_had_block(*slot) ? slot : nullptr;
   const size_t next = (address - heap.guarded().begin()) / page_bytes_ / 2;
   GuardedSlot* before = next > 0 && has_had_block(slots_[next - 1]) ? &slots_[next - 1] : nullptr;
-  GuardedSlot* behind =
-      next < slot_count_ && has_had_block(slots_[next]) ? &slots_[next] : nullptr;
+  GuardedSlot* behind = next < slot_count_ && has_had_block(slots_[next]) ? &slots_[next] : nullptr;
   if (before == nullptr || behind == nullptr) return before != nullptr ? before : behind;
   return address - before->end() < behind->begin - address ? before : behind;
 }

@@ -29,8 +29,8 @@ struct GuardedStack {
   uint32_t thread;  // the kernel's number
 };
 
-// A place for one block: a page between two guard pages. A slot is kUnused, then kLive and kFreed in
-// turn. Whoever reports a fault reads it without a lock.
+// A place for one block: a page between two guard pages. A slot is kUnused, then kLive and kFreed
+// in turn. Whoever reports a fault reads it without a lock.
 struct GuardedSlot {
   enum class State : uint8_t { kUnused, kLive, kFreed };
 

@@ -49,7 +49,8 @@ TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
 // Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
 TCMALLOC_COLD void FreeSampledObject(Span* span, const void* object);
-// Frees an address in the range of guarded blocks. Ends the process if no block in use begins there.
+// Frees an address in the range of guarded blocks. Ends the process if no block in use begins
+// there.
 TCMALLOC_COLD void FreeGuardedBlock(const void* block);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);

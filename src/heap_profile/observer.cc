@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/message.h"
+#include "guarded/fault_handler.h"
 #include "guarded/guarded_blocks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
@@ -107,7 +108,9 @@ void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
 void* NewSampledObject(uint8_t c, size_t size, size_t alignment) {
   void* guarded = guarded_blocks.New(size, alignment);
-  return guarded != nullptr ? guarded : profiles.objects.New(c);
+  if (guarded == nullptr) return profiles.objects.New(c);
+  InstallFaultHandler();
+  return guarded;
 }
 
 void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {

@@ -6,6 +6,7 @@
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
+#include "guarded/guarded_blocks.h"
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
@@ -76,6 +77,14 @@ int64_t tcmalloc_get_sample_period() {
 void tcmalloc_set_sample_period(int64_t bytes) {
   tcmalloc::heap.sample_period() = bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
 }
+
+int64_t tcmalloc_get_guarded_sampling_interval() { return tcmalloc::guarded_blocks.interval(); }
+
+void tcmalloc_set_guarded_sampling_interval(int64_t bytes) {
+  tcmalloc::guarded_blocks.set_interval(bytes);
+}
+
+void tcmalloc_activate_guarded_sampling() { tcmalloc::guarded_blocks.Activate(); }
 
 tcmalloc_profile* tcmalloc_profile_take(int kind) {
   return Handle(CollectedProfile::Take(static_cast<ProfileKind>(kind)));

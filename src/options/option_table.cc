@@ -127,7 +127,8 @@ constexpr OptionRow kTable[] = {
      "no limit"},
     {"TCMALLOC_GUARDED_SAMPLE_PARAMETER",
      SignedSizeType{&Options::guarded_sample_parameter, -1, uint64_t{1} << 40}, "bytes",
-     "Of the samples, one in so many allocated bytes on average lies between guard pages, so that a "
+     "Of the samples, one in so many allocated bytes on average lies between guard pages, so that "
+     "a "
      "use beyond its end or after its free is reported with stacks. 0 guards every sample of up to "
      "a page, -1 none. 104857600 costs nothing that can be measured. Only libraries with profiles "
      "guard any.",

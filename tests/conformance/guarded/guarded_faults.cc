@@ -97,11 +97,12 @@ void TestAccesses() {
     FreeHere(block);
     ReadHere(block + 3);
   });
-  Expect("read after free",
-         result.Killed(SIGSEGV) &&
-             Has(result.errors, {"use after free: read of", "byte 3 of the freed block of 100 bytes",
-                                 "accessed by", "@ 0x", "allocated by", "@ 0x", "freed by", "@ 0x"}),
-         result);
+  Expect(
+      "read after free",
+      result.Killed(SIGSEGV) &&
+          Has(result.errors, {"use after free: read of", "byte 3 of the freed block of 100 bytes",
+                              "accessed by", "@ 0x", "allocated by", "@ 0x", "freed by", "@ 0x"}),
+      result);
   result = RunInChild([] {
     char* block = AllocateAtEnd();
     std::thread([block] { FreeHere(block); }).join();
@@ -150,11 +151,11 @@ void TestFrees() {
     WriteHere(block + kSize);
     FreeHere(block);
   });
-  Expect("overflow found at free",
-         result.Killed(SIGABRT) &&
-             Has(result.errors, {"overflow of the block of 100 bytes", "byte 1 behind",
-                                 "allocated by", "freed by"}),
-         result);
+  Expect(
+      "overflow found at free",
+      result.Killed(SIGABRT) && Has(result.errors, {"overflow of the block of 100 bytes",
+                                                    "byte 1 behind", "allocated by", "freed by"}),
+      result);
   result = RunInChild([] {
     char* block = AllocateAtEnd();
     WriteHere(block - 5);
