@@ -47,6 +47,9 @@ size_t AlignmentFor(size_t size, size_t alignment) {
 const unsigned char* FindWritten(uintptr_t from, uintptr_t to) {
   const auto* begin = reinterpret_cast<const unsigned char*>(from);
   const auto* end = reinterpret_cast<const unsigned char*>(to);
+  if (begin == end) return nullptr;
+  // All bytes are as the one before them.
+  if (*begin == kSlackByte && std::memcmp(begin, begin + 1, to - from - 1) == 0) return nullptr;
   for (const unsigned char* byte = begin; byte < end; ++byte) {
     if (*byte != kSlackByte) return byte;
   }
