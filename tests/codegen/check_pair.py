@@ -25,12 +25,17 @@ STUB_INSTRUCTIONS = 2
 # What a sample may cost, of which the library with profiles takes one in so many bytes.
 SAMPLE_INSTRUCTIONS = 16_000
 SAMPLE_PERIOD = 2 << 20
+# Sizes whose pairs bring fewer samples are compared without any: the first one, which costs several
+# times as much as others, would fall into the first N pairs or the second by chance.
+LEAST_SAMPLES = 10
 SKIPPED = 77
 
 
 def count_instructions(probe, pairs, size, library):
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     variables["LD_PRELOAD"] = str(library)
+    if size != "stub" and pairs * size < LEAST_SAMPLES * SAMPLE_PERIOD:
+        variables["TCMALLOC_SAMPLE_PARAMETER"] = "0"
     with tempfile.NamedTemporaryFile(prefix="tcm_callgrind_") as profile:
         subprocess.run(
             ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={profile.name}",
