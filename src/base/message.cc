@@ -3,7 +3,6 @@
 #include "base/message.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,10 +79,9 @@ int OpenCrashReport() {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   const auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kFlags, 0600));
   if (fd < 0) return fd;
-  constexpr size_t kNameCapacity = 16;  // the kernel's
-  char own[kNameCapacity + 1] = {};
-  ::syscall(SYS_prctl, PR_GET_NAME, own, 0L, 0L, 0L);
-  (Message() << "process " << process << " " << own).WriteLine(fd, kCrashPatience);
+  char program[Message::kCapacity + 1] = {};
+  ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
+  (Message() << "process " << process << " " << program).WriteLine(fd, kCrashPatience);
   return fd;
 }
 

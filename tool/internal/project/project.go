@@ -20,6 +20,9 @@ const FullLibraryName = "libtcmalloc.so.4"
 // ProfilerLibraryName is the library that writes CPU profiles, and leaves malloc alone.
 const ProfilerLibraryName = "libprofiler.so.0"
 
+// DebugLibraryName is the library that checks every block.
+const DebugLibraryName = "libtcmalloc_debug.so.4"
+
 // marker is a file that only the root of a checkout has.
 const marker = "bench/peers/peers.json"
 
@@ -108,6 +111,9 @@ func Library(asked, root string) (string, error) { return library(LibraryName, a
 
 // FullLibrary finds the library that also writes heap profiles, likewise.
 func FullLibrary(asked, root string) (string, error) { return library(FullLibraryName, asked, root) }
+
+// DebugLibrary finds the library that checks every block, likewise.
+func DebugLibrary(asked, root string) (string, error) { return library(DebugLibraryName, asked, root) }
 
 // ProfilerLibrary finds the library that writes CPU profiles, likewise.
 func ProfilerLibrary(asked, root string) (string, error) {
