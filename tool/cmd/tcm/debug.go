@@ -358,7 +358,8 @@ func (r *checkReport) note(run report.Report) string {
 		return fmt.Sprintf("no mistakes were noticed before %s ended %s", launch.SignalName(run.Signal), r.program)
 	case run.Allocator == nil:
 		return "no mistakes were noticed; memory was not looked through at the end, because the program ended by _exit or became another one"
-	case run.Silence != "":
+	// Blocks with pages of their own are not counted.
+	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence
 	case run.Allocator.Processes > 1:
 		return fmt.Sprintf("no mistakes were noticed in %s and %d processes that it started", r.program, run.Allocator.Processes-1)

@@ -249,7 +249,9 @@ func (r *Report) Text(called string) string {
 			}
 		}
 	}
-	page.WriteString("\n" + strings.Join(r.Cause, "\n") + "\n")
+	if len(r.Cause) > 0 {
+		page.WriteString("\n" + strings.Join(r.Cause, "\n") + "\n")
+	}
 	for _, step := range r.Next {
 		fmt.Fprintf(&page, "Next: %s  # %s\n", step.Command, step.Purpose)
 	}
