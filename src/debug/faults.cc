@@ -173,8 +173,8 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   const BlockRecord& block = fault.block;
   if (block.user == nullptr) return;
   WriteCrashLine(Message() << "The object at " << AddressOf(block) << " has " << block.size
-                  << " bytes. Allocated with " << NameOf(block.family) << " by thread "
-                  << AsPointer(block.allocating_thread) << ":");
+                           << " bytes. Allocated with " << NameOf(block.family) << " by thread "
+                           << AsPointer(block.allocating_thread) << ":");
   PrintStack(symbolizer, block.allocated_at);
   if (block.is_live()) return;
   WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
@@ -198,14 +198,14 @@ void ReportFault(const Fault& fault, const char* call) {
   PrintDamage(fault);
   const Symbolizer symbolizer(heap.options().symbolize_stacktrace);
   WriteCrashLine(Message() << "Noticed by " << call << " in thread "
-                  << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
+                           << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
   PrintOwnStack(symbolizer);
   PrintBlock(fault, symbolizer);
   if (fault.kind == FaultKind::kWrittenFree) {
     WriteCrashLine(Message() << "Memory was written to after being freed, user ptr: "
-                    << AddressOf(fault.block) << ", size: " << fault.block.size
-                    << ". The deleter's stack is above; valgrind or a build with "
-                       "-fsanitize=address names the writer.");
+                             << AddressOf(fault.block) << ", size: " << fault.block.size
+                             << ". The deleter's stack is above; valgrind or a build with "
+                                "-fsanitize=address names the writer.");
   }
   std::abort();
 }

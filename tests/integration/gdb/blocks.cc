@@ -49,9 +49,9 @@ void Allocate() {
 // The figures come last, because everything else may allocate.
 void ReadFigures() {
   constexpr const char* kNames[] = {
-      "generic.current_allocated_bytes",     "generic.heap_size",
-      "tcmalloc.pageheap_free_bytes",        "tcmalloc.central_cache_free_bytes",
-      "tcmalloc.transfer_cache_free_bytes",  "tcmalloc.thread_cache_free_bytes",
+      "generic.current_allocated_bytes",    "generic.heap_size",
+      "tcmalloc.pageheap_free_bytes",       "tcmalloc.central_cache_free_bytes",
+      "tcmalloc.transfer_cache_free_bytes", "tcmalloc.thread_cache_free_bytes",
       "tcmalloc.pageheap_unmapped_bytes",
   };
   if (MallocExtension_GetNumericProperty == nullptr) return;

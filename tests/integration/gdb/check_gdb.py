@@ -7,6 +7,7 @@ large blocks, and that the sums are the library's own.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -142,12 +143,12 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for mode, (library, settings) in modes.items():
-            found = check_mode(arguments, mode, library, settings, folder)
-            if found is None:
-                print("gdb may not run programs here")
-                return SKIPPED
-            failures += found
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = list(pool.map(lambda mode: check_mode(arguments, mode, *modes[mode], folder), modes))
+        if None in results:
+            print("gdb may not run programs here")
+            return SKIPPED
+        failures += [failure for found in results for failure in found]
         failures += check_missing(arguments, folder)
     print("\n".join(failures) or f"{len(modes)} modes, as promised")
     return 1 if failures else 0
