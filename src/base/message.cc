@@ -66,12 +66,9 @@ void WriteTagged(const Message& message, int milliseconds) {
 constinit std::atomic<long> reporting_process{0};
 constinit std::atomic<int> report_descriptor{-1};
 
-// Opens the crash report and writes which process it is about. Returns a negative number if there
-// is none.
-int OpenCrashReport() {
-  const char* prefix = crash_report_prefix.load(std::memory_order_relaxed);
-  if (prefix == nullptr) return -1;
-  const long process = ::syscall(SYS_getpid);
+// Opens the crash report and writes which process it is about. Returns a negative number if it
+// cannot be written.
+int OpenCrashReport(const char* prefix, long process) {
   Message name;
   name << prefix << "." << process;
   char path[Message::kCapacity + 1] = {};
@@ -85,11 +82,14 @@ int OpenCrashReport() {
   return fd;
 }
 
-// Returns the descriptor of this process's report, or a negative number.
+// Returns the descriptor of this process's report, or a negative number. Makes no system call if
+// none is wanted, because a sandbox may forbid it.
 int CrashReport() {
+  const char* prefix = crash_report_prefix.load(std::memory_order_relaxed);
+  if (prefix == nullptr) return -1;
   const long process = ::syscall(SYS_getpid);
   if (reporting_process.load(std::memory_order_relaxed) != process) {
-    report_descriptor.store(OpenCrashReport(), std::memory_order_relaxed);
+    report_descriptor.store(OpenCrashReport(prefix, process), std::memory_order_relaxed);
     reporting_process.store(process, std::memory_order_relaxed);
   }
   return report_descriptor.load(std::memory_order_relaxed);
