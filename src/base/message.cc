@@ -71,6 +71,7 @@ constinit std::atomic<int> report_descriptor{-1};
 int OpenCrashReport(const char* prefix, long process) {
   Message name;
   name << prefix << "." << process;
+  if (name.view().size() == Message::kCapacity) return -1;
   char path[Message::kCapacity + 1] = {};
   std::memcpy(path, name.view().data(), name.view().size());
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
