@@ -75,8 +75,15 @@ int OpenCrashReport(const char* prefix, long process) {
   char path[Message::kCapacity + 1] = {};
   std::memcpy(path, name.view().data(), name.view().size());
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  const auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kFlags, 0600));
+  auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kFlags, 0600));
   if (fd < 0) return fd;
+  if (fd <= STDERR_FILENO) {
+    // The program has closed a stream of its own, whose place the file must not take.
+    const int low = fd;
+    fd = static_cast<int>(::syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    ::syscall(SYS_close, low);
+    if (fd < 0) return fd;
+  }
   char program[Message::kCapacity + 1] = {};
   ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
   (Message() << "process " << process << " " << program).WriteLine(fd, kCrashPatience);

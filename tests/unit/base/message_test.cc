@@ -250,6 +250,18 @@ TEST(CrashReportTest, TakesTheLinesThatFollow) {
   EXPECT_EQ(report, "tcmalloc: first\nsecond\n");
 }
 
+TEST(CrashReportTest, TakesTheNumberOfNoStream) {
+  std::string errors;
+  const std::string report = ReportOf(
+      [] {
+        ::close(STDERR_FILENO);
+        CrashOnMisuse(Message() << "a mistake", nullptr);
+      },
+      &errors);
+  EXPECT_EQ(errors, "");
+  EXPECT_EQ(report.find("tcmalloc: "), report.rfind("tcmalloc: ")) << report;
+}
+
 TEST(CrashReportTest, ChildOfForkHasItsOwn) {
   std::string errors;
   const std::string report = ReportOf(
