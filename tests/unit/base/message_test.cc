@@ -233,7 +233,9 @@ TEST(CrashReportTest, HasAllAndStderrTheFirstLine) {
   std::string errors;
   const std::string report =
       ReportOf([] { CrashOnMisuse(Message() << "a mistake", nullptr); }, &errors);
-  EXPECT_EQ(errors, "tcmalloc: a mistake\n");
+  // An emulator adds lines of its own.
+  EXPECT_TRUE(errors.starts_with("tcmalloc: a mistake\n")) << errors;
+  EXPECT_EQ(errors.find("run it"), std::string::npos) << errors;
   EXPECT_EQ(report.find("tcmalloc: a mistake\n    run it under tcm debug"), 0U) << report;
 }
 
@@ -246,7 +248,8 @@ TEST(CrashReportTest, TakesTheLinesThatFollow) {
         std::abort();
       },
       &errors);
-  EXPECT_EQ(errors, "tcmalloc: first\n");
+  EXPECT_TRUE(errors.starts_with("tcmalloc: first\n")) << errors;
+  EXPECT_EQ(errors.find("second"), std::string::npos) << errors;
   EXPECT_EQ(report, "tcmalloc: first\nsecond\n");
 }
 
@@ -279,7 +282,7 @@ TEST(CrashReportTest, ChildOfForkHasItsOwn) {
       },
       &errors);
   EXPECT_EQ(report, "tcmalloc: of the parent\n");
-  EXPECT_EQ(errors, "tcmalloc: of the parent\nof the child\n");
+  EXPECT_TRUE(errors.starts_with("tcmalloc: of the parent\nof the child\n")) << errors;
 }
 
 TEST(CheckDeathTest, FailedChecksPrintConditionAndValues) {
