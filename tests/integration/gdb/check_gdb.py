@@ -65,6 +65,12 @@ class Check:
         self.expect(said, "&large", r"in no span of the heap")
         self.expect(said, "(char*)live[2]+3", r"The address is 3 bytes from the start .*\n.*\nIt is live")
 
+    def samples(self, said):
+        for i in range(BLOCKS):
+            self.expect(said, f"live[{i}]", r"of samples(.|\n)*It is live\.\nIt is a sample: \d+ bytes, allocated by thread \d+ at:\n    @ 0x[0-9a-f]+ .*Allocate")
+            self.expect(said, f"freed[{i}]", r"It is free, in a span of samples|free pages|is in the span")
+        self.expect(said, "large", r"of one large object\.\n.*\nIt is live\.\nIt is a sample: 1048576 bytes")
+
     def debug_blocks(self, said):
         for i in range(BLOCKS):
             self.expect(said, f"live[{i}]", r"bytes of malloc and is live\.\nAllocated by thread .*\n    @ 0x[0-9a-f]+ .*Allocate")
@@ -106,6 +112,9 @@ def check_mode(arguments, mode, library, settings, folder):
             check.failures.append(f"{check.mode}: {output}")
         elif mode == "debug":
             check.debug_blocks(said)
+        elif mode == "samples":
+            check.samples(said)
+            check.sums(said)
         else:
             check.blocks(said)
             check.sums(said)
@@ -139,6 +148,7 @@ def main():
         return SKIPPED
     modes = {f"{front_end}, {page_heap}": (arguments.library, {"TCMALLOC_FRONT_END": front_end, "TCMALLOC_PAGE_HEAP": page_heap})
              for front_end in ("per_thread", "per_cpu") for page_heap in ("classic", "huge")}
+    modes["samples"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1"})
     modes["debug"] = (arguments.debug_library, {})
     failures = []
     with tempfile.TemporaryDirectory() as name:
