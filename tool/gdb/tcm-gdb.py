@@ -2,6 +2,7 @@
 """Commands of gdb that look into the heap of a process or of a core file.
 
     heap block ADDRESS    what the allocator knows of an address
+    heap fault            the same for the address at which the program faulted
     heap stats            where the memory is
 
 They read the allocator's data and call no function of the program, so that they work on core files
@@ -433,6 +434,10 @@ STATES = {"kLive": "live", "kFreeing": "being freed", "kQueued": "freed, in the 
           "kLeaving": "freed, about to leave the free queue"}
 
 
+# At least as many bytes without access follow a block in pages of its own.
+GUARD_BYTES = 4096
+
+
 class DebugBlocks:
     GOLDEN = 0x9E3779B97F4A7C15
 
@@ -482,7 +487,9 @@ class DebugBlocks:
     @staticmethod
     def surrounds(record, address):
         base = int(record["base"])
-        return base <= address < base + int(record["total"])
+        # A page without access is not counted in the total.
+        guard = GUARD_BYTES if record["paged"] else 0
+        return base <= address < base + int(record["total"]) + guard
 
 
 def print_debug_record(address, object_start):
@@ -764,7 +771,7 @@ def make_printers():
 
 
 class HeapCommand(gdb.Command):
-    """Look into the heap of TCMalloc: heap block ADDRESS, heap stats."""
+    """Look into the heap of TCMalloc: heap block ADDRESS, heap fault, heap stats."""
 
     def __init__(self):
         super().__init__("heap", gdb.COMMAND_DATA, prefix=True)
@@ -802,6 +809,27 @@ ADDRESS is any expression."""
         run(lambda: print_block(address))
 
 
+class FaultCommand(gdb.Command):
+    """Tell what the allocator knows of the address at which the program faulted: heap fault.
+
+Under the debug library with TCMALLOC_PAGE_FENCE=1, a program faults at a read or write beyond a block
+or after its free."""
+
+    def __init__(self):
+        super().__init__("heap fault", gdb.COMMAND_DATA, gdb.COMPLETE_NONE)
+
+    def invoke(self, _argument, _from_tty):
+        try:
+            signal = int(gdb.parse_and_eval("$_siginfo.si_signo"))
+            address = int(gdb.parse_and_eval("(unsigned long)$_siginfo._sifields._sigfault.si_addr"))
+        except gdb.error:
+            raise gdb.GdbError("the program has not stopped at a fault") from None
+        bus, segmentation = 7, 11
+        if signal not in (bus, segmentation):
+            raise gdb.GdbError("the program has not stopped at a fault")
+        run(lambda: print_block(address))
+
+
 class StatsCommand(gdb.Command):
     """Tell where the memory of the heap is: heap stats.
 
@@ -816,5 +844,6 @@ The figures are those of MallocExtension::GetStats, read without the program's h
 
 HeapCommand()
 BlockCommand()
+FaultCommand()
 StatsCommand()
 gdb.printing.register_pretty_printer(None, make_printers(), replace=True)

@@ -336,9 +336,13 @@ func (r *checkReport) next(of *mistakes.Report) []mistakes.Step {
 	return []mistakes.Step{{Command: r.gdb(), Purpose: "stops at the read or write itself"}, {Command: "valgrind " + r.command, Purpose: slower}}
 }
 
-// gdb is the command that shows the access at which a program with page fences faults.
+// gdb is the command that shows the access at which a program with page fences faults, and the block.
 func (r *checkReport) gdb() string {
-	return fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s' -ex 'set environment TCMALLOC_PAGE_FENCE 1' -ex run -ex bt --args %s", r.library, r.command)
+	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s' -ex 'set environment TCMALLOC_PAGE_FENCE 1' -ex run -ex bt", r.library)
+	if script := project.GDBScript(""); script != "" {
+		words += " -ex " + quoted([]string{"source " + script}) + " -ex 'heap fault'"
+	}
+	return words + " --args " + r.command
 }
 
 // note says what to think of a run without a report.
@@ -351,7 +355,7 @@ func (r *checkReport) note(run report.Report) string {
 	isFault := signal == syscall.SIGSEGV || signal == syscall.SIGBUS
 	switch {
 	case isFault && r.pageFence:
-		return fmt.Sprintf("%s ended by %s: it used memory outside of a block, or after its free. To see where:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
+		return fmt.Sprintf("%s ended by %s, as a read or write beyond a block or after its free does. This shows where, and which block:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
 	case isFault:
 		return fmt.Sprintf("%s ended by %s, and no mistake with blocks was noticed before; gdb shows where, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal))
 	case signal != 0:

@@ -144,6 +144,23 @@ func library(name, asked, root string) (string, error) {
 	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", name)
 }
 
+// GDBScript returns the commands of gdb: in the installation of tcm, or in the checkout; nothing where neither has them.
+func GDBScript(root string) string {
+	var tried []string
+	if program, err := Program(); err == nil {
+		tried = append(tried, filepath.Join(filepath.Dir(program), "..", "share", "gdb", "tcm-gdb.py"))
+	}
+	if checkout, err := Find(root); err == nil {
+		tried = append(tried, checkout.Path("tool", "gdb", "tcm-gdb.py"))
+	}
+	for _, path := range tried {
+		if isFile(path) {
+			return path
+		}
+	}
+	return ""
+}
+
 // Page returns where a page of docs/ lies: in the installation of tcm, or in the checkout.
 func Page(name string) string {
 	if program, err := Program(); err == nil {
