@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "cpu_profile/timer_calls.h"
 #include "unit/profile_format/string_sink.h"
 
 namespace tcmalloc {
@@ -27,6 +31,14 @@ class CpuProfilerTest : public ::testing::Test {
     EXPECT_NE(mkdtemp(directory_.data()), nullptr);
   }
   ~CpuProfilerTest() override { fs::remove_all(directory_); }
+
+  void SetUp() override {
+    KernelTimer timer = 0;
+    if (!CreateTimer({CLOCK_PROCESS_CPUTIME_ID, 0, SIGPROF, nullptr}, &timer)) {
+      GTEST_SKIP() << "the kernel grants no timers: " << std::strerror(errno);
+    }
+    DeleteTimer(timer);
+  }
 
   std::string Path(const char* name) const { return directory_ + "/" + name; }
 
@@ -57,8 +69,12 @@ class CpuProfilerTest : public ::testing::Test {
     return state.samples_gathered;
   }
 
+  // Says so if no samples come, rather than running into the time limit.
   static void BurnUntilSampled(int samples) {
+    constexpr clock_t kMostSeconds = 60;
+    const clock_t end = clock() + kMostSeconds * CLOCKS_PER_SEC;
     while (Gathered() < samples) {
+      ASSERT_LT(clock(), end) << Gathered() << " of " << samples << " samples";
       for (volatile int i = 0; i < 1'000'000;) i = i + 1;
     }
   }
@@ -137,9 +153,11 @@ TEST_F(CpuProfilerTest, TogglesWithNumberedFiles) {
   EXPECT_GE(Samples(Path("t.1")), 0);
 }
 
-TEST_F(CpuProfilerTest, StartsAndStopsTenThousandTimes) {
+// The test of the ticker does so ten thousand times. Here each one replaces a file, for which some
+// file systems write to the disk.
+TEST_F(CpuProfilerTest, StartsAndStopsManyTimes) {
   const std::string path = Path("a.prof");
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(ProfilerStart(path.c_str()), 1);
     ProfilerStop();
   }
