@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
@@ -86,6 +87,9 @@ func (r *cpuRun) start(program []string, root string) error {
 	library, err := project.ProfilerLibrary(r.library, root)
 	if err != nil {
 		return err
+	}
+	if !identify.Defines(library, "ProfilerStart") {
+		return fmt.Errorf("%s is no library with a CPU profiler", library)
 	}
 	if err := runner.FindProgram(program[0]); err != nil {
 		return err

@@ -120,7 +120,7 @@ func newRunReport() *cobra.Command {
 				_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
 			}
 			heap.prefix = runner.HeapProfiles(figures)
-			return errors.Join(err, heap.show(command, run.Program, quiet || asJSON))
+			return errors.Join(err, heap.show(command, run, quiet || asJSON))
 		},
 	}
 	command.Flags().StringVar(&figures, "figures", "", "file in the private folder of the run")
@@ -141,7 +141,7 @@ type heapAtExit struct {
 }
 
 // show keeps the profile and draws the flame graph, if they were asked for, and says where they lie.
-func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) error {
+func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) error {
 	if h.profile == "" && h.html == "" {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) er
 		return err
 	}
 	if made.merged == nil {
-		return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", program)
+		return noHeapProfile(run)
 	}
 	say := command.ErrOrStderr()
 	if quiet {
@@ -158,7 +158,7 @@ func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) er
 	}
 	command.SetErr(say)
 	if h.html != "" {
-		if err := h.draw(command, made, program); err != nil {
+		if err := h.draw(command, made, run.Program); err != nil {
 			return errors.Join(err, made.keep(h.profile))
 		}
 		fmt.Fprintf(say, "tcm: flame graph%s: %s\n", ofProcesses(len(made.files)), h.html)
@@ -172,6 +172,17 @@ func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) er
 	_, err = fmt.Fprintf(say, "tcm: heap profile%s: %s; show it with %s heap\n", ofProcesses(len(made.files)), h.profile, asCalled())
 	return err
 }
+
+func noHeapProfile(run report.Run) error {
+	library, err := identify.File(run.Library)
+	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
+		return fmt.Errorf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
+	}
+	return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", run.Program)
+}
+
+// heapProfileSymbol is a function that only libraries with profiles have.
+const heapProfileSymbol = "tcmalloc_write_heap_profile"
 
 func ofProcesses(number int) string {
 	if number == 1 {

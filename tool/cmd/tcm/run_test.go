@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tcm/internal/project"
 	"tcm/internal/report"
 )
 
@@ -184,6 +185,16 @@ func TestRun(t *testing.T) {
 			if err := os.Remove(page); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+	t.Run("library without profiles", func(t *testing.T) {
+		library, err := project.Library("", "")
+		if err != nil {
+			t.Skip(err)
+		}
+		got := tcm.run(t, "run", "-q", "--library", library, "--html", "page.html", "true")
+		if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "is a library without profiles") {
+			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("preload", func(t *testing.T) {
