@@ -12,11 +12,11 @@
 extern "C" {
 
 // May be called in signal handlers, and by children of vfork.
-[[noreturn]] TCMALLOC_EXPORT void _exit(int status) {
+TCMALLOC_EXPORT void _exit(int status) {
   tcmalloc::cpu_profiler.StopBeforeEnd();
   for (;;) syscall(SYS_exit_group, status);
 }
 
-[[noreturn]] TCMALLOC_EXPORT void _Exit(int status) noexcept { _exit(status); }
+TCMALLOC_EXPORT void _Exit(int status) noexcept { _exit(status); }
 
 }  // extern "C"
