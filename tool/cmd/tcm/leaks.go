@@ -51,6 +51,9 @@ func newLeaks() *cobra.Command {
 			}
 			if command.ArgsLenAtDash() < 0 && len(words) == 1 {
 				if made, err := profiles.Load(words[0]); err == nil {
+					if !isLeakProfile(made) {
+						return fmt.Errorf("%s is a profile, but not of leaks; tcm heap shows it", words[0])
+					}
 					_, err = flags.show(command, made, words[0], command.OutOrStdout())
 					return err
 				}
@@ -162,6 +165,11 @@ func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *
 		return nil
 	}
 	return &endedError{status}
+}
+
+// isLeakProfile tells what the checker writes, objects and bytes of every block, from profiles of other kinds.
+func isLeakProfile(made *profile.Profile) bool {
+	return len(made.SampleType) == 2 && made.SampleType[1].Unit == "bytes" && made.Period <= 1
 }
 
 // leakPlace is a stack that allocated what is lost.

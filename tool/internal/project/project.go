@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // LibraryName is the file that tcm preloads unless told otherwise.
@@ -125,7 +126,7 @@ func library(name, asked, root string) (string, error) {
 		if !isFile(asked) {
 			return "", fmt.Errorf("there is no library %s", asked)
 		}
-		return filepath.Abs(asked)
+		return preloadable(asked)
 	}
 	var tried []string
 	if program, err := Program(); err == nil {
@@ -138,7 +139,7 @@ func library(name, asked, root string) (string, error) {
 	}
 	for _, path := range tried {
 		if isFile(path) {
-			return filepath.Abs(path)
+			return preloadable(path)
 		}
 	}
 	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", name)
@@ -159,6 +160,15 @@ func GDBScript(root string) string {
 		}
 	}
 	return ""
+}
+
+// preloadable makes a path absolute. The loader splits LD_PRELOAD where a path has one of these.
+func preloadable(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err == nil && strings.ContainsAny(absolute, " :$") {
+		return "", fmt.Errorf("%s cannot be preloaded, because its path has a space, a colon or a dollar sign; --library may name a link to it", absolute)
+	}
+	return absolute, err
 }
 
 // Page returns where a page of docs/ lies: in the installation of tcm, or in the checkout.
