@@ -66,12 +66,13 @@ class RowTable {
 // What the child does.
 class Search {
  public:
-  Search(const SnapshotRequest& request, const LoadedData& data, SnapshotResult* result)
+  Search(const SnapshotRequest& request, LoadedData& data, SnapshotResult* result)
       : request_(request), data_(data), result_(result) {}
 
   // Returns false if there was no memory for it.
   bool Run() {
     if (!memory_.Read() || !CopyBlocks()) return false;
+    data_.AddNewer(memory_);
     if (!index_.Build(blocks_.data(), block_count_)) return false;
     Marker marker(index_, memory_, request_.rules);
     if (!marker.ok()) return false;
@@ -120,12 +121,15 @@ class Search {
 
   void MarkFromThreads(Marker* marker) {
     const size_t tls = data_.static_tls_bytes();
-    const ThreadPlace self = {
-        .stack_pointer = request_.own_stack, .thread_pointer = OwnThreadPointer(), .registers = {}};
+    const ThreadPlace self = {.first = thread_stop.IsFirst(thread_stop.self()),
+                              .stack_pointer = request_.own_stack,
+                              .thread_pointer = OwnThreadPointer(),
+                              .registers = {}};
     MarkFromThread(self, tls, memory_, index_, marker);
     for (size_t i = 0; i < thread_stop.size(); ++i) {
       const StoppedThread& thread = thread_stop[i];
-      MarkFromThread({.stack_pointer = thread.stack_pointer,
+      MarkFromThread({.first = thread_stop.IsFirst(thread.id),
+                      .stack_pointer = thread.stack_pointer,
                       .thread_pointer = thread.thread_pointer,
                       .registers = {thread.registers_begin, thread.registers_end}},
                      tls, memory_, index_, marker);
@@ -229,7 +233,7 @@ class Search {
   }
 
   const SnapshotRequest& request_;
-  const LoadedData& data_;
+  LoadedData& data_;
   SnapshotResult* result_;
   MemoryMap memory_;
   Scratch<Block> blocks_;
@@ -240,7 +244,7 @@ class Search {
 // What the child needs; it lies in memory that the child has a copy of.
 struct Task {
   const SnapshotRequest* request;
-  const LoadedData* data;
+  LoadedData* data;
   SnapshotResult* result;
 };
 
