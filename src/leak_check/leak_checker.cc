@@ -3,6 +3,7 @@
 #include "leak_check/leak_checker.h"
 
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -259,6 +260,9 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
     message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
     Warn(message.AppendQuoted(file.text) << " cannot be read");
   }
+  // libc keeps tables of ended threads where only it finds them. Those of dynamic programs come
+  // from the linker.
+  if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 
   const int64_t offset = options.heap_check_max_pointer_offset;

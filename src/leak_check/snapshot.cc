@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <new>
 
+#include "heap_profile/caller_stack.h"
 #include "leak_check/roots.h"
 #include "system/clock.h"
 #include "system/signal_mask.h"
@@ -136,11 +137,15 @@ class Search {
     }
   }
 
-  // The dynamic linker keeps blocks where only it finds them.
+  // The dynamic linker keeps blocks where only it finds them. Where this library is a part of the
+  // program, its own frames come before.
   bool IsOfLinker(std::span<const uintptr_t> frames) const {
-    if (frames.empty()) return false;
-    const MappedRange* mapping = memory_.Find(frames[0]);
-    return mapping != nullptr && mapping->of_linker;
+    const MappedRange* own = memory_.Find(reinterpret_cast<uintptr_t>(&IsOwnCode));
+    for (const uintptr_t frame : frames) {
+      const MappedRange* mapping = memory_.Find(frame);
+      if (mapping == nullptr || mapping != own) return mapping != nullptr && mapping->of_linker;
+    }
+    return false;
   }
 
   void MarkChosenBlocks(Marker* marker) {

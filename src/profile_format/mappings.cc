@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "system/line_reader.h"
+#include "system/own_maps.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -131,7 +132,7 @@ Mappings::Mappings() {
   const Scratch<char> buffer(kLongestLine);
   if (buffer.data() == nullptr) return;
   LineReader reader(buffer.data(), kLongestLine, '\n');
-  if (!reader.Open("/proc/self/maps")) return;
+  if (!reader.Open(OwnMapsFile())) return;
   for (std::string_view line; reader.Next(&line);) {
     if (const std::optional<Mapping> mapping = ParseMapping(line)) Add(*mapping);
   }
