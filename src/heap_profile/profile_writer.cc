@@ -2,6 +2,7 @@
 
 #include "heap_profile/profile_writer.h"
 
+#include "base/message.h"
 #include "heap_profile/profile_path.h"
 #include "heap_profile/residency.h"
 #include "heap_profile/whole_blocks.h"
@@ -191,7 +192,12 @@ bool WriteLiveProto(ByteSink& out) {
 }  // namespace
 
 bool WriteProto(const CollectedProfile& profile, ByteSink& out) {
-  ProtoWriter writer(HeaderOf(profile), out);
+  ProfileHeader header = HeaderOf(profile);
+  Message left_out;
+  left_out << profile.rows.left_out() << " samples are left out: see TCMALLOC_MAX_SAMPLES";
+  const std::string_view comments[] = {left_out.view()};
+  if (profile.rows.left_out() != 0) header.comments = comments;
+  ProtoWriter writer(header, out);
   RowWriter(profile, writer).WriteAll();
   return writer.Finish();
 }

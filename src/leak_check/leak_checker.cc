@@ -162,19 +162,19 @@ void LeakChecker::CheckAtExit() {
   if (!checks_program() || cancelled_ || InOtherProcess()) return;
   uint32_t nobody = 0;
   const auto self = static_cast<uint32_t>(system_calls.gettid());
-  // Acquire pairs with the release below and makes the outcome visible.
+  // Acquire pairs with the release in CheckAtExit and makes the outcome visible.
   if (exit_checker_.compare_exchange_strong(nobody, self, std::memory_order_acquire)) {
     RunHeapCleanups();
     const CheckOutcome outcome = CheckProgram(true);
     if (outcome.objects > 0) leaks_at_exit_.store(true, std::memory_order_relaxed);
-    // Release pairs with the acquire above and in the loop.
+    // Release pairs with the acquires in CheckAtExit.
     exit_checker_.store(kExitWasChecked, std::memory_order_release);
     WakeSleepers(exit_checker_);
     return;
   }
   for (uint32_t checker = nobody; checker != kExitWasChecked && checker != self;) {
     SleepWhile(exit_checker_, checker);
-    // Acquire pairs with the release above.
+    // Acquire pairs with the release in CheckAtExit.
     checker = exit_checker_.load(std::memory_order_acquire);
   }
 }

@@ -54,7 +54,7 @@ uintptr_t EndOfRegisters(const ucontext_t& context) {
 
 void OnSignal(int /*signal*/, siginfo_t* /*info*/, void* context) {
   const int saved_errno = errno;
-  // Acquire pairs with the release in Prepare.
+  // Acquire pairs with the release in ChooseSignal.
   ThreadStop* stop = installed.load(std::memory_order_acquire);
   if (stop != nullptr) stop->Hold(context, __builtin_frame_address(0));
   errno = saved_errno;
@@ -363,7 +363,7 @@ void ThreadStop::Hold(const void* context, const void* frame) {
   const auto& interrupted = *static_cast<const ucontext_t*>(context);
   const pid_t self = system_calls.gettid();
   holding_.fetch_add(1, std::memory_order_relaxed);
-  // Acquire pairs with the release in Add.
+  // Acquire pairs with the release in AskThreads.
   const uint32_t listed = listed_.load(std::memory_order_acquire);
   // Acquire pairs with the releases in Stop and Resume.
   if (stopping_.load(std::memory_order_acquire) != 0) {

@@ -122,8 +122,9 @@ constexpr OptionRow kTable[] = {
      "Only libraries with profiles take any.",
      "no samples"},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
-     "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
-     "sets no limit.",
+     "The most samples of blocks in use that are kept, and the most of a profile of allocations or "
+     "lifetimes; further ones are counted and left out, and profiles tell how many. 0 sets no "
+     "limit.",
      "no limit"},
     {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
      "A file to which a profile is written when the program exits, from samples; a library without "
