@@ -107,6 +107,8 @@ uint64_t InitialSamplePeriod(const Options& options) {
   return options.sample_parameter;
 }
 
+bool CopiesProcess(const Options& options) { return options.heap_check != HeapCheckOption::kOff; }
+
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
 void* NewSampledObject(uint8_t c) { return profiles.objects.New(c); }

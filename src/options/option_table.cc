@@ -32,7 +32,8 @@ constexpr OptionRow kTable[] = {
      "no mm_cid it is cpu_id in any case."},
     {"TCMALLOC_PAGE_HEAP", WordType{&Options::page_heap, kPageHeaps}, "",
      "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
-     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
+     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first, or the "
+     "second while the leak checker is on."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      SizeType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize,
               SizeUnit::kByte},
