@@ -171,9 +171,8 @@ class RowWriter {
     }
     std::span<const uintptr_t> stack;
     if (sample.stack != 0) stack = reader_.frames(sample.stack);
-    writer_.Add({.stack = stack,
-                 .values = std::span(values).first(types),
-                 .labels = LabelsOf(row).view()});
+    writer_.Add(
+        {.stack = stack, .values = std::span(values).first(types), .labels = LabelsOf(row).view()});
   }
 
   RowLabels LabelsOf(const ProfileRow& row) const {
@@ -191,7 +190,8 @@ class RowWriter {
     if (const Suspect* suspect = suspects_->Find(sample.stack)) {
       labels.AddText("leak", "suspect");
       labels.AddNumber("leak_growth", static_cast<int64_t>(suspect->bytes_per_minute), "bytes");
-      labels.AddNumber("leak_confidence", static_cast<int64_t>(100 * suspect->confidence), "percent");
+      labels.AddNumber("leak_confidence", static_cast<int64_t>(100 * suspect->confidence),
+                       "percent");
     }
     return labels;
   }
