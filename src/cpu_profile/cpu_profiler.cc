@@ -2,6 +2,8 @@
 
 #include "cpu_profile/cpu_profiler.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -69,6 +71,7 @@ bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) 
   std::memcpy(path_, path, std::strlen(path) + 1);
   begin_monotonic_ns_ = MonotonicNanoseconds();
   facts_.begin_ns = NanosecondsSince1970();
+  process_ = getpid();
   subscription_ = ticker.Subscribe(OnTick, this, settings_);
   if (subscription_ < 0) {
     counts_.Unmap();
@@ -85,6 +88,17 @@ void CpuProfiler::Stop() {
   const SpinLockHolder holder(lock_);
   if (running()) StopLocked();
 }
+
+void CpuProfiler::StopBeforeEnd() {
+  if (!running()) return;
+  const SignalsBlocked blocked;
+  if (!lock_.TryLock()) return;
+  if (running() && IsOfThisProcess()) StopLocked();
+  lock_.Unlock();
+}
+
+// Children of fork have given the profile up; those that were made past libc have not.
+bool CpuProfiler::IsOfThisProcess() const { return process_ == getpid(); }
 
 void CpuProfiler::StopLocked() {
   const bool heard = ticker.IsHeard();
@@ -111,6 +125,7 @@ void CpuProfiler::ReportLosses() const {
 }
 
 void CpuProfiler::WriteLocked() {
+  if (!IsOfThisProcess()) return;
   facts_.duration_ns = MonotonicNanoseconds() - begin_monotonic_ns_;
   WriteCpuProfileFile(path_, settings_.proto, facts_, counts_);
 }

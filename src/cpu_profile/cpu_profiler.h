@@ -6,6 +6,7 @@
 #define TCMALLOC_CPU_PROFILE_CPU_PROFILER_H_
 
 #include <gperftools/profiler.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -31,6 +32,9 @@ class CpuProfiler {
   bool Start(const char* path, const ProfilerOptions* options);
   // Ends the profile and writes it.
   void Stop();
+  // Does so before the process ends without exit handlers, unless a thread is inside the profiler.
+  // Does nothing in the child of vfork or clone, which has the parent's profile.
+  void StopBeforeEnd();
   // Writes what there is up to now, as a whole profile.
   void Flush();
   // Starts a profile, or stops the one that is being taken: their names are the prefix with .0, .1
@@ -52,6 +56,7 @@ class CpuProfiler {
   bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
   void StopLocked() TCMALLOC_REQUIRES(lock_);
   void WriteLocked() TCMALLOC_REQUIRES(lock_);
+  bool IsOfThisProcess() const TCMALLOC_REQUIRES(lock_);
   void ReportLosses() const;
 
   SpinLock lock_{LockRank::kProfile};
@@ -59,6 +64,7 @@ class CpuProfiler {
   bool fork_handler_ = false;
   uint64_t toggles_ = 0;
   int subscription_ = -1;
+  pid_t process_ = 0;  // that the profile is of
   int64_t begin_monotonic_ns_ = 0;
   ProfilerSettings settings_;
   CpuProfileFacts facts_;

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
@@ -87,6 +88,9 @@ func (r *cpuRun) start(program []string, root string) error {
 	if err != nil {
 		return err
 	}
+	if !identify.Defines(library, "ProfilerStart") {
+		return fmt.Errorf("%s is no library with a CPU profiler", library)
+	}
 	if err := runner.FindProgram(program[0]); err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (r *cpuRun) start(program []string, root string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, "cpu"),
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, cpuPrefix),
 		"CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
 	if r.output == "" || strings.HasSuffix(r.output, protoSuffix) {
 		variables["TCMALLOC_PROFILE_FORMAT"] = "proto"
@@ -119,6 +123,9 @@ func (r *cpuRun) report(folder, program string) []string {
 }
 
 const cpuReportCommand = "cpu-report"
+
+// cpuPrefix begins the names of the profiles of a run.
+const cpuPrefix = "cpu"
 
 // cpuReport is what the launcher asks for when the program has ended.
 type cpuReport struct {
@@ -156,14 +163,14 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(r.folder, "*"))
+	made, err := readProcessProfiles(filepath.Join(r.folder, cpuPrefix), command.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal or by _exit, or is linked statically", r.program)
+	if made.merged == nil {
+		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or is linked statically", r.program)
 	}
-	if err := r.keep(files); err != nil {
+	if err := made.keep(r.output); err != nil {
 		return err
 	}
 	say := command.ErrOrStderr()
@@ -173,7 +180,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	// The allocator takes CPU time like any other function.
 	r.flags.allocator = true
 	html, svg := r.flags.html, r.flags.svg
-	set, err := r.flags.load(command, files)
+	set, err := r.flags.find(command, made.merged)
 	if err != nil {
 		return err
 	}
@@ -182,7 +189,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return nil
 	}
 	command.SetOut(say)
-	if err := r.flags.show(command, set, filepath.Base(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
+	if err := r.flags.show(command, set, made.title(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
 		return err
 	}
 	if html != "" || svg != "" {
@@ -199,27 +206,4 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.output)
 	}
 	return nil
-}
-
-// keep writes the file that the user asked for. The profiles of several processes become one, which
-// only profile.proto can hold.
-func (r *cpuReport) keep(files []string) error {
-	if r.output == "" {
-		return nil
-	}
-	if len(files) == 1 {
-		return writeWhole(r.output, func(output io.Writer) error {
-			content, err := os.ReadFile(files[0])
-			if err != nil {
-				return err
-			}
-			_, err = output.Write(content)
-			return err
-		})
-	}
-	merged, err := profiles.LoadAll(files)
-	if err != nil {
-		return err
-	}
-	return writeWhole(r.output, merged.Write)
 }

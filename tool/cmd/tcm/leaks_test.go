@@ -74,7 +74,8 @@ func TestNoLeaks(t *testing.T) {
 }
 
 func TestLeaksRefusesWrongWords(t *testing.T) {
-	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}} {
+	heap := shopFile(t, "heap.pb.gz", 1)
+	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap}} {
 		if _, _, err := called(words...); err == nil {
 			t.Errorf("%v was accepted", words)
 		}
