@@ -169,7 +169,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or is linked statically", r.program)
+		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically", r.program)
 	}
 	if err := made.keep(r.output); err != nil {
 		return err
