@@ -195,6 +195,9 @@ struct FastLists {
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
     if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
     heads[c] = next_object;
+    // The next malloc reads the link there, and its caller writes to the object, which may have
+    // been free for long.
+    __builtin_prefetch(ObjectAt(next_object), 1);
     // Pairs with TryAllocate in a signal handler: the link is cleared once the object is off the
     // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);

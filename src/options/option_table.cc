@@ -274,6 +274,10 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report, 3}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},
+    {"TCMALLOC_CRASH_REPORT", PathType{&Options::crash_report, 9}, "",
+     "The beginning of the name of a file, completed by a dot and the number of the process, to "
+     "which the message about a mistake is appended. Only its first line then goes to stderr as "
+     "well. tcm debug and tcm harden use it."},
 };
 
 constexpr IgnoredVariable kIgnored[] = {

@@ -81,7 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=float, default=40, help="instructions per pair")
+    parser.add_argument("--limit", type=float, default=41, help="instructions per pair")
     parser.add_argument("--minimal", type=pathlib.Path,
                         help="compare with this library instead of the limit")
     parser.add_argument("--more", type=float, default=0, help="than that of --minimal")

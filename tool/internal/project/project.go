@@ -21,6 +21,9 @@ const FullLibraryName = "libtcmalloc.so.4"
 // ProfilerLibraryName is the library that writes CPU profiles, and leaves malloc alone.
 const ProfilerLibraryName = "libprofiler.so.0"
 
+// DebugLibraryName is the library that checks every block.
+const DebugLibraryName = "libtcmalloc_debug.so.4"
+
 // marker is a file that only the root of a checkout has.
 const marker = "bench/peers/peers.json"
 
@@ -110,6 +113,9 @@ func Library(asked, root string) (string, error) { return library(LibraryName, a
 // FullLibrary finds the library that also writes heap profiles, likewise.
 func FullLibrary(asked, root string) (string, error) { return library(FullLibraryName, asked, root) }
 
+// DebugLibrary finds the library that checks every block, likewise.
+func DebugLibrary(asked, root string) (string, error) { return library(DebugLibraryName, asked, root) }
+
 // ProfilerLibrary finds the library that writes CPU profiles, likewise.
 func ProfilerLibrary(asked, root string) (string, error) {
 	return library(ProfilerLibraryName, asked, root)
@@ -137,6 +143,23 @@ func library(name, asked, root string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", name)
+}
+
+// GDBScript returns the commands of gdb: in the installation of tcm, or in the checkout; nothing where neither has them.
+func GDBScript(root string) string {
+	var tried []string
+	if program, err := Program(); err == nil {
+		tried = append(tried, filepath.Join(filepath.Dir(program), "..", "share", "gdb", "tcm-gdb.py"))
+	}
+	if checkout, err := Find(root); err == nil {
+		tried = append(tried, checkout.Path("tool", "gdb", "tcm-gdb.py"))
+	}
+	for _, path := range tried {
+		if isFile(path) {
+			return path
+		}
+	}
+	return ""
 }
 
 // preloadable makes a path absolute. The loader splits LD_PRELOAD where a path has one of these.
