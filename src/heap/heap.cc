@@ -109,7 +109,8 @@ uintptr_t Heap::ExtendWindow(uintptr_t end) {
 }
 
 void Heap::ConfigureFromOptions() {
-  if (options_.page_heap == PageHeapOption::kHuge) {
+  const bool by_default = options_.page_heap == PageHeapOption::kAuto;
+  if (options_.page_heap == PageHeapOption::kHuge || (by_default && CopiesProcess(options_))) {
     page_heaps_.Choose(PageHeapKind::kHuge);
     page_heap().set_hugepages(ReadTransparentHugepages());
   }

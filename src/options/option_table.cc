@@ -32,7 +32,8 @@ constexpr OptionRow kTable[] = {
      "no mm_cid it is cpu_id in any case."},
     {"TCMALLOC_PAGE_HEAP", WordType{&Options::page_heap, kPageHeaps}, "",
      "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
-     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
+     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first, or the "
+     "second while the leak checker is on."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      SizeType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize,
               SizeUnit::kByte},
@@ -122,8 +123,9 @@ constexpr OptionRow kTable[] = {
      "Only libraries with profiles take any.",
      "no samples"},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
-     "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
-     "sets no limit.",
+     "The most samples of blocks in use that are kept, and the most of a profile of allocations or "
+     "lifetimes; further ones are counted and left out, and profiles tell how many. 0 sets no "
+     "limit.",
      "no limit"},
     {"TCMALLOC_HEAP_PROFILE", PathType{&Options::heap_profile, 4}, "",
      "A file to which a profile is written when the program exits, from samples; a library without "

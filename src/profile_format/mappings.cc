@@ -13,6 +13,7 @@
 
 #include "system/auxv.h"
 #include "system/line_reader.h"
+#include "system/own_maps.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -148,7 +149,7 @@ Mappings::Mappings() {
   const Scratch<char> buffer(kLongestLine);
   if (buffer.data() == nullptr) return;
   LineReader reader(buffer.data(), kLongestLine, '\n');
-  if (!reader.Open("/proc/self/maps")) return;
+  if (!reader.Open(OwnMapsFile())) return;
   for (std::string_view line; reader.Next(&line);) {
     if (const std::optional<Mapping> mapping = ParseMapping(line)) Add(*mapping);
   }
