@@ -189,7 +189,6 @@ func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *
 	return &endedError{status}
 }
 
-
 // leakPlace is a stack that allocated what is lost.
 type leakPlace struct {
 	Bytes           int64       `json:"bytes"`
