@@ -213,6 +213,30 @@ def check_children(arguments, folder):
     assert len(list(folder.glob("exec.prof*"))) == 1
 
 
+def check_forks(arguments, folder):
+    """Workers that Python forks, and that end by _exit, have files of their own if that is asked for."""
+    path = folder / "forks.prof"
+    script = (
+        "import multiprocessing, time\n"
+        "def work():\n"
+        "    end = time.process_time() + 0.2\n"
+        "    while time.process_time() < end: pass\n"
+        "context = multiprocessing.get_context('fork')\n"
+        "workers = [context.Process(target=work) for _ in range(3)]\n"
+        "for worker in workers: worker.start()\n"
+        "for worker in workers: worker.join()\n"
+        "assert all(worker.exitcode == 0 for worker in workers)\n"
+    )
+    variables = {"LD_PRELOAD": str(arguments.library), "CPUPROFILE": str(path)}
+    run([sys.executable, "-c", script], variables)
+    assert len(list(folder.glob("forks*"))) == 1, list(folder.iterdir())
+    run([sys.executable, "-c", script], {**variables, "CPUPROFILE_FOLLOW_FORKS": "1"})
+    children = list(folder.glob("forks.prof_*"))
+    assert len(children) == 3, list(folder.iterdir())
+    for child in children:
+        assert Profile(child).samples() >= 15, Profile(child).samples()
+
+
 def check_toggle(arguments, folder):
     path = folder / "toggled"
     environment = {**os.environ, "LD_PRELOAD": str(arguments.library), "CPUPROFILE": str(path),
@@ -251,7 +275,7 @@ def main():
     parser.add_argument("--built-by-gperftools", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     for check in (check_shares, check_formats, check_wall_clock, check_python, check_interval_timer,
-                  check_ends, check_children, check_toggle, check_gperftools):
+                  check_ends, check_children, check_forks, check_toggle, check_gperftools):
         with tempfile.TemporaryDirectory(prefix="tcm_cpu_") as folder:
             print(check.__name__, flush=True)
             check(arguments, pathlib.Path(folder))

@@ -194,6 +194,37 @@ TEST_F(CpuProfilerTest, AChildIsNotProfiledUntilItAsks) {
   EXPECT_GE(Samples(path), 0);
 }
 
+TEST_F(CpuProfilerTest, ChildrenAreFollowedIfThatIsAskedFor) {
+  const std::string path = Path("parent.pb.gz");
+  cpu_profiler.FollowForks(path.c_str());
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    BurnUntilSampled(2);
+    // Of another generation.
+    const pid_t second = fork();
+    int status = -1;
+    if (second == 0) BurnUntilSampled(2);
+    // Without a sample, and so without a file.
+    if (second == 0 && fork() == 0) {
+      if (Gathered() == 0) cpu_profiler.StopBeforeEnd();
+      _exit(0);
+    }
+    if (second != 0 && (waitpid(second, &status, 0) != second || status != 0)) _exit(1);
+    cpu_profiler.StopBeforeEnd();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(Path(("parent_" + std::to_string(child) + ".pb.gz").c_str())));
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), {}), 2);
+  cpu_profiler.FollowForks(nullptr);
+  ProfilerStop();
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), {}), 3);
+}
+
 TEST_F(CpuProfilerTest, SeveralThreadsStartAndStop) {
   std::atomic<int> started = 0;
   std::vector<std::thread> threads;

@@ -39,7 +39,8 @@ func newCPU() *cobra.Command {
 		Use:   "cpu [flags] [--] PROGRAM [ARGUMENT...]",
 		Short: "Run a program and show which functions spend its CPU time",
 		Long: "Runs PROGRAM with the CPU profiler, " + project.ProfilerLibraryName + ", preloaded: every thread is interrupted at regular\n" +
-			"intervals of the CPU time that it takes, and its stack recorded. Standard streams, exit status and signals are the\n" +
+			"intervals of the CPU time that it takes, and its stack recorded, in the programs that it starts and the children\n" +
+			"that it forks as well. Standard streams, exit status and signals are the\n" +
 			"program's own; the functions that took most go to standard error at the end. tcm heap and tcm pprof show the file again.",
 		Example: "  tcm cpu -- python3 script.py\n  tcm cpu -o cpu.pb.gz --html cpu.html --frequency 1000 -- ./server\n  tcm cpu --wall -- ./client",
 		RunE: func(command *cobra.Command, program []string) error {
@@ -101,7 +102,7 @@ func (r *cpuRun) start(program []string, root string) error {
 	}
 	defer os.RemoveAll(folder)
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, cpuPrefix),
-		"CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
+		"CPUPROFILE_FOLLOW_FORKS": "1", "CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
 	if r.output == "" || strings.HasSuffix(r.output, protoSuffix) {
 		variables["TCMALLOC_PROFILE_FORMAT"] = "proto"
 	}
@@ -168,7 +169,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or is linked statically", r.program)
+		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically", r.program)
 	}
 	if err := made.keep(r.output); err != nil {
 		return err
