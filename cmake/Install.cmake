@@ -24,7 +24,8 @@ set(pkg_config_folder "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 # First of all rules: which folders that others use as well exist already.
 set(shared_folders . bin include share share/doc "${CMAKE_INSTALL_BINDIR}"
   "${CMAKE_INSTALL_INCLUDEDIR}" "${CMAKE_INSTALL_LIBDIR}" "${CMAKE_INSTALL_LIBDIR}/cmake"
-  "${pkg_config_folder}" "${CMAKE_INSTALL_DATAROOTDIR}" "${CMAKE_INSTALL_DATAROOTDIR}/doc" lib)
+  "${pkg_config_folder}" "${CMAKE_INSTALL_DATAROOTDIR}" "${CMAKE_INSTALL_DATAROOTDIR}/doc"
+  "${CMAKE_INSTALL_DATAROOTDIR}/gdb" "${CMAKE_INSTALL_DATAROOTDIR}/gdb/auto-load" lib)
 list(REMOVE_DUPLICATES shared_folders)
 install(CODE "set(TCMALLOC_SHARED_FOLDERS \"${shared_folders}\")" ALL_COMPONENTS)
 install(SCRIPT "${install_sources}/note_folders.cmake" ALL_COMPONENTS)
@@ -72,6 +73,24 @@ endif()
 install(DIRECTORY "${tool_texts}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT tools OPTIONAL)
 install(DIRECTORY "${tool_texts}/bash-completion" "${tool_texts}/zsh" "${tool_texts}/fish"
   DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}" COMPONENT tools OPTIONAL)
+
+# Commands of gdb, to be loaded by `source`, and once for each library that has an allocator: gdb loads a
+# script by itself that lies below its auto-load folder as the library lies below the root.
+set(gdb_script "${PROJECT_SOURCE_DIR}/tool/gdb/tcm-gdb.py")
+set(gdb_folder "${CMAKE_INSTALL_DATAROOTDIR}/gdb")
+install(FILES "${gdb_script}" DESTINATION "${gdb_folder}" COMPONENT tools)
+set(gdb_script_names)
+foreach(library IN LISTS installed_libraries)
+  get_target_property(library_version ${library} VERSION)
+  if(NOT library STREQUAL "profiler")
+    list(APPEND gdb_script_names "lib${library}.so.${library_version}-gdb.py")
+  endif()
+endforeach()
+install(CODE "
+  foreach(name IN ITEMS ${gdb_script_names})
+    file(INSTALL \"${gdb_script}\" RENAME \"\${name}\" DESTINATION
+      \"\${CMAKE_INSTALL_PREFIX}/${gdb_folder}/auto-load\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
+  endforeach()" COMPONENT tools)
 
 # Made when it is installed, so that it is never older than the sources.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)

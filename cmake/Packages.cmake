@@ -32,13 +32,18 @@ foreach(package tcmalloc tcmalloc-dev tcmalloc-default)
 endforeach()
 install(FILES "${debian_generated}/ours.conf" "${debian_generated}/system.conf"
   DESTINATION "${package_prefix}/loader" COMPONENT debian_tcmalloc_default EXCLUDE_FROM_ALL)
-# Links from where people and shells look to the prefix: documents, tcm, its pages, its completions.
+# Links from where people and programs look to the prefix: documents, tcm, its pages, its completions,
+# commands of gdb.
 install(CODE "
   set(prefix \"${package_prefix}\")
   set(data \"${CMAKE_INSTALL_DATAROOTDIR}\")
   set(pairs)
   foreach(name README.md LICENSE docs examples)
     list(APPEND pairs \"${CMAKE_INSTALL_DOCDIR}/\${name}|/usr/share/doc/tcmalloc/\${name}\")
+  endforeach()
+  foreach(name IN ITEMS ${gdb_script_names})
+    list(APPEND pairs
+      \"${gdb_folder}/tcm-gdb.py|/usr/share/gdb/auto-load${package_library_folder}/\${name}\")
   endforeach()
   if(EXISTS \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tcm\")
     list(APPEND pairs \"${CMAKE_INSTALL_BINDIR}/tcm|/usr/bin/tcm\")

@@ -106,10 +106,11 @@ void* BlockFor(void* block, const KnownBlock& old, size_t size) {
   return GrowInPlace(block, old, size) ? block : AllocateToGrow(old.bytes, size);
 }
 
-// Reports to the program's hooks that `block` is `resized` now.
-TCMALLOC_COLD void Report(void* block, void* resized, size_t size) {
+// Reports to the program's hooks that `block` is `fresh` now. The leak checker knows one of them at
+// any time, so that it finds what the contents lead to.
+TCMALLOC_COLD void ReportMoved(void* block, void* fresh, size_t size) {
+  ReportNew(fresh, size);
   ReportDelete(block);
-  ReportNew(resized, size);
 }
 
 }  // namespace
@@ -119,12 +120,12 @@ void* Reallocate(void* block, size_t size) {
   void* fresh = BlockFor(block, old, size);
   if (fresh == nullptr) return nullptr;
   if (fresh == block) {
-    if (TCMALLOC_UNLIKELY(BlocksAreWatched())) Report(block, block, size);
+    if (TCMALLOC_UNLIKELY(BlocksAreWatched())) ReportResized(block, size);
     return block;
   }
   std::memcpy(fresh, block, std::min(old.bytes, size));
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
-    Report(block, fresh, size);
+    ReportMoved(block, fresh, size);
     DeallocateUnreported(block);
   } else {
     Deallocate(block);

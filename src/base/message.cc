@@ -2,6 +2,7 @@
 
 #include "base/message.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +35,8 @@ constexpr int kPatience = 100;
 
 // Follows the first line of a message about a mistake.
 constexpr std::string_view kAdvice =
-    "\n    preload libtcmalloc_minimal_debug.so.4 to see who allocated and who freed it";
+    "\n    run it under tcm debug, or preload libtcmalloc_debug.so.4, to see who allocated and who "
+    "freed it";
 
 // The kernel's number of the thread that writes the last line of the process.
 constinit std::atomic<long> crashing_thread{0};
@@ -58,6 +60,47 @@ void WriteTagged(const Message& message, int milliseconds) {
   Message line;
   line << "tcmalloc: " << message.view();
   line.WriteLine(STDERR_FILENO, milliseconds);
+}
+
+// The process that writes the report, because a child of fork has one of its own.
+constinit std::atomic<long> reporting_process{0};
+constinit std::atomic<int> report_descriptor{-1};
+
+// Opens the crash report and writes which process it is about. Returns a negative number if it
+// cannot be written.
+int OpenCrashReport(const char* prefix, long process) {
+  Message name;
+  name << prefix << "." << process;
+  if (name.view().size() == Message::kCapacity) return -1;
+  char path[Message::kCapacity + 1] = {};
+  std::memcpy(path, name.view().data(), name.view().size());
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kFlags, 0600));
+  if (fd < 0) return fd;
+  if (fd <= STDERR_FILENO) {
+    // The program has closed a stream of its own, whose place the file must not take.
+    const int low = fd;
+    fd = static_cast<int>(::syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    ::syscall(SYS_close, low);
+    if (fd < 0) return fd;
+  }
+  char program[Message::kCapacity + 1] = {};
+  ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
+  (Message() << "process " << process << " " << program).WriteLine(fd, kCrashPatience);
+  return fd;
+}
+
+// Returns the descriptor of this process's report, or a negative number. Makes no system call if
+// none is wanted, because a sandbox may forbid it.
+int CrashReport() {
+  const char* prefix = crash_report_prefix.load(std::memory_order_relaxed);
+  if (prefix == nullptr) return -1;
+  const long process = ::syscall(SYS_getpid);
+  if (reporting_process.load(std::memory_order_relaxed) != process) {
+    report_descriptor.store(OpenCrashReport(prefix, process), std::memory_order_relaxed);
+    reporting_process.store(process, std::memory_order_relaxed);
+  }
+  return report_descriptor.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -117,18 +160,32 @@ void Message::WriteLine(int fd, int milliseconds) const {
 }
 
 constinit std::atomic<CrashDetails> crash_details{nullptr};
+constinit std::atomic<const char*> crash_report_prefix{nullptr};
+
+void WriteFirstCrashLine(const Message& message, std::string_view advice) {
+  Message first;
+  first << "tcmalloc: " << message.view();
+  Message all = first;
+  all << advice;
+  const int report = CrashReport();
+  (report >= 0 ? first : all).WriteLine(STDERR_FILENO, kCrashPatience);
+  if (report >= 0) all.WriteLine(report, kCrashPatience);
+}
+
+void WriteCrashLine(const Message& message) {
+  const int report = CrashReport();
+  message.WriteLine(report >= 0 ? report : STDERR_FILENO, kCrashPatience);
+}
 
 void Crash(const Message& message) {
   BecomeCrashingThread();
-  WriteTagged(message, kCrashPatience);
+  WriteFirstCrashLine(message);
   std::abort();
 }
 
 void CrashOnMisuse(const Message& message, const void* block) {
   BecomeCrashingThread();
-  Message lines;
-  lines << "tcmalloc: " << message.view() << kAdvice;
-  lines.WriteLine(STDERR_FILENO, kCrashPatience);
+  WriteFirstCrashLine(message, kAdvice);
   if (CrashDetails details = crash_details.load(std::memory_order_relaxed)) details(block);
   std::abort();
 }

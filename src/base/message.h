@@ -51,13 +51,23 @@ class Message {
 // Waits up to a second, and aborts. Of threads that crash at the same time, one writes.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);
 // Reports a mistake of the program about `block`, with lines that begin with four spaces: what to
-// do next, and what crash_details adds.
+// do next, and what crash_details adds. Those lines go to the crash report alone, if there is one.
 [[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
 
 // Writes what more is known of a mistake about `block`: see CrashOnMisuse. Null in a library that
 // knows no more.
 using CrashDetails = void (*)(const void* block);
 extern constinit std::atomic<CrashDetails> crash_details;
+
+// The beginning of the name of the file, completed by a dot and the number of the process, to which
+// messages of crashes are appended. Null for none. The text is never freed.
+extern constinit std::atomic<const char*> crash_report_prefix;
+// Write a line of a message that ends the process: the first to stderr and to the crash report,
+// those that follow to the report if there is one, else to stderr. `advice` begins with a newline
+// and follows as well. Wait up to a second.
+TCMALLOC_COLD void WriteFirstCrashLine(const Message& message, std::string_view advice = {});
+TCMALLOC_COLD void WriteCrashLine(const Message& message);
+
 // Waits up to a tenth of a second.
 TCMALLOC_COLD void Warn(const Message& message);
 // Does not wait.

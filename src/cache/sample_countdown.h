@@ -81,6 +81,9 @@ class SharedSampleCountdown {
  public:
   constexpr SharedSampleCountdown() = default;
 
+  // Makes the samples those of this seed. Called before the first one.
+  void Seed(uint64_t seed) { draws_.store(seed, std::memory_order_relaxed); }
+
   // Passes an allocation of `size` bytes. Returns true if it is a sample.
   bool Pass(size_t size, const SamplePeriod& period) {
     const uint64_t bytes = period;

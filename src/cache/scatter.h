@@ -21,10 +21,14 @@ namespace tcmalloc {
 inline constexpr uint32_t kScatterMostSize = 2048;
 // The bytes of one class that a cache keeps in any order. A core's own cache and its TLB reach that
 // far, so the objects freed last are found there.
-inline constexpr uint32_t kScatterKeptBytes = 256 << 10;
+inline constexpr uint32_t kScatterKeptBytes = 128 << 10;
 // The bytes that a transfer cache keeps in any order beside slabs, each of which keeps as much
 // already.
 inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
+// Objects are scattered if more than one step in this many leads far. A program often frees several
+// neighbours together, such as the parts of one of its own objects, and the next ones elsewhere:
+// half of the steps are short then, and yet the order is random.
+inline constexpr uint32_t kScatterStepsForOneFar = 8;
 // The number of newest objects that are looked at first. The others are looked at only if these are
 // scattered. That costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
@@ -35,10 +39,10 @@ template <typename Next>
 bool IsScattered(uint32_t size, const void* object, uint32_t count, Next next) {
   if (size > kScatterMostSize || count < kScatterProbes) return false;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
-  const uint32_t most_far = count / 2;
+  const uint32_t most_far = count / kScatterStepsForOneFar;
   uint32_t far = 0;
   for (uint32_t seen = 1; seen < count; ++seen) {
-    if (seen == kScatterProbes && far <= kScatterProbes / 2) return false;
+    if (seen == kScatterProbes && far <= kScatterProbes / kScatterStepsForOneFar) return false;
     const void* const before = object;
     object = next(before);
     const uintptr_t step =

@@ -195,6 +195,9 @@ struct FastLists {
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
     if (TCMALLOC_UNLIKELY(header.clock.Advance(size))) return nullptr;
     heads[c] = next_object;
+    // The next malloc reads the link there, and its caller writes to the object, which may have
+    // been free for long.
+    __builtin_prefetch(ObjectAt(next_object), 1);
     // Pairs with TryAllocate in a signal handler: the link is cleared once the object is off the
     // list.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -207,7 +210,12 @@ struct FastLists {
   // ThreadCache::UndoTryFree, unless the address is not below the limit.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {
     const ObjectReference reference = ReferenceTo(object);
-    if (TCMALLOC_UNLIKELY(!IsBelow(reference, header.address_limit))) return false;
+    return TCMALLOC_LIKELY(IsBelow(reference, header.address_limit)) &&
+           TryFreeBelowLimit(object, reference);
+  }
+  // The rest of it. The limit is read once, because another thread may close the lists meanwhile,
+  // and then nobody could tell whether there is something to undo.
+  TCMALLOC_ALWAYS_INLINE bool TryFreeBelowLimit(void* object, ObjectReference reference) {
     const uint8_t c = ClassInWindow(reference);
     if (TCMALLOC_UNLIKELY(--room[c] < 0)) return false;
     // Pairs with IsConsistent in a signal handler, as in TryAllocate.
@@ -258,7 +266,9 @@ TCMALLOC_ALWAYS_INLINE void DeallocateBy(FastThread thread, void* object,
   if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
     return LoadAfter(object, thread->deallocate)(object, thread, reference);
   }
-  if (TCMALLOC_UNLIKELY(!thread.lists()->TryFree(object))) after_try(object, thread.lists());
+  if (TCMALLOC_UNLIKELY(!thread.lists()->TryFreeBelowLimit(object, reference))) {
+    after_try(object, thread.lists());
+  }
 }
 
 }  // namespace tcmalloc

@@ -134,6 +134,8 @@ class CentralFreeList {
     return static_cast<uint8_t>(span->allocated >> rank_shift_);
   }
 
+  // The number of neighbours looked at for the first of a row of spans.
+  static constexpr int kMostStepsBack = 32;
   // The number of spans looked at in each list for objects that were never handed out.
   static constexpr int kMostVisits = 8;
 
@@ -145,8 +147,9 @@ class CentralFreeList {
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
-  void DeleteSpan(Span* span) TCMALLOC_EXCLUDES(lock_);
+  Span* ListedAt(PageId page, uint8_t rank) TCMALLOC_REQUIRES(lock_);
   Span* FullestSpan() TCMALLOC_REQUIRES(lock_);
+  void ContinueAfter(const Span* span) TCMALLOC_REQUIRES(lock_);
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -181,6 +184,7 @@ class CentralFreeList {
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
   IntrusiveList<Span> lists_[kRanks] TCMALLOC_GUARDED_BY(lock_);
+  PageId continue_at_ TCMALLOC_GUARDED_BY(lock_);
   CentralStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
@@ -194,14 +198,38 @@ Span* CentralFreeList<PageHeap>::NewSpan() {
   span->allocated = 0;
   span->carved = 0;
   span->capacity = info().objects;
-  page_map_->RegisterSmall(span);
   return span;
 }
 
+// Returns the span in the list of `rank` that has `page`, or null. The classes in the window of
+// pages of this class change under the lock, so that a span found by them is one of this list.
+template <SpanSource PageHeap>
+Span* CentralFreeList<PageHeap>::ListedAt(PageId page, uint8_t rank) {
+  if (page_map_->ClassAt(page) != size_class_) return nullptr;
+  Span* span = page_map_->Get(page);
+  return span->linked() && span->rank == rank ? span : nullptr;
+}
+
+// Returns one of the fullest spans, or null: the one behind the span from which objects were taken
+// last or, if that is none of them, the first of several that lie side by side.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::FullestSpan() {
   if (listed_ranks_ == 0) return nullptr;
-  return lists_[Log2Floor(listed_ranks_)].front();
+  const auto rank = static_cast<uint8_t>(Log2Floor(listed_ranks_));
+  if (Span* next = ListedAt(continue_at_, rank)) return next;
+  Span* first = lists_[rank].front();
+  for (int i = 0; i < kMostStepsBack; ++i) {
+    Span* before = ListedAt(first->first - Length(1), rank);
+    if (before == nullptr) break;
+    first = before;
+  }
+  return first;
+}
+
+// Notes that objects were taken from `span`: the next ones shall lie behind them.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::ContinueAfter(const Span* span) {
+  continue_at_ = span->linked() ? span->first.value() : span->end();
 }
 
 template <SpanSource PageHeap>
@@ -323,10 +351,12 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
       taken->freed[taken->spans++] = run;
       taken->freed_count += run.count;
       Relink(span);
+      ContinueAfter(span);
     } else {
       if (taken->freed_count > 0) return;
       taken->fresh = TakeFresh(span, wanted);
-      return Relink(span);
+      Relink(span);
+      return ContinueAfter(span);
     }
   }
 }
@@ -386,6 +416,7 @@ void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const 
 // Adds a new span.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Enlist(Span* span) {
+  page_map_->RegisterSmall(span);
   Link(span);
   ++stats_.spans;
   stats_.span_bytes += span->bytes();
@@ -396,18 +427,13 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
 // Gives up a span without allocated objects.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Delist(Span* span) {
+  page_map_->UnregisterSmall(span);
   if (span->linked()) Unlink(span);
   stats_.free_objects -= span->carved;
   stats_.uncarved_objects -= span->capacity - span->carved;
   if (span->zeroed) stats_.untouched_objects -= span->capacity - span->carved;
   --stats_.spans;
   stats_.span_bytes -= span->bytes();
-}
-
-template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::DeleteSpan(Span* span) {
-  page_map_->UnregisterSmall(span);
-  page_heap_->Delete(span);
 }
 
 // Fetches from the spans at hand and from `added`, a new one, if that is not null; sets *needless
@@ -440,7 +466,7 @@ Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
     Span* added = NewSpan();
     if (added == nullptr) return {};
     chain = FetchListed(out, wanted, added, &needless);
-    if (needless) DeleteSpan(added);
+    if (needless) page_heap_->Delete(added);
   }
   return chain;
 }
@@ -545,7 +571,7 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
   for (ObjectReference next = chain.head; next != codec_->end;) {
     next = InsertBlock(next, &before, &drained);
   }
-  while (Span* span = drained.PopFront()) DeleteSpan(span);
+  while (Span* span = drained.PopFront()) page_heap_->Delete(span);
 }
 
 template <SpanSource PageHeap>

@@ -2,6 +2,8 @@
 
 #include "cpu_profile/cpu_profiler.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -62,6 +64,11 @@ bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) 
   Environment environment;
   settings_ = LoadProfilerSettings(environment);
   options_ = options != nullptr ? *options : ProfilerOptions{};
+  followed_ = false;
+  return BeginLocked(path);
+}
+
+bool CpuProfiler::BeginLocked(const char* path) {
   if (!counts_.Map()) {
     Warn(Message() << "no CPU profile is taken: there is no memory for it");
     return false;
@@ -69,6 +76,7 @@ bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) 
   std::memcpy(path_, path, std::strlen(path) + 1);
   begin_monotonic_ns_ = MonotonicNanoseconds();
   facts_.begin_ns = NanosecondsSince1970();
+  process_ = getpid();
   subscription_ = ticker.Subscribe(OnTick, this, settings_);
   if (subscription_ < 0) {
     counts_.Unmap();
@@ -85,6 +93,17 @@ void CpuProfiler::Stop() {
   const SpinLockHolder holder(lock_);
   if (running()) StopLocked();
 }
+
+void CpuProfiler::StopBeforeEnd() {
+  if (!running()) return;
+  const SignalsBlocked blocked;
+  if (!lock_.TryLock()) return;
+  if (running() && IsOfThisProcess()) StopLocked();
+  lock_.Unlock();
+}
+
+// Children of fork have given the profile up; those that were made past libc have not.
+bool CpuProfiler::IsOfThisProcess() const { return process_ == getpid(); }
 
 void CpuProfiler::StopLocked() {
   const bool heard = ticker.IsHeard();
@@ -111,6 +130,7 @@ void CpuProfiler::ReportLosses() const {
 }
 
 void CpuProfiler::WriteLocked() {
+  if (!IsOfThisProcess() || (followed_ && counts_.added() == 0)) return;
   facts_.duration_ns = MonotonicNanoseconds() - begin_monotonic_ns_;
   WriteCpuProfileFile(path_, settings_.proto, facts_, counts_);
 }
@@ -151,13 +171,22 @@ void CpuProfiler::Describe(ProfilerState* state) {
   state->samples_gathered = static_cast<int>(counts_.added());
 }
 
-// Only the thread that forked is there, but another one may have held the lock.
+void CpuProfiler::FollowForks(const char* path) { path_of_children_ = path; }
+
+// Only the thread that forked is there, but another one may have held the lock. It is not taken,
+// because the allocator's locks may still be those of the fork.
 void CpuProfiler::AbandonInChild() {
   const SignalsBlocked blocked;
   new (&lock_) SpinLock(LockRank::kProfile);
+  const bool follows = running() && path_of_children_ != nullptr;
   ticker.Forget();
   running_.store(false, std::memory_order_relaxed);
   counts_.Unmap();
+  if (!follows) return;
+  char path[kPathCapacity];
+  NameForProcess(path_of_children_, path);
+  followed_ = true;
+  BeginLocked(path);
 }
 
 }  // namespace tcmalloc

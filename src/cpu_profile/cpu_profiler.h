@@ -6,6 +6,7 @@
 #define TCMALLOC_CPU_PROFILE_CPU_PROFILER_H_
 
 #include <gperftools/profiler.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -31,6 +32,9 @@ class CpuProfiler {
   bool Start(const char* path, const ProfilerOptions* options);
   // Ends the profile and writes it.
   void Stop();
+  // Does so before the process ends without exit handlers, unless a thread is inside the profiler.
+  // Does nothing in the child of vfork or clone, which has the parent's profile.
+  void StopBeforeEnd();
   // Writes what there is up to now, as a whole profile.
   void Flush();
   // Starts a profile, or stops the one that is being taken: their names are the prefix with .0, .1
@@ -40,8 +44,12 @@ class CpuProfiler {
   bool running() const { return running_.load(std::memory_order_relaxed); }
   void Describe(ProfilerState* state);
 
+  // From now on children of fork take profiles of their own, with the settings of their parent's
+  // and files that NameForProcess names after `path`, which stays. Null ends it.
+  void FollowForks(const char* path);
+
   // Gives up the profile in the child of a fork: the parent goes on with it.
-  void AbandonInChild();
+  void AbandonInChild() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS;
 
   // Guards the subscriptions of the ticker, too.
   SpinLock& lock() { return lock_; }
@@ -50,15 +58,20 @@ class CpuProfiler {
   static void OnTick(const Tick& tick, void* self);
   void RegisterForkHandler();
   bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
+  bool BeginLocked(const char* path) TCMALLOC_REQUIRES(lock_);
   void StopLocked() TCMALLOC_REQUIRES(lock_);
   void WriteLocked() TCMALLOC_REQUIRES(lock_);
+  bool IsOfThisProcess() const TCMALLOC_REQUIRES(lock_);
   void ReportLosses() const;
 
   SpinLock lock_{LockRank::kProfile};
   std::atomic<bool> running_{false};
   bool fork_handler_ = false;
+  const char* path_of_children_ = nullptr;
   uint64_t toggles_ = 0;
   int subscription_ = -1;
+  pid_t process_ = 0;      // that the profile is of
+  bool followed_ = false;  // nobody but FollowForks asked for the profile
   int64_t begin_monotonic_ns_ = 0;
   ProfilerSettings settings_;
   CpuProfileFacts facts_;

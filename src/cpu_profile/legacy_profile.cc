@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "system/own_maps.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -37,7 +38,7 @@ void LegacyWriter::Add(std::span<const uintptr_t> stack, uint64_t count) {
 void LegacyWriter::End() {
   for (const uint64_t word : {0, 1, 0}) Put(word);
   Flush();
-  const int fd = system_calls.open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+  const int fd = system_calls.open(OwnMapsFile(), O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
   char text[2048];
   ssize_t n = 0;

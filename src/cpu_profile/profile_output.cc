@@ -2,12 +2,15 @@
 
 #include "cpu_profile/profile_output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "base/message.h"
 #include "cpu_profile/legacy_profile.h"
+#include "options/options.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
 #include "profile_format/proto_writer.h"
@@ -18,12 +21,27 @@ namespace {
 constexpr ValueType kCpuTypes[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
 constexpr ValueType kWallTypes[] = {{"samples", "count"}, {"wall", "nanoseconds"}};
 
+constexpr std::string_view kProtoSuffix = ".pb.gz";
+
 bool EndsIn(std::string_view text, std::string_view end) {
   return text.size() >= end.size() &&
          std::memcmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
 }
 
 }  // namespace
+
+void NameForProcess(const char* path, char* to) {
+  Message number;
+  number << "_" << int64_t{getpid()};
+  const std::string_view name(path);
+  const size_t added =
+      name.size() + number.view().size() < kPathCapacity ? number.view().size() : 0;
+  const size_t tail = EndsIn(path, kProtoSuffix) ? kProtoSuffix.size() : 0;
+  const size_t head = name.size() - tail;
+  std::memcpy(to, path, head);
+  std::memcpy(to + head, number.view().data(), added);
+  std::memcpy(to + head + added, path + head, tail + 1);
+}
 
 bool WriteCpuProto(ByteSink& out, const CpuProfileFacts& facts, const StackCounts& counts) {
   const std::span<const ValueType> types = facts.wall ? kWallTypes : kCpuTypes;
@@ -56,7 +74,7 @@ bool WriteCpuProfileFile(const char* path, bool proto, const CpuProfileFacts& fa
                          const StackCounts& counts) {
   ProfileFile file(path);
   if (!file.ok()) return false;
-  if (proto || EndsIn(path, ".pb.gz")) {
+  if (proto || EndsIn(path, kProtoSuffix)) {
     return WriteCpuProto(file, facts, counts) && file.Complete();
   }
   WriteLegacyProfile(file, 1'000'000 / static_cast<uint64_t>(facts.frequency), counts);

@@ -19,6 +19,11 @@ struct CpuProfileFacts {
   int64_t duration_ns = 0;
 };
 
+// Makes the name of the file of this process from one that several share: _ and the process number
+// are appended, or come before .pb.gz. `to` has room for kPathCapacity. A name that would be too
+// long stays.
+void NameForProcess(const char* path, char* to);
+
 // Writes profile.proto. Returns false if there was no memory for all of it.
 bool WriteCpuProto(ByteSink& out, const CpuProfileFacts& facts, const StackCounts& counts);
 

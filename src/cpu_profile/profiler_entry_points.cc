@@ -10,6 +10,7 @@
 
 #include "base/message.h"
 #include "cpu_profile/cpu_profiler.h"
+#include "cpu_profile/profile_output.h"
 #include "cpu_profile/settings.h"
 #include "cpu_profile/ticker.h"
 #include "system/environment.h"
@@ -22,18 +23,11 @@ namespace tcmalloc {
 namespace {
 
 constinit StartSettings at_start;
+constinit char path_of_process[kPathCapacity];
 // Tells programs that this one starts to append the number of their process to the name.
 constinit char use_pid_entry[] = "CPUPROFILE_USE_PID=1";
 
-void AppendPid(char* path) {
-  Message suffix;
-  suffix << "_" << int64_t{getpid()};
-  const size_t length = std::strlen(path);
-  if (length + suffix.view().size() >= kPathCapacity) return;
-  std::memcpy(path + length, suffix.view().data(), suffix.view().size());
-}
-
-void OnToggleSignal(int) { cpu_profiler.Toggle(at_start.path); }
+void OnToggleSignal(int) { cpu_profiler.Toggle(path_of_process); }
 
 void HandleToggleSignal(int signal) {
   struct sigaction old = {};
@@ -52,14 +46,16 @@ __attribute__((constructor)) void OnLoad() {
   LoadStartSettings(environment, &at_start);
   if (at_start.path[0] == '\0') return;
   if (at_start.use_pid) {
-    AppendPid(at_start.path);
+    NameForProcess(at_start.path, path_of_process);
   } else {
+    std::memcpy(path_of_process, at_start.path, sizeof(path_of_process));
     putenv(use_pid_entry);
   }
+  if (at_start.follow_forks) cpu_profiler.FollowForks(at_start.path);
   if (at_start.toggle_signal != 0) {
     HandleToggleSignal(at_start.toggle_signal);
   } else {
-    cpu_profiler.Start(at_start.path, nullptr);
+    cpu_profiler.Start(path_of_process, nullptr);
   }
 }
 

@@ -8,27 +8,37 @@
 extern "C" int __sigaction(int signal, const struct sigaction* action, struct sigaction* old);
 
 namespace tcmalloc {
+namespace {
+
+// Those of faults, which must do what the program wants, or end it.
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+
+}  // namespace
 
 // Blocks all other signals, so that no other handler leaves this one by a jump. It does not block
 // its own, though: the kernel would hand a signal of the process, such as that of a timer of its
 // CPU time, to a thread that does not run.
 bool ProgramAction::Take(int signal, Handler handler) {
-  if (signal_.load(std::memory_order_relaxed) == signal && IsInPlace()) return true;
+  for (const int fault : kFaults) {
+    if (signal == fault) return false;
+  }
+  const int before = signal_.load(std::memory_order_relaxed);
+  if (before == signal && IsInPlace()) return true;
   struct sigaction action = {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
   sigfillset(&action.sa_mask);
   sigdelset(&action.sa_mask, signal);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-    sigdelset(&action.sa_mask, fault);
-  }
+  for (const int fault : kFaults) sigdelset(&action.sa_mask, fault);
   struct sigaction old = {};
   if (__sigaction(signal, nullptr, &old) != 0) return false;
   if (old.sa_sigaction != handler) Set(old);
   handler_ = handler;
   // Release pairs with the acquire in ProgramAction::signal.
   signal_.store(signal, std::memory_order_release);
-  return __sigaction(signal, &action, nullptr) == 0;
+  if (__sigaction(signal, &action, nullptr) == 0) return true;
+  signal_.store(before, std::memory_order_relaxed);
+  return false;
 }
 
 bool ProgramAction::IsInPlace() const {

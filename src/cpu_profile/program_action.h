@@ -21,7 +21,7 @@ class ProgramAction {
 
   constexpr ProgramAction() = default;
 
-  // Returns false if the kernel refuses. One thread at a time.
+  // Returns false for the signal of a fault, and if the kernel refuses. One thread at a time.
   bool Take(int signal, Handler handler);
   // Returns 0 if no signal was taken.
   int signal() const {

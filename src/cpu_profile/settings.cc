@@ -62,6 +62,8 @@ void LoadStartSettings(Environment& environment, StartSettings* settings) {
       }
     } else if (variable.name == "CPUPROFILE_USE_PID") {
       settings->use_pid = IsTrue(variable.value);
+    } else if (variable.name == "CPUPROFILE_FOLLOW_FORKS") {
+      settings->follow_forks = IsTrue(variable.value);
     } else if (variable.name == "CPUPROFILESIGNAL") {
       SetNumber(variable, kMostSignal, &settings->toggle_signal);
     }

@@ -29,6 +29,7 @@ struct StartSettings {
   char path[kPathCapacity] = {};  // CPUPROFILE; empty if it is not
   int toggle_signal = 0;          // CPUPROFILESIGNAL
   bool use_pid = false;           // CPUPROFILE_USE_PID
+  bool follow_forks = false;      // CPUPROFILE_FOLLOW_FORKS
 };
 
 // Report a value that cannot be understood in one line, and ignore it. May change errno.

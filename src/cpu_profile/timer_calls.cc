@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -125,6 +126,10 @@ int OpenClockEvent(pid_t thread, uint64_t period_ns, int signal) {
   return -1;
 }
 
-void CloseClockEvent(int fd) { system_calls.close(fd); }
+// A program that closes all its files, as daemons do, may have one of its own at this number since.
+void CloseClockEvent(int fd) {
+  uint64_t id = 0;
+  if (::syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id) == 0) system_calls.close(fd);
+}
 
 }  // namespace tcmalloc

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -28,7 +27,6 @@ constinit StackTable stacks;
 // The thread that prints; 0 if none does.
 constinit std::atomic<uintptr_t> reporter{0};
 
-constexpr int kLinePatience = 1000;  // milliseconds
 constexpr int kMostBytesShown = 8;
 
 const char* NameOf(Family family) {
@@ -59,19 +57,17 @@ void BecomeReporter() {
   std::abort();
 }
 
-void Print(const Message& message) { message.WriteLine(STDERR_FILENO, kLinePatience); }
-
 void PrintFrames(const Symbolizer& symbolizer, std::span<const uintptr_t> frames) {
   for (const uintptr_t frame : frames) {
     Message line;
     line << "    @ " << AsPointer(frame);
     symbolizer.Describe(frame, line);
-    Print(line);
+    WriteCrashLine(line);
   }
 }
 
 void PrintStack(const Symbolizer& symbolizer, StackId stack) {
-  if (stack == 0) return Print(Message() << "    (its stack was not kept)");
+  if (stack == 0) return WriteCrashLine(Message() << "    (its stack was not kept)");
   const StackTable::Reader reader(stacks);
   PrintFrames(symbolizer, reader.frames(stack));
 }
@@ -95,7 +91,7 @@ void PrintByte(const char* what, int64_t index, unsigned char found, unsigned ch
   line << what << " " << index << " is ";
   AppendHexByte(line, found) << " (should be ";
   AppendHexByte(line, wanted) << ").";
-  Print(line);
+  WriteCrashLine(line);
 }
 
 // Prints the bytes of a free block that are not what they should be.
@@ -110,7 +106,6 @@ void PrintOverwrittenBytes(const BlockRecord& block, const char* damage) {
 
 void PrintFirstLine(const Fault& fault) {
   Message line;
-  line << "tcmalloc: ";
   switch (fault.kind) {
     case FaultKind::kNone:
       break;
@@ -161,7 +156,7 @@ void PrintFirstLine(const Fault& fault) {
            << " was written to after it was deallocated, size of buffer: " << fault.block.size;
       break;
   }
-  Print(line);
+  WriteFirstCrashLine(line);
 }
 
 void PrintDamage(const Fault& fault) {
@@ -177,12 +172,12 @@ void PrintDamage(const Fault& fault) {
 void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   const BlockRecord& block = fault.block;
   if (block.user == nullptr) return;
-  Print(Message() << "The object at " << AddressOf(block) << " has " << block.size
-                  << " bytes. Allocated with " << NameOf(block.family) << " by thread "
-                  << AsPointer(block.allocating_thread) << ":");
+  WriteCrashLine(Message() << "The object at " << AddressOf(block) << " has " << block.size
+                           << " bytes. Allocated with " << NameOf(block.family) << " by thread "
+                           << AsPointer(block.allocating_thread) << ":");
   PrintStack(symbolizer, block.allocated_at);
   if (block.is_live()) return;
-  Print(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
+  WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
   PrintStack(symbolizer, block.freed_at);
 }
 
@@ -202,15 +197,15 @@ void ReportFault(const Fault& fault, const char* call) {
   PrintFirstLine(fault);
   PrintDamage(fault);
   const Symbolizer symbolizer(heap.options().symbolize_stacktrace);
-  Print(Message() << "Noticed by " << call << " in thread "
-                  << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
+  WriteCrashLine(Message() << "Noticed by " << call << " in thread "
+                           << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
   PrintOwnStack(symbolizer);
   PrintBlock(fault, symbolizer);
   if (fault.kind == FaultKind::kWrittenFree) {
-    Print(Message() << "Memory was written to after being freed, user ptr: "
-                    << AddressOf(fault.block) << ", size: " << fault.block.size
-                    << ". The deleter's stack is above; valgrind or a build with "
-                       "-fsanitize=address names the writer.");
+    WriteCrashLine(Message() << "Memory was written to after being freed, user ptr: "
+                             << AddressOf(fault.block) << ", size: " << fault.block.size
+                             << ". The deleter's stack is above; valgrind or a build with "
+                                "-fsanitize=address names the writer.");
   }
   std::abort();
 }

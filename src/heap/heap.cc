@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "heap/observer.h"
 #include "options/load.h"
 #include "system/auxv.h"
@@ -108,7 +109,8 @@ uintptr_t Heap::ExtendWindow(uintptr_t end) {
 }
 
 void Heap::ConfigureFromOptions() {
-  if (options_.page_heap == PageHeapOption::kHuge) {
+  const bool by_default = options_.page_heap == PageHeapOption::kAuto;
+  if (options_.page_heap == PageHeapOption::kHuge || (by_default && CopiesProcess(options_))) {
     page_heaps_.Choose(PageHeapKind::kHuge);
     page_heap().set_hugepages(ReadTransparentHugepages());
   }
@@ -116,6 +118,9 @@ void Heap::ConfigureFromOptions() {
   lists_.set_batch(options_.transfer_num_obj);
   page_heap().set_aggressive_decommit(options_.aggressive_decommit);
   threads_.front_end().Configure(options_.front_end, LimitedCpus);
+  if (!options_.crash_report.empty()) {
+    crash_report_prefix.store(options_.crash_report.text, std::memory_order_relaxed);
+  }
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
   budget_.SetTotal(ThreadCacheBytes());

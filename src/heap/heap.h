@@ -106,6 +106,7 @@ class Heap final : private HousekeepingHost {
   // The mean bytes between two samples; may be set at any time.
   SamplePeriod& sample_period() { return sample_period_; }
   // Counts an allocation that no thread's clock counts. Returns true if it is a sample.
+  void SeedShared(uint64_t seed) { shared_samples_.Seed(seed); }
   bool CountShared(size_t size) { return shared_samples_.Pass(size, sample_period_); }
   EmergencyArena& emergency() { return emergency_; }
   // The addresses of blocks that the observer's functions have, and no page map.

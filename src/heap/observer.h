@@ -19,6 +19,10 @@ namespace tcmalloc {
 // Returns the mean bytes between two samples at the start; 0 takes none.
 uint64_t InitialSamplePeriod(const Options& options);
 
+// Returns true if the process will be copied while its threads wait. That takes the less time the
+// larger its pages are. Always false in a library without profiles.
+bool CopiesProcess(const Options& options);
+
 // Starts to record every block if the options ask for the leak checker. Called before the program
 // gets its first block, by libraries with profiles.
 void StartLeakCheck(const Options& options);

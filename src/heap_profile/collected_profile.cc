@@ -68,6 +68,7 @@ CollectedProfile* CollectedProfile::BeginWithHeap(ProfileKind kind, uint64_t per
   profile->period = period;
   profile->running = true;
   AddUser(kind);
+  profile->left_out_before_ = profile->Log().left_out();
   return profile;
 }
 
@@ -78,6 +79,7 @@ void CollectedProfile::End() {
   running = false;
   end_ns = MonotonicNanoseconds();
   kind == ProfileKind::kLifetimes ? CollectLifetimes() : CollectAllocations();
+  rows.NoteLeftOut(Log().left_out() - left_out_before_);
   RemoveUser(kind);
 }
 
@@ -91,10 +93,15 @@ void CollectedProfile::Delete() {
   system_calls.munmap(this, sizeof(CollectedProfile));
 }
 
+SampleLog& CollectedProfile::Log() const {
+  return kind == ProfileKind::kLifetimes ? profiles.freed : profiles.allocated;
+}
+
 void CollectedProfile::CollectLive() {
   const StackTable::Reader reader(stack_table);
   sample_table.ForEach(
       [this](const Sample& sample) { rows.Append({.sample = sample}, stack_table); });
+  rows.NoteLeftOut(sample_table.stats().left_out);
 }
 
 void CollectedProfile::CollectAllocations() {

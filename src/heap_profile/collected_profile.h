@@ -43,10 +43,15 @@ struct CollectedProfile {
   int64_t begin_ns = 0;       // by the monotonic clock; of the present when it was taken
   int64_t end_ns = 0;         // likewise
   int64_t wall_begin_ns = 0;  // since 1970
+  // The buffer also counts samples that are missing because a table or a log was full.
   SampleBuffer rows;
 
  private:
+  uint64_t left_out_before_ = 0;  // of the log when the profile began
+
   static CollectedProfile* New(ProfileKind kind);
+  // Returns the log that the kind of profile is made of.
+  SampleLog& Log() const;
   void CollectLive();
   void CollectAllocations();
   void CollectLifetimes();

@@ -3,7 +3,6 @@
 #include "heap_profile/crash_report.h"
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,16 +18,14 @@
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "heap_profile/profiles.h"
+#include "options/options.h"
 #include "profile_format/mappings.h"
 #include "system/call_target.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr int kPatience = 100;  // milliseconds for a line
 constexpr size_t kMostPrinted = 32;
-
-void Write(const Message& line) { line.WriteLine(STDERR_FILENO, kPatience); }
 
 struct NamedCall {
   const void* function;
@@ -66,6 +63,17 @@ const char* NameOfCall(const void* return_address) {
   return target != nullptr && found != std::end(calls) ? found->name : nullptr;
 }
 
+// Appends the build id of a file, if it has one.
+void AppendBuildId(std::string_view path, Message& line) {
+  char name[kPathCapacity];
+  if (path.size() >= sizeof(name)) return;
+  std::copy(path.begin(), path.end(), name);
+  name[path.size()] = '\0';
+  char id[2 * kMostBuildIdBytes];
+  const size_t length = ReadBuildId(name, id);
+  if (length > 0) line << " (build id " << std::string_view(id, length) << ")";
+}
+
 // Writes the address and the place in its file, which tools turn into a line of the source.
 void WriteFrame(const Mappings& mappings, uintptr_t address) {
   Message line;
@@ -75,8 +83,9 @@ void WriteFrame(const Mappings& mappings, uintptr_t address) {
     const Mapping mapping = mappings[i];
     line << " " << mapping.path << "+"
          << reinterpret_cast<const void*>(address - mapping.start + mapping.offset);
+    AppendBuildId(mapping.path, line);
   }
-  Write(line);
+  WriteCrashLine(line);
 }
 
 void WriteStack(const Mappings& mappings, std::span<const uintptr_t> frames) {
@@ -89,7 +98,7 @@ void WriteAllocation(const Mappings& mappings, const void* block) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   sample_table.ForEach([&](const Sample& sample) {
     if (address < sample.address || address >= sample.address + sample.allocated) return;
-    Write(Message() << "    allocated for " << sample.requested << " bytes by:");
+    WriteCrashLine(Message() << "    allocated for " << sample.requested << " bytes by:");
     if (sample.stack != 0) WriteStack(mappings, reader.frames(sample.stack));
   });
 }
@@ -101,7 +110,7 @@ void WriteCrashDetails(const void* block) {
   const std::span<void* const> frames = stack.frames();
   if (frames.empty()) return;
   const char* call = NameOfCall(frames[0]);
-  Write(Message() << "    noticed by " << (call != nullptr ? call : "a call from") << ":");
+  WriteCrashLine(Message() << "    noticed by " << (call != nullptr ? call : "a call from") << ":");
   const Mappings mappings;
   for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i) {
     WriteFrame(mappings, reinterpret_cast<uintptr_t>(frames[i]));

@@ -23,6 +23,7 @@
 #include "options/option_table.h"
 #include "size_class/size_classes.h"
 #include "system/clock.h"
+#include "system/random.h"
 #include "system/system_calls.h"
 #include "unwind/libunwind_walker.h"
 #include "unwind/stack_trace.h"
@@ -95,7 +96,11 @@ constinit SampleTable sample_table;
 constinit Profiles profiles;
 
 uint64_t InitialSamplePeriod(const Options& options) {
+  constexpr uint64_t kSalt = 0x73616d706c657321;
+  heap.SeedShared(RandomSeed(kSalt));
   sample_table.set_limit(options.max_samples);
+  profiles.allocated.set_limit(options.max_samples);
+  profiles.freed.set_limit(options.max_samples);
   ChooseUnwindMethod(options);
   BeginExitProfiles(options);
   guarded_blocks.Configure(options);
@@ -103,6 +108,8 @@ uint64_t InitialSamplePeriod(const Options& options) {
   crash_details.store(WriteCrashDetails, std::memory_order_relaxed);
   return options.sample_parameter;
 }
+
+bool CopiesProcess(const Options& options) { return options.heap_check != HeapCheckOption::kOff; }
 
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 

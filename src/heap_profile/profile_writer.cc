@@ -2,8 +2,13 @@
 
 #include "heap_profile/profile_writer.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "base/message.h"
 #include "heap_profile/profile_path.h"
 #include "heap_profile/residency.h"
+#include "heap_profile/suspects.h"
 #include "heap_profile/whole_blocks.h"
 #include "options/options.h"
 #include "profile_format/profile.h"
@@ -65,12 +70,67 @@ std::string_view LifetimeRange(int64_t ns) {
   return ns <= 1'000'000'000 ? "at most 1 s" : "longer than 1 s";
 }
 
+// The suspects of a profile of the present, found by their stacks.
+class SuspectsOf {
+ public:
+  explicit SuspectsOf(const CollectedProfile& profile) : found_(kMostSuspects) {
+    const std::span<const ProfileRow> rows = profile.rows.rows();
+    const Scratch<AgedSample> samples(rows.size() + 1);
+    if (samples.data() == nullptr || found_.data() == nullptr) return;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Sample& sample = rows[i].sample;
+      samples[i] = {.stack = sample.stack,
+                    .time_ns = sample.time_ns,
+                    .blocks = sample.weight,
+                    .bytes = sample.weight * static_cast<double>(sample.allocated)};
+    }
+    count_ = FindSuspects(samples.data(), rows.size(), WatchedSince(), profile.begin_ns,
+                          found_.data(), kMostSuspects);
+    std::sort(found_.data(), found_.data() + count_,
+              [](const Suspect& a, const Suspect& b) { return a.stack < b.stack; });
+  }
+
+  // Returns null for a stack that is none.
+  const Suspect* Find(uint32_t stack) const {
+    const Suspect* begin = found_.data();
+    const Suspect* end = begin + count_;
+    const Suspect* at = std::lower_bound(
+        begin, end, stack,
+        [](const Suspect& suspect, uint32_t wanted) { return suspect.stack < wanted; });
+    return at != end && at->stack == stack ? at : nullptr;
+  }
+
+ private:
+  static constexpr size_t kMostSuspects = 1024;
+
+  Scratch<Suspect> found_;
+  size_t count_ = 0;
+};
+
+// The labels of a row.
+class RowLabels {
+ public:
+  void AddNumber(std::string_view key, int64_t number, std::string_view unit) {
+    labels_[count_++] = {.key = key, .number = number, .unit = unit, .text = {}};
+  }
+  void AddText(std::string_view key, std::string_view text) {
+    labels_[count_++] = {.key = key, .number = 0, .unit = {}, .text = text};
+  }
+  std::span<const SampleLabel> view() const { return {labels_, count_}; }
+
+ private:
+  SampleLabel labels_[kMostLabels];
+  size_t count_ = 0;
+};
+
 // Adds the rows of a profile to a writer.
 class RowWriter {
  public:
   RowWriter(const CollectedProfile& profile, ProtoWriter& writer)
       : profile_(profile), writer_(writer), reader_(stack_table) {
-    if (profile.kind == ProfileKind::kHeap) pages_ = PagesOf(profile.rows.rows());
+    if (profile.kind != ProfileKind::kHeap) return;
+    pages_ = PagesOf(profile.rows.rows());
+    suspects_.emplace(profile);
   }
 
   void WriteAll() {
@@ -103,34 +163,46 @@ class RowWriter {
 
   void Write(size_t index, const ProfileRow& row) {
     const Sample& sample = row.sample;
-    const bool lifetimes = profile_.kind == ProfileKind::kLifetimes;
-    const int64_t lifetime = row.end_ns - sample.time_ns;
     const Counted counted = CountedOf(index, row);
     int64_t values[kMostValues] = {blocks_.Round(sample.weight)};
     const size_t types = TypesOf(profile_.kind).size();
     for (size_t i = 1; i < types; ++i) {
       values[i] = static_cast<int64_t>(sample.weight * counted.values[i - 1]);
     }
-    const SampleLabel labels[] = {
-        {.key = "bytes",
-         .number = static_cast<int64_t>(sample.requested),
-         .unit = "bytes",
-         .text = {}},
-        {.key = "thread", .number = sample.thread, .unit = {}, .text = {}},
-        {.key = "lifetime", .number = 0, .unit = {}, .text = LifetimeRange(lifetime)},
-        {.key = "censored", .number = 0, .unit = {}, .text = row.censored ? "yes" : "no"}};
     std::span<const uintptr_t> stack;
     if (sample.stack != 0) stack = reader_.frames(sample.stack);
-    writer_.Add({.stack = stack,
-                 .values = std::span(values).first(types),
-                 .labels = std::span(labels).first(lifetimes ? std::size(labels) : 2)});
+    writer_.Add(
+        {.stack = stack, .values = std::span(values).first(types), .labels = LabelsOf(row).view()});
+  }
+
+  RowLabels LabelsOf(const ProfileRow& row) const {
+    const Sample& sample = row.sample;
+    RowLabels labels;
+    labels.AddNumber("bytes", static_cast<int64_t>(sample.requested), "bytes");
+    labels.AddNumber("thread", sample.thread, {});
+    if (profile_.kind == ProfileKind::kLifetimes) {
+      labels.AddText("lifetime", LifetimeRange(row.end_ns - sample.time_ns));
+      labels.AddText("censored", row.censored ? "yes" : "no");
+    }
+    if (!suspects_) return labels;
+    constexpr int64_t kMillisecond = 1'000'000;
+    labels.AddNumber("age", (profile_.begin_ns - sample.time_ns) / kMillisecond, "milliseconds");
+    if (const Suspect* suspect = suspects_->Find(sample.stack)) {
+      labels.AddText("leak", "suspect");
+      labels.AddNumber("leak_growth", static_cast<int64_t>(suspect->bytes_per_minute), "bytes");
+      labels.AddNumber("leak_confidence", static_cast<int64_t>(100 * suspect->confidence),
+                       "percent");
+    }
+    return labels;
   }
 
   const CollectedProfile& profile_;
   ProtoWriter& writer_;
   StackTable::Reader reader_;
   WholeBlocks blocks_;
-  Scratch<PageBytes> pages_;  // of each row, in a profile of the present
+  // In a profile of the live heap:
+  Scratch<PageBytes> pages_;  // of each row
+  std::optional<SuspectsOf> suspects_;
 };
 
 // The rows of a profile as samples of gperftools, which count once each.
@@ -191,7 +263,12 @@ bool WriteLiveProto(ByteSink& out) {
 }  // namespace
 
 bool WriteProto(const CollectedProfile& profile, ByteSink& out) {
-  ProtoWriter writer(HeaderOf(profile), out);
+  ProfileHeader header = HeaderOf(profile);
+  Message left_out;
+  left_out << profile.rows.left_out() << " samples are left out: see TCMALLOC_MAX_SAMPLES";
+  const std::string_view comments[] = {left_out.view()};
+  if (profile.rows.left_out() != 0) header.comments = comments;
+  ProtoWriter writer(header, out);
   RowWriter(profile, writer).WriteAll();
   return writer.Finish();
 }

@@ -29,7 +29,7 @@ bool SampleBuffer::Grow() {
 }
 
 void SampleBuffer::Append(const ProfileRow& row, StackTable& stacks) {
-  if (count_ == capacity_ && !Grow()) return;
+  if (count_ == capacity_ && !Grow()) return NoteLeftOut(1);
   ProfileRow& added = rows_[count_++];
   added = row;
   if (added.sample.stack != 0 && !stacks.Retain(added.sample.stack)) added.sample.stack = 0;
@@ -40,6 +40,7 @@ void SampleBuffer::Clear(StackTable& stacks) {
     if (row.sample.stack != 0) stacks.Release(row.sample.stack);
   }
   count_ = 0;
+  left_out_ = 0;
 }
 
 void SampleBuffer::Free(StackTable& stacks) {

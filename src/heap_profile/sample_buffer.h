@@ -29,11 +29,14 @@ class SampleBuffer {
   constexpr SampleBuffer() = default;
 
   // Adds a row. Requires a StackTable::Reader that had begun when the sample was read. Leaves the
-  // row out if no memory can be had.
+  // row out and counts it if no memory can be had.
   void Append(const ProfileRow& row, StackTable& stacks);
+  // Counts rows that could not be added.
+  void NoteLeftOut(uint64_t rows) { left_out_ += rows; }
 
   std::span<const ProfileRow> rows() const { return {rows_, count_}; }
   std::span<ProfileRow> mutable_rows() { return {rows_, count_}; }
+  uint64_t left_out() const { return left_out_; }
 
   // Releases the stacks and forgets the rows, but keeps the memory.
   void Clear(StackTable& stacks);
@@ -46,6 +49,7 @@ class SampleBuffer {
   ProfileRow* rows_ = nullptr;
   size_t count_ = 0;
   size_t capacity_ = 0;
+  uint64_t left_out_ = 0;
 };
 
 }  // namespace tcmalloc

@@ -18,7 +18,10 @@ void SampleLog::RemoveUser() {
 void SampleLog::AppendForUsers(const ProfileRow& row) {
   SpinLockHolder holder(lock_);
   // The last user may have gone meanwhile.
-  if (users_ != 0) rows_.Append(row, stacks_);
+  if (users_ == 0) return;
+  const uint64_t limit = limit_;
+  if (limit != 0 && rows_.rows().size() >= limit) return rows_.NoteLeftOut(1);
+  rows_.Append(row, stacks_);
 }
 
 }  // namespace tcmalloc

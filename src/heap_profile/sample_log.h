@@ -24,6 +24,9 @@ class SampleLog {
   SampleLog(const SampleLog&) = delete;
   SampleLog& operator=(const SampleLog&) = delete;
 
+  // Sets the number of rows beyond which new ones are counted and left out; 0 sets no limit.
+  void set_limit(uint64_t rows) { limit_ = rows; }
+
   void AddUser() TCMALLOC_EXCLUDES(lock_);
   void RemoveUser() TCMALLOC_EXCLUDES(lock_);
 
@@ -38,6 +41,11 @@ class SampleLog {
     SpinLockHolder holder(lock_);
     for (const ProfileRow& row : rows_.rows()) f(row);
   }
+  // Returns the number of rows that were left out since there are users.
+  uint64_t left_out() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return rows_.left_out();
+  }
 
  private:
   void AppendForUsers(const ProfileRow& row) TCMALLOC_EXCLUDES(lock_);
@@ -45,6 +53,7 @@ class SampleLog {
   StackTable& stacks_;
   SpinLock lock_{LockRank::kProfile};
   Relaxed<uint32_t> users_ = 0;  // written under the lock
+  Relaxed<uint64_t> limit_ = 0;
   SampleBuffer rows_ TCMALLOC_GUARDED_BY(lock_);
 };
 

@@ -3,21 +3,26 @@
 #include "hook/hooks.h"
 
 #include <cerrno>
+#include <cstdint>
 
 namespace tcmalloc {
 namespace {
 
-constinit thread_local bool inside_hook TCMALLOC_INITIALIZED_TLS
-    __attribute__((tls_model("initial-exec"))) = false;
+enum class HookState : uint8_t { kOutside, kInside, kResizing };
+
+constinit thread_local HookState hook_state TCMALLOC_INITIALIZED_TLS
+    __attribute__((tls_model("initial-exec"))) = HookState::kOutside;
 
 }  // namespace
 
 constinit Hooks hooks;
 
-HookScope::HookScope() : saved_errno_(errno), entered_(!inside_hook) { inside_hook = true; }
+HookScope::HookScope() : saved_errno_(errno), entered_(hook_state == HookState::kOutside) {
+  if (entered_) hook_state = HookState::kInside;
+}
 
 HookScope::~HookScope() {
-  if (entered_) inside_hook = false;
+  if (entered_) hook_state = HookState::kOutside;
   errno = saved_errno_;
 }
 
@@ -27,5 +32,16 @@ void* ReportNew(void* block, size_t size) {
 }
 
 void ReportDelete(const void* block) { Invoke(hooks.delete_block, block); }
+
+void ReportResized(void* block, size_t size) {
+  const HookScope scope;
+  if (!scope.entered()) return;
+  hook_state = HookState::kResizing;
+  hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
+  hook_state = HookState::kInside;
+  hooks.new_block.ForEach([=](MallocHook_NewHook hook) { hook(block, size); });
+}
+
+bool BlockStays() { return hook_state == HookState::kResizing; }
 
 }  // namespace tcmalloc

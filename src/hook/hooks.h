@@ -90,6 +90,11 @@ void Invoke(const HookList<Hook>& list, Arguments... arguments) {
 TCMALLOC_COLD void* ReportNew(void* block, size_t size);
 // Reports a block that will be freed.
 TCMALLOC_COLD void ReportDelete(const void* block);
+// Reports a block that has another size now, as the end of one block and the start of another.
+TCMALLOC_COLD void ReportResized(void* block, size_t size);
+// For hooks of deletions: returns true if the block stays where it is and the hooks of allocations
+// are called for it next.
+bool BlockStays();
 
 }  // namespace tcmalloc
 

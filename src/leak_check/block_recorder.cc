@@ -12,7 +12,10 @@ namespace tcmalloc {
 namespace {
 
 void OnNew(const void* block, size_t bytes) { block_recorder.NoteNew(block, bytes); }
-void OnDelete(const void* block) { block_recorder.NoteDelete(block); }
+// A block that stays is replaced by NoteNew. Meanwhile a check still finds what it leads to.
+void OnDelete(const void* block) {
+  if (!BlockStays()) block_recorder.NoteDelete(block);
+}
 
 }  // namespace
 
@@ -74,7 +77,7 @@ void BlockRecorder::RemoveWaiting() {
 
 void BlockRecorder::NoteNew(const void* block, size_t bytes) {
   const CallerStack stack;
-  const SlowPath slow_path;
+  const SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return;
   RemoveWaiting();
   uint64_t stamp = sequence_.fetch_add(1, std::memory_order_relaxed);
@@ -88,7 +91,7 @@ void BlockRecorder::NoteNew(const void* block, size_t bytes) {
 
 void BlockRecorder::NoteDelete(const void* block) {
   const auto address = reinterpret_cast<uintptr_t>(block);
-  const SlowPath slow_path;
+  const SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) {
     if (waiting_.Add(address)) waiting_count_.fetch_add(1, std::memory_order_relaxed);
     return;

@@ -2,6 +2,8 @@
 
 #include "leak_check/leak_checker.h"
 
+#include <pthread.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +31,9 @@ __attribute__((weak)) const char* __lsan_default_suppressions();
 
 namespace tcmalloc {
 namespace {
+
+// Greater than the number of any thread.
+constexpr uint32_t kExitWasChecked = UINT32_MAX;
 
 uintptr_t StackPointer() {
   uintptr_t stack;
@@ -151,12 +156,27 @@ void LeakChecker::OnMainEnds() {
   OnExitBegins();
 }
 
+// Several threads may call exit. Those that come later wait for the check, because they end the
+// process. The code that interrupted the check does not.
 void LeakChecker::CheckAtExit() {
-  if (checked_at_exit_ || !checks_program() || cancelled_ || InOtherProcess()) return;
-  checked_at_exit_ = true;
-  RunHeapCleanups();
-  const CheckOutcome outcome = CheckProgram(true);
-  if (outcome.objects > 0) leaks_at_exit_.store(true, std::memory_order_relaxed);
+  if (!checks_program() || cancelled_ || InOtherProcess()) return;
+  uint32_t nobody = 0;
+  const auto self = static_cast<uint32_t>(system_calls.gettid());
+  // Acquire pairs with the release in CheckAtExit and makes the outcome visible.
+  if (exit_checker_.compare_exchange_strong(nobody, self, std::memory_order_acquire)) {
+    RunHeapCleanups();
+    const CheckOutcome outcome = CheckProgram(true);
+    if (outcome.objects > 0) leaks_at_exit_.store(true, std::memory_order_relaxed);
+    // Release pairs with the acquires in CheckAtExit.
+    exit_checker_.store(kExitWasChecked, std::memory_order_release);
+    WakeSleepers(exit_checker_);
+    return;
+  }
+  for (uint32_t checker = nobody; checker != kExitWasChecked && checker != self;) {
+    SleepWhile(exit_checker_, checker);
+    // Acquire pairs with the release in CheckAtExit.
+    checker = exit_checker_.load(std::memory_order_acquire);
+  }
 }
 
 void LeakChecker::OnLastDestructors() {
@@ -169,32 +189,44 @@ void LeakChecker::OnLastDestructors() {
   ::_exit(static_cast<int>(status));
 }
 
-void LeakChecker::BeginTurn() {
-  const auto self = static_cast<uint32_t>(::getpid());
+// Returns the kernel's numbers of this process and this thread.
+uint64_t LeakChecker::RunningThread() {
+  return uint64_t{static_cast<uint32_t>(::getpid())} << 32 |
+         static_cast<uint32_t>(system_calls.gettid());
+}
+
+bool LeakChecker::BeginTurn() {
+  const uint64_t self = RunningThread();
   while (true) {
-    uint32_t holder = turn_.load(std::memory_order_relaxed);
+    uint64_t holder = turn_.load(std::memory_order_relaxed);
+    if (holder == self) return false;
     // A thread of another process, whose memory was copied, never ends its turn here.
-    const bool free = holder != self;
+    const bool free = holder >> 32 != self >> 32;
     // Acquire pairs with the release in EndTurn.
-    if (free && turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
-    constexpr uint64_t kTenMilliseconds = 10'000'000;
-    SleepWhile(turn_, holder, kTenMilliseconds);
+    if (free && turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
+    constexpr uint64_t kOneMillisecond = 1'000'000;
+    std::atomic<uint32_t> nobody_wakes{0};
+    SleepWhile(nobody_wakes, 0, kOneMillisecond);
   }
 }
 
-void LeakChecker::EndTurn() {
-  // Release pairs with the acquire in BeginTurn.
-  turn_.store(0, std::memory_order_release);
-  WakeSleepers(turn_);
-}
+// Release pairs with the acquire in BeginTurn.
+void LeakChecker::EndTurn() { turn_.store(0, std::memory_order_release); }
 
 CheckOutcome LeakChecker::Check(const char* name, uint64_t first_sequence, bool say_if_clean) {
   if (!active()) return {};
   const int saved_errno = errno;
   CheckJob job = {name, first_sequence, say_if_clean, {}};
-  BeginTurn();
-  CallWithRegistersOnStack(RunJob, &job);
-  EndTurn();
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  if (BeginTurn()) {
+    CallWithRegistersOnStack(RunJob, &job);
+    EndTurn();
+  } else {
+    Warn(Message() << "leak check " << name
+                   << " was not made: a signal handler asked for it during another one");
+  }
+  pthread_setcancelstate(cancel_state, nullptr);
   errno = saved_errno;
   return job.outcome;
 }
@@ -228,6 +260,9 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
     message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
     Warn(message.AppendQuoted(file.text) << " cannot be read");
   }
+  // libc keeps tables of ended threads where only it finds them. Those of dynamic programs come
+  // from the linker.
+  if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 
   const int64_t offset = options.heap_check_max_pointer_offset;

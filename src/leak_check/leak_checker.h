@@ -79,7 +79,9 @@ class LeakChecker {
   static void RunJob(uintptr_t stack, void* job);
   void Run(CheckJob* job, uintptr_t stack);
   static void Tell(const struct CheckReport& report, bool say_if_clean);
-  void BeginTurn();
+  static uint64_t RunningThread();
+  // Waits for other threads. Returns false if the code that this thread interrupted makes a check.
+  [[nodiscard]] bool BeginTurn();
   void EndTurn();
   bool InOtherProcess() const;
 
@@ -94,9 +96,9 @@ class LeakChecker {
   uintptr_t wrapper_frame_ = 0;
   Relaxed<uint64_t> first_sequence_ = 0;
   bool registered_ = false;
-  bool checked_at_exit_ = false;
+  std::atomic<uint32_t> exit_checker_{0};  // the thread that makes the check at exit
   std::atomic<bool> leaks_at_exit_{false};
-  std::atomic<uint32_t> turn_{0};  // the process whose thread makes a check
+  std::atomic<uint64_t> turn_{0};  // process and thread that make a check
   LiveWords<(size_t{1} << 14)> live_words_;
   RangeSet root_regions_;
 };

@@ -10,6 +10,7 @@
 
 #include "base/message.h"
 #include "base/output.h"
+#include "heap_profile/caller_stack.h"
 #include "leak_check/symbol_names.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
@@ -46,6 +47,38 @@ void PrintFrame(uintptr_t frame, SymbolNames& names) {
   PrintLine(line);
 }
 
+// The frames of a stack without those of this library, whose wrapper of main is in the middle.
+class ProgramFrames {
+ public:
+  explicit ProgramFrames(std::span<const uintptr_t> stack) {
+    for (const uintptr_t frame : stack) {
+      const bool own = IsOwnCode(reinterpret_cast<const void*>(frame));
+      if (!own && count_ < kMostFrames) frames_[count_++] = frame;
+    }
+  }
+
+  std::span<const uintptr_t> view() const { return {frames_, count_}; }
+
+ private:
+  uintptr_t frames_[kMostFrames];
+  size_t count_ = 0;
+};
+
+// Returns true for functions by which a block came out of this library, where it is a part of the
+// program and nothing else tells them apart.
+bool IsOfAllocator(uintptr_t frame, SymbolNames& names) {
+  return names.Find(frame - 1).function.starts_with("_ZN8tcmalloc");
+}
+
+void PrintStack(std::span<const uintptr_t> stack, SymbolNames& names) {
+  const ProgramFrames frames(stack);
+  bool inside = true;
+  for (const uintptr_t frame : frames.view()) {
+    inside = inside && IsOfAllocator(frame, names);
+    if (!inside) PrintFrame(frame, names);
+  }
+}
+
 void PrintBlocksOf(const CheckReport& report, uint32_t stack) {
   for (uint32_t i = 0; i < report.result.listed_count; ++i) {
     const LostBlock& block = report.result.listed[i];
@@ -66,7 +99,7 @@ void PrintRow(const CheckReport& report, const LostRow& row, SymbolNames& names)
          << " to which only other leaks lead)";
   }
   PrintLine(line << " allocated from:");
-  for (const uintptr_t frame : report.blocks.Frames(row.stack)) PrintFrame(frame, names);
+  PrintStack(report.blocks.Frames(row.stack), names);
   if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack);
 }
 
@@ -100,7 +133,8 @@ void AddSample(const CheckReport& report, const LostRow& row, bool indirect, Pro
   const int64_t values[] = {static_cast<int64_t>(objects), static_cast<int64_t>(bytes)};
   const SampleLabel labels[] = {
       {.key = "lost", .number = 0, .unit = {}, .text = indirect ? "indirectly" : "directly"}};
-  writer.Add({.stack = report.blocks.Frames(row.stack), .values = values, .labels = labels});
+  const ProgramFrames frames(report.blocks.Frames(row.stack));
+  writer.Add({.stack = frames.view(), .values = values, .labels = labels});
 }
 
 bool WriteProtoProfile(const CheckReport& report, ByteSink& out) {
@@ -127,9 +161,10 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
   WriteTextHead(out, report.result.lost_blocks, report.result.lost_bytes, "heapprofile");
   for (uint32_t i = 0; i < report.result.row_count; ++i) {
     const LostRow& row = report.result.rows[i];
+    const ProgramFrames frames(report.blocks.Frames(row.stack));
     WriteTextRecord(out, {.count = row.objects + row.indirect_objects,
                           .bytes = row.bytes + row.indirect_bytes,
-                          .frames = report.blocks.Frames(row.stack)});
+                          .frames = frames.view()});
   }
   WriteMappedLibraries(out);
 }

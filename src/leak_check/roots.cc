@@ -5,8 +5,12 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "heap/heap.h"
+
+// The linker's list of objects. Absent from programs without a linker.
+#pragma weak _r_debug
 
 namespace tcmalloc {
 namespace {
@@ -78,11 +82,6 @@ Range FirstStack(const MemoryMap& memory) {
   return {};
 }
 
-// Returns true if variables of the first thread lie there: in memory of the linker, not in a stack.
-bool IsFirstThread(const ThreadPlace& thread, const Range& first_stack) {
-  return first_stack.Contains(thread.stack_pointer);
-}
-
 }  // namespace
 
 int LoadedData::Visit(dl_phdr_info* info, size_t size, void* self) {
@@ -110,7 +109,33 @@ void LoadedData::AddObject(const dl_phdr_info& info) {
     const uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
     // The linker uses the rest of its last page as well.
     const uintptr_t end = (begin + segment.p_memsz + kPageBytes - 1) / kPageBytes * kPageBytes;
-    if (count_ < ranges_.size()) ranges_[count_++] = {begin, end};
+    if (count_ < ranges_.size() && !Has(begin)) ranges_[count_++] = {begin, end};
+  }
+}
+
+bool LoadedData::Has(uintptr_t begin) const {
+  return std::any_of(ranges_.data(), ranges_.data() + count_,
+                     [=](const Range& range) { return range.begin == begin; });
+}
+
+// An object's first segment begins with the file's header.
+void LoadedData::AddNewer(const MemoryMap& memory) {
+  if (&_r_debug == nullptr) return;
+  for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
+    if (!IsMapped(memory, AddressOf(object)) || !IsMapped(memory, AddressOf(&object->l_next)))
+      return;
+    ElfW(Ehdr) header;
+    if (object->l_addr == 0 || !IsMapped(memory, object->l_addr)) continue;
+    std::memcpy(&header, reinterpret_cast<const void*>(object->l_addr), sizeof(header));
+    const bool known = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                       header.e_phentsize == sizeof(ElfW(Phdr)) &&
+                       header.e_phoff + header.e_phnum * sizeof(ElfW(Phdr)) <= kPageBytes;
+    if (!known) continue;
+    dl_phdr_info info = {};
+    info.dlpi_addr = object->l_addr;
+    info.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(object->l_addr + header.e_phoff);
+    info.dlpi_phnum = header.e_phnum;
+    AddObject(info);
   }
 }
 
@@ -138,14 +163,16 @@ void MarkFromData(const LoadedData& data, Marker* marker) {
 void MarkFromThread(const ThreadPlace& thread, size_t static_tls_bytes, const MemoryMap& memory,
                     const BlockIndex& blocks, Marker* marker) {
   const Range first_stack = FirstStack(memory);
-  const bool first = IsFirstThread(thread, first_stack);
-  const Range own = first ? first_stack : OwnStack(thread.thread_pointer, memory);
+  const bool on_first_stack = first_stack.Contains(thread.stack_pointer);
+  const Range own = on_first_stack ? first_stack : OwnStack(thread.thread_pointer, memory);
   const uintptr_t low = thread.stack_pointer - kRedZone;
   if (own.Contains(thread.stack_pointer)) {
     marker->MarkFrom({low, own.end});
   } else {
-    // Runs on a stack of the program, or it is not known where.
+    // Runs on a stack of the program, or it is not known where. The descriptor of the first thread
+    // lies in memory of the linker.
     marker->MarkFrom(own);
+    if (thread.first) marker->MarkFrom(first_stack);
     const uint32_t block = blocks.Find(thread.stack_pointer);
     const MappedRange* mapping = memory.Find(thread.stack_pointer);
     if (block != BlockIndex::kNone) {

@@ -26,6 +26,9 @@ class LoadedData {
   LoadedData() = default;
 
   void Collect();
+  // Adds data of objects that other threads have loaded since then. For a copy of the process, in
+  // which nobody changes the linker's list.
+  void AddNewer(const MemoryMap& memory);
   size_t size() const { return count_; }
   const Range& operator[](size_t i) const { return ranges_[i]; }
   // Returns the bytes below the thread pointer in which variables of all threads lie.
@@ -34,6 +37,7 @@ class LoadedData {
  private:
   static int Visit(dl_phdr_info* info, size_t size, void* self);
   void AddObject(const dl_phdr_info& info);
+  bool Has(uintptr_t begin) const;
 
   Scratch<Range> ranges_;
   size_t count_ = 0;
@@ -45,6 +49,7 @@ void MarkFromData(const LoadedData& data, Marker* marker);
 // Mark what a thread's stack, registers and variables lead to. `memory` tells how far its stack
 // goes. `blocks` has the program's mappings and blocks, in which stacks may lie.
 struct ThreadPlace {
+  bool first = false;            // of the process
   uintptr_t stack_pointer = 0;   // 0 if it is not known
   uintptr_t thread_pointer = 0;  // likewise
   Range registers;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <new>
 
+#include "heap_profile/caller_stack.h"
 #include "leak_check/roots.h"
 #include "system/clock.h"
 #include "system/signal_mask.h"
@@ -66,12 +67,13 @@ class RowTable {
 // What the child does.
 class Search {
  public:
-  Search(const SnapshotRequest& request, const LoadedData& data, SnapshotResult* result)
+  Search(const SnapshotRequest& request, LoadedData& data, SnapshotResult* result)
       : request_(request), data_(data), result_(result) {}
 
   // Returns false if there was no memory for it.
   bool Run() {
     if (!memory_.Read() || !CopyBlocks()) return false;
+    data_.AddNewer(memory_);
     if (!index_.Build(blocks_.data(), block_count_)) return false;
     Marker marker(index_, memory_, request_.rules);
     if (!marker.ok()) return false;
@@ -120,23 +122,30 @@ class Search {
 
   void MarkFromThreads(Marker* marker) {
     const size_t tls = data_.static_tls_bytes();
-    const ThreadPlace self = {
-        .stack_pointer = request_.own_stack, .thread_pointer = OwnThreadPointer(), .registers = {}};
+    const ThreadPlace self = {.first = thread_stop.IsFirst(thread_stop.self()),
+                              .stack_pointer = request_.own_stack,
+                              .thread_pointer = OwnThreadPointer(),
+                              .registers = {}};
     MarkFromThread(self, tls, memory_, index_, marker);
     for (size_t i = 0; i < thread_stop.size(); ++i) {
       const StoppedThread& thread = thread_stop[i];
-      MarkFromThread({.stack_pointer = thread.stack_pointer,
+      MarkFromThread({.first = thread_stop.IsFirst(thread.id),
+                      .stack_pointer = thread.stack_pointer,
                       .thread_pointer = thread.thread_pointer,
                       .registers = {thread.registers_begin, thread.registers_end}},
                      tls, memory_, index_, marker);
     }
   }
 
-  // The dynamic linker keeps blocks where only it finds them.
+  // The dynamic linker keeps blocks where only it finds them. Where this library is a part of the
+  // program, its own frames come before.
   bool IsOfLinker(std::span<const uintptr_t> frames) const {
-    if (frames.empty()) return false;
-    const MappedRange* mapping = memory_.Find(frames[0]);
-    return mapping != nullptr && mapping->of_linker;
+    const MappedRange* own = memory_.Find(reinterpret_cast<uintptr_t>(&IsOwnCode));
+    for (const uintptr_t frame : frames) {
+      const MappedRange* mapping = memory_.Find(frame);
+      if (mapping == nullptr || mapping != own) return mapping != nullptr && mapping->of_linker;
+    }
+    return false;
   }
 
   void MarkChosenBlocks(Marker* marker) {
@@ -229,7 +238,7 @@ class Search {
   }
 
   const SnapshotRequest& request_;
-  const LoadedData& data_;
+  LoadedData& data_;
   SnapshotResult* result_;
   MemoryMap memory_;
   Scratch<Block> blocks_;
@@ -240,7 +249,7 @@ class Search {
 // What the child needs; it lies in memory that the child has a copy of.
 struct Task {
   const SnapshotRequest* request;
-  const LoadedData* data;
+  LoadedData* data;
   SnapshotResult* result;
 };
 

@@ -11,16 +11,12 @@
 #include "allocator/slow_path.h"
 #include "base/attributes.h"
 #include "heap_profile/profiles.h"
-#include "leak_check/suspects.h"
+#include "heap_profile/suspects.h"
 #include "profile_format/scratch.h"
 #include "system/clock.h"
 
 namespace tcmalloc {
 namespace {
-
-constinit int64_t watched_since_ns = 0;
-
-__attribute__((constructor)) void OnLoad() { watched_since_ns = MonotonicNanoseconds(); }
 
 size_t CopySamples(const Scratch<AgedSample>& samples) {
   size_t count = 0;
@@ -60,7 +56,7 @@ extern "C" TCMALLOC_EXPORT size_t tcmalloc_find_leak_suspects(tcmalloc_leak_susp
   const Scratch<Suspect> found(most);
   if (samples.data() == nullptr || found.data() == nullptr) return 0;
   const StackTable::Reader stacks(stack_table);
-  const size_t count = FindSuspects(samples.data(), CopySamples(samples), watched_since_ns,
+  const size_t count = FindSuspects(samples.data(), CopySamples(samples), WatchedSince(),
                                     MonotonicNanoseconds(), found.data(), most);
   for (size_t i = 0; i < count; ++i) CopySuspect(found[i], stacks, &suspects[i]);
   return count;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "system/line_reader.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
+#include "unwind/readable_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -52,7 +54,7 @@ uintptr_t EndOfRegisters(const ucontext_t& context) {
 
 void OnSignal(int /*signal*/, siginfo_t* /*info*/, void* context) {
   const int saved_errno = errno;
-  // Acquire pairs with the release in Prepare.
+  // Acquire pairs with the release in ChooseSignal.
   ThreadStop* stop = installed.load(std::memory_order_acquire);
   if (stop != nullptr) stop->Hold(context, __builtin_frame_address(0));
   errno = saved_errno;
@@ -78,19 +80,123 @@ pid_t ParseId(const char* name) {
 
 // The kernel's record of the locks that a thread holds lies in the thread's descriptor, at the same
 // distance from the thread pointer for all threads.
-uintptr_t RobustList(pid_t thread) {
+// Returns false if the kernel does not tell.
+bool FindRobustList(pid_t thread, uintptr_t* list) {
   void* head = nullptr;
   size_t bytes = 0;
-  if (system_calls.get_robust_list(thread, &head, &bytes) != 0) return 0;
-  return reinterpret_cast<uintptr_t>(head);
+  if (system_calls.get_robust_list(thread, &head, &bytes) != 0) return false;
+  *list = reinterpret_cast<uintptr_t>(head);
+  return true;
+}
+
+// Reads the lines of a file in /proc/self.
+class ProcFile {
+ public:
+  explicit ProcFile(const Message& path) : reader_(buffer_, sizeof(buffer_), '\n') {
+    char name[64] = {};
+    std::memcpy(name, path.view().data(), std::min(path.view().size(), sizeof(name) - 1));
+    opened_ = reader_.Open(name);
+  }
+  bool Next(std::string_view* line) { return opened_ && reader_.Next(line); }
+  // Finds what follows `key` at the beginning of a line.
+  bool Find(std::string_view key, std::string_view* value) {
+    while (Next(value)) {
+      if (!value->starts_with(key)) continue;
+      value->remove_prefix(key.size());
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  char buffer_[4096];
+  LineReader reader_;
+  bool opened_ = false;
+};
+
+uint64_t TakeNumber(std::string_view* text, uint64_t base) {
+  uint64_t value = 0;
+  for (; !text->empty(); text->remove_prefix(1)) {
+    const char c = text->front();
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (base == 10 || c < 'a' || c > 'f')) break;
+    value = value * base + static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return value;
+}
+
+bool HasSignal(uint64_t mask, int signal) { return signal > 0 && (mask >> (signal - 1) & 1) != 0; }
+
+enum class Attention : uint8_t {
+  kGone,  // has ended
+  kDeaf,  // is stopped, or sleeps and blocks the signal
+  kBusy,  // blocks the signal, perhaps for a moment, as libc does while it starts a thread
+  kListens,
+};
+
+Attention AttentionOf(pid_t thread, int signal) {
+  ProcFile status(Message() << "/proc/self/task/" << thread << "/status");
+  std::string_view value;
+  if (!status.Find("State:\t", &value)) return Attention::kGone;
+  if (value.starts_with('Z') || value.starts_with('X')) return Attention::kGone;
+  if (value.starts_with('T') || value.starts_with('t')) return Attention::kDeaf;
+  const bool sleeps = value.starts_with('S');
+  const bool blocks = status.Find("SigBlk:\t", &value) && HasSignal(TakeNumber(&value, 16), signal);
+  if (!blocks) return Attention::kListens;
+  return sleeps ? Attention::kDeaf : Attention::kBusy;
+}
+
+// Tells if the thread is in sigwait or one of its kin, and waits for the signal. The kernel does
+// not show it as blocked meanwhile.
+bool WaitsForSignal(pid_t thread, int signal) {
+  ProcFile call(Message() << "/proc/self/task/" << thread << "/syscall");
+  std::string_view line;
+  if (!call.Next(&line) || TakeNumber(&line, 10) != SYS_rt_sigtimedwait) return false;
+  constexpr std::string_view kHexadecimal = " 0x";
+  if (!line.starts_with(kHexadecimal)) return false;
+  line.remove_prefix(kHexadecimal.size());
+  uint64_t mask = 0;
+  return CopyIfReadable(TakeNumber(&line, 16), &mask, sizeof(mask)) && HasSignal(mask, signal);
+}
+
+// Waits for threads that have just started.
+void SleepForAMoment() {
+  std::atomic<uint32_t> nobody_wakes{0};
+  SleepWhile(nobody_wakes, 0, 1'000'000);
+}
+
+size_t CountThreads() {
+  ProcFile status(Message() << "/proc/self/status");
+  std::string_view count;
+  return status.Find("Threads:\t", &count) ? TakeNumber(&count, 10) : 0;
 }
 
 }  // namespace
 
 uintptr_t OwnThreadPointer() { return reinterpret_cast<uintptr_t>(__builtin_thread_pointer()); }
 
+void ThreadStop::ChooseSignal() {
+  struct sigaction action;
+  if (signal_ != 0 && ::sigaction(signal_, nullptr, &action) == 0 &&
+      (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == OnSignal) {
+    return;
+  }
+  signal_ = 0;
+  const int found = FindSignal();
+  std::memset(&action, 0, sizeof(action));
+  action.sa_sigaction = OnSignal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  ::sigfillset(&action.sa_mask);
+  // Release pairs with the acquire in OnSignal.
+  installed.store(this, std::memory_order_release);
+  if (found != 0 && ::sigaction(found, &action, nullptr) == 0) signal_ = found;
+}
+
 bool ThreadStop::Prepare() {
-  process_ = ::getpid();
+  const pid_t process = ::getpid();
+  // Threads that were held when another one made this process are not here.
+  if (process != process_) holding_.store(0, std::memory_order_relaxed);
+  process_ = process;
   self_ = system_calls.gettid();
   count_ = 0;
   if (threads_ == nullptr) {
@@ -100,17 +206,7 @@ bool ThreadStop::Prepare() {
     if (memory == MAP_FAILED) return false;
     threads_ = static_cast<StoppedThread*>(memory);
   }
-  if (signal_ == 0) {
-    const int found = FindSignal();
-    struct sigaction action;
-    std::memset(&action, 0, sizeof(action));
-    action.sa_sigaction = OnSignal;
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    ::sigfillset(&action.sa_mask);
-    // Release pairs with the acquire in OnSignal.
-    installed.store(this, std::memory_order_release);
-    if (found != 0 && ::sigaction(found, &action, nullptr) == 0) signal_ = found;
-  }
+  ChooseSignal();
   return true;
 }
 
@@ -121,34 +217,59 @@ bool ThreadStop::Add(pid_t id) {
   if (count_ == kMostThreads) return false;
   StoppedThread* thread = new (&threads_[count_]) StoppedThread;
   thread->id = id;
-  const uintptr_t own = RobustList(self_);
-  const uintptr_t list = RobustList(id);
-  if (own != 0 && list != 0) thread->thread_pointer = list - own + OwnThreadPointer();
   ++count_;
-  // Release pairs with the acquire in Hold and publishes the thread.
-  listed_.store(static_cast<uint32_t>(count_), std::memory_order_release);
-  if (signal_ != 0 && system_calls.tgkill(process_, id, signal_) == 0) {
-    sent_.fetch_add(1, std::memory_order_relaxed);
-  }
   return true;
 }
 
-int ThreadStop::AddThreads() {
+int ThreadStop::AddThreads(size_t* seen) {
   const int fd = system_calls.open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (fd < 0) return -1;
   int added = 0;
+  *seen = 0;
   alignas(dirent64) char buffer[4096];
   ssize_t got = 0;
   while ((got = system_calls.getdents64(fd, buffer, sizeof(buffer))) > 0) {
     for (ssize_t at = 0; at < got;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
       const pid_t id = ParseId(entry->d_name);
+      if (id != 0) ++*seen;
       if (id != 0 && id != self_ && Add(id)) ++added;
       at += entry->d_reclen;
     }
   }
   system_calls.close(fd);
   return got < 0 ? -1 : added;
+}
+
+void ThreadStop::LookAt(StoppedThread& thread) {
+  const pid_t id = thread.id;
+  uintptr_t own = 0;
+  uintptr_t list = 0;
+  const bool told = FindRobustList(self_, &own) && FindRobustList(id, &list);
+  if (told && own != 0 && list != 0) thread.thread_pointer = list - own + OwnThreadPointer();
+  const Attention attention = AttentionOf(id, signal_);
+  thread.young = attention == Attention::kBusy && told && list == 0;
+  thread.busy = attention == Attention::kBusy;
+  thread.listens = attention == Attention::kListens && !WaitsForSignal(id, signal_);
+}
+
+// All are looked at before the first one is held.
+int ThreadStop::AskThreads() {
+  for (size_t i = 0; i < count_; ++i) {
+    if (!threads_[i].asked) LookAt(threads_[i]);
+  }
+  // Release pairs with the acquire in Hold and publishes the threads.
+  listed_.store(static_cast<uint32_t>(count_), std::memory_order_release);
+  int asked = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    StoppedThread& thread = threads_[i];
+    if (signal_ == 0 || thread.asked || !thread.listens) continue;
+    thread.asked = true;
+    if (system_calls.tgkill(process_, thread.id, signal_) != 0) continue;
+    sent_.fetch_add(1, std::memory_order_relaxed);
+    ++asked;
+  }
+  return asked;
 }
 
 bool ThreadStop::AwaitHeld(int64_t deadline) {
@@ -162,40 +283,42 @@ bool ThreadStop::AwaitHeld(int64_t deadline) {
   }
 }
 
-bool ThreadStop::BlocksSignal(pid_t thread) const {
-  Message path;
-  path << "/proc/self/task/" << thread << "/status";
-  char name[64] = {};
-  std::memcpy(name, path.view().data(), std::min(path.view().size(), sizeof(name) - 1));
-  char buffer[4096];
-  LineReader reader(buffer, sizeof(buffer), '\n');
-  if (!reader.Open(name)) return false;
-  constexpr std::string_view kBlocked = "SigBlk:\t";
-  for (std::string_view line; reader.Next(&line);) {
-    if (!line.starts_with(kBlocked)) continue;
-    // Hexadecimal digits, the last of which has the signals 1 to 4.
-    const size_t digit = static_cast<size_t>(signal_ - 1) / 4;
-    if (digit >= line.size() - kBlocked.size()) return false;
-    const char c = line[line.size() - 1 - digit];
-    const int value = c <= '9' ? c - '0' : c - 'a' + 10;
-    return (value >> ((signal_ - 1) % 4) & 1) != 0;
+void ThreadStop::GiveUpOnDeaf() {
+  for (size_t i = 0; i < count_; ++i) {
+    StoppedThread& thread = threads_[i];
+    // Acquire pairs with the release in Hold.
+    if (!thread.asked || thread.given_up || thread.held.load(std::memory_order_acquire) != 0) {
+      continue;
+    }
+    if (AttentionOf(thread.id, signal_) == Attention::kListens) continue;
+    thread.given_up = true;
+    sent_.fetch_sub(1, std::memory_order_relaxed);
   }
-  return false;
 }
 
-void ThreadStop::GiveUpOnBlocked() {
-  for (size_t i = 0; i < count_; ++i) {
-    // Acquire pairs with the release in Hold.
-    if (threads_[i].held.load(std::memory_order_acquire) == 0 && BlocksSignal(threads_[i].id)) {
-      sent_.fetch_sub(1, std::memory_order_relaxed);
-    }
+// The kernel leaves out threads where one ends while it lists them, so that their number is
+// compared as well.
+bool ThreadStop::HoldMore(int64_t start, bool* changed, bool* complete) {
+  size_t seen = 0;
+  const int added = AddThreads(&seen);
+  if (added < 0) return false;
+  const int asked = AskThreads();
+  if (!AwaitHeld(start + kFirstWait)) {
+    GiveUpOnDeaf();
+    AwaitHeld(start + kMostWait);
   }
+  const bool wait_for_busy = MonotonicNanoseconds() - start < kBusyWait;
+  const bool wait = std::any_of(threads_, threads_ + count_, [=](const StoppedThread& thread) {
+    return thread.young || (thread.busy && wait_for_busy);
+  });
+  *changed = added > 0 || asked > 0;
+  *complete = !*changed && !wait && seen >= CountThreads();
+  return true;
 }
 
 // A thread that was not yet held may have started another one, so they are listed again until
 // there is no new one.
 bool ThreadStop::Stop() {
-  constexpr int kMostRounds = 16;
   BlockSignals(&mask_);
   if (!Prepare()) {
     system_calls.rt_sigprocmask(SIG_SETMASK, &mask_, nullptr);
@@ -207,16 +330,17 @@ bool ThreadStop::Stop() {
   // Release pairs with the acquire in Hold.
   stopping_.store(1, std::memory_order_release);
   const int64_t start = MonotonicNanoseconds();
-  for (int round = 0; round < kMostRounds; ++round) {
-    const int added = AddThreads();
-    if (added < 0) {
+  int64_t last_change = start;
+  for (bool complete = false; !complete;) {
+    bool changed = false;
+    if (!HoldMore(start, &changed, &complete)) {
       Resume();
       return false;
     }
-    if (added == 0) break;
-    if (AwaitHeld(start + int64_t{kFirstWait})) continue;
-    GiveUpOnBlocked();
-    if (!AwaitHeld(start + int64_t{kMostWait})) break;
+    const int64_t now = MonotonicNanoseconds();
+    if (changed) last_change = now;
+    if (now - last_change > kQuietWait || now - start > kMostWait) break;
+    if (!complete && !changed) SleepForAMoment();
   }
   return true;
 }
@@ -229,7 +353,7 @@ void ThreadStop::Resume() {
   while (true) {
     // Acquire pairs with the release in Hold.
     const uint32_t holding = holding_.load(std::memory_order_acquire);
-    if (holding == 0 || MonotonicNanoseconds() - start > int64_t{kMostWait}) break;
+    if (holding == 0 || MonotonicNanoseconds() - start > kMostWait) break;
     SleepWhile(holding_, holding, 1'000'000);
   }
   system_calls.rt_sigprocmask(SIG_SETMASK, &mask_, nullptr);
@@ -239,7 +363,7 @@ void ThreadStop::Hold(const void* context, const void* frame) {
   const auto& interrupted = *static_cast<const ucontext_t*>(context);
   const pid_t self = system_calls.gettid();
   holding_.fetch_add(1, std::memory_order_relaxed);
-  // Acquire pairs with the release in Add.
+  // Acquire pairs with the release in AskThreads.
   const uint32_t listed = listed_.load(std::memory_order_acquire);
   // Acquire pairs with the releases in Stop and Resume.
   if (stopping_.load(std::memory_order_acquire) != 0) {
@@ -250,7 +374,7 @@ void ThreadStop::Hold(const void* context, const void* frame) {
       thread.thread_pointer = OwnThreadPointer();
       thread.registers_begin = reinterpret_cast<uintptr_t>(frame);
       thread.registers_end = EndOfRegisters(interrupted);
-      // Release pairs with the acquire in GiveUpOnBlocked and publishes what was written above.
+      // Release pairs with the acquire in GiveUpOnDeaf and publishes what was written above.
       thread.held.store(1, std::memory_order_release);
       // Release pairs with the acquire in AwaitHeld.
       arrived_.fetch_add(1, std::memory_order_release);

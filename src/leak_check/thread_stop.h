@@ -19,6 +19,11 @@ namespace tcmalloc {
 // What is known of a thread.
 struct StoppedThread {
   Relaxed<pid_t> id = 0;
+  bool listens = false;           // takes the signal
+  bool asked = false;             // got it
+  bool given_up = false;          // is not waited for
+  bool busy = false;              // runs, and does not take it now
+  bool young = false;             // and has not yet told the kernel where its descriptor is
   std::atomic<uint32_t> held{0};  // 1 once the thread is in the handler
   Relaxed<uintptr_t> stack_pointer = 0;
   Relaxed<uintptr_t> thread_pointer = 0;  // 0 if it is not known
@@ -28,9 +33,11 @@ struct StoppedThread {
 };
 
 // Sends a real-time signal that the program does not use to each other thread. Its handler waits
-// until Resume. A thread that blocks the signal, or is not there in time, is listed but not held.
-// The handler stays, because such a thread gets the signal later. One object, for one thread at a
-// time. Neither takes a lock nor allocates.
+// until Resume. A thread that blocks the signal or waits for it gets none, because it would stay
+// pending, and be a surprise to the program or to the next one that the thread starts. Such a
+// thread is listed but not held, as is one that is not there in time. The handler stays, because
+// the latter gets the signal later. One object, for one thread at a time. Neither takes a lock nor
+// allocates.
 class ThreadStop {
  public:
   constexpr ThreadStop() = default;
@@ -43,6 +50,10 @@ class ThreadStop {
   // Lets all of them go on. Called once after each Stop.
   void Resume();
 
+  // Return what was true at the last Stop: the running thread, and if a thread is the process's
+  // first.
+  pid_t self() const { return self_; }
+  bool IsFirst(pid_t thread) const { return thread == process_; }
   size_t size() const { return count_; }
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }
 
@@ -51,21 +62,32 @@ class ThreadStop {
 
  private:
   static constexpr size_t kMostThreads = size_t{1} << 15;
-  // Nanoseconds for which threads are waited for, and those after which it is looked at which of
-  // them block the signal.
-  static constexpr uint64_t kMostWait = 500'000'000;
-  static constexpr uint64_t kFirstWait = 10'000'000;
+  // Nanoseconds for which threads are waited for; those after which it is looked at which of them
+  // will not come; those for which one that runs may block it; and those for which nothing may
+  // change.
+  static constexpr int64_t kMostWait = 500'000'000;
+  static constexpr int64_t kFirstWait = 10'000'000;
+  static constexpr int64_t kBusyWait = 5'000'000;
+  static constexpr int64_t kQuietWait = 50'000'000;
 
   bool Prepare();
-  // Lists threads that are not yet known. Returns their number, or -1.
-  int AddThreads();
+  // Makes sure that the signal has the handler of this object, and chooses another otherwise.
+  void ChooseSignal();
+  // Lists threads that are not yet known, and counts those that there are. Returns the number of
+  // new ones, or -1.
+  int AddThreads(size_t* seen);
   bool Add(pid_t id);
+  void LookAt(StoppedThread& thread);
+  // Sends the signal to those that take it and did not get it. Returns the number of these.
+  int AskThreads();
+  // Makes one round: lists threads and holds them. Returns false if they cannot be listed. Sets
+  // *changed if there were new ones, and *complete if there is none left.
+  bool HoldMore(int64_t start, bool* changed, bool* complete);
   // Waits until all threads that got the signal are held, or until the time has passed. Returns
   // false then.
   bool AwaitHeld(int64_t deadline);
-  // Waits no longer for threads that block the signal.
-  void GiveUpOnBlocked();
-  bool BlocksSignal(pid_t thread) const;
+  // Waits no longer for threads that will not take the signal.
+  void GiveUpOnDeaf();
 
   StoppedThread* threads_ = nullptr;  // never unmapped: a late handler may read it
   size_t count_ = 0;

@@ -32,7 +32,8 @@ constexpr OptionRow kTable[] = {
      "no mm_cid it is cpu_id in any case."},
     {"TCMALLOC_PAGE_HEAP", WordType{&Options::page_heap, kPageHeaps}, "",
      "How runs of pages are handed out: by best fit, or packed into hugepages as far as "
-     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first."},
+     "/sys/kernel/mm/transparent_hugepage allows them. auto takes the first, or the "
+     "second while the leak checker is on."},
     {"TCMALLOC_MAX_PER_CPU_CACHE_SIZE",
      SizeType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize,
               SizeUnit::kByte},
@@ -122,8 +123,9 @@ constexpr OptionRow kTable[] = {
      "Only libraries with profiles take any.",
      "no samples"},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
-     "The most samples of blocks in use that are kept; further ones are counted and left out. 0 "
-     "sets no limit.",
+     "The most samples of blocks in use that are kept, and the most of a profile of allocations or "
+     "lifetimes; further ones are counted and left out, and profiles tell how many. 0 sets no "
+     "limit.",
      "no limit"},
     {"TCMALLOC_GUARDED_SAMPLE_PARAMETER",
      SignedSizeType{&Options::guarded_sample_parameter, -1, uint64_t{1} << 40}, "bytes",
@@ -285,6 +287,10 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_EXIT_REPORT", PathType{&Options::exit_report, 3}, "",
      "A file, which must exist, to which a short report is appended when the program exits, for "
      "tools that run programs."},
+    {"TCMALLOC_CRASH_REPORT", PathType{&Options::crash_report, 9}, "",
+     "The beginning of the name of a file, completed by a dot and the number of the process, to "
+     "which the message about a mistake is appended. Only its first line then goes to stderr as "
+     "well. tcm debug and tcm harden use it."},
 };
 
 constexpr IgnoredVariable kIgnored[] = {

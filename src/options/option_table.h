@@ -58,7 +58,7 @@ struct PathType {
   PathOption Options::* field;
   uint8_t index;  // among the paths
 };
-inline constexpr size_t kPathOptions = 9;
+inline constexpr size_t kPathOptions = 10;
 using OptionType =
     std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
                  WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,

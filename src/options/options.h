@@ -161,6 +161,7 @@ struct Options {
   uint64_t malloc_stats = 0;
   bool exit_check = true;
   PathOption exit_report;
+  PathOption crash_report;
 };
 
 }  // namespace tcmalloc

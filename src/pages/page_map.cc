@@ -2,8 +2,6 @@
 
 #include "pages/page_map.h"
 
-#include <cstring>
-
 namespace tcmalloc {
 
 template <typename Node>
@@ -35,7 +33,10 @@ bool PageMap::Ensure(PageId first, Length n) {
 
 void PageMap::SetClasses(const Span* span, uint8_t size_class) {
   if (span->end().address() > window_limit()) return;
-  std::memset(window_ + span->first.index(), size_class, span->length.pages());
+  uint8_t* entry = window_ + span->first.index();
+  for (size_t n = span->length.pages(); n > 0; --n) {
+    __atomic_store_n(entry++, size_class, __ATOMIC_RELAXED);
+  }
 }
 
 void PageMap::Register(Span* span) {

@@ -77,6 +77,13 @@ class PageMap {
     return span != nullptr && span->in_use() && span->Contains(page) ? span : nullptr;
   }
 
+  // Returns the size class of small objects in a page of the class window, and 0 for any other
+  // page. May be stale unless the caller keeps the page's owner from changing it.
+  uint8_t ClassAt(PageId page) const {
+    if (page.address() >= window_limit()) return 0;
+    return __atomic_load_n(window_ + page.index(), __ATOMIC_RELAXED);
+  }
+
   // Requires Ensure to have succeeded for `page`.
   void Set(PageId page, Span* span) {
     const uintptr_t index = page.index();

@@ -5,12 +5,15 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "system/auxv.h"
 #include "system/line_reader.h"
+#include "system/own_maps.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -94,6 +97,30 @@ std::string_view FindBuildId(std::string_view notes) {
   return {};
 }
 
+// Writes the build id of the ELF file that begins with `head` to `text`. Returns the number of
+// digits.
+size_t FormatBuildId(std::string_view head, char* text) {
+  ElfW(Ehdr) file;
+  if (!CopyOut(head, 0, &file) || std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  for (uint64_t i = 0; i < file.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    if (!CopyOut(head, file.e_phoff + i * sizeof(segment), &segment)) return 0;
+    if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
+    const std::string_view id = FindBuildId(Part(head, segment.p_offset, segment.p_filesz));
+    if (!id.empty()) return FormatHex(id, text);
+  }
+  return 0;
+}
+
+// Of the file that the kernel maps into every process, without a path. It is never unmapped.
+constexpr std::string_view kVdsoName = "[vdso]";
+
+std::string_view VdsoHead() {
+  const uintptr_t image = system_calls.getauxval(AT_SYSINFO_EHDR);
+  if (image == 0) return {};
+  return {reinterpret_cast<const char*>(image), KernelPageSize()};
+}
+
 }  // namespace
 
 std::optional<Mapping> ParseMapping(std::string_view line) {
@@ -110,20 +137,11 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 }
 
 size_t ReadBuildId(const char* path, char* text) {
+  if (std::string_view(path) == kVdsoName) return FormatBuildId(VdsoHead(), text);
   if (path[0] != '/') return 0;
   const Scratch<char> buffer(kHeadBytes);
   if (buffer.data() == nullptr) return 0;
-  const std::string_view head(buffer.data(), ReadHead(path, buffer.data()));
-  ElfW(Ehdr) file;
-  if (!CopyOut(head, 0, &file) || std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0) return 0;
-  for (uint64_t i = 0; i < file.e_phnum; ++i) {
-    ElfW(Phdr) segment;
-    if (!CopyOut(head, file.e_phoff + i * sizeof(segment), &segment)) return 0;
-    if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
-    const std::string_view id = FindBuildId(Part(head, segment.p_offset, segment.p_filesz));
-    if (!id.empty()) return FormatHex(id, text);
-  }
-  return 0;
+  return FormatBuildId({buffer.data(), ReadHead(path, buffer.data())}, text);
 }
 
 Mappings::Mappings() {
@@ -131,7 +149,7 @@ Mappings::Mappings() {
   const Scratch<char> buffer(kLongestLine);
   if (buffer.data() == nullptr) return;
   LineReader reader(buffer.data(), kLongestLine, '\n');
-  if (!reader.Open("/proc/self/maps")) return;
+  if (!reader.Open(OwnMapsFile())) return;
   for (std::string_view line; reader.Next(&line);) {
     if (const std::optional<Mapping> mapping = ParseMapping(line)) Add(*mapping);
   }

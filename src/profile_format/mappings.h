@@ -28,7 +28,8 @@ std::optional<Mapping> ParseMapping(std::string_view line);
 
 // Writes the build id of the ELF file at `path` as hexadecimal digits to `text`, which has room for
 // 2 * kMostBuildIdBytes. Returns their number, 0 if there is none. Reads the file, not the memory,
-// which another thread may unmap. A path that is not absolute names no file, as that of [vdso].
+// which another thread may unmap, but for [vdso], which is there for good. Any other path that is
+// not absolute names no file.
 size_t ReadBuildId(const char* path, char* text);
 
 // A copy of all such mappings, in the order of addresses.

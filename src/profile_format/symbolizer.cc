@@ -125,7 +125,7 @@ void Symbolizer::Describe(uintptr_t address, Message& message) const {
     if (function.name != nullptr) {
       const size_t length = std::min(std::strlen(function.name), kLongestName);
       message << " " << std::string_view(function.name, length) << "+" << function.distance + 1
-              << " (" << path << ")";
+              << " (" << path << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
       return;
     }
   }

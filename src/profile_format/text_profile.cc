@@ -11,6 +11,7 @@
 #include "allocator/slow_path.h"
 #include "base/message.h"
 #include "heap/heap.h"
+#include "system/own_maps.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -80,7 +81,7 @@ void WriteTextRecord(ByteSink& sink, const StackRecord& record) {
 
 void WriteMappedLibraries(ByteSink& sink) {
   sink.Write("\nMAPPED_LIBRARIES:\n");
-  CopyFile("/proc/self/maps", sink);
+  CopyFile(OwnMapsFile(), sink);
 }
 
 HeapGrowth CurrentHeapGrowth() {

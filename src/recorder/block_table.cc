@@ -87,29 +87,44 @@ RecordedBlock BlockTable::Empty(Shard& shard, Record& record) {
   return block;
 }
 
+// Puts a block into the record of another one at the same address. The record is never empty
+// meanwhile, because a copy of the process that is made then must have it.
+RecordedBlock BlockTable::Replace(Shard& shard, Record& record, const RecordedBlock& block) {
+  const uint64_t state = record.state.load(std::memory_order_relaxed);
+  const RecordedBlock old = Copy(record, state);
+  record.state.store(state + 2 * kVersion, std::memory_order_relaxed);
+  // Release pairs with the fence in Read: whoever copies anything of the new block sees the new
+  // version.
+  std::atomic_thread_fence(std::memory_order_release);
+  record.stamp = block.stamp;
+  record.stack = block.stack;
+  const uint64_t version = state & ~(kVersion - 1);
+  // Release pairs with the acquire in Read and publishes the block.
+  record.state.store(version + 4 * kVersion + block.bytes, std::memory_order_release);
+  shard.bytes += block.bytes - old.bytes;
+  return old;
+}
+
 std::optional<RecordedBlock> BlockTable::Insert(const RecordedBlock& block) {
   const uint64_t hash = NextRandom(block.address);
   Shard& shard = ShardOf(hash);
   const SpinLockHolder holder(shard.lock);
-  std::optional<RecordedBlock> missed;
   if (shard.buckets_used != 0) {
     if (const uint32_t old = *LinkTo(shard, hash, block.address)) {
-      missed = Empty(shard, shard.records[old]);
-      Fill(shard, shard.records[old], block);
-      return missed;
+      return Replace(shard, shard.records[old], block);
     }
   }
   const uint32_t id = NewRecord(shard);
   if (id == 0) {
     shard.left_out += 1;
-    return missed;
+    return std::nullopt;
   }
   uint32_t& head = shard.buckets[BucketOf(hash, shard.buckets_used)];
   Record& record = shard.records[id];
   record.next = head;
   head = id;
   Fill(shard, record, block);
-  return missed;
+  return std::nullopt;
 }
 
 std::optional<RecordedBlock> BlockTable::Remove(uintptr_t address) {

@@ -59,7 +59,8 @@ class BlockTable {
   void Clear();
 
   // Calls f(const RecordedBlock&) for each block that is in the table during the whole call, and
-  // perhaps for others. A block is given as it was at one moment.
+  // perhaps for others. A block is given as it was at one moment, or with the stack or the stamp of
+  // one that takes its place at that moment.
   template <typename F>
   void ForEach(F f) const {
     for (const Shard& shard : shards_) {
@@ -115,6 +116,8 @@ class BlockTable {
   static void Fill(Shard& shard, Record& record, const RecordedBlock& block)
       TCMALLOC_REQUIRES(shard.lock);
   static RecordedBlock Empty(Shard& shard, Record& record) TCMALLOC_REQUIRES(shard.lock);
+  static RecordedBlock Replace(Shard& shard, Record& record, const RecordedBlock& block)
+      TCMALLOC_REQUIRES(shard.lock);
   static RecordedBlock Copy(const Record& record, uint64_t state);
   static bool Read(const Record& record, RecordedBlock* block);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <iterator>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "conformance/deaths.h"
 #include "conformance/malloc_api.h"
@@ -179,11 +181,36 @@ void AddLarge(Suite& suite) {
   }
 }
 
+// Of threads that fail together one writes.
+void AddTogether(Suite& suite) {
+  for (const Size size : {Size{100}, Size{4} << 20}) {
+    suite.Add("double/eight threads together/" + std::to_string(size) + " bytes",
+              [size](Case& result) {
+                ExpectAbort(result, Fault::kDouble, [size] {
+                  constexpr int kThreads = 8;
+                  std::barrier together(kThreads);
+                  std::vector<std::thread> threads;
+                  for (int i = 0; i < kThreads; ++i) {
+                    threads.emplace_back([&together, size] {
+                      void* const block = Api().malloc(size);
+                      Api().free(block);
+                      together.arrive_and_wait();
+                      Api().free(block);
+                      together.arrive_and_wait();
+                    });
+                  }
+                  for (std::thread& thread : threads) thread.join();
+                });
+              });
+  }
+}
+
 }  // namespace
 
 void AddDoubleFreeDeaths(Suite& suite) {
   AddSmall(suite);
   AddLarge(suite);
+  AddTogether(suite);
 }
 
 }  // namespace tcmalloc::testing

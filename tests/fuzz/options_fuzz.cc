@@ -119,6 +119,12 @@ void CheckValue(const WordType<Enumeration>& type, const Options& options, std::
   TCMALLOC_CHECK(options.*type.field == value);
 }
 
+void CheckValue(const SetType& type, const Options& options, std::string_view text) {
+  const uint64_t unset = Options().*type.field;
+  const uint64_t value = text.empty() ? unset : ParseSet(text, type.words).value_or(unset);
+  TCMALLOC_CHECK_EQ(options.*type.field, value);
+}
+
 void CheckValue(const PathType& type, const Options& options, std::string_view text) {
   const bool fits = text.size() < kPathCapacity;
   TCMALLOC_CHECK_EQ(std::string_view((options.*type.field).text), fits ? text : "");

@@ -7,6 +7,7 @@
 namespace tcmalloc {
 
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
+bool CopiesProcess(const Options&) { return false; }
 void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t, size_t, size_t) { return nullptr; }
 void RecordSmallSample(void*, const void*, size_t, size_t) {}

@@ -2,10 +2,11 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Compares what a library defines with lists of symbols.
 
-Every name of a list must be there, as a function where it is none of the compiler's tables, except
+Every name of a list must be there, as a function where it is no variable or table of the compiler's, except
 those of exceptions.txt; an exception that the library does define is an error as well, because it
-would be out of date. The names of ours.txt and libc.txt must be there too, and those of absent.txt
-must not. Headers declare the C functions of ours.txt. For a shared library its dynamic symbols count,
+would be out of date. The names of ours.txt and libc.txt must be there too where the library is an
+allocator, and those of absent.txt must not where it has no profiles. Headers declare the C functions of
+ours.txt. For a shared library its dynamic symbols count,
 and each of them must be in a list; for an archive those that its members share.
 """
 
@@ -16,6 +17,8 @@ import subprocess
 import sys
 
 FUNCTION_KINDS = set("TWiu")
+VARIABLES = frozenset(("_ZN11HeapCleaner14heap_cleanups_E", "_ZN11ProfileData14kMaxStackDepthE",
+                       "heap_leak_checker_bcad_variable"))
 TIMEOUT_SECONDS = 120
 
 
@@ -52,7 +55,7 @@ def complaints(library, lists, exceptions, absent):
                     yield f"{name} is defined, but stands among the exceptions"
             elif not kinds:
                 yield f"{name} of {path.name} is missing"
-            elif not is_table(name) and not kinds & FUNCTION_KINDS:
+            elif not is_table(name) and name not in VARIABLES and not kinds & FUNCTION_KINDS:
                 yield f"{name} of {path.name} is no function but {' '.join(kinds)}"
     for name in absent:
         if name in symbols:
@@ -77,11 +80,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("lists", type=pathlib.Path, nargs="+")
+    parser.add_argument("--profiles", action="store_true", help="the library has profiles")
+    parser.add_argument("--no-allocator", action="store_true", help="it has nothing but them")
     arguments = parser.parse_args()
-    arguments.lists += [here / "ours.txt", here / "libc.txt"]
+    if not arguments.no_allocator:
+        arguments.lists += [here / "ours.txt", here / "libc.txt"]
     failures = list(complaints(arguments.library, arguments.lists,
                                set(read_names(here / "exceptions.txt")),
-                               read_names(here / "absent.txt")))
+                               [] if arguments.profiles else read_names(here / "absent.txt")))
     failures += undeclared(read_names(here / "ours.txt"), here.parents[2] / "include")
     count = sum(len(read_names(path)) for path in arguments.lists)
     print("\n".join(failures) or f"{count} names in {arguments.library.name}")

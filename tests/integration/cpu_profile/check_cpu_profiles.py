@@ -164,6 +164,41 @@ def check_python(arguments, folder):
     assert Profile(path).samples() >= 25, Profile(path).samples()
 
 
+def check_interval_timer(arguments, folder):
+    """A program's own timer of CPU time, which sends the same signal, ticks beside the profiler's."""
+    path = folder / "interval.prof"
+    script = (
+        "import signal, time\n"
+        "heard = []\n"
+        "signal.signal(signal.SIGPROF, lambda number, frame: heard.append(number))\n"
+        "signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)\n"
+        "end = time.process_time() + 0.3\n"
+        "while time.process_time() < end or len(heard) < 5: pass\n"
+        "signal.setitimer(signal.ITIMER_PROF, 0)\n"
+    )
+    run([sys.executable, "-c", script], {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
+    assert Profile(path).samples() >= 25, Profile(path).samples()
+
+
+def check_ends(arguments, folder):
+    """A process that ends without exit handlers leaves its profile, and children of vfork that do so
+    leave it alone."""
+    path = folder / "ends.prof"
+    script = (
+        "import os, subprocess, time\n"
+        "end = time.process_time() + 0.2\n"
+        "while time.process_time() < end: pass\n"
+        "try: subprocess.run(['/nonexistent/program'])\n"
+        "except FileNotFoundError: pass\n"
+        f"assert not os.path.exists({str(path)!r})\n"
+        "end = time.process_time() + 0.1\n"
+        "while time.process_time() < end: pass\n"
+        "os._exit(0)\n"
+    )
+    run([sys.executable, "-c", script], {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
+    assert Profile(path).samples() >= 25, Profile(path).samples()
+
+
 def check_children(arguments, folder):
     """A program that the profiled one starts has a file of its own."""
     path = folder / "parent.prof"
@@ -176,6 +211,30 @@ def check_children(arguments, folder):
     run(["sh", "-c", f"exec {arguments.program} functions 100"],
         {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
     assert len(list(folder.glob("exec.prof*"))) == 1
+
+
+def check_forks(arguments, folder):
+    """Workers that Python forks, and that end by _exit, have files of their own if that is asked for."""
+    path = folder / "forks.prof"
+    script = (
+        "import multiprocessing, time\n"
+        "def work():\n"
+        "    end = time.process_time() + 0.2\n"
+        "    while time.process_time() < end: pass\n"
+        "context = multiprocessing.get_context('fork')\n"
+        "workers = [context.Process(target=work) for _ in range(3)]\n"
+        "for worker in workers: worker.start()\n"
+        "for worker in workers: worker.join()\n"
+        "assert all(worker.exitcode == 0 for worker in workers)\n"
+    )
+    variables = {"LD_PRELOAD": str(arguments.library), "CPUPROFILE": str(path)}
+    run([sys.executable, "-c", script], variables)
+    assert len(list(folder.glob("forks*"))) == 1, list(folder.iterdir())
+    run([sys.executable, "-c", script], {**variables, "CPUPROFILE_FOLLOW_FORKS": "1"})
+    children = list(folder.glob("forks.prof_*"))
+    assert len(children) == 3, list(folder.iterdir())
+    for child in children:
+        assert Profile(child).samples() >= 15, Profile(child).samples()
 
 
 def check_toggle(arguments, folder):
@@ -215,8 +274,8 @@ def main():
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("--built-by-gperftools", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
-    for check in (check_shares, check_formats, check_wall_clock, check_python, check_children,
-                  check_toggle, check_gperftools):
+    for check in (check_shares, check_formats, check_wall_clock, check_python, check_interval_timer,
+                  check_ends, check_children, check_forks, check_toggle, check_gperftools):
         with tempfile.TemporaryDirectory(prefix="tcm_cpu_") as folder:
             print(check.__name__, flush=True)
             check(arguments, pathlib.Path(folder))

@@ -178,6 +178,16 @@ class Installation:
         for name in ("tcm", "tcm-run", "tcm-bench", "tcm-doctor"):
             expect((self.prefix / f"share/man/man1/{name}.1.gz").exists(), f"no page of {name}")
 
+    def check_gdb(self):
+        """The commands of gdb, and their copy for gdb to find by the library's place."""
+        script = self.prefix / "share/gdb/tcm-gdb.py"
+        auto_load = self.prefix / "share/gdb/auto-load" / str(self.first_prefix).lstrip("/")
+        copy = auto_load / "lib" / f"{self.library.resolve().name}-gdb.py"
+        expect(copy.read_text() == script.read_text(), f"{copy} is another script")
+        if shutil.which("gdb"):
+            said = run("gdb", "-nx", "-batch", "-ex", f"source {script}", "-ex", "help heap block")
+            expect("what the allocator knows of an address" in said, said)
+
     def check_profile(self):
         """A static program that was linked as pkg-config says writes a profile with its functions."""
         tool = self.prefix / "bin/tcm"
@@ -220,7 +230,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tcm_installation_") as folder:
         installation = Installation(arguments, pathlib.Path(folder))
         names = ("install", "check_components", "check_libraries", "check_headers", "check_link",
-                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool", "check_profile",
+                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool", "check_gdb", "check_profile",
                  "check_documents", "check_uninstall")
         return run_checks([(name, getattr(installation, name)) for name in names])
 

@@ -138,7 +138,8 @@ class Packages:
                        "./usr/share/man/man1/tcm", f"./usr/share/lintian/overrides/{name} ",
                        "./usr/share/bash-completion/completions/tcm ",
                        "./usr/share/zsh/vendor-completions/_tcm ",
-                       "./usr/share/fish/vendor_completions.d/tcm.fish ")
+                       "./usr/share/fish/vendor_completions.d/tcm.fish ",
+                       f"./usr/share/gdb/auto-load{self.prefix}/")
             for line in run("dpkg-deb", "-c", path).splitlines():
                 mode, place = line[0], line.split(None, 5)[5] + " "
                 expect(mode == "d" or place.startswith(allowed), f"{name}: {line}")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-"""Reads the profiles of a program with 1000 call sites: all bytes are there, and every frame of the
-program has a name. google-pprof reads the text as well, where it is installed, and `tcm pprof` both,
+"""Reads the profiles of a program with 1000 call sites: all bytes are there, estimates from samples are
+within their bound, and every frame of the program has a name. google-pprof reads the text as well, where it is installed, and `tcm pprof` both,
 where it is built."""
 
 import argparse
 import bisect
 import gzip
+import math
 import os
 import pathlib
 import re
@@ -18,6 +19,8 @@ import tempfile
 SITES = 1000
 BLOCKS = sum(n % 7 + 1 for n in range(SITES))
 BYTES = sum((n % 7 + 1) * 100 * (n % 10 + 1) for n in range(SITES))
+# Of samples, where not every block is one.
+PERIOD = 1024
 SITE = re.compile(r"\bSite(\d{3})\b")
 
 
@@ -106,7 +109,8 @@ def expect(what, have, wanted):
     print(f"{what}: {have}")
 
 
-def check_proto(path, program):
+def sites_of(path, program):
+    """The blocks and bytes of each call site of the program."""
     profile = Profile(path)
     places = profile.addresses_in(program)
     symbols = Symbols(program)
@@ -120,9 +124,31 @@ def check_proto(path, program):
         if site:
             objects, size = sites.get(int(site[1]), (0, 0))
             sites[int(site[1])] = (objects + values[0], size + values[2])
+    return sites
+
+
+def check_proto(path, program):
+    sites = sites_of(path, program)
     wanted = {n: (n % 7 + 1, (n % 7 + 1) * 100 * (n % 10 + 1)) for n in range(SITES)}
     wrong = {n: sites.get(n) for n in range(SITES) if sites.get(n) != wanted[n]}
     expect("call sites with other blocks or bytes than they have", wrong, {})
+
+
+def check_estimates(path, program):
+    """The tenth parts of the tree, which have blocks of one size each, are what they are within six
+    standard deviations, which chance exceeds once in a hundred million runs. Each site may be rounded
+    by a block."""
+    sites = sites_of(path, program)
+    for part in range(10):
+        size = 100 * (part + 1)
+        numbers = range(part, SITES, 10)
+        blocks = sum(n % 7 + 1 for n in numbers)
+        found = [sum(sites.get(n, (0, 0))[which] for n in numbers) for which in (0, 1)]
+        chance = 1 - math.exp(-size / PERIOD)
+        allowed = 6 * math.sqrt(blocks * (1 - chance) / chance) + 1
+        print(f"blocks of {size} bytes: {found[0]} of {blocks} ± {allowed:.0f}")
+        if abs(found[0] - blocks) > allowed or abs(found[1] - blocks * size) > allowed * size:
+            sys.exit(f"blocks of {size} bytes: {found} instead of {blocks}, {blocks * size}")
 
 
 def check_text(path):
@@ -155,6 +181,10 @@ def main():
                        env={**os.environ, "TCMALLOC_SAMPLE_PARAMETER": "1"})
         check_proto(proto, arguments.probe.resolve())
         check_text(text)
+        sampled = pathlib.Path(folder, "sampled.pb.gz")
+        subprocess.run([arguments.probe, sampled], check=True, timeout=60,
+                       env={**os.environ, "TCMALLOC_SAMPLE_PARAMETER": str(PERIOD)})
+        check_estimates(sampled, arguments.probe.resolve())
         google_pprof = shutil.which("google-pprof")
         if google_pprof:
             check_reader([google_pprof, "--text", "--nodecount=100000", "--nodefraction=0",

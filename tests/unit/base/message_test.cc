@@ -6,13 +6,16 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -189,6 +192,97 @@ TEST(CheckDeathTest, CrashAborts) {
   Message message;
   message << "the end";
   EXPECT_EXIT(Crash(message), ::testing::KilledBySignal(SIGABRT), "^tcmalloc: the end\n$");
+}
+
+// Runs `crash` in a child that writes a crash report. Returns the report, without its first line,
+// which must name the process and its program, and stores what went to stderr.
+std::string ReportOf(void (*crash)(), std::string* errors) {
+  char folder[] = "/tmp/crash_report_XXXXXX";
+  EXPECT_NE(::mkdtemp(folder), nullptr);
+  const std::string prefix = std::string(folder) + "/report";
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    crash_report_prefix.store(prefix.c_str(), std::memory_order_relaxed);
+    crash();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  char text[4096];
+  for (ssize_t n = 0; (n = ::read(ends[0], text, sizeof text)) > 0;) {
+    errors->append(text, static_cast<size_t>(n));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+  const std::string path = prefix + "." + std::to_string(child);
+  std::ifstream file(path);
+  std::string first;
+  std::getline(file, first);
+  EXPECT_EQ(first.find("process " + std::to_string(child) + " /"), 0U) << first;
+  std::string rest{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  ::unlink(path.c_str());
+  EXPECT_EQ(::rmdir(folder), 0);
+  return rest;
+}
+
+TEST(CrashReportTest, HasAllAndStderrTheFirstLine) {
+  std::string errors;
+  const std::string report =
+      ReportOf([] { CrashOnMisuse(Message() << "a mistake", nullptr); }, &errors);
+  // An emulator adds lines of its own.
+  EXPECT_TRUE(errors.starts_with("tcmalloc: a mistake\n")) << errors;
+  EXPECT_EQ(errors.find("run it"), std::string::npos) << errors;
+  EXPECT_EQ(report.find("tcmalloc: a mistake\n    run it under tcm debug"), 0U) << report;
+}
+
+TEST(CrashReportTest, TakesTheLinesThatFollow) {
+  std::string errors;
+  const std::string report = ReportOf(
+      [] {
+        WriteFirstCrashLine(Message() << "first");
+        WriteCrashLine(Message() << "second");
+        std::abort();
+      },
+      &errors);
+  EXPECT_TRUE(errors.starts_with("tcmalloc: first\n")) << errors;
+  EXPECT_EQ(errors.find("second"), std::string::npos) << errors;
+  EXPECT_EQ(report, "tcmalloc: first\nsecond\n");
+}
+
+TEST(CrashReportTest, TakesTheNumberOfNoStream) {
+  std::string errors;
+  const std::string report = ReportOf(
+      [] {
+        ::close(STDERR_FILENO);
+        CrashOnMisuse(Message() << "a mistake", nullptr);
+      },
+      &errors);
+  EXPECT_EQ(errors, "");
+  EXPECT_EQ(report.find("tcmalloc: "), report.rfind("tcmalloc: ")) << report;
+}
+
+TEST(CrashReportTest, ChildOfForkHasItsOwn) {
+  std::string errors;
+  const std::string report = ReportOf(
+      [] {
+        WriteFirstCrashLine(Message() << "of the parent");
+        // The report of the child is removed by nobody else.
+        const pid_t child = ::fork();
+        if (child == 0) {
+          crash_report_prefix.store("/nonexistent/report", std::memory_order_relaxed);
+          WriteCrashLine(Message() << "of the child");
+          ::_exit(0);
+        }
+        ::waitpid(child, nullptr, 0);
+        std::abort();
+      },
+      &errors);
+  EXPECT_EQ(report, "tcmalloc: of the parent\n");
+  EXPECT_TRUE(errors.starts_with("tcmalloc: of the parent\nof the child\n")) << errors;
 }
 
 TEST(CheckDeathTest, FailedChecksPrintConditionAndValues) {

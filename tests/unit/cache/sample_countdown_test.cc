@@ -107,6 +107,19 @@ TEST(SharedSampleCountdownTest, ThreadsTogetherTakeAsManyAsOneWould) {
   EXPECT_NEAR(sum, expected, 5 * std::sqrt(expected));
 }
 
+TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
+  const SamplePeriod period = 100'000;
+  const auto samples_of = [&](uint64_t seed) {
+    SharedSampleCountdown countdown;
+    countdown.Seed(seed);
+    std::vector<bool> samples;
+    for (int i = 0; i < 10'000; ++i) samples.push_back(countdown.Pass(1000, period));
+    return samples;
+  };
+  EXPECT_EQ(samples_of(1), samples_of(1));
+  EXPECT_NE(samples_of(1), samples_of(1'000'000));
+}
+
 TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   const SamplePeriod period = 0;
   SharedSampleCountdown countdown;

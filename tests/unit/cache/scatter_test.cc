@@ -42,7 +42,7 @@ TEST(ScatterTest, ObjectsOfDifferentPagesAre) {
   }
 }
 
-TEST(ScatterTest, MostOfThemDecide) {
+TEST(ScatterTest, OneStepInEightDecides) {
   for (uint32_t jumps = 0; jumps < kScatterProbes; ++jumps) {
     std::vector<void*> objects;
     uintptr_t address = kStart;
@@ -51,7 +51,7 @@ TEST(ScatterTest, MostOfThemDecide) {
       objects.push_back(reinterpret_cast<void*>(address));
     }
     const uint32_t far = jumps > 0 ? jumps - 1 : 0;  // the first object has none before it
-    EXPECT_EQ(AreScattered(64, objects), far > kScatterProbes / 2) << jumps;
+    EXPECT_EQ(AreScattered(64, objects), far > kScatterProbes / kScatterStepsForOneFar) << jumps;
   }
 }
 
@@ -59,10 +59,21 @@ TEST(ScatterTest, MostOfThemDecide) {
 TEST(ScatterTest, AFewJumpsAtTheEndDoNotDecide) {
   std::vector<void*> objects = Steps(1 << 16);
   const auto last = reinterpret_cast<uintptr_t>(objects.back());
-  for (uintptr_t i = 1; i <= 2 * kScatterProbes; ++i) {
+  for (uintptr_t i = 1; i <= kScatterStepsForOneFar * kScatterProbes; ++i) {
     objects.push_back(reinterpret_cast<void*>(last + 64 * i));
   }
   EXPECT_FALSE(AreScattered(64, objects));
+}
+
+// As where a program frees objects of two parts, which were allocated together, in random order.
+TEST(ScatterTest, PairsOfNeighboursAre) {
+  std::vector<void*> objects;
+  for (uintptr_t i = 0; i < 64; ++i) {
+    const uintptr_t pair = kStart + (i * 37 % 64 << 16);
+    objects.push_back(reinterpret_cast<void*>(pair));
+    objects.push_back(reinterpret_cast<void*>(pair + 64));
+  }
+  EXPECT_TRUE(AreScattered(64, objects));
 }
 
 TEST(ScatterTest, FewObjectsAndLargeOnesNeverAre) {

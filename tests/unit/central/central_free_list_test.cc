@@ -70,6 +70,39 @@ TEST_P(CentralFreeListTest, NewMemoryComesInAddressOrder) {
   EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
 }
 
+TEST_P(CentralFreeListTest, SpansSideBySideAreTakenInAddressOrder) {
+  constexpr size_t kSpans = 60;
+  const uint32_t per_span = central_.info().objects;
+  if (per_span < 8) GTEST_SKIP() << "one object more or less is another rank";
+  // One object of each span stays, so that none goes back to the page heap.
+  Objects kept;
+  std::vector<Objects> spans(kSpans);
+  for (Objects& span : spans) {
+    while (span.size() < per_span) {
+      const Objects some = central_.Fetch(per_span - static_cast<uint32_t>(span.size()));
+      ASSERT_FALSE(some.empty());
+      span.insert(span.end(), some.begin(), some.end());
+    }
+    kept.push_back(span.back());
+    span.pop_back();
+  }
+  std::shuffle(spans.begin(), spans.end(), std::mt19937(1));
+  for (const Objects& span : spans) central_.Insert(span);
+  central_->CheckInvariants();
+  size_t steps_back = 0;
+  const void* before = nullptr;
+  for (size_t i = 0; i < kSpans; ++i) {
+    const Objects objects = central_.Fetch(per_span - 1);
+    ASSERT_EQ(objects.size(), per_span - 1);
+    EXPECT_EQ(central_.SpanOf(objects.front()), central_.SpanOf(objects.back()));
+    if (objects.front() < before) ++steps_back;
+    before = objects.front();
+  }
+  // A row begins at most 32 spans before the one that comes first in the list.
+  EXPECT_LE(steps_back, 2u);
+  central_->CheckInvariants();
+}
+
 TEST_P(CentralFreeListTest, NewChainsShareNoCacheLine) {
   if (central_.info().size > 64) GTEST_SKIP() << "objects straddle lines";
   uintptr_t line_before = 0;

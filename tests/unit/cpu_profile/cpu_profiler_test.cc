@@ -3,18 +3,30 @@
 #include "cpu_profile/cpu_profiler.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "cpu_profile/timer_calls.h"
+#include "system/system_calls.h"
 #include "unit/profile_format/string_sink.h"
+
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
 
 namespace tcmalloc {
 namespace {
@@ -27,6 +39,14 @@ class CpuProfilerTest : public ::testing::Test {
     EXPECT_NE(mkdtemp(directory_.data()), nullptr);
   }
   ~CpuProfilerTest() override { fs::remove_all(directory_); }
+
+  void SetUp() override {
+    KernelTimer timer = 0;
+    if (!CreateTimer({CLOCK_PROCESS_CPUTIME_ID, 0, SIGPROF, nullptr}, &timer)) {
+      GTEST_SKIP() << "the kernel grants no timers: " << std::strerror(errno);
+    }
+    DeleteTimer(timer);
+  }
 
   std::string Path(const char* name) const { return directory_ + "/" + name; }
 
@@ -57,8 +77,12 @@ class CpuProfilerTest : public ::testing::Test {
     return state.samples_gathered;
   }
 
+  // Says so if no samples come, rather than running into the time limit.
   static void BurnUntilSampled(int samples) {
+    constexpr clock_t kMostSeconds = 60;
+    const clock_t end = clock() + kMostSeconds * CLOCKS_PER_SEC;
     while (Gathered() < samples) {
+      ASSERT_LT(clock(), end) << Gathered() << " of " << samples << " samples";
       for (volatile int i = 0; i < 1'000'000;) i = i + 1;
     }
   }
@@ -137,9 +161,11 @@ TEST_F(CpuProfilerTest, TogglesWithNumberedFiles) {
   EXPECT_GE(Samples(Path("t.1")), 0);
 }
 
-TEST_F(CpuProfilerTest, StartsAndStopsTenThousandTimes) {
+// The test of the ticker does so ten thousand times. Here each one replaces a file, for which some
+// file systems write to the disk.
+TEST_F(CpuProfilerTest, StartsAndStopsManyTimes) {
   const std::string path = Path("a.prof");
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(ProfilerStart(path.c_str()), 1);
     ProfilerStop();
   }
@@ -167,6 +193,135 @@ TEST_F(CpuProfilerTest, AChildIsNotProfiledUntilItAsks) {
   ProfilerStop();
   EXPECT_GE(Samples(path), 0);
 }
+
+TEST_F(CpuProfilerTest, ChildrenAreFollowedIfThatIsAskedFor) {
+  const std::string path = Path("parent.pb.gz");
+  cpu_profiler.FollowForks(path.c_str());
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    BurnUntilSampled(2);
+    // Of another generation.
+    const pid_t second = fork();
+    int status = -1;
+    if (second == 0) BurnUntilSampled(2);
+    // Without a sample, and so without a file.
+    if (second == 0 && fork() == 0) {
+      if (Gathered() == 0) cpu_profiler.StopBeforeEnd();
+      _exit(0);
+    }
+    if (second != 0 && (waitpid(second, &status, 0) != second || status != 0)) _exit(1);
+    cpu_profiler.StopBeforeEnd();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(Path(("parent_" + std::to_string(child) + ".pb.gz").c_str())));
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), {}), 2);
+  cpu_profiler.FollowForks(nullptr);
+  ProfilerStop();
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), {}), 3);
+}
+
+TEST_F(CpuProfilerTest, SeveralThreadsStartAndStop) {
+  std::atomic<int> started = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i, &started] {
+      const std::string path = Path(std::to_string(i).c_str());
+      for (int round = 0; round < 30; ++round) {
+        started += ProfilerStart(path.c_str());
+        Gathered();
+        if (round % 3 == 0) ProfilerFlush();
+        ProfilerStop();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(started, 0);
+  EXPECT_EQ(ProfilingIsEnabledForAllThreads(), 0);
+  EXPECT_EQ(ticker.timers(), 0U);
+  for (const fs::directory_entry& file : fs::directory_iterator(directory_)) {
+    EXPECT_GE(Samples(file.path()), 0) << file;
+  }
+}
+
+// A child of which libc's handlers of fork know nothing has the profile of its parent, and must not
+// write it.
+TEST_F(CpuProfilerTest, AChildMadePastLibcWritesNothing) {
+  const std::string path = Path("parent.prof");
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (child == 0) {
+    ProfilerFlush();
+    cpu_profiler.StopBeforeEnd();
+    if (!cpu_profiler.running()) _exit(1);
+    ProfilerStop();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(fs::exists(path));
+  cpu_profiler.StopBeforeEnd();
+  EXPECT_FALSE(cpu_profiler.running());
+  EXPECT_GE(Samples(path), 0);
+}
+
+// Such a thread has no samples. The others have theirs, and the profile ends as it should.
+TEST_F(CpuProfilerTest, AThreadMayBlockTheSignal) {
+  std::atomic<bool> stop = false;
+  std::thread blocked([&stop] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    while (!stop) {
+    }
+  });
+  const std::string path = Path("a.prof");
+  ASSERT_EQ(ProfilerStart(path.c_str()), 1);
+  BurnUntilSampled(5);
+  stop = true;
+  blocked.join();
+  ProfilerStop();
+  EXPECT_GE(Samples(path), 5);
+  EXPECT_EQ(ticker.timers(), 0U);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
+struct RawThread {
+  std::atomic<pid_t> number = 0;  // set to 0 by the kernel when the thread has ended
+  std::atomic<int> samples = 0;
+};
+
+// Is started by the kernel's call alone, so that libc knows nothing of it.
+TEST_F(CpuProfilerTest, ThreadsThatLibcDoesNotKnowAreSampled) {
+  static RawThread raw;
+  ProfilerOptions options = {};
+  options.filter_in_thread = [](void*) {
+    if (system_calls.gettid() == raw.number) ++raw.samples;
+    return 1;
+  };
+  ASSERT_EQ(ProfilerStartWithOptions(Path("a.prof").c_str(), &options), 1);
+  alignas(16) static char stack[256 << 10];
+  constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                         CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+  const int thread = clone(
+      [](void*) {
+        while (raw.samples < 3) {
+        }
+        return 0;
+      },
+      stack + sizeof(stack), kFlags, nullptr, &raw.number, nullptr, &raw.number);
+  ASSERT_GT(thread, 0);
+  while (raw.number != 0) usleep(1000);
+  ProfilerStop();
+  EXPECT_GE(raw.samples, 3);
+  EXPECT_GE(Samples(Path("a.prof")), 3);
+}
+#endif
 
 }  // namespace
 }  // namespace tcmalloc

@@ -27,6 +27,9 @@ void OfProgram(int signal) {
 }
 
 TEST(ProgramActionTest, KeepsWhatTheProgramWants) {
+  for (const int refused : {SIGSEGV, SIGABRT, SIGKILL, 0, 65}) {
+    EXPECT_FALSE(kept.Take(refused, OnSignal)) << refused;
+  }
   EXPECT_EQ(kept.signal(), 0);
   signal(SIGUSR2, OfProgram);
   ASSERT_TRUE(kept.Take(SIGUSR2, OnSignal));

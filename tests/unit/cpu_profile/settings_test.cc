@@ -44,13 +44,14 @@ TEST(SettingsTest, ComplainsOfValuesOutOfRange) {
 
 TEST(SettingsTest, StartsAsAsked) {
   const char* entries[] = {"CPUPROFILE=/tmp/a", "CPUPROFILESIGNAL=12", "CPUPROFILE_USE_PID=1",
-                           nullptr};
+                           "CPUPROFILE_FOLLOW_FORKS=1", nullptr};
   Environment environment(entries);
   StartSettings settings;
   LoadStartSettings(environment, &settings);
   EXPECT_STREQ(settings.path, "/tmp/a");
   EXPECT_EQ(settings.toggle_signal, 12);
   EXPECT_TRUE(settings.use_pid);
+  EXPECT_TRUE(settings.follow_forks);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "cpu_profile/ticker.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,6 +148,21 @@ TEST(TickerTest, PerfEventsOrTimers) {
   while (weight < 50) Burn(kMs);
   EXPECT_TRUE(ticker.Unsubscribe(place));
   EXPECT_EQ(ticker.timers(), 0U);
+}
+
+// Daemons close all files. What they open afterwards has the numbers of the events.
+TEST(TickerTest, FilesWithTheNumbersOfEventsStayOpen) {
+  ProfilerSettings settings;
+  settings.perf = true;
+  const int next = dup(STDERR_FILENO);
+  close(next);
+  const int place = ticker.Subscribe(Count, nullptr, settings);
+  ASSERT_GE(place, 0);
+  for (size_t i = 0; i < ticker.timers(); ++i) close(next + static_cast<int>(i));
+  const int file = dup(STDERR_FILENO);
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  EXPECT_EQ(fcntl(file, F_GETFD), 0);
+  close(file);
 }
 
 TEST(TickerTest, AChildOfForkStartsAnew) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -192,20 +193,42 @@ TEST(LiveSamplesTest, ProfilesCollectWhatTheyAreAbout) {
   for (CollectedProfile* profile : {live, allocations, lifetimes, peak}) profile->Delete();
 }
 
-TEST(LiveSamplesTest, AThousandProfilesLeaveTheMemoryWhereItWas) {
-  const auto round = [] {
-    CollectedProfile* profile = CollectedProfile::Begin(ProfileKind::kLifetimes);
+size_t MappedBytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+class ThousandProfilesTest : public ::testing::TestWithParam<ProfileKind> {};
+
+TEST_P(ThousandProfilesTest, LeaveTheMemoryWhereItWas) {
+  const ProfileKind kind = GetParam();
+  const bool begins = kind == ProfileKind::kAllocations || kind == ProfileKind::kLifetimes;
+  std::vector<void*> kept;
+  for (int i = 0; i < 1000; ++i) kept.push_back(Allocate(1000));
+  const auto round = [kind, begins] {
+    CollectedProfile* profile =
+        begins ? CollectedProfile::Begin(kind) : CollectedProfile::Take(kind);
+    ASSERT_NE(profile, nullptr);
     for (int i = 0; i < 200; ++i) Deallocate(Allocate(1000));
     profile->Delete();
   };
   for (int i = 0; i < 100; ++i) round();
   const size_t stacks = stack_table.stats().bytes;
   const size_t samples = sample_table.stats().mapped_bytes;
+  const size_t mapped = MappedBytes();
   for (int i = 0; i < 1000; ++i) round();
   // Stacks that were not sampled before may come up.
   EXPECT_LE(stack_table.stats().bytes, stacks + 4096);
   EXPECT_EQ(sample_table.stats().mapped_bytes, samples);
+  // A profile that were left behind would have at least a page.
+  EXPECT_LE(MappedBytes(), mapped + (2 << 20));
+  FreeAll(kept);
 }
+INSTANTIATE_TEST_SUITE_P(Kinds, ThousandProfilesTest,
+                         ::testing::Values(ProfileKind::kHeap, ProfileKind::kPeakHeap,
+                                           ProfileKind::kAllocations, ProfileKind::kLifetimes,
+                                           ProfileKind::kFragmentation));
 
 }  // namespace
 }  // namespace tcmalloc

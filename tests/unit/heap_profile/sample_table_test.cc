@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "heap_profile/sample_log.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -84,6 +86,21 @@ TEST_F(SampleTableTest, SamplesBeyondTheLimitAreLeftOut) {
   table_.Remove(first);
   EXPECT_NE(table_.Add(SampleOf(4)), 0u);
   EXPECT_EQ(table_.stats().samples, 2u);
+}
+
+TEST(SampleLogTest, RowsBeyondTheLimitAreCounted) {
+  const auto stacks = std::make_unique<StackTable>();
+  SampleLog log(*stacks);
+  log.set_limit(100);
+  log.Append({.sample = SampleOf(1)});
+  log.AddUser();
+  for (uint64_t i = 1; i <= 150; ++i) log.Append({.sample = {.requested = i}});
+  size_t rows = 0;
+  log.ForEach([&](const ProfileRow&) { ++rows; });
+  EXPECT_EQ(rows, 100u);
+  EXPECT_EQ(log.left_out(), 50u);
+  log.RemoveUser();
+  EXPECT_EQ(log.left_out(), 0u);
 }
 
 TEST_F(SampleTableTest, ReadersSeeWholeSamplesWhileOthersComeAndGo) {

@@ -145,6 +145,53 @@ TEST_F(SampledHooksTest, AHookMayUseTheAllocatorAndIsNotCalledWithinItself) {
   EXPECT_EQ(deletes - before, nested);
 }
 
+std::atomic<size_t> once{0};
+std::atomic<size_t> second{0};
+
+void CountSecond(const SampledAlloc&) { ++second; }
+
+// Takes itself off the list, and another hook onto it.
+void ReplaceItself(const SampledAlloc&) {
+  ++once;
+  EXPECT_TRUE(MallocHook::RemoveSampledNewHook(ReplaceItself));
+  EXPECT_FALSE(MallocHook::RemoveSampledNewHook(ReplaceItself));
+  EXPECT_TRUE(MallocHook::AddSampledNewHook(CountSecond));
+}
+
+TEST_F(SampledHooksTest, AHookMayReplaceItself) {
+  once = second = 0;
+  ASSERT_TRUE(MallocHook::AddSampledNewHook(ReplaceItself));
+  for (int i = 0; i < 2000; ++i) Deallocate(Allocate(1000));
+  EXPECT_EQ(once, 1u);
+  EXPECT_GT(second, 20u);
+  EXPECT_TRUE(MallocHook::RemoveSampledNewHook(CountSecond));
+  const size_t seen = second;
+  for (int i = 0; i < 2000; ++i) Deallocate(Allocate(1000));
+  EXPECT_EQ(second, seen);
+  EXPECT_TRUE(live.empty());
+}
+
+TEST_F(SampledHooksTest, HooksComeAndGoWhileThreadsAllocate) {
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&stop] {
+      while (!stop) Deallocate(Allocate(5000));
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(MallocHook::AddSampledNewHook(CountSecond));
+    ASSERT_TRUE(MallocHook::AddSampledDeleteHook(CountSecond));
+    Deallocate(Allocate(5000));
+    ASSERT_TRUE(MallocHook::RemoveSampledNewHook(CountSecond));
+    ASSERT_TRUE(MallocHook::RemoveSampledDeleteHook(CountSecond));
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(live.empty());
+  EXPECT_EQ(unknown_deletes, 0u);
+}
+
 TEST_F(SampledHooksTest, AListTakesSevenHooks) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(MallocHook::AddSampledNewHook(UseAllocator));
   EXPECT_FALSE(MallocHook::AddSampledNewHook(UseAllocator));

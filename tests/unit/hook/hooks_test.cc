@@ -86,5 +86,23 @@ TEST(ReplacementTest, IsTheOnlyOne) {
   EXPECT_TRUE(replacement.Set(two));
 }
 
+int stays = 0;
+int news = 0;
+
+TEST(HooksTest, ABlockThatIsResizedInPlaceStays) {
+  const auto on_delete = [](const void*) { stays += BlockStays() ? 1 : 0; };
+  const auto on_new = [](const void*, size_t) { news += BlockStays() ? 0 : 1; };
+  ASSERT_TRUE(hooks.delete_block.Add(on_delete));
+  ASSERT_TRUE(hooks.new_block.Add(on_new));
+  int block = 0;
+  ReportResized(&block, 4);
+  EXPECT_EQ(stays, 1);
+  EXPECT_EQ(news, 1);
+  ReportDelete(&block);
+  EXPECT_EQ(stays, 1);
+  ASSERT_TRUE(hooks.delete_block.Remove(on_delete));
+  ASSERT_TRUE(hooks.new_block.Remove(on_new));
+}
+
 }  // namespace
 }  // namespace tcmalloc

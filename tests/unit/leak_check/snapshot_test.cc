@@ -234,6 +234,64 @@ TEST_F(SnapshotTest, StacksAndVariablesOfOtherThreadsAreRoots) {
   }
 }
 
+// Waits for any signal, and stores the first one that comes.
+void AwaitSignal(std::atomic<int>* state, int* signal) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  state->store(1);
+  sigwait(&all, signal);
+}
+
+void SleepForMilliseconds(int n) { ::usleep(static_cast<useconds_t>(1000 * n)); }
+
+TEST_F(SnapshotTest, ThreadsThatWaitForSignalsGetNone) {
+  std::atomic<int> state{0};
+  int signal = 0;
+  std::thread thread([&] { AwaitSignal(&state, &signal); });
+  AwaitState(state, 1);
+  SleepForMilliseconds(50);
+  Lost();
+  EXPECT_EQ(threads_, 1u);
+  EXPECT_EQ(held_threads_, 0u);
+  SleepForMilliseconds(20);
+  pthread_kill(thread.native_handle(), SIGUSR1);
+  thread.join();
+  EXPECT_EQ(signal, SIGUSR1);
+}
+
+TEST_F(SnapshotTest, TheProgramMayTakeTheSignalBack) {
+  std::atomic<int> state{0};
+  std::thread thread([&] { HoldInRegister(blocks_.Hidden(11), &state); });
+  AwaitState(state, 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(Lost().contains(11));
+    EXPECT_EQ(held_threads_, 1u);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ::signal(signal, SIG_DFL);
+  }
+  state.store(2);
+  thread.join();
+}
+
+TEST_F(SnapshotTest, AThreadThatHasEndedIsNotWaitedFor) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([this] {
+      SleepForMilliseconds(50);
+      timespec start;
+      timespec end;
+      ::clock_gettime(CLOCK_MONOTONIC, &start);
+      for (int i = 0; i < 4; ++i) Lost();
+      ::clock_gettime(CLOCK_MONOTONIC, &end);
+      ::_exit(end.tv_sec - start.tv_sec > 1 ? 1 : 0);
+    }).detach();
+    system_calls.exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(SnapshotTest, ThreadsThatComeAndGo) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> makers;
@@ -246,7 +304,10 @@ TEST_F(SnapshotTest, ThreadsThatComeAndGo) {
   for (int i = 0; i < 50; ++i) {
     const std::set<size_t> lost = Lost();
     ASSERT_EQ(outcome_, SnapshotOutcome::kDone);
-    ASSERT_EQ(lost.size(), kBlocks - 1);
+    ASSERT_FALSE(lost.contains(3));
+    // libc gives stacks to one thread after the other. That of a thread which is not held is looked
+    // at as a whole, with what the earlier ones left.
+    ASSERT_GE(lost.size(), kBlocks - 5);
   }
   global_word = 0;
   stop = true;
@@ -269,6 +330,22 @@ TEST_F(SnapshotTest, TellsThatItCannotFork) {
   EXPECT_EQ(outcome_, SnapshotOutcome::kNoFork);
   system_calls.clone = real;
   EXPECT_EQ(Lost().size(), kBlocks);
+}
+
+// This thread is the process's first. The last test, because it leaves an address on the stack.
+TEST_F(SnapshotTest, TheStackOfTheFirstThreadIsARoot) {
+  ASSERT_EQ(::gettid(), ::getpid());
+  volatile uintptr_t on_stack = blocks_.Hidden(12) ^ kMask;
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &old);
+  std::thread([&] { EXPECT_FALSE(Lost().contains(12)); }).join();
+  EXPECT_EQ(held_threads_, 0u);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  std::thread([&] { EXPECT_FALSE(Lost().contains(12)); }).join();
+  EXPECT_EQ(held_threads_, 1u);
+  on_stack = on_stack * 0;
 }
 
 }  // namespace

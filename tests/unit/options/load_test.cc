@@ -153,6 +153,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_CHECK=0",
       "TCMALLOC_EXIT_REPORT=/some/file",
+      "TCMALLOC_CRASH_REPORT=/some/crash",
   };
   for (const OptionRow& row : OptionTable()) {
     const std::string setting = std::string(row.variable) + "=";
@@ -230,6 +231,7 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_FALSE(options.exit_check);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
+  EXPECT_STREQ(options.crash_report.text, "/some/crash");
   EXPECT_EQ(messages,
             "tcmalloc: HEAPCHECK is set, but this library has no heap checker; running without it\n"
             "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "

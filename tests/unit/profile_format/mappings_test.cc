@@ -78,8 +78,13 @@ TEST(MappingsTest, OpensNoRelativePath) {
   if (own == 0) GTEST_SKIP() << "the test was linked without a build id";
   std::ofstream("[vdso]", std::ios::binary)
       << std::ifstream("/proc/self/exe", std::ios::binary).rdbuf();
-  EXPECT_EQ(ReadBuildId("[vdso]", text), 0U);
+  const std::string id(text, own);
+  // That of the kernel's own, where it has one.
+  const size_t length = ReadBuildId("[vdso]", text);
+  EXPECT_EQ(length % 2, 0U);
+  EXPECT_NE(std::string(text, length), id);
   EXPECT_EQ(unlink("[vdso]"), 0);
+  EXPECT_EQ(ReadBuildId("[stack]", text), 0U);
 }
 
 TEST(MappingsTest, SurvivesBrokenElfFiles) {

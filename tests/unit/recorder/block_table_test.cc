@@ -119,6 +119,20 @@ TEST_F(BlockTableTest, BlocksThatDoNotFitAreCounted) {
   EXPECT_EQ(table_.stats().blocks, 1u);
 }
 
+// A copy of the process that is made at any time has the block.
+TEST_F(BlockTableTest, ABlockThatIsReplacedIsNeverMissed) {
+  std::atomic<bool> stop{false};
+  table_.Insert(BlockAt(16));
+  std::thread writer([&] {
+    while (!stop) table_.Insert(BlockAt(16));
+  });
+  int found = 0;
+  for (int i = 0; i < 200'000; ++i) table_.ForEach([&](const RecordedBlock&) { ++found; });
+  stop = true;
+  writer.join();
+  EXPECT_EQ(found, 200'000);
+}
+
 TEST_F(BlockTableTest, ReadersSeeWholeBlocksWhileThreadsComeAndGo) {
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};

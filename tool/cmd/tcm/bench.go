@@ -388,20 +388,6 @@ func writeSamples(path string, results *bench.Results) error {
 	return writeWhole(path, results.WriteSamples)
 }
 
-// writeWhole replaces the file as a whole, so that an interruption leaves the previous one.
-func writeWhole(path string, write func(io.Writer) error) error {
-	partial := path + ".partial"
-	file, err := os.Create(partial)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(partial)
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(partial, path)
-}
-
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
@@ -38,7 +39,8 @@ func newCPU() *cobra.Command {
 		Use:   "cpu [flags] [--] PROGRAM [ARGUMENT...]",
 		Short: "Run a program and show which functions spend its CPU time",
 		Long: "Runs PROGRAM with the CPU profiler, " + project.ProfilerLibraryName + ", preloaded: every thread is interrupted at regular\n" +
-			"intervals of the CPU time that it takes, and its stack recorded. Standard streams, exit status and signals are the\n" +
+			"intervals of the CPU time that it takes, and its stack recorded, in the programs that it starts and the children\n" +
+			"that it forks as well. Standard streams, exit status and signals are the\n" +
 			"program's own; the functions that took most go to standard error at the end. tcm heap and tcm pprof show the file again.",
 		Example: "  tcm cpu -- python3 script.py\n  tcm cpu -o cpu.pb.gz --html cpu.html --frequency 1000 -- ./server\n  tcm cpu --wall -- ./client",
 		RunE: func(command *cobra.Command, program []string) error {
@@ -87,6 +89,9 @@ func (r *cpuRun) start(program []string, root string) error {
 	if err != nil {
 		return err
 	}
+	if !identify.Defines(library, "ProfilerStart") {
+		return fmt.Errorf("%s is no library with a CPU profiler", library)
+	}
 	if err := runner.FindProgram(program[0]); err != nil {
 		return err
 	}
@@ -96,8 +101,8 @@ func (r *cpuRun) start(program []string, root string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, "cpu"),
-		"CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, cpuPrefix),
+		"CPUPROFILE_FOLLOW_FORKS": "1", "CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
 	if r.output == "" || strings.HasSuffix(r.output, protoSuffix) {
 		variables["TCMALLOC_PROFILE_FORMAT"] = "proto"
 	}
@@ -119,6 +124,9 @@ func (r *cpuRun) report(folder, program string) []string {
 }
 
 const cpuReportCommand = "cpu-report"
+
+// cpuPrefix begins the names of the profiles of a run.
+const cpuPrefix = "cpu"
 
 // cpuReport is what the launcher asks for when the program has ended.
 type cpuReport struct {
@@ -156,14 +164,14 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(r.folder, "*"))
+	made, err := readProcessProfiles(filepath.Join(r.folder, cpuPrefix), command.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal or by _exit, or is linked statically", r.program)
+	if made.merged == nil {
+		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically", r.program)
 	}
-	if err := r.keep(files); err != nil {
+	if err := made.keep(r.output); err != nil {
 		return err
 	}
 	say := command.ErrOrStderr()
@@ -173,7 +181,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	// The allocator takes CPU time like any other function.
 	r.flags.allocator = true
 	html, svg := r.flags.html, r.flags.svg
-	set, err := r.flags.load(command, files)
+	set, err := r.flags.find(command, made.merged)
 	if err != nil {
 		return err
 	}
@@ -182,7 +190,7 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return nil
 	}
 	command.SetOut(say)
-	if err := r.flags.show(command, set, filepath.Base(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
+	if err := r.flags.show(command, set, made.title(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
 		return err
 	}
 	if html != "" || svg != "" {
@@ -199,27 +207,4 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.output)
 	}
 	return nil
-}
-
-// keep writes the file that the user asked for. The profiles of several processes become one, which
-// only profile.proto can hold.
-func (r *cpuReport) keep(files []string) error {
-	if r.output == "" {
-		return nil
-	}
-	if len(files) == 1 {
-		return writeWhole(r.output, func(output io.Writer) error {
-			content, err := os.ReadFile(files[0])
-			if err != nil {
-				return err
-			}
-			_, err = output.Write(content)
-			return err
-		})
-	}
-	merged, err := profiles.LoadAll(files)
-	if err != nil {
-		return err
-	}
-	return writeWhole(r.output, merged.Write)
 }

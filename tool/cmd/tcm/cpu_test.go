@@ -88,7 +88,7 @@ func TestCPU(t *testing.T) {
 func TestComplaintsOfCPU(t *testing.T) {
 	for _, words := range [][]string{
 		{"cpu"}, {"cpu", "--frequency", "0", "true"}, {"cpu", "--frequency", "4001", "true"}, {"cpu", "--top", "-1", "true"},
-		{"cpu", "-o", "/nonexistent/profile", "true"}, {"cpu", "--html", t.TempDir(), "true"}, {"cpu", "--library", "/nonexistent", "true"},
+		{"cpu", "-o", "/nonexistent/profile", "true"}, {"cpu", "--html", t.TempDir(), "true"}, {"cpu", "--library", "/nonexistent", "true"}, {"cpu", "--library", "/proc/self/exe", "true"},
 	} {
 		output, _, err := called(words...)
 		if err == nil || output != "" || strings.Contains(err.Error(), "\n") {

@@ -79,20 +79,28 @@ func pattern(flag, expression string) (*regexp.Regexp, error) {
 
 // load reads profiles, adds them up and finds their functions; what could not be read goes to standard error.
 func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.Set, error) {
-	selection, err := f.selection()
-	if err != nil {
+	if _, err := f.selection(); err != nil {
 		return nil, err
 	}
 	made, err := profiles.LoadAll(names)
 	if err != nil {
 		return nil, err
 	}
-	f.symbolize(command, made)
-	set, err := profiles.Select(made, selection)
+	set, err := f.find(command, made)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", names[0], err)
 	}
 	return set, nil
+}
+
+// find finds the functions of a profile and returns the stacks that the flags ask for.
+func (f *profileFlags) find(command *cobra.Command, made *profile.Profile) (*profiles.Set, error) {
+	selection, err := f.selection()
+	if err != nil {
+		return nil, err
+	}
+	f.symbolize(command, made)
+	return profiles.Select(made, selection)
 }
 
 func (f *profileFlags) symbolize(command *cobra.Command, made *profile.Profile) {

@@ -38,22 +38,22 @@ type leakFlags struct {
 func newLeaks() *cobra.Command {
 	var flags leakFlags
 	command := &cobra.Command{
-		Use:   "leaks [flags] -- PROGRAM [ARGUMENT...] | leaks [flags] FILE",
-		Short: "Run a program and show the blocks that it leaks",
+		Use:   "leaks [flags] -- PROGRAM [ARGUMENT...] | leaks [flags] [OLD] FILE",
+		Short: "Run a program and show the blocks that it leaks, or the suspects of a heap profile",
 		Long: "Runs PROGRAM with the full library, " + project.FullLibraryName + ", preloaded, which records every block, and\n" +
 			"shows those to which no pointer leads when the program exits, by the place that allocated them. A program\n" +
 			"without leaks gets one line. The exit status is the program's own; it is 1 if there are leaks and that is 0.\n\n" +
-			"With a FILE that such a check wrote, shows that.",
-		Example: "  tcm leaks -- ./server --once\n  tcm leaks --mode strict -- ./tests\n  tcm leaks /tmp/server.1234._main_-end.heap.pb.gz",
+			"With a FILE that such a check wrote, shows that. With a heap profile of a program that goes on running, shows\n" +
+			"its suspects: the places whose blocks have become more for as long as the program runs, and of which the old\n" +
+			"ones stay. With two profiles of the same program, shows how much these have grown from one to the other.",
+		Example: "  tcm leaks -- ./server --once\n  tcm leaks --mode strict -- ./tests\n  tcm leaks /tmp/server.1234._main_-end.heap.pb.gz\n" +
+			"  tcm leaks server.heap.pb.gz\n  tcm leaks server.0001.heap.pb.gz server.0009.heap.pb.gz",
 		RunE: func(command *cobra.Command, words []string) error {
 			if len(words) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
-			if command.ArgsLenAtDash() < 0 && len(words) == 1 {
-				if made, err := profiles.Load(words[0]); err == nil {
-					_, err = flags.show(command, made, words[0], command.OutOrStdout())
-					return err
-				}
+			if made := loadAll(command, words); made != nil {
+				return flags.showFiles(command, made, words)
 			}
 			return flags.run(command, words)
 		},
@@ -68,6 +68,31 @@ func newLeaks() *cobra.Command {
 	set.BoolVar(&flags.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
 	set.BoolVar(&flags.asJSON, "json", false, "print JSON")
 	return command
+}
+
+// loadAll returns nil if the words are no profiles, but a program with its arguments.
+func loadAll(command *cobra.Command, words []string) []*profile.Profile {
+	if command.ArgsLenAtDash() >= 0 || len(words) > 2 {
+		return nil
+	}
+	var made []*profile.Profile
+	for _, word := range words {
+		one, err := profiles.Load(word)
+		if err != nil {
+			return nil
+		}
+		made = append(made, one)
+	}
+	return made
+}
+
+// showFiles shows what a check found, or the suspects of heap profiles.
+func (f *leakFlags) showFiles(command *cobra.Command, made []*profile.Profile, names []string) error {
+	if len(made) == 1 && isCheck(made[0], names[0]) {
+		_, err := f.show(command, made[0], names[0], command.OutOrStdout())
+		return err
+	}
+	return f.showSuspects(command, made, names)
 }
 
 func (f *leakFlags) environment(library, folder string) ([]string, error) {

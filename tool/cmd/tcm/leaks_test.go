@@ -74,9 +74,81 @@ func TestNoLeaks(t *testing.T) {
 }
 
 func TestLeaksRefusesWrongWords(t *testing.T) {
-	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}} {
+	heap := shopFile(t, "heap.pb.gz", 1)
+	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap}} {
 		if _, _, err := called(words...); err == nil {
 			t.Errorf("%v was accepted", words)
 		}
+	}
+}
+
+// suspectProfile is a heap after some minutes: one place has ten blocks for each, another has as many as ever.
+func suspectProfile(minutes int64, labels bool) *profile.Profile {
+	made := leakProfile()
+	made.TimeNanos = 1e18 + minutes*60e9
+	samples := made.Sample
+	made.Sample = nil
+	for i := range 10 * minutes {
+		sample := &profile.Sample{Location: samples[1].Location, Value: []int64{1, 100}}
+		if labels {
+			sample.Label = map[string][]string{"leak": {"suspect"}}
+			sample.NumLabel = map[string][]int64{"age": {i * 6000}, "leak_growth": {1000}, "leak_confidence": {85}}
+		}
+		made.Sample = append(made.Sample, sample)
+	}
+	steady := &profile.Sample{Location: samples[0].Location, Value: []int64{5, 500}}
+	if labels {
+		steady.NumLabel = map[string][]int64{"age": {0}}
+	}
+	made.Sample = append(made.Sample, steady)
+	return made
+}
+
+func writeProfile(t *testing.T, name string, made *profile.Profile) string {
+	t.Helper()
+	var written bytes.Buffer
+	if err := made.Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, written.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSuspects(t *testing.T) {
+	early, late := writeProfile(t, "early", suspectProfile(2, true)), writeProfile(t, "late", suspectProfile(10, true))
+	place := "    Make  shop.cc:7\n    main  shop.cc:20\n"
+	output, _, err := called("leaks", late)
+	expected := late + ": 1 suspect of 2 call sites\n\n" +
+		"9.77 KiB in 100 blocks, 1000 B more each minute, the oldest 594 s old, confidence 85 %\n" + place
+	if err != nil || output != expected {
+		t.Errorf("%s%v", output, err)
+	}
+	output, _, err = called("leaks", early, late)
+	if err != nil || !strings.HasSuffix(output, place) || !strings.Contains(output, "1 suspect of 2 call sites, compared with "+early) {
+		t.Errorf("%s%v", output, err)
+	}
+	var made suspectReport
+	output, _, err = called("leaks", "--json", early, late)
+	if err != nil || json.Unmarshal([]byte(output), &made) != nil || len(made.Suspects) != 1 || made.Suspects[0].Growth != 8000 || made.Suspects[0].BytesPerMinute != 1000 {
+		t.Errorf("%s%v", output, err)
+	}
+	output, _, err = called("leaks", late, late)
+	if err != nil || !strings.Contains(output, ": 0 suspects of 2 call sites") {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
+// Profiles of other allocators know no ages.
+func TestSuspectsWithoutAges(t *testing.T) {
+	early, late := writeProfile(t, "early", suspectProfile(2, false)), writeProfile(t, "late", suspectProfile(10, false))
+	output, _, err := called("leaks", early, late)
+	if err != nil || !strings.Contains(output, "1 suspect of 2") || !strings.Contains(output, "1000 B more each minute, confidence 55 %") {
+		t.Errorf("%s%v", output, err)
+	}
+	if output, _, err = called("leaks", late); err == nil || !strings.Contains(err.Error(), "ages") {
+		t.Errorf("%s%v", output, err)
 	}
 }

@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
+	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
 	return root
 }
 

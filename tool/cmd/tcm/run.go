@@ -54,8 +54,8 @@ func newRun() *cobra.Command {
 	command.Flags().StringVar(&library, "library", "", "preload this library (default: "+project.LibraryName+" beside tcm)")
 	command.Flags().BoolVar(&options.JSON, "json", false, "report as one line of JSON")
 	command.Flags().BoolVarP(&options.Quiet, "quiet", "q", false, "no report")
-	command.Flags().StringVar(&options.HeapProfile, "heap-profile", "", "write the heap profile at exit to this file; profile.proto if its name ends in .pb.gz")
-	command.Flags().StringVar(&options.HTML, "html", "", "draw a flame graph of the heap at exit to this file, for browsers")
+	command.Flags().StringVar(&options.HeapProfile, "heap-profile", "", "write the heap profile at exit to this file; profile.proto if its name ends in .pb.gz or several processes ran, which are added up")
+	command.Flags().StringVar(&options.HTML, "html", "", "draw a flame graph of the heap at exit to this file, for browsers; several processes are added up")
 	command.Flags().StringVar(&called, "called", "", "the command that stands for tcm run")
 	if err := command.Flags().MarkHidden("called"); err != nil {
 		panic(err)
@@ -119,7 +119,8 @@ func newRunReport() *cobra.Command {
 			case !quiet:
 				_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
 			}
-			return errors.Join(err, heap.show(command, run.Program, quiet || asJSON))
+			heap.prefix = runner.HeapProfiles(figures)
+			return errors.Join(err, heap.show(command, run, quiet || asJSON))
 		},
 	}
 	command.Flags().StringVar(&figures, "figures", "", "file in the private folder of the run")
@@ -130,46 +131,76 @@ func newRunReport() *cobra.Command {
 	command.Flags().BoolVar(&asJSON, "json", false, "one line of JSON")
 	command.Flags().BoolVar(&quiet, "quiet", false, "no report")
 	command.Flags().StringVar(&heap.profile, "heap-profile", "", "the heap profile")
-	command.Flags().StringVar(&heap.before, "before", "", "state of that file before the run")
 	command.Flags().StringVar(&heap.html, "html", "", "the flame graph to draw")
 	return command
 }
 
-// heapAtExit is the heap profile that a program was to write.
+// heapAtExit is what becomes of the heap profiles that the processes of a run wrote.
 type heapAtExit struct {
-	profile, before, html string
+	prefix, profile, html string
 }
 
-// show draws the flame graph, if one was asked for, and says where things lie.
-func (h *heapAtExit) show(command *cobra.Command, program string, quiet bool) error {
-	if h.profile == "" {
+// show keeps the profile and draws the flame graph, if they were asked for, and says where they lie.
+func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) error {
+	if h.profile == "" && h.html == "" {
 		return nil
 	}
-	if state := runner.FileState(h.profile); state == "" || state == h.before {
-		return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", program)
+	made, err := readProcessProfiles(h.prefix, command.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if made.merged == nil {
+		return noHeapProfile(run)
 	}
 	say := command.ErrOrStderr()
 	if quiet {
 		say = io.Discard
 	}
-	if h.html == "" {
-		_, err := fmt.Fprintf(say, "tcm: heap profile: %s; show it with %s heap\n", h.profile, asCalled())
+	command.SetErr(say)
+	if h.html != "" {
+		if err := h.draw(command, made, run.Program); err != nil {
+			return errors.Join(err, made.keep(h.profile))
+		}
+		fmt.Fprintf(say, "tcm: flame graph%s: %s\n", ofProcesses(len(made.files)), h.html)
+	}
+	if h.profile == "" {
+		return nil
+	}
+	if err := made.keep(h.profile); err != nil {
 		return err
 	}
-	var flags profileFlags
-	command.SetErr(say)
-	set, err := flags.load(command, []string{h.profile})
+	_, err = fmt.Fprintf(say, "tcm: heap profile%s: %s; show it with %s heap\n", ofProcesses(len(made.files)), h.profile, asCalled())
+	return err
+}
+
+func noHeapProfile(run report.Run) error {
+	library, err := identify.File(run.Library)
+	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
+		return fmt.Errorf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
+	}
+	return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", run.Program)
+}
+
+// heapProfileSymbol is a function that only libraries with profiles have.
+const heapProfileSymbol = "tcmalloc_write_heap_profile"
+
+func ofProcesses(number int) string {
+	if number == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d processes, each as it exited", number)
+}
+
+func (h *heapAtExit) draw(command *cobra.Command, made processProfiles, program string) error {
+	// Functions are found in a copy, because the file that is kept is as the program wrote it.
+	flags := profileFlags{html: h.html}
+	set, err := flags.find(command, made.merged.Copy())
 	if err != nil {
 		return err
 	}
-	flags.html = h.html
-	err = flags.show(command, set, filepath.Base(program)+" at exit")
+	err = flags.show(command, set, made.title(program)+" at exit")
 	if errors.Is(err, profiles.ErrNoStacks) {
 		return fmt.Errorf("no flame graph: nothing that was sampled was in use when %s exited", program)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", h.html, err)
-	}
-	_, err = fmt.Fprintf(say, "tcm: flame graph: %s\n", h.html)
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tcm/internal/project"
 	"tcm/internal/report"
 )
 
@@ -154,6 +155,23 @@ func TestRun(t *testing.T) {
 		if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "sh wrote no heap profile") {
 			t.Errorf("%+v", got)
 		}
+		// Each process has a file of its own, and all of them are added up.
+		both := strings.ReplaceAll(script, "; exit", `; cp "$TCMALLOC_HEAP_PROFILE" "$TCMALLOC_HEAP_PROFILE.pb.gz"; exit`)
+		for _, name := range []string{"both.pb.gz", "both.heap"} {
+			added := filepath.Join(t.TempDir(), name)
+			got = tcm.run(t, "run", "-q", "--library", tcm.library, "--heap-profile", added, "sh", "-c", both)
+			twice := tcm.run(t, "heap", added)
+			once := tcm.run(t, "heap", profile)
+			if got.errors != "" || !strings.HasPrefix(once.output, "inuse_space: 7.50 MiB") || !strings.HasPrefix(twice.output, "inuse_space: 15.0 MiB") {
+				t.Errorf("%+v, %q, %q", got, once.output, twice.output)
+			}
+		}
+		// What a process that was killed while it wrote has left is no profile, and what is damaged is left out.
+		broken := strings.ReplaceAll(script, "; exit", `; echo x > "$TCMALLOC_HEAP_PROFILE.tmp.1"; echo x > "$TCMALLOC_HEAP_PROFILE.2"; exit`)
+		got = tcm.run(t, "run", "-q", "--library", tcm.library, "--heap-profile", profile, "sh", "-c", broken)
+		if got.status.ExitStatus() != 3 || strings.Count(got.errors, "\n") != 1 || !strings.Contains(got.errors, ".2: not a profile") {
+			t.Errorf("%+v", got)
+		}
 		for _, flags := range [][]string{{"-q"}, {"--json"}, {}} {
 			words := append([]string{"run", "--library", tcm.library, "--html", page}, flags...)
 			got = tcm.run(t, append(words, "sh", "-c", script)...)
@@ -167,6 +185,16 @@ func TestRun(t *testing.T) {
 			if err := os.Remove(page); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+	t.Run("library without profiles", func(t *testing.T) {
+		library, err := project.Library("", "")
+		if err != nil {
+			t.Skip(err)
+		}
+		got := tcm.run(t, "run", "-q", "--library", library, "--html", "page.html", "true")
+		if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "is a library without profiles") {
+			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("preload", func(t *testing.T) {

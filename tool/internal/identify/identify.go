@@ -113,6 +113,17 @@ func servesMalloc(defined map[string]bool) bool {
 	return defined["malloc"] && defined["free"]
 }
 
+// Defines says whether a shared library has a symbol.
+func Defines(path, symbol string) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	defined, err := definedSymbols(file)
+	return err == nil && defined[symbol]
+}
+
 // DefinesMalloc says whether a program brings a malloc of its own, which comes before any library's.
 func DefinesMalloc(file *elf.File) bool {
 	defined, err := definedSymbols(file)

@@ -46,6 +46,11 @@ func LoadAll(names []string) (*profile.Profile, error) {
 		}
 		all = append(all, one)
 	}
+	return Merge(all)
+}
+
+// Merge adds profiles of one kind up; there is at least one.
+func Merge(all []*profile.Profile) (*profile.Profile, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}

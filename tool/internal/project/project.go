@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // LibraryName is the file that tcm preloads unless told otherwise.
@@ -19,6 +20,9 @@ const FullLibraryName = "libtcmalloc.so.4"
 
 // ProfilerLibraryName is the library that writes CPU profiles, and leaves malloc alone.
 const ProfilerLibraryName = "libprofiler.so.0"
+
+// DebugLibraryName is the library that checks every block.
+const DebugLibraryName = "libtcmalloc_debug.so.4"
 
 // marker is a file that only the root of a checkout has.
 const marker = "bench/peers/peers.json"
@@ -109,6 +113,9 @@ func Library(asked, root string) (string, error) { return library(LibraryName, a
 // FullLibrary finds the library that also writes heap profiles, likewise.
 func FullLibrary(asked, root string) (string, error) { return library(FullLibraryName, asked, root) }
 
+// DebugLibrary finds the library that checks every block, likewise.
+func DebugLibrary(asked, root string) (string, error) { return library(DebugLibraryName, asked, root) }
+
 // ProfilerLibrary finds the library that writes CPU profiles, likewise.
 func ProfilerLibrary(asked, root string) (string, error) {
 	return library(ProfilerLibraryName, asked, root)
@@ -119,7 +126,7 @@ func library(name, asked, root string) (string, error) {
 		if !isFile(asked) {
 			return "", fmt.Errorf("there is no library %s", asked)
 		}
-		return filepath.Abs(asked)
+		return preloadable(asked)
 	}
 	var tried []string
 	if program, err := Program(); err == nil {
@@ -132,10 +139,36 @@ func library(name, asked, root string) (string, error) {
 	}
 	for _, path := range tried {
 		if isFile(path) {
-			return filepath.Abs(path)
+			return preloadable(path)
 		}
 	}
 	return "", fmt.Errorf("%s is neither in ../lib beside tcm nor in build/release/lib of a checkout; build or install it, or name a library with --library", name)
+}
+
+// GDBScript returns the commands of gdb: in the installation of tcm, or in the checkout; nothing where neither has them.
+func GDBScript(root string) string {
+	var tried []string
+	if program, err := Program(); err == nil {
+		tried = append(tried, filepath.Join(filepath.Dir(program), "..", "share", "gdb", "tcm-gdb.py"))
+	}
+	if checkout, err := Find(root); err == nil {
+		tried = append(tried, checkout.Path("tool", "gdb", "tcm-gdb.py"))
+	}
+	for _, path := range tried {
+		if isFile(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// preloadable makes a path absolute. The loader splits LD_PRELOAD where a path has one of these.
+func preloadable(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err == nil && strings.ContainsAny(absolute, " :$") {
+		return "", fmt.Errorf("%s cannot be preloaded, because its path has a space, a colon or a dollar sign; --library may name a link to it", absolute)
+	}
+	return absolute, err
 }
 
 // Page returns where a page of docs/ lies: in the installation of tcm, or in the checkout.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,6 +44,19 @@ func TestFind(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Find(""); !errors.Is(err, ErrNoCheckout) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestPathsThatTheLoaderSplits(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"a b", "a:b", "$LIB"} {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Library(path, ""); err == nil || !strings.Contains(err.Error(), "cannot be preloaded") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

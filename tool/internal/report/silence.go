@@ -27,7 +27,7 @@ func silence(run Run, result launch.Result) string {
 	if err == nil && !library.IsOurs() {
 		return fmt.Sprintf("%s is %s, which leaves none", run.Library, library)
 	}
-	if reason := unreachable(run.Program, mostInterpreters); reason != "" {
+	if reason := Unreachable(run.Program, "libtcmalloc_minimal.a"); reason != "" {
 		return reason
 	}
 	if result.Signal != 0 {
@@ -52,15 +52,20 @@ func idle(program string) string {
 // mostInterpreters is how long a chain of scripts is followed.
 const mostInterpreters = 4
 
-// unreachable says why the loader does not put a library into a program, or nothing.
-func unreachable(program string, interpreters int) string {
+// Unreachable says why the loader does not put a library into a program, or nothing. archive is what such a program
+// can be linked with instead.
+func Unreachable(program, archive string) string {
+	return unreachable(program, archive, mostInterpreters)
+}
+
+func unreachable(program, archive string, interpreters int) string {
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return ""
 	}
 	name := filepath.Base(path)
 	if interpreter := interpreterOf(path); interpreter != "" && interpreters > 0 {
-		return unreachable(interpreter, interpreters-1)
+		return unreachable(interpreter, archive, interpreters-1)
 	}
 	if hasPrivileges(path) {
 		return name + " runs with more rights than its caller, so the loader preloads nothing and the allocator reads no variables"
@@ -81,7 +86,7 @@ func unreachable(program string, interpreters int) string {
 			return ""
 		}
 	}
-	return name + " is linked statically, so nothing can be preloaded; link it with libtcmalloc_minimal.a"
+	return name + " is linked statically, so nothing can be preloaded; link it with " + archive
 }
 
 // interpreterOf returns the program that a script names in its first line; of env, the program that

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"tcm/internal/launch"
 	"tcm/internal/project"
@@ -99,7 +98,8 @@ func Run(options Options) error {
 	}
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
 	var then []string
-	if !options.Quiet || options.HTML != "" {
+	profiled := options.HeapProfile != "" || options.HTML != ""
+	if !options.Quiet || profiled {
 		figures, err := report.NewFigures("tcm-run-")
 		if err != nil {
 			return err
@@ -108,21 +108,31 @@ func Run(options Options) error {
 		if !options.Quiet {
 			variables[report.Variable] = figures
 		}
-		if options.HTML != "" && options.HeapProfile == "" {
-			options.HeapProfile = filepath.Join(filepath.Dir(figures), "heap.pb.gz")
+		if profiled {
+			profileVariables(options, HeapProfiles(figures), variables)
 		}
 		then, err = followUp(options, figures)
 		if err != nil {
 			return err
 		}
 	}
-	if options.HeapProfile != "" {
-		variables[HeapProfileVariable] = strings.ReplaceAll(options.HeapProfile, "%", "%%")
-		if os.Getenv(samplePeriodVariable) == "" {
-			variables[samplePeriodVariable] = profileSamplePeriod
-		}
-	}
 	return become(launcher, then, variables, options.Program)
+}
+
+// HeapProfiles is how the names of the heap profiles of a run begin, which lie beside its figures.
+func HeapProfiles(figures string) string { return filepath.Join(filepath.Dir(figures), "heap.") }
+
+// profileVariables makes every process write a heap profile of its own, in the format that the name of the user's
+// file asks for.
+func profileVariables(options Options, prefix string, variables map[string]string) {
+	name := strings.ReplaceAll(prefix, "%", "%%") + "%p"
+	if options.HeapProfile == "" || strings.HasSuffix(options.HeapProfile, ".pb.gz") {
+		name += ".pb.gz"
+	}
+	variables[HeapProfileVariable] = name
+	if os.Getenv(samplePeriodVariable) == "" {
+		variables[samplePeriodVariable] = profileSamplePeriod
+	}
 }
 
 // Exec becomes the launcher, which runs the program with these variables and afterwards tcm with the words in
@@ -189,21 +199,12 @@ func followUp(options Options, figures string) ([]string, error) {
 		words = append(words, "--quiet")
 	}
 	if options.HeapProfile != "" {
-		words = append(words, "--heap-profile", options.HeapProfile, "--before", FileState(options.HeapProfile))
+		words = append(words, "--heap-profile", options.HeapProfile)
 	}
 	if options.HTML != "" {
 		words = append(words, "--html", options.HTML)
 	}
 	return thenWords(words), nil
-}
-
-// FileState tells one content of a file from another; it is empty where there is no file.
-func FileState(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d %s %v", info.Size(), info.ModTime().Format(time.RFC3339Nano), info.Sys().(*syscall.Stat_t).Ino)
 }
 
 // Collect reads what the launcher measured and what the allocator left. started is false where the program could not be started, of which the launcher has told.

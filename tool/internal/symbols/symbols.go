@@ -44,6 +44,13 @@ func Symbolize(p *profile.Profile, options Options) []string {
 	var problems []string
 	for _, mapping := range p.Mapping {
 		locations := byMapping[mapping]
+		if mapping.File == vdsoName {
+			// Nobody misses that of another kernel.
+			if file, err := openVDSO(strings.ToLower(mapping.BuildID)); err == nil {
+				made.addLines(file, mapping, locations)
+			}
+			continue
+		}
 		if len(locations) == 0 || !isFile(mapping.File) {
 			continue
 		}
@@ -78,6 +85,11 @@ func (s *symbolizer) symbolizeMapping(mapping *profile.Mapping, locations []*pro
 	if err != nil {
 		return err
 	}
+	s.addLines(file, mapping, locations)
+	return nil
+}
+
+func (s *symbolizer) addLines(file *object, mapping *profile.Mapping, locations []*profile.Location) {
 	for _, location := range locations {
 		address, ok := file.fileAddress(location.Address, mapping.Start, mapping.Offset)
 		if !ok {
@@ -91,7 +103,6 @@ func (s *symbolizer) symbolizeMapping(mapping *profile.Mapping, locations []*pro
 			mapping.HasInlineFrames = mapping.HasInlineFrames || len(location.Line) > 1
 		}
 	}
-	return nil
 }
 
 // lines returns the functions at an address of a file, the innermost first.

@@ -3,6 +3,8 @@
 package symbols
 
 import (
+	"bytes"
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -239,6 +241,32 @@ func TestReadableNames(t *testing.T) {
 	} {
 		if got := (&symbolizer{}).readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestVDSO(t *testing.T) {
+	content, err := ownVDSO()
+	if err != nil {
+		t.Skip(err)
+	}
+	file, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := buildIDOf(file)
+	functions := functionsOf(file.DynamicSymbols)
+	if id == "" || len(functions) == 0 {
+		t.Skip("the kernel's code has no build id or no functions")
+	}
+	const start = 0x7f0000000000
+	for buildID, want := range map[string]bool{id: true, "": false, "0123": false} {
+		mapping := &profile.Mapping{ID: 1, Start: start, Limit: start + uint64(len(content)), File: vdsoName, BuildID: buildID}
+		location := &profile.Location{ID: 1, Mapping: mapping, Address: start + functions[0].address}
+		made := &profile.Profile{Mapping: []*profile.Mapping{mapping}, Location: []*profile.Location{location}}
+		problems := Symbolize(made, Options{})
+		if len(problems) != 0 || (names(location) != "") != want {
+			t.Errorf("%q: %q, %q", buildID, problems, names(location))
 		}
 	}
 }

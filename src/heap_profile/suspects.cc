@@ -1,12 +1,18 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "leak_check/suspects.h"
+#include "heap_profile/suspects.h"
 
 #include <algorithm>
 #include <iterator>
 
+#include "system/clock.h"
+
 namespace tcmalloc {
 namespace {
+
+constinit int64_t watched_since_ns = 0;
+
+__attribute__((constructor)) void OnLoad() { watched_since_ns = MonotonicNanoseconds(); }
 
 constexpr size_t kLeastSamples = 8;
 constexpr int kParts = 8;
@@ -52,6 +58,8 @@ double ConfidenceOf(const Histogram& histogram) {
 }
 
 }  // namespace
+
+int64_t WatchedSince() { return watched_since_ns; }
 
 size_t FindSuspects(AgedSample* samples, size_t count, int64_t begin_ns, int64_t now_ns,
                     Suspect* suspects, size_t most) {

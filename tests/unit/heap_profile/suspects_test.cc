@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "leak_check/suspects.h"
+#include "heap_profile/suspects.h"
 
 #include <gtest/gtest.h>
 

@@ -2,13 +2,16 @@
 //
 // Leaks of a program that goes on, by the ages of its samples.
 
-#ifndef TCMALLOC_LEAK_CHECK_SUSPECTS_H_
-#define TCMALLOC_LEAK_CHECK_SUSPECTS_H_
+#ifndef TCMALLOC_HEAP_PROFILE_SUSPECTS_H_
+#define TCMALLOC_HEAP_PROFILE_SUSPECTS_H_
 
 #include <cstddef>
 #include <cstdint>
 
 namespace tcmalloc {
+
+// Returns the time since which the program is watched, by the monotonic clock.
+int64_t WatchedSince();
 
 // A live sample, as far as it matters here.
 struct AgedSample {
@@ -37,4 +40,4 @@ size_t FindSuspects(AgedSample* samples, size_t count, int64_t begin_ns, int64_t
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_LEAK_CHECK_SUSPECTS_H_
+#endif  // TCMALLOC_HEAP_PROFILE_SUSPECTS_H_

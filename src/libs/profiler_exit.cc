@@ -1,0 +1,22 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Stands before libc's functions that end the process without exit handlers, so that programs that
+// end so, such as shells and workers, leave their CPU profile.
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "cpu_profile/cpu_profiler.h"
+
+extern "C" {
+
+// May be called in signal handlers, and by children of vfork.
+TCMALLOC_EXPORT void _exit(int status) {
+  tcmalloc::cpu_profiler.StopBeforeEnd();
+  for (;;) syscall(SYS_exit_group, status);
+}
+
+TCMALLOC_EXPORT void _Exit(int status) noexcept { _exit(status); }
+
+}  // extern "C"

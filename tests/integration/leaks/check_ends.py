@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""Checks that a program is checked once, however it ends, and that it ends.
+
+Its report names the function that leaks, and none of the library.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests" / sys.argv[1]
+FOUND = "detected leaks of 100 bytes in 1 objects"
+REFUSED = "was not made"
+
+# The way to end, status, line on stderr. A static program is checked by a handler of exit.
+STATIC_WAYS = ("thread", "handler_of_exit", "destructor", "child")
+CASES = [
+    ("return", 1, FOUND),
+    ("thread", 1, FOUND),
+    ("many_threads", 1, "detected leaks of"),
+    ("first_thread", 1, FOUND),
+    ("handler_of_exit", 1, FOUND),
+    ("destructor", 1, FOUND),
+    ("during_check", 3, REFUSED),
+    ("child", 1, FOUND),
+    ("no_files", 0, REFUSED),
+    ("no_file_size", 1, FOUND),
+    ("at_once", 3, None),
+    ("quick", 4, None),
+    ("replaced", 0, None),
+]
+
+
+def complaint(way, status, line, folder):
+    result = subprocess.run([PROGRAM, way], env={**os.environ, "HEAPCHECK": "normal",
+                                                 "HEAP_CHECK_DUMP_DIRECTORY": folder},
+                            capture_output=True, text=True, timeout=60)
+    lines = [text for text in result.stderr.splitlines() if "eak check" in text]
+    expected = len(lines) == 1 and line in lines[0] if line else not result.stderr
+    if line == FOUND:
+        expected = expected and "Leak+" in result.stderr and "tcmalloc::" not in result.stderr
+    if result.returncode == status and expected:
+        return None
+    return f"{way}: status {result.returncode}, expected {status}\n{result.stderr}"
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        static = PROGRAM.name.endswith("static")
+        cases = [case for case in CASES if not static or case[0] in STATIC_WAYS]
+        complaints = [complaint(*case, folder) for case in cases]
+    complaints = [text for text in complaints if text]
+    print("\n".join(complaints) or f"{len(cases)} ways to end")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// A program with a leak of 100 bytes that ends in one of many ways.
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <thread>
+#include <vector>
+
+extern "C" int __lsan_do_recoverable_leak_check();
+
+namespace {
+
+void* volatile block;
+
+__attribute__((noinline)) void Leak() {
+  block = std::malloc(100);
+  block = nullptr;
+}
+
+void ExitInThread() {
+  std::thread([] { std::exit(5); }).join();
+}
+
+// One thread makes the check; the others must not end the process meanwhile.
+void ExitInManyThreads() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([] { std::exit(5); });
+  std::exit(6);
+}
+
+void ExitOfTheFirstThread() {
+  std::thread([] { usleep(20'000); }).detach();
+  pthread_exit(nullptr);
+}
+
+void ExitInHandlerOfExit() {
+  std::atexit([] { std::exit(7); });
+  std::exit(0);
+}
+
+struct Exiting {
+  ~Exiting() { std::exit(9); }
+};
+
+void ExitInDestructor() {
+  static Exiting exiting;
+  std::exit(0);
+}
+
+// The handler interrupts a check, which takes long.
+void ExitDuringCheck() {
+  std::vector<std::unique_ptr<int>> blocks;
+  for (int i = 0; i < 300'000; ++i) blocks.push_back(std::make_unique<int>(i));
+  signal(SIGALRM, [](int) { std::exit(3); });
+  ualarm(50'000, 0);
+  while (true) __lsan_do_recoverable_leak_check();
+}
+
+void ExitOfChild() {
+  if (fork() == 0) std::exit(0);
+  wait(nullptr);
+}
+
+void ExitWithoutFiles() {
+  const rlimit streams = {3, 3};
+  setrlimit(RLIMIT_NOFILE, &streams);
+}
+
+void ExitWithoutFileSize() {
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_FSIZE, &none);
+}
+
+struct Way {
+  const char* name;
+  void (*end)();
+};
+
+constexpr Way kWays[] = {
+    {"thread", ExitInThread},
+    {"many_threads", ExitInManyThreads},
+    {"first_thread", ExitOfTheFirstThread},
+    {"handler_of_exit", ExitInHandlerOfExit},
+    {"destructor", ExitInDestructor},
+    {"during_check", ExitDuringCheck},
+    {"child", ExitOfChild},
+    {"no_files", ExitWithoutFiles},
+    {"no_file_size", ExitWithoutFileSize},
+    {"at_once", [] { _exit(3); }},
+    {"quick", [] { std::quick_exit(4); }},
+    {"replaced", [] { execl("/bin/true", "true", nullptr); }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  if (std::strcmp(argv[1], "during_check") != 0) Leak();
+  for (const Way& way : kWays) {
+    if (std::strcmp(argv[1], way.name) == 0) way.end();
+  }
+  return 0;
+}
