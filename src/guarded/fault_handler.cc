@@ -79,7 +79,7 @@ void WriteReport(void* argument) {
 // alternate stack of 8 KiB is common. A child that shares the memory does it while this thread
 // waits, as with vfork. Without a child there are no names.
 void WriteOnReportStack(GuardedFault* fault) {
-  constexpr unsigned long kFlags = CLONE_VM | CLONE_VFORK;
+  constexpr unsigned long kFlags = CLONE_VM | CLONE_VFORK | CLONE_FILES;
   constexpr uint64_t kAllSignals = ~uint64_t{0};
   uint64_t mask = 0;
   const bool blocked = system_calls.rt_sigprocmask(SIG_BLOCK, &kAllSignals, &mask) == 0;

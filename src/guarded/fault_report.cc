@@ -2,19 +2,15 @@
 
 #include "guarded/fault_report.h"
 
-#include <unistd.h>
-
 #include "base/message.h"
 #include "profile_format/symbolizer.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr int kPatience = 100;  // milliseconds for a line
-
 const void* AsPointer(uintptr_t value) { return reinterpret_cast<const void*>(value); }
 
-void Write(const Message& line) { line.WriteLine(STDERR_FILENO, kPatience); }
+void Write(const Message& line) { WriteCrashLine(line); }
 
 const char* NameOf(machine::Access access) {
   if (access == machine::Access::kRead) return "read of ";
@@ -31,8 +27,7 @@ void WriteFirstLine(const GuardedFault& fault) {
                         : inside ? fault.address - slot.begin
                                  : fault.address - slot.end() + 1;
   Message line;
-  line << "tcmalloc: "
-       << (freed    ? "use after free: "
+  line << (freed    ? "use after free: "
            : before ? "underflow: "
                     : "overflow: ")
        << NameOf(fault.access) << AsPointer(fault.address) << ", byte " << byte
@@ -41,7 +36,7 @@ void WriteFirstLine(const GuardedFault& fault) {
                     : " behind")
        << " the " << (freed ? "freed " : "") << "block of " << uint64_t{slot.size} << " bytes at "
        << AsPointer(slot.begin);
-  Write(line);
+  WriteFirstCrashLine(line);
 }
 
 // Writes one frame. The first address of an interrupted stack is that of an instruction, others
