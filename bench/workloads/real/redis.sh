@@ -4,11 +4,15 @@
 # allocator that is measured.
 set -eu
 folder=$(env -u LD_PRELOAD mktemp -d)
-trap 'env -u LD_PRELOAD rm -rf "$folder"' EXIT
+server=
+trap 'unset LD_PRELOAD; [ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 redis-server --port 0 --unixsocket "$folder/socket" --dir "$folder" --save "" --logfile "$folder/log" \
   --daemonize no &
+server=$!
 unset LD_PRELOAD
 while [ ! -S "$folder/socket" ]; do sleep 0.01; done
+# The socket is there before the server listens.
+until redis-cli -s "$folder/socket" ping > /dev/null 2>&1; do sleep 0.01; done
 redis-cli -s "$folder/socket" --pipe < "$1"
 redis-cli -s "$folder/socket" shutdown nosave
 wait
