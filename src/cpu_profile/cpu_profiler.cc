@@ -60,6 +60,7 @@ void CpuProfiler::RegisterForkHandler() {
 
 bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) {
   if (running() || path == nullptr || !CanWrite(path)) return false;
+  if (process_.load(std::memory_order_relaxed) != 0) GiveUp();
   RegisterForkHandler();
   Environment environment;
   settings_ = LoadProfilerSettings(environment);
@@ -76,7 +77,6 @@ bool CpuProfiler::BeginLocked(const char* path) {
   std::memcpy(path_, path, std::strlen(path) + 1);
   begin_monotonic_ns_ = MonotonicNanoseconds();
   facts_.begin_ns = NanosecondsSince1970();
-  process_ = getpid();
   subscription_ = ticker.Subscribe(OnTick, this, settings_);
   if (subscription_ < 0) {
     counts_.Unmap();
@@ -84,7 +84,7 @@ bool CpuProfiler::BeginLocked(const char* path) {
   }
   facts_.frequency = ticker.frequency();
   facts_.wall = settings_.wall;
-  running_.store(true, std::memory_order_relaxed);
+  process_.store(getpid(), std::memory_order_relaxed);
   return true;
 }
 
@@ -98,12 +98,9 @@ void CpuProfiler::StopBeforeEnd() {
   if (!running()) return;
   const SignalsBlocked blocked;
   if (!lock_.TryLock()) return;
-  if (running() && IsOfThisProcess()) StopLocked();
+  if (running()) StopLocked();
   lock_.Unlock();
 }
-
-// Children of fork have given the profile up; those that were made past libc have not.
-bool CpuProfiler::IsOfThisProcess() const { return process_ == getpid(); }
 
 void CpuProfiler::StopLocked() {
   const bool heard = ticker.IsHeard();
@@ -114,7 +111,7 @@ void CpuProfiler::StopLocked() {
                    << ": the CPU profile lacks what ran since");
   }
   ReportLosses();
-  running_.store(false, std::memory_order_relaxed);
+  process_.store(0, std::memory_order_relaxed);
   // A thread that is stuck in the handler keeps the table.
   if (idle) {
     counts_.Unmap();
@@ -130,7 +127,7 @@ void CpuProfiler::ReportLosses() const {
 }
 
 void CpuProfiler::WriteLocked() {
-  if (!IsOfThisProcess() || (followed_ && counts_.added() == 0)) return;
+  if (followed_ && counts_.added() == 0) return;
   facts_.duration_ns = MonotonicNanoseconds() - begin_monotonic_ns_;
   WriteCpuProfileFile(path_, settings_.proto, facts_, counts_);
 }
@@ -171,6 +168,12 @@ void CpuProfiler::Describe(ProfilerState* state) {
   state->samples_gathered = static_cast<int>(counts_.added());
 }
 
+void CpuProfiler::GiveUp() {
+  ticker.Forget();
+  process_.store(0, std::memory_order_relaxed);
+  counts_.Unmap();
+}
+
 void CpuProfiler::FollowForks(const char* path) { path_of_children_ = path; }
 
 // Only the thread that forked is there, but another one may have held the lock. It is not taken,
@@ -178,10 +181,9 @@ void CpuProfiler::FollowForks(const char* path) { path_of_children_ = path; }
 void CpuProfiler::AbandonInChild() {
   const SignalsBlocked blocked;
   new (&lock_) SpinLock(LockRank::kProfile);
-  const bool follows = running() && path_of_children_ != nullptr;
-  ticker.Forget();
-  running_.store(false, std::memory_order_relaxed);
-  counts_.Unmap();
+  const bool follows =
+      process_.load(std::memory_order_relaxed) != 0 && path_of_children_ != nullptr;
+  GiveUp();
   if (!follows) return;
   char path[kPathCapacity];
   NameForProcess(path_of_children_, path);

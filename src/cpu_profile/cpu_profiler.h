@@ -7,6 +7,7 @@
 
 #include <gperftools/profiler.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -41,7 +42,9 @@ class CpuProfiler {
   // and so on.
   void Toggle(const char* prefix);
 
-  bool running() const { return running_.load(std::memory_order_relaxed); }
+  // Returns true if a profile of this process is being taken. A child that libc does not know of,
+  // or whose fork was under way at the first start, has a copy of its parent's.
+  bool running() const { return process_.load(std::memory_order_relaxed) == getpid(); }
   void Describe(ProfilerState* state);
 
   // From now on children of fork take profiles of their own, with the settings of their parent's
@@ -61,16 +64,17 @@ class CpuProfiler {
   bool BeginLocked(const char* path) TCMALLOC_REQUIRES(lock_);
   void StopLocked() TCMALLOC_REQUIRES(lock_);
   void WriteLocked() TCMALLOC_REQUIRES(lock_);
-  bool IsOfThisProcess() const TCMALLOC_REQUIRES(lock_);
+  // Forgets the parent's profile.
+  void GiveUp();
   void ReportLosses() const;
 
   SpinLock lock_{LockRank::kProfile};
-  std::atomic<bool> running_{false};
+  // The process whose profile is being taken, or 0.
+  std::atomic<pid_t> process_{0};
   bool fork_handler_ = false;
   const char* path_of_children_ = nullptr;
   uint64_t toggles_ = 0;
   int subscription_ = -1;
-  pid_t process_ = 0;      // that the profile is of
   bool followed_ = false;  // nobody but FollowForks asked for the profile
   int64_t begin_monotonic_ns_ = 0;
   ProfilerSettings settings_;

@@ -17,6 +17,7 @@ TCMALLOC_EXPORT void _exit(int status) {
   for (;;) syscall(SYS_exit_group, status);
 }
 
-TCMALLOC_EXPORT void _Exit(int status) noexcept { _exit(status); }
+// An alias, because a call from a function that may not throw would need the C++ library.
+TCMALLOC_EXPORT void _Exit(int status) noexcept __attribute__((alias("_exit")));
 
 }  // extern "C"

@@ -250,14 +250,17 @@ TEST_F(CpuProfilerTest, SeveralThreadsStartAndStop) {
 
 // A child of which libc's handlers of fork know nothing has the profile of its parent, and must not
 // write it.
-TEST_F(CpuProfilerTest, AChildMadePastLibcWritesNothing) {
+TEST_F(CpuProfilerTest, AChildMadePastLibcWritesNothingOfItsParents) {
   const std::string path = Path("parent.prof");
+  const std::string of_child = Path("child.prof");
   ASSERT_EQ(ProfilerStart(path.c_str()), 1);
   const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child == 0) {
     ProfilerFlush();
     cpu_profiler.StopBeforeEnd();
-    if (!cpu_profiler.running()) _exit(1);
+    if (cpu_profiler.running()) _exit(1);
+    ProfilerStop();
+    if (ProfilerStart(of_child.c_str()) != 1) _exit(2);
     ProfilerStop();
     _exit(0);
   }
@@ -265,6 +268,7 @@ TEST_F(CpuProfilerTest, AChildMadePastLibcWritesNothing) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(of_child));
   cpu_profiler.StopBeforeEnd();
   EXPECT_FALSE(cpu_profiler.running());
   EXPECT_GE(Samples(path), 0);
