@@ -81,6 +81,13 @@ StackId StackTable::NewStack(uint32_t hash_of, std::span<void* const> frames) {
   return id;
 }
 
+// Takes back a stack of NewStack, which nobody else has seen.
+void StackTable::DropNew(StackId id) {
+  stacks_.fetch_sub(1, std::memory_order_relaxed);
+  const auto link_of = [this](StackId other) -> std::atomic<uint32_t>& { return free_link(other); };
+  free_[SizeOf(id)].Push(id, link_of);
+}
+
 StackId StackTable::Add(std::span<void* const> frames) {
   const Reader reader(*this);
   const uint32_t hash_of = HashOf(frames);
@@ -90,10 +97,17 @@ StackId StackTable::Add(std::span<void* const> frames) {
   if (const StackId found = Find(head, 0, hash_of, frames)) return found;
   const StackId added = NewStack(hash_of, frames);
   if (added == 0) return 0;
+  StackId seen = head;
   next(added).store(head, std::memory_order_relaxed);
   // Release pairs with the acquire in Find and publishes the stack.
   while (!bucket.compare_exchange_weak(head, added, std::memory_order_release,
                                        std::memory_order_acquire)) {
+    // Another thread may have added the same stack meanwhile.
+    if (const StackId found = Find(head, seen, hash_of, frames)) {
+      DropNew(added);
+      return found;
+    }
+    seen = head;
     next(added).store(head, std::memory_order_relaxed);
   }
   return added;

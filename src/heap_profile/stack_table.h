@@ -136,6 +136,7 @@ class StackTable {
   }
   bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
   StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
+  void DropNew(StackId id);
   StackId NewStack(uint32_t hash_of, std::span<void* const> frames);
   StackId TakeWords(uint32_t size);
   void SweepIfWorthIt();
