@@ -5,7 +5,7 @@
 set -eu
 folder=$(env -u LD_PRELOAD mktemp -d)
 server=
-trap 'unset LD_PRELOAD; [ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
+trap 'unset LD_PRELOAD; [ -z "$server" ] || kill "$server" || true; rm -rf "$folder"' EXIT
 redis-server --port 0 --unixsocket "$folder/socket" --dir "$folder" --save "" --logfile "$folder/log" \
   --daemonize no &
 server=$!
@@ -16,3 +16,4 @@ until redis-cli -s "$folder/socket" ping > /dev/null 2>&1; do sleep 0.01; done
 redis-cli -s "$folder/socket" --pipe < "$1"
 redis-cli -s "$folder/socket" shutdown nosave
 wait
+server=
