@@ -2,8 +2,9 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
 # Measures what the default sampling costs: every workload with the full library and with the minimal
-# one, paired in one run. The table of tcm bench has times and peaks of memory as ratios to the minimal
-# library. Wants a quiet machine.
+# one, in turn and paired in each round. Writes the results of tcm bench to OUT, and to OUT/cost.md the
+# means, the workloads above the bound and a table. Wants a quiet machine; takes about ten minutes on two
+# CPUs.
 #
 #     bench/sampling_cost.sh OUT [OPTION OF tcm bench]...
 #
@@ -17,5 +18,6 @@ build=${BUILD:-$root/build/release}
 out=$1
 shift
 
-exec "$build/bin/tcm" bench --build "$build" --baseline ours \
-  --allocators "$build/lib/libtcmalloc.so.4" --runs 11 --out "$out" "$@"
+"$build/bin/tcm" bench --build "$build" --baseline ours \
+  --allocators "$build/lib/libtcmalloc.so.4" --runs 15 --out "$out" "$@"
+"$root/bench/sampling_cost.py" "$out/samples.json" | tee "$out/cost.md"

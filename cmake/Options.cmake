@@ -32,6 +32,7 @@ set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
 set(TCMALLOC_BUILD_LIBRARIES ON CACHE BOOL "Build the libraries that replace malloc")
 set(TCMALLOC_BUILD_TESTS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the tests")
+set(TCMALLOC_BUILD_UNIT_TESTS ON CACHE BOOL "Build the unit and model tests among the tests")
 set(TCMALLOC_BUILD_BENCH ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the benchmarks")
 set(install_by_default OFF)
 if(PROJECT_IS_TOP_LEVEL AND TCMALLOC_BUILD_LIBRARIES)

@@ -4,8 +4,10 @@
 #               [LABELS unit|model|stress|...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
 #               [SERIAL] [COST <seconds>])
 #   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
-#   `unit` when left out. SERIAL: nothing else runs beside it. COST is about what the test takes,
-#   for those of many seconds: they start first, so that none is left running alone at the end.
+#   `unit` when left out. A program whose sources start threads, and any other with the label
+#   `threads`, is all that the thread sanitizer builds: one thread has no races. SERIAL: nothing
+#   else runs beside it. COST is about what the test takes, for those of many seconds: they start
+#   first, so that none is left running alone at the end.
 #
 # tcm_repeat_unit_test(NAME <name> OF <unit test> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
@@ -36,6 +38,27 @@ set(gcc_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overfl
 set(TCM_TEST_COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>" "${gcc_options}")
 set(TCM_UNIT_TEST_COMPILE_OPTIONS
   "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}")
+
+# gold links a unit test in half of the time of GNU ld. It warns of the objects of clang's sanitizers.
+include(CheckLinkerFlag)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  check_linker_flag(CXX -fuse-ld=gold TCM_HAVE_GOLD)
+endif()
+
+# Sets `result` if a source includes a header of threads or starts one by itself.
+function(tcm_starts_threads result)
+  set(lines)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" found LIMIT_COUNT 1
+         REGEX "^#include (<thread>|<pthread\\.h>|\"stress/threads/)|pthread_create|[^a-z_]clone\\(")
+    list(APPEND lines ${found})
+  endforeach()
+  if(lines)
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()
 
 # Reads what tcm_parse_test_arguments has left in the caller; ARGN is the test's environment.
 function(tcm_set_test_properties)
@@ -68,16 +91,25 @@ endmacro()
 
 function(tcm_unit_test)
   tcm_parse_test_arguments(tcm_unit_test "")
-  if(NOT GTest_FOUND)
+  if(NOT GTest_FOUND OR NOT TCMALLOC_BUILD_UNIT_TESTS)
     return()
   endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
+  if(TCMALLOC_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST arg_LABELS)
+    tcm_starts_threads(starts_threads ${arg_SOURCES})
+    if(NOT starts_threads)
+      return()
+    endif()
+  endif()
   tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
               LIBRARIES GTest::gtest_main ${arg_LIBRARIES}
               COMPILE_OPTIONS ${TCM_UNIT_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(TCM_HAVE_GOLD)
+    target_link_options(${arg_NAME} PRIVATE -fuse-ld=gold)
+  endif()
   if(NOT arg_COMPILE_OPTIONS)
     target_precompile_headers(${arg_NAME} REUSE_FROM tcm_precompiled_headers)
   endif()

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "allocator/allocated_size.h"
+#include "allocator/block_functions.h"
 #include "allocator/slow_path.h"
 #include "base/message.h"
 #include "heap/observer.h"
@@ -107,13 +108,6 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
   return block.start;
 }
 
-void* AllocateAlignedQuietly(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return AllocateOr<AllocateUnreported>(size);
-  const uint8_t c = SizeClassForAligned(size, alignment);
-  if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
-  return AllocateLarge(size, alignment, nullptr);
-}
-
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
   void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
@@ -125,6 +119,8 @@ void* AllocateZeroedQuietly(size_t size) {
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }
 
 }  // namespace
+
+constinit const BlockFunctions* block_functions = nullptr;
 
 void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
   Cache::Of(lists)->UndoTryAllocate(kClassBySize[size]);
@@ -161,9 +157,16 @@ void* AllocateSlow(size_t size) {
   return AllocateUnreported(size);
 }
 
+void* AllocateAlignedUnreported(size_t size, size_t alignment) {
+  if (alignment <= sizeof(void*)) return AllocateOr<AllocateUnreported>(size);
+  const uint8_t c = SizeClassForAligned(size, alignment);
+  if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
+  return AllocateLarge(size, alignment, nullptr);
+}
+
 void* AllocateAligned(size_t size, size_t alignment) {
-  if (AllocationsAreWatched()) return ReportNew(AllocateAlignedQuietly(size, alignment), size);
-  return AllocateAlignedQuietly(size, alignment);
+  if (AllocationsAreWatched()) return ReportNew(AllocateAlignedUnreported(size, alignment), size);
+  return AllocateAlignedUnreported(size, alignment);
 }
 
 void* AllocateZeroed(size_t size) {

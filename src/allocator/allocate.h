@@ -43,16 +43,14 @@ TCMALLOC_ALWAYS_INLINE void* AllocateFromLists(FastLists* lists, size_t size) {
 // size takes no lock and makes no call, except for a jump where a cache of a CPU serves it. `kSlow`
 // does the rest.
 template <AllocateSlowPath kSlow>
-TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size) {
-  const FastThread thread = current_thread;
+TCMALLOC_ALWAYS_INLINE void* AllocateOr(size_t size, FastThread thread = current_thread) {
   if (TCMALLOC_UNLIKELY(size >= thread->size_limit)) return AllocateBy(thread, size, kSlow);
   return AllocateFromLists<kSlow>(thread.lists(), size);
 }
 
 // Works as AllocateOr for malloc, whose slow path is also in the thread's header.
 template <AllocateSlowPath kMallocSlow>
-TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size) {
-  const FastThread thread = current_thread;
+TCMALLOC_ALWAYS_INLINE void* AllocateForMalloc(size_t size, FastThread thread) {
   if (TCMALLOC_UNLIKELY(size >= thread->size_limit)) return MallocBy(thread, size);
   return AllocateFromLists<kMallocSlow>(thread.lists(), size);
 }
@@ -65,6 +63,8 @@ void ReportIfLarge(const void* block, size_t bytes);
 
 // Works as AllocateSlow, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);
+// Works as AllocateAligned without reporting the block.
+void* AllocateAlignedUnreported(size_t size, size_t alignment);
 
 // Works as AllocateSlow, with all bytes zero.
 void* AllocateZeroed(size_t size);

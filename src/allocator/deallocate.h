@@ -24,8 +24,8 @@ void DeallocateAfterTry(void* block, FastLists* lists);
 
 // Frees a block. Keeps errno. The fast path of a small object takes no lock and makes no call.
 // DeallocateSlow does the rest.
-TCMALLOC_ALWAYS_INLINE void Deallocate(void* block) {
-  DeallocateBy(current_thread, block, DeallocateAfterTry);
+TCMALLOC_ALWAYS_INLINE void Deallocate(void* block, FastThread thread = current_thread) {
+  DeallocateBy(thread, block, DeallocateAfterTry, NoSize());
 }
 
 // Frees a block. Aborts if it is too small to have been asked for with `size` bytes.
@@ -33,11 +33,11 @@ void DeallocateCheckedSized(void* block, size_t size);
 
 // Frees a block for which the caller asked with `size` bytes. Checks only sizes that the fast paths
 // do not look up. A smaller size is not trusted, so a wrong one does no harm.
-TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size) {
+TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size, FastThread thread) {
   if (TCMALLOC_UNLIKELY(size >= kClassBySize.size())) {
     DeallocateCheckedSized(block, size);
   } else {
-    Deallocate(block);
+    DeallocateBy(thread, block, DeallocateAfterTry, size);
   }
 }
 

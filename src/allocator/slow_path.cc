@@ -44,8 +44,7 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
 void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const {
   void* sample = object != nullptr ? NewSampledObject(c, size, alignment) : nullptr;
   if (sample == nullptr) return object;
-  DeallocateObject(object, c);
-  RecordSmallSample(sample, object, size, alignment);
+  if (!RecordSmallSample(sample, object, size, alignment)) DeallocateObject(object, c);
   return sample;
 }
 
@@ -77,9 +76,13 @@ void SlowPath::FreeBlock(void* block) const {
 }
 
 // Frees a block in a span of its own, or among samples.
-void SlowPath::FreeOther(Span* span, const void* block) {
-  if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled))
-    return FreeSampledObject(span, block);
+void SlowPath::FreeOther(Span* span, const void* block) const {
+  if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled)) {
+    const uint8_t c = span->size_class;
+    void* twin = FreeSampledObject(span, block);
+    if (twin != nullptr) DeallocateObject(twin, c);
+    return;
+  }
   if (TCMALLOC_UNLIKELY(span->sample() != 0)) NoteSampleFreed(span->sample());
   heap.page_heap().Delete(span);
 }

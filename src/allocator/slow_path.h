@@ -78,7 +78,7 @@ class SlowPath {
   }
 
   TCMALLOC_COLD static void RunErrands();
-  static void FreeOther(Span* span, const void* block);
+  void FreeOther(Span* span, const void* block) const;
 
   int saved_errno_;
   Entry entry_;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Tells whether objects that were freed one after the other lie far apart.
+// Tells how far apart objects lie that were freed one after the other.
 
 #ifndef TCMALLOC_CACHE_SCATTER_H_
 #define TCMALLOC_CACHE_SCATTER_H_
@@ -29,27 +29,44 @@ inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
 // neighbours together, such as the parts of one of its own objects, and the next ones elsewhere:
 // half of the steps are short then, and yet the order is random.
 inline constexpr uint32_t kScatterStepsForOneFar = 8;
+// Near objects are in rows unless more than one step in this many is wider than kRowBytes, or than
+// to the next object where that is farther. A processor fetches that far ahead by itself.
+inline constexpr uint32_t kScatterStepsForOneWide = 4;
+inline constexpr uint32_t kRowBytes = 256;
+// Smaller objects share cache lines, so that their order inside a page matters less than it costs.
+inline constexpr uint32_t kScatterLeastInOrder = 64;
 // The number of newest objects that are looked at first. The others are looked at only if these are
 // scattered. That costs little, because scattered objects are visited one by one anyway.
 inline constexpr uint32_t kScatterProbes = 9;
 
+enum class Scatter {
+  kInRows,    // each object lies close to the one before
+  kNear,      // inside of pages, in any order
+  kFarApart,  // scattered
+};
+
 // Judges `count` objects of `size` bytes each, the last one freed first: next(object) is the object
-// after `object`. Fewer than kScatterProbes objects are never scattered.
+// after `object`. Fewer than kScatterProbes objects are taken for rows.
 template <typename Next>
-bool IsScattered(uint32_t size, const void* object, uint32_t count, Next next) {
-  if (size > kScatterMostSize || count < kScatterProbes) return false;
+Scatter JudgeScatter(uint32_t size, const void* object, uint32_t count, Next next) {
+  if (size > kScatterMostSize || count < kScatterProbes) return Scatter::kInRows;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
+  const uintptr_t row = std::max(kRowBytes, size);
   const uint32_t most_far = count / kScatterStepsForOneFar;
   uint32_t far = 0;
+  uint32_t wide = 0;
   for (uint32_t seen = 1; seen < count; ++seen) {
-    if (seen == kScatterProbes && far <= kScatterProbes / kScatterStepsForOneFar) return false;
+    if (seen == kScatterProbes && far <= kScatterProbes / kScatterStepsForOneFar) break;
     const void* const before = object;
     object = next(before);
     const uintptr_t step =
         reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
-    if (step + near > 2 * near && ++far > most_far) return true;
+    if (seen < kScatterProbes) wide += step + row > 2 * row;
+    if (step + near > 2 * near && ++far > most_far) return Scatter::kFarApart;
   }
-  return false;
+  const bool in_rows =
+      size < kScatterLeastInOrder || wide <= kScatterProbes / kScatterStepsForOneWide;
+  return in_rows ? Scatter::kInRows : Scatter::kNear;
 }
 
 }  // namespace tcmalloc

@@ -52,7 +52,10 @@ using DeallocateSlowPath = void (*)(void* object);
 // lists, and of sizes that are not in kClassBySize.
 using AllocateElsewhere = void* (*)(size_t size, FastThread thread, AllocateSlowPath slow);
 using MallocElsewhere = void* (*)(size_t size, FastThread thread);
-using DeallocateElsewhere = void (*)(void* object, FastThread thread, ObjectReference reference);
+// `size` is what the program says, where the entry point is one of those that take it; otherwise it
+// has no value.
+using DeallocateElsewhere = void (*)(void* object, FastThread thread, ObjectReference reference,
+                                     size_t size);
 
 // The slow paths that need not be named with each call: that of malloc, which has more calls than
 // all other ways to allocate, and that of everything that frees.
@@ -64,7 +67,7 @@ struct SlowPaths {
 // The fast paths of a thread that only slow paths may serve.
 inline void* AllocateClosed(size_t size, FastThread, AllocateSlowPath slow) { return slow(size); }
 inline void* MallocClosed(size_t size, FastThread thread);
-inline void DeallocateClosed(void* object, FastThread thread, ObjectReference);
+inline void DeallocateClosed(void* object, FastThread thread, ObjectReference, size_t);
 
 // Returns `function`, read after `argument` is ready. Gcc then jumps through memory, which takes an
 // instruction less than loading the address first.
@@ -178,6 +181,8 @@ struct FastLists {
   constexpr FastLists() = default;
   // Makes lists that are closed for good but through which malloc and free find their slow paths.
   constexpr explicit FastLists(const SlowPaths& slow) { header.slow = slow; }
+  // Makes closed lists of which only frees, with a size, find their way.
+  constexpr explicit FastLists(DeallocateElsewhere deallocate) { header.deallocate = deallocate; }
 
   // The fast path of malloc. Returns an object of class `c` for `size` bytes, or null; then the
   // caller calls ThreadCache::UndoTryAllocate. An empty list and an overwritten next object both
@@ -244,7 +249,7 @@ TCMALLOC_ALWAYS_INLINE ThreadHeader* FastThread::header() const {
 }
 
 inline void* MallocClosed(size_t size, FastThread thread) { return thread->slow.malloc(size); }
-inline void DeallocateClosed(void* object, FastThread thread, ObjectReference) {
+inline void DeallocateClosed(void* object, FastThread thread, ObjectReference, size_t) {
   thread->slow.free(object);
 }
 
@@ -259,16 +264,42 @@ TCMALLOC_ALWAYS_INLINE void* AllocateBy(FastThread thread, size_t size, Allocate
 
 // Performs all of free, except the work of the slow path in the header and of `after_try`, which is
 // called when a TryFree returned false. Only `after_try` has something to undo. The limits cannot
-// tell the two apart, because other threads may close the lists at any moment.
+// tell the two apart, because other threads may close the lists at any moment. `size` is as in
+// DeallocateElsewhere.
 TCMALLOC_ALWAYS_INLINE void DeallocateBy(FastThread thread, void* object,
-                                         void (*after_try)(void* object, FastLists* lists)) {
+                                         void (*after_try)(void* object, FastLists* lists),
+                                         size_t size) {
   const ObjectReference reference = ReferenceTo(object);
   if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
-    return LoadAfter(object, thread->deallocate)(object, thread, reference);
+    return LoadAfter(object, thread->deallocate)(object, thread, reference, size);
   }
   if (TCMALLOC_UNLIKELY(!thread.lists()->TryFreeBelowLimit(object, reference))) {
     after_try(object, thread.lists());
   }
+}
+
+// Works as DeallocateBy for an entry point that got `size` as its second argument. Keeps it in its
+// register up to the branch, which spares the fast path of lists an instruction. Passes on
+// `size + tag`.
+TCMALLOC_ALWAYS_INLINE void DeallocateSizedBy(FastThread thread, void* object,
+                                              void (*after_try)(void* object, FastLists* lists),
+                                              size_t size, size_t tag) {
+  const ObjectReference reference = ReferenceTo(object);
+  if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
+    FastThread same = thread;
+    asm("" : "+r"(same), "+r"(size));
+    return LoadAfter(object, same->deallocate)(object, same, reference, size + tag);
+  }
+  if (TCMALLOC_UNLIKELY(!thread.lists()->TryFreeBelowLimit(object, reference))) {
+    after_try(object, thread.lists());
+  }
+}
+
+// Returns a size without a value, which takes no instruction.
+TCMALLOC_ALWAYS_INLINE size_t NoSize() {
+  size_t size;
+  asm("" : "=r"(size));
+  return size;
 }
 
 }  // namespace tcmalloc

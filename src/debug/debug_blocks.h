@@ -17,17 +17,17 @@ struct DebugBlocks {
   }
   template <void* (*kSlow)(size_t size)>
   static void* NewOr(size_t size) {
-    void* block = New(size);
-    return block != nullptr ? block : MakeNew(kSlow(size));
+    return kSlow(size);
   }
   template <void* (*kSlow)(size_t size)>
   static void* NewArrayOr(size_t size) {
-    void* block = NewArray(size);
-    return block != nullptr ? block : MakeNewArray(kSlow(size));
+    return kSlow(size);
   }
 
   static void* Malloc(size_t size);
   static void* MallocSlow(size_t size) { return Malloc(size); }
+  static void* NewSlow(size_t size) { return New(size); }
+  static void* NewArraySlow(size_t size) { return NewArray(size); }
   static void* Zeroed(size_t size);
   static void* Aligned(size_t size, size_t alignment);
   static void* New(size_t size);

@@ -15,6 +15,7 @@
 #include "debug/fences.h"
 #include "debug/page_fence.h"
 #include "debug/trace.h"
+#include "heap/mode.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
 #include "system/auxv.h"
@@ -123,6 +124,8 @@ void Fill(const Request& request, const BlockRecord& block) {
 }  // namespace
 
 constinit DebugHeap debug_heap;
+
+void StartDebugMode() {}
 
 // Finds memory for a block: in pages of its own, or with room for fences in the heap.
 bool DebugHeap::Place(const Request& request, BlockRecord* block) {

@@ -7,8 +7,7 @@
 #include <new>
 #include <string_view>
 
-#include "allocator/allocated_size.h"
-#include "allocator/deallocate.h"
+#include "allocator/block_functions.h"
 #include "allocator/slow_path.h"
 #include "extension/properties.h"
 #include "extension/release.h"
@@ -152,13 +151,12 @@ double HeapExtension::GetMemoryReleaseRate() {
   return slow_path.reentrant() ? -1 : heap.page_heap().release_rate();
 }
 
-size_t HeapExtension::GetEstimatedAllocatedSize(size_t size) { return AllocatedSizeFor(size); }
+size_t HeapExtension::GetEstimatedAllocatedSize(size_t size) { return EstimatedSizeInMode(size); }
 
-size_t HeapExtension::GetAllocatedSize(const void* p) { return UsableSize(p); }
+size_t HeapExtension::GetAllocatedSize(const void* p) { return UsableSizeInMode(p); }
 
 MallocExtension::Ownership HeapExtension::GetOwnership(const void* p) {
-  const bool owned =
-      heap.emergency().Owns(p) || heap.guarded().Owns(p) || heap.page_map().FindInUse(p) != nullptr;
+  const bool owned = OwnsInMode(p);
   return owned ? kOwned : kNotOwned;
 }
 

@@ -69,6 +69,11 @@ void GuardedStack::Set(std::span<void* const> new_frames) {
 void GuardedBlocks::Configure(const Options& options) {
   slot_count_ = options.guarded_slots;
   random_ = RandomSeed(reinterpret_cast<uintptr_t>(this));
+  // The hardened mode checks every block, and knows those of the allocator below alone.
+  if (options.mode == ModeOption::kHardened) {
+    SpinLockHolder holder(lock_);
+    failed_ = true;
+  }
   if (options.guarded_sample_parameter < 0) return;
   set_interval(options.guarded_sample_parameter);
   Activate();
@@ -152,14 +157,10 @@ void* GuardedBlocks::NewChosen(size_t size, size_t alignment) {
   const size_t aligned_size = AlignUp(std::max(size, size_t{1}), AlignmentFor(size, alignment));
   GuardedSlot* slot = nullptr;
   if (aligned_size <= KernelPageSize()) slot = TakeSlot();
-  if (slot == nullptr) {
-    left_out_.fetch_add(1, std::memory_order_relaxed);
-    return nullptr;
-  }
+  if (slot == nullptr) return nullptr;
   char* page = PageOf(slot);
   if (system_calls.mprotect(page, page_bytes_, PROT_READ | PROT_WRITE) != 0) {
     ReturnSlot(slot);
-    left_out_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
   std::memset(page, kSlackByte, page_bytes_);
@@ -174,7 +175,6 @@ void* GuardedBlocks::NewChosen(size_t size, size_t alignment) {
   slot->freed.count = 0;
   slot->reported.store(false, std::memory_order_relaxed);
   slot->state.store(GuardedSlot::State::kLive, std::memory_order_relaxed);
-  live_.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
 
@@ -228,7 +228,6 @@ SampleId GuardedBlocks::Delete(const void* block, std::span<void* const> frames)
   // If the kernel refuses, uses of the freed block are not noticed.
   system_calls.mprotect(page, page_bytes_, PROT_NONE);
   system_calls.madvise(page, page_bytes_, MADV_DONTNEED);
-  live_.fetch_sub(1, std::memory_order_relaxed);
   ReturnSlot(slot);
   return sample;
 }
@@ -247,12 +246,6 @@ GuardedSlot* GuardedBlocks::FindNearest(uintptr_t address) const {
   GuardedSlot* behind = next < slot_count_ && has_had_block(slots_[next]) ? &slots_[next] : nullptr;
   if (before == nullptr || behind == nullptr) return before != nullptr ? before : behind;
   return address - before->end() < behind->begin - address ? before : behind;
-}
-
-GuardedStats GuardedBlocks::stats() const {
-  return {.guarded = guarded_.load(std::memory_order_relaxed),
-          .left_out = left_out_.load(std::memory_order_relaxed),
-          .live = live_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace tcmalloc

@@ -46,12 +46,6 @@ struct GuardedSlot {
   uintptr_t end() const { return begin + size; }
 };
 
-struct GuardedStats {
-  uint64_t guarded = 0;   // blocks since the start
-  uint64_t left_out = 0;  // because they were too large, no slot was free or the kernel refused
-  uint64_t live = 0;
-};
-
 // Decides which samples are guarded, and has the slots. The pages lie side by side in memory of
 // their own: guard, slot, guard, slot, ..., guard. All are inaccessible but those of live blocks.
 //
@@ -96,8 +90,6 @@ class GuardedBlocks {
   // the nearest that ever had one. Null if there is none.
   GuardedSlot* FindNearest(uintptr_t address) const;
 
-  GuardedStats stats() const;
-
  private:
   static constexpr uint16_t kNoSlot = UINT16_MAX;
 
@@ -128,9 +120,7 @@ class GuardedBlocks {
   size_t slot_count_ = 0;
   size_t page_bytes_ = 0;
 
-  std::atomic<uint64_t> guarded_{0};
-  std::atomic<uint64_t> left_out_{0};
-  std::atomic<uint64_t> live_{0};
+  std::atomic<uint64_t> guarded_{0};  // blocks since the start
 };
 
 extern constinit GuardedBlocks guarded_blocks;

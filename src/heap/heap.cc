@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "heap/mode.h"
 #include "heap/observer.h"
 #include "options/load.h"
 #include "system/auxv.h"
@@ -370,6 +371,23 @@ bool Heap::StartPerCpu() {
   return cpus_.Initialize(context, rseq_support_, FenceRseq, bytes_per_cpu);
 }
 
+namespace {
+
+void StartMode(const Options& options) {
+  if (options.mode == ModeOption::kDefault || StartDebugMode != nullptr) return;
+  if (options.mode == ModeOption::kDebug) {
+    Warn(Message() << "TCMALLOC_MODE=debug: load libtcmalloc_debug.so.4 instead of this library; "
+                      "running in the default mode");
+  } else if (StartHardenedMode == nullptr) {
+    Warn(Message() << "TCMALLOC_MODE=hardened: this library has no such mode; running in the "
+                      "default mode");
+  } else if (!StartHardenedMode(options)) {
+    Warn(Message() << "TCMALLOC_MODE=hardened: no memory for it; running in the default mode");
+  }
+}
+
+}  // namespace
+
 void Heap::Initialize() {
   SpinLockHolder holder(initialization_lock_);
   if (initialized_.load(std::memory_order_relaxed)) return;
@@ -385,6 +403,7 @@ void Heap::Initialize() {
               .slow = SlowPathsOfEntryPoints(),
               .sample_period = &sample_period_};
   threads_.WatchThreadEnds();
+  StartMode(options_);
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.
   initialized_.store(true, std::memory_order_release);

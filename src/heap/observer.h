@@ -45,14 +45,16 @@ TCMALLOC_COLD void* NewSampledObject(uint8_t c, size_t size, size_t alignment);
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.
 //
-// An object from NewSampledObject. `twin` is the address that the program would have got if it were
-// no sample.
-TCMALLOC_COLD void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment);
+// An object from NewSampledObject. `twin` is the object that the program would have got if it were
+// no sample. Returns true if it has to stay in use until the sample is freed, and false if it is
+// not needed.
+TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment);
 // A block in a span of its own, whose sample() it sets.
 TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
 // Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
-TCMALLOC_COLD void FreeSampledObject(Span* span, const void* object);
+// Returns its twin if that was kept and is now to be freed in its place, else null.
+TCMALLOC_COLD void* FreeSampledObject(Span* span, const void* object);
 // Frees an address in the range of guarded blocks. Ends the process if no block in use begins
 // there.
 TCMALLOC_COLD void FreeGuardedBlock(const void* block);

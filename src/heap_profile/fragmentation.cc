@@ -20,6 +20,7 @@ struct TwinPlace {
   uint32_t row = 0;
   uint32_t others = 0;  // objects that the span has given out
   uint8_t size_class = 0;
+  bool kept = false;  // by the sample, and among the objects that were given out
   bool gone = false;
 
   size_t span_bytes() const { return Length(kSizeClasses[size_class].pages).bytes(); }
@@ -32,7 +33,7 @@ struct TwinPlace {
 };
 
 TwinPlace PlaceOf(const Sample& sample, uint32_t row) {
-  TwinPlace place{.start = sample.TwinAddress(), .row = row};
+  TwinPlace place{.start = sample.twin, .row = row, .kept = sample.keeps_twin};
   place.size_class = SizeClassFor(sample.allocated);
   const Span* span = heap.page_map().FindInUse(reinterpret_cast<const void*>(place.start));
   place.gone =
@@ -47,7 +48,8 @@ TwinPlace PlaceOf(const Sample& sample, uint32_t row) {
 double Share(const TwinPlace& place, size_t samples) {
   const SizeClassInfo& info = kSizeClasses[place.size_class];
   const size_t in_use = place.others + samples;
-  if (in_use >= info.objects) return 0;
+  // The span of a twin that was just freed may be empty.
+  if (in_use == 0 || in_use >= info.objects) return 0;
   return static_cast<double>((info.objects - in_use) * info.size) / static_cast<double>(in_use);
 }
 
@@ -65,7 +67,10 @@ void EstimatePinnedBytes(std::span<ProfileRow> rows) {
             [](const TwinPlace& a, const TwinPlace& b) { return a.Order() < b.Order(); });
   for (size_t begin = 0, end = 0; begin < count; begin = end) {
     while (end < count && places[begin].IsWith(places[end])) ++end;
-    const double share = Share(places[begin], end - begin);
+    const size_t elsewhere =
+        static_cast<size_t>(std::count_if(places.data() + begin, places.data() + end,
+                                          [](const TwinPlace& place) { return !place.kept; }));
+    const double share = Share(places[begin], elsewhere);
     for (size_t i = begin; i < end; ++i) rows[places[i].row].pinned = share;
   }
 }

@@ -53,13 +53,10 @@ void ChooseUnwindMethod(const Options& options) {
                  << (missing ? "tables" : name));
 }
 
-// Returns 0 if the number does not fit.
-int32_t PagesBetween(const void* from, const void* to) {
-  const auto pages = static_cast<int64_t>(PageId::Containing(to).index()) -
-                     static_cast<int64_t>(PageId::Containing(from).index());
-  const auto number = static_cast<int32_t>(pages);
-  return number == pages ? number : 0;
-}
+// A twin is kept if so many of its size fit between two samples on average: these objects take less
+// than a thousandth of what the program has of the size.
+constexpr uint64_t kTwinsPerPeriod = 1024;
+constexpr size_t kMostAlignment = size_t{1} << 31;
 
 double BytesFor(const Sample& sample) {
   return sample.weight * static_cast<double>(sample.allocated);
@@ -87,6 +84,17 @@ SampleId Record(Sample sample, size_t counted, const CallerStack& stack) {
     stack_table.Release(sample.stack);
   }
   return id;
+}
+
+// Records the end of a sample and returns it.
+Sample End(SampleId id) {
+  const Sample sample = sample_table.Remove(id);
+  profiles.hooks.Note(/*of_free=*/true, id, sample);
+  if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
+  profiles.peak.NoteChange(-BytesFor(sample));
+  profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
+  if (sample.stack != 0) stack_table.Release(sample.stack);
+  return sample;
 }
 
 }  // namespace
@@ -120,52 +128,58 @@ void* NewSampledObject(uint8_t c, size_t size, size_t alignment) {
   return guarded;
 }
 
-void RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
+bool RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
   const bool guarded = heap.guarded().Owns(object);
   const uint8_t c = guarded ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
                             : uint8_t{heap.page_map().Get(PageId::Containing(object))->size_class};
+  const size_t allocated = kSizeClasses[c].size;
+  const bool keeps_twin = !guarded && allocated * kTwinsPerPeriod <= heap.sample_period();
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
-                      .allocated = kSizeClasses[c].size,
+                      .allocated = allocated,
                       .alignment = static_cast<uint32_t>(alignment),
-                      .twin = PagesBetween(object, twin)};
+                      .twin = reinterpret_cast<uintptr_t>(twin),
+                      .keeps_twin = keeps_twin};
   const CallerStack stack;
   const SampleId id = Record(sample, size, stack);
-  if (guarded) return guarded_blocks.SetSample(object, id, stack.frames());
-  if (id != 0) profiles.objects.SetSample(object, id);
+  if (guarded) {
+    guarded_blocks.SetSample(object, id, stack.frames());
+    return false;
+  }
+  if (id == 0) return false;
+  profiles.objects.SetSample(object, id);
+  if (keeps_twin) profiles.kept_bytes.fetch_add(allocated, std::memory_order_relaxed);
+  return keeps_twin;
 }
 
 void RecordLargeSample(Span* span, size_t size, size_t alignment) {
   const Sample sample{.address = reinterpret_cast<uintptr_t>(span->start()),
                       .requested = size,
                       .allocated = span->bytes(),
-                      .alignment = static_cast<uint32_t>(std::min<size_t>(alignment, UINT32_MAX))};
+                      .alignment = static_cast<uint32_t>(std::min(alignment, kMostAlignment))};
   span->free_list = Record(sample, span->bytes(), CallerStack());
 }
 
-void FreeSampledObject(Span* span, const void* object) {
+void* FreeSampledObject(Span* span, const void* object) {
   const SampleId id = profiles.objects.Delete(span, object);
-  if (id != 0) NoteSampleFreed(id);
+  if (id == 0) return nullptr;
+  const Sample sample = End(id);
+  if (!sample.keeps_twin) return nullptr;
+  profiles.kept_bytes.fetch_sub(sample.allocated, std::memory_order_relaxed);
+  return reinterpret_cast<void*>(sample.twin);
 }
 
 void FreeGuardedBlock(const void* block) {
   const CallerStack stack(GuardedStack::kMostFrames);
   const SampleId id = guarded_blocks.Delete(block, stack.frames());
-  if (id != 0) NoteSampleFreed(id);
+  if (id != 0) End(id);
 }
 
 size_t GuardedBytes(const void* block, const char* call) {
   return guarded_blocks.SizeOf(block, call);
 }
 
-void NoteSampleFreed(SampleId id) {
-  const Sample sample = sample_table.Remove(id);
-  profiles.hooks.Note(/*of_free=*/true, id, sample);
-  if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
-  profiles.peak.NoteChange(-BytesFor(sample));
-  profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
-  if (sample.stack != 0) stack_table.Release(sample.stack);
-}
+void NoteSampleFreed(SampleId id) { End(id); }
 
 void NoteSampleResized(const Span* span, size_t size) {
   const Sample old = sample_table.Resize(span->sample(), size, span->bytes());
@@ -221,7 +235,10 @@ void CallNotedHooks() { profiles.hooks.CallNoted(); }
 
 SampledMemory CountSampledMemory() {
   const SampledObjectsStats stats = profiles.objects.stats();
-  return {.span_bytes = stats.span_bytes, .in_use_bytes = stats.in_use_bytes};
+  // What is kept counts as in use where it lies.
+  const uint64_t kept = profiles.kept_bytes.load(std::memory_order_relaxed);
+  return {.span_bytes = stats.span_bytes,
+          .in_use_bytes = stats.in_use_bytes - std::min<uint64_t>(kept, stats.in_use_bytes)};
 }
 
 }  // namespace tcmalloc

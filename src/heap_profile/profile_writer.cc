@@ -11,6 +11,7 @@
 #include "heap_profile/suspects.h"
 #include "heap_profile/whole_blocks.h"
 #include "options/options.h"
+#include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
 #include "profile_format/proto_writer.h"
@@ -36,7 +37,9 @@ constexpr ValueType kGrowth[] = {{"objects", "count"}, {"space", "bytes"}};
 // recorded.
 constexpr std::string_view kOwnFrames =
     "(tcmalloc::|__?libc_)?(malloc|calloc|realloc|reallocarray|free|memalign|aligned_alloc|"
-    "posix_memalign|valloc|pvalloc)|operator new(\\[\\])?|tcmalloc::.*|tc_.*";
+    "posix_memalign|valloc|pvalloc)|operator new(\\[\\])?|tcmalloc::.*|"
+    "tc_(malloc(_skip_new_handler)?|calloc|realloc|memalign|posix_memalign|valloc|pvalloc|"
+    "new(array)?(_nothrow|_aligned|_aligned_nothrow)?)";
 
 std::span<const ValueType> TypesOf(ProfileKind kind) {
   switch (kind) {
@@ -240,6 +243,7 @@ bool WriteGrowthProto(ByteSink& out) {
                       .comments = {},
                       .drop_frames = kOwnFrames},
                      out);
+  AddOptionComments(heap.options(), writer);
   VisitGrowths(
       [](const StackRecord& record, void* to) {
         const int64_t values[] = {static_cast<int64_t>(record.count),
@@ -263,12 +267,13 @@ bool WriteLiveProto(ByteSink& out) {
 }  // namespace
 
 bool WriteProto(const CollectedProfile& profile, ByteSink& out) {
-  ProfileHeader header = HeaderOf(profile);
-  Message left_out;
-  left_out << profile.rows.left_out() << " samples are left out: see TCMALLOC_MAX_SAMPLES";
-  const std::string_view comments[] = {left_out.view()};
-  if (profile.rows.left_out() != 0) header.comments = comments;
-  ProtoWriter writer(header, out);
+  ProtoWriter writer(HeaderOf(profile), out);
+  if (profile.rows.left_out() != 0) {
+    Message left_out;
+    left_out << profile.rows.left_out() << " samples are left out: see TCMALLOC_MAX_SAMPLES";
+    writer.AddComment(left_out.view());
+  }
+  AddOptionComments(heap.options(), writer);
   RowWriter(profile, writer).WriteAll();
   return writer.Finish();
 }

@@ -5,6 +5,9 @@
 #ifndef TCMALLOC_HEAP_PROFILE_PROFILES_H_
 #define TCMALLOC_HEAP_PROFILE_PROFILES_H_
 
+#include <atomic>
+#include <cstdint>
+
 #include "central/sampled_objects.h"
 #include "heap/heap.h"
 #include "heap_profile/growth_log.h"
@@ -29,6 +32,7 @@ struct Profiles {
   SampleLog freed{stack_table};      // likewise, of blocks that were freed
   GrowthLog growths{stack_table};
   SampledHooks hooks{stack_table};
+  std::atomic<uint64_t> kept_bytes{0};  // of twins of samples
 };
 
 extern constinit Profiles profiles;

@@ -2,7 +2,23 @@
 
 #include "heap_profile/sample_table.h"
 
+#include <bit>
+
 namespace tcmalloc {
+namespace {
+
+// Of a packed twin: its lowest bit says if it is kept.
+constexpr uint64_t kMostWidth = 63;  // of the alignment
+constexpr int kTwinShift = 7;
+constexpr int kObjectShift = 3;
+
+}  // namespace
+
+uint64_t SampleTable::PackTwin(const Sample& sample) {
+  const auto width = static_cast<uint64_t>(std::bit_width(sample.alignment));
+  return uint64_t{sample.twin} >> kObjectShift << kTwinShift | width << 1 |
+         uint64_t{sample.keeps_twin};
+}
 
 // Returns a record whose version is even, or 0 if no memory can be had.
 SampleId SampleTable::NewRecord() {
@@ -25,11 +41,12 @@ void SampleTable::Write(Record& record, const Sample& sample) {
   record.time_ns = sample.time_ns;
   record.stack = sample.stack;
   record.thread = sample.thread;
-  record.alignment = sample.alignment;
-  record.twin = sample.twin;
+  record.twin = PackTwin(sample);
 }
 
 Sample SampleTable::Copy(const Record& record) {
+  const uint64_t twin = record.twin;
+  const uint64_t width = twin >> 1 & kMostWidth;
   return {.address = record.address,
           .requested = record.requested,
           .allocated = record.allocated,
@@ -37,8 +54,9 @@ Sample SampleTable::Copy(const Record& record) {
           .time_ns = record.time_ns,
           .stack = record.stack,
           .thread = record.thread,
-          .alignment = record.alignment,
-          .twin = record.twin};
+          .alignment = width == 0 ? 0 : uint32_t{1} << (width - 1),
+          .twin = static_cast<uintptr_t>(twin >> kTwinShift << kObjectShift),
+          .keeps_twin = (twin & 1) != 0};
 }
 
 SampleId SampleTable::Add(const Sample& sample) {

@@ -27,15 +27,11 @@ struct Sample {
   int64_t time_ns = 0;     // of the allocation, by the monotonic clock
   StackId stack = 0;
   uint32_t thread = 0;     // the kernel's number
-  uint32_t alignment = 0;  // that the program asked for; 0 if it asked for none
-  // Of a small block, pages from its own to the one in which it would lie if it were no sample; 0
-  // if that is not known.
-  int32_t twin = 0;
-
-  // Returns an address in the page that `twin` names.
-  uintptr_t TwinAddress() const {
-    return address + static_cast<uintptr_t>(int64_t{twin} * static_cast<int64_t>(kPageSize));
-  }
+  uint32_t alignment = 0;  // that the program asked for, at most 2^31; 0 if it asked for none
+  // Of a small block, the object that the program would have got if this were no sample; 0 if there
+  // is none. If it is kept, it stays in use until the sample is freed.
+  uintptr_t twin = 0;
+  bool keeps_twin = false;
 };
 
 struct SampleTableStats {
@@ -89,10 +85,13 @@ class SampleTable {
     Relaxed<int64_t> time_ns;
     Relaxed<StackId> stack;
     Relaxed<uint32_t> thread;
-    Relaxed<uint32_t> alignment;
-    Relaxed<int32_t> twin;
+    Relaxed<uint64_t> twin;  // see PackTwin
   };
   static_assert(sizeof(Record) == 64);
+
+  // Packs the twin, which is a multiple of 8 and less than 2^57, with the bit that says if it is
+  // kept, and the width of the alignment.
+  static uint64_t PackTwin(const Sample& sample);
 
   SampleId NewRecord();
   static void Write(Record& record, const Sample& sample);

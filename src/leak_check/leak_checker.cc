@@ -102,6 +102,8 @@ bool LeakChecker::InOtherProcess() const { return ::getpid() != process_; }
 
 void LeakChecker::Choose(const Options& options) {
   mode_ = options.heap_check;
+  global_roots_ = true;
+  thread_roots_ = true;
   switch (mode_) {
     case HeapCheckOption::kStrict:
       after_destructors_ = true;

@@ -85,10 +85,11 @@ class LeakChecker {
   void EndTurn();
   bool InOtherProcess() const;
 
+  // All members begin as zero, so that the file of the library need not have 256 KiB of them.
   HeapCheckOption mode_ = HeapCheckOption::kOff;
   bool after_destructors_ = false;
-  bool global_roots_ = true;
-  bool thread_roots_ = true;
+  bool global_roots_ = false;
+  bool thread_roots_ = false;
   pid_t process_ = 0;
   std::atomic<bool> active_{false};
   Relaxed<bool> cancelled_ = false;

@@ -10,8 +10,10 @@
 
 #include "base/message.h"
 #include "base/output.h"
+#include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "leak_check/symbol_names.h"
+#include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
 #include "profile_format/proto_writer.h"
@@ -149,6 +151,7 @@ bool WriteProtoProfile(const CheckReport& report, ByteSink& out) {
                       .comments = comments,
                       .drop_frames = {}},
                      out);
+  AddOptionComments(heap.options(), writer);
   for (uint32_t i = 0; i < report.result.row_count; ++i) {
     for (const bool indirect : {false, true}) {
       AddSample(report, report.result.rows[i], indirect, writer);

@@ -78,9 +78,9 @@ pid_t ParseId(const char* name) {
   return *name == '\0' ? id : 0;
 }
 
-// The kernel's record of the locks that a thread holds lies in the thread's descriptor, at the same
-// distance from the thread pointer for all threads.
-// Returns false if the kernel does not tell.
+// Finds the kernel's record of the locks that a thread holds. It lies in the thread's descriptor,
+// at the same distance from the thread pointer for all threads. Returns false if the kernel does
+// not tell.
 bool FindRobustList(pid_t thread, uintptr_t* list) {
   void* head = nullptr;
   size_t bytes = 0;

@@ -8,6 +8,7 @@
 namespace tcmalloc {
 namespace {
 
+constexpr std::string_view kModes[] = {"default", "hardened", "debug"};
 constexpr std::string_view kFrontEnds[] = {"auto", "per_thread", "per_cpu"};
 constexpr std::string_view kCgroups[] = {"auto", "off"};
 constexpr std::string_view kPageHeaps[] = {"auto", "classic", "huge"};
@@ -22,6 +23,20 @@ constexpr SizeType Mebibytes(uint64_t Options::* field) {
 }
 
 constexpr OptionRow kTable[] = {
+    {"TCMALLOC_MODE", WordType{&Options::mode, kModes}, "",
+     "What is checked of blocks. hardened notices nearly every wrong free and many wrong writes, "
+     "at "
+     "some cost; only libraries with profiles have it. debug stands for the debug libraries, which "
+     "are loaded instead of this one."},
+    {"TCMALLOC_QUARANTINE_SIZE",
+     SizeType{&Options::quarantine_size, 0, uint64_t{1} << 40, SizeUnit::kByte}, "bytes",
+     "About the most that freed blocks of up to 256 KiB may hold while they wait to be used again, "
+     "if eight threads free or more. Only in hardened mode, as the next two.",
+     "freed blocks are used again at once"},
+    {"TCMALLOC_ZERO_ON_FREE", SwitchType{&Options::zero_on_free}, "",
+     "Zeroes freed blocks as a whole, instead of filling the beginning and the end of each."},
+    {"TCMALLOC_CHECK_DELETES", SwitchType{&Options::check_deletes}, "",
+     "Compares family, size and alignment of a call that frees with those of the allocation."},
     {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
      "where the kernel allows it. auto begins with the first and takes the second once there are "

@@ -60,7 +60,7 @@ struct PathType {
 };
 inline constexpr size_t kPathOptions = 10;
 using OptionType =
-    std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType,
+    std::variant<SwitchType, CountType, SizeType, SignedSizeType, RealType, WordType<ModeOption>,
                  WordType<FrontEndOption>, WordType<CpuIdsOption>, WordType<PageHeapOption>,
                  WordType<CgroupOption>, WordType<ProfileFormatOption>, WordType<StackTraceOption>,
                  WordType<HeapCheckOption>, WordType<HeapCheckMappingsOption>, SetType, PathType>;

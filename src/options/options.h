@@ -30,6 +30,9 @@ enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 // The page heap that hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
+// What is checked of blocks.
+enum class ModeOption : uint8_t { kDefault, kHardened, kDebug };
+
 // The format of profiles whose name does not say it.
 enum class ProfileFormatOption : uint8_t { kText, kProto };
 
@@ -87,6 +90,10 @@ inline constexpr int64_t kMostBlockBytes = int64_t{1} << 48;
 // The defaults are those of a process without any variable. option_table.h gives the meaning of
 // each option.
 struct Options {
+  ModeOption mode = ModeOption::kDefault;
+  uint64_t quarantine_size = uint64_t{16} << 20;
+  bool zero_on_free = false;
+  bool check_deletes = true;
   FrontEndOption front_end = FrontEndOption::kAuto;
   CpuIdsOption cpu_ids = CpuIdsOption::kAuto;
   PageHeapOption page_heap = PageHeapOption::kAuto;

@@ -37,8 +37,15 @@ void* RetryOrNull(size_t size, size_t alignment) {
 }
 
 void* NewSlow(size_t size) {
-  void* block = Blocks::MallocSlow(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
+  void* block = Blocks::NewSlow(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNew(RetryOrThrow(size, kNoAlignment));
+}
+
+void* NewArraySlow(size_t size) {
+  void* block = Blocks::NewArraySlow(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNewArray(RetryOrThrow(size, kNoAlignment));
 }
 
 void* NewNoThrow(size_t size) noexcept {

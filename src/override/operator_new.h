@@ -19,9 +19,12 @@ TCMALLOC_COLD void* RetryOrThrow(size_t size, size_t alignment);
 TCMALLOC_COLD void* RetryOrNull(size_t size, size_t alignment);
 
 void* NewSlow(size_t size);
+void* NewArraySlow(size_t size);
 
 TCMALLOC_ALWAYS_INLINE void* New(size_t size) { return Blocks::NewOr<NewSlow>(size); }
-TCMALLOC_ALWAYS_INLINE void* NewArray(size_t size) { return Blocks::NewArrayOr<NewSlow>(size); }
+TCMALLOC_ALWAYS_INLINE void* NewArray(size_t size) {
+  return Blocks::NewArrayOr<NewArraySlow>(size);
+}
 void* NewNoThrow(size_t size) noexcept;
 void* NewAligned(size_t size, std::align_val_t alignment);
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept;

@@ -43,7 +43,11 @@ ProtoWriter::ProtoWriter(const ProfileHeader& header, ByteSink& out) : gzip_(out
   WriteNumber(kDurationNanos, header.duration_ns);
   WriteNumber(kDefaultSampleType, StringOf(header.default_sample_type));
   WriteNumber(kDropFrames, StringOf(header.drop_frames));
-  for (const std::string_view comment : header.comments) WriteNumber(kComment, AddString(comment));
+  for (const std::string_view comment : header.comments) AddComment(comment);
+}
+
+void ProtoWriter::AddComment(std::string_view comment) {
+  WriteNumber(kComment, AddString(comment));
 }
 
 void ProtoWriter::WriteMessage(int field, const MessageBuffer& message) {

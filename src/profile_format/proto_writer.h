@@ -28,6 +28,8 @@ class ProtoWriter {
   ProtoWriter(const ProtoWriter&) = delete;
   ProtoWriter& operator=(const ProtoWriter&) = delete;
 
+  // Adds a comment, which readers show on demand.
+  void AddComment(std::string_view comment);
   // Adds a sample.
   void Add(const ProfileSample& sample);
   // Completes the profile. Called once. Returns false if there was no memory for all of it.

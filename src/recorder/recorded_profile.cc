@@ -10,6 +10,8 @@
 #include <span>
 
 #include "base/message.h"
+#include "heap/heap.h"
+#include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/proto_writer.h"
 #include "profile_format/text_profile.h"
@@ -134,6 +136,7 @@ bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink) {
                       .comments = {},
                       .drop_frames = {}},
                      sink);
+  AddOptionComments(heap.options(), writer);
   for (const Row& row : rows.all()) {
     const int64_t values[] = {static_cast<int64_t>(row.totals.allocations),
                               static_cast<int64_t>(row.totals.allocated_bytes),

@@ -69,10 +69,11 @@ class Recorder {
 
   Relaxed<bool> running_ = false;
   Relaxed<int> quantum_ = 0;
-  RecordedStacks stacks_;
-  RecordedMappings mappings_;
   BlockTable blocks_;
   Stripe stripes_[1 << kStripeBits] = {};
+  // Last are those with references, to which the dynamic linker writes (src/libs/rare_text.ld).
+  RecordedStacks stacks_;
+  RecordedMappings mappings_;
 };
 
 }  // namespace tcmalloc

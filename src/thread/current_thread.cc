@@ -7,16 +7,39 @@ namespace tcmalloc {
 // Declared weak only here, so that a linker searches for it because of every other reference.
 __attribute__((weak)) void* MallocSlow(size_t size);
 __attribute__((weak)) void DeallocateSlow(void* block);
+__attribute__((weak)) void FreeSlow(void* block);
+__attribute__((weak)) void DeleteClosed(void* block, FastThread, ObjectReference, size_t size);
 
 namespace {
 
 constinit FastLists no_lists{SlowPaths{MallocSlow, DeallocateSlow}};
 
+// What the entry points find in a thread without a front end.
+constinit FastLists plain_entry{SlowPaths{MallocSlow, FreeSlow}};
+constinit FastLists delete_entry{DeleteClosed};
+
+constinit bool entries_are_checked = false;
+
+void CloseEntries() { entry_threads = {&plain_entry, &delete_entry}; }
+
 }  // namespace
 
 constinit thread_local FastThread current_thread = &no_lists;
+constinit thread_local EntryThreads entry_threads = {&plain_entry, &delete_entry};
 
-void InitializeCurrentThread() { current_thread = NoThread(); }
+void InitializeCurrentThread() {
+  current_thread = NoThread();
+  CloseEntries();
+}
+
+void CheckEntries() { entries_are_checked = true; }
+
+void SetCurrentThread(FastThread thread) {
+  current_thread = thread;
+  if (entries_are_checked) return;
+  if (thread.header() == NoThread().header()) return CloseEntries();
+  entry_threads = {thread, thread};
+}
 
 FastThread NoThread() { return &no_lists; }
 

@@ -17,6 +17,29 @@ namespace tcmalloc {
 extern constinit thread_local FastThread current_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+// What the entry points read in place of current_thread: in the default mode it names the same. In
+// a mode that checks blocks it stays as it is in a new thread, and then names a header that is
+// closed for good, whose slow paths are those of the entry points. Each member serves entry points
+// that free as one family, or all that allocate.
+struct EntryThreads {
+  FastThread plain;  // malloc, free, and whatever allocates
+  FastThread deletes;
+};
+
+// What a delete without a size, and one of an array, pass in place of the size.
+inline constexpr size_t kPlainDelete = SIZE_MAX;
+inline constexpr size_t kArrayDelete = SIZE_MAX - 1;
+// Added to the size by a sized delete of an array.
+inline constexpr size_t kArrayTag = size_t{1} << 32;
+extern constinit thread_local EntryThreads entry_threads
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// Makes entry_threads stay as it is in new threads. Called before any thread has a front end.
+void CheckEntries();
+
+// Changes current_thread, and entry_threads with it.
+void SetCurrentThread(FastThread thread);
+
 // Returns the closed header for threads without a front end.
 FastThread NoThread();
 

@@ -35,8 +35,8 @@ using ThreadId = const void*;
 
 // Facts about the other threads that the closing thread found.
 struct GateFindings {
-  bool others = false;   // a thread other than its own has a front end
-  bool abandon = false;  // somebody is inside and does not leave
+  bool others : 1 = false;   // a thread other than its own has a front end
+  bool abandon : 1 = false;  // somebody is inside and does not leave
 };
 
 // Fork takes no lock. It closes the gate and waits until no other thread is inside. A thread that

@@ -61,6 +61,8 @@ class FrontEndChoice {
     if (state == State::kStarted) wanted_.store(FrontEnd::kPerCpu, std::memory_order_relaxed);
     return state != State::kTrying;
   }
+  // Returns the number of threads that have a front end.
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
   // Resets the state in the child of a fork, where `threads` are left and a trying thread does not
   // exist.
   void ResetAfterFork(int threads);

@@ -26,6 +26,9 @@ struct ThreadState {
   // The nested forks that this thread has under way, and their findings.
   uint8_t fork_depth = 0;
   GateFindings fork_findings;
+  // True while a mode that checks blocks is in the allocator below. A signal handler that comes in
+  // between may keep no block of the thread's lists, as the fast paths demand.
+  bool is_below_checks = false;
 };
 
 extern constinit thread_local ThreadState thread_state

@@ -21,7 +21,7 @@ SuspendedThread Threads<Sources>::Suspend() {
     return thread;
   }
   thread_state.phase = Phase::kInside;
-  current_thread = NoThread();
+  SetCurrentThread(NoThread());
   thread_state.destructor_rounds = kLastRound;
   // Pairs with Enter in a signal handler, which may be served without a front end from here.
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -42,7 +42,7 @@ void Threads<Sources>::Resume(SuspendedThread thread) {
     thread_state.phase = static_cast<Phase>(thread.phase);
     return;
   }
-  current_thread = FastThread(thread.front_end);
+  SetCurrentThread(FastThread(thread.front_end));
   OpenThread();
 }
 

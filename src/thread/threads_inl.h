@@ -60,7 +60,7 @@ void Threads<Sources>::GiveUpFrontEnd(Phase then) {
   const bool entered = gate_.EnterAsStranger(CurrentThreadId());
   const FastThread thread = current_thread;
   if (entered) {
-    current_thread = NoThread();
+    SetCurrentThread(NoThread());
     Release(thread.header());
     ReleaseEnded();
     gate_.LeaveAsStranger(CurrentThreadId());
@@ -69,7 +69,7 @@ void Threads<Sources>::GiveUpFrontEnd(Phase then) {
       ended_survivor_ = thread;
       survivor_ = &ended_survivor_;
     }
-    current_thread = NoThread();
+    SetCurrentThread(NoThread());
     PushEnded(thread.header());
   }
   thread_state.phase = then;
@@ -110,7 +110,7 @@ bool Threads<Sources>::StartThread() {
     return false;
   }
   thread->seat = seat;
-  current_thread = FastThread(thread);
+  SetCurrentThread(FastThread(thread));
   return true;
 }
 
@@ -133,7 +133,7 @@ void Threads<Sources>::Move() {
   } else if (!to_cpus) {
     Cache::Of(other)->Rejoin();
   }
-  current_thread = FastThread(other);
+  SetCurrentThread(FastThread(other));
   if (to_cpus) Cache::Of(old)->Park();
 }
 

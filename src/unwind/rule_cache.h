@@ -5,12 +5,15 @@
 #ifndef TCMALLOC_UNWIND_RULE_CACHE_H_
 #define TCMALLOC_UNWIND_RULE_CACHE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "base/attributes.h"
 #include "base/random.h"
+#include "base/relaxed.h"
 #include "unwind/cfi.h"
 #include "unwind/machine.h"
 
@@ -67,6 +70,10 @@ class CompactRule {
 // table that all threads and signal handlers read and write without a lock. An entry is two words,
 // of which the first is the key mixed with the second: of two words that were written by different
 // threads, or for code that is not there anymore, the reader finds that they do not fit.
+//
+// Uses its first lines alone until these have been overwritten about once, and then four times as
+// many, so that a process with few call sites touches few pages. Rules that are not in the line in
+// which the greater number looks for them are added again.
 class RuleCache {
  public:
   constexpr RuleCache() = default;
@@ -74,7 +81,7 @@ class RuleCache {
   TCMALLOC_ALWAYS_INLINE CompactRule Find(uintptr_t address, uint64_t identity) const {
     const uint64_t hash = HashOf(address);
     const uint64_t key = hash ^ identity;
-    for (const Entry& entry : lines_[hash % kLines].entries) {
+    for (const Entry& entry : lines_[hash & line_mask()].entries) {
       const uint64_t rule = entry.rule.load(std::memory_order_relaxed);
       if (TCMALLOC_LIKELY((entry.check.load(std::memory_order_relaxed) ^ rule) == key)) {
         return CompactRule(rule);
@@ -85,23 +92,37 @@ class RuleCache {
 
   void Add(uintptr_t address, uint64_t identity, CompactRule rule) {
     const uint64_t hash = HashOf(address);
-    Line& line = lines_[hash % kLines];
-    // Makes room by chance once the line is full.
-    size_t place = hash / kLines % kWays;
-    for (size_t i = 0; i < kWays; ++i) {
-      if (line.entries[i].rule.load(std::memory_order_relaxed) == 0) {
-        place = i;
-        break;
-      }
-    }
-    Entry& entry = line.entries[place];
+    Line& line = lines_[hash & line_mask()];
+    const auto empty = std::ranges::find_if(line.entries, [](const Entry& entry) {
+      return entry.rule.load(std::memory_order_relaxed) == 0;
+    });
+    const bool is_full = empty == std::end(line.entries);
+    if (is_full) NoteOverwritten();
+    // Makes room by chance.
+    Entry& entry = is_full ? line.entries[hash / kLines % kWays] : *empty;
     entry.rule.store(rule.word(), std::memory_order_relaxed);
     entry.check.store(hash ^ identity ^ rule.word(), std::memory_order_relaxed);
   }
 
+  size_t lines_used() const { return line_mask() + 1; }
+
  private:
   static constexpr size_t kWays = 4;
-  static constexpr size_t kLines = 4096;
+  static constexpr uint32_t kFirstLines = 64;
+  static constexpr uint32_t kLines = 4096;
+
+  uint32_t line_mask() const { return (kFirstLines - 1) | more_lines_; }
+
+  // Two threads that do so at a time may count one line.
+  void NoteOverwritten() {
+    const uint32_t overwritten = overwritten_ + 1;
+    overwritten_ = overwritten;
+    const auto lines = static_cast<uint32_t>(lines_used());
+    if (overwritten < kWays * lines || lines == kLines) return;
+    overwritten_ = 0;
+    more_lines_ = 4 * lines - 1;
+  }
+  static_assert(kLines == kFirstLines * 4 * 4 * 4);
 
   // One to one, so that two addresses never have the same key within an object.
   static constexpr uint64_t HashOf(uintptr_t address) { return NextRandom(address); }
@@ -114,6 +135,9 @@ class RuleCache {
     Entry entries[kWays];
   };
 
+  // Zero at first, as all of the table, so that no byte of it is in the file of the library.
+  Relaxed<uint32_t> more_lines_ = 0;  // bits of the mask of those in use
+  Relaxed<uint32_t> overwritten_ = 0;
   Line lines_[kLines];
 };
 

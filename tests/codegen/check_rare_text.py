@@ -20,16 +20,25 @@ USUAL = ("malloc", "free", "_Znwm", "_ZdlPv", "calloc", "realloc",
 RARE = ("_ZN8tcmalloc15WriteTextReportERNS_8ByteSinkEi",
         "_ZN8tcmalloc9HugeSpans5ClaimENS_9PageRangeEbPb", "tcmalloc_allocate_by_mm_cid",
         "MallocExtension_GetStats")
+# Of a library with profiles: what every process calls, and what those call that take samples or write a profile.
+USUAL_WITH_PROFILES = ("_ZN8tcmalloc14NoteHeapGrowthEm",
+                       "_ZN8tcmalloc17BeginExitProfilesERKNS_7OptionsE",
+                       "_ZN8tcmalloc13GuardedBlocks9ConfigureERKNS_7OptionsE",
+                       "_ZN8tcmalloc22CheckFreeObjectsAtExitEv")
+SAMPLING = ("_ZN8tcmalloc16FindLoadedObjectEmbPNS_12LoadedObjectE",
+            "_ZN8tcmalloc11SampleTable3AddERKNS_6SampleE")
+RARE_WITH_PROFILES = ("_ZN8tcmalloc10WriteProtoERKNS_16CollectedProfileERNS_8ByteSinkE",
+                      "_ZN8tcmalloc8Recorder5StartEi")
 
 
 def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def rare_range(library):
+def range_of(library, section):
     for line in output_of("readelf", "-SW", str(library)).splitlines():
         fields = line.replace("[ ", "[").split()
-        if len(fields) > 5 and fields[1] == ".text.rare":
+        if len(fields) > 5 and fields[1] == section:
             start = int(fields[3], 16)
             return range(start, start + int(fields[5], 16))
     return None
@@ -38,8 +47,9 @@ def rare_range(library):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--with-profiles", action="store_true")
     arguments = parser.parse_args()
-    rare = rare_range(arguments.library)
+    rare, sampling = (range_of(arguments.library, section) for section in (".text.rare", ".text.sampling"))
     if rare is None:
         print("skipped: the linker took no part of a script")
         return check_fast_path.SKIPPED
@@ -48,14 +58,19 @@ def main():
         fields = line.split()
         if len(fields) == 3 and fields[1] in "tTwW":
             addresses[fields[2].split("@")[0]] = int(fields[0], 16)
+    groups = {"usual": USUAL, "rare": RARE}
+    if arguments.with_profiles:
+        groups = {"usual": USUAL + USUAL_WITH_PROFILES, "rare": RARE + RARE_WITH_PROFILES, "sampling": SAMPLING}
     wrong = []
-    for expected, group in ((False, USUAL), (True, RARE)):
+    for expected, group in groups.items():
         for name in group:
             address = addresses.get(name)
             if address is None:
                 wrong.append(f"{name}: no such function")
-            elif (address in rare) != expected:
-                wrong.append(f"{name} lies among the {'usual' if expected else 'rare'} functions")
+                continue
+            found = "rare" if address in rare else "sampling" if address in (sampling or ()) else "usual"
+            if found != expected:
+                wrong.append(f"{name} lies among the {found} functions")
     print("\n".join(wrong) or f"{len(rare)} bytes of rare functions")
     return 1 if wrong else 0
 

@@ -2,10 +2,10 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Runs the corpus of mistakes under a library and compares the outcomes with outcomes.txt.
 
-Each line of that file names a class, the sizes for which the default library notices it in every
-mode, and the words by which the debug libraries name it. A mistake is noticed if the process ends
-by abort with one message of the library; `fault` stands for the kernel's signal instead. What is
-not promised may have any outcome but a hang.
+Each line of that file names a class, the sizes for which the default library and the hardened mode
+notice it everywhere, and the words by which the debug libraries name it. A mistake is noticed if the
+process ends by abort with one message of the library or, in hardened mode, by the kernel's signal;
+`fault` stands for that signal, too. What is not promised may have any outcome but a hang.
 """
 
 import argparse
@@ -21,12 +21,13 @@ FAULTS = {-signal.SIGSEGV, -signal.SIGBUS}
 
 
 def read_outcomes(path):
-    """Class to (sizes that the default library notices, words of the debug libraries)."""
+    """Class to (sizes that are noticed, by kind; words of the debug libraries)."""
     outcomes = {}
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
-            name, sizes, words = (field.strip() for field in line.split("|"))
-            outcomes[name] = (sizes.split(), words)
+            name, default, hardened, words = (field.strip() for field in line.split("|"))
+            sizes = {"default": default.split(), "hardened": hardened.split()}
+            outcomes[name] = (sizes, words)
     return outcomes
 
 
@@ -40,9 +41,12 @@ def run(program, library, name, size):
 def complaint(kind, outcomes, name, size, status, errors):
     """What is wrong with the outcome of one mistake; nothing if all is well."""
     sizes, words = outcomes[name]
-    if kind == "default":
+    if kind != "debug":
         noticed = status == -signal.SIGABRT and errors.startswith("tcmalloc: ")
-        return "not noticed" if (size in sizes or "all" in sizes) and not noticed else ""
+        if kind == "hardened":
+            noticed = noticed or status in FAULTS
+        promised = size in sizes[kind] or "all" in sizes[kind]
+        return "not noticed" if promised and not noticed else ""
     if words == "fault":
         return "" if status in FAULTS else f"status {status} instead of a fault"
     if status != -signal.SIGABRT:
@@ -61,7 +65,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True)
     parser.add_argument("--library", required=True)
-    parser.add_argument("--kind", choices=["default", "debug"], required=True)
+    parser.add_argument("--kind", choices=["default", "hardened", "debug"], required=True)
     parser.add_argument("--survey", action="store_true", help="prints what happens instead")
     arguments = parser.parse_args()
     outcomes = read_outcomes(pathlib.Path(__file__).with_name("outcomes.txt"))

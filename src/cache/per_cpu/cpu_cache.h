@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
+#include "cache/near_order.h"
 #include "cache/per_cpu/cpu_slabs.h"
 #include "cache/per_cpu/free_mark.h"
 #include "cache/per_cpu/sections.h"
@@ -197,7 +198,9 @@ class CpuCache {
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
   ObjectArray TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
-  static size_t MostKept(uint8_t c, void* const* objects, uint32_t count);
+  static Scatter ScatterOf(uint8_t c, void* const* objects, uint32_t count);
+  static size_t MostKept(uint8_t c, Scatter scatter);
+  static void PutInOrder(uint8_t c, ObjectArray array);
   void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);

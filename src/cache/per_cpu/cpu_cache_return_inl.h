@@ -42,13 +42,36 @@ ObjectArray CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t mo
   return {};
 }
 
+// Judges objects that lie in the order in which they were freed.
+template <SourceTable Sources>
+Scatter CpuCache<Sources>::ScatterOf(uint8_t c, void* const* objects, uint32_t count) {
+  void* const* last = objects + count - 1;
+  const auto before = [&last](const void*) { return *--last; };
+  return JudgeScatter(kSizeClasses[c].size, *last, count, before);
+}
+
 // Returns the number of objects of class `c` that the source may have for it to keep these as well.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::MostKept(uint8_t c, void* const* objects, uint32_t count) {
-  const uint32_t size = kSizeClasses[c].size;
-  void* const* last = objects + count - 1;
-  const bool scattered = IsScattered(size, *last, count, [&last](const void*) { return *--last; });
-  return scattered ? kScatterSharedBytes / size : SIZE_MAX;
+size_t CpuCache<Sources>::MostKept(uint8_t c, Scatter scatter) {
+  return scatter == Scatter::kFarApart ? kScatterSharedBytes / kSizeClasses[c].size : SIZE_MAX;
+}
+
+// Puts objects that lie near the last one in address order, which is the order in which they will
+// be handed out, the last one first. A function of its own, because its stack is large.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE void CpuCache<Sources>::PutInOrder(uint8_t c, ObjectArray array) {
+  NearOrder order(kSizeClasses[c].size);
+  order.MoveTo(array.objects[array.count - 1]);
+  void** end = array.objects;
+  for (uint32_t i = 0; i < array.count; ++i) {
+    void* const object = array.objects[i];
+    const NearOrder::Added added = order.Add(object);
+    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kTwice)) {
+      CrashOnDoubleFree(object, kSizeClasses[c].size);
+    }
+    if (added == NearOrder::Added::kOutside) *end++ = object;
+  }
+  order.TakeDownwards([&end](void* object) { *end++ = object; });
 }
 
 // Returns an array to the source, which keeps few objects of a scattered one.
@@ -61,7 +84,9 @@ void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
   if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) {
     return Return(c, array.objects, array.count);
   }
-  source(c).InsertWhileFew(PackedChain(array), MostKept(c, array.objects, array.count));
+  const Scatter scatter = ScatterOf(c, array.objects, array.count);
+  if (scatter == Scatter::kNear) PutInOrder(c, array);
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scatter));
 }
 
 // Returns objects to the source, in chains of at most one batch.
@@ -71,7 +96,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
     Chain chain{context_.codec->end, 0};
     const uint32_t taken = std::min(count, source(c).batch());
     count -= taken;
-    const size_t most_kept = MostKept(c, objects + count, taken);
+    const size_t most_kept = MostKept(c, ScatterOf(c, objects + count, taken));
     Prepend(c, objects + count, taken, &chain);
     source(c).InsertWhileFew(PackedChain(chain), most_kept);
   }

@@ -58,7 +58,7 @@ struct Sections {
   // `reference`, which is ReferenceTo(object), has no size class, if there is no room, or if the
   // object bears the mark of a free one. The mark proves nothing: an aborted try leaves it behind,
   // and the object's owner may have written it.
-  void (*deallocate)(void* object, FastThread thread, ObjectReference reference);
+  DeallocateElsewhere deallocate;
 
   // Takes out an object of the class and clears its first word. Null if there is none.
   void* (*pop)(uint8_t size_class, FastThread thread);
@@ -90,7 +90,7 @@ TCM_SECTION void* tcmalloc_allocate_by_mm_cid(size_t size, FastThread thread,
                                               AllocateSlowPath slow);
 TCM_SECTION void* tcmalloc_malloc_by_mm_cid(size_t size, FastThread thread);
 TCM_SECTION void tcmalloc_deallocate_by_mm_cid(void* object, FastThread thread,
-                                               ObjectReference reference);
+                                               ObjectReference reference, size_t size);
 TCM_SECTION void* tcmalloc_pop_by_mm_cid(uint8_t size_class, FastThread thread);
 TCM_SECTION void* tcmalloc_pop_counted_by_mm_cid(uint8_t size_class, FastThread thread,
                                                  size_t size);
@@ -105,7 +105,7 @@ TCM_SECTION void* tcmalloc_allocate_by_cpu_id(size_t size, FastThread thread,
                                               AllocateSlowPath slow);
 TCM_SECTION void* tcmalloc_malloc_by_cpu_id(size_t size, FastThread thread);
 TCM_SECTION void tcmalloc_deallocate_by_cpu_id(void* object, FastThread thread,
-                                               ObjectReference reference);
+                                               ObjectReference reference, size_t size);
 TCM_SECTION void* tcmalloc_pop_by_cpu_id(uint8_t size_class, FastThread thread);
 TCM_SECTION void* tcmalloc_pop_counted_by_cpu_id(uint8_t size_class, FastThread thread,
                                                  size_t size);

@@ -13,6 +13,7 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "base/relaxed.h"
+#include "cache/near_order.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
 #include "cache/reuse_watch.h"
@@ -335,7 +336,18 @@ class ThreadCache : private FastLists, public ListNode {
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
   void MakeRoom(uint8_t c);
-  bool IsScatteredChain(uint8_t c, Chain chain) const;
+  // Returns what CheckedNext does, at once where that is an object in the address window.
+  ObjectReference NextOf(void* object, uint8_t c) const {
+    const ObjectReference next = context_->codec->Next(object);
+    return TCMALLOC_LIKELY(context_->codec->InWindow(next)) ? next : CheckedNext(object, c);
+  }
+  void Prepend(void* object, Chain* chain) const {
+    context_->codec->Link(object, chain->head);
+    *chain = {ReferenceTo(object), chain->count + 1};
+  }
+  Scatter ScatterOf(uint8_t c, Chain chain) const;
+  void OrderNear(uint8_t c, NearOrder* order, Chain* chain, Chain* ordered) const;
+  Chain InOrder(uint8_t c, Chain chain) const;
   void KeepOrReturn(uint8_t c, Chain chain);
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);

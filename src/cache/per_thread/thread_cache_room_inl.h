@@ -139,23 +139,65 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   }
 }
 
-// A function of its own, because most chains need not be looked at.
+// A function of its own, because most chains need not be looked at. The chain may end early.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE bool ThreadCache<Sources>::IsScatteredChain(uint8_t c, Chain chain) const {
-  const auto next = [this, c](const void* object) {
-    return ObjectAt(CheckedNext(const_cast<void*>(object), c));
+TCMALLOC_NOINLINE Scatter ThreadCache<Sources>::ScatterOf(uint8_t c, Chain chain) const {
+  const ObjectReference end = context_->codec->end;
+  const auto next = [this, c, end](const void* object) {
+    return object == ObjectAt(end) ? object : ObjectAt(NextOf(const_cast<void*>(object), c));
   };
-  return IsScattered(SizeOf(c), ObjectAt(chain.head), chain.count, next);
+  return JudgeScatter(SizeOf(c), ObjectAt(chain.head), chain.count, next);
 }
 
-// Stores a chain or returns it. Scattered chains beyond the bytes that a class keeps in any order
-// go past all caches.
+// Moves the objects of *chain that lie near its first one to the front of *ordered, in address
+// order. Leaves the others, reversed.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::OrderNear(uint8_t c, NearOrder* order,
+                                                            Chain* chain, Chain* ordered) const {
+  const LinkCodec& codec = *context_->codec;
+  Chain others{codec.end, 0};
+  order->MoveTo(ObjectAt(chain->head));
+  for (ObjectReference next = chain->head; next != codec.end;) {
+    void* const object = ObjectAt(next);
+    next = NextOf(object, c);
+    const NearOrder::Added added = order->Add(object);
+    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kTwice)) {
+      CrashOnDoubleFree(object, SizeOf(c));
+    }
+    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kOutside)) Prepend(object, &others);
+  }
+  *chain = others;
+  order->TakeDownwards([this, ordered](void* object) { Prepend(object, ordered); });
+}
+
+// Returns the objects of a chain in address order where they lie near each other. Objects in the
+// third place and beyond are few, and come first. A function of its own, because its stack is
+// large.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) const {
+  Chain ordered{context_->codec->end, 0};
+  NearOrder order(SizeOf(c));
+  OrderNear(c, &order, &chain, &ordered);
+  if (!chain.empty()) OrderNear(c, &order, &chain, &ordered);
+  for (; !chain.empty(); --chain.count) {
+    void* const object = ObjectAt(chain.head);
+    chain.head = NextOf(object, c);
+    Prepend(object, &ordered);
+  }
+  return ordered;
+}
+
+// Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
+// go past all caches, and others are put in order where they are not. Each was freed just now, and
+// will not be in the processor's caches when it is used again.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
-  if (state.full.size() * bytes >= kScatterKeptBytes && IsScatteredChain(c, chain)) {
-    return source(c).InsertPast(chain);
+  if (state.full.size() * bytes >= kScatterKeptBytes) {
+    const Scatter scatter = ScatterOf(c, chain);
+    if (scatter == Scatter::kFarApart) return source(c).InsertPast(chain);
+    if (scatter == Scatter::kNear) chain = InOrder(c, chain);
   }
   if (state.full.size() >= state.max_chains) {
     source(c).Insert(chain);

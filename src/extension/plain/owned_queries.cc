@@ -6,8 +6,7 @@
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
-#include "allocator/allocated_size.h"
-#include "allocator/deallocate.h"
+#include "allocator/block_functions.h"
 #include "heap/heap.h"
 
 using tcmalloc::heap;
@@ -16,19 +15,16 @@ using tcmalloc::heap;
 extern "C" {
 
 size_t tcmalloc_get_estimated_allocated_size(size_t size) {
-  return tcmalloc::AllocatedSizeFor(size);
+  return tcmalloc::EstimatedSizeInMode(size);
 }
 
 bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
   if (block != nullptr && !tcmalloc_owns(block)) return false;
-  *size = tcmalloc::UsableSize(block);
+  *size = tcmalloc::UsableSizeInMode(block);
   return true;
 }
 
-bool tcmalloc_owns(const void* block) {
-  return heap.emergency().Owns(block) || heap.guarded().Owns(block) ||
-         heap.page_map().FindInUse(block) != nullptr;
-}
+bool tcmalloc_owns(const void* block) { return tcmalloc::OwnsInMode(block); }
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -10,9 +10,9 @@ uint64_t InitialSamplePeriod(const Options&) { return 0; }
 bool CopiesProcess(const Options&) { return false; }
 void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t, size_t, size_t) { return nullptr; }
-void RecordSmallSample(void*, const void*, size_t, size_t) {}
+bool RecordSmallSample(void*, const void*, size_t, size_t) { return false; }
 void RecordLargeSample(Span*, size_t, size_t) {}
-void FreeSampledObject(Span*, const void*) {}
+void* FreeSampledObject(Span*, const void*) { return nullptr; }
 void FreeGuardedBlock(const void*) {}
 size_t GuardedBytes(const void*, const char*) { return 0; }
 void NoteSampleFreed(SampleId) {}

@@ -202,7 +202,7 @@ def check_ends(arguments, folder):
 def check_children(arguments, folder):
     """A program that the profiled one starts has a file of its own."""
     path = folder / "parent.prof"
-    script = f"import subprocess; subprocess.run(['{arguments.program}', 'functions', '50'], check=True)"
+    script = f"import subprocess; subprocess.run(['{arguments.program}', 'functions', '300'], check=True)"
     run([sys.executable, "-c", script], {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
     children = list(folder.glob("parent.prof_*"))
     assert path.exists() and len(children) == 1, list(folder.iterdir())

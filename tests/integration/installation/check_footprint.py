@@ -10,15 +10,13 @@ import tempfile
 
 from processes import expect, run, run_checks
 
-# libc keeps less than two kilobytes for all libraries that a program loads by dlopen.
-MOST_TLS_BYTES = 64
 
-
-def check_tls(library):
+def check_tls(library, most):
+    """libc keeps less than two kilobytes for all libraries that a program loads by dlopen."""
     headers = run("readelf", "-W", "-l", library)
     sizes = [int(row.split()[5], 16) for row in headers.splitlines() if row.split()[:1] == ["TLS"]]
     print(f"thread-local storage: {sum(sizes)} bytes")
-    expect(len(sizes) == 1 and sizes[0] <= MOST_TLS_BYTES, f"more than {MOST_TLS_BYTES}")
+    expect(len(sizes) == 1 and sizes[0] <= most, f"more than {most}")
     flags = run("readelf", "-W", "-d", library)
     expect(re.search(r"\(FLAGS\).*STATIC_TLS", flags), "the library's TLS is not static")
 
@@ -35,9 +33,10 @@ def check_size(library, most):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("--most-tls-bytes", type=int, required=True)
     parser.add_argument("--most-bytes", type=int, help="of the stripped file")
     arguments = parser.parse_args()
-    checks = [("check_tls", lambda: check_tls(arguments.library))]
+    checks = [("check_tls", lambda: check_tls(arguments.library, arguments.most_tls_bytes))]
     if arguments.most_bytes:
         checks.append(("check_size", lambda: check_size(arguments.library, arguments.most_bytes)))
     return run_checks(checks)

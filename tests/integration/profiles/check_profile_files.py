@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Reads the profiles of a program with 1000 call sites: all bytes are there, estimates from samples are
-within their bound, and every frame of the program has a name. google-pprof reads the text as well, where it is installed, and `tcm pprof` both,
-where it is built."""
+within their bound, every frame of the program has a name, and comments tell the options. google-pprof reads the text as well,
+where it is installed, and `tcm pprof` both, where it is built."""
 
 import argparse
 import bisect
@@ -57,6 +57,7 @@ class Profile:
 
     def __init__(self, path):
         self.samples, self.locations, self.mappings, self.strings = [], {}, {}, []
+        comments = []
         for field, value in fields(gzip.decompress(path.read_bytes())):
             if field == 2:
                 sample = dict((f, v) for f, v in fields(value) if f in (1, 2))
@@ -69,6 +70,9 @@ class Profile:
                 self.locations[location[1]] = location
             elif field == 6:
                 self.strings.append(value.decode())
+            elif field == 13:
+                comments.append(value)
+        self.comments = [self.strings[number] for number in comments]
 
     def addresses_in(self, path):
         """The places in a file, by the file's own addresses, of each location in it."""
@@ -151,6 +155,10 @@ def check_estimates(path, program):
             sys.exit(f"blocks of {size} bytes: {found} instead of {blocks}, {blocks * size}")
 
 
+def check_comments(path, wanted):
+    expect("comments", Profile(path).comments, wanted)
+
+
 def check_text(path):
     lines = path.read_text().splitlines()
     if not re.fullmatch(r"heap profile: +\d+: +\d+ \[ *\d+: +\d+\] @ heap_v2/1", lines[0]):
@@ -180,6 +188,7 @@ def main():
         subprocess.run([arguments.probe, proto, text], check=True, timeout=60,
                        env={**os.environ, "TCMALLOC_SAMPLE_PARAMETER": "1"})
         check_proto(proto, arguments.probe.resolve())
+        check_comments(proto, ["TCMALLOC_SAMPLE_PARAMETER=1"])
         check_text(text)
         sampled = pathlib.Path(folder, "sampled.pb.gz")
         subprocess.run([arguments.probe, sampled], check=True, timeout=60,

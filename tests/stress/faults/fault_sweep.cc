@@ -3,8 +3,12 @@
 // Lets the k-th system call of each kind fail, for all k up to a bound, in processes of their own:
 // none may crash, hang or lose anything, whatever fails.
 //
-// Usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full]
+// Usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full | --sparse]
 // --full: all values of k and all errors for every kind.
+// --sparse: some values of k for every kind.
+//
+// The values of a kind are tried in ascending order, and no more of them after several in a row
+// that the workload did not reach. --full tries them nevertheless.
 
 #include <unistd.h>
 
@@ -29,6 +33,9 @@ namespace {
 
 // Enough to see what they have in common.
 constexpr int kMostFailures = 20;
+// Runs of a kind in a row without a fault, after which the workload makes no more such calls. Eight
+// values of k in each mode, because the number of calls depends on the order of threads.
+constexpr int kMostBarrenRuns = 24;
 
 struct Programs {
   std::string ordinary;
@@ -84,9 +91,15 @@ class Tally {
     Counts& counts = counts_[run.kind];
     ++counts.runs;
     if (result.outcome == Outcome::kFaultsAbsorbed) ++counts.with_faults;
+    counts.barren = result.outcome == Outcome::kNothingInjected ? counts.barren + 1 : 0;
     if (result.outcome != Outcome::kFailed) return;
     ++failures_;
     fprintf(stderr, "%s\n  %s\n", result.reason.c_str(), command.Text().c_str());
+  }
+
+  bool IsExhausted(const Kind* kind) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return counts_[kind].barren >= kMostBarrenRuns;
   }
 
   bool TooManyFailures() {
@@ -116,6 +129,7 @@ class Tally {
   struct Counts {
     int runs = 0;
     int with_faults = 0;
+    int barren = 0;  // in a row
   };
 
   std::mutex mutex_;
@@ -132,6 +146,7 @@ int Sweep(const Programs& programs, Extent extent) {
   for (long i = 0; i < std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)); ++i) {
     workers.emplace_back([&] {
       for (size_t run = next++; run < runs.size() && !tally.TooManyFailures(); run = next++) {
+        if (extent != Extent::kFull && tally.IsExhausted(runs[run].kind)) continue;
         const WorkloadCommand command = CommandFor(runs[run], programs, files);
         tally.Add(runs[run], command, RunWorkload(command));
       }
@@ -146,10 +161,12 @@ int Sweep(const Programs& programs, Extent extent) {
 
 int main(int argc, char** argv) {
   using tcmalloc::testing::Extent;
-  const bool full = argc == 4 && strcmp(argv[3], "--full") == 0;
-  if (argc != 3 && !full) {
-    fprintf(stderr, "usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full]\n");
+  Extent extent = Extent::kUsual;
+  if (argc == 4 && strcmp(argv[3], "--full") == 0) extent = Extent::kFull;
+  if (argc == 4 && strcmp(argv[3], "--sparse") == 0) extent = Extent::kSparse;
+  if (argc != 3 && extent == Extent::kUsual) {
+    fprintf(stderr, "usage: fault_sweep WORKLOAD EARLY_WORKLOAD [--full | --sparse]\n");
     return 2;
   }
-  return tcmalloc::testing::Sweep({argv[1], argv[2]}, full ? Extent::kFull : Extent::kUsual);
+  return tcmalloc::testing::Sweep({argv[1], argv[2]}, extent);
 }

@@ -97,10 +97,15 @@ std::string PlanText(const Kind& kind, uint64_t k, const char* mode, const char*
   return text;
 }
 
+Density DensityIn(Extent extent, Density usual) {
+  if (extent == Extent::kFull) return kEveryK;
+  return extent == Extent::kSparse && usual == kEveryK ? kSomeK : usual;
+}
+
 void PlanKind(const Kind& kind, Extent extent, std::vector<Run>* runs) {
   const bool full = extent == Extent::kFull;
   const size_t modes = std::size(kModes) - (full ? 0 : 1);
-  for (const uint64_t k : ValuesOfK(full ? kEveryK : kind.density)) {
+  for (const uint64_t k : ValuesOfK(DensityIn(extent, kind.density))) {
     for (size_t mode = 0; mode < modes; ++mode) {
       // The usual sweep takes the errors in turn; another one for each mode.
       const size_t first = full ? 0 : (k + mode) % std::size(kErrors);

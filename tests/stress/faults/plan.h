@@ -41,7 +41,8 @@ struct Run {
   std::string plans;
 };
 
-enum class Extent : uint8_t { kUsual, kFull };
+// kSparse takes kSomeK for kEveryK.
+enum class Extent : uint8_t { kSparse, kUsual, kFull };
 std::vector<Run> PlanSweep(Extent extent);
 
 }  // namespace tcmalloc::testing

@@ -5,9 +5,10 @@
 //
 // Short operations, which find what they want at hand, are interrupted once in each run, at each
 // boundary in turn. Long ones, which take every slow path, are interrupted at some boundaries of a
-// run; `all` tries each of them, in one run after the other. Every run is a child process or a
-// part of one, which ends with a verdict: blocks overlap, are too small, lose their contents or
-// stay in use, or the allocator aborts.
+// run, by a few handlers that take turns; `all` tries each of them, in one run after the other,
+// with one handler in each. Every run is a child process or a part of one, which ends with a
+// verdict: blocks overlap, are too small, lose their contents or stay in use, or the allocator
+// aborts.
 //
 // With lists of the thread's own, a handler that keeps blocks or frees older ones may not run
 // between the instruction that reads a list's head and the one that writes it. This is the only
@@ -42,7 +43,7 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr unsigned kPatience = 300;  // seconds of one child, for a hang
+constexpr unsigned kPatience = 600;  // seconds of one child, for a hang
 // Between two boundaries of a long operation where the handler runs. Odd, so that loops are met
 // everywhere.
 constexpr uint64_t kStride = 61;
@@ -61,6 +62,8 @@ struct Report {
   uint64_t first = 0;       // of the run that is under way
   uintptr_t address = 0;    // where the handler ran last
   uintptr_t offset = 0;
+  uint64_t turns = 0;                // that handlers of a group had
+  const Handler* handler = nullptr;  // that ran last
 };
 Report* report;
 HeadWindows* head_windows;
@@ -76,12 +79,35 @@ struct Runs {
 
 std::vector<uintptr_t> failures;  // addresses at which handlers that change lists fail
 uint64_t total_handled = 0;
-const Handler* handler;
+const Handler* handler;  // of a group, the first one
 
-void CallHandler() {
+// Handlers that take turns in one run of a long operation. Stepping takes most of its time.
+using Group = std::vector<const Handler*>;
+constexpr size_t kMostInGroup = 5;
+Group group;
+
+void Call(const Handler& next) {
   report->address = Stepper::last_address();
   report->offset = Stepper::last_offset();
-  handler->handle();
+  report->handler = &next;
+  next.handle();
+}
+void CallHandler() { Call(*handler); }
+
+bool FailsHere(const Handler& candidate) {
+  return candidate.changes_lists &&
+         std::find(failures.begin(), failures.end(), Stepper::last_address()) != failures.end();
+}
+
+// Each round begins one handler later than the one before, so that loops meet every handler at each
+// of their instructions.
+void CallNext() {
+  const size_t size = group.size();
+  for (size_t tries = 0; tries < size; ++tries) {
+    const uint64_t turn = report->turns++;
+    const Handler& next = *group[(turn + turn / size) % size];
+    if (!FailsHere(next)) return Call(next);
+  }
 }
 
 void LookForWindow() { head_windows->Look(report->first); }
@@ -156,12 +182,7 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
     if (is_list_handler) Extension::ReleaseFreeMemory();
     operation.prepare();
     report->first = runs.first + i * runs.step;
-    Stepper::Boundaries boundaries{report->first, runs.stride};
-    if (is_list_handler && runs.stride != 0) {
-      boundaries.left_out = failures.data();
-      boundaries.left_out_count = failures.size();
-    }
-    Stepper::Arm(boundaries, CallHandler);
+    Stepper::Arm({report->first, runs.stride}, runs.stride != 0 ? CallNext : CallHandler);
     operation.run();
     Stepper::Disarm();
     report->boundaries = Stepper::boundaries();
@@ -207,8 +228,9 @@ const char* only_operation = "";
 const char* only_handler = "";
 
 void Complain(const InterruptedOperation& operation, const std::string& how) {
+  const Handler* last = report->handler != nullptr ? report->handler : handler;
   std::printf("FAILED: %s, handler %s: %s; run from boundary %llu on, handler last at +%#lx\n",
-              operation.name, handler->name, how.c_str(),
+              operation.name, last->name, how.c_str(),
               static_cast<unsigned long long>(report->first),
               static_cast<unsigned long>(report->offset));
   failed = true;
@@ -278,13 +300,31 @@ void RunShort(const InterruptedOperation& operation, bool all) {
   }
 }
 
-// The first handler does nothing, so its run tells how many boundaries there are.
-void RunLong(const InterruptedOperation& operation, bool all) {
-  uint64_t place = 0;
+bool AreAlike(const Handler& a, const Handler& b) {
+  return a.slow == b.slow && a.has_threads == b.has_threads && a.changes_lists == b.changes_lists;
+}
+
+// Neighbours that are alike; with `all`, each handler by itself.
+std::vector<Group> Groups(bool all) {
+  std::vector<Group> groups;
   for (const Handler& h : Handlers()) {
     if (!Applies(h)) continue;
-    handler = &h;
-    const uint64_t stride = h.slow ? kSlowStride : kStride;
+    if (groups.empty() || all || groups.back().size() == kMostInGroup ||
+        !AreAlike(*groups.back().front(), h)) {
+      groups.emplace_back();
+    }
+    groups.back().push_back(&h);
+  }
+  return groups;
+}
+
+// Each handler of a group has its turn about as often as if it ran alone.
+void RunLong(const InterruptedOperation& operation, bool all) {
+  uint64_t place = 0;
+  for (const Group& g : Groups(all)) {
+    group = g;
+    handler = g.front();
+    const uint64_t stride = (handler->slow ? kSlowStride : kStride) / g.size() | 1;
     const bool is_first = place == 0;
     const uint64_t first = all ? 0 : place % stride;
     ++place;

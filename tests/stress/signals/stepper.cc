@@ -10,7 +10,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -117,13 +116,11 @@ const Section* SectionAround(uintptr_t address) {
   return nullptr;
 }
 
-bool IsChosen(uint64_t boundary, uintptr_t address) {
+bool IsChosen(uint64_t boundary) {
   const Stepper::Boundaries& wanted = state.boundaries;
   if (boundary < wanted.first) return false;
   const uint64_t past = boundary - wanted.first;
-  if (wanted.stride == 0 ? past != 0 : past % wanted.stride != 0) return false;
-  return std::find(wanted.left_out, wanted.left_out + wanted.left_out_count, address) ==
-         wanted.left_out + wanted.left_out_count;
+  return wanted.stride == 0 ? past == 0 : past % wanted.stride == 0;
 }
 
 // True if the thread is still in the section that the handler aborted last.
@@ -200,7 +197,7 @@ void OnStep(int, siginfo_t*, void* raw_context) {
   if (!state.armed || !state.text.Contains(static_cast<uintptr_t>(ip))) return;
   const uintptr_t address = FindPlace(static_cast<uintptr_t>(ip));
   if (state.seen < state.path.size()) state.path[state.seen] = address;
-  const bool chosen = IsChosen(state.seen++, address) && !IsInAborted(address);
+  const bool chosen = IsChosen(state.seen++) && !IsInAborted(address);
   const Section* section = SectionAround(address);
   ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
   if (!chosen) {

@@ -28,9 +28,6 @@ class Stepper {
   struct Boundaries {
     uint64_t first = 0;
     uint64_t stride = 0;
-    // Addresses of instructions before which it does not run.
-    const uintptr_t* left_out = nullptr;
-    size_t left_out_count = 0;
   };
 
   // Boundaries whose addresses are kept.

@@ -23,8 +23,8 @@ TEST(DeallocateTest, NullIsNothing) {
   // Of a constant the compiler would warn that the fast path reads through it.
   void* volatile null = nullptr;
   Deallocate(null);
-  DeallocateSized(null, 0);
-  DeallocateSized(null, size_t{1} << 30);
+  DeallocateSized(null, 0, current_thread);
+  DeallocateSized(null, size_t{1} << 30, current_thread);
   EXPECT_EQ(UsableSize(null), 0u);
 }
 
@@ -52,7 +52,7 @@ TEST(DeallocateTest, ContentsThatLookLikeALinkDoNoHarm) {
 TEST(DeallocateTest, SizedWithTheSizeAskedFor) {
   for (size_t size :
        {size_t{0}, size_t{1}, size_t{100}, kMaxSmallSize, kMaxSmallSize + 1, size_t{5} << 20}) {
-    DeallocateSized(Allocate(size), size);
+    DeallocateSized(Allocate(size), size, current_thread);
   }
 }
 
@@ -146,7 +146,8 @@ TEST_F(DeallocateDeathTest, LargeBlocksTwice) {
 
 TEST_F(DeallocateDeathTest, LargeBlocksWithAWrongSize) {
   void* block = Allocate(size_t{1} << 20);
-  EXPECT_DEATH(DeallocateSized(block, size_t{2} << 20), Naming("sized delete of ", block));
+  EXPECT_DEATH(DeallocateSized(block, size_t{2} << 20, current_thread),
+               Naming("sized delete of ", block));
   Deallocate(block);
 }
 

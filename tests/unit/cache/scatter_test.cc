@@ -21,11 +21,15 @@ std::vector<void*> Steps(intptr_t step, uint32_t count = kScatterProbes) {
   return objects;
 }
 
-bool AreScattered(uint32_t size, const std::vector<void*>& objects) {
+Scatter Judge(uint32_t size, const std::vector<void*>& objects) {
   size_t i = 0;
   const auto next = [&](const void*) { return objects[++i]; };
-  return IsScattered(size, objects.empty() ? nullptr : objects[0],
-                     static_cast<uint32_t>(objects.size()), next);
+  return JudgeScatter(size, objects.empty() ? nullptr : objects[0],
+                      static_cast<uint32_t>(objects.size()), next);
+}
+
+bool AreScattered(uint32_t size, const std::vector<void*>& objects) {
+  return Judge(size, objects) == Scatter::kFarApart;
 }
 
 TEST(ScatterTest, NeighboursInEitherDirectionAreNot) {
@@ -80,6 +84,29 @@ TEST(ScatterTest, FewObjectsAndLargeOnesNeverAre) {
   EXPECT_FALSE(AreScattered(64, Steps(1 << 20, kScatterProbes - 1)));
   EXPECT_FALSE(AreScattered(64, {}));
   EXPECT_FALSE(AreScattered(kScatterMostSize + 1, Steps(1 << 20)));
+}
+
+// Neighbours, in the order of a walk that passes over some and comes back for them.
+std::vector<void*> InAnyOrder(uint32_t size) {
+  std::vector<void*> objects;
+  const uintptr_t stride = size <= 128 ? 12 : 3;
+  for (uintptr_t i = 0; i < 31; ++i) {
+    objects.push_back(reinterpret_cast<void*>(kStart + i * stride % 31 * size));
+  }
+  return objects;
+}
+
+TEST(ScatterTest, NeighboursInAnyOrderAreNear) {
+  for (uint32_t size : {kScatterLeastInOrder, 128U, 1024U, kScatterMostSize}) {
+    EXPECT_EQ(Judge(size, InAnyOrder(size)), Scatter::kNear) << size;
+    EXPECT_EQ(Judge(size, Steps(size)), Scatter::kInRows) << size;
+    EXPECT_EQ(Judge(size, Steps(-intptr_t{size})), Scatter::kInRows) << size;
+  }
+}
+
+TEST(ScatterTest, SmallObjectsAreInRowsInAnyOrder) {
+  EXPECT_EQ(Judge(16, InAnyOrder(16)), Scatter::kInRows);
+  EXPECT_EQ(Judge(48, InAnyOrder(48)), Scatter::kInRows);
 }
 
 }  // namespace

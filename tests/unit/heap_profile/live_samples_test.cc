@@ -9,13 +9,19 @@
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
+#include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "heap/observer.h"
 #include "heap_profile/collected_profile.h"
+#include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
 
 namespace tcmalloc {
@@ -229,6 +235,60 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ThousandProfilesTest,
                          ::testing::Values(ProfileKind::kHeap, ProfileKind::kPeakHeap,
                                            ProfileKind::kAllocations, ProfileKind::kLifetimes,
                                            ProfileKind::kFragmentation));
+
+// What the program does with its other blocks happens as if there were no samples.
+TEST(LiveSamplesTest, TwinsOfSmallSamplesStayInUse) {
+  constexpr size_t kSize = 16;  // a thousandth of the period
+  std::set<uintptr_t> blocks;
+  for (int i = 0; i < 50'000; ++i) blocks.insert(reinterpret_cast<uintptr_t>(Allocate(kSize)));
+  std::vector<Sample> samples;
+  sample_table.ForEach([&](const Sample& sample) { samples.push_back(sample); });
+  ASSERT_GT(samples.size(), 10u);
+  for (const Sample& sample : samples) {
+    EXPECT_TRUE(sample.keeps_twin);
+    EXPECT_TRUE(blocks.contains(sample.address));
+    EXPECT_FALSE(blocks.contains(sample.twin));
+  }
+  // Each counts once.
+  EXPECT_EQ(CountSampledMemory().in_use_bytes, 0u);
+
+  const Sample& freed = samples.front();
+  Deallocate(reinterpret_cast<void*>(freed.address));
+  blocks.erase(freed.address);
+  void* next = Allocate(kSize);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(next), freed.twin);
+  Deallocate(next);
+  for (const uintptr_t block : blocks) Deallocate(reinterpret_cast<void*>(block));
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, TwinsOfLargerSamplesAreFreed) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(Allocate(1000));
+  ASSERT_GT(LiveSamples(), 10u);
+  sample_table.ForEach([&](const Sample& sample) {
+    EXPECT_FALSE(sample.keeps_twin);
+    EXPECT_NE(sample.twin, 0u);
+  });
+  EXPECT_EQ(CountSampledMemory().in_use_bytes, LiveSamples() * 1024);
+  FreeAll(blocks);
+}
+
+// So no other thread ever waits for a profile, however many samples there are.
+TEST(LiveSamplesTest, ProfilesOfThePresentAreWrittenWithoutALock) {
+  if constexpr (!kDebugChecks) GTEST_SKIP() << "locks are counted only in builds with checks";
+  std::vector<void*> blocks;
+  for (int i = 0; i < 20'000; ++i) blocks.push_back(Allocate(2000));
+  ASSERT_GT(LiveSamples(), 1000u);
+  const std::string folder = ::testing::TempDir();
+  const uint64_t before = CurrentLockCounts().acquisitions;
+  EXPECT_TRUE(WriteHeapProfileFile((folder + "/locks.pb.gz").c_str()));
+  EXPECT_TRUE(WriteHeapProfileFile((folder + "/locks.heap").c_str()));
+  EXPECT_TRUE(WriteGrowthProfileFile((folder + "/locks.growth.pb.gz").c_str()));
+  EXPECT_GT(before, 0u);
+  EXPECT_EQ(CurrentLockCounts().acquisitions - before, 0u);
+  FreeAll(blocks);
+}
 
 }  // namespace
 }  // namespace tcmalloc

@@ -25,7 +25,9 @@ Sample SampleOf(uint64_t number) {
           .time_ns = static_cast<int64_t>(number * 7),
           .stack = static_cast<StackId>(number),
           .thread = static_cast<uint32_t>(number * 11),
-          .alignment = static_cast<uint32_t>(number * 13)};
+          .alignment = number % 3 == 0 ? 0 : uint32_t{1} << number % 32,
+          .twin = (number * 0x123456789abc & 0x1ff'ffff'ffff'ffff) & ~uint64_t{7},
+          .keeps_twin = number % 2 != 0};
 }
 
 bool IsWhole(const Sample& sample) {
@@ -33,7 +35,8 @@ bool IsWhole(const Sample& sample) {
   return sample.requested == whole.requested && sample.allocated == whole.allocated &&
          sample.weight == whole.weight && sample.time_ns == whole.time_ns &&
          sample.stack == whole.stack && sample.thread == whole.thread &&
-         sample.alignment == whole.alignment;
+         sample.alignment == whole.alignment && sample.twin == whole.twin &&
+         sample.keeps_twin == whole.keeps_twin;
 }
 
 class SampleTableTest : public ::testing::Test {

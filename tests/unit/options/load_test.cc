@@ -38,6 +38,10 @@ Loaded Load(const std::vector<std::string>& variables) {
 
 TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   const auto [options, messages] = Load({});
+  EXPECT_EQ(options.mode, ModeOption::kDefault);
+  EXPECT_FALSE(options.zero_on_free);
+  EXPECT_TRUE(options.check_deletes);
+  EXPECT_EQ(options.quarantine_size, 16777216u);
   EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
   EXPECT_EQ(options.cpu_ids, CpuIdsOption::kAuto);
   EXPECT_EQ(options.max_per_cpu_cache_size, 1572864u);
@@ -152,6 +156,10 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
       "TCMALLOC_CHECK_INTERVAL=500",
       "MALLOCSTATS=2",
       "TCMALLOC_EXIT_CHECK=0",
+      "TCMALLOC_MODE=hardened",
+      "TCMALLOC_QUARANTINE_SIZE=8K",
+      "TCMALLOC_ZERO_ON_FREE=1",
+      "TCMALLOC_CHECK_DELETES=0",
       "TCMALLOC_EXIT_REPORT=/some/file",
       "TCMALLOC_CRASH_REPORT=/some/crash",
   };
@@ -230,12 +238,27 @@ TEST(OptionsTest, EveryVariableSetsItsOption) {
   EXPECT_EQ(options.check_interval, 500u);
   EXPECT_EQ(options.malloc_stats, 2u);
   EXPECT_FALSE(options.exit_check);
+  EXPECT_EQ(options.mode, ModeOption::kHardened);
+  EXPECT_EQ(options.quarantine_size, 8192u);
+  EXPECT_TRUE(options.zero_on_free);
+  EXPECT_FALSE(options.check_deletes);
   EXPECT_STREQ(options.exit_report.text, "/some/file");
   EXPECT_STREQ(options.crash_report.text, "/some/crash");
   EXPECT_EQ(messages,
             "tcmalloc: HEAPCHECK is set, but this library has no heap checker; running without it\n"
             "tcmalloc: HEAPPROFILE is set, but this library has no heap profiler; running without "
             "it\n");
+}
+
+TEST(OptionsTest, TheModeIsOneOfThreeWords) {
+  EXPECT_EQ(Load({"TCMALLOC_MODE=hardened"}).options.mode, ModeOption::kHardened);
+  EXPECT_EQ(Load({"TCMALLOC_MODE=debug"}).options.mode, ModeOption::kDebug);
+  EXPECT_EQ(Load({"TCMALLOC_MODE=default"}).options.mode, ModeOption::kDefault);
+  const auto [options, messages] = Load({"TCMALLOC_MODE=strict"});
+  EXPECT_EQ(options.mode, ModeOption::kDefault);
+  EXPECT_EQ(messages,
+            "tcmalloc: TCMALLOC_MODE=\"strict\": expected default, hardened or debug; using "
+            "default\n");
 }
 
 TEST(OptionsTest, AListWithAnUnknownWordIsIgnoredAndReported) {

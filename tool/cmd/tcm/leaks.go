@@ -17,6 +17,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
 	"tcm/internal/symbols"
@@ -191,18 +192,11 @@ func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *
 
 // leakPlace is a stack that allocated what is lost.
 type leakPlace struct {
-	Bytes           int64       `json:"bytes"`
-	Objects         int64       `json:"objects"`
-	IndirectBytes   int64       `json:"indirect_bytes"`
-	IndirectObjects int64       `json:"indirect_objects"`
-	Frames          []leakFrame `json:"frames"`
-}
-
-type leakFrame struct {
-	Function string `json:"function"`
-	File     string `json:"file,omitempty"`
-	Line     int64  `json:"line,omitempty"`
-	Object   string `json:"object,omitempty"`
+	Bytes           int64            `json:"bytes"`
+	Objects         int64            `json:"objects"`
+	IndirectBytes   int64            `json:"indirect_bytes"`
+	IndirectObjects int64            `json:"indirect_objects"`
+	Frames          []mistakes.Frame `json:"frames"`
 }
 
 type leakReport struct {
@@ -259,18 +253,18 @@ func reportLeaks(made *profile.Profile, title string) *leakReport {
 }
 
 // framesOf leaves out what is below main.
-func framesOf(locations []*profile.Location) []leakFrame {
-	var made []leakFrame
+func framesOf(locations []*profile.Location) []mistakes.Frame {
+	var made []mistakes.Frame
 	for _, location := range locations {
 		object := ""
 		if location.Mapping != nil {
 			object = filepath.Base(location.Mapping.File)
 		}
 		if len(location.Line) == 0 {
-			made = append(made, leakFrame{Function: fmt.Sprintf("%#x", location.Address), Object: object})
+			made = append(made, mistakes.Frame{Function: fmt.Sprintf("%#x", location.Address), Object: object})
 		}
 		for _, line := range location.Line {
-			frame := leakFrame{Line: line.Line, Object: object}
+			frame := mistakes.Frame{Line: line.Line, Object: object}
 			if line.Function != nil {
 				frame.Function, frame.File = line.Function.Name, line.Function.Filename
 			}
@@ -290,19 +284,11 @@ func (r *leakReport) write(to io.Writer, top int) error {
 	}
 	var page strings.Builder
 	fmt.Fprintf(&page, "%s leaks %s in %s, allocated at %s\n", r.Program, text.Bytes(r.Bytes), counted(r.Objects, "block"), counted(int64(len(r.Places)), "place"))
-	shown := r.Places
-	if top > 0 && len(shown) > top {
-		shown = shown[:top]
-	}
+	shown := firstOf(r.Places, top)
 	for _, place := range shown {
-		page.WriteString("\n" + place.title() + "\n")
-		for _, frame := range place.Frames {
-			page.WriteString("    " + frame.text() + "\n")
-		}
+		writePlace(&page, place.title(), place.Frames)
 	}
-	if left := len(r.Places) - len(shown); left > 0 {
-		fmt.Fprintf(&page, "\n%s more; --top 0 shows all\n", counted(int64(left), "place"))
-	}
+	writeLeftOut(&page, len(r.Places)-len(shown), "place")
 	_, err := io.WriteString(to, page.String())
 	return err
 }
@@ -319,14 +305,27 @@ func (p leakPlace) title() string {
 	return direct + ", and " + indirect + " to which only other leaks lead"
 }
 
-func (f leakFrame) text() string {
-	switch {
-	case f.File != "" && f.Line > 0:
-		return fmt.Sprintf("%s  %s:%d", f.Function, f.File, f.Line)
-	case f.Object != "":
-		return fmt.Sprintf("%s  (%s)", f.Function, f.Object)
+// writePlace adds a place in the program, whose innermost call comes first, to a page.
+func writePlace(page *strings.Builder, title string, frames []mistakes.Frame) {
+	page.WriteString("\n" + title + "\n")
+	for _, frame := range frames {
+		page.WriteString("    " + frame.Text() + "\n")
 	}
-	return f.Function
+}
+
+// writeLeftOut adds a line about those that a page does not show, if there are any.
+func writeLeftOut(page *strings.Builder, left int, noun string) {
+	if left > 0 {
+		fmt.Fprintf(page, "\n%s more; --top 0 shows all\n", counted(int64(left), noun))
+	}
+}
+
+// firstOf returns at most `top` elements; all of them if that is 0.
+func firstOf[T any](all []T, top int) []T {
+	if top > 0 && len(all) > top {
+		return all[:top]
+	}
+	return all
 }
 
 func counted(number int64, noun string) string {

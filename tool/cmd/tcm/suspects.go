@@ -14,19 +14,20 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	"tcm/internal/mistakes"
 	"tcm/internal/symbols"
 	"tcm/internal/text"
 )
 
 // suspect is a call site of a heap profile whose blocks become more and stay.
 type suspect struct {
-	Bytes          int64       `json:"bytes"`
-	Blocks         int64       `json:"blocks"`
-	BytesPerMinute float64     `json:"bytes_per_minute,omitempty"`
-	Growth         int64       `json:"growth_bytes,omitempty"`
-	OldestSeconds  float64     `json:"oldest_seconds,omitempty"`
-	Confidence     float64     `json:"confidence"`
-	Frames         []leakFrame `json:"frames"`
+	Bytes          int64            `json:"bytes"`
+	Blocks         int64            `json:"blocks"`
+	BytesPerMinute float64          `json:"bytes_per_minute,omitempty"`
+	Growth         int64            `json:"growth_bytes,omitempty"`
+	OldestSeconds  float64          `json:"oldest_seconds,omitempty"`
+	Confidence     float64          `json:"confidence"`
+	Frames         []mistakes.Frame `json:"frames"`
 }
 
 type suspectReport struct {
@@ -216,19 +217,11 @@ func (r *suspectReport) write(to io.Writer, top int) error {
 		fmt.Fprintf(&page, ", compared with %s", r.Before)
 	}
 	page.WriteString("\n")
-	shown := r.Suspects
-	if top > 0 && len(shown) > top {
-		shown = shown[:top]
-	}
+	shown := firstOf(r.Suspects, top)
 	for _, one := range shown {
-		page.WriteString("\n" + one.title() + "\n")
-		for _, frame := range one.Frames {
-			page.WriteString("    " + frame.text() + "\n")
-		}
+		writePlace(&page, one.title(), one.Frames)
 	}
-	if left := len(r.Suspects) - len(shown); left > 0 {
-		fmt.Fprintf(&page, "\n%s more; --top 0 shows all\n", counted(int64(left), "suspect"))
-	}
+	writeLeftOut(&page, len(r.Suspects)-len(shown), "suspect")
 	_, err := io.WriteString(to, page.String())
 	return err
 }

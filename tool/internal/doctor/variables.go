@@ -14,6 +14,10 @@ import (
 
 // variables are all that docs/tuning.md lists.
 var variables = []string{
+	"TCMALLOC_MODE",
+	"TCMALLOC_QUARANTINE_SIZE",
+	"TCMALLOC_ZERO_ON_FREE",
+	"TCMALLOC_CHECK_DELETES",
 	"TCMALLOC_FRONT_END",
 	"TCMALLOC_CPU_IDS",
 	"TCMALLOC_PAGE_HEAP",

@@ -239,7 +239,7 @@ func (r *Report) Text(called string) string {
 			page.WriteString(line + "\n")
 		}
 		for number, frame := range part.Frames {
-			fmt.Fprintf(&page, "    #%d %s\n", number, frame.text())
+			fmt.Fprintf(&page, "    #%d %s\n", number, frame.Text())
 			for _, line := range frame.Source {
 				mark := ' '
 				if line.Line == frame.Line {
@@ -258,7 +258,8 @@ func (r *Report) Text(called string) string {
 	return page.String()
 }
 
-func (f *Frame) text() string {
+// Text names the function and where it is: the line of the source, or else the object.
+func (f *Frame) Text() string {
 	switch {
 	case f.File != "" && f.Line > 0:
 		return fmt.Sprintf("%s  %s:%d", f.Function, f.File, f.Line)

@@ -255,6 +255,24 @@ TEST_P(CpuCacheTest, OfScatteredObjectsFewAreKept) {
   EXPECT_GT(source(k64).inserts_past(), 10u);
 }
 
+TEST_P(CpuCacheTest, NearObjectsComeBackInOrder) {
+  std::vector<void*> objects = AllocateMany(k64, kMaxSlots[k64] + 8192);
+  std::sort(objects.begin(), objects.end());
+  for (size_t from = 0; from + 64 <= objects.size(); from += 64) {
+    const auto page = objects.begin() + static_cast<ptrdiff_t>(from);
+    std::shuffle(page, page + 64, std::mt19937_64(1));
+  }
+  FreeAll(objects);
+  EXPECT_EQ(source(k64).inserts_past(), 0u);
+  AllocateMany(k64, Count(k64));  // what the slab keeps comes in any order
+  const std::vector<void*> again = AllocateMany(k64, 4 * kBatch);
+  size_t rows = 0;
+  for (size_t i = 1; i < again.size(); ++i) {
+    rows += static_cast<char*>(again[i]) - static_cast<char*>(again[i - 1]) == 64;
+  }
+  EXPECT_GT(rows, again.size() / 2);
+}
+
 TEST_P(CpuCacheTest, NeighboursStay) {
   std::vector<void*> objects = AllocateMany(k64, kMaxSlots[k64] + 8192);
   std::sort(objects.begin(), objects.end());

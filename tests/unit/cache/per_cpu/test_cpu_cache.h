@@ -98,7 +98,7 @@ class TestCpuThread {
 
   void Free(void* object) {
     current_ = this;
-    thread_->deallocate(object, thread_->name(), ReferenceTo(object));
+    thread_->deallocate(object, thread_->name(), ReferenceTo(object), 0);
   }
 
   std::vector<void*> AllocateMany(uint8_t c, size_t count) {

@@ -151,7 +151,9 @@ class SlabThread {
   // Null also where the slow path was called.
   void* Allocate(size_t size) { return sections_.allocate(size, lists.get(), SlowAllocate); }
   void* Malloc(size_t size) { return sections_.malloc(size, lists.get()); }
-  void Deallocate(void* object) { sections_.deallocate(object, lists.get(), ReferenceTo(object)); }
+  void Deallocate(void* object) {
+    sections_.deallocate(object, lists.get(), ReferenceTo(object), 0);
+  }
   void* Pop(uint8_t c) { return sections_.pop(c, lists.get()); }
   void* PopCounted(uint8_t c, size_t size) { return sections_.pop_counted(c, lists.get(), size); }
   bool Push(uint8_t c, void* object) {

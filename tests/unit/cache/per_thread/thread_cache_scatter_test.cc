@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Full chains of objects that lie far apart go to their spans.
+// Full chains of objects that lie far apart go to their spans; those of near ones are put in order.
 
 #include <gtest/gtest.h>
 
@@ -31,6 +31,28 @@ class ThreadCacheScatterTest : public ::testing::Test {
     for (void* object : objects) cache_.Free(object);
     cache_->CheckInvariants();
   }
+  // Allocates so many bytes, and frees each page of them in another order than that of addresses.
+  void SwingPages(uint8_t c) {
+    Objects objects = cache_.AllocateMany(c, kBytes / kSizeClasses[c].size);
+    std::sort(objects.begin(), objects.end());
+    const auto page = static_cast<ptrdiff_t>(4096 / kSizeClasses[c].size);
+    for (auto from = objects.begin(); objects.end() - from >= page; from += page) {
+      std::shuffle(from, from + page, std::mt19937_64(1));
+    }
+    for (void* object : objects) cache_.Free(object);
+    cache_->CheckInvariants();
+  }
+  // The share of allocations that give the neighbour of the object before, upwards.
+  double ShareInRow(uint8_t c) {
+    const Objects objects = cache_.AllocateMany(c, kBytes / kSizeClasses[c].size);
+    size_t rows = 0;
+    for (size_t i = 1; i < objects.size(); ++i) {
+      rows += static_cast<char*>(objects[i]) - static_cast<char*>(objects[i - 1]) ==
+              kSizeClasses[c].size;
+    }
+    cache_.FreeAll(objects);
+    return static_cast<double>(rows) / static_cast<double>(objects.size());
+  }
   size_t past(uint8_t c) { return sources_.source(c).inserts_past(); }
 
   TestSources sources_;
@@ -53,6 +75,43 @@ TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
   SwingOnce(k64, true, kScatterKeptBytes);
   EXPECT_EQ(past(k64), 0u);
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
+}
+
+TEST_F(ThreadCacheScatterTest, NearObjectsComeBackInOrder) {
+  for (uint8_t c : {k64, SizeClassFor(128), SizeClassFor(448)}) {
+    SwingPages(c);
+    EXPECT_EQ(past(c), 0u);
+    EXPECT_GT(cache_->full_bytes(), kBytes / 2);
+    EXPECT_GT(ShareInRow(c), 0.7) << kSizeClasses[c].size;
+    cache_->Flush();
+  }
+}
+
+TEST_F(ThreadCacheScatterTest, SmallObjectsComeBackAsTheyWereFreed) {
+  SwingPages(SizeClassFor(16));
+  EXPECT_LT(ShareInRow(SizeClassFor(16)), 0.3);
+}
+
+// The program wrote to the object in between, so that the fast path cannot tell.
+TEST_F(ThreadCacheScatterTest, ADoubleFreeAmongNearObjectsEndsTheProcess) {
+  Objects objects = cache_.AllocateMany(k64, kBytes / 64);
+  std::sort(objects.begin(), objects.end());
+  const auto in_any_order = [&objects](size_t i) {
+    return objects[i / 61 * 61 + i % 61 * 12 % 61];
+  };
+  const size_t last = objects.size() / 61 * 61;
+  EXPECT_DEATH(
+      {
+        for (size_t i = 0; i < last; ++i) {
+          void* const object = in_any_order(i);
+          cache_.Free(object);
+          if (i + 300 != last) continue;
+          LinkWord(object) = 0;
+          cache_.Free(object);
+        }
+      },
+      "double free of");
+  cache_.FreeAll(objects);
 }
 
 TEST_F(ThreadCacheScatterTest, NothingIsRemembered) {

@@ -1,0 +1,67 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hardened/block_map.h"
+
+#include <sys/mman.h>
+
+#include "heap/heap.h"
+#include "system/auxv.h"
+#include "system/memory.h"
+#include "system/system_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+// Maps zeroed memory between two pages without access.
+void* MapGuarded(size_t bytes) {
+  const size_t page = KernelPageSize();
+  void* start = system_calls.mmap(nullptr, bytes + 2 * page, PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  char* inside = static_cast<char*>(start) + page;
+  if (system_calls.mprotect(inside, bytes, PROT_READ | PROT_WRITE) != 0) {
+    system_calls.munmap(start, bytes + 2 * page);
+    return nullptr;
+  }
+  // A hugepage would be resident as a whole.
+  system_calls.madvise(inside, bytes, MADV_NOHUGEPAGE);
+  NameRegion(inside, bytes, kMetadataName);
+  return inside;
+}
+
+}  // namespace
+
+bool BlockMap::Initialize() {
+  constexpr size_t kLeaves = size_t{1} << (kAddressBits - kLeafLog2);
+  root_ = static_cast<std::atomic<Byte*>*>(MapGuarded(kLeaves * sizeof(*root_)));
+  return root_ != nullptr;
+}
+
+// The page behind a leaf has the further bytes of a block that begins in it and ends in the next.
+BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
+  std::atomic<Byte*>& entry = root_[reinterpret_cast<uintptr_t>(block) >> kLeafLog2];
+  const size_t page = KernelPageSize();
+  Byte* leaf = static_cast<Byte*>(MapGuarded(kLeafBytes + page));
+  if (leaf == nullptr) return nullptr;
+  Byte* other = nullptr;
+  // Release pairs with the acquire in Find and publishes the mapping, which is all zero; acquire
+  // with the release of a thread that was faster.
+  if (!entry.compare_exchange_strong(other, leaf, std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+    system_calls.munmap(reinterpret_cast<char*>(leaf) - page, kLeafBytes + 3 * page);
+  }
+  return Find(block);
+}
+
+size_t BlockMap::SpanCapacity(const void* start, GuardKind guard) {
+  const Span* span = heap.page_map().Get(PageId::Containing(start));
+  return span->bytes() - (guard == GuardKind::kNone ? 0 : KernelPageSize());
+}
+
+bool BlockMap::CanHold(size_t size, size_t capacity) {
+  constexpr size_t kShortest = 3 * kGranule;  // whose slack would need a fourth byte
+  const size_t slack = capacity - size;
+  return slack <= kMostSlack || (capacity != kShortest && slack < size_t{1} << 21);
+}
+
+}  // namespace tcmalloc

@@ -1,0 +1,208 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The state of every block of the hardened mode, apart from the blocks.
+
+#ifndef TCMALLOC_HARDENED_BLOCK_MAP_H_
+#define TCMALLOC_HARDENED_BLOCK_MAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/block_functions.h"
+#include "base/attributes.h"
+#include "hardened/guard_pages.h"
+#include "pages/page_types.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// What the map knows of a live block.
+struct LiveBlock {
+  size_t size = 0;      // that the program asked for
+  size_t capacity = 0;  // of the memory, without guard pages; more than `size`
+  BlockFamily family = BlockFamily::kMalloc;
+  uint8_t log2_alignment = 0;  // 0 if the program asked for 16 or less
+  uint8_t size_class = 0;      // 0 if the block is a span of its own
+  GuardKind guard = GuardKind::kNone;
+};
+
+// A byte for each 16 bytes of memory. The byte of the first 16 bytes of a block is its state; those
+// of the following tell its size. The bytes lie in mappings of their own, between pages without
+// access, that are made where they are needed and stay. Lock-free; thread safe.
+class BlockMap {
+ public:
+  using Byte = std::atomic<uint8_t>;
+
+  // States of an address. Any other value that is not live means that no block begins there.
+  static constexpr uint8_t kLive = 0x80;  // and any higher value
+  static constexpr uint8_t kFree = 0x7e;
+  static constexpr uint8_t kQuarantined = 0x7f;
+
+  constexpr BlockMap() = default;
+  BlockMap(const BlockMap&) = delete;
+  BlockMap& operator=(const BlockMap&) = delete;
+
+  // Called once, before all others. Returns false if there is no memory.
+  [[nodiscard]] bool Initialize();
+
+  // Returns the state of an address, or null if no block was ever near.
+  TCMALLOC_ALWAYS_INLINE Byte* Find(const void* address) const {
+    const auto value = reinterpret_cast<uintptr_t>(address);
+    if (TCMALLOC_UNLIKELY(value >> kAddressBits != 0 || value % kGranule != 0)) return nullptr;
+    // Acquire pairs with the release in MakeLeaf.
+    Byte* leaf = root_[value >> kLeafLog2].load(std::memory_order_acquire);
+    if (TCMALLOC_UNLIKELY(leaf == nullptr)) return nullptr;
+    return leaf + (value % kLeafSpan) / kGranule;
+  }
+  // Works as Find, for a block that has been live.
+  TCMALLOC_ALWAYS_INLINE Byte* Known(const void* block) const {
+    const auto value = reinterpret_cast<uintptr_t>(block);
+    Byte* leaf = root_[value >> kLeafLog2].load(std::memory_order_relaxed);
+    return leaf + (value % kLeafSpan) / kGranule;
+  }
+  // Works as Find, for a block that may be the first one near. Null if there is no memory.
+  TCMALLOC_ALWAYS_INLINE Byte* Ensure(const void* block) {
+    Byte* state = Find(block);
+    return TCMALLOC_LIKELY(state != nullptr) ? state : MakeLeaf(block);
+  }
+
+  // Keeps the size of a freed block of more than 96 bytes, and returns it.
+  static void KeepSize(Byte* state, size_t size, size_t capacity);
+  static size_t KeptSize(const Byte* state, size_t capacity);
+
+  // Returns true if the map can tell the size of such a block. That is so for every block of the
+  // class, or the number of pages, that its size calls for.
+  static bool CanHold(size_t size, size_t capacity);
+
+  // Makes a block live. Requires CanHold.
+  static void Set(Byte* state, const LiveBlock& block);
+  // Returns the block whose state is `live`.
+  static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
+
+ private:
+  // The bytes of a block, by the number of 16 bytes that it has:
+  //
+  //     state           kLive and, in seven bits, the family and a slack
+  //     size class      if there are two
+  //     log2_alignment  if there are three
+  //     slack           if there are four, seven bits; if six, 21 bits in three bytes
+  //
+  // The slack is what the block has more than the program asked for. It is 1 to kMostSlack in the
+  // state or, as kLongSlack, in the bytes behind. A block of 16 bytes has no byte but the state.
+  // One of 32 has a longer slack in place of its size class.
+  static constexpr size_t kTinyBytes = 16;
+  static constexpr size_t kTinySlacks = 16;
+  static constexpr size_t kMostSlack = 23;
+  static constexpr uint8_t kLongSlack = 0;
+  static constexpr size_t kCodes = kMostSlack + 1;  // of each family
+  static constexpr uint8_t kFamilies = 3;
+  static constexpr uint8_t kFirstTiny = kFamilies * kCodes;
+  static_assert(kFirstTiny + kFamilies * kTinySlacks <= 128);
+
+  // Values in place of a size class.
+  static constexpr uint8_t kShortOf32 = kSizeClassCount;  // and up: 32 bytes with a long slack
+  static constexpr uint8_t kFirstSpan = 0x70;             // and up, by guard: a span of its own
+  static constexpr size_t kShortBytes = 32;
+  static constexpr uint8_t kClassOf32 = SizeClassFor(kShortBytes);
+  static_assert(kShortOf32 + kShortBytes - kMostSlack <= kFirstSpan);
+
+  // Blocks of fewer bytes have one byte for a long slack.
+  static constexpr size_t kThreeSlackBytes = 96;
+
+  static constexpr size_t kGranule = 16;
+  static constexpr int kLeafLog2 = 28;
+  static constexpr uintptr_t kLeafSpan = uintptr_t{1} << kLeafLog2;
+  static constexpr size_t kLeafBytes = kLeafSpan / kGranule;
+
+  static void SetLongSlack(Byte* state, size_t slack, size_t capacity);
+  static size_t GetLongSlack(const Byte* state, size_t capacity);
+  static size_t SpanCapacity(const void* start, GuardKind guard);
+  TCMALLOC_COLD Byte* MakeLeaf(const void* block);
+
+  std::atomic<Byte*>* root_ = nullptr;
+};
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetLongSlack(Byte* state, size_t slack, size_t capacity) {
+  state[3].store(slack & 0x7f, std::memory_order_relaxed);
+  if (capacity < kThreeSlackBytes) return;
+  state[4].store(slack >> 7 & 0x7f, std::memory_order_relaxed);
+  state[5].store(slack >> 14 & 0x7f, std::memory_order_relaxed);
+}
+
+TCMALLOC_ALWAYS_INLINE size_t BlockMap::GetLongSlack(const Byte* state, size_t capacity) {
+  size_t slack = state[3].load(std::memory_order_relaxed);
+  if (capacity < kThreeSlackBytes) return slack;
+  slack |= size_t{state[4].load(std::memory_order_relaxed)} << 7;
+  return slack | size_t{state[5].load(std::memory_order_relaxed)} << 14;
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::KeepSize(Byte* state, size_t size, size_t capacity) {
+  SetLongSlack(state, capacity - size, capacity);
+}
+
+TCMALLOC_ALWAYS_INLINE size_t BlockMap::KeptSize(const Byte* state, size_t capacity) {
+  return capacity - GetLongSlack(state, capacity);
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
+  const auto family = static_cast<uint8_t>(block.family);
+  const size_t slack = block.capacity - block.size;
+  if (block.size_class != 0 && block.capacity == kTinyBytes) {
+    const size_t value = kLive + kFirstTiny + family * kTinySlacks + slack - 1;
+    // Release pairs with the acquire in GuardFront.
+    state->store(static_cast<uint8_t>(value), std::memory_order_release);
+    return;
+  }
+  const bool is_long = slack > kMostSlack;
+  uint8_t second = block.size_class;
+  if (second == 0) second = kFirstSpan + static_cast<uint8_t>(block.guard);
+  if (is_long && second == kClassOf32) {
+    second = static_cast<uint8_t>(kShortOf32 + slack - kMostSlack - 1);
+  }
+  state[1].store(second, std::memory_order_relaxed);
+  if (block.capacity > kShortBytes) {
+    state[2].store(block.log2_alignment, std::memory_order_relaxed);
+    if (is_long) SetLongSlack(state, slack, block.capacity);
+  }
+  const size_t code = is_long ? kLongSlack : slack;
+  // Release pairs with the acquire in CheckLive: the bytes behind are there.
+  state->store(static_cast<uint8_t>(kLive + family * kCodes + code), std::memory_order_release);
+}
+
+TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {
+  LiveBlock block;
+  uint8_t value = live - kLive;
+  if (value >= kFirstTiny) {
+    value -= kFirstTiny;
+    block.family = static_cast<BlockFamily>(value / kTinySlacks);
+    block.capacity = kTinyBytes;
+    block.size_class = SizeClassFor(kTinyBytes);
+    block.size = kTinyBytes - 1 - value % kTinySlacks;
+    return block;
+  }
+  block.family = static_cast<BlockFamily>(value / kCodes);
+  size_t slack = value % kCodes;
+  const uint8_t second = state[1].load(std::memory_order_relaxed);
+  if (TCMALLOC_LIKELY(second < kShortOf32)) {
+    block.size_class = second;
+    block.capacity = kSizeClasses[second].size;
+  } else if (second >= kFirstSpan) {
+    block.guard = static_cast<GuardKind>(second - kFirstSpan);
+    block.capacity = SpanCapacity(start, block.guard);
+  } else {
+    block.size_class = kClassOf32;
+    block.capacity = kShortBytes;
+    slack = second - kShortOf32 + kMostSlack + 1;
+  }
+  if (block.capacity > kShortBytes) {
+    block.log2_alignment = state[2].load(std::memory_order_relaxed);
+    if (slack == kLongSlack) slack = GetLongSlack(state, block.capacity);
+  }
+  block.size = block.capacity - slack;
+  return block;
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HARDENED_BLOCK_MAP_H_

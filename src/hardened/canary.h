@@ -1,0 +1,222 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Bytes that show writes where none should be.
+
+#ifndef TCMALLOC_HARDENED_CANARY_H_
+#define TCMALLOC_HARDENED_CANARY_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/attributes.h"
+
+namespace tcmalloc {
+
+// Fills freed blocks: read as a pointer, it is no address. Other allocators' debuggers use it, too.
+inline constexpr unsigned char kFreedFill = 0xCD;
+// Begins a block that the program has not written yet, with the debug libraries' byte.
+inline constexpr unsigned char kFreshFill = 0xAB;
+inline constexpr size_t kFreshBytes = 16;
+// A freed block of more bytes is filled at both ends only. Half of it is the program's at least,
+// unless it asked for an alignment.
+inline constexpr size_t kMostFilled = 512;
+inline constexpr size_t kHeadFill = 256;
+inline constexpr size_t kTailFill = 64;
+
+// A secret of the process. Its byte at an address depends on the address modulo 8, and is never
+// zero, so that a string's end does not pass for it.
+class Canary {
+ public:
+  // The most bytes behind a block that are looked at, besides the last eight of its memory.
+  static constexpr size_t kMostBytes = 32;
+
+  constexpr Canary() = default;
+  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {}
+
+  unsigned char ByteAt(const char* address) const {
+    return static_cast<unsigned char>(word_ >> reinterpret_cast<uintptr_t>(address) % 8 * 8);
+  }
+
+  // Writes and checks the bytes behind a block of `size` bytes in `capacity`, which is a multiple
+  // of 16 and more than `size`. The check returns the first byte that was written, or null.
+  void Write(char* block, size_t size, size_t capacity) const {
+    const size_t slack = capacity - size;
+    char* last = block + capacity - 8;
+    uint64_t word = word_;
+    if (slack < 8) word = Load(last) ^ ((Load(last) ^ word_) & OfLast(slack));
+    std::memcpy(last, &word, sizeof(word));
+    if (slack <= 8) return;
+    char* begin = block + size;
+    word = WordAt(begin);
+    const char* end = begin + std::min(slack - 7, kMostBytes);
+    for (; begin < end; begin += 8) std::memcpy(begin, &word, sizeof(word));
+  }
+  TCMALLOC_ALWAYS_INLINE const char* Check(const char* block, size_t size, size_t capacity) const {
+    if (capacity == kTinyBytes) return CheckTiny(block, size);
+    const size_t slack = capacity - size;
+    const char* last = block + capacity - 8;
+    uint64_t damage = (Load(last) ^ word_) & OfLast(std::min<size_t>(slack, 8));
+    if (slack > 8) {
+      const char* begin = block + size;
+      const uint64_t word = WordAt(begin);
+      const char* end = begin + std::min(slack - 7, kMostBytes);
+      for (; begin < end; begin += 8) damage |= Load(begin) ^ word;
+    }
+    return TCMALLOC_LIKELY(damage == 0) ? nullptr : FindDamage(block, size, capacity);
+  }
+
+  // Works as Write for a block without contents, and begins it with kFreshFill. Requires `size` of
+  // at least 16, or a capacity of 16.
+  TCMALLOC_ALWAYS_INLINE void WriteFresh(char* block, size_t size, size_t capacity) const {
+    constexpr uint64_t kFresh = uint64_t{kFreshFill} * 0x0101'0101'0101'0101;
+    if (capacity == kTinyBytes) {
+      // The word in which the canary begins. Neighbours look at the last byte at any time, so each
+      // word is written once.
+      const uint64_t mask = OfTiny(size);
+      const uint64_t edge = (kFresh & ~mask) | (word_ & mask);
+      Store(block, size < 8 ? edge : kFresh);
+      return Store(block + 8, size < 8 ? word_ : edge);
+    }
+    Store(block, kFresh);
+    Store(block + 8, kFresh);
+    Store(block + capacity - 8, word_);
+    const size_t slack = capacity - size;
+    if (slack <= 8) return;
+    char* begin = block + size;
+    const uint64_t word = WordAt(begin);
+    const char* end = begin + std::min(slack - 7, kMostBytes);
+    do {
+      Store(begin, word);
+      begin += 8;
+    } while (begin < end);
+  }
+  // Returns true if the canary before a block whose address is a multiple of 16 is there.
+  bool IsIntactBefore(const char* block) const {
+    return static_cast<unsigned char>(block[-1]) == word_ >> 56;
+  }
+  bool IsIntact(const char* address) const {
+    return static_cast<unsigned char>(*address) == ByteAt(address);
+  }
+
+ private:
+  static constexpr size_t kTinyBytes = 16;
+
+  TCMALLOC_ALWAYS_INLINE const char* CheckTiny(const char* block, size_t size) const {
+    const uint64_t first = Load(block) ^ word_;
+    const uint64_t second = Load(block + 8) ^ word_;
+    const uint64_t mask = OfTiny(size);
+    const uint64_t damage = size < 8 ? (first & mask) | second : second & mask;
+    return TCMALLOC_LIKELY(damage == 0) ? nullptr : FindDamage(block, size, kTinyBytes);
+  }
+  // Selects the bytes of the canary in the word in which it begins.
+  static uint64_t OfTiny(size_t size) { return ~uint64_t{0} << size % 8 * 8; }
+
+  static void Store(char* to, uint64_t word) { std::memcpy(to, &word, sizeof(word)); }
+  static uint64_t Load(const char* from) {
+    uint64_t word;
+    std::memcpy(&word, from, sizeof(word));
+    return word;
+  }
+  // Selects the last `bytes` bytes, 1 to 8, of a word.
+  static uint64_t OfLast(size_t bytes) { return ~uint64_t{0} << (8 - bytes) * 8; }
+
+  TCMALLOC_COLD const char* FindDamage(const char* block, size_t size, size_t capacity) const {
+    const char* end = block + capacity;
+    const char* near_end = std::min(block + size + kMostBytes, end);
+    const char* found = block + size;
+    while (found < near_end && IsIntact(found)) ++found;
+    if (found < near_end) return found;
+    found = std::max(found, end - 8);
+    while (found < end && IsIntact(found)) ++found;
+    return found;
+  }
+
+  // The eight bytes from any address on.
+  uint64_t WordAt(const char* address) const {
+    static_assert(std::endian::native == std::endian::little);
+    return std::rotr(word_, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
+  }
+
+  uint64_t word_ = 0;
+};
+
+// Sixteen bytes that are written and compared at once.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
+  WordPair pair;
+  std::memcpy(&pair, from, sizeof(pair));
+  return pair;
+}
+TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
+  std::memcpy(to, &pair, sizeof(pair));
+}
+
+constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
+constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
+
+// The last byte of a block, as part of its last word.
+inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
+
+// Fills a freed block whose program asked for `size` of its `bytes` bytes, a multiple of 16. The
+// last byte stays what it is.
+TCMALLOC_ALWAYS_INLINE void FillFreed(char* block, size_t size, size_t bytes, bool zeroes) {
+  if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
+    const uint64_t word = FreedWord(zeroes);
+    char* last = block + bytes - sizeof(WordPair);
+    const uint64_t last_word = (word & ~kLastByte) | (LoadPair(last)[1] & kLastByte);
+    for (char* next = block; next < last; next += sizeof(WordPair)) {
+      StorePair(next, WordPair{word, word});
+    }
+    StorePair(last, WordPair{word, last_word});
+  } else if (zeroes) {
+    std::memset(block, 0, size);
+  } else {
+    std::memset(block, kFreedFill, kHeadFill);
+    std::memset(block + size - kTailFill, kFreedFill, kTailFill);
+  }
+}
+
+TCMALLOC_COLD inline const char* FindWrittenByte(const char* begin, const char* end,
+                                                 unsigned char fill) {
+  return std::find_if(begin, end, [fill](char c) { return static_cast<unsigned char>(c) != fill; });
+}
+
+// Looks for a byte that was written since, in a multiple of 16 bytes. Returns null if there is
+// none.
+inline const char* FindWritten(const char* begin, size_t bytes, unsigned char fill) {
+  const uint64_t word = RepeatByte(fill);
+  const char* end = begin + bytes;
+  WordPair damage = {};
+  for (const char* next = begin; next < end; next += sizeof(WordPair)) {
+    damage |= LoadPair(next) ^ WordPair { word, word };
+  }
+  if (TCMALLOC_LIKELY((damage[0] | damage[1]) == 0)) return nullptr;
+  return FindWrittenByte(begin, end, fill);
+}
+
+// Returns the first byte of a block, filled by FillFreed with the same arguments, that was written
+// since, or null.
+TCMALLOC_ALWAYS_INLINE const char* FindWrittenFreed(const char* block, size_t size, size_t bytes,
+                                                    bool zeroes) {
+  const unsigned char fill = zeroes ? 0 : kFreedFill;
+  if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
+    const uint64_t word = FreedWord(zeroes);
+    const char* last = block + bytes - sizeof(WordPair);
+    WordPair damage = (LoadPair(last) ^ WordPair{word, word}) & WordPair{~uint64_t{0}, ~kLastByte};
+    for (const char* next = block; next < last; next += sizeof(WordPair)) {
+      damage |= LoadPair(next) ^ WordPair { word, word };
+    }
+    if (TCMALLOC_LIKELY((damage[0] | damage[1]) == 0)) return nullptr;
+    return FindWrittenByte(block, block + bytes - 1, fill);
+  }
+  const char* found = FindWritten(block, kHeadFill, fill);
+  return found != nullptr ? found : FindWritten(block + size - kTailFill, kTailFill, fill);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HARDENED_CANARY_H_

@@ -1,0 +1,480 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hardened/hardened_heap.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
+#include "base/bits.h"
+#include "hardened/guard_pages.h"
+#include "hardened/mistakes.h"
+#include "heap/mode.h"
+#include "hook/hooks.h"
+#include "system/auxv.h"
+#include "system/random.h"
+#include "thread/thread_state.h"
+
+namespace tcmalloc {
+namespace {
+
+// The alignment of every block whose program asks for none.
+constexpr size_t kPlainAlignment = 16;
+constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
+// Larger blocks give their pages back at once, and no place keeps their addresses.
+constexpr size_t kLargestQuarantined = size_t{64} << 20;
+// The option for the quarantine, divided by this, is what the blocks of one class in one part may
+// hold. Programs use a quarter of the classes at a time.
+constexpr size_t kQuarantineShare = Quarantine::kParts * 64;
+constexpr size_t kLargestShuffled = 1024;
+constexpr size_t kShuffledBytes = 1024;
+// Requests of fewer bytes take the fast path.
+constexpr size_t kLargestPlain = std::min(kLargestShuffled, kClassBySize.size() - 1);
+// Blocks that are looked at when the program ends.
+constexpr size_t kMostChecked = size_t{1} << 18;
+
+uint8_t ClassFor(size_t bytes, size_t alignment) {
+  if (alignment > kPlainAlignment) return SizeClassForAligned(bytes, alignment);
+  return bytes <= kMaxSmallSize ? SizeClassFor(std::max(bytes, kPlainAlignment)) : 0;
+}
+
+// pvalloc rounds up what the program asks for.
+bool IsSizeOf(const LiveBlock& block, size_t size) {
+  if (size == block.size) return true;
+  const size_t page = KernelPageSize();
+  return (size_t{1} << block.log2_alignment) == page && block.family == BlockFamily::kMalloc &&
+         size < block.size && AlignUp(std::max<size_t>(size, 1), page) == block.size;
+}
+
+// The scope in which the allocator below works; see ThreadState.
+class BelowChecks {
+ public:
+  BelowChecks() {
+    thread_state.is_below_checks = true;
+    // Pairs with Take and GiveBack in a signal handler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~BelowChecks() {
+    // Pairs with Take and GiveBack in a signal handler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread_state.is_below_checks = false;
+  }
+  BelowChecks(const BelowChecks&) = delete;
+  BelowChecks& operator=(const BelowChecks&) = delete;
+};
+
+// The page of the kernel behind a block in a span of its own.
+char* GuardPageOf(char* block, const LiveBlock& live) { return block + live.capacity; }
+
+void Unguard(char* block, const LiveBlock& live) {
+  AllowPages(GuardPageOf(block, live), KernelPageSize(), live.guard);
+}
+
+}  // namespace
+
+constinit HardenedHeap hardened_heap;
+
+bool HardenedHeap::Initialize(const Options& options) {
+  constexpr uint64_t kSalt = 0x6861'7264;
+  uint64_t random = RandomSeed(kSalt);
+  canary_ = Canary(random);
+  random = NextRandom(~random);
+  large_random_.store(random, std::memory_order_relaxed);
+  zeroes_ = options.zero_on_free;
+  checks_claims_ = options.check_deletes;
+  return map_.Initialize() &&
+         quarantine_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
+                                kMaxSmallSize, NextRandom(random)) &&
+         fresh_.Initialize(heap.arena(), kShuffledBytes, kLargestShuffled, NextRandom(~random));
+}
+
+// Hands an object that was there before out in place of a fresh one.
+void* HardenedHeap::Shuffle(void* fresh, size_t wanted, uint8_t size_class) {
+  void* object = fresh_.Exchange(fresh, size_class);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : TakeSecond(wanted, size_class);
+}
+
+// Takes an object in place of one that went to an empty place. May be memory of the emergency
+// arena. Null if there is no memory.
+void* HardenedHeap::TakeSecond(size_t wanted, uint8_t size_class) {
+  void* object = AllocateOr<AllocateUnreported>(wanted);
+  return object != nullptr ? object : fresh_.Exchange(nullptr, size_class);
+}
+
+void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
+  const uint8_t c = block->size_class;
+  block->capacity = kSizeClasses[c].size;
+  if (request.alignment > kPlainAlignment) {
+    return AllocateAlignedUnreported(block->capacity, request.alignment);
+  }
+  return AllocateOr<AllocateUnreported>(block->capacity);
+}
+
+void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block) {
+  const size_t page = KernelPageSize();
+  const size_t bytes = request.size + 1 + page;
+  void* start = AllocateAlignedUnreported(bytes, std::max(request.alignment, kPageSize));
+  if (start == nullptr || heap.emergency().Owns(start)) return start;
+  block->capacity = heap.page_map().Get(PageId::Containing(start))->bytes() - page;
+  block->guard = ForbidPages(GuardPageOf(static_cast<char*>(start), *block), page);
+  if (block->guard == GuardKind::kNone) block->capacity += page;
+  return start;
+}
+
+// Returns true if the byte before a block is a canary, or is none of a block.
+bool HardenedHeap::HasFront(const char* block) const {
+  return reinterpret_cast<uintptr_t>(block) % kPageSize == 0 || canary_.IsIntactBefore(block);
+}
+
+// Makes the byte before a block a canary, unless the block before it is live and has one there.
+// Nobody owns the byte then.
+void HardenedHeap::GuardFront(char* block, size_t capacity) const {
+  // In another leaf of the map, perhaps, or nowhere.
+  const BlockMap::Byte* before = map_.Find(block - capacity);
+  // Acquire pairs with the release in BlockMap::Set: a live block has its canary.
+  if (before == nullptr || before->load(std::memory_order_acquire) < BlockMap::kLive) {
+    block[-1] = static_cast<char>(canary_.ByteAt(block - 1));
+  }
+}
+
+// Makes a block known. Returns false if there is no memory for that.
+bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
+  auto* bytes = static_cast<char*>(start);
+  BlockMap::Byte* state = map_.Ensure(start);
+  if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
+  canary_.Write(bytes, block.size, block.capacity);
+  if (block.size_class != 0 && !HasFront(bytes)) GuardFront(bytes, block.capacity);
+  BlockMap::Set(state, block);
+  return true;
+}
+
+// Returns memory of the allocator below, and completes *block. In a signal handler that interrupted
+// it, memory of the emergency arena.
+void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) {
+    return heap.emergency().Allocate(std::max<size_t>(request.size, 1),
+                                     std::max(request.alignment, kPlainAlignment));
+  }
+  const BelowChecks scope;
+  void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block);
+  if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
+  if (block->size_class != 0 && block->capacity <= kLargestShuffled && block->log2_alignment == 0) {
+    start = Shuffle(start, block->capacity, block->size_class);
+    if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
+  }
+  if (TCMALLOC_LIKELY(Publish(start, *block))) return start;
+  Unguard(static_cast<char*>(start), *block);
+  DeallocateUnreported(start);
+  return nullptr;
+}
+
+void* HardenedHeap::Allocate(const BlockRequest& request) {
+  if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
+  LiveBlock block;
+  block.size = request.size;
+  block.family = request.family;
+  if (request.alignment > kPlainAlignment) {
+    block.size = std::max<size_t>(block.size, 1);
+    block.log2_alignment = static_cast<uint8_t>(Log2Ceil(request.alignment));
+  }
+  block.size_class = ClassFor(block.size + 1, request.alignment);
+  void* start = Take(request, &block);
+  if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
+  if (request.zeroed) {
+    std::memset(start, 0, request.size);
+  } else {
+    std::memset(start, kFreshFill, std::min(request.size, kFreshBytes));
+  }
+  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(start, request.size);
+  return start;
+}
+
+// Serves requests whose memory was a block before. The others need a place in the map, go through
+// the places of fresh blocks, or are no memory of the heap.
+void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
+  if (TCMALLOC_UNLIKELY(size >= kLargestPlain || thread_state.is_below_checks)) {
+    return Allocate({.size = size, .family = family});
+  }
+  LiveBlock block;
+  block.size = size;
+  block.family = family;
+  block.size_class = kClassBySize[std::max(size + 1, kPlainAlignment)];
+  block.capacity = kSizeClasses[block.size_class].size;
+  char* start;
+  BlockMap::Byte* state;
+  {
+    const BelowChecks scope;
+    start = static_cast<char*>(AllocateOr<AllocateUnreported>(block.capacity));
+    state = map_.Find(start);
+    const bool was_block =
+        state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
+    if (TCMALLOC_UNLIKELY(!was_block)) {
+      const Introduced other = Introduce(start, block);
+      if (other.state == nullptr) return other.start;
+      start = other.start;
+      state = other.state;
+    }
+    canary_.WriteFresh(start, size, block.capacity);
+    if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
+    BlockMap::Set(state, block);
+  }
+  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(start, size);
+  return start;
+}
+
+// Returns a block in place of memory that was none before. It has no state if it is not the heap's,
+// or null.
+HardenedHeap::Introduced HardenedHeap::Introduce(char* start, LiveBlock block) {
+  if (start == nullptr || heap.emergency().Owns(start)) return {start, nullptr};
+  start = static_cast<char*>(fresh_.Exchange(start, block.size_class));
+  if (TCMALLOC_UNLIKELY(start == nullptr)) {
+    start = static_cast<char*>(TakeSecond(block.capacity, block.size_class));
+    if (start == nullptr || heap.emergency().Owns(start)) return {start, nullptr};
+  }
+  BlockMap::Byte* state = map_.Ensure(start);
+  if (state != nullptr) return {start, state};
+  DeallocateUnreported(start);
+  return {nullptr, nullptr};
+}
+
+// Returns the state of a block; ends the process if none begins there that is live.
+uint8_t HardenedHeap::CheckLive(const void* block, const BlockMap::Byte* state,
+                                const char* call) const {
+  // Acquire pairs with the release in BlockMap::Set.
+  const uint8_t value = state != nullptr ? state->load(std::memory_order_acquire) : 0;
+  if (TCMALLOC_UNLIKELY(value < BlockMap::kLive)) CrashOnNoLiveBlock(block, state, call);
+  return value;
+}
+
+void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
+                              const BlockClaim& claim) const {
+  if (TCMALLOC_UNLIKELY(!checks_claims_)) return;
+  if (TCMALLOC_UNLIKELY(live.family != claim.family)) CrashOnFamily(block, live, claim);
+  const bool says_more = claim.size != BlockClaim::kUnknown ||
+                         claim.alignment != BlockClaim::kUnknown ||
+                         claim.family != BlockFamily::kMalloc;
+  if (says_more) CheckSizeAndAlignment(block, live, claim);
+}
+
+void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, BlockClaim claim) {
+  if (claim.size != BlockClaim::kUnknown && TCMALLOC_UNLIKELY(!IsSizeOf(live, claim.size)) &&
+      !(claim.size == 0 && live.size == 1)) {
+    CrashOnSize(block, live, claim);
+  }
+  // A block of 32 bytes or less does not know its alignment, and small ones are no matter.
+  if (live.capacity <= 32) return;
+  const bool is_aligned =
+      claim.alignment != BlockClaim::kUnknown && claim.alignment > kPlainAlignment;
+  if (live.family == BlockFamily::kMalloc && !is_aligned) return;
+  const size_t alignment = live.log2_alignment != 0 ? size_t{1} << live.log2_alignment : 0;
+  if (TCMALLOC_UNLIKELY((is_aligned ? claim.alignment : 0) != alignment)) {
+    CrashOnAlignment(block, live, claim);
+  }
+}
+
+// Looks at the bytes behind a block and at the one before it.
+void HardenedHeap::CheckSurroundings(const char* block, const LiveBlock& live,
+                                     const char* call) const {
+  const char* damage = canary_.Check(block, live.size, live.capacity);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnOverflow(block, live.size, damage, call);
+  if (live.size_class != 0 && TCMALLOC_UNLIKELY(!HasFront(block))) {
+    CrashOnUnderflow(block, live.size, call);
+  }
+}
+
+// Frees a block of the emergency arena; ends the process if it is none.
+void HardenedHeap::FreeUnknown(void* block, const BlockMap::Byte* state, const char* call) {
+  if (!heap.emergency().Owns(block)) CrashOnNoLiveBlock(block, state, call);
+  if (!hooks.delete_block.empty()) ReportDelete(block);
+  DeallocateUnreported(block);
+}
+
+void HardenedHeap::Free(void* block, const BlockClaim& claim) {
+  BlockMap::Byte* state = map_.Find(block);
+  // Acquire pairs with the release in BlockMap::Set.
+  uint8_t value = state != nullptr ? state->load(std::memory_order_acquire) : 0;
+  if (TCMALLOC_UNLIKELY(value < BlockMap::kLive)) return FreeUnknown(block, state, claim.call);
+  const LiveBlock live = BlockMap::Get(block, state, value);
+  CheckClaim(block, live, claim);
+  auto* start = static_cast<char*>(block);
+  CheckSurroundings(start, live, claim.call);
+  // Of two threads that free the same block, one gets here first. Acquire-release pairs with the
+  // release in BlockMap::Set and the acquire in CheckLive.
+  if (TCMALLOC_UNLIKELY(!state->compare_exchange_strong(value, BlockMap::kQuarantined,
+                                                        std::memory_order_acq_rel))) {
+    CrashOnNoLiveBlock(block, state, claim.call);
+  }
+  if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  TCMALLOC_LIKELY(live.size_class != 0) ? FreeSmall(start, live) : FreeLarge(start, live);
+}
+
+void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
+  // The last byte stays the canary before the next block.
+  const size_t size = std::max(live.size, std::min(live.capacity - 1, kHeadFill));
+  if (live.capacity > kMostFilled) BlockMap::KeepSize(map_.Known(block), size, live.capacity);
+  FillFreed(block, size, live.capacity, zeroes_);
+  void* leaving = quarantine_.Exchange(block, live.size_class);
+  if (TCMALLOC_LIKELY(leaving != nullptr)) LeaveQuarantine(leaving, live.size_class);
+}
+
+// Checks that nobody wrote to a small block since it was freed, and gives it back.
+void HardenedHeap::LeaveQuarantine(void* block, uint8_t size_class) {
+  const auto* start = static_cast<const char*>(block);
+  const size_t bytes = kSizeClasses[size_class].size;
+  size_t size = bytes - 1;
+  if (bytes > kMostFilled) size = BlockMap::KeptSize(map_.Known(block), bytes);
+  const char* damage = FindWrittenFreed(start, size, bytes, zeroes_);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnWriteAfterFree(block, bytes, damage);
+  GiveBack(block);
+}
+
+// Returns a block to the allocator below.
+void HardenedHeap::GiveBack(void* block) {
+  // Release pairs with the acquire in CheckLive.
+  map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) return heap.deferred().Push(block);
+  const BelowChecks scope;
+  Deallocate(block);
+}
+
+// Takes the access to a large block. It waits without memory.
+void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
+  Unguard(block, live);
+  const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
+  const GuardKind kind =
+      bytes <= kLargestQuarantined ? ForbidPages(block, bytes) : GuardKind::kNone;
+  if (kind == GuardKind::kNone) return GiveBack(block);
+  const uint64_t random = NextRandom(large_random_.load(std::memory_order_relaxed));
+  large_random_.store(random, std::memory_order_relaxed);
+  map_.Known(block)[1].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
+  // Acquire-release pairs with FreeLarge of another block: it is ready when it comes out.
+  void* leaving = large_[random % kMostLarge].exchange(block, std::memory_order_acq_rel);
+  if (leaving != nullptr) EvictLarge(leaving);
+}
+
+// Makes a large block accessible again and gives it back. It stays as it is for ever if the kernel
+// refuses.
+void HardenedHeap::EvictLarge(void* block) {
+  const uint8_t kind = map_.Known(block)[1].load(std::memory_order_relaxed);
+  const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
+  if (AllowPages(block, bytes, static_cast<GuardKind>(kind))) GiveBack(block);
+}
+
+namespace {
+
+void FreeClaimed(void* block, const BlockClaim& claim) { hardened_heap.Free(block, claim); }
+
+}  // namespace
+
+void* HardenedHeap::Reallocate(void* block, size_t size) {
+  const size_t old_size = SizeOf(block, "realloc");
+  if (TCMALLOC_LIKELY(!heap.emergency().Owns(block))) {
+    BlockMap::Byte* state = map_.Known(block);
+    const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, "realloc"));
+    BlockClaim claim;
+    claim.call = "realloc";
+    if (checks_claims_ && live.family != claim.family) CrashOnFamily(block, live, claim);
+    CheckSurroundings(static_cast<const char*>(block), live, claim.call);
+    // It stays where it is, unless it becomes much smaller.
+    const bool fits =
+        size < live.capacity && size >= live.capacity / 2 && BlockMap::CanHold(size, live.capacity);
+    if (fits && live.log2_alignment == 0 && !BlocksAreWatched()) {
+      LiveBlock resized = live;
+      resized.size = size;
+      canary_.Write(static_cast<char*>(block), size, live.capacity);
+      BlockMap::Set(state, resized);
+      return block;
+    }
+  }
+  void* moved = Allocate({.size = size});
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, block, std::min(size, old_size));
+  FreeClaimed(block, {.call = "realloc"});
+  return moved;
+}
+
+void HardenedHeap::SetFamily(void* block, BlockFamily family) {
+  if (heap.emergency().Owns(block)) return;
+  BlockMap::Byte* state = map_.Known(block);
+  LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, nullptr));
+  live.family = family;
+  BlockMap::Set(state, live);
+}
+
+size_t HardenedHeap::SizeOf(const void* block, const char* call) {
+  if (block == nullptr) return 0;
+  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return EmergencyArena::SizeOf(block);
+  const BlockMap::Byte* state = map_.Find(block);
+  return BlockMap::Get(block, state, CheckLive(block, state, call)).size;
+}
+
+size_t HardenedHeap::SizeFor(size_t size, size_t alignment) {
+  return std::max(size, alignment) < kLargestRequest ? size : 0;
+}
+
+bool HardenedHeap::Owns(const void* block) const {
+  if (heap.emergency().Owns(block)) return true;
+  const BlockMap::Byte* state = map_.Find(block);
+  return state != nullptr && state->load(std::memory_order_relaxed) >= BlockMap::kLive;
+}
+
+void HardenedHeap::CheckAll() {
+  constexpr char kCall[] = "the check at exit";
+  quarantine_.TakeEach([this](void* block) {
+    LeaveQuarantine(block, heap.page_map().Get(PageId::Containing(block))->size_class);
+  });
+  // Another thread may free a live block while it is looked at.
+  if (heap.front_end().threads() > 1) return;
+  size_t left = kMostChecked;
+  heap.page_heap().ForEachSpan([&](const Span& span) {
+    const bool small = span.state == Span::State::kSmall || span.state == Span::State::kSampled;
+    if (!small && span.state != Span::State::kLarge) return;
+    const size_t objects = small ? kSizeClasses[span.size_class].objects : 1;
+    for (size_t i = 0; i < objects && left > 0; ++i, --left) {
+      const char* block = span.start() + (small ? i * kSizeClasses[span.size_class].size : 0);
+      const BlockMap::Byte* state = map_.Find(block);
+      if (state == nullptr) return;
+      // Acquire pairs with the release in BlockMap::Set.
+      const uint8_t value = state->load(std::memory_order_acquire);
+      if (value < BlockMap::kLive) continue;
+      const LiveBlock live = BlockMap::Get(block, state, value);
+      if (canary_.Check(block, live.size, live.capacity) == nullptr && HasFront(block)) continue;
+      // A thread whose front end is gone may have freed it meanwhile. Acquire pairs with the
+      // release in BlockMap::Set.
+      if (state->load(std::memory_order_acquire) == value) CheckSurroundings(block, live, kCall);
+    }
+  });
+}
+
+namespace {
+
+constexpr BlockFunctions kHardenedFunctions = {
+    .allocate = [](const BlockRequest& request) { return hardened_heap.Allocate(request); },
+    .allocate_plain = [](size_t size,
+                         BlockFamily family) { return hardened_heap.AllocatePlain(size, family); },
+    .free = FreeClaimed,
+    .free_plain = [](void* block) { hardened_heap.Free(block, {}); },
+    .reallocate = [](void* block, size_t size) { return hardened_heap.Reallocate(block, size); },
+    .set_family = [](void* block, BlockFamily family) { hardened_heap.SetFamily(block, family); },
+    .usable_size = [](const void* block,
+                      const char* call) { return hardened_heap.SizeOf(block, call); },
+    .size_for = HardenedHeap::SizeFor,
+    .owns = [](const void* block) { return hardened_heap.Owns(block); },
+    .check_at_exit =
+        [] {
+          if (heap.options().exit_check) hardened_heap.CheckAll();
+        },
+};
+
+}  // namespace
+
+bool StartHardenedMode(const Options& options) {
+  if (!hardened_heap.Initialize(options)) return false;
+  CheckEntries();
+  block_functions = &kHardenedFunctions;
+  return true;
+}
+
+}  // namespace tcmalloc

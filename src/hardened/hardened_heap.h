@@ -1,0 +1,99 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The hardened mode: blocks of the default allocator, each with a state and bytes behind it that
+// nobody may write.
+
+#ifndef TCMALLOC_HARDENED_HARDENED_HEAP_H_
+#define TCMALLOC_HARDENED_HARDENED_HEAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/block_functions.h"
+#include "hardened/block_map.h"
+#include "hardened/canary.h"
+#include "hardened/quarantine.h"
+
+namespace tcmalloc {
+
+// Takes no lock of its own, so that it works wherever the allocator below does: in a signal
+// handler, around a fork and in a thread that ends. docs/subsystems/hardened.md explains it.
+class HardenedHeap {
+ public:
+  constexpr HardenedHeap() = default;
+  HardenedHeap(const HardenedHeap&) = delete;
+  HardenedHeap& operator=(const HardenedHeap&) = delete;
+
+  // Called once, before all others, when the options are known. Returns false if there is no
+  // memory.
+  [[nodiscard]] bool Initialize(const Options& options);
+
+  // Returns null if there is no memory.
+  void* Allocate(const BlockRequest& request);
+  // Works as Allocate without an alignment, faster.
+  void* AllocatePlain(size_t size, BlockFamily family);
+  // Frees a block, which is not null, after it was checked.
+  TCMALLOC_ALWAYS_INLINE void Free(void* block, const BlockClaim& claim);
+  // Returns the block for another size: the same one, or a new one with the contents. Null leaves
+  // the block as it was. Requires block != nullptr and size > 0.
+  void* Reallocate(void* block, size_t size);
+  void SetFamily(void* block, BlockFamily family);
+  // Returns the bytes that the program asked for; 0 for null.
+  size_t SizeOf(const void* block, const char* call);
+  static size_t SizeFor(size_t size, size_t alignment);
+  // Returns true if a live block begins there.
+  bool Owns(const void* block) const;
+
+  // Checks live blocks and those in quarantine, a bounded number of them.
+  void CheckAll();
+
+ private:
+  static constexpr size_t kMostLarge = 16;
+
+  struct Introduced {
+    char* start;
+    BlockMap::Byte* state;
+  };
+
+  void* Take(const BlockRequest& request, LiveBlock* block);
+  void* TakeLarge(const BlockRequest& request, LiveBlock* block);
+  void* TakeSmall(const BlockRequest& request, LiveBlock* block);
+  TCMALLOC_NOINLINE Introduced Introduce(char* start, LiveBlock block);
+  TCMALLOC_COLD void* TakeSecond(size_t wanted, uint8_t size_class);
+  void* Shuffle(void* fresh, size_t wanted, uint8_t size_class);
+  bool Publish(void* start, const LiveBlock& block);
+
+  TCMALLOC_ALWAYS_INLINE uint8_t CheckLive(const void* block, const BlockMap::Byte* state,
+                                           const char* call) const;
+  TCMALLOC_ALWAYS_INLINE void CheckClaim(const void* block, const LiveBlock& live,
+                                         const BlockClaim& claim) const;
+  static void CheckSizeAndAlignment(const void* block, LiveBlock live, BlockClaim claim);
+  TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
+                                                const char* call) const;
+  TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
+  TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
+
+  TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
+  TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
+  void FreeLarge(char* block, LiveBlock live);
+  TCMALLOC_ALWAYS_INLINE void LeaveQuarantine(void* block, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE void GiveBack(void* block);
+  void EvictLarge(void* block);
+
+  BlockMap map_;
+  Canary canary_;
+  Quarantine quarantine_;
+  Quarantine fresh_;  // objects that are handed out in random order
+  // Blocks in spans of their own that were freed and are not accessible.
+  std::atomic<void*> large_[kMostLarge] = {};
+  std::atomic<uint64_t> large_random_{0};
+  bool zeroes_ = false;
+  bool checks_claims_ = true;
+};
+
+extern constinit HardenedHeap hardened_heap;
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HARDENED_HARDENED_HEAP_H_

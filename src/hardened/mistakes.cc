@@ -1,0 +1,92 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hardened/mistakes.h"
+
+#include "allocator/checked_block.h"
+#include "base/message.h"
+#include "central/corruption.h"
+#include "heap/heap.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+namespace {
+
+const char* AllocatorOf(BlockFamily family) {
+  switch (family) {
+    case BlockFamily::kMalloc:
+      return "malloc";
+    case BlockFamily::kNew:
+      return "operator new";
+    default:
+      return "operator new[]";
+  }
+}
+
+const char* CallOf(BlockClaim claim) { return claim.call != nullptr ? claim.call : "free"; }
+
+uint64_t BytesAt(const Span* span) {
+  return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
+}
+
+}  // namespace
+
+void CrashOnNoLiveBlock(const void* address, const BlockMap::Byte* state, const char* call) {
+  const uint8_t value = state != nullptr ? state->load(std::memory_order_relaxed) : 0;
+  if (value == BlockMap::kFree || value == BlockMap::kQuarantined) {
+    const Span* span = heap.page_map().Get(PageId::Containing(address));
+    CrashOnDoubleFree(address, span != nullptr ? BytesAt(span) : 0, call);
+  }
+  CheckedSpanOf(address, call);
+  // A block begins there, but the program does not own it.
+  CrashOnUnknownBlock(address, call);
+}
+
+void CrashOnFamily(const void* block, LiveBlock live, BlockClaim claim) {
+  Message message;
+  message << "mismatched free of " << block << " (" << live.size << " bytes): allocated by "
+          << AllocatorOf(live.family) << ", freed by " << CallOf(claim);
+  CrashOnMisuse(message, block);
+}
+
+void CrashOnSize(const void* block, LiveBlock live, BlockClaim claim) {
+  Message message;
+  message << "sized delete of " << block << " with " << claim.size << " bytes, but the block has "
+          << live.size << NoticedBy(CallOf(claim));
+  CrashOnMisuse(message, block);
+}
+
+void CrashOnAlignment(const void* block, LiveBlock live, BlockClaim claim) {
+  Message message;
+  message << "aligned delete of " << block << " (" << live.size << " bytes) with "
+          << claim.alignment << ", but it was allocated with ";
+  if (live.log2_alignment != 0) {
+    message << (uint64_t{1} << live.log2_alignment);
+  } else {
+    message << "none";
+  }
+  message << NoticedBy(CallOf(claim));
+  CrashOnMisuse(message, block);
+}
+
+void CrashOnOverflow(const void* block, size_t size, const void* damage, const char* call) {
+  Message message;
+  message << "overflow of " << block << " (" << size << " bytes): " << damage
+          << " behind it was written to" << NoticedBy(call);
+  CrashOnMisuse(message, block);
+}
+
+void CrashOnUnderflow(const void* block, size_t size, const char* call) {
+  Message message;
+  message << "underflow of " << block << " (" << size
+          << " bytes): the memory before it was written to" << NoticedBy(call);
+  CrashOnMisuse(message, block);
+}
+
+void CrashOnWriteAfterFree(const void* block, size_t bytes, const void* damage) {
+  Message message;
+  message << "write after free of " << block << " (" << bytes << " bytes): " << damage
+          << " was written to";
+  CrashOnMisuse(message, block);
+}
+
+}  // namespace tcmalloc

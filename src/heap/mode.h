@@ -1,0 +1,20 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The modes of TCMALLOC_MODE other than the default one, which are layers above.
+
+#ifndef TCMALLOC_HEAP_MODE_H_
+#define TCMALLOC_HEAP_MODE_H_
+
+#include "options/options.h"
+
+namespace tcmalloc {
+
+// Sends all entry points to the hardened mode. Called once, before the program gets its first
+// block. Returns false if there is no memory for it. Missing in a library without the mode.
+__attribute__((weak)) bool StartHardenedMode(const Options& options);
+// Defined by the debug libraries, whose entry points check blocks in any case.
+__attribute__((weak)) void StartDebugMode();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HEAP_MODE_H_

@@ -1,0 +1,109 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hardened/block_map.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr BlockFamily kFamilies[] = {BlockFamily::kMalloc, BlockFamily::kNew,
+                                     BlockFamily::kNewArray};
+
+class BlockMapTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(map_.Initialize()); }
+
+  static void* At(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+  BlockMap map_;
+};
+
+TEST_F(BlockMapTest, NothingIsKnownOfAnyAddressAtFirst) {
+  EXPECT_EQ(map_.Find(nullptr), nullptr);
+  EXPECT_EQ(map_.Find(At(0x7000'1230)), nullptr);
+  EXPECT_EQ(map_.Find(At(UINTPTR_MAX)), nullptr);
+  EXPECT_EQ(map_.Find(At(UINTPTR_MAX << 4)), nullptr);
+}
+
+TEST_F(BlockMapTest, MisalignedAddressesHaveNoState) {
+  ASSERT_NE(map_.Ensure(At(0x7000'0000)), nullptr);
+  EXPECT_NE(map_.Find(At(0x7000'0010)), nullptr);
+  for (uintptr_t i = 1; i < 16; ++i) EXPECT_EQ(map_.Find(At(0x7000'0000 + i)), nullptr);
+}
+
+// Every size that a class can have, between two neighbours that must not change.
+TEST_F(BlockMapTest, TellsEverySizeOfEveryClass) {
+  constexpr uintptr_t kAddress = 0x5000'0000;
+  for (size_t c = 2; c < kSizeClassCount; ++c) {
+    const size_t capacity = kSizeClasses[c].size;
+    BlockMap::Byte* state = map_.Ensure(At(kAddress));
+    BlockMap::Byte* next = state + capacity / 16;
+    next->store(BlockMap::kLive + 1);
+    const size_t step = std::max<size_t>(capacity / 300, 1);
+    for (size_t size = capacity - 1; size < capacity; size -= std::min(step, size + 1)) {
+      if (!BlockMap::CanHold(size, capacity)) continue;
+      for (const BlockFamily family : kFamilies) {
+        BlockMap::Set(state, {.size = size,
+                              .capacity = capacity,
+                              .family = family,
+                              .size_class = static_cast<uint8_t>(c)});
+        ASSERT_GE(state->load(), BlockMap::kLive);
+        const LiveBlock block = BlockMap::Get(At(kAddress), state, state->load());
+        ASSERT_EQ(block.size, size) << capacity;
+        ASSERT_EQ(block.capacity, capacity);
+        ASSERT_EQ(block.family, family);
+        ASSERT_EQ(block.size_class, c);
+        for (const BlockMap::Byte* inside = state + 1; inside < next; ++inside) {
+          ASSERT_LT(inside->load(), BlockMap::kLive) << "an address inside is no block";
+        }
+      }
+      if (size == 0) break;
+    }
+    ASSERT_EQ(next->load(), BlockMap::kLive + 1) << capacity;
+    for (; state <= next; ++state) state->store(0);
+  }
+}
+
+TEST_F(BlockMapTest, HoldsWhatPlainRequestsNeed) {
+  for (size_t size = 0; size < kMaxSmallSize; size += 1 + size / 500) {
+    const size_t bytes = std::max<size_t>(size + 1, 16);
+    EXPECT_TRUE(BlockMap::CanHold(size, kSizeClasses[SizeClassFor(bytes)].size)) << size;
+  }
+}
+
+TEST_F(BlockMapTest, KeepsTheAlignment) {
+  BlockMap::Byte* state = map_.Ensure(At(0x5000'0000));
+  BlockMap::Set(state,
+                {.size = 1, .capacity = 64, .log2_alignment = 6, .size_class = SizeClassFor(64)});
+  const LiveBlock block = BlockMap::Get(At(0x5000'0000), state, state->load());
+  EXPECT_EQ(block.log2_alignment, 6);
+  EXPECT_EQ(block.size, 1u);
+}
+
+// A block that begins right before a border between two leaves has its further bytes behind the
+// first one, and its neighbour is in the other.
+TEST_F(BlockMapTest, BlocksMayLieAcrossLeaves) {
+  constexpr uintptr_t kBorder = 0x6000'0000;
+  constexpr size_t kCapacity = 320;
+  constexpr uint8_t kClass = SizeClassFor(kCapacity);
+  for (uintptr_t before = 16; before < kCapacity; before += 16) {
+    const uintptr_t address = kBorder - before;
+    BlockMap::Byte* state = map_.Ensure(At(address));
+    BlockMap::Byte* next = map_.Ensure(At(address + kCapacity));
+    BlockMap::Set(next, {.size = 310, .capacity = kCapacity, .size_class = kClass});
+    BlockMap::Set(state, {.size = 281, .capacity = kCapacity, .size_class = kClass});
+    EXPECT_EQ(BlockMap::Get(At(address), state, state->load()).size, 281u);
+    EXPECT_EQ(BlockMap::Get(At(address + kCapacity), next, next->load()).size, 310u);
+    state->store(0);
+    next->store(0);
+  }
+}
+
+}  // namespace
+}  // namespace tcmalloc

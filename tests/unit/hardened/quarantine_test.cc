@@ -1,0 +1,76 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "hardened/quarantine.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "heap/heap.h"
+
+namespace tcmalloc {
+namespace {
+
+void* Block(uintptr_t number) { return reinterpret_cast<void*>(number * 16); }
+
+class QuarantineTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Quarantine> quarantine_ = std::make_unique<Quarantine>();
+};
+
+TEST_F(QuarantineTest, EveryBlockLeavesOnceInAnotherOrder) {
+  ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 4096, 4096, 1));
+  constexpr uintptr_t kBlocks = 5000;
+  std::vector<void*> left;
+  for (uintptr_t i = 1; i <= kBlocks; ++i) {
+    if (void* block = quarantine_->Exchange(Block(i), 3)) left.push_back(block);
+  }
+  EXPECT_GE(left.size(), kBlocks - Quarantine::kMostPlaces);
+  EXPECT_FALSE(std::is_sorted(left.begin(), left.end()));
+  quarantine_->TakeEach([&](void* block) { left.push_back(block); });
+  EXPECT_EQ(std::set<void*>(left.begin(), left.end()).size(), kBlocks);
+  EXPECT_EQ(left.size(), kBlocks);
+}
+
+TEST_F(QuarantineTest, AClassWithoutPlacesKeepsNothing) {
+  ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 4096, 1024, 1));
+  EXPECT_EQ(quarantine_->Exchange(Block(1), SizeClassFor(2048)), Block(1));
+}
+
+TEST_F(QuarantineTest, WithoutBytesNothingIsKept) {
+  ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 0, kMaxSmallSize, 1));
+  EXPECT_EQ(quarantine_->Exchange(Block(1), SizeClassFor(16)), Block(1));
+}
+
+TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
+  ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 1024, 4096, 1));
+  constexpr uintptr_t kThreads = 4;
+  constexpr uintptr_t kEach = 20'000;
+  std::vector<void*> left[kThreads];
+  std::vector<std::thread> threads;
+  for (uintptr_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (uintptr_t i = 0; i < kEach; ++i) {
+        void* block = quarantine_->Exchange(Block(1 + t * kEach + i), 3);
+        if (block != nullptr) left[t].push_back(block);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<void*> all;
+  size_t count = 0;
+  const auto add = [&](void* block) {
+    all.insert(block);
+    ++count;
+  };
+  for (const auto& some : left) std::for_each(some.begin(), some.end(), add);
+  quarantine_->TakeEach(add);
+  EXPECT_EQ(count, kThreads * kEach);
+  EXPECT_EQ(all.size(), count);
+}
+
+}  // namespace
+}  // namespace tcmalloc
