@@ -137,10 +137,23 @@ bool LeakChecker::IsWanted() { return ::getenv("HEAPCHECK") != nullptr; }
 
 bool LeakChecker::checks_program() const { return active() && mode_ != HeapCheckOption::kLocal; }
 
-void LeakChecker::RunAtExit(void* self) { static_cast<LeakChecker*>(self)->OnExitBegins(); }
+void LeakChecker::RunAtExit(void* self) {
+  static_cast<LeakChecker*>(self)->CheckBeforeDestructors();
+}
 
-void LeakChecker::OnExitBegins() {
+void LeakChecker::CheckBeforeDestructors() {
   if (!after_destructors_) CheckAtExit();
+}
+
+int LeakChecker::StatusAfterCheck(int status) const {
+  if (!leaks_at_exit_.load(std::memory_order_relaxed) || InOtherProcess()) return status;
+  const uint64_t wanted = heap.options().heap_check_exit_code;
+  return wanted == 0 ? status : static_cast<int>(wanted);
+}
+
+int LeakChecker::OnExitBegins(int status) {
+  CheckBeforeDestructors();
+  return StatusAfterCheck(status);
 }
 
 // A handler that is registered now runs before the destructors of the program's global objects, in
@@ -153,9 +166,9 @@ void LeakChecker::OnMainBegins(uintptr_t frame) {
   __cxa_atexit(RunAtExit, this, nullptr);
 }
 
-void LeakChecker::OnMainEnds() {
+int LeakChecker::OnMainEnds(int status) {
   main_frame_ = wrapper_frame_;
-  OnExitBegins();
+  return OnExitBegins(status);
 }
 
 // Several threads may call exit. Those that come later wait for the check, because they end the
@@ -183,12 +196,12 @@ void LeakChecker::CheckAtExit() {
 
 void LeakChecker::OnLastDestructors() {
   CheckAtExit();
-  const uint64_t status = heap.options().heap_check_exit_code;
-  if (!leaks_at_exit_.load(std::memory_order_relaxed) || InOtherProcess() || status == 0) return;
+  const int status = StatusAfterCheck(0);
+  if (status == 0) return;
   // What the program has printed shall not be lost.
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   ::fflush(nullptr);
-  ::_exit(static_cast<int>(status));
+  ::_exit(status);
 }
 
 // Returns the kernel's numbers of this process and this thread.

@@ -41,9 +41,10 @@ class LeakChecker {
   // Called before the program's main function and after it, by a wrapper with this frame on the
   // stack of the first thread.
   void OnMainBegins(uintptr_t frame);
-  void OnMainEnds();
-  // Called when the program calls exit, before anything that shall happen at exit.
-  void OnExitBegins();
+  [[nodiscard]] int OnMainEnds(int status);
+  // Called when the program calls exit, before anything that shall happen at exit. Returns the
+  // status to exit with: several threads may call exit, and the fastest of them ends the process.
+  [[nodiscard]] int OnExitBegins(int status);
   // Called when the library's destructors run.
   void OnLastDestructors();
 
@@ -75,6 +76,9 @@ class LeakChecker {
   // Decides what the modes say about roots and times.
   void Choose(const Options& options);
   void CheckAtExit();
+  void CheckBeforeDestructors();
+  // Returns the status that leaks give to this process, or else `status`.
+  int StatusAfterCheck(int status) const;
   static void RunAtExit(void* self);
   static void RunJob(uintptr_t stack, void* job);
   void Run(CheckJob* job, uintptr_t stack);

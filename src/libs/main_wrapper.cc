@@ -22,9 +22,7 @@ Main program_main = nullptr;
 
 int WrappedMain(int argc, char** argv, char** environment) {
   leak_checker.OnMainBegins(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
-  const int status = program_main(argc, argv, environment);
-  leak_checker.OnMainEnds();
-  return status;
+  return leak_checker.OnMainEnds(program_main(argc, argv, environment));
 }
 
 }  // namespace
@@ -48,7 +46,7 @@ TCMALLOC_EXPORT int __libc_start_main(tcmalloc::Main main, int argc, char** argv
 // Calls libc's function, which runs the destructors.
 TCMALLOC_EXPORT void exit(int status) {
   using Exit = void (*)(int status);
-  if (tcmalloc::program_main != nullptr) tcmalloc::leak_checker.OnExitBegins();
+  if (tcmalloc::program_main != nullptr) status = tcmalloc::leak_checker.OnExitBegins(status);
   reinterpret_cast<Exit>(::dlsym(RTLD_NEXT, "exit"))(status);
   __builtin_unreachable();
 }

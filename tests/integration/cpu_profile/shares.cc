@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Spends known shares of CPU time in functions and threads, and prints the CPU milliseconds that it
-// spent in each. A test compares a CPU profile with them.
+// spent in each. A test compares a CPU profile with them. The last line says how much of its time
+// the first thread waited for a CPU.
 //
 // Usage: shares MODE MILLISECONDS, where MODE is functions, threads, short or all
 
@@ -114,6 +115,17 @@ void ShortThreads(int64_t ns) {
   spent.push_back({"burn_shortly", sum});
 }
 
+// Returns the part of the first thread's time, without sleep, in which others had the CPU.
+double WaitedShare() {
+  FILE* file = std::fopen("/proc/self/schedstat", "r");
+  if (file == nullptr) return 0;
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  const bool read = std::fscanf(file, "%llu %llu", &ran, &waited) == 2;
+  std::fclose(file);
+  return read ? static_cast<double>(waited) / static_cast<double>(ran + waited) : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -126,5 +138,6 @@ int main(int argc, char** argv) {
   for (const Spent& one : spent) {
     std::printf("%s %.3f\n", one.function, static_cast<double>(one.ns) / 1e6);
   }
+  std::printf("waited %.3f\n", WaitedShare());
   return 0;
 }

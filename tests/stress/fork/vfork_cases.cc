@@ -52,13 +52,22 @@ size_t CachedBytes() {
   return Attribute(text.data(), "\"thread_free\"") + Attribute(text.data(), "\"cpu_free\"");
 }
 
-// True if blocks that are freed now go to a front end.
-bool HasFrontEnd() {
+// True if most blocks that are freed now stay in a front end.
+bool FrontEndKeepsBlocks() {
   std::array<void*, kBlocks> blocks{};
   for (void*& block : blocks) block = malloc(kBlockBytes);
   const size_t before = CachedBytes();
   for (void* block : blocks) free(block);
   return CachedBytes() >= before + kBlocks / 2 * kBlockBytes;
+}
+
+// A CPU to which the thread has just been moved has room for few blocks at first.
+bool HasFrontEnd() {
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (FrontEndKeepsBlocks()) return true;
+  }
+  return false;
 }
 
 // Waits for a child that must have passed.
