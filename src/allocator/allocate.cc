@@ -32,6 +32,15 @@ auto WithLastResort(const SlowPath& slow_path, Length n, F allocate) {
   return result;
 }
 
+// Allocates an object of class `c` in a slow path that is not reentrant.
+TCMALLOC_ALWAYS_INLINE void* AllocateWithin(const SlowPath& slow_path, uint8_t c, size_t size,
+                                            size_t alignment) {
+  void* object =
+      WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
+  if (TCMALLOC_LIKELY(!slow_path.IsSample(size))) return object;
+  return slow_path.MoveSample(object, c, size, alignment);
+}
+
 // Allocates when the fast path did not. A block of the emergency arena is as large as any other,
 // and never a sample.
 void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
@@ -39,10 +48,7 @@ void* AllocateSmall(uint8_t c, size_t size, size_t alignment) {
   if (slow_path.reentrant()) {
     return heap.emergency().Allocate(kSizeClasses[c].size, std::max(alignment, kMinAlignment));
   }
-  void* object =
-      WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
-  if (TCMALLOC_LIKELY(!slow_path.IsSample(size))) return object;
-  return slow_path.MoveSample(object, c, size, alignment);
+  return AllocateWithin(slow_path, c, size, alignment);
 }
 
 // Allocates from the cache of a CPU, if one serves the thread, sizes that its fast path does not
@@ -138,6 +144,11 @@ void* AllocateUnreported(size_t size) {
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, 0);
+}
+
+void* AllocateSmallWithin(const SlowPath& slow_path, size_t size) {
+  TCMALLOC_DCHECK_LE(size, kMaxSmallSize);
+  return AllocateWithin(slow_path, SizeClassFor(size), size, 0);
 }
 
 void* TryAllocateSmall(size_t size) {

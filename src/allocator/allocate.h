@@ -20,6 +20,10 @@ void* AllocateSlow(size_t size);
 void* AllocateUnreported(size_t size);
 // Allocates a small size without reporting it. Returns null where AllocateSlow would empty caches.
 void* TryAllocateSmall(size_t size);
+// Allocates a small size without reporting it, for a caller that is in a slow path, which is not
+// reentrant.
+class SlowPath;
+void* AllocateSmallWithin(const SlowPath& slow_path, size_t size);
 
 // Continues after a fast path on `lists` that failed: undoes its changes and calls `slow`. A signal
 // handler may have moved the thread to its other front end since, so that current_thread no longer

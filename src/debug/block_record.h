@@ -19,7 +19,6 @@ enum class BlockState : uint8_t {
   kLive,
   kFreeing,  // freed; the thread that freed it still fills it
   kQueued,   // freed and filled; the free queue has it, or it is kept for good
-  kLeaving,  // taken out of the queue by a thread that will remove it
 };
 
 // One block. Its memory, [base, base + total), is

@@ -24,7 +24,7 @@ bool CheckedBlockTable::Insert(const BlockRecord& block) {
   return true;
 }
 
-void CheckedBlockTable::Remove(const void* user) {
+BlockRecord CheckedBlockTable::Remove(const void* user) {
   const uint64_t hash = HashOf(user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
@@ -32,9 +32,11 @@ void CheckedBlockTable::Remove(const void* user) {
   while ((*link)->user != user) link = &(*link)->next;
   BlockRecord* record = *link;
   *link = record->next;
+  const BlockRecord removed = *record;
   record->next = shard.free;
   shard.free = record;
   --shard.count;
+  return removed;
 }
 
 // Doubles the buckets of a part. The table becomes slower, but stays right, where there is no

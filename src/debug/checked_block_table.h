@@ -38,8 +38,8 @@ class CheckedBlockTable {
     return f(Find(shard, hash, user));
   }
 
-  // Removes a block that is in the table.
-  void Remove(const void* user);
+  // Removes a block that is in the table, and returns what was known of it.
+  BlockRecord Remove(const void* user);
 
   // Calls f(record) for the blocks of one part, under its lock.
   template <typename F>

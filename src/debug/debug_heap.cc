@@ -11,6 +11,7 @@
 #include "allocator/allocate.h"
 #include "allocator/allocated_size.h"
 #include "allocator/deallocate.h"
+#include "allocator/slow_path.h"
 #include "base/bits.h"
 #include "debug/fences.h"
 #include "debug/page_fence.h"
@@ -51,24 +52,27 @@ Fault DamageFault(FaultKind kind, const BlockRecord& block, const char* damage,
   return fault;
 }
 
-// Looks at the bytes around a block.
-Fault CheckFences(const BlockRecord& block) {
+// Look at the bytes around a block, and at one that was freed and filled. Return false and tell
+// about the first fault.
+bool AreFencesGood(const BlockRecord& block, Fault* fault) {
   if (const char* damage = FindDamageBefore(block)) {
-    return DamageFault(FaultKind::kBefore, block, damage, FenceByte(damage));
+    *fault = DamageFault(FaultKind::kBefore, block, damage, FenceByte(damage));
+    return false;
   }
   if (const char* damage = FindDamageAfter(block)) {
-    return DamageFault(FaultKind::kAfter, block, damage, FenceByte(damage));
+    *fault = DamageFault(FaultKind::kAfter, block, damage, FenceByte(damage));
+    return false;
   }
-  return {};
+  return true;
 }
 
-// Looks at a block that was freed and filled.
-Fault CheckFilled(const BlockRecord& block) {
-  if (block.unreadable) return {};
+bool IsFilled(const BlockRecord& block, Fault* fault) {
+  if (block.unreadable) return true;
   if (const char* damage = FindOverwritten(block.user, block.end())) {
-    return DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
+    *fault = DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
+    return false;
   }
-  return CheckFences(block);
+  return AreFencesGood(block, fault);
 }
 
 // pvalloc rounds up what the program asks for.
@@ -79,7 +83,7 @@ bool IsSizeOf(const BlockRecord& block, size_t size) {
 }
 
 // Compares a live block with what a release says of it.
-Fault CheckClaim(const BlockRecord& block, const ReleaseClaim& claim) {
+bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fault) {
   FaultKind kind = FaultKind::kNone;
   size_t given = 0;
   if (block.family != claim.family) {
@@ -91,18 +95,24 @@ Fault CheckClaim(const BlockRecord& block, const ReleaseClaim& claim) {
     kind = FaultKind::kWrongAlignment;
     given = claim.alignment;
   }
-  if (kind == FaultKind::kNone) return {};
-  Fault fault = FaultOf(kind, block);
-  fault.family = claim.family;
-  fault.given = given;
-  return fault;
+  if (TCMALLOC_LIKELY(kind == FaultKind::kNone)) return true;
+  *fault = FaultOf(kind, block);
+  fault->family = claim.family;
+  fault->given = given;
+  return false;
 }
 
-// Looks at a block that should be live.
-Fault CheckLive(const BlockRecord& block, const ReleaseClaim& claim) {
-  if (!block.is_live()) return FaultOf(FaultKind::kFreed, block);
-  const Fault fault = CheckClaim(block, claim);
-  return fault ? fault : CheckFences(block);
+// Looks at a block that should be live; `block` is null if nothing is known of it.
+bool IsGood(const BlockRecord* block, const ReleaseClaim& claim, Fault* fault) {
+  if (TCMALLOC_UNLIKELY(block == nullptr)) {
+    fault->kind = FaultKind::kUnknown;
+    return false;
+  }
+  if (TCMALLOC_UNLIKELY(!block->is_live())) {
+    *fault = FaultOf(FaultKind::kFreed, *block);
+    return false;
+  }
+  return IsClaimRight(*block, claim, fault) && AreFencesGood(*block, fault);
 }
 
 void* AllocateInEmergency(const Request& request) {
@@ -127,29 +137,66 @@ constinit DebugHeap debug_heap;
 
 void StartDebugMode() {}
 
-// Finds memory for a block: in pages of its own, or with room for fences in the heap.
-bool DebugHeap::Place(const Request& request, BlockRecord* block) {
-  const Options& options = LoadedOptions();
-  if (request.size > kLargestRequest || request.alignment > kLargestRequest) return false;
-  if (TCMALLOC_UNLIKELY(options.page_fence) &&
-      MapFenced(request.size, request.alignment, options.page_fence_readable, block)) {
-    return true;
-  }
-  const size_t padding = request.alignment > kPlainAlignment ? request.alignment : 0;
-  const size_t bytes = kFrontBytes + padding + request.size + kLeastBackBytes;
-  // Not by the fast path: a signal handler that keeps a block must not run in the middle of it, and
-  // the queue keeps all blocks.
-  block->base = static_cast<char*>(AllocateUnreported(bytes));
-  if (block->base == nullptr) return false;
+// Takes memory of the heap for a block, with room for fences.
+void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
+  block->base = base;
   block->total = AllocatedSizeFor(bytes);
-  const uintptr_t first = reinterpret_cast<uintptr_t>(block->base) + kFrontBytes;
-  block->user = reinterpret_cast<char*>(AlignUp(first, std::max<size_t>(padding, 1)));
-  return true;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(base) + kFrontBytes;
+  block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
 }
 
-// Gives memory back that the table does not know, or not any more.
-void DebugHeap::Discard(const BlockRecord& block) {
-  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
+// Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast path:
+// a signal handler that keeps a block must not run in the middle of it, and the queue keeps all
+// blocks.
+DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block) {
+  SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
+  auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
+  if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
+  LayOut(request, base, bytes, block);
+  Fill(request, *block);
+  if (TCMALLOC_LIKELY(table_.Insert(*block))) return Placed::kInTable;
+  slow_path.FreeBlock(base);
+  return Placed::kInEmergency;
+}
+
+// Finds pages.
+DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, size_t bytes, BlockRecord* block) {
+  const Options& options = heap.options();
+  if (!options.page_fence ||
+      !MapFenced(request.size, request.alignment, options.page_fence_readable, block)) {
+    auto* base = static_cast<char*>(AllocateUnreported(bytes));
+    if (base == nullptr) return Placed::kNowhere;
+    LayOut(request, base, bytes, block);
+  }
+  if (block->paged || !heap.emergency().Owns(block->base)) {
+    Fill(request, *block);
+    if (Register(*block)) return Placed::kInTable;
+  }
+  block->paged ? UnmapFenced(*block) : DeallocateUnreported(block->base);
+  return Placed::kInEmergency;
+}
+
+size_t DebugHeap::PaddingFor(const Request& request) {
+  return request.alignment > kPlainAlignment ? request.alignment : 0;
+}
+
+DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
+  const Options& options = LoadedOptions();
+  if (request.size > kLargestRequest || request.alignment > kLargestRequest) {
+    return Placed::kNowhere;
+  }
+  block->size = request.size;
+  block->alignment = request.alignment;
+  block->family = request.family;
+  block->allocating_thread = ThisThread();
+  block->allocated_at = CaptureCaller();
+  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+  const bool small = bytes <= kMaxSmallSize && !options.page_fence;
+  const Placed placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block)
+                                               : PlaceLarge(request, bytes, block);
+  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) ReleaseStack(block->allocated_at);
+  return placed;
 }
 
 size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
@@ -163,24 +210,10 @@ bool DebugHeap::Register(const BlockRecord& block) {
 
 void* DebugHeap::Allocate(const Request& request) {
   BlockRecord block;
-  if (!Place(request, &block)) return nullptr;
-  block.size = request.size;
-  block.alignment = request.alignment;
-  block.family = request.family;
+  const Placed placed = Place(request, &block);
+  if (TCMALLOC_UNLIKELY(placed == Placed::kNowhere)) return nullptr;
   void* user = block.user;
-  if (!block.paged && heap.emergency().Owns(block.base)) {
-    Discard(block);
-    user = AllocateInEmergency(request);
-  } else {
-    block.allocating_thread = ThisThread();
-    block.allocated_at = CaptureCaller();
-    Fill(request, block);
-    if (TCMALLOC_UNLIKELY(!Register(block))) {
-      ReleaseStack(block.allocated_at);
-      Discard(block);
-      user = AllocateInEmergency(request);
-    }
-  }
+  if (TCMALLOC_UNLIKELY(placed == Placed::kInEmergency)) user = AllocateInEmergency(request);
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
@@ -189,21 +222,21 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block and takes it from the program. Returns a fault, or copies the record.
-Fault DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
-                           BlockRecord* freed) {
-  return table_.With(block, [&](BlockRecord* record) -> Fault {
-    if (record == nullptr) {
-      Fault fault;
-      fault.kind = FaultKind::kUnknown;
-      return fault;
-    }
-    if (const Fault fault = CheckLive(*record, claim)) return fault;
-    record->state = BlockState::kFreeing;
+// Checks a block, takes it from the program and copies the record. Returns false and tells about a
+// fault. Small blocks are filled under the lock, so that the record is looked for once.
+bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
+                          BlockRecord* freed, Fault* fault) {
+  return table_.With(block, [&](BlockRecord* record) {
+    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return false;
     record->freed_at = stack;
     record->freeing_thread = ThisThread();
+    record->state = BlockState::kFreeing;
+    if (TCMALLOC_LIKELY(record->size <= kMostFilledAtOnce && !record->paged)) {
+      std::memset(record->user, kFreedByte, record->size);
+      record->state = BlockState::kQueued;
+    }
     *freed = *record;
-    return {};
+    return true;
   });
 }
 
@@ -212,79 +245,65 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   const StackId stack = CaptureCaller();
-  BlockRecord freed;
   Fault fault;
-  bool reentrant = false;
-  {
-    SlowPath slow_path;
-    reentrant = slow_path.reentrant();
-    if (!reentrant) fault = BeginFree(block, claim, stack, &freed);
-  }
-  if (TCMALLOC_UNLIKELY(reentrant)) {
+  const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
+  if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
     ReleaseStack(stack);
     return PutOff(block);
   }
-  if (TCMALLOC_UNLIKELY(fault.kind == FaultKind::kUnknown)) fault = FaultOfUnknown(block);
-  if (TCMALLOC_UNLIKELY(static_cast<bool>(fault))) ReportFault(fault, claim.call);
-  const Options& options = heap.options();
-  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed.size, block);
-  FinishFree(freed);
+  if (TCMALLOC_UNLIKELY(freed == Freed::kFault)) {
+    if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
+    ReportFault(fault, claim.call);
+  }
+  if (TCMALLOC_UNLIKELY(freed == Freed::kFaultInQueue)) ReportFault(fault, "the free queue");
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
 }
 
-// Fills a freed block, or forbids it, and puts it into the queue.
-void DebugHeap::FinishFree(const BlockRecord& freed) {
+// Does all of it in one entry of the slow path. Faults are told after it, because a report may
+// allocate.
+DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack,
+                                           Fault* fault) {
+  SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Freed::kNotNow;
+  BlockRecord freed;
+  if (TCMALLOC_UNLIKELY(!BeginFree(block, claim, stack, &freed, fault))) return Freed::kFault;
   const Options& options = heap.options();
-  std::memset(freed.user, kFreedByte, freed.size);
-  const bool unreadable = freed.paged && ForbidFenced(freed, options.page_fence_readable);
+  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed.size, block);
+  if (TCMALLOC_UNLIKELY(freed.state == BlockState::kFreeing)) FillFreed(freed);
   const bool kept = freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
-  void* victim = nullptr;
-  {
-    SlowPath slow_path;
-    if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return;
-    table_.With(freed.user, [&](BlockRecord* record) {
-      record->state = BlockState::kQueued;
-      record->unreadable = unreadable;
-    });
-    if (kept) return;
-    victim = queue_.Push(freed.user, freed.total);
+  if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
+  void* victim = queue_.Push(freed.user, freed.total);
+  if (victim == nullptr) victim = queue_.PopExcess(options.max_free_queue_size);
+  while (victim != nullptr) {
+    if (TCMALLOC_UNLIKELY(!Evict(slow_path, victim, fault))) return Freed::kFaultInQueue;
+    victim = queue_.PopExcess(options.max_free_queue_size);
   }
-  EvictExcess(victim);
+  return Freed::kDone;
 }
 
-// Removes `first`, unless it is null, and then what the queue holds too much.
-void DebugHeap::EvictExcess(void* first) {
-  for (void* victim = first;; victim = nullptr) {
-    if (victim == nullptr) {
-      SlowPath slow_path;
-      if (slow_path.reentrant()) return;
-      victim = queue_.PopExcess(heap.options().max_free_queue_size);
-    }
-    if (victim == nullptr) return;
-    Evict(victim);
-  }
+// Fills a freed block, or forbids it.
+void DebugHeap::FillFreed(const BlockRecord& freed) {
+  std::memset(freed.user, kFreedByte, freed.size);
+  const bool unreadable = freed.paged && ForbidFenced(freed, heap.options().page_fence_readable);
+  table_.With(freed.user, [&](BlockRecord* record) {
+    record->state = BlockState::kQueued;
+    record->unreadable = unreadable;
+  });
 }
 
-// Checks a block that left the queue, and gives its memory back.
-void DebugHeap::Evict(void* user) {
-  BlockRecord block;
-  {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) return;
-    table_.With(user, [&](BlockRecord* record) {
-      record->state = BlockState::kLeaving;
-      block = *record;
-    });
-  }
-  if (const Fault fault = CheckFilled(block)) ReportFault(fault, "the free queue");
-  {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) return;
-    table_.Remove(user);
-  }
+// Checks a block that left the queue, and gives its memory back. Returns false and tells about a
+// fault.
+bool DebugHeap::Evict(const SlowPath& slow_path, void* user, Fault* fault) {
+  const BlockRecord block = table_.Remove(user);
+  if (TCMALLOC_UNLIKELY(!IsFilled(block, fault))) return false;
   ReleaseStack(block.allocated_at);
   ReleaseStack(block.freed_at);
-  Discard(block);
+  if (TCMALLOC_UNLIKELY(block.paged)) {
+    UnmapFenced(block);
+  } else {
+    slow_path.FreeBlock(block.base);
+  }
+  return true;
 }
 
 // Finds out what an address is at which no block begins.
@@ -366,12 +385,7 @@ void DebugHeap::Verify(const void* block, Family family, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) return;
-    fault = table_.With(block, [&](const BlockRecord* record) -> Fault {
-      if (record != nullptr) return CheckLive(*record, {.family = family});
-      Fault unknown;
-      unknown.kind = FaultKind::kUnknown;
-      return unknown;
-    });
+    table_.With(block, [&](const BlockRecord* record) { IsGood(record, {.family = family}, &fault); });
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);
@@ -384,8 +398,8 @@ void DebugHeap::VerifyAll(const char* call) {
     if (slow_path.reentrant()) return;
     table_.ForEachIn(i, [&](const BlockRecord& record) {
       if (fault) return;
-      if (record.is_live()) fault = CheckFences(record);
-      if (record.state == BlockState::kQueued) fault = CheckFilled(record);
+      if (record.is_live()) AreFencesGood(record, &fault);
+      if (record.state == BlockState::kQueued) IsFilled(record, &fault);
     });
   }
   if (fault) ReportFault(fault, call);

@@ -85,13 +85,25 @@ class DebugHeap {
     std::atomic<void*> block{nullptr};
   };
 
-  bool Place(const Request& request, BlockRecord* block);
+  // Freed blocks of more bytes are not filled under a lock.
+  static constexpr size_t kMostFilledAtOnce = 1024;
+
+  // Where a block is.
+  enum class Placed : uint8_t { kInTable, kInEmergency, kNowhere };
+  // How a free ended. kNotNow: no lock may be taken.
+  enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
+
+  Placed Place(const Request& request, BlockRecord* block);
+  Placed PlaceSmall(const Request& request, size_t bytes, BlockRecord* block);
+  Placed PlaceLarge(const Request& request, size_t bytes, BlockRecord* block);
+  static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
+  static size_t PaddingFor(const Request& request);
   bool Register(const BlockRecord& block);
-  void Discard(const BlockRecord& block);
-  Fault BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed);
-  void FinishFree(const BlockRecord& freed);
-  void EvictExcess(void* first);
-  void Evict(void* user);
+  bool BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed,
+                 Fault* fault);
+  Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
+  void FillFreed(const BlockRecord& freed);
+  bool Evict(const SlowPath& slow_path, void* user, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);
   void FreePutOff();

@@ -5,13 +5,15 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <atomic>
+#include <bit>
 #include <cstring>
-#include <iterator>
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "system/system_calls.h"
 #include "unwind/object_list.h"
 #include "unwind/readable_memory.h"
 
@@ -42,7 +44,7 @@ uint64_t HashOf(const LoadedObject& object, uintptr_t address, size_t bytes) {
 }
 
 // The note with the build id: a header of 16 bytes, and of the id as much as any linker writes.
-constexpr size_t kNoteBytes = 32;
+constexpr size_t kNoteBytes = LoadedObject::kNoteWords * sizeof(uint64_t);
 
 bool IsBuildId(const LoadedObject& object, uintptr_t note) {
   ElfW(Nhdr) header;
@@ -107,16 +109,38 @@ uint64_t HashOfSearchTable(const LoadedObject& object) {
   return hash;
 }
 
-// A library may be unmapped and another one be mapped to its place, with a descriptor that lies
-// where that of the old one did. The build id tells them apart. Where there is none, the places of
-// the functions do, but for libraries that differ only in what is inside of them.
-uint64_t IdentityOf(LoadedObject object, const void* descriptor) {
-  object.identity = Mix(Mix(Mix(object.start, object.end), object.table),
-                        reinterpret_cast<uintptr_t>(descriptor));
-  const uintptr_t offset = BuildIdOf(object);
-  const uint64_t contents = offset != 0 ? HashOf(object, object.tables_start + offset, kNoteBytes)
-                                        : HashOfSearchTable(object);
-  return Mix(object.identity, contents);
+// Reads the build id of `object` for IsStillLoaded. Returns a hash of it; 0 if it has none.
+uint64_t ReadBuildId(LoadedObject* object) {
+  const uintptr_t offset = BuildIdOf(*object);
+  object->note = 0;
+  if (offset == 0) return 0;
+  const uintptr_t note = object->tables_start + offset;
+  if (!ReadTable(*object, note, object->note_words, kNoteBytes)) return 0;
+  object->note = note;
+  uint64_t hash = 0;
+  for (const uint64_t word : object->note_words) hash = Mix(hash, word);
+  return hash;
+}
+
+// Sets the identity. A library may be unmapped and another one be mapped to its place, with a
+// descriptor that lies where that of the old one did. The build id tells them apart. Where there is
+// none, the places of the functions do, but for libraries that differ only in what is inside of
+// them.
+void Identify(LoadedObject* object) {
+  object->identity = Mix(Mix(Mix(object->start, object->end), object->table),
+                         reinterpret_cast<uintptr_t>(object->descriptor));
+  const uint64_t build_id = ReadBuildId(object);
+  const uint64_t contents = build_id != 0 ? build_id : HashOfSearchTable(*object);
+  object->identity = Mix(object->identity, contents);
+}
+
+// Returns true for objects that cannot go as long as this code runs.
+bool IsPermanent(const LoadedObject& object) {
+  const auto contains = [&](auto* function) {
+    return object.Contains(reinterpret_cast<uintptr_t>(function));
+  };
+  return contains(&FindLoadedObject) || contains(&::getauxval) ||
+         object.Contains(system_calls.getauxval(AT_ENTRY));
 }
 
 bool IsKnownReadable(const LoadedObject& object, uintptr_t address, size_t bytes) {
@@ -135,13 +159,13 @@ bool AskLibc(uintptr_t address, struct dl_find_object* found) {
   return _dl_find_object(reinterpret_cast<void*>(address), found) == 0;
 }
 
-bool FindByLibc(uintptr_t address, LoadedObject* object, const void** descriptor) {
+bool FindByLibc(uintptr_t address, LoadedObject* object) {
   struct dl_find_object found;
   if (!AskLibc(address, &found)) return false;
   object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
   object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
   object->table = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
-  *descriptor = found.dlfo_link_map;
+  object->descriptor = found.dlfo_link_map;
   if (object->table != 0 && !object->Contains(object->table) && !AskLibc(object->table, &found)) {
     object->table = 0;
   }
@@ -164,16 +188,16 @@ bool FindInList(uintptr_t address, LoadedObject* object) {
 }  // namespace
 
 bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
-  const void* descriptor = nullptr;
   if (UsesObjectList()) {
     // It may be gone, and the function belong to another one.
     runs = false;
     if (!FindInList(address, object)) return false;
-  } else if (!FindByLibc(address, object, &descriptor)) {
+  } else if (!FindByLibc(address, object)) {
     return false;
   }
   object->stays = runs;
-  object->identity = IdentityOf(*object, descriptor);
+  Identify(object);
+  object->is_permanent = runs && IsPermanent(*object);
   return true;
 }
 
@@ -188,18 +212,55 @@ bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t b
   return true;
 }
 
+bool IsStillLoaded(const LoadedObject& object, uintptr_t address) {
+  if (object.is_permanent) return true;
+  if (object.note == 0 || UsesObjectList()) {
+    LoadedObject found;
+    return FindLoadedObject(address, true, &found) && found.identity == object.identity;
+  }
+  struct dl_find_object found;
+  return AskLibc(address, &found) && found.dlfo_link_map == object.descriptor &&
+         reinterpret_cast<uintptr_t>(found.dlfo_map_start) == object.start &&
+         reinterpret_cast<uintptr_t>(found.dlfo_map_end) == object.end &&
+         reinterpret_cast<uintptr_t>(found.dlfo_eh_frame) == object.table &&
+         std::memcmp(reinterpret_cast<const void*>(object.note), object.note_words, kNoteBytes) ==
+             0;
+}
+
+bool ObjectsOfWalk::Validate(uint32_t bit, uintptr_t address) {
+  if ((valid_ & bit) != 0) return true;
+  LoadedObject& object = known_.objects[std::countr_zero(bit)];
+  if (TCMALLOC_LIKELY(IsStillLoaded(object, address))) {
+    valid_ |= bit;
+    return true;
+  }
+  object = {};
+  known_.lost_some = true;
+  return false;
+}
+
 const LoadedObject* ObjectsOfWalk::FindOther(uintptr_t address, bool runs) {
-  for (size_t i = 0; i < kMost; ++i) {
-    if (!objects_[i].Contains(address)) continue;
-    last_ = i;
-    return &objects_[i];
+  for (size_t i = 0; i < KnownObjects::kMost; ++i) {
+    if (!known_.objects[i].Contains(address)) continue;
+    const uint32_t bit = uint32_t{1} << i;
+    // Whoever guesses must not look for one that this walk has not met.
+    if ((valid_ & bit) == 0 && (!runs || !Validate(bit, address))) break;
+    return last_ = &known_.objects[i];
   }
   LoadedObject found;
   if (!FindLoadedObject(address, runs, &found)) return nullptr;
-  last_ = next_;
-  next_ = (next_ + 1) % kMost;
-  objects_[last_] = found;
-  return &objects_[last_];
+  LoadedObject& place = runs ? MakeRoom() : unvouched_;
+  place = found;
+  return last_ = &place;
+}
+
+// Returns the place for an object that was found just now.
+LoadedObject& ObjectsOfWalk::MakeRoom() {
+  LoadedObject& place = known_.objects[known_.next];
+  valid_ |= uint32_t{1} << known_.next;
+  if (place.end != 0) known_.lost_some = true;
+  known_.next = (known_.next + 1) % KnownObjects::kMost;
+  return place;
 }
 
 }  // namespace tcmalloc

@@ -24,6 +24,12 @@ struct LoadedObject {
   // Differs between two objects that are mapped to the same addresses at different times: it is
   // computed from where they lie, from their build id and from parts of their tables.
   uint64_t identity = 0;
+  // What tells that it is still there; see IsStillLoaded.
+  const void* descriptor = nullptr;                // libc's
+  uintptr_t note = 0;                              // where its build id is; 0 if that is not known
+  static constexpr size_t kNoteWords = 4;          // of a build id, as much as any linker writes
+  uint64_t note_words[kNoteWords] = {};            // what was there
+  bool is_permanent = false;                       // the program, libc or this library itself
   // True if it cannot go while it is looked at, because a function of it runs in this thread. The
   // tables of others are copied by system calls.
   bool stays = false;
@@ -41,23 +47,54 @@ bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object);
 // identity is there.
 bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t bytes);
 
-// The objects that one walk has met, so that each is looked for once.
+// Returns true if the object that was found as `object` is still where `address` lies, in which a
+// function of this thread runs. Costs a search by libc and a comparison of the build id, and a
+// second look at all that makes up its identity if it has none.
+bool IsStillLoaded(const LoadedObject& object, uintptr_t address);
+
+// Objects that earlier walks met. They may be gone; ObjectsOfWalk looks again.
+struct KnownObjects {
+  static constexpr size_t kMost = 8;
+
+  LoadedObject objects[kMost];
+  uint32_t next = 0;       // the one that makes room
+  bool lost_some = false;  // an object that was there has made room, or was found gone
+};
+
+// The objects of one walk, which keeps them in a KnownObjects for the next one. Each is looked for,
+// or looked at again, once.
 class ObjectsOfWalk {
  public:
+  explicit ObjectsOfWalk(KnownObjects& known) : known_(known) {}
+  ObjectsOfWalk(const ObjectsOfWalk&) = delete;
+  ObjectsOfWalk& operator=(const ObjectsOfWalk&) = delete;
+
   // Returns the object of `address`, null if there is none. The pointer is valid until the next
   // call.
   TCMALLOC_ALWAYS_INLINE const LoadedObject* Find(uintptr_t address, bool runs) {
-    if (TCMALLOC_LIKELY(objects_[last_].Contains(address))) return &objects_[last_];
+    if (TCMALLOC_LIKELY(last_->Contains(address))) return last_;
     return FindOther(address, runs);
   }
 
+  // Returns the bit of the object that Find returned last; 0 if the next walk cannot have it.
+  uint32_t bit_of_last() const {
+    return last_ == &unvouched_ ? 0 : uint32_t{1} << (last_ - known_.objects);
+  }
+
+  // Returns the bits of the objects that this walk knows to be there.
+  uint32_t valid() const { return valid_; }
+  // Returns true if the object with that bit is there. A function of it runs in this thread at
+  // `address`.
+  bool Validate(uint32_t bit, uintptr_t address);
+
  private:
   const LoadedObject* FindOther(uintptr_t address, bool runs);
+  LoadedObject& MakeRoom();
 
-  static constexpr size_t kMost = 4;
-  LoadedObject objects_[kMost];
-  size_t last_ = 0;
-  size_t next_ = 0;  // the one that makes room
+  KnownObjects& known_;
+  uint32_t valid_ = 0;      // bits of those that this walk has seen to be there
+  LoadedObject unvouched_;  // one that may go while it is looked at; at first, none
+  const LoadedObject* last_ = &unvouched_;
 };
 
 }  // namespace tcmalloc

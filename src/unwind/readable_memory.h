@@ -49,6 +49,9 @@ class StackMemory {
     return true;
   }
 
+  // Returns true if all words from the stack pointer up to `end` can be read without a question.
+  bool Covers(uintptr_t end) const { return end - low_ <= readable_; }
+
   // Tells that addresses are guesses from now on.
   void set_guessed() { guessed_ = true; }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "unwind/libunwind_walker.h"
+#include "unwind/remembered_walk.h"
 #include "unwind/walker.h"
 
 namespace tcmalloc {
@@ -28,8 +29,8 @@ struct Start {
 // Moves by the chosen method.
 class ChosenWalker : public Walker {
  public:
-  ChosenWalker(const Start& start, Precision precision)
-      : Walker(start.registers, start.at_call, precision),
+  ChosenWalker(const Start& start, Precision precision, KnownObjects& objects)
+      : Walker(start.registers, start.at_call, precision, objects),
         by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
 
   // A function that was interrupted may have no frame yet.
@@ -69,8 +70,28 @@ TCMALLOC_ALWAYS_INLINE bool Walk(AnyWalker& walker, const StackFrames& frames, i
 
 TCMALLOC_NOINLINE bool WalkWith(Walker::Precision precision, const Start& start,
                                 const StackFrames& frames, int skip, int* count) {
-  ChosenWalker walker(start, precision);
+  KnownObjects objects;
+  ChosenWalker walker(start, precision, objects);
   return Walk(walker, frames, skip, count);
+}
+
+// Stores addresses alone. Returns false if it has to be done again with all registers.
+TCMALLOC_NOINLINE bool WalkRemembering(RememberedWalk& remembered, const Start& start,
+                                       const StackFrames& frames, int skip, int* count) {
+  Walker walker(start.registers, start.at_call, Walker::Precision::kFewRegisters,
+                remembered.objects());
+  return remembered.Walk(walker, frames, skip, count) == RememberedWalk::Outcome::kDone;
+}
+
+bool WalkByTables(const Start& start, const StackFrames& frames, int skip, int* count) {
+  constexpr auto kFew = Walker::Precision::kFewRegisters;
+  const bool may_remember =
+      frames.sizes == nullptr && unwind_method() != UnwindMethod::kFramePointers;
+  RememberedWalk* remembered = may_remember ? ClaimRememberedWalk() : nullptr;
+  if (remembered == nullptr) return WalkWith(kFew, start, frames, skip, count);
+  const bool done = WalkRemembering(*remembered, start, frames, skip, count);
+  remembered->Release();
+  return done;
 }
 
 TCMALLOC_NOINLINE void WalkWithLibunwind(const Start& start, const StackFrames& frames, int skip,
@@ -89,7 +110,7 @@ int Capture(const Start& start, const StackFrames& frames, int skip) {
   int count = 0;
   if (TCMALLOC_UNLIKELY(unwind_method() == UnwindMethod::kLibunwind) && HasLibunwind()) {
     WalkWithLibunwind(start, frames, skip, &count);
-  } else if (!WalkWith(Walker::Precision::kFewRegisters, start, frames, skip, &count)) {
+  } else if (!WalkByTables(start, frames, skip, &count)) {
     WalkWith(Walker::Precision::kAllRegisters, start, frames, skip, &count);
   }
   return count;

@@ -62,20 +62,25 @@ CompactRule CompactRule::From(const FrameRules& rules) {
   return return_fits ? CompactRule(word) : full;
 }
 
-Walker::Walker(const Registers& registers, bool at_call, Precision precision)
-    : registers_(registers), at_call_(at_call), keeps_all_(precision == Precision::kAllRegisters) {
+Walker::Walker(const Registers& registers, bool at_call, Precision precision, KnownObjects& objects)
+    : registers_(registers),
+      objects_(objects),
+      at_call_(at_call),
+      keeps_all_(precision == Precision::kAllRegisters) {
   memory_.MoveTo(sp(), guessed_);
 }
 
 StepResult Walker::Step() {
   // A return address may lie behind the last instruction of its function.
   const uintptr_t address = pc() - (at_call_ ? 1 : 0);
+  last_rule_ = CompactRule();
   const LoadedObject* object = objects_.Find(address, !guessed_);
   if (TCMALLOC_UNLIKELY(object == nullptr)) {
     return IsSignalReturn() ? StepOutOfHandler() : StepByFramePointer();
   }
   CompactRule rule = rule_cache.Find(address, object->identity);
   if (TCMALLOC_UNLIKELY(rule.kind() == CompactRule::Kind::kNone)) rule = FindRule(*object, address);
+  if (TCMALLOC_LIKELY(!guessed_ && at_call_)) last_rule_ = rule;
   switch (rule.kind()) {
     case CompactRule::Kind::kOutermost:
       return StepResult::kEnd;
@@ -125,8 +130,7 @@ TCMALLOC_ALWAYS_INLINE StepResult Walker::StepByRule(CompactRule rule) {
   } else if (!memory_.Read(frame - sizeof(uintptr_t), &pc)) {
     return StepResult::kEnd;
   }
-  registers_.known &= uint32_t{1} << machine::kFramePointer | uint32_t{1} << machine::kExtra |
-                      uint32_t{1} << machine::kStackPointer | uint32_t{1} << machine::kPc;
+  KeepFew();
   return MoveTo(frame, pc);
 }
 
@@ -139,6 +143,23 @@ TCMALLOC_ALWAYS_INLINE StepResult Walker::MoveTo(uintptr_t frame, uintptr_t pc) 
   registers_.values[machine::kPc] = pc;
   at_call_ = true;
   return StepResult::kCaller;
+}
+
+bool Walker::MoveUp(uintptr_t sp, uintptr_t pc, uintptr_t frame_pointer_at, uintptr_t extra_at) {
+  uintptr_t value = 0;
+  if (frame_pointer_at != 0) {
+    if (!memory_.Read(frame_pointer_at, &value)) return false;
+    registers_.Set(machine::kFramePointer, value);
+  }
+  if (extra_at != 0) {
+    if (!memory_.Read(extra_at, &value)) return false;
+    registers_.Set(machine::kExtra, value);
+  }
+  registers_.Set(machine::kStackPointer, sp);
+  registers_.Set(machine::kPc, pc);
+  KeepFew();
+  at_call_ = true;
+  return true;
 }
 
 bool Walker::FindFrame(const LoadedObject& object, const FrameRules& rules, uintptr_t* frame,
@@ -199,7 +220,10 @@ bool Walker::FindRegister(const LoadedObject& object, const RegisterRule& rule, 
 TCMALLOC_NOINLINE StepResult Walker::StepByTables(const LoadedObject& object, uintptr_t address) {
   FrameRules rules;
   if (!ReadFrameRules(object, address, &rules)) return StepResult::kEnd;
-  if (rules.is_signal_frame && IsSignalReturn()) return StepOutOfHandler();
+  if (rules.is_signal_frame && IsSignalReturn()) {
+    last_rule_ = CompactRule();
+    return StepOutOfHandler();
+  }
 
   uintptr_t frame = 0;
   StepResult failure;

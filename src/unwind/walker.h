@@ -28,8 +28,8 @@ class Walker {
   enum class Precision : uint8_t { kFewRegisters, kAllRegisters };
 
   // Begins at the function with these registers. `at_call` tells that it is making a call, and was
-  // not interrupted.
-  Walker(const Registers& registers, bool at_call, Precision precision);
+  // not interrupted. `objects` is this walk's until its end.
+  Walker(const Registers& registers, bool at_call, Precision precision, KnownObjects& objects);
 
   // Moves to the caller by the tables, or by the frame pointer where they say nothing.
   StepResult Step();
@@ -40,6 +40,16 @@ class Walker {
   bool at_call() const { return at_call_; }
   uintptr_t pc() const { return registers_.values[machine::kPc]; }
   uintptr_t sp() const { return registers_.values[machine::kStackPointer]; }
+  const Registers& registers() const { return registers_; }
+  StackMemory& memory() { return memory_; }
+  ObjectsOfWalk& objects() { return objects_; }
+
+  // The rule of the last step; kNone if it went another way, or began where no table vouches for it.
+  CompactRule last_rule() const { return last_rule_; }
+
+  // Moves to a frame further up, which makes a call. `sp` and `pc` are its own, and the registers
+  // that compact rules restore are in these places; 0 stands for a register that is as it was.
+  bool MoveUp(uintptr_t sp, uintptr_t pc, uintptr_t frame_pointer_at, uintptr_t extra_at);
 
  private:
   StepResult StepByRule(CompactRule rule);
@@ -52,10 +62,16 @@ class Walker {
   bool FindRegister(const LoadedObject& object, const RegisterRule& rule, uintptr_t frame,
                     size_t index, Registers* caller);
   bool IsSignalReturn() const;
+  // Forgets all registers that compact rules do not restore.
+  void KeepFew() {
+    registers_.known &= uint32_t{1} << machine::kFramePointer | uint32_t{1} << machine::kExtra |
+                        uint32_t{1} << machine::kStackPointer | uint32_t{1} << machine::kPc;
+  }
 
   Registers registers_;
   StackMemory memory_;
   ObjectsOfWalk objects_;
+  CompactRule last_rule_;
   bool at_call_;
   bool keeps_all_;
   bool guessed_ = false;  // a frame pointer was followed that no table vouched for

@@ -1,0 +1,223 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "unwind/remembered_walk.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/attributes.h"
+#include "base/check.h"
+#include "unwind/object_list.h"
+
+namespace tcmalloc {
+namespace {
+
+// Threads by the hashes of their descriptors' addresses. Two that share one walk on as if nothing
+// was remembered.
+constexpr unsigned kLog2Walks = 5;
+constinit RememberedWalk walks[1 << kLog2Walks];
+
+}  // namespace
+
+RememberedWalk* ClaimRememberedWalk() {
+  // A list of objects may be out of date.
+  if (TCMALLOC_UNLIKELY(UsesObjectList())) return nullptr;
+  constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+  const uint64_t hash = static_cast<uint64_t>(::pthread_self()) * kGolden;
+  RememberedWalk* walk = &walks[hash >> (64 - kLog2Walks)];
+  return walk->TryClaim() ? walk : nullptr;
+}
+
+TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Wanted::Add(uintptr_t pc, uintptr_t sp) {
+  if (TCMALLOC_UNLIKELY(sp <= above)) return false;
+  above = 0;
+  if (TCMALLOC_UNLIKELY(skip > 0)) {
+    --skip;
+    return false;
+  }
+  *next++ = reinterpret_cast<void*>(pc);
+  return next == end;
+}
+
+RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& frames, int skip,
+                                             int* count) {
+  notes_ = true;
+  new_count_ = 0;
+  if (TCMALLOC_UNLIKELY(objects_.lost_some)) {
+    first_ = kMost;
+    objects_.lost_some = false;
+  }
+  Wanted wanted = {.above = reinterpret_cast<uintptr_t>(frames.above),
+                   .skip = skip,
+                   .next = frames.addresses,
+                   .end = frames.addresses + frames.limit};
+  bool joined = false;
+  StepResult result = StepResult::kCaller;
+  while (result == StepResult::kCaller) {
+    if (Meets(walker)) {
+      joined = Copy(walker, &wanted) == Copied::kAll;
+      if (TCMALLOC_LIKELY(joined)) break;
+    } else if (wanted.Add(walker.pc(), walker.sp())) {
+      if (walker.at_call()) Add(At(walker));
+      break;
+    }
+    const Frame frame = At(walker);
+    result = walker.Step();
+    Note(frame, walker, result);
+  }
+  Keep(joined);
+  *count = static_cast<int>(wanted.next - frames.addresses);
+  return result == StepResult::kNeedsRegister ? Outcome::kNeedsRegister : Outcome::kDone;
+}
+
+// Returns true if the walker is at the first frame that is left. Forgets those that have returned.
+TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Meets(Walker& walker) {
+  const uintptr_t sp = walker.sp();
+  while (first_ < kMost && frames_[first_].sp < sp) ++first_;
+  if (first_ == kMost || frames_[first_].sp != sp || frames_[first_].pc != walker.pc()) return false;
+  return notes_ && walker.at_call() && !objects_.lost_some &&
+         walker.memory().Covers(frames_[kMost - 1].sp);
+}
+
+// Adds the frames from the one that was met on. Stops at one from which the walker has to step.
+TCMALLOC_ALWAYS_INLINE RememberedWalk::Copied RememberedWalk::Copy(Walker& walker, Wanted* wanted) {
+  size_t at = first_;
+  for (;; ++at) {
+    if (wanted->Add(frames_[at].pc, frames_[at].sp)) return Copied::kAll;
+    if (TCMALLOC_UNLIKELY(!Leads(walker, at))) break;
+  }
+  if (frames_[at].kind == CompactRule::Kind::kOutermost &&
+      walker.objects().Validate(frames_[at].asks & ~kKind, frames_[at].pc - 1)) {
+    return Copied::kAll;
+  }
+  GoOnFrom(walker, at);
+  return Copied::kUpToHere;
+}
+
+// Returns true if frame `at` still has the caller that is remembered.
+TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Leads(Walker& walker, size_t at) {
+  const Frame& frame = frames_[at];
+  if (TCMALLOC_UNLIKELY(at + 1 == kMost)) return false;
+  if (TCMALLOC_UNLIKELY((frame.asks & ~walker.objects().valid()) != 0)) {
+    if (frame.kind == CompactRule::Kind::kNone || frame.kind > CompactRule::Kind::kFromExtra ||
+        !walker.objects().Validate(frame.asks & ~kKind, frame.pc - 1) ||
+        !HasBase(walker, frame, at)) {
+      return false;
+    }
+  }
+  const Frame& caller = frames_[at + 1];
+  const uintptr_t pc = machine::LoadWord(ReturnAddressAt(frame, caller));
+  return machine::StripAuthentication(pc) == caller.pc;
+}
+
+// Returns true if the caller's frame address, computed from the registers that frame `at` has now,
+// is the remembered one.
+bool RememberedWalk::HasBase(const Walker& walker, const Frame& frame, size_t at) const {
+  if (frame.kind == CompactRule::Kind::kFromStackPointer) return true;
+  const bool by_extra = frame.kind == CompactRule::Kind::kFromExtra;
+  const uintptr_t saved_at =
+      LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
+  if (saved_at != 0) return machine::LoadWord(saved_at) == frame.base;
+  const size_t base = by_extra ? machine::kExtra : machine::kFramePointer;
+  return walker.registers().Knows(base) && walker.registers().values[base] == frame.base;
+}
+
+// Returns where the register of frame `end` was saved by those from the first one on; 0 if it was
+// not.
+uintptr_t RememberedWalk::LastSaved(uintptr_t Frame::*place, size_t end) const {
+  while (end > first_) {
+    if (const uintptr_t saved_at = frames_[--end].*place) return saved_at;
+  }
+  return 0;
+}
+
+RememberedWalk::Frame RememberedWalk::At(const Walker& walker) {
+  const Registers& registers = walker.registers();
+  // Both bases, until Note knows which of them the step needs.
+  return {.sp = walker.sp(),
+          .pc = walker.pc(),
+          .base = registers.values[machine::kFramePointer],
+          .frame_pointer_at = 0,
+          .extra_at = registers.values[machine::kExtra],
+          .kind = CompactRule::Kind::kNone,
+          .asks = kKind};
+}
+
+// Adds a frame of this walk. Those that no remembered frame can follow are left out.
+void RememberedWalk::Add(const Frame& frame) {
+  if (new_count_ == kMost) notes_ = false;
+  if (notes_) new_frames_[new_count_++] = frame;
+}
+
+// Adds the frame that the walker has left. What follows a step that was not made by a rule of the
+// tables alone is not remembered.
+void RememberedWalk::Note(Frame frame, Walker& walker, StepResult result) {
+  const CompactRule rule = walker.last_rule();
+  frame.kind = rule.kind();
+  const uint32_t object = walker.objects().bit_of_last();
+  frame.asks = object | (frame.kind == CompactRule::Kind::kFromStackPointer ? 0 : kKind);
+  const uintptr_t extra = frame.extra_at;
+  frame.extra_at = 0;
+  switch (frame.kind) {
+    case CompactRule::Kind::kFromStackPointer:
+    case CompactRule::Kind::kFromExtra:
+    case CompactRule::Kind::kFromFramePointer:
+      if (frame.kind == CompactRule::Kind::kFromExtra) frame.base = extra;
+      if (rule.frame_pointer_slot() != 0) {
+        frame.frame_pointer_at = walker.sp() - rule.frame_pointer_slot();
+        notes_ &= frame.frame_pointer_at >= frame.sp;
+      }
+      if (rule.extra_slot() != 0) {
+        frame.extra_at = walker.sp() - rule.extra_slot();
+        notes_ &= frame.extra_at >= frame.sp;
+      }
+      notes_ &= result == StepResult::kCaller && object != 0 &&
+                (!machine::kExtraIsReturnAddress || frame.extra_at != 0);
+      break;
+    case CompactRule::Kind::kFull:
+      notes_ &= result == StepResult::kCaller;
+      break;
+    case CompactRule::Kind::kOutermost:
+      notes_ &= object != 0;
+      break;
+    default:
+      notes_ = false;
+  }
+  Add(frame);
+}
+
+// Moves the walker to a frame that was met, from which it has to step. Those before it are of this
+// walk now.
+void RememberedWalk::GoOnFrom(Walker& walker, size_t at) {
+  if (at != first_) {
+    walker.MoveUp(frames_[at].sp, frames_[at].pc, LastSaved(&Frame::frame_pointer_at, at),
+                  LastSaved(&Frame::extra_at, at));
+  }
+  for (; first_ < at; ++first_) Add(frames_[first_]);
+  ++first_;
+}
+
+// Makes this walk the one that is remembered. `joined` tells that it ended at a remembered frame,
+// and that the ones from first_ on follow the new ones.
+void RememberedWalk::Keep(bool joined) {
+  if (!joined) first_ = kMost;
+  if (new_count_ == 0) return;
+  const size_t old = size();
+  if (TCMALLOC_UNLIKELY(new_count_ > first_)) {
+    // Makes room for more than one walk.
+    const size_t kept = std::min(old, (kMost - new_count_) / 2);
+    std::copy_backward(frames_ + first_, frames_ + first_ + kept, frames_ + kMost);
+    first_ = kMost - kept;
+  }
+  first_ -= new_count_;
+  std::copy_n(new_frames_, new_count_, frames_ + first_);
+}
+
+void RememberedWalk::CheckInvariants() const {
+  for (size_t i = first_; i + 1 < kMost; ++i) {
+    TCMALLOC_CHECK_LE(frames_[i].sp, frames_[i + 1].sp);
+  }
+}
+
+}  // namespace tcmalloc
