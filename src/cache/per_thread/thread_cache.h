@@ -59,8 +59,8 @@ struct ThreadCacheContext {
 // and repeated overflow withdraws permissions down to one. If none was ever given, free makes the
 // list at most half a batch long, and no chain is kept.
 //
-// A collection returns half of the objects that each class did not need since the last one, or all
-// of them if the class needed nothing. Unused objects say nothing about a thread that only freed
+// A collection returns an eighth of the chains that each class did not need since the last one, or
+// all of them if the class needed none. Unused objects say nothing about a thread that only freed
 // meanwhile, so a collection waits until the thread has allocated more than it holds. It then
 // happens at the next miss, before other memory is asked for, or when the full chains outgrow the
 // cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
@@ -196,7 +196,8 @@ class ThreadCache : private FastLists, public ListNode {
   // in use.
   bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
 
-  // Returns half of the objects that were not used since the last call.
+  // Returns an eighth of what each class did not use since the last call, and all of a class that
+  // was not used.
   void Collect();
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
@@ -244,6 +245,9 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
+  // For each full chain that a collection returns of a class in use, as many others that were not
+  // needed stay.
+  static constexpr uint32_t kKeptOfUnused = 7;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch

@@ -84,7 +84,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = LowWater(c);
-  ReturnOldest(c, state.popped ? (unused + 1) / 2 : unused);
+  ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused);
   state.popped = false;
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   NoteCollected(c);
