@@ -54,10 +54,12 @@ struct ThreadCacheContext {
 // theirs; if that does not help, objects come and go one by one.
 //
 // Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
-// one batch. From then on every allocation miss permits one more full chain. When free fills the
-// current list, the list becomes a full chain. One chain too many goes back to the source, whole,
-// and repeated overflow withdraws permissions down to one. If none was ever given, free makes the
-// list at most half a batch long, and no chain is kept.
+// one batch. From then on every allocation miss permits one more full chain. In place of the first,
+// free may make the current list two batches long; when it fills that, the batch that was freed
+// first becomes a full chain. So the list is left half full, and as many allocations as frees pass
+// before the next slow path. One chain too many goes back to the source, whole, and repeated
+// overflow withdraws permissions down to one. If none was ever given, free makes the list at most
+// half a batch long, and no chain is kept.
 //
 // A collection returns an eighth of the chains that each class did not need since the last one, or
 // all of them if the class needed none. Unused objects say nothing about a thread that only freed
@@ -260,7 +262,7 @@ class ThreadCache : private FastLists, public ListNode {
     ChainStack full;
     ObjectReference head_at_collection = 0;
     Chain leaving;            // freed while the class drains; less than one batch
-    int16_t capacity = 0;     // of the current list; at most one batch
+    int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
@@ -339,6 +341,10 @@ class ThreadCache : private FastLists, public ListNode {
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
+  bool GrowToTwoBatches(uint8_t c);
+  Chain TakeOldestOfList(uint8_t c);
+  void ReturnCurrent(uint8_t c);
+  void KeepIfWhole(uint8_t c, Chain chain);
   void MakeRoom(uint8_t c);
   // Returns what CheckedNext does, at once where that is an object in the address window.
   ObjectReference NextOf(void* object, uint8_t c) const {

@@ -103,7 +103,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);
   if (heads[c] == context_->codec->end) return;
-  source(c).Insert(TakeCurrent(c));
+  ReturnCurrent(c);
   if (!unused) return;
   SetCapacity(c, 0);
   room[c] = 0;
@@ -133,8 +133,7 @@ void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
     const Chain leaving = StopDraining(c);
     if (!leaving.empty()) source(c).Insert(leaving);
   }
-  const Chain chain = TakeCurrent(c);
-  if (!chain.empty()) source(c).Insert(chain);
+  ReturnCurrent(c);
   SetCapacity(c, 0);
   BiasedLockHolder holder(chains_lock_);
   states_[c] = {};
