@@ -9,6 +9,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "base/bits.h"
+#include "central/corruption.h"
 #include "hardened/guard_pages.h"
 #include "hardened/mistakes.h"
 #include "heap/mode.h"
@@ -65,6 +66,23 @@ class BelowChecks {
   BelowChecks& operator=(const BelowChecks&) = delete;
 };
 
+// Ends the process if the next object of the thread's list is at null: a word with only its highest
+// bit set leads there under any key, and the fast path, which took `object`, lets it pass.
+TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
+  const FastThread thread = current_thread;
+  if (thread->is_served_by_cpus()) return;
+  if (TCMALLOC_LIKELY(thread.lists()->heads[size_class] != ReferenceTo(nullptr))) return;
+  CrashOnCorruptedList(object, size_class);
+}
+
+// Takes an object of a class, of `capacity` bytes, from the allocator below. May be memory of the
+// emergency arena. Null if there is no memory.
+TCMALLOC_ALWAYS_INLINE void* TakeObject(size_t capacity, uint8_t size_class) {
+  void* object = AllocateOr<AllocateUnreported>(capacity);
+  CheckNextObject(object, size_class);
+  return object;
+}
+
 // The page of the kernel behind a block in a span of its own.
 char* GuardPageOf(char* block, const LiveBlock& live) { return block + live.capacity; }
 
@@ -99,7 +117,7 @@ void* HardenedHeap::Shuffle(void* fresh, size_t wanted, uint8_t size_class) {
 // Takes an object in place of one that went to an empty place. May be memory of the emergency
 // arena. Null if there is no memory.
 void* HardenedHeap::TakeSecond(size_t wanted, uint8_t size_class) {
-  void* object = AllocateOr<AllocateUnreported>(wanted);
+  void* object = TakeObject(wanted, size_class);
   return object != nullptr ? object : fresh_.Exchange(nullptr, size_class);
 }
 
@@ -107,9 +125,11 @@ void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
   const uint8_t c = block->size_class;
   block->capacity = kSizeClasses[c].size;
   if (request.alignment > kPlainAlignment) {
-    return AllocateAlignedUnreported(block->capacity, request.alignment);
+    void* object = AllocateAlignedUnreported(block->capacity, request.alignment);
+    CheckNextObject(object, c);
+    return object;
   }
-  return AllocateOr<AllocateUnreported>(block->capacity);
+  return TakeObject(block->capacity, c);
 }
 
 void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block) {
@@ -206,7 +226,7 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   BlockMap::Byte* state;
   {
     const BelowChecks scope;
-    start = static_cast<char*>(AllocateOr<AllocateUnreported>(block.capacity));
+    start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
     state = map_.Find(start);
     const bool was_block =
         state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;

@@ -228,21 +228,12 @@ bool LeakChecker::BeginTurn() {
 // Release pairs with the acquire in BeginTurn.
 void LeakChecker::EndTurn() { turn_.store(0, std::memory_order_release); }
 
+// The frame is searched for pointers. It is small, because others have left theirs where it has no
+// variable yet; all that takes room is below.
 CheckOutcome LeakChecker::Check(const char* name, uint64_t first_sequence, bool say_if_clean) {
   if (!active()) return {};
-  const int saved_errno = errno;
   CheckJob job = {name, first_sequence, say_if_clean, {}};
-  int cancel_state = PTHREAD_CANCEL_ENABLE;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-  if (BeginTurn()) {
-    CallWithRegistersOnStack(RunJob, &job);
-    EndTurn();
-  } else {
-    Warn(Message() << "leak check " << name
-                   << " was not made: a signal handler asked for it during another one");
-  }
-  pthread_setcancelstate(cancel_state, nullptr);
-  errno = saved_errno;
+  CallWithRegistersOnStack(RunJob, &job);
   return job.outcome;
 }
 
@@ -251,8 +242,20 @@ CheckOutcome LeakChecker::CheckProgram(bool say_if_clean) {
   return Check("_main_", first_sequence_, say_if_clean);
 }
 
-void LeakChecker::RunJob(uintptr_t stack, void* job) {
-  leak_checker.Run(static_cast<CheckJob*>(job), stack);
+void LeakChecker::RunJob(uintptr_t stack, void* argument) {
+  auto* job = static_cast<CheckJob*>(argument);
+  const int saved_errno = errno;
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  if (leak_checker.BeginTurn()) {
+    leak_checker.Run(job, stack);
+    leak_checker.EndTurn();
+  } else {
+    Warn(Message() << "leak check " << job->name
+                   << " was not made: a signal handler asked for it during another one");
+  }
+  pthread_setcancelstate(cancel_state, nullptr);
+  errno = saved_errno;
 }
 
 void LeakChecker::Run(CheckJob* job, uintptr_t stack) {

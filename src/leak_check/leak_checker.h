@@ -80,7 +80,7 @@ class LeakChecker {
   // Returns the status that leaks give to this process, or else `status`.
   int StatusAfterCheck(int status) const;
   static void RunAtExit(void* self);
-  static void RunJob(uintptr_t stack, void* job);
+  static void RunJob(uintptr_t stack, void* argument);
   void Run(CheckJob* job, uintptr_t stack);
   static void Tell(const struct CheckReport& report, bool say_if_clean);
   static uint64_t RunningThread();

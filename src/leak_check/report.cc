@@ -12,7 +12,9 @@
 #include "base/output.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "leak_check/report_stream.h"
 #include "leak_check/symbol_names.h"
+#include "profile_format/mappings.h"
 #include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
@@ -26,15 +28,24 @@ namespace {
 constexpr size_t kLongestName = 256;
 
 void PrintLine(const Message& line) {
-  WriteAll(STDERR_FILENO, line.view());
-  WriteAll(STDERR_FILENO, "\n");
+  const int stream = report_stream.descriptor();
+  WriteAll(stream, line.view());
+  WriteAll(stream, "\n");
 }
 
-std::string_view FileNameOf(std::string_view path) {
-  for (size_t i = path.size(); i > 0; --i) {
-    if (path[i - 1] == '/') return {path.data() + i, path.size() - i};
-  }
-  return path;
+// Appends the place in the file as `tcm symbolize` reads it.
+void AppendPlace(const SymbolName& name, Message& line) {
+  // What is behind the call.
+  line << name.file << "+" << reinterpret_cast<const void*>(name.file_offset + 1);
+}
+
+void AppendBuildId(std::string_view file, Message& line) {
+  char path[kPathCapacity] = {};
+  if (file.size() >= sizeof(path)) return;
+  std::memcpy(path, file.data(), file.size());
+  char id[2 * kMostBuildIdBytes];
+  const size_t length = ReadBuildId(path, id);
+  if (length > 0) line << " (build id " << std::string_view(id, length) << ")";
 }
 
 void PrintFrame(uintptr_t frame, SymbolNames& names) {
@@ -44,8 +55,14 @@ void PrintFrame(uintptr_t frame, SymbolNames& names) {
   line << "\t@ " << reinterpret_cast<const void*>(frame);
   if (!name.function.empty()) {
     line << " " << ReadableName(name.function, buffer, sizeof(buffer)) << "+" << name.offset + 1;
+    line << " (";
+    AppendPlace(name, line);
+    line << ")";
+  } else if (!name.file.empty()) {
+    line << " ";
+    AppendPlace(name, line);
+    AppendBuildId(name.file, line);
   }
-  if (!name.file.empty()) line << " (" << FileNameOf(name.file) << ")";
   PrintLine(line);
 }
 
@@ -203,7 +220,7 @@ void PrintNoLeaks(const CheckReport& report) {
 
 void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
   Message line;
-  line << "leak check " << name << " was not made: ";
+  line << "tcmalloc: leak check " << name << " was not made: ";
   switch (outcome) {
     case SnapshotOutcome::kNoMemory:
       line << "the system has no memory for it";
@@ -218,7 +235,8 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
       line << "the process that looks at the copy of the memory failed";
       break;
   }
-  Warn(line);
+  constexpr int kPatience = 100;  // milliseconds
+  line.WriteLine(report_stream.descriptor(), kPatience);
 }
 
 bool WriteLeakProfiles(const CheckReport& report, const char* path) {

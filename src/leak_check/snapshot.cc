@@ -12,6 +12,7 @@
 
 #include "heap_profile/caller_stack.h"
 #include "leak_check/roots.h"
+#include "leak_check/thread_list.h"
 #include "system/clock.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
@@ -127,11 +128,13 @@ class Search {
                               .thread_pointer = OwnThreadPointer(),
                               .registers = {}};
     MarkFromThread(self, tls, memory_, index_, marker);
+    const ThreadList list(thread_stop.self(), memory_);
     for (size_t i = 0; i < thread_stop.size(); ++i) {
       const StoppedThread& thread = thread_stop[i];
+      const uintptr_t told = thread.thread_pointer;
       MarkFromThread({.first = thread_stop.IsFirst(thread.id),
                       .stack_pointer = thread.stack_pointer,
-                      .thread_pointer = thread.thread_pointer,
+                      .thread_pointer = told != 0 ? told : list.Find(thread.id),
                       .registers = {thread.registers_begin, thread.registers_end}},
                      tls, memory_, index_, marker);
     }

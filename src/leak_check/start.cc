@@ -5,9 +5,13 @@
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
+#include <cerrno>
+
 #include "heap/heap.h"
 #include "heap/observer.h"
 #include "leak_check/leak_checker.h"
+#include "leak_check/report_stream.h"
+#include "system/system_calls.h"
 
 extern "C" {
 // Part of the shared library alone: libs/main_wrapper.cc.
@@ -25,10 +29,20 @@ namespace {
 TCMALLOC_RETAINED size_t (*const suspects_reference)(tcmalloc_leak_suspect*,
                                                      size_t) = tcmalloc_find_leak_suspects;
 
+void KeepReportStream() {
+  report_stream.Keep();
+  system_calls.pthread_atfork(nullptr, nullptr, [] {
+    const int saved_errno = errno;
+    report_stream.Drop();
+    errno = saved_errno;
+  });
+}
+
 // Makes the heap, if nothing was allocated yet, because the block for which the heap is made is not
 // recorded. Without the wrapper of main, this is also the last moment before it that is known.
 __attribute__((constructor(101))) void OnLoad() {
   if (LeakChecker::IsWanted()) LeaveSlowPath(EnterSlowPath());
+  if (leak_checker.active()) KeepReportStream();
   if (&tcmalloc_wraps_main == nullptr) leak_checker.OnMainBegins(0);
 }
 

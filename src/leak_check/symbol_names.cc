@@ -180,11 +180,12 @@ SymbolName SymbolNames::Find(uintptr_t address) {
   if (i == mappings_.size() || files_.data() == nullptr) return found;
   const Mapping mapping = mappings_[i];
   found.file = mapping.path;
+  found.file_offset = address - mapping.start + mapping.offset;
   if (mapping.path.empty()) return found;
   const File* file = FileOf(mapping.path);
   if (file == nullptr || file->bytes == nullptr) return found;
   const ElfFile elf(file->bytes, file->size);
-  const uintptr_t in_file = elf.AddressOf(address - mapping.start + mapping.offset);
+  const uintptr_t in_file = elf.AddressOf(found.file_offset);
   if (in_file != 0) elf.FindFunction(in_file, &found.function, &found.offset);
   return found;
 }

@@ -18,6 +18,7 @@ struct SymbolName {
   std::string_view function;  // as the linker knows it; empty if it is not known
   uintptr_t offset = 0;       // of the address in it
   std::string_view file;      // that the code is from; empty if it is from none
+  uintptr_t file_offset = 0;  // of the address in it
 };
 
 // Finds functions in the mapped files of the process. Keeps the files mapped. For one thread; takes

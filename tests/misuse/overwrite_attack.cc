@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Writes random and chosen words over free blocks and the bytes around them, and then allocates and
-// frees. A child may notice that and abort. It never gets memory that is not the heap's, nor a
+// frees. A child may notice that and end. It never gets memory that is not the heap's, nor a
 // block that overlaps another one of its own.
 // Usage: overwrite_attack [children]
 
@@ -78,7 +78,7 @@ void Free(Slot* slot) {
 
 uint64_t ChosenWord(const char* block) {
   const char* other = slots[Below(kSlots)].start;
-  switch (Below(7)) {
+  switch (Below(8)) {
     case 0:
       return 0;
     case 1:
@@ -91,6 +91,8 @@ uint64_t ChosenWord(const char* block) {
       return reinterpret_cast<uintptr_t>(block);
     case 5:
       return reinterpret_cast<uintptr_t>(other);
+    case 6:
+      return uint64_t{1} << 63;  // as a link, it leads to null
     default:
       return Next();
   }
@@ -112,6 +114,20 @@ void Attack(int blocks) {
       memcpy(from, &word, 1 + Below(sizeof(word)));
     }
   }
+}
+
+// By default a link to null is noticed by the fault alone. There is no page where it reads.
+void AbortAtNull(int, siginfo_t* fault, void*) {
+  constexpr uintptr_t kNullPage = 4096;
+  if (reinterpret_cast<uintptr_t>(fault->si_addr) < kNullPage) abort();
+  signal(SIGSEGV, SIG_DFL);
+}
+
+void ExpectFaultsAtNull() {
+  struct sigaction action = {};
+  action.sa_sigaction = AbortAtNull;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
 }
 
 [[noreturn]] void RunChild(uint64_t seed) {
@@ -137,6 +153,7 @@ int main(int argc, char** argv) {
   const int children = argc > 1 ? atoi(argv[1]) : 200;
   int aborted = 0;
   int finished = 0;
+  if (getenv("TCMALLOC_MODE") == nullptr) ExpectFaultsAtNull();
   for (int i = 1; i <= children; ++i) {
     const pid_t child = fork();
     if (child == 0) RunChild(static_cast<uint64_t>(i));

@@ -54,13 +54,15 @@ struct ThreadCacheContext {
 // theirs; if that does not help, objects come and go one by one.
 //
 // Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
-// one batch. From then on every allocation miss permits one more full chain. When free fills the
-// current list, the list becomes a full chain. One chain too many goes back to the source, whole,
-// and repeated overflow withdraws permissions down to one. If none was ever given, free makes the
-// list at most half a batch long, and no chain is kept.
+// one batch. From then on every allocation miss permits one more full chain. In place of the first,
+// free may make the current list two batches long; when it fills that, the batch that was freed
+// first becomes a full chain. So the list is left half full, and as many allocations as frees pass
+// before the next slow path. One chain too many goes back to the source, whole, and repeated
+// overflow withdraws permissions down to one. If none was ever given, free makes the list at most
+// half a batch long, and no chain is kept.
 //
-// A collection returns half of the objects that each class did not need since the last one, or all
-// of them if the class needed nothing. Unused objects say nothing about a thread that only freed
+// A collection returns an eighth of the chains that each class did not need since the last one, or
+// all of them if the class needed none. Unused objects say nothing about a thread that only freed
 // meanwhile, so a collection waits until the thread has allocated more than it holds. It then
 // happens at the next miss, before other memory is asked for, or when the full chains outgrow the
 // cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
@@ -196,7 +198,8 @@ class ThreadCache : private FastLists, public ListNode {
   // in use.
   bool Holds(const void* object, uint8_t c, bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
 
-  // Returns half of the objects that were not used since the last call.
+  // Returns an eighth of what each class did not use since the last call, and all of a class that
+  // was not used.
   void Collect();
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
@@ -244,6 +247,9 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
+  // For each full chain that a collection returns of a class in use, as many others that were not
+  // needed stay.
+  static constexpr uint32_t kKeptOfUnused = 7;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
@@ -256,7 +262,7 @@ class ThreadCache : private FastLists, public ListNode {
     ChainStack full;
     ObjectReference head_at_collection = 0;
     Chain leaving;            // freed while the class drains; less than one batch
-    int16_t capacity = 0;     // of the current list; at most one batch
+    int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
@@ -335,6 +341,10 @@ class ThreadCache : private FastLists, public ListNode {
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
+  bool GrowToTwoBatches(uint8_t c);
+  Chain TakeOldestOfList(uint8_t c);
+  void ReturnCurrent(uint8_t c);
+  void KeepIfWhole(uint8_t c, Chain chain);
   void MakeRoom(uint8_t c);
   // Returns what CheckedNext does, at once where that is an object in the address window.
   ObjectReference NextOf(void* object, uint8_t c) const {

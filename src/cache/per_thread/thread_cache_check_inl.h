@@ -94,7 +94,8 @@ void ThreadCache<Sources>::CheckInvariants() const {
     list_bytes += ListBytes(c);
     TCMALLOC_CHECK_LE(LeastRoom(c), room[c]);
     TCMALLOC_CHECK_LE(room[c], state.capacity);
-    TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(BatchIfMade(c)));
+    const uint32_t most = (state.drain.active() ? 1 : 2) * BatchIfMade(c);
+    TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(most));
     TCMALLOC_CHECK_LE(state.low_water, state.full.size());
     ObjectReference reference = heads[c];
     for (int length = state.capacity - room[c]; length > 0; --length) {

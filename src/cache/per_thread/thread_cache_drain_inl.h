@@ -42,8 +42,7 @@ void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
   if (chain.empty()) return;
   const bool empty = heads[c] == context_->codec->end && room[c] == states_[c].capacity;
   if (empty) return SetCurrent(c, chain);
-  if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
-  source(c).Insert(chain);
+  KeepIfWhole(c, chain);
 }
 
 // Returns the number of objects allocated since the last call, while the class drains.

@@ -166,7 +166,7 @@ void ThreadCache<Sources>::LeaveSharedLine(uint8_t c) {
   const Chain line = source(c).FetchLine();
   if (line.empty()) return;
   watch_.MoveTo(ObjectAt(line.head));
-  source(c).Insert(TakeCurrent(c));
+  ReturnCurrent(c);
   SetCurrent(c, line);
 }
 

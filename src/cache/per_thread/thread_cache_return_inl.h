@@ -84,7 +84,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = LowWater(c);
-  ReturnOldest(c, state.popped ? (unused + 1) / 2 : unused);
+  ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused);
   state.popped = false;
   if (unused != 0 && state.max_chains > 1) --state.max_chains;
   NoteCollected(c);
@@ -103,7 +103,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);
   if (heads[c] == context_->codec->end) return;
-  source(c).Insert(TakeCurrent(c));
+  ReturnCurrent(c);
   if (!unused) return;
   SetCapacity(c, 0);
   room[c] = 0;
@@ -133,8 +133,7 @@ void ThreadCache<Sources>::FlushCurrent(uint8_t c) {
     const Chain leaving = StopDraining(c);
     if (!leaving.empty()) source(c).Insert(leaving);
   }
-  const Chain chain = TakeCurrent(c);
-  if (!chain.empty()) source(c).Insert(chain);
+  ReturnCurrent(c);
   SetCapacity(c, 0);
   BiasedLockHolder holder(chains_lock_);
   states_[c] = {};

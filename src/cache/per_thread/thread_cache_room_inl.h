@@ -75,8 +75,7 @@ void ThreadCache<Sources>::HalveList(uint8_t c) {
     FlushFull(c);
     return FlushCurrent(c);
   }
-  const Chain chain = TakeCurrent(c);
-  if (!chain.empty()) source(c).Insert(chain);
+  ReturnCurrent(c);
   SetCapacity(c, state.capacity / 2);
   room[c] = state.capacity;
 }
@@ -127,16 +126,66 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
   if (states_[c].capacity < static_cast<int>(most)) {
     NoteUsed(c);
-    if (GrowCapacity(c, most)) return;
-    const Chain chain = TakeCurrent(c);
-    if (!chain.empty()) source(c).Insert(chain);
+    if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
-  const Chain chain = TakeCurrent(c);
+  if (GrowToTwoBatches(c)) return;
+  const Chain chain = TakeOldestOfList(c);
   if (!chain.empty()) KeepOrReturn(c, chain);
   if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+    KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
   }
+}
+
+// Lets a current list of one batch hold two, in place of a full chain. Returns false if there may
+// be no full chain, the list may be that long already, or the budget does not allow it.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::GrowToTwoBatches(uint8_t c) {
+  ClassState& state = states_[c];
+  const auto batch = static_cast<int>(Batch(c));
+  if (state.max_chains == 0 || state.capacity != batch) return false;
+  const int64_t bytes = int64_t{batch} * SizeOf(c);
+  if (!HasRoomFor(bytes) && !GrowShare(bytes)) return false;
+  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + batch);
+  SetCapacity(c, 2 * batch);
+  return true;
+}
+
+// Takes the objects of the current list that were freed first, and leaves a batch; takes all where
+// there is no more than that.
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
+  const ObjectReference end = context_->codec->end;
+  const int batch = static_cast<int>(Batch(c));
+  const int length = states_[c].capacity - std::max<int>(room[c], 0);
+  if (length <= batch) return TakeCurrent(c);
+  ObjectReference last = heads[c];
+  for (int i = 1; i < batch && last != end; ++i) last = NextOf(ObjectAt(last), c);
+  // A signal handler left the room wrong.
+  if (TCMALLOC_UNLIKELY(last == end)) return TakeCurrent(c);
+  const Chain oldest{NextOf(ObjectAt(last), c), static_cast<uint32_t>(length - batch)};
+  if (TCMALLOC_UNLIKELY(oldest.head == end)) return TakeCurrent(c);
+  CheckPlace(ObjectAt(oldest.head), c);
+  context_->codec->Link(ObjectAt(last), end);
+  room[c] = static_cast<int16_t>(states_[c].capacity - batch);
+  return oldest;
+}
+
+// Returns the current list to the source, in chains of a batch at most.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnCurrent(uint8_t c) {
+  for (Chain chain = TakeOldestOfList(c); !chain.empty(); chain = TakeOldestOfList(c)) {
+    source(c).Insert(chain);
+  }
+}
+
+// Stores a chain of a batch, or returns it. Returns any other.
+template <SourceTable Sources>
+void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain) {
+  if (chain.empty()) return;
+  if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
+  source(c).Insert(chain);
 }
 
 // A function of its own, because most chains need not be looked at. The chain may end early.
@@ -199,7 +248,8 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
     if (scatter == Scatter::kFarApart) return source(c).InsertPast(chain);
     if (scatter == Scatter::kNear) chain = InOrder(c, chain);
   }
-  if (state.full.size() >= state.max_chains) {
+  const bool has_two = state.capacity > static_cast<int>(chain.count);
+  if (state.full.size() + has_two >= state.max_chains) {
     source(c).Insert(chain);
     NoteOverage(state);
   } else if (!FitsBudget(bytes) || !PushFull(c, chain)) {

@@ -12,11 +12,12 @@ import sys
 import tempfile
 
 PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests" / sys.argv[1]
+STATIC = PROGRAM.name.endswith("static")
 FOUND = "detected leaks of 100 bytes in 1 objects"
 REFUSED = "was not made"
 
 # The way to end, status, line on stderr. A static program is checked by a handler of exit.
-STATIC_WAYS = ("thread", "handler_of_exit", "destructor", "child")
+STATIC_WAYS = ("thread", "handler_of_exit", "destructor", "child", "stderr_closed", "all_closed")
 CASES = [
     ("return", 1, FOUND),
     ("thread", 1, FOUND),
@@ -28,16 +29,26 @@ CASES = [
     ("child", 1, FOUND),
     ("no_files", 0, REFUSED),
     ("no_file_size", 1, FOUND),
+    ("stderr_closed", 1, FOUND),
+    ("streams_closed", 1, FOUND),
+    ("all_closed", 1, None),
     ("at_once", 3, None),
     ("quick", 4, None),
     ("replaced", 0, None),
 ]
 
 
+def command(way):
+    return [PROGRAM, way, "clear"] if STATIC else [PROGRAM, way]
+
+
+def environment(folder):
+    return {**os.environ, "HEAPCHECK": "normal", "HEAP_CHECK_DUMP_DIRECTORY": folder}
+
+
 def complaint(way, status, line, folder):
-    result = subprocess.run([PROGRAM, way], env={**os.environ, "HEAPCHECK": "normal",
-                                                 "HEAP_CHECK_DUMP_DIRECTORY": folder},
-                            capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command(way), env=environment(folder), capture_output=True, text=True,
+                            timeout=60)
     lines = [text for text in result.stderr.splitlines() if "eak check" in text]
     expected = len(lines) == 1 and line in lines[0] if line else not result.stderr
     if line == FOUND:
@@ -47,11 +58,25 @@ def complaint(way, status, line, folder):
     return f"{way}: status {result.returncode}, expected {status}\n{result.stderr}"
 
 
+def complaint_of_reader(folder):
+    """The report's stream ends with the program, though a child of it goes on."""
+    program = subprocess.Popen(command("child_left_behind"), env=environment(folder), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with program:
+        # The child ends when its input does, so that a stream that it kept would not end here.
+        text = program.stderr.read()
+        status = program.wait()
+    return None if status == 1 and FOUND in text else f"child left behind: status {status}\n{text}"
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        static = PROGRAM.name.endswith("static")
-        cases = [case for case in CASES if not static or case[0] in STATIC_WAYS]
+        cases = [case for case in CASES if not STATIC or case[0] in STATIC_WAYS]
         complaints = [complaint(*case, folder) for case in cases]
+        complaints.append(complaint_of_reader(folder))
+        own = pathlib.Path(folder) / "own"
+        if own.read_bytes():
+            complaints.append(f"a file of the program was written to:\n{own.read_text()}")
     complaints = [text for text in complaints if text]
     print("\n".join(complaints) or f"{len(cases)} ways to end")
     return 1 if complaints else 0

@@ -1,7 +1,9 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A program with a leak of 100 bytes that ends in one of many ways.
+// A program with a leak of 100 bytes that ends in one of many ways. With a second argument it
+// clears the stack first.
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,6 +28,13 @@ void* volatile block;
 __attribute__((noinline)) void Leak() {
   block = std::malloc(100);
   block = nullptr;
+}
+
+// Writes over what malloc has left on the stack. Libc's exit does not, and the check at exit of a
+// static program looks at its frames.
+__attribute__((noinline)) void ClearStack() {
+  volatile char memory[4096];
+  for (volatile char& byte : memory) byte = 0;
 }
 
 void ExitInThread() {
@@ -81,6 +91,35 @@ void ExitWithoutFileSize() {
   setrlimit(RLIMIT_FSIZE, &none);
 }
 
+void CloseStandardStreams() {
+  close(STDERR_FILENO);
+  close(STDOUT_FILENO);
+  close(STDIN_FILENO);
+}
+
+// Uses all numbers of descriptors for a file in which nothing but the program may write, and makes
+// room for the check below the number that the library has chosen for itself.
+void CloseAllAndOpenFiles() {
+  const rlimit few = {1024, 1024};
+  setrlimit(RLIMIT_NOFILE, &few);
+  for (int fd = 0; fd < 1024; ++fd) close(fd);
+  const std::string name = std::string(getenv("HEAP_CHECK_DUMP_DIRECTORY")) + "/own";
+  while (open(name.c_str(), O_CREAT | O_WRONLY, 0600) >= 0) {
+  }
+  for (int fd = 0; fd < 512; ++fd) close(fd);
+}
+
+// The child goes on until its input ends, without streams to write to.
+void LeaveChildBehind() {
+  if (fork() != 0) return;
+  close(STDERR_FILENO);
+  close(STDOUT_FILENO);
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  _exit(0);
+}
+
 struct Way {
   const char* name;
   void (*end)();
@@ -96,6 +135,10 @@ constexpr Way kWays[] = {
     {"child", ExitOfChild},
     {"no_files", ExitWithoutFiles},
     {"no_file_size", ExitWithoutFileSize},
+    {"stderr_closed", [] { close(STDERR_FILENO); }},
+    {"streams_closed", CloseStandardStreams},
+    {"all_closed", CloseAllAndOpenFiles},
+    {"child_left_behind", LeaveChildBehind},
     {"at_once", [] { _exit(3); }},
     {"quick", [] { std::quick_exit(4); }},
     {"replaced", [] { execl("/bin/true", "true", nullptr); }},
@@ -106,6 +149,7 @@ constexpr Way kWays[] = {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   if (std::strcmp(argv[1], "during_check") != 0) Leak();
+  if (argc > 2) ClearStack();
   for (const Way& way : kWays) {
     if (std::strcmp(argv[1], way.name) == 0) way.end();
   }

@@ -31,7 +31,9 @@ class FakeBlocks final : public BlockSource {
                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) ^
               kMask;
   }
-  ~FakeBlocks() { ::munmap(reinterpret_cast<void*>(hidden_ ^ kMask), Bytes()); }
+  // Keeps the addresses: threads of later tests get the stacks of earlier ones, with what signal
+  // frames left there, which must not lead to blocks of a later test.
+  ~FakeBlocks() { ::mprotect(reinterpret_cast<void*>(hidden_ ^ kMask), Bytes(), PROT_NONE); }
 
   size_t CountAtMost() const override { return count_; }
   size_t Copy(Block* to, size_t most) const override {

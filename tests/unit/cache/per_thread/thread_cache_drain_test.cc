@@ -66,7 +66,7 @@ TEST_P(ThreadCacheDrainTest, ObjectsOfAClassThatShrinksGoBack) {
 
 TEST_P(ThreadCacheDrainTest, AListThatMakesRoomForOthersLeavesNoMemoryBehind) {
   constexpr size_t kSmallBudget = 4096;
-  Free(4 * Batch() + 2, 0);  // a few frees into the first trial
+  Free(5 * Batch() + 2, 0);  // a few frees into the first trial
   ASSERT_GT(cache_->full_bytes(), 0u);
   sources_.budget.SetTotal(kSmallBudget);
   sources_.budget.SetFirstShare(kSmallBudget);

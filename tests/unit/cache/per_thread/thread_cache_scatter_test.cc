@@ -105,7 +105,7 @@ TEST_F(ThreadCacheScatterTest, ADoubleFreeAmongNearObjectsEndsTheProcess) {
         for (size_t i = 0; i < last; ++i) {
           void* const object = in_any_order(i);
           cache_.Free(object);
-          if (i + 300 != last) continue;
+          if (i + 600 != last) continue;
           LinkWord(object) = 0;
           cache_.Free(object);
         }
