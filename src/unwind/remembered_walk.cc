@@ -144,10 +144,17 @@ RememberedWalk::Frame RememberedWalk::At(const Walker& walker) {
           .asks = kKind};
 }
 
-// Adds a frame of this walk. Those that no remembered frame can follow are left out.
-void RememberedWalk::Add(const Frame& frame) {
+// Adds a frame of this walk. Those that no remembered frame can follow are left out. A register from
+// which no frame's address was computed may be the program's last pointer to a block; the leak
+// checker must not find it here.
+void RememberedWalk::Add(Frame frame) {
   if (new_count_ == kMost) notes_ = false;
-  if (notes_) new_frames_[new_count_++] = frame;
+  if (!notes_) return;
+  const bool has_base = frame.kind == CompactRule::Kind::kFromFramePointer ||
+                        frame.kind == CompactRule::Kind::kFromExtra;
+  if (!has_base) frame.base = 0;
+  if (frame.kind == CompactRule::Kind::kNone) frame.extra_at = 0;
+  new_frames_[new_count_++] = frame;
 }
 
 // Adds the frame that the walker has left. What follows a step that was not made by a rule of the

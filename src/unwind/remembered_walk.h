@@ -85,7 +85,7 @@ class RememberedWalk {
   void GoOnFrom(Walker& walker, size_t at);
   static Frame At(const Walker& walker);
   void Note(Frame frame, Walker& walker, StepResult result);
-  void Add(const Frame& frame);
+  void Add(Frame frame);
   void Keep(bool joined);
 
   static uintptr_t ReturnAddressAt(const Frame& frame, const Frame& caller) {
