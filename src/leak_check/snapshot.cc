@@ -122,13 +122,12 @@ class Search {
   }
 
   void MarkFromThreads(Marker* marker) {
-    const size_t tls = data_.static_tls_bytes();
-    const ThreadPlace self = {.first = thread_stop.IsFirst(thread_stop.self()),
-                              .stack_pointer = request_.own_stack,
-                              .thread_pointer = OwnThreadPointer(),
-                              .registers = {}};
-    MarkFromThread(self, tls, memory_, index_, marker);
-    const ThreadList list(thread_stop.self(), memory_);
+    MarkFromThread({.first = thread_stop.IsFirst(thread_stop.self()),
+                    .stack_pointer = request_.own_stack,
+                    .thread_pointer = OwnThreadPointer(),
+                    .registers = {}},
+                   marker);
+    const ThreadList list(thread_stop.self(), OwnThreadPointer(), memory_);
     for (size_t i = 0; i < thread_stop.size(); ++i) {
       const StoppedThread& thread = thread_stop[i];
       const uintptr_t told = thread.thread_pointer;
@@ -136,8 +135,25 @@ class Search {
                       .stack_pointer = thread.stack_pointer,
                       .thread_pointer = told != 0 ? told : list.Find(thread.id),
                       .registers = {thread.registers_begin, thread.registers_end}},
-                     tls, memory_, index_, marker);
+                     marker);
     }
+    MarkFromUnlistedThreads(list, marker);
+  }
+
+  // A thread that could not be held may have started others after they were listed.
+  void MarkFromUnlistedThreads(const ThreadList& list, Marker* marker) {
+    list.ForEach([&](pid_t number, uintptr_t pointer) {
+      if (number == thread_stop.self() || thread_stop.Lists(number)) return;
+      MarkFromThread({.first = thread_stop.IsFirst(number),
+                      .stack_pointer = 0,
+                      .thread_pointer = pointer,
+                      .registers = {}},
+                     marker);
+    });
+  }
+
+  void MarkFromThread(const ThreadPlace& thread, Marker* marker) {
+    tcmalloc::MarkFromThread(thread, data_.static_tls_bytes(), memory_, index_, marker);
   }
 
   // The dynamic linker keeps blocks where only it finds them. Where this library is a part of the

@@ -210,11 +210,13 @@ bool ThreadStop::Prepare() {
   return true;
 }
 
+bool ThreadStop::Lists(pid_t thread) const {
+  return std::any_of(threads_, threads_ + count_,
+                     [=](const StoppedThread& listed) { return listed.id == thread; });
+}
+
 bool ThreadStop::Add(pid_t id) {
-  for (size_t i = 0; i < count_; ++i) {
-    if (threads_[i].id == id) return false;
-  }
-  if (count_ == kMostThreads) return false;
+  if (Lists(id) || count_ == kMostThreads) return false;
   StoppedThread* thread = new (&threads_[count_]) StoppedThread;
   thread->id = id;
   ++count_;

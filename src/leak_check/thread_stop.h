@@ -50,10 +50,11 @@ class ThreadStop {
   // Lets all of them go on. Called once after each Stop.
   void Resume();
 
-  // Return what was true at the last Stop: the running thread, and if a thread is the process's
-  // first.
+  // Return what was true at the last Stop: the running thread, if a thread is the process's first,
+  // and if it is among those listed.
   pid_t self() const { return self_; }
   bool IsFirst(pid_t thread) const { return thread == process_; }
+  bool Lists(pid_t thread) const;
   size_t size() const { return count_; }
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }
 

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-TIMEOUT_SECONDS = 200
+TIMEOUT_SECONDS = 600
 # Variables that would lead a program or a build to another library than the one that is checked.
 MISLEADING = ("LD_PRELOAD", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR",
               "PREFIX", "MAKEFLAGS", "CFLAGS", "CPPFLAGS", "LDFLAGS")

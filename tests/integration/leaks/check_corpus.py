@@ -22,6 +22,9 @@ MODES = [dict(zip(("TCMALLOC_FRONT_END", "TCMALLOC_PAGE_HEAP"), values))
          for values in itertools.product(("per_thread", "per_cpu"), ("classic", "huge"))]
 TOTAL = re.compile(r"^Leak check _main_ detected leaks of (\d+) bytes in (\d+) objects$", re.M)
 TIMEOUT_SECONDS = 120
+# A thread that allocates holds its newest block in a register alone for a moment. Without tgkill no
+# thread is held, so that nobody can read its registers.
+NEED_REGISTERS = ("threads_that_allocate",) if CALLS and "tgkill" in CALLS else ()
 
 
 def run(name, mode, folder, check="normal"):
@@ -52,7 +55,8 @@ def main():
     programs = []
     for line in listing.splitlines():
         name, size, objects, site = (line + " ").split(" ")[:4]
-        programs.append((name, int(size), int(objects), site))
+        if name not in NEED_REGISTERS:
+            programs.append((name, int(size), int(objects), site))
     wanted = sys.argv[1:]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
