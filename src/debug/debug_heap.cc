@@ -145,9 +145,9 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
 }
 
-// Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast path:
-// a signal handler that keeps a block must not run in the middle of it, and the queue keeps all
-// blocks.
+// Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast
+// path: a signal handler that keeps a block must not run in the middle of it, and the queue keeps
+// all blocks.
 DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
@@ -224,8 +224,8 @@ void* DebugHeap::Allocate(const Request& request) {
 
 // Checks a block, takes it from the program and copies the record. Returns false and tells about a
 // fault. Small blocks are filled under the lock, so that the record is looked for once.
-bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
-                          BlockRecord* freed, Fault* fault) {
+bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed,
+                          Fault* fault) {
   return table_.With(block, [&](BlockRecord* record) {
     if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return false;
     record->freed_at = stack;
@@ -385,7 +385,8 @@ void DebugHeap::Verify(const void* block, Family family, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) return;
-    table_.With(block, [&](const BlockRecord* record) { IsGood(record, {.family = family}, &fault); });
+    table_.With(block,
+                [&](const BlockRecord* record) { IsGood(record, {.family = family}, &fault); });
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);

@@ -25,11 +25,11 @@ struct LoadedObject {
   // computed from where they lie, from their build id and from parts of their tables.
   uint64_t identity = 0;
   // What tells that it is still there; see IsStillLoaded.
-  const void* descriptor = nullptr;                // libc's
-  uintptr_t note = 0;                              // where its build id is; 0 if that is not known
-  static constexpr size_t kNoteWords = 4;          // of a build id, as much as any linker writes
-  uint64_t note_words[kNoteWords] = {};            // what was there
-  bool is_permanent = false;                       // the program, libc or this library itself
+  const void* descriptor = nullptr;        // libc's
+  uintptr_t note = 0;                      // where its build id is; 0 if that is not known
+  static constexpr size_t kNoteWords = 4;  // of a build id, as much as any linker writes
+  uint64_t note_words[kNoteWords] = {};    // what was there
+  bool is_permanent = false;               // the program, libc or this library itself
   // True if it cannot go while it is looked at, because a function of it runs in this thread. The
   // tables of others are copied by system calls.
   bool stays = false;

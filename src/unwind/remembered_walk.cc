@@ -75,7 +75,8 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
 TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Meets(Walker& walker) {
   const uintptr_t sp = walker.sp();
   while (first_ < kMost && frames_[first_].sp < sp) ++first_;
-  if (first_ == kMost || frames_[first_].sp != sp || frames_[first_].pc != walker.pc()) return false;
+  if (first_ == kMost || frames_[first_].sp != sp || frames_[first_].pc != walker.pc())
+    return false;
   return notes_ && walker.at_call() && !objects_.lost_some &&
          walker.memory().Covers(frames_[kMost - 1].sp);
 }
@@ -116,8 +117,7 @@ TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Leads(Walker& walker, size_t at) {
 bool RememberedWalk::HasBase(const Walker& walker, const Frame& frame, size_t at) const {
   if (frame.kind == CompactRule::Kind::kFromStackPointer) return true;
   const bool by_extra = frame.kind == CompactRule::Kind::kFromExtra;
-  const uintptr_t saved_at =
-      LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
+  const uintptr_t saved_at = LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
   if (saved_at != 0) return machine::LoadWord(saved_at) == frame.base;
   const size_t base = by_extra ? machine::kExtra : machine::kFramePointer;
   return walker.registers().Knows(base) && walker.registers().values[base] == frame.base;
@@ -125,7 +125,7 @@ bool RememberedWalk::HasBase(const Walker& walker, const Frame& frame, size_t at
 
 // Returns where the register of frame `end` was saved by those from the first one on; 0 if it was
 // not.
-uintptr_t RememberedWalk::LastSaved(uintptr_t Frame::*place, size_t end) const {
+uintptr_t RememberedWalk::LastSaved(uintptr_t Frame::* place, size_t end) const {
   while (end > first_) {
     if (const uintptr_t saved_at = frames_[--end].*place) return saved_at;
   }
@@ -144,8 +144,8 @@ RememberedWalk::Frame RememberedWalk::At(const Walker& walker) {
           .asks = kKind};
 }
 
-// Adds a frame of this walk. Those that no remembered frame can follow are left out. A register from
-// which no frame's address was computed may be the program's last pointer to a block; the leak
+// Adds a frame of this walk. Those that no remembered frame can follow are left out. A register
+// from which no frame's address was computed may be the program's last pointer to a block; the leak
 // checker must not find it here.
 void RememberedWalk::Add(Frame frame) {
   if (new_count_ == kMost) notes_ = false;

@@ -11,7 +11,7 @@
 
 #include "unwind/loaded_objects.h"
 #include "unwind/machine.h"
-#include "unwind/stack_trace.h"
+#include "unwind/stack_frames.h"
 #include "unwind/walker.h"
 
 namespace tcmalloc {
@@ -23,8 +23,8 @@ namespace tcmalloc {
 // objects, the tables would lead to the same callers. Every word is read again, so a stack that has
 // changed is never taken for the old one.
 //
-// A walk has it to itself: TryClaim refuses while another walk does, be it that of another thread or
-// one that a signal handler has interrupted.
+// A walk has it to itself: TryClaim refuses while another walk does, be it that of another thread
+// or one that a signal handler has interrupted.
 class RememberedWalk {
  public:
   enum class Outcome : uint8_t { kDone, kNeedsRegister };
@@ -81,7 +81,7 @@ class RememberedWalk {
   Copied Copy(Walker& walker, Wanted* wanted);
   bool Leads(Walker& walker, size_t at);
   bool HasBase(const Walker& walker, const Frame& frame, size_t at) const;
-  uintptr_t LastSaved(uintptr_t Frame::*place, size_t end) const;
+  uintptr_t LastSaved(uintptr_t Frame::* place, size_t end) const;
   void GoOnFrom(Walker& walker, size_t at);
   static Frame At(const Walker& walker);
   void Note(Frame frame, Walker& walker, StepResult result);

@@ -13,6 +13,7 @@
 
 #include "base/attributes.h"
 #include "unwind/machine.h"
+#include "unwind/stack_frames.h"
 
 namespace tcmalloc {
 
@@ -28,16 +29,6 @@ UnwindMethod unwind_method();
 
 // Returns the method for a value of TCMALLOC_STACKTRACE_METHOD, none if the text is not known.
 std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text);
-
-// Where a capture puts its result.
-struct StackFrames {
-  void** addresses;      // of the code in each frame
-  int* sizes = nullptr;  // bytes of each frame, 0 where they are not known; may be null
-  int limit = 0;         // places in both
-  // Frames up to this address on the stack are left out, before any are skipped: those of the
-  // function that took it by __builtin_frame_address(0), and of all that it called.
-  const void* above = nullptr;
-};
 
 // Walks the stack from a function that is making a call and that has these registers. Stores the
 // return addresses of the frames above it, without the `skip` innermost ones, and returns their

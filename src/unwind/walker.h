@@ -44,7 +44,8 @@ class Walker {
   StackMemory& memory() { return memory_; }
   ObjectsOfWalk& objects() { return objects_; }
 
-  // The rule of the last step; kNone if it went another way, or began where no table vouches for it.
+  // The rule of the last step; kNone if it went another way, or began where no table vouches for
+  // it.
   CompactRule last_rule() const { return last_rule_; }
 
   // Moves to a frame further up, which makes a call. `sp` and `pc` are its own, and the registers

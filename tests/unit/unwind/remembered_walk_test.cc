@@ -65,8 +65,7 @@ Stack Fresh(const Registers& registers, const Request& request) {
 Stack Remembered(const Registers& registers, const Request& request) {
   Stack stack;
   stack.count = CaptureCallers(
-      registers,
-      {.addresses = stack.frames.data(), .limit = request.limit, .above = request.above},
+      registers, {.addresses = stack.frames.data(), .limit = request.limit, .above = request.above},
       request.skip);
   return stack;
 }
@@ -118,17 +117,33 @@ class RandomCalls {
   void CallOne() {
     const Calls& calls = *kAllCalls[Below(static_cast<int>(kAllCallsCount))];
     switch (Below(9)) {
-      case 0: calls.plain(VisitCurrent); break;
-      case 1: calls.recursive(VisitCurrent, Below(20)); break;
-      case 2: calls.variable_array(VisitCurrent, static_cast<size_t>(Below(4)) * 16 + 1); break;
-      case 3: calls.aligned(VisitCurrent); break;
+      case 0:
+        calls.plain(VisitCurrent);
+        break;
+      case 1:
+        calls.recursive(VisitCurrent, Below(20));
+        break;
+      case 2:
+        calls.variable_array(VisitCurrent, static_cast<size_t>(Below(4)) * 16 + 1);
+        break;
+      case 3:
+        calls.aligned(VisitCurrent);
+        break;
       case 4:
         calls.aligned_variable_array(VisitCurrent, static_cast<size_t>(Below(4)) * 16 + 1);
         break;
-      case 5: calls.busy(VisitCurrent); break;
-      case 6: calls.through_libc(VisitCurrent); break;
-      case 7: calls.tail_call(VisitCurrent); break;
-      default: calls.many_arguments(VisitCurrent); break;
+      case 5:
+        calls.busy(VisitCurrent);
+        break;
+      case 6:
+        calls.through_libc(VisitCurrent);
+        break;
+      case 7:
+        calls.tail_call(VisitCurrent);
+        break;
+      default:
+        calls.many_arguments(VisitCurrent);
+        break;
     }
   }
 
