@@ -45,7 +45,7 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
   notes_ = true;
   new_count_ = 0;
   if (TCMALLOC_UNLIKELY(objects_.lost_some)) {
-    first_ = kMost;
+    kept_ = 0;
     objects_.lost_some = false;
   }
   Wanted wanted = {.above = reinterpret_cast<uintptr_t>(frames.above),
@@ -74,16 +74,17 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
 // Returns true if the walker is at the first frame that is left. Forgets those that have returned.
 TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Meets(Walker& walker) {
   const uintptr_t sp = walker.sp();
-  while (first_ < kMost && frames_[first_].sp < sp) ++first_;
-  if (first_ == kMost || frames_[first_].sp != sp || frames_[first_].pc != walker.pc())
-    return false;
+  while (kept_ > 0 && frames_[first()].sp < sp) --kept_;
+  if (kept_ == 0) return false;
+  const Frame& frame = frames_[first()];
+  if (frame.sp != sp || frame.pc != walker.pc()) return false;
   return notes_ && walker.at_call() && !objects_.lost_some &&
          walker.memory().Covers(frames_[kMost - 1].sp);
 }
 
 // Adds the frames from the one that was met on. Stops at one from which the walker has to step.
 TCMALLOC_ALWAYS_INLINE RememberedWalk::Copied RememberedWalk::Copy(Walker& walker, Wanted* wanted) {
-  size_t at = first_;
+  size_t at = first();
   for (;; ++at) {
     if (wanted->Add(frames_[at].pc, frames_[at].sp)) return Copied::kAll;
     if (TCMALLOC_UNLIKELY(!Leads(walker, at))) break;
@@ -126,7 +127,7 @@ bool RememberedWalk::HasBase(const Walker& walker, const Frame& frame, size_t at
 // Returns where the register of frame `end` was saved by those from the first one on; 0 if it was
 // not.
 uintptr_t RememberedWalk::LastSaved(uintptr_t Frame::* place, size_t end) const {
-  while (end > first_) {
+  while (end > first()) {
     if (const uintptr_t saved_at = frames_[--end].*place) return saved_at;
   }
   return 0;
@@ -197,32 +198,31 @@ void RememberedWalk::Note(Frame frame, Walker& walker, StepResult result) {
 // Moves the walker to a frame that was met, from which it has to step. Those before it are of this
 // walk now.
 void RememberedWalk::GoOnFrom(Walker& walker, size_t at) {
-  if (at != first_) {
+  if (at != first()) {
     walker.MoveUp(frames_[at].sp, frames_[at].pc, LastSaved(&Frame::frame_pointer_at, at),
                   LastSaved(&Frame::extra_at, at));
   }
-  for (; first_ < at; ++first_) Add(frames_[first_]);
-  ++first_;
+  for (; first() < at; --kept_) Add(frames_[first()]);
+  --kept_;
 }
 
 // Makes this walk the one that is remembered. `joined` tells that it ended at a remembered frame,
-// and that the ones from first_ on follow the new ones.
+// and that the ones from first() on follow the new ones.
 void RememberedWalk::Keep(bool joined) {
-  if (!joined) first_ = kMost;
+  if (!joined) kept_ = 0;
   if (new_count_ == 0) return;
-  const size_t old = size();
-  if (TCMALLOC_UNLIKELY(new_count_ > first_)) {
+  if (TCMALLOC_UNLIKELY(new_count_ > first())) {
     // Makes room for more than one walk.
-    const size_t kept = std::min(old, (kMost - new_count_) / 2);
-    std::copy_backward(frames_ + first_, frames_ + first_ + kept, frames_ + kMost);
-    first_ = kMost - kept;
+    const size_t kept = std::min(kept_, (kMost - new_count_) / 2);
+    std::copy_backward(frames_ + first(), frames_ + first() + kept, frames_ + kMost);
+    kept_ = kept;
   }
-  first_ -= new_count_;
-  std::copy_n(new_frames_, new_count_, frames_ + first_);
+  kept_ += new_count_;
+  std::copy_n(new_frames_, new_count_, frames_ + first());
 }
 
 void RememberedWalk::CheckInvariants() const {
-  for (size_t i = first_; i + 1 < kMost; ++i) {
+  for (size_t i = first(); i + 1 < kMost; ++i) {
     TCMALLOC_CHECK_LE(frames_[i].sp, frames_[i + 1].sp);
   }
 }

@@ -45,7 +45,7 @@ class RememberedWalk {
   Outcome Walk(Walker& walker, const StackFrames& frames, int skip, int* count);
 
   // Tests: the frames that are remembered.
-  size_t size() const { return kMost - first_; }
+  size_t size() const { return kept_; }
   void CheckInvariants() const;
 
  private:
@@ -76,6 +76,7 @@ class RememberedWalk {
     bool Add(uintptr_t pc, uintptr_t sp);
   };
 
+  size_t first() const { return kMost - kept_; }
   bool Meets(Walker& walker);
   enum class Copied : uint8_t { kAll, kUpToHere };
   Copied Copy(Walker& walker, Wanted* wanted);
@@ -95,9 +96,9 @@ class RememberedWalk {
   std::atomic<bool> busy_{false};
   bool notes_ = false;      // the frames since the last one that was met follow each other
   uint32_t new_count_ = 0;  // of this walk
-  size_t first_ = kMost;
+  size_t kept_ = 0;         // of frames_, the last ones
   KnownObjects objects_;
-  Frame frames_[kMost] = {};  // from first_ on, the innermost first
+  Frame frames_[kMost] = {};  // from first() on, the innermost first
   Frame new_frames_[kMost] = {};
 };
 
