@@ -9,13 +9,11 @@
 #include <cstdint>
 
 #include "allocator/allocated_size.h"
+#include "allocator/block_family.h"
 #include "allocator/deallocate.h"
 #include "heap/heap.h"
 
 namespace tcmalloc {
-
-// The functions that must be used together.
-enum class BlockFamily : uint8_t { kMalloc, kNew, kNewArray };
 
 struct BlockRequest {
   size_t size = 0;

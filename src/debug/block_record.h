@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the debug libraries know of a block, apart from the block.
+// What the debug mode knows of a block, apart from the block.
 
 #ifndef TCMALLOC_DEBUG_BLOCK_RECORD_H_
 #define TCMALLOC_DEBUG_BLOCK_RECORD_H_
@@ -8,12 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/block_family.h"
 #include "heap_profile/stack_table.h"
 
 namespace tcmalloc {
-
-// The functions that may give back what a function allocated.
-enum class Family : uint8_t { kMalloc, kNew, kNewArray };
 
 enum class BlockState : uint8_t {
   kLive,
@@ -37,7 +35,7 @@ struct BlockRecord {
   StackId allocated_at = 0;
   StackId freed_at = 0;
   uint64_t alignment = 0;  // that the program asked for, 0 for none
-  Family family = Family::kMalloc;
+  BlockFamily family = BlockFamily::kMalloc;
   BlockState state = BlockState::kLive;
   bool paged = false;       // in pages of its own, with a guard page behind them
   bool unreadable = false;  // freed, and its pages may not be read

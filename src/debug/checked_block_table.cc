@@ -9,12 +9,12 @@
 
 namespace tcmalloc {
 
-bool CheckedBlockTable::Insert(const BlockRecord& block) {
+bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   const uint64_t hash = HashOf(block.user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
   if (shard.count >= BucketsOf(shard) && !Grow(shard) && shard.buckets == nullptr) return false;
-  BlockRecord* record = NewRecord(shard);
+  BlockRecord* record = NewRecord(shard, arena);
   if (record == nullptr) return false;
   BlockRecord*& bucket = BucketOf(shard, hash);
   *record = block;
@@ -63,9 +63,9 @@ bool CheckedBlockTable::Grow(Shard& shard) {
   return true;
 }
 
-BlockRecord* CheckedBlockTable::NewRecord(Shard& shard) {
+BlockRecord* CheckedBlockTable::NewRecord(Shard& shard, MetadataArena& arena) {
   if (shard.free == nullptr) {
-    return static_cast<BlockRecord*>(arena_.Allocate(sizeof(BlockRecord), alignof(BlockRecord)));
+    return static_cast<BlockRecord*>(arena.Allocate(sizeof(BlockRecord), alignof(BlockRecord)));
   }
   BlockRecord* record = shard.free;
   shard.free = record->next;

@@ -21,12 +21,13 @@ class CheckedBlockTable {
  public:
   static constexpr size_t kShards = 64;
 
-  constexpr explicit CheckedBlockTable(MetadataArena& arena) : arena_(arena) {}
+  constexpr CheckedBlockTable() = default;
   CheckedBlockTable(const CheckedBlockTable&) = delete;
   CheckedBlockTable& operator=(const CheckedBlockTable&) = delete;
 
-  // Adds a copy of `block`, whose address is not in the table. Returns false if there is no memory.
-  [[nodiscard]] bool Insert(const BlockRecord& block);
+  // Adds a copy of `block`, whose address is not in the table, in memory of `arena`, which is
+  // always the same. Returns false if there is no memory.
+  [[nodiscard]] bool Insert(const BlockRecord& block, MetadataArena& arena);
 
   // Returns f(record) under the lock of the block that begins at `user`; `record` is null if there
   // is none. It may be read and changed.
@@ -86,9 +87,8 @@ class CheckedBlockTable {
   }
 
   bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
-  BlockRecord* NewRecord(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+  static BlockRecord* NewRecord(Shard& shard, MetadataArena& arena) TCMALLOC_REQUIRES(shard.lock);
 
-  MetadataArena& arena_;
   Shard shards_[kShards];
 };
 

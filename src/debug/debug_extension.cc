@@ -1,12 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The MallocExtension of the debug libraries: that of the heap, but for what blocks are.
+// The MallocExtension of the debug mode: that of the heap, but for what blocks are.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/block_functions.h"
 #include "debug/debug_heap.h"
+#include "debug/debug_mode.h"
 #include "extension/heap_extension.h"
 #include "extension/never_destroyed.h"
 #include "system/weak_cxx_symbols.h"
@@ -25,15 +27,15 @@ class DebugExtension final : public HeapExtension {
     return true;
   }
   bool VerifyNewMemory(const void* p) override {
-    debug_heap.Verify(p, Family::kNew, "VerifyNewMemory");
+    debug_heap.Verify(p, BlockFamily::kNew, "VerifyNewMemory");
     return true;
   }
   bool VerifyArrayNewMemory(const void* p) override {
-    debug_heap.Verify(p, Family::kNewArray, "VerifyArrayNewMemory");
+    debug_heap.Verify(p, BlockFamily::kNewArray, "VerifyArrayNewMemory");
     return true;
   }
   bool VerifyMallocMemory(const void* p) override {
-    debug_heap.Verify(p, Family::kMalloc, "VerifyMallocMemory");
+    debug_heap.Verify(p, BlockFamily::kMalloc, "VerifyMallocMemory");
     return true;
   }
 
@@ -55,23 +57,23 @@ class DebugExtension final : public HeapExtension {
     return true;
   }
 
-  size_t GetEstimatedAllocatedSize(size_t size) override { return DebugHeap::SizeFor(size); }
-  size_t GetAllocatedSize(const void* p) override {
-    return debug_heap.SizeOf(p, "GetAllocatedSize");
-  }
-  Ownership GetOwnership(const void* p) override { return debug_heap.Owns(p) ? kOwned : kNotOwned; }
-
   void GetFreeListSizes(std::vector<FreeListInfo>* v) override {
     HeapExtension::GetFreeListSizes(v);
     v->push_back({0, SIZE_MAX, debug_heap.queued_bytes(), "debug.free_queue"});
   }
 };
 
-// Constant, because the object has no state.
-constexpr NeverDestroyed<DebugExtension> kExtension;
+// Constant, because the objects have no state.
+constexpr NeverDestroyed<DebugExtension> kDebugExtension;
+constexpr NeverDestroyed<HeapExtension> kExtension;
 
 }  // namespace
 
-MallocExtension* ExtensionOfHeap() { return const_cast<DebugExtension*>(&kExtension.value); }
+MallocExtension* ExtensionOfHeap() {
+  if (FunctionsOfMode() == &kDebugFunctions) {
+    return const_cast<DebugExtension*>(&kDebugExtension.value);
+  }
+  return const_cast<HeapExtension*>(&kExtension.value);
+}
 
 }  // namespace tcmalloc

@@ -16,7 +16,6 @@
 #include "debug/fences.h"
 #include "debug/page_fence.h"
 #include "debug/trace.h"
-#include "heap/mode.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
 #include "system/auxv.h"
@@ -78,7 +77,7 @@ bool IsFilled(const BlockRecord& block, Fault* fault) {
 // pvalloc rounds up what the program asks for.
 bool IsSizeOf(const BlockRecord& block, size_t size) {
   if (size == block.size) return true;
-  return block.family == Family::kMalloc && block.alignment == KernelPageSize() &&
+  return block.family == BlockFamily::kMalloc && block.alignment == KernelPageSize() &&
          size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment) == block.size;
 }
 
@@ -115,6 +114,8 @@ bool IsGood(const BlockRecord* block, const ReleaseClaim& claim, Fault* fault) {
   return IsClaimRight(*block, claim, fault) && AreFencesGood(*block, fault);
 }
 
+constinit FreeQueue::Storage queue_storage;
+
 void* AllocateInEmergency(const Request& request) {
   void* block = heap.emergency().Allocate(std::max<size_t>(request.size, 1),
                                           std::max(request.alignment, kPlainAlignment));
@@ -133,9 +134,7 @@ void Fill(const Request& request, const BlockRecord& block) {
 
 }  // namespace
 
-constinit DebugHeap debug_heap;
-
-void StartDebugMode() {}
+constinit DebugHeap debug_heap(queue_storage);
 
 // Takes memory of the heap for a block, with room for fences.
 void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
@@ -155,7 +154,7 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, Bl
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
   Fill(request, *block);
-  if (TCMALLOC_LIKELY(table_.Insert(*block))) return Placed::kInTable;
+  if (TCMALLOC_LIKELY(table_.Insert(*block, heap.arena()))) return Placed::kInTable;
   slow_path.FreeBlock(base);
   return Placed::kInEmergency;
 }
@@ -190,7 +189,7 @@ DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
   block->alignment = request.alignment;
   block->family = request.family;
   block->allocating_thread = ThisThread();
-  block->allocated_at = CaptureCaller();
+  block->allocated_at = KeepStack(request.site);
   const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
   const bool small = bytes <= kMaxSmallSize && !options.page_fence;
   const Placed placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block)
@@ -205,7 +204,7 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
 
 bool DebugHeap::Register(const BlockRecord& block) {
   SlowPath slow_path;
-  return !slow_path.reentrant() && table_.Insert(block);
+  return !slow_path.reentrant() && table_.Insert(block, heap.arena());
 }
 
 void* DebugHeap::Allocate(const Request& request) {
@@ -244,7 +243,7 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
-  const StackId stack = CaptureCaller();
+  const StackId stack = KeepStack(claim.site);
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
@@ -324,18 +323,18 @@ Fault DebugHeap::FaultOfUnknown(const void* address) {
   return fault;
 }
 
-void* DebugHeap::Reallocate(void* block, size_t size) {
+void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
   const bool in_emergency = heap.emergency().Owns(block);
   const size_t old_size = SizeOf(block, "realloc");
-  if (!in_emergency) Verify(block, Family::kMalloc, "realloc");
-  void* moved = Allocate({.size = size, .call = "realloc"});
+  if (!in_emergency) Verify(block, BlockFamily::kMalloc, "realloc");
+  void* moved = Allocate({.size = size, .call = "realloc", .site = site});
   if (moved == nullptr) return nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
-  Free(block, {.call = "realloc"});
+  Free(block, {.call = "realloc", .site = site});
   return moved;
 }
 
-void DebugHeap::SetFamily(void* block, Family family) {
+void DebugHeap::SetFamily(void* block, BlockFamily family) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return;
   table_.With(block, [=](BlockRecord* record) {
@@ -379,7 +378,7 @@ bool DebugHeap::Owns(const void* block) {
       block, [](const BlockRecord* record) { return record != nullptr && record->is_live(); });
 }
 
-void DebugHeap::Verify(const void* block, Family family, const char* call) {
+void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) {
   if (block == nullptr || heap.emergency().Owns(block)) return;
   Fault fault;
   {
@@ -443,7 +442,7 @@ void DebugHeap::FreePutOff() {
     void* block = place.block.exchange(nullptr, std::memory_order_acquire);
     if (block == nullptr) continue;
     put_off_count_.fetch_sub(1, std::memory_order_relaxed);
-    Family family = Family::kMalloc;
+    BlockFamily family = BlockFamily::kMalloc;
     {
       SlowPath slow_path;
       if (slow_path.reentrant()) return PutOff(block);
@@ -451,7 +450,9 @@ void DebugHeap::FreePutOff() {
         if (record != nullptr) family = record->family;
       });
     }
-    Free(block, {.family = family, .call = "free in a signal handler"});
+    Free(
+        block,
+        {.family = family, .call = "free in a signal handler", .site = CallSite::OfThisFunction()});
   }
 }
 

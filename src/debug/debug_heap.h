@@ -23,19 +23,21 @@ namespace tcmalloc {
 struct Request {
   size_t size = 0;
   size_t alignment = 0;  // a power of two, or 0 if none is asked for
-  Family family = Family::kMalloc;
+  BlockFamily family = BlockFamily::kMalloc;
   bool zeroed = false;
   const char* call = "malloc";  // for the trace, in gperftools' words
+  CallSite site = {};           // where this library asks for it
 };
 
 // A block that the program gives back, and what it says of it.
 struct ReleaseClaim {
   static constexpr size_t kUnknown = SIZE_MAX;
 
-  Family family = Family::kMalloc;
+  BlockFamily family = BlockFamily::kMalloc;
   size_t size = kUnknown;
   size_t alignment = kUnknown;
   const char* call = "free";
+  CallSite site = {};  // where this library gives it back
 };
 
 struct BlockTotals {
@@ -50,7 +52,7 @@ struct BlockTotals {
 // put off.
 class DebugHeap {
  public:
-  constexpr DebugHeap() : table_(heap.arena()) {}
+  constexpr explicit DebugHeap(FreeQueue::Storage& storage) : queue_(storage) {}
   DebugHeap(const DebugHeap&) = delete;
   DebugHeap& operator=(const DebugHeap&) = delete;
 
@@ -59,9 +61,9 @@ class DebugHeap {
   void Free(void* block, const ReleaseClaim& claim);
   // Moves the contents to a new block, always. Returns null if there is no memory for it; then
   // `block` stays.
-  void* Reallocate(void* block, size_t size);
+  void* Reallocate(void* block, size_t size, const CallSite& site);
   // Makes a live block belong to another family.
-  void SetFamily(void* block, Family family);
+  void SetFamily(void* block, BlockFamily family);
 
   // Returns the usable bytes of a block for such a request: just that; 0 if no block is so large.
   static size_t SizeFor(size_t size, size_t alignment = 1);
@@ -71,7 +73,7 @@ class DebugHeap {
   bool Owns(const void* block);
 
   // Check a live block of a family, and all blocks. A fault ends the process.
-  void Verify(const void* block, Family family, const char* call);
+  void Verify(const void* block, BlockFamily family, const char* call);
   void VerifyAll(const char* call);
 
   BlockTotals Count();

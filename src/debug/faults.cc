@@ -15,8 +15,8 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
-#include "debug/program_stack.h"
 #include "heap/heap.h"
+#include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
 
 namespace tcmalloc {
@@ -29,11 +29,11 @@ constinit std::atomic<uintptr_t> reporter{0};
 
 constexpr int kMostBytesShown = 8;
 
-const char* NameOf(Family family) {
+const char* NameOf(BlockFamily family) {
   constexpr const char* kNames[] = {"malloc", "new", "new []"};
   return kNames[static_cast<size_t>(family)];
 }
-const char* NameOfRelease(Family family) {
+const char* NameOfRelease(BlockFamily family) {
   constexpr const char* kNames[] = {"free", "delete", "delete []"};
   return kNames[static_cast<size_t>(family)];
 }
@@ -73,7 +73,7 @@ void PrintStack(const Symbolizer& symbolizer, StackId stack) {
 }
 
 void PrintOwnStack(const Symbolizer& symbolizer) {
-  const ProgramStack own;
+  const CallerStack own(ProgramStack::kMostFrames);
   uintptr_t frames[ProgramStack::kMostFrames];
   const size_t count = own.frames().size();
   for (size_t i = 0; i < count; ++i) frames[i] = reinterpret_cast<uintptr_t>(own.frames()[i]);
@@ -183,8 +183,8 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 
 }  // namespace
 
-StackId CaptureCaller() {
-  const ProgramStack stack;
+StackId KeepStack(const CallSite& site) {
+  const ProgramStack stack(site);
   return stacks.Add(stack.frames());
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "debug/block_record.h"
+#include "debug/program_stack.h"
 
 namespace tcmalloc {
 
@@ -34,9 +35,9 @@ struct Fault {
   const char* damage = nullptr;   // the first byte that was written
   unsigned char found = 0;
   unsigned char wanted = 0;
-  Family family = Family::kMalloc;  // of the call
-  size_t given = 0;                 // size or alignment
-  bool in_heap = false;             // kUnknown: in memory that the heap had once
+  BlockFamily family = BlockFamily::kMalloc;  // of the call
+  size_t given = 0;                           // size or alignment
+  bool in_heap = false;                       // kUnknown: in memory that the heap had once
 
   explicit operator bool() const { return kind != FaultKind::kNone; }
 };
@@ -45,9 +46,8 @@ struct Fault {
 // several threads come here at once, one of them prints. Not called inside the slow path.
 [[noreturn]] TCMALLOC_COLD void ReportFault(const Fault& fault, const char* call);
 
-// Captures the stack of the program that called this library, and keeps it. 0 if there is no
-// memory.
-StackId CaptureCaller();
+// Captures the stack of the program that led to a call site, and keeps it. 0 if there is no memory.
+StackId KeepStack(const CallSite& site);
 void ReleaseStack(StackId stack);
 
 }  // namespace tcmalloc

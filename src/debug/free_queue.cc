@@ -22,8 +22,9 @@ size_t FreeQueue::OwnPart() {
   return own_part - 1;
 }
 
-void* FreeQueue::Pop(Part& part) {
-  const Entry entry = part.entries[part.first];
+void* FreeQueue::Pop(size_t index) {
+  Part& part = parts_[index];
+  const Entry entry = storage_.entries[index][part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;
   part.bytes.store(part.bytes.load(std::memory_order_relaxed) - entry.bytes,
@@ -32,21 +33,23 @@ void* FreeQueue::Pop(Part& part) {
 }
 
 void* FreeQueue::Push(void* user, size_t bytes) {
-  Part& part = parts_[OwnPart()];
+  const size_t index = OwnPart();
+  Part& part = parts_[index];
   SpinLockHolder holder(part.lock);
-  void* victim = part.count == kBlocks ? Pop(part) : nullptr;
-  part.entries[(part.first + part.count) % kBlocks] = {user, bytes};
+  void* victim = part.count == kBlocks ? Pop(index) : nullptr;
+  storage_.entries[index][(part.first + part.count) % kBlocks] = {user, bytes};
   ++part.count;
   part.bytes.store(part.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   return victim;
 }
 
 void* FreeQueue::PopExcess(size_t limit) {
-  Part& part = parts_[OwnPart()];
+  const size_t index = OwnPart();
+  Part& part = parts_[index];
   const size_t parts = std::clamp<size_t>(threads_.load(std::memory_order_relaxed), 1, kParts);
   if (part.bytes.load(std::memory_order_relaxed) <= limit / parts) return nullptr;
   SpinLockHolder holder(part.lock);
-  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts ? Pop(part)
+  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts ? Pop(index)
                                                                                       : nullptr;
 }
 

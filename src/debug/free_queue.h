@@ -20,7 +20,16 @@ class FreeQueue {
   static constexpr size_t kBlocks = 1024;
   static constexpr size_t kParts = 8;
 
-  constexpr FreeQueue() = default;
+  struct Entry {
+    void* user;
+    size_t bytes;
+  };
+  // Apart, because it begins as zeros and takes no room in the library's file.
+  struct Storage {
+    Entry entries[kParts][kBlocks];
+  };
+
+  constexpr explicit FreeQueue(Storage& storage) : storage_(storage) {}
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
@@ -34,23 +43,19 @@ class FreeQueue {
   size_t bytes() const;
 
  private:
-  struct Entry {
-    void* user;
-    size_t bytes;
-  };
   struct alignas(64) Part {
     SpinLock lock{LockRank::kDebugQueue};
     uint32_t first TCMALLOC_GUARDED_BY(lock) = 0;
     uint32_t count TCMALLOC_GUARDED_BY(lock) = 0;
     std::atomic<size_t> bytes{0};  // changed under the lock
-    Entry entries[kBlocks] TCMALLOC_GUARDED_BY(lock) = {};
   };
 
   size_t OwnPart();
-  static void* Pop(Part& part) TCMALLOC_REQUIRES(part.lock);
+  void* Pop(size_t index) TCMALLOC_REQUIRES(parts_[index].lock);
 
   std::atomic<uint32_t> threads_{0};  // that ever freed a block
   Part parts_[kParts];
+  Storage& storage_;  // of each part the entries, guarded by its lock
 };
 
 }  // namespace tcmalloc

@@ -9,37 +9,23 @@
 #include "unwind/stack_trace.h"
 
 namespace tcmalloc {
-namespace {
 
-// What a frame pointer points to, on all architectures here.
-struct FrameRecord {
-  const FrameRecord* caller;
-  void* return_address;
-};
-
-// More frames of this library than lie between an entry point and a capture.
-constexpr int kMostOwnFrames = 12;
-
-}  // namespace
-
-ProgramStack::ProgramStack() {
-  const auto* frame = static_cast<const FrameRecord*>(__builtin_frame_address(0));
-  for (int i = 0; i < kMostOwnFrames && IsOwnCode(frame->return_address); ++i) {
-    frame = frame->caller;
-  }
+ProgramStack::ProgramStack(const CallSite& site) {
   Registers registers;
-  registers.values[machine::kFramePointer] = reinterpret_cast<uintptr_t>(frame->caller);
-  registers.values[machine::kStackPointer] = reinterpret_cast<uintptr_t>(frame + 1);
-  registers.values[machine::kPc] = reinterpret_cast<uintptr_t>(frame->return_address);
-  registers.known = uint32_t{1} << machine::kFramePointer | uint32_t{1} << machine::kStackPointer |
-                    uint32_t{1} << machine::kPc;
-  frames_[0] = frame->return_address;
-  constexpr int kRest = static_cast<int>(kMostFrames) - 1;
+  registers.known = 0;
+  registers.Set(machine::kStackPointer, site.stack_pointer);
+  registers.Set(machine::kFramePointer, site.frame_pointer);
+  registers.Set(machine::kPc, site.return_address);
+  frames_[0] = reinterpret_cast<void*>(site.return_address);
+  constexpr int kRest = static_cast<int>(kMostFrames + kFewOwnFrames) - 1;
   const int rest = CaptureCallers(registers, {.addresses = frames_ + 1, .limit = kRest}, 0);
-  count_ = static_cast<uint32_t>(std::max(rest, 0)) + 1;
-  if (rest > 0) return;
-  // The program's innermost function may need a register that only a walk from here restores.
+  const uint32_t all = static_cast<uint32_t>(std::max(rest, 0)) + 1;
+  while (first_ < all && IsOwnCode(frames_[first_])) ++first_;
+  count_ = std::min(all - first_, kMostFrames);
+  if (count_ > 0) return;
+  // A function on the way may need a register that only a walk from here restores.
   const CallerStack walked(kMostFrames);
+  first_ = 0;
   count_ = static_cast<uint32_t>(std::min<size_t>(walked.frames().size(), kMostFrames));
   std::copy_n(walked.frames().begin(), count_, frames_);
 }

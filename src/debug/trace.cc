@@ -13,6 +13,7 @@
 #include "base/message.h"
 #include "base/output.h"
 #include "debug/program_stack.h"
+#include "heap_profile/caller_stack.h"
 #include "system/auxv.h"
 #include "system/system_calls.h"
 
@@ -70,7 +71,7 @@ void WriteTraceLine(const Options& options, const char* call, size_t size, const
     Message line;
     line << call << "\t" << uint64_t{size} << "\t" << block << "\t"
          << static_cast<uint64_t>(pthread_self());
-    const ProgramStack stack;
+    const CallerStack stack(ProgramStack::kMostFrames);
     for (const void* frame : stack.frames()) line << "\t" << frame;
     line << "\n";
     WriteAll(fd, line.view());

@@ -373,16 +373,19 @@ bool Heap::StartPerCpu() {
 
 namespace {
 
+void WarnOfMode(const char* mode, const char* reason) {
+  Warn(Message() << "TCMALLOC_MODE=" << mode << ": " << reason << "; running in the default mode");
+}
+
 void StartMode(const Options& options) {
-  if (options.mode == ModeOption::kDefault || StartDebugMode != nullptr) return;
-  if (options.mode == ModeOption::kDebug) {
-    Warn(Message() << "TCMALLOC_MODE=debug: load libtcmalloc_debug.so.4 instead of this library; "
-                      "running in the default mode");
-  } else if (StartHardenedMode == nullptr) {
-    Warn(Message() << "TCMALLOC_MODE=hardened: this library has no such mode; running in the "
-                      "default mode");
-  } else if (!StartHardenedMode(options)) {
-    Warn(Message() << "TCMALLOC_MODE=hardened: no memory for it; running in the default mode");
+  constexpr char kMissing[] = "this library has no such mode";
+  const bool debugs = IsDebugLibrary != nullptr || options.mode == ModeOption::kDebug;
+  if (debugs) {
+    if (StartDebugMode == nullptr) return WarnOfMode("debug", kMissing);
+    StartDebugMode();
+  } else if (options.mode == ModeOption::kHardened) {
+    if (StartHardenedMode == nullptr) return WarnOfMode("hardened", kMissing);
+    if (!StartHardenedMode(options)) WarnOfMode("hardened", "no memory for it");
   }
 }
 

@@ -12,8 +12,10 @@ namespace tcmalloc {
 // Sends all entry points to the hardened mode. Called once, before the program gets its first
 // block. Returns false if there is no memory for it. Missing in a library without the mode.
 __attribute__((weak)) bool StartHardenedMode(const Options& options);
-// Defined by the debug libraries, whose entry points check blocks in any case.
+// Likewise sends them to the debug heap.
 __attribute__((weak)) void StartDebugMode();
+// Defined by the debug libraries, which run in that mode whatever the options say.
+__attribute__((weak)) bool IsDebugLibrary();
 
 }  // namespace tcmalloc
 

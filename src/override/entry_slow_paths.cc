@@ -5,23 +5,23 @@
 
 #include <cstddef>
 
-#include "override/heap_blocks.h"
+#include "override/blocks.h"
 
 namespace tcmalloc {
 
-void HeapBlocks::FreeSlow(void* block, const BlockClaim& claim) {
+void Blocks::FreeSlow(void* block, const BlockClaim& claim) {
   if (block == nullptr) return;
   const BlockFunctions* functions = FunctionsOfMode();
   if (TCMALLOC_UNLIKELY(functions != nullptr)) return functions->free(block, claim);
   DeallocateSlow(block);
 }
 
-void HeapBlocks::DeleteLarge(void* block, size_t size) {
+void Blocks::DeleteLarge(void* block, size_t size) {
   if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeallocateCheckedSized(block, size);
   FreeSlow(block, {.family = BlockFamily::kNew, .size = size, .call = "operator delete"});
 }
 
-void HeapBlocks::DeleteLargeArray(void* block, size_t size) {
+void Blocks::DeleteLargeArray(void* block, size_t size) {
   if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeallocateCheckedSized(block, size);
   FreeSlow(block, {.family = BlockFamily::kNewArray, .size = size, .call = "operator delete[]"});
 }
@@ -40,7 +40,7 @@ void DeleteClosed(void* block, FastThread, ObjectReference, size_t size) {
     claim = {.family = BlockFamily::kNewArray, .call = "operator delete[]"};
   }
   if (size < kArrayDelete) claim.size = size % kArrayTag;
-  HeapBlocks::FreeSlow(block, claim);
+  Blocks::FreeSlow(block, claim);
 }
 
 }  // namespace tcmalloc

@@ -430,8 +430,7 @@ def print_sample(sample_id):
 
 
 FAMILIES = {"kMalloc": "malloc", "kNew": "new", "kNewArray": "new[]"}
-STATES = {"kLive": "live", "kFreeing": "being freed", "kQueued": "freed, in the free queue",
-          "kLeaving": "freed, about to leave the free queue"}
+STATES = {"kLive": "live", "kFreeing": "being freed", "kQueued": "freed, in the free queue"}
 
 
 # At least as many bytes without access follow a block in pages of its own.

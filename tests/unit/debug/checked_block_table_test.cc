@@ -46,7 +46,7 @@ class CheckedBlockTableTest : public ::testing::Test {
 
   FakeMetadata metadata_;
   MetadataArena arena_{FakeMetadata::Source};
-  std::unique_ptr<CheckedBlockTable> owned_ = std::make_unique<CheckedBlockTable>(arena_);
+  std::unique_ptr<CheckedBlockTable> owned_ = std::make_unique<CheckedBlockTable>();
   CheckedBlockTable& table_ = *owned_;
 };
 
@@ -57,7 +57,7 @@ TEST_F(CheckedBlockTableTest, AnEmptyTableHasNothing) {
 }
 
 TEST_F(CheckedBlockTableTest, KeepsWhatWasInserted) {
-  ASSERT_TRUE(table_.Insert(Block(100)));
+  ASSERT_TRUE(table_.Insert(Block(100), arena_));
   EXPECT_TRUE(Has(100));
   EXPECT_FALSE(table_.With(Address(100) + 1, [](const BlockRecord* r) { return r != nullptr; }));
   table_.With(Address(100), [](BlockRecord* r) { r->state = BlockState::kQueued; });
@@ -76,7 +76,7 @@ TEST_F(CheckedBlockTableTest, AgreesWithAMapOverRandomActions) {
       table_.Remove(Address(number));
       model.erase(number);
     } else {
-      ASSERT_TRUE(table_.Insert(Block(number)));
+      ASSERT_TRUE(table_.Insert(Block(number), arena_));
       model[number] = number;
     }
     const uintptr_t other = 1 + random() % 20'000;
@@ -87,18 +87,18 @@ TEST_F(CheckedBlockTableTest, AgreesWithAMapOverRandomActions) {
 
 TEST_F(CheckedBlockTableTest, FailsWithoutMemoryAndGoesOnWithIt) {
   metadata_.exhausted = true;
-  EXPECT_FALSE(table_.Insert(Block(5)));
+  EXPECT_FALSE(table_.Insert(Block(5), arena_));
   EXPECT_FALSE(Has(5));
   metadata_.exhausted = false;
-  EXPECT_TRUE(table_.Insert(Block(5)));
+  EXPECT_TRUE(table_.Insert(Block(5), arena_));
   EXPECT_TRUE(Has(5));
 }
 
 TEST_F(CheckedBlockTableTest, UsesRecordsAgain) {
-  for (uintptr_t i = 1; i <= 1000; ++i) ASSERT_TRUE(table_.Insert(Block(i)));
+  for (uintptr_t i = 1; i <= 1000; ++i) ASSERT_TRUE(table_.Insert(Block(i), arena_));
   for (uintptr_t i = 1; i <= 1000; ++i) table_.Remove(Address(i));
   const size_t used = arena_.stats().used_bytes;
-  for (uintptr_t i = 1; i <= 1000; ++i) ASSERT_TRUE(table_.Insert(Block(i)));
+  for (uintptr_t i = 1; i <= 1000; ++i) ASSERT_TRUE(table_.Insert(Block(i), arena_));
   EXPECT_EQ(arena_.stats().used_bytes, used);
 }
 
@@ -110,7 +110,7 @@ TEST_F(CheckedBlockTableTest, ServesThreadsAtOnce) {
   for (uintptr_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (uintptr_t i = 1; i <= kEach; ++i) {
-        ASSERT_TRUE(table_.Insert(Block(t * kEach + i)));
+        ASSERT_TRUE(table_.Insert(Block(t * kEach + i), arena_));
         if (i % 2 == 0) table_.Remove(Address(t * kEach + i));
       }
     });

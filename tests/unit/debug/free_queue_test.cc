@@ -16,7 +16,8 @@ void* Block(uintptr_t number) { return reinterpret_cast<void*>(number * 16); }
 
 class FreeQueueTest : public ::testing::Test {
  protected:
-  std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>();
+  std::unique_ptr<FreeQueue::Storage> storage_ = std::make_unique<FreeQueue::Storage>();
+  std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>(*storage_);
   FreeQueue& queue_ = *owned_;
 };
 

@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Questions about blocks that the headers in include/tcmalloc ask. The debug libraries have other
-// answers.
+// Questions about blocks that the headers in include/tcmalloc ask.
 
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
