@@ -26,8 +26,8 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_MODE", WordType{&Options::mode, kModes}, "",
      "What is checked of blocks. hardened notices nearly every wrong free and many wrong writes, "
      "at "
-     "some cost; only libraries with profiles have it. debug stands for the debug libraries, which "
-     "are loaded instead of this one."},
+     "some cost; debug checks each block as the debug libraries do, and names stacks. Only "
+     "libraries with profiles have them."},
     {"TCMALLOC_QUARANTINE_SIZE",
      SizeType{&Options::quarantine_size, 0, uint64_t{1} << 40, SizeUnit::kByte}, "bytes",
      "About the most that freed blocks of up to 256 KiB may hold while they wait to be used again, "
@@ -266,8 +266,8 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_STACKTRACE_METHOD_VERBOSE", SwitchType{&Options::stacktrace_method_verbose}, "",
      "Prints on stderr which of these methods there are, and which one is used."},
     {"TCMALLOC_TRACE", SwitchType{&Options::trace}, "",
-     "Logs every allocation and free, with stacks. Only in the debug libraries, as all below up to "
-     "TCMALLOC_CHECK_INTERVAL."},
+     "Logs every allocation and free, with stacks. Only in debug mode and the debug libraries, as "
+     "all below up to TCMALLOC_CHECK_INTERVAL."},
     {"TCMALLOC_TRACE_FILE", PathType{&Options::trace_file, 8}, "",
      "The file of that log, a regular one of this user, if it is not /tmp/google.alloc."},
     {"TCMALLOC_PAGE_FENCE", SwitchType{&Options::page_fence}, "",
