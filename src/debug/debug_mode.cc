@@ -3,7 +3,6 @@
 #include "debug/debug_mode.h"
 
 #include "debug/debug_heap.h"
-#include "heap/mode.h"
 #include "thread/current_thread.h"
 
 namespace tcmalloc {

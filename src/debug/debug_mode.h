@@ -12,6 +12,9 @@ namespace tcmalloc {
 // The debug heap, for the entry points.
 extern const BlockFunctions kDebugFunctions;
 
+// Sends all entry points to it. Called once, before the program gets its first block.
+void StartDebugMode();
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_DEBUG_DEBUG_MODE_H_

@@ -12,7 +12,6 @@
 #include "central/corruption.h"
 #include "hardened/guard_pages.h"
 #include "hardened/mistakes.h"
-#include "heap/mode.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/random.h"

@@ -94,6 +94,10 @@ class HardenedHeap {
 
 extern constinit HardenedHeap hardened_heap;
 
+// Sends all entry points to it. Called once, before the program gets its first block. Returns false
+// if there is no memory for it.
+bool StartHardenedMode(const Options& options);
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_HARDENED_HARDENED_HEAP_H_

@@ -379,13 +379,13 @@ void WarnOfMode(const char* mode, const char* reason) {
 
 void StartMode(const Options& options) {
   constexpr char kMissing[] = "this library has no such mode";
-  const bool debugs = IsDebugLibrary != nullptr || options.mode == ModeOption::kDebug;
-  if (debugs) {
-    if (StartDebugMode == nullptr) return WarnOfMode("debug", kMissing);
-    StartDebugMode();
+  const Modes modes = ModesOfLibrary();
+  if (modes.always_debug || options.mode == ModeOption::kDebug) {
+    if (modes.start_debug == nullptr) return WarnOfMode("debug", kMissing);
+    modes.start_debug();
   } else if (options.mode == ModeOption::kHardened) {
-    if (StartHardenedMode == nullptr) return WarnOfMode("hardened", kMissing);
-    if (!StartHardenedMode(options)) WarnOfMode("hardened", "no memory for it");
+    if (modes.start_hardened == nullptr) return WarnOfMode("hardened", kMissing);
+    if (!modes.start_hardened(options)) WarnOfMode("hardened", "no memory for it");
   }
 }
 

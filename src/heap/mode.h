@@ -9,13 +9,19 @@
 
 namespace tcmalloc {
 
-// Sends all entry points to the hardened mode. Called once, before the program gets its first
-// block. Returns false if there is no memory for it. Missing in a library without the mode.
-__attribute__((weak)) bool StartHardenedMode(const Options& options);
-// Likewise sends them to the debug heap.
-__attribute__((weak)) void StartDebugMode();
-// Defined by the debug libraries, which run in that mode whatever the options say.
-__attribute__((weak)) bool IsDebugLibrary();
+// What sends all entry points to a mode; null where the library does not have it. Called once,
+// before the program gets its first block.
+struct Modes {
+  // Returns false if there is no memory for it.
+  bool (*start_hardened)(const Options& options) = nullptr;
+  void (*start_debug)() = nullptr;
+  // True of the debug libraries, which run in that mode whatever the options say.
+  bool always_debug = false;
+};
+
+// Returns those of this library. Chosen by link: heap/none has none, debug/library those of the
+// debug libraries, and debug/full all.
+Modes ModesOfLibrary();
 
 }  // namespace tcmalloc
 

@@ -1,11 +1,10 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-//
-// What makes a library a debug library.
 
+#include "debug/debug_mode.h"
 #include "heap/mode.h"
 
 namespace tcmalloc {
 
-bool IsDebugLibrary() { return true; }
+Modes ModesOfLibrary() { return {.start_debug = StartDebugMode, .always_debug = true}; }
 
 }  // namespace tcmalloc
