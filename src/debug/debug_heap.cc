@@ -114,7 +114,7 @@ bool IsGood(const BlockRecord* block, const ReleaseClaim& claim, Fault* fault) {
   return IsClaimRight(*block, claim, fault) && AreFencesGood(*block, fault);
 }
 
-constinit FreeQueue::Storage queue_storage;
+constinit FreeQueue::Storage queue_storage = {};
 
 void* AllocateInEmergency(const Request& request) {
   void* block = heap.emergency().Allocate(std::max<size_t>(request.size, 1),
