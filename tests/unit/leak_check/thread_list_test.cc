@@ -57,20 +57,6 @@ std::map<pid_t, uintptr_t> AllOf(const ThreadList& list) {
   return found;
 }
 
-// Finds a thread's link as the list's users know it: two words in its descriptor that lead to
-// others which lead back, followed by its number.
-uintptr_t** LinkOf(const WaitingThread& thread, const MemoryMap& memory) {
-  constexpr size_t kWords = 512;
-  auto** word = reinterpret_cast<uintptr_t**>(thread.pointer());
-  for (size_t i = 0; i < kWords; ++i, ++word) {
-    if (static_cast<pid_t>(reinterpret_cast<uintptr_t>(word[2])) != thread.number()) continue;
-    const MappedRange* next = memory.Find(reinterpret_cast<uintptr_t>(word[0]));
-    if (next == nullptr || !next->readable) continue;
-    if (word[0][1] == reinterpret_cast<uintptr_t>(word)) return word;
-  }
-  return nullptr;
-}
-
 TEST(ThreadListTest, FindsEachThread) {
   const auto threads = StartThreads(5);
   MemoryMap memory;
@@ -106,6 +92,20 @@ TEST(ThreadListTest, LeavesOutThreadsThatHaveEnded) {
 }
 
 #if defined(__x86_64__)  // where the descriptor begins at the thread pointer
+// Finds a thread's link as the list's users know it: two words in its descriptor that lead to
+// others which lead back, followed by its number.
+uintptr_t** LinkOf(const WaitingThread& thread, const MemoryMap& memory) {
+  constexpr size_t kWords = 512;
+  auto** word = reinterpret_cast<uintptr_t**>(thread.pointer());
+  for (size_t i = 0; i < kWords; ++i, ++word) {
+    if (static_cast<pid_t>(reinterpret_cast<uintptr_t>(word[2])) != thread.number()) continue;
+    const MappedRange* next = memory.Find(reinterpret_cast<uintptr_t>(word[0]));
+    if (next == nullptr || !next->readable) continue;
+    if (word[0][1] == reinterpret_cast<uintptr_t>(word)) return word;
+  }
+  return nullptr;
+}
+
 TEST(ThreadListTest, FindsTheOthersWhileOneLeavesTheList) {
   const auto threads = StartThreads(5);
   MemoryMap memory;
