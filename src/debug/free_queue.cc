@@ -22,9 +22,8 @@ size_t FreeQueue::OwnPart() {
   return own_part - 1;
 }
 
-void* FreeQueue::Pop(size_t index) {
-  Part& part = parts_[index];
-  const Entry entry = storage_.entries[index][part.first];
+void* FreeQueue::Pop(Part& part, const Entry* entries) {
+  const Entry entry = entries[part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;
   part.bytes.store(part.bytes.load(std::memory_order_relaxed) - entry.bytes,
@@ -36,7 +35,7 @@ void* FreeQueue::Push(void* user, size_t bytes) {
   const size_t index = OwnPart();
   Part& part = parts_[index];
   SpinLockHolder holder(part.lock);
-  void* victim = part.count == kBlocks ? Pop(index) : nullptr;
+  void* victim = part.count == kBlocks ? Pop(part, storage_.entries[index]) : nullptr;
   storage_.entries[index][(part.first + part.count) % kBlocks] = {user, bytes};
   ++part.count;
   part.bytes.store(part.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
@@ -49,8 +48,9 @@ void* FreeQueue::PopExcess(size_t limit) {
   const size_t parts = std::clamp<size_t>(threads_.load(std::memory_order_relaxed), 1, kParts);
   if (part.bytes.load(std::memory_order_relaxed) <= limit / parts) return nullptr;
   SpinLockHolder holder(part.lock);
-  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts ? Pop(index)
-                                                                                      : nullptr;
+  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts
+             ? Pop(part, storage_.entries[index])
+             : nullptr;
 }
 
 size_t FreeQueue::bytes() const {

@@ -51,7 +51,8 @@ class FreeQueue {
   };
 
   size_t OwnPart();
-  void* Pop(size_t index) TCMALLOC_REQUIRES(parts_[index].lock);
+  // `entries` are those of the part.
+  static void* Pop(Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> threads_{0};  // that ever freed a block
   Part parts_[kParts];
