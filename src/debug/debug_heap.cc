@@ -28,12 +28,6 @@ constexpr size_t kPlainAlignment = 16;
 
 uintptr_t ThisThread() { return static_cast<uintptr_t>(pthread_self()); }
 
-// Options are read when the heap is made, which a thread does on its first way into the slow path.
-const Options& LoadedOptions() {
-  if (TCMALLOC_UNLIKELY(!heap.initialized())) LeaveSlowPath(EnterSlowPath());
-  return heap.options();
-}
-
 Fault FaultOf(FaultKind kind, const BlockRecord& block) {
   Fault fault;
   fault.kind = kind;
@@ -181,7 +175,7 @@ size_t DebugHeap::PaddingFor(const Request& request) {
 }
 
 DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
-  const Options& options = LoadedOptions();
+  const Options& options = heap.options();
   if (request.size > kLargestRequest || request.alignment > kLargestRequest) {
     return Placed::kNowhere;
   }
