@@ -27,7 +27,8 @@ uint32_t HashOf(std::span<void* const> frames) {
 bool StackTable::Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const {
   if (hash(id).load(std::memory_order_relaxed) != hash_of) return false;
   if (count(id).load(std::memory_order_relaxed) != frames.size()) return false;
-  return std::memcmp(frames.data(), frame_words(id), frames.size_bytes()) == 0;
+  // An empty span may point to null, which memcmp must not get.
+  return frames.empty() || std::memcmp(frames.data(), frame_words(id), frames.size_bytes()) == 0;
 }
 
 bool StackTable::Retain(StackId id) {
