@@ -46,8 +46,14 @@ function(tcm_layer)
   tcm_layer_rank("${arg_NAME}" rank)
   tcm_layer_target("${arg_NAME}" target)
 
+  # Without the libraries, a layer that no test links proves nothing.
+  set(unless_linked)
+  if(NOT TCMALLOC_BUILD_LIBRARIES)
+    set(unless_linked EXCLUDE_FROM_ALL)
+  endif()
+
   if(arg_SOURCES)
-    add_library(${target} OBJECT ${arg_SOURCES})
+    add_library(${target} OBJECT ${unless_linked} ${arg_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE tcm_layer_flags)
     target_compile_options(${target} PRIVATE

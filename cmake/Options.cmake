@@ -32,7 +32,9 @@ set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
 set(TCMALLOC_BUILD_LIBRARIES ON CACHE BOOL "Build the libraries that replace malloc")
 set(TCMALLOC_BUILD_TESTS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the tests")
-set(TCMALLOC_BUILD_UNIT_TESTS ON CACHE BOOL "Build the unit and model tests among the tests")
+set(TCMALLOC_TEST_FOLDERS "" CACHE STRING "Folders of tests/ to build, empty for all")
+set(TCMALLOC_PROGRAMS_OF "" CACHE STRING
+    "Preset whose programs that only preload a library are run, rather than compiled again")
 set(TCMALLOC_BUILD_BENCH ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the benchmarks")
 set(install_by_default OFF)
 if(PROJECT_IS_TOP_LEVEL AND TCMALLOC_BUILD_LIBRARIES)

@@ -5,7 +5,8 @@
 #               [SERIAL] [COST <seconds>])
 #   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
 #   `unit` when left out. A program whose sources start threads, and any other with the label
-#   `threads`, is all that the thread sanitizer builds: one thread has no races. SERIAL: nothing
+#   `threads`, is all that the thread sanitizer builds: one thread has no races. The emulator leaves
+#   out TCM_PORTABLE_TESTS. SERIAL: nothing
 #   else runs beside it. COST is about what the test takes, for those of many seconds: they start
 #   first, so that none is left running alone at the end.
 #
@@ -21,6 +22,11 @@
 #   NO_PRELOAD is for a program that links an allocator itself (LIBRARIES). A COMMAND, usually a
 #   script, runs without preload and finds what was built in TCM_TEST_LIBRARY_DIR and
 #   TCM_TEST_BIN_DIR. Nothing is declared where the libraries are not built.
+#
+# tcm_preloading_program(NAME <name> SOURCES ... [COMPILE_OPTIONS ...])
+#   A program of tests that links no library and no layer of ours, so that it is the same in every
+#   preset: where TCMALLOC_PROGRAMS_OF names another preset, that one's is used. It may include
+#   headers of src/ only for what does not depend on the level of checks.
 #
 # tcm_fuzz_test(NAME <name> SOURCES ... LAYERS ...)
 #   A libFuzzer program; declared only where TCMALLOC_FUZZ is on. As a test it runs for some
@@ -44,6 +50,11 @@ include(CheckLinkerFlag)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   check_linker_flag(CXX -fuse-ld=gold TCM_HAVE_GOLD)
 endif()
+
+# The emulator runs those of these tests that start threads, and all others. The layers under them are
+# arithmetic on integers and lists: no assembly, no system calls, no characters, whose sign differs.
+set(TCM_PORTABLE_TESTS
+  "/unit/(central|page_heap|size_class)/|/per_thread/|/model/(central|page_|size_class|thread_)")
 
 # Sets `result` if a source includes a header of threads or starts one by itself.
 function(tcm_starts_threads result)
@@ -91,15 +102,18 @@ endmacro()
 
 function(tcm_unit_test)
   tcm_parse_test_arguments(tcm_unit_test "")
-  if(NOT GTest_FOUND OR NOT TCMALLOC_BUILD_UNIT_TESTS)
+  if(NOT GTest_FOUND)
     return()
   endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
-  if(TCMALLOC_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST arg_LABELS)
+  # One thread has no races, and the same code has the same result on every processor.
+  list(GET arg_SOURCES 0 first_source)
+  if(TCMALLOC_SANITIZE STREQUAL "thread"
+     OR (CMAKE_CROSSCOMPILING AND "${CMAKE_CURRENT_SOURCE_DIR}/${first_source}" MATCHES "${TCM_PORTABLE_TESTS}"))
     tcm_starts_threads(starts_threads ${arg_SOURCES})
-    if(NOT starts_threads)
+    if(NOT starts_threads AND NOT "threads" IN_LIST arg_LABELS)
       return()
     endif()
   endif()
@@ -128,6 +142,38 @@ function(tcm_repeat_unit_test)
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
 
+# All programs that other presets may use.
+add_custom_target(preloading_programs)
+if(TCMALLOC_PROGRAMS_OF)
+  cmake_path(GET PROJECT_BINARY_DIR PARENT_PATH all_builds)
+  set(TCM_PROGRAMS_BUILD "${all_builds}/${TCMALLOC_PROGRAMS_OF}")
+  if(NOT EXISTS "${TCM_PROGRAMS_BUILD}/build.ninja")
+    execute_process(COMMAND "${CMAKE_COMMAND}" --preset "${TCMALLOC_PROGRAMS_OF}"
+                    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  add_custom_target(programs_of_${TCMALLOC_PROGRAMS_OF} ALL
+    COMMAND "${CMAKE_COMMAND}" --build "${TCM_PROGRAMS_BUILD}" --target preloading_programs
+    COMMENT "Building the test programs of the preset ${TCMALLOC_PROGRAMS_OF}" VERBATIM)
+endif()
+
+function(tcm_preloading_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;COMPILE_OPTIONS")
+  if(TCMALLOC_PROGRAMS_OF)
+    add_executable(${arg_NAME} IMPORTED GLOBAL)
+    set_target_properties(${arg_NAME} PROPERTIES
+      IMPORTED_LOCATION "${TCM_PROGRAMS_BUILD}/bin/tests/${arg_NAME}")
+    # For what other folders add to the needs of the program.
+    add_dependencies(preloading_programs ${arg_NAME})
+    add_dependencies(programs_of_${TCMALLOC_PROGRAMS_OF} preloading_programs)
+    return()
+  endif()
+  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} COMPILE_OPTIONS ${arg_COMPILE_OPTIONS}
+              FOLDER tests)
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  add_dependencies(preloading_programs ${arg_NAME})
+endfunction()
+
 function(tcm_program_test)
   tcm_parse_test_arguments(tcm_program_test NO_PRELOAD)
   if(NOT arg_LABELS)
@@ -147,10 +193,14 @@ function(tcm_program_test)
     ${arg_ENVIRONMENT})
   if(arg_SOURCES)
     # Otherwise the compiler removes pairs of malloc and free that the test is about.
-    tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
-                COMPILE_OPTIONS ${TCM_TEST_COMPILE_OPTIONS} -fno-builtin ${arg_COMPILE_OPTIONS}
-                FOLDER tests)
-    target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    set(options ${TCM_TEST_COMPILE_OPTIONS} -fno-builtin ${arg_COMPILE_OPTIONS})
+    if(arg_LIBRARIES)
+      tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
+                  COMPILE_OPTIONS ${options} FOLDER tests)
+      target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    else()
+      tcm_preloading_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} COMPILE_OPTIONS ${options})
+    endif()
     set(arg_COMMAND ${arg_NAME})
     if(NOT arg_NO_PRELOAD)
       add_dependencies(${arg_NAME} ${arg_PRELOAD})

@@ -2,9 +2,10 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Runs real programs on glibc's malloc and on ours and compares what they do.
 
-Every entry of programs.PROGRAMS runs twice in a fresh directory of the same name, once without and
-once with the library in LD_PRELOAD. Standard output, standard error and exit status must be
-identical. The dynamic linker's own log shows that the named programs really ran on the library.
+Every entry of programs.PROGRAMS runs several times in a fresh directory of the same name, once
+without and once with each library in LD_PRELOAD. Standard output, standard error and exit status
+must be identical. The dynamic linker's own log shows that the named programs really ran on the
+library.
 Programs that are not installed are skipped and counted; too few left over is a failure.
 """
 
@@ -47,7 +48,7 @@ class Verdict:
     result: str  # "same", "skipped" or "DIFFERENT"
     detail: str = ""
     baseline_seconds: float = 0.0
-    library_seconds: float = 0.0
+    library_seconds: tuple = ()  # None for a library that the program does not run on
 
 
 def write_inputs(directory):
@@ -128,7 +129,7 @@ def normalized(program, text):
 
 def run_once(program, scratch, inputs, library):
     work = scratch / "work"
-    log = scratch / ("log_library" if library else "log_baseline")
+    log = scratch / (f"log_{library.name}" if library else "log_baseline")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     log.mkdir()
@@ -184,25 +185,35 @@ def compare(program, baseline, ours):
     return reasons
 
 
-def run_program(program, scratch, inputs, library):
+def run_program(program, scratch, inputs, libraries, left_out):
+    """Runs it on glibc, and on all libraries but those for which left_out has its name."""
     missing = [command for command in program.needs if not shutil.which(command, path=search_path())]
     if missing:
         return Verdict(program.name, "skipped", "not installed: " + " ".join(missing))
     baseline = run_once(program, scratch / program.name, inputs, None)
-    ours = run_once(program, scratch / program.name, inputs, library)
-    reasons = compare(program, baseline, ours)
+    reasons = []
+    seconds = []
+    for library in libraries:
+        if program.name in left_out.get(library, ()):
+            seconds.append(None)
+            continue
+        ours = run_once(program, scratch / program.name, inputs, library)
+        reasons += [f"{library.name}: {reason}" for reason in compare(program, baseline, ours)]
+        seconds.append(ours.seconds)
     return Verdict(program.name, "DIFFERENT" if reasons else "same", "\n".join(reasons),
-                   baseline.seconds, ours.seconds)
+                   baseline.seconds, tuple(seconds))
 
 
-def report(verdicts):
-    print(f"\n{'program':<24}{'result':<12}{'glibc s':>9}{'library s':>11}")
+def report(verdicts, libraries):
+    print(f"\n{'program':<24}{'result':<12}{'glibc s':>9}  s on each of: "
+          + " ".join(library.name for library in libraries))
     for verdict in verdicts:
         if verdict.result == "skipped":
             print(f"{verdict.name:<24}{verdict.result:<12}  {verdict.detail}")
         else:
             print(f"{verdict.name:<24}{verdict.result:<12}{verdict.baseline_seconds:>9.2f}"
-                  f"{verdict.library_seconds:>11.2f}")
+                  + "".join(f"{'-':>9}" if seconds is None else f"{seconds:>9.2f}"
+                            for seconds in verdict.library_seconds))
     counts = {result: sum(verdict.result == result for verdict in verdicts)
               for result in ("same", "DIFFERENT", "skipped")}
     print(f"\n{counts['same']} the same, {counts['DIFFERENT']} different, "
@@ -219,26 +230,30 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", type=pathlib.Path, default=default_library(),
                         help=f"default: $TCM_TEST_LIBRARY_DIR/{LIBRARY_NAME}")
+    parser.add_argument("--also", type=pathlib.Path, metavar="LIBRARY",
+                        help="another library that each program runs on")
+    parser.add_argument("--leave-out-also", action="append", default=[], metavar="NAME",
+                        help="a program that does not run on that one; may be repeated")
     parser.add_argument("--minimum", type=int, default=30,
                         help="fail when fewer programs could run (default: 30)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
                         help="programs at a time (default: one per CPU)")
-    parser.add_argument("--leave-out", action="append", default=[], metavar="NAME",
-                        help="a program that does not run; may be repeated")
     parser.add_argument("names", nargs="*", help="only these; no minimum then")
     arguments = parser.parse_args()
-    if arguments.library is None or not arguments.library.exists():
-        parser.error(f"no library: {arguments.library}")
+    arguments.libraries = [arguments.library, *([arguments.also] if arguments.also else [])]
+    for library in arguments.libraries:
+        if library is None or not library.exists():
+            parser.error(f"no library: {library}")
     # The dynamic linker logs the path that it is given, so it must be stable.
-    arguments.library = arguments.library.absolute()
+    arguments.libraries = [library.absolute() for library in arguments.libraries]
     return arguments
 
 
 def main():
     arguments = parse_arguments()
     chosen = [program for program in programs.PROGRAMS
-              if (not arguments.names or program.name in arguments.names)
-              and program.name not in arguments.leave_out]
+              if not arguments.names or program.name in arguments.names]
+    left_out = {arguments.libraries[-1]: arguments.leave_out_also} if arguments.also else {}
     with tempfile.TemporaryDirectory(prefix="tcm_programs_") as directory:
         scratch = pathlib.Path(directory)
         inputs = scratch / "input"
@@ -246,14 +261,15 @@ def main():
         verdicts = []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for verdict in pool.map(
-                    lambda program: run_program(program, scratch, inputs, arguments.library),
+                    lambda program: run_program(program, scratch, inputs, arguments.libraries,
+                                                left_out),
                     chosen):
                 print(f"{len(verdicts) + 1}/{len(chosen)} {verdict.name}: {verdict.result}",
                       flush=True)
                 if verdict.result == "DIFFERENT":
                     print(verdict.detail, flush=True)
                 verdicts.append(verdict)
-    counts = report(verdicts)
+    counts = report(verdicts, arguments.libraries)
     executed = counts["same"] + counts["DIFFERENT"]
     if not arguments.names and executed < arguments.minimum:
         print(f"only {executed} programs ran, {arguments.minimum} are needed: "
