@@ -3,9 +3,11 @@
 #include "profile_format/profile_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -43,12 +45,17 @@ void ProfileFile::Create() {
   if (fd_ < 0) Fail("cannot be created");
 }
 
-// Names the thread, so that each of several writers has a file of its own.
+// Names the thread, so that each of several writers has a file of its own. Leaves out the end of a
+// name to which nothing can be added.
 void ProfileFile::MakeTemporaryName(int attempt) {
   Message suffix;
   suffix << ".tmp." << int64_t{system_calls.gettid()};
   if (attempt > 0) suffix << "." << attempt;
-  const size_t length = std::strlen(path_);
+  const size_t whole = std::strlen(path_);
+  const char* slash = std::strrchr(path_, '/');
+  const size_t folder = slash == nullptr ? 0 : static_cast<size_t>(slash + 1 - path_);
+  const size_t longest = std::min<size_t>(folder + NAME_MAX, PATH_MAX - 1) - suffix.view().size();
+  const size_t length = std::max(std::min(whole, longest), folder);
   std::memcpy(temporary_, path_, length);
   std::memcpy(temporary_ + length, suffix.view().data(), suffix.view().size());
   temporary_[length + suffix.view().size()] = '\0';
