@@ -180,9 +180,10 @@ int main(int argc, char** argv) {
       wait = watch.longest_wait_ms();
       mib = watch.child_mib();
     }
-    printf("check %d: %.0f ms, %.0f ms of CPU time in the child, which has %.0f MiB of its own; "
-           "the fork and the report took %.1f ms of CPU time; the other thread was held for %.1f ms\n",
-           i, took, ChildrenMilliseconds() - child, mib, own_ms, wait);
+    printf(
+        "check %d: %.0f ms, %.0f ms of CPU time in the child, which has %.0f MiB of its own; "
+        "the fork and the report took %.1f ms of CPU time; the other thread was held for %.1f ms\n",
+        i, took, ChildrenMilliseconds() - child, mib, own_ms, wait);
   }
   for (void** object : live) free(object);
   return clean ? 0 : 1;

@@ -194,9 +194,9 @@ void ThreadStop::ChooseSignal() {
 
 bool ThreadStop::Reserve() {
   if (threads_ != nullptr) return true;
-  void* memory = system_calls.mmap(nullptr, kMostThreads * sizeof(StoppedThread),
-                                   PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      system_calls.mmap(nullptr, kMostThreads * sizeof(StoppedThread), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return false;
   threads_ = static_cast<StoppedThread*>(memory);
   return true;

@@ -197,8 +197,8 @@ bool ScanForFunction(const LoadedObject& object, uintptr_t frames, uintptr_t add
   return false;
 }
 
-// The functions of a program that has no search table, sorted. Made by the first walk that wants it;
-// those that come meanwhile find nothing. Never unmapped.
+// The functions of a program that has no search table, sorted. Made by the first walk that wants
+// it; those that come meanwhile find nothing. Never unmapped.
 class ProgramIndex {
  public:
   constexpr ProgramIndex() = default;
