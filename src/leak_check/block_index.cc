@@ -16,8 +16,10 @@ uintptr_t EndOf(const Block& block) { return block.address + std::max<uint64_t>(
 }  // namespace
 
 BlockIndex::~BlockIndex() {
-  for (size_t i = 0; i < roots_.size(); ++i) {
-    if (roots_[i] != nullptr) system_calls.munmap(roots_[i], sizeof(Leaf));
+  while (leaves_ != nullptr) {
+    Leaf* leaf = leaves_;
+    leaves_ = leaf->next;
+    system_calls.munmap(leaf, sizeof(Leaf));
   }
 }
 
@@ -45,7 +47,10 @@ BlockIndex::Leaf* BlockIndex::EnsureLeaf(uintptr_t address) {
   if (leaf != nullptr) return leaf;
   void* memory = system_calls.mmap(nullptr, sizeof(Leaf), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) leaf = static_cast<Leaf*>(memory);
+  if (memory == MAP_FAILED) return nullptr;
+  leaf = static_cast<Leaf*>(memory);
+  leaf->next = leaves_;
+  leaves_ = leaf;
   return leaf;
 }
 

@@ -76,6 +76,7 @@ class BlockIndex {
   // For each piece of memory, one more than the index of the first block that has a byte in it; 0
   // if there is none.
   struct Leaf {
+    Leaf* next;  // any other one
     uint32_t first[size_t{1} << kLeafBits];
   };
 
@@ -100,6 +101,8 @@ class BlockIndex {
   uintptr_t span_ = 0;  // bytes from the first block to the end of the last
   Scratch<Extent> extents_;
   Scratch<Leaf*> roots_;
+  // The first of all leaves. The roots are many, and most of their memory is never touched.
+  Leaf* leaves_ = nullptr;
 };
 
 }  // namespace tcmalloc

@@ -19,8 +19,10 @@ void OnMmap(const void* result, const void* /*start*/, size_t size, int protecti
   if (result == MAP_FAILED) return;
   const Range range = RangeAt(result, size);
   program_mappings.Remove(range);
-  // Memory that is reserved first is often made writable later.
-  if ((protection & PROT_EXEC) == 0) program_mappings.Add(range);
+  // Memory that is reserved first is often made writable later. Compilers at run time keep pointers
+  // beside their code.
+  const bool code_alone = (protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC;
+  if (!code_alone) program_mappings.Add(range);
 }
 
 void OnMunmap(const void* start, size_t size) { program_mappings.Remove(RangeAt(start, size)); }

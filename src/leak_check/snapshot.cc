@@ -325,6 +325,7 @@ SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* res
   LoadedData data;
   data.Collect();
   Task task = {&request, &data, result};
+  if (!thread_stop.Reserve()) return SnapshotOutcome::kNoMemory;
   const int64_t begin = MonotonicNanoseconds();
   if (!thread_stop.Stop()) return SnapshotOutcome::kNoThreads;
   result->threads = static_cast<uint32_t>(thread_stop.size());

@@ -192,22 +192,24 @@ void ThreadStop::ChooseSignal() {
   if (found != 0 && ::sigaction(found, &action, nullptr) == 0) signal_ = found;
 }
 
-bool ThreadStop::Prepare() {
+bool ThreadStop::Reserve() {
+  if (threads_ != nullptr) return true;
+  void* memory =
+      system_calls.mmap(nullptr, kMostThreads * sizeof(StoppedThread), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  threads_ = static_cast<StoppedThread*>(memory);
+  return true;
+}
+
+void ThreadStop::Prepare() {
   const pid_t process = ::getpid();
   // Threads that were held when another one made this process are not here.
   if (process != process_) holding_.store(0, std::memory_order_relaxed);
   process_ = process;
   self_ = system_calls.gettid();
   count_ = 0;
-  if (threads_ == nullptr) {
-    void* memory =
-        system_calls.mmap(nullptr, kMostThreads * sizeof(StoppedThread), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    threads_ = static_cast<StoppedThread*>(memory);
-  }
   ChooseSignal();
-  return true;
 }
 
 bool ThreadStop::Lists(pid_t thread) const {
@@ -322,10 +324,7 @@ bool ThreadStop::HoldMore(int64_t start, bool* changed, bool* complete) {
 // there is no new one.
 bool ThreadStop::Stop() {
   BlockSignals(&mask_);
-  if (!Prepare()) {
-    system_calls.rt_sigprocmask(SIG_SETMASK, &mask_, nullptr);
-    return false;
-  }
+  Prepare();
   listed_.store(0, std::memory_order_relaxed);
   sent_.store(0, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);

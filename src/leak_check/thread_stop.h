@@ -44,8 +44,10 @@ class ThreadStop {
   ThreadStop(const ThreadStop&) = delete;
   ThreadStop& operator=(const ThreadStop&) = delete;
 
+  // Gets memory for the list of threads. Returns false if there is none.
+  bool Reserve();
   // Lists the other threads and holds those that it can. Blocks the signals of the running thread.
-  // Returns false if threads cannot be listed; then nobody is held.
+  // Returns false if threads cannot be listed; then nobody is held. Requires Reserve.
   bool Stop();
   // Lets all of them go on. Called once after each Stop.
   void Resume();
@@ -71,7 +73,7 @@ class ThreadStop {
   static constexpr int64_t kBusyWait = 5'000'000;
   static constexpr int64_t kQuietWait = 50'000'000;
 
-  bool Prepare();
+  void Prepare();
   // Makes sure that the signal has the handler of this object, and chooses another otherwise.
   void ChooseSignal();
   // Lists threads that are not yet known, and counts those that there are. Returns the number of

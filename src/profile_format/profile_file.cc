@@ -3,9 +3,11 @@
 #include "profile_format/profile_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -14,6 +16,15 @@
 #include "system/system_calls.h"
 
 namespace tcmalloc {
+namespace {
+
+// Returns what is behind the folder.
+const char* NameIn(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
+}
+
+}  // namespace
 
 ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
   errno = 0;
@@ -43,12 +54,16 @@ void ProfileFile::Create() {
   if (fd_ < 0) Fail("cannot be created");
 }
 
-// Names the thread, so that each of several writers has a file of its own.
+// Names the thread, so that each of several writers has a file of its own. Leaves out the end of a
+// name to which nothing can be added.
 void ProfileFile::MakeTemporaryName(int attempt) {
   Message suffix;
   suffix << ".tmp." << int64_t{system_calls.gettid()};
   if (attempt > 0) suffix << "." << attempt;
-  const size_t length = std::strlen(path_);
+  const size_t whole = std::strlen(path_);
+  const auto folder = static_cast<size_t>(NameIn(path_) - path_);
+  const size_t longest = std::min<size_t>(folder + NAME_MAX, PATH_MAX - 1) - suffix.view().size();
+  const size_t length = std::max(std::min(whole, longest), folder);
   std::memcpy(temporary_, path_, length);
   std::memcpy(temporary_ + length, suffix.view().data(), suffix.view().size());
   temporary_[length + suffix.view().size()] = '\0';
@@ -59,6 +74,7 @@ std::string_view ProfileFile::Obstacle() const {
   if (IsSecureProcess()) return "not written with raised privileges";
   if (path_[0] == '\0') return "the path is empty";
   if (std::strlen(path_) >= kPathCapacity) return "the path is too long";
+  if (std::strlen(NameIn(path_)) > NAME_MAX) return "the name is too long";
   struct stat information = {};
   const bool exists = system_calls.lstat(path_, &information) == 0;
   errno = 0;

@@ -2,9 +2,13 @@
 
 #include "unwind/cfi.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
+#include "system/system_calls.h"
 #include "unwind/table_cursor.h"
 
 namespace tcmalloc {
@@ -193,9 +197,86 @@ bool ScanForFunction(const LoadedObject& object, uintptr_t frames, uintptr_t add
   return false;
 }
 
+// The functions of a program that has no search table, sorted. Made by the first walk that wants
+// it; those that come meanwhile find nothing. Never unmapped.
+class ProgramIndex {
+ public:
+  constexpr ProgramIndex() = default;
+  ProgramIndex(const ProgramIndex&) = delete;
+  ProgramIndex& operator=(const ProgramIndex&) = delete;
+
+  // Requires `program` to be the object of the program, and its tables to be .eh_frame.
+  bool Find(const LoadedObject& program, uintptr_t address, FunctionInformation* function) {
+    if (!IsReady(program)) return false;
+    const Entry* begin = entries_;
+    const Entry* next =
+        std::upper_bound(begin, begin + count_, address,
+                         [](uintptr_t wanted, const Entry& entry) { return wanted < entry.begin; });
+    if (next == begin) return false;
+    TableCursor cursor(program, (next - 1)->place, program.tables_end);
+    return ReadFunction(&cursor, function) && function->Contains(address);
+  }
+
+ private:
+  struct Entry {
+    uintptr_t begin;
+    uintptr_t place;  // of its entry in the table
+  };
+  enum class State : uint8_t { kUnknown, kInWork, kReady, kNone };
+
+  bool IsReady(const LoadedObject& program) {
+    // Acquire pairs with the release below and makes the entries visible.
+    State state = state_.load(std::memory_order_acquire);
+    if (state == State::kUnknown &&
+        state_.compare_exchange_strong(state, State::kInWork, std::memory_order_relaxed)) {
+      state = Make(program) ? State::kReady : State::kNone;
+      // Release pairs with the acquire above and publishes the entries.
+      state_.store(state, std::memory_order_release);
+    }
+    return state == State::kReady;
+  }
+
+  // Calls f(function, place) for each function.
+  template <typename F>
+  static void ForEach(const LoadedObject& program, F f) {
+    TableCursor cursor(program, program.tables_start, program.tables_end);
+    while (!cursor.failed() && !cursor.done()) {
+      const uintptr_t place = cursor.position();
+      FunctionInformation function;
+      if (ReadFunction(&cursor, &function)) f(function, place);
+    }
+  }
+
+  bool Make(LoadedObject program) {
+    program.stays = true;
+    size_t count = 0;
+    ForEach(program, [&](const FunctionInformation&, uintptr_t) { ++count; });
+    if (count == 0) return false;
+    void* memory = system_calls.mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    entries_ = static_cast<Entry*>(memory);
+    ForEach(program, [&](const FunctionInformation& function, uintptr_t place) {
+      if (count_ < count) entries_[count_++] = {function.begin, place};
+    });
+    std::sort(entries_, entries_ + count_,
+              [](const Entry& a, const Entry& b) { return a.begin < b.begin; });
+    return true;
+  }
+
+  std::atomic<State> state_{State::kUnknown};
+  Entry* entries_ = nullptr;
+  size_t count_ = 0;
+};
+
+constinit ProgramIndex program_index;
+
 bool FindFunction(const LoadedObject& object, uintptr_t address, FunctionInformation* function) {
+  if (object.table == 0) {
+    return object.has_program_frames && program_index.Find(object, address, function);
+  }
   SearchTable table;
-  if (object.table == 0 || !ReadSearchTable(object, &table)) return false;
+  if (!ReadSearchTable(object, &table)) return false;
   if (table.entries != 0) return SearchFunction(object, table, address, function);
   return ScanForFunction(object, table.frames, address, function);
 }

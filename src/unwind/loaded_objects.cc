@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "system/system_calls.h"
 #include "unwind/object_list.h"
+#include "unwind/program_frames.h"
 #include "unwind/readable_memory.h"
 
 // Weak, because it came with glibc 2.35.
@@ -185,6 +186,16 @@ bool FindInList(uintptr_t address, LoadedObject* object) {
   return true;
 }
 
+// Finds the table of a program without .eh_frame_hdr.
+void AddProgramFrames(LoadedObject* object) {
+  ProgramFrames frames;
+  if (object->table != 0 || !object->Contains(system_calls.getauxval(AT_ENTRY))) return;
+  if (!FindProgramFrames(&frames)) return;
+  object->has_program_frames = true;
+  object->tables_start = frames.begin;
+  object->tables_end = frames.end;
+}
+
 }  // namespace
 
 bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
@@ -195,6 +206,7 @@ bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object) {
   } else if (!FindByLibc(address, object)) {
     return false;
   }
+  AddProgramFrames(object);
   object->stays = runs;
   Identify(object);
   object->is_permanent = runs && IsPermanent(*object);

@@ -21,6 +21,8 @@ struct LoadedObject {
   uintptr_t tables_start = 0;
   uintptr_t tables_end = 0;
   uintptr_t table = 0;  // its .eh_frame_hdr; 0 if it has none
+  // True for a program without .eh_frame_hdr, whose tables are .eh_frame alone.
+  bool has_program_frames = false;
   // Differs between two objects that are mapped to the same addresses at different times: it is
   // computed from where they lie, from their build id and from parts of their tables.
   uint64_t identity = 0;

@@ -29,6 +29,8 @@ CASES = [
     ("child", 1, FOUND),
     ("no_files", 0, REFUSED),
     ("no_file_size", 1, FOUND),
+    ("report_in_full_file", 1, None),
+    ("no_data", 0, "has no memory for it"),
     ("stderr_closed", 1, FOUND),
     ("streams_closed", 1, FOUND),
     ("all_closed", 1, None),

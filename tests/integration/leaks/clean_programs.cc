@@ -319,6 +319,14 @@ CLEAN(private_mapping) {
   static_cast<std::string**>(memory)[100'000] = new std::string(100, 'm');
 }
 
+CLEAN(executable_mapping) {
+  constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
+  [[gnu::used]] static void* memory = nullptr;
+  memory = ::mmap(nullptr, 1 << 20, kAll, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::exit(0);
+  static_cast<std::string**>(memory)[1000] = new std::string(100, 'j');
+}
+
 CLEAN(shared_mapping) {
   [[gnu::used]] static char* memory = nullptr;
   memory = static_cast<char*>(

@@ -91,6 +91,19 @@ void ExitWithoutFileSize() {
   setrlimit(RLIMIT_FSIZE, &none);
 }
 
+// The report cannot be written, which must not end the program by the signal that says so.
+void ExitWithReportInFullFile() {
+  const std::string name = std::string(getenv("HEAP_CHECK_DUMP_DIRECTORY")) + "/full";
+  const int file = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
+  dup2(file, STDERR_FILENO);
+  ExitWithoutFileSize();
+}
+
+void ExitWithoutData() {
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_DATA, &none);
+}
+
 void CloseStandardStreams() {
   close(STDERR_FILENO);
   close(STDOUT_FILENO);
@@ -135,6 +148,8 @@ constexpr Way kWays[] = {
     {"child", ExitOfChild},
     {"no_files", ExitWithoutFiles},
     {"no_file_size", ExitWithoutFileSize},
+    {"report_in_full_file", ExitWithReportInFullFile},
+    {"no_data", ExitWithoutData},
     {"stderr_closed", [] { close(STDERR_FILENO); }},
     {"streams_closed", CloseStandardStreams},
     {"all_closed", CloseAllAndOpenFiles},

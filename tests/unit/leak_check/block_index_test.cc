@@ -3,6 +3,7 @@
 #include "leak_check/block_index.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <map>
@@ -35,6 +36,25 @@ TEST(BlockIndexTest, FindsEachByteAndNoOther) {
     EXPECT_EQ(index.Find(block.address - 1), BlockIndex::kNone);
     EXPECT_EQ(index.Find(block.address + bytes), BlockIndex::kNone);
   }
+}
+
+long PageFaults() {
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+// The check at the end of a small program costs little, though the table covers all addresses.
+TEST(BlockIndexTest, TouchesLittleMemoryForOneBlock) {
+  std::vector<Block> blocks = {{.address = 0x7fff'ffff'0000, .bytes = 8}};
+  const long before = PageFaults();
+  {
+    BlockIndex index;
+    ASSERT_TRUE(index.Build(blocks.data(), blocks.size()));
+    EXPECT_EQ(index.Find(0x7fff'ffff'0000), 0u);
+  }
+  constexpr long kMostFaults = 128;
+  EXPECT_LT(PageFaults() - before, kMostFaults);
 }
 
 TEST(BlockIndexTest, AgreesWithAMapOnRandomBlocks) {

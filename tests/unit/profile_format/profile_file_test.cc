@@ -3,6 +3,7 @@
 #include "profile_format/profile_file.h"
 
 #include <gtest/gtest.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -101,6 +102,32 @@ TEST_F(ProfileFileTest, WritesBesideAnUnfinishedFile) {
   EXPECT_TRUE(file.Complete());
   EXPECT_EQ(Contents(path), "text");
   EXPECT_EQ(Contents(theirs), "unfinished");
+}
+
+TEST_F(ProfileFileTest, WritesFilesWithTheLongestNames) {
+  const std::string path = Path(std::string(NAME_MAX, 'n'));
+  {
+    ProfileFile file(path.c_str());
+    file.Write("text");
+    EXPECT_TRUE(file.Complete());
+  }
+  EXPECT_EQ(Contents(path), "text");
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(ProfileFileTest, WritesFilesWithTheLongestPaths) {
+  std::string folder = directory_;
+  while (folder.size() + 200 < PATH_MAX) {
+    folder += "/" + std::string(100, 'd');
+    fs::create_directory(folder);
+  }
+  const std::string path = folder + "/" + std::string(PATH_MAX - 2 - folder.size(), 'n');
+  {
+    ProfileFile file(path.c_str());
+    file.Write("text");
+    EXPECT_TRUE(file.Complete());
+  }
+  EXPECT_EQ(Contents(path), "text");
 }
 
 TEST_F(ProfileFileTest, WritesPiecesOfEverySize) {
