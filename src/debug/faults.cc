@@ -15,6 +15,7 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
+#include "debug/recent_stacks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
@@ -183,9 +184,26 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 
 }  // namespace
 
+namespace {
+
+// Walks, and lets `recent` know.
+TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
+  WalkReads reads;
+  const ProgramStack stack(site, &reads);
+  const StackId id = stacks.Add(stack.frames());
+  if (id != 0 && stacks.Retain(id)) ReleaseStack(recent.Add(site, reads, id));
+  return id;
+}
+
+}  // namespace
+
 StackId KeepStack(const CallSite& site) {
-  const ProgramStack stack(site);
-  return stacks.Add(stack.frames());
+  RecentStacks* recent = ClaimRecentStacks();
+  if (TCMALLOC_UNLIKELY(recent == nullptr)) return stacks.Add(ProgramStack(site).frames());
+  StackId id = recent->Find(site);
+  if (TCMALLOC_UNLIKELY(id == 0 || !stacks.Retain(id))) id = KeepWalkedStack(site, *recent);
+  recent->Release();
+  return id;
 }
 
 void ReleaseStack(StackId stack) {
