@@ -189,9 +189,10 @@ namespace {
 // Walks, and lets `recent` know.
 TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
   WalkReads reads;
-  const ProgramStack stack(site, &reads);
+  reads.count = 0;
+  const ProgramStack stack(site, recent.IsWorthAdding() ? &reads : nullptr);
   const StackId id = stacks.Add(stack.frames());
-  if (id != 0 && stacks.Retain(id)) ReleaseStack(recent.Add(site, reads, id));
+  if (id != 0) recent.Add(site, reads, id, stacks);
   return id;
 }
 
@@ -200,8 +201,8 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
 StackId KeepStack(const CallSite& site) {
   RecentStacks* recent = ClaimRecentStacks();
   if (TCMALLOC_UNLIKELY(recent == nullptr)) return stacks.Add(ProgramStack(site).frames());
-  StackId id = recent->Find(site);
-  if (TCMALLOC_UNLIKELY(id == 0 || !stacks.Retain(id))) id = KeepWalkedStack(site, *recent);
+  StackId id = recent->Find(site, stacks);
+  if (TCMALLOC_UNLIKELY(id == 0)) id = KeepWalkedStack(site, *recent);
   recent->Release();
   return id;
 }

@@ -20,11 +20,13 @@ RecentStacks* ClaimRecentStacks() {
   return recent->TryClaim() ? recent : nullptr;
 }
 
-StackId RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack) {
-  if (reads.count == 0) return stack;
+void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
+                       StackTable& stacks) {
+  if (reads.count == 0 || !stacks.Retain(stack)) return;
   Entry& entry = entries_[IndexOf(site)][next_++ % kWays];
-  const StackId replaced = entry.stack;
+  if (entry.stack != 0) stacks.Release(entry.stack, entry.held);
   entry.stack = stack;
+  entry.held = 1;
   entry.stack_pointer = site.stack_pointer;
   entry.return_address = site.return_address;
   entry.count = reads.count;
@@ -37,7 +39,6 @@ StackId RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId 
     const bool is_near = place < kRegister && read.at % sizeof(uintptr_t) == 0;
     if (read.at != 0 && !is_near) entry.stack_pointer = 0;
   }
-  return replaced;
 }
 
 }  // namespace tcmalloc

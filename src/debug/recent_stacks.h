@@ -39,24 +39,38 @@ class RecentStacks {
   // Release pairs with the acquire in TryClaim.
   void Release() { busy_.store(false, std::memory_order_release); }
 
-  // Returns the stack above `site`, 0 if it is not known. The set keeps the reference.
-  TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site) const {
-    for (const Entry& entry : SetOf(site)) {
-      if (entry.stack_pointer == site.stack_pointer &&
-          entry.return_address == site.return_address && IsAsItWas(entry, site)) {
-        return entry.stack;
+  // Returns the stack above `site` with a reference more; 0 if it is not known.
+  TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site, StackTable& stacks) {
+    for (Entry& entry : entries_[IndexOf(site)]) {
+      if (entry.stack_pointer != site.stack_pointer ||
+          entry.return_address != site.return_address || !IsAsItWas(entry, site)) {
+        continue;
       }
+      misses_ = 0;
+      if (TCMALLOC_UNLIKELY(entry.held == 1)) {
+        if (!stacks.Retain(entry.stack, kRetained)) return 0;
+        entry.held += kRetained;
+      }
+      --entry.held;
+      return entry.stack;
     }
     return 0;
   }
 
-  // Adds a stack, with a reference of the caller's. Returns a stack whose reference the caller gets
-  // for it: the one that had to go, 0 if none had to, or `stack` itself if it cannot be found again.
-  [[nodiscard]] StackId Add(const CallSite& site, const WalkReads& reads, StackId stack);
+  // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
+  // large enough, is walked faster without it.
+  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % 8 == 0; }
+
+  // Adds a stack to which the caller has a reference, with one more.
+  void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
   static constexpr size_t kLog2Sets = 4;
   static constexpr size_t kWays = 4;
+  static constexpr uint32_t kManyMisses = 256;
+  // References are taken that many at a time, so that most calls change no memory that threads
+  // share.
+  static constexpr uint32_t kRetained = 64;
 
   // Keeps no register that no frame address was computed from, because it may be the program's last
   // pointer to a block.
@@ -64,8 +78,9 @@ class RecentStacks {
     uintptr_t stack_pointer;
     uintptr_t return_address;
     StackId stack;
-    uint32_t count;                      // of words
-    uint16_t places[WalkReads::kMost];   // of words above the stack pointer, in words; kRegister
+    uint32_t held;                      // references to the stack; one at least, if there is one
+    uint32_t count;                     // of words
+    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words; kRegister
     uintptr_t values[WalkReads::kMost];
   };
   // In place of a place: the word is the frame pointer at the call site.
@@ -75,7 +90,6 @@ class RecentStacks {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
     return (site.stack_pointer >> 4) * kGolden >> (64 - kLog2Sets);
   }
-  const Entry (&SetOf(const CallSite& site) const)[kWays] { return entries_[IndexOf(site)]; }
 
   // Return addresses mostly differ, if any do, in the innermost frames.
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
@@ -91,7 +105,8 @@ class RecentStacks {
   }
 
   std::atomic<bool> busy_{false};
-  uint32_t next_ = 0;  // the way that makes room
+  uint32_t next_ = 0;    // the way that makes room
+  uint32_t misses_ = 0;  // since a stack was found
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 
