@@ -18,15 +18,15 @@ namespace tcmalloc {
 // for one.
 class GuardBudget {
  public:
-  // What the work costs: calls of the kernel, and the faults of pages that were lost. Measured on a
-  // kernel with markers; the order of magnitude is what counts.
-  static constexpr int64_t kCallNanoseconds = 1000;
-  static constexpr int64_t kPageNanoseconds = 250;
+  // What the work costs: calls of the kernel, and the faults of pages that were lost, as a virtual
+  // machine with much to do takes them.
+  static constexpr int64_t kCallNanoseconds = 2000;
+  static constexpr int64_t kPageNanoseconds = 1000;
   // The part of the time that may go into it, the most that can be saved up, and what is there at
   // the start.
-  static constexpr int64_t kShare = 32;
+  static constexpr int64_t kShare = 64;
   static constexpr int64_t kMost = 20'000'000;
-  static constexpr int64_t kFirst = 4'000'000;
+  static constexpr int64_t kFirst = 8'000'000;
 
   constexpr GuardBudget() = default;
   GuardBudget(const GuardBudget&) = delete;
