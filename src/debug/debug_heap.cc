@@ -47,7 +47,7 @@ Fault DamageFault(FaultKind kind, const BlockRecord& block, const char* damage,
 
 // Look at the bytes around a block, and at one that was freed and filled. Return false and tell
 // about the first fault.
-bool AreFencesGood(const BlockRecord& block, Fault* fault) {
+TCMALLOC_COLD bool FindFenceFault(const BlockRecord& block, Fault* fault) {
   if (const char* damage = FindDamageBefore(block)) {
     *fault = DamageFault(FaultKind::kBefore, block, damage, FenceByte(damage));
     return false;
@@ -57,6 +57,10 @@ bool AreFencesGood(const BlockRecord& block, Fault* fault) {
     return false;
   }
   return true;
+}
+
+TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault) {
+  return TCMALLOC_LIKELY(AreFencesWhole(block)) || FindFenceFault(block, fault);
 }
 
 bool IsFilled(const BlockRecord& block, Fault* fault) {
@@ -265,8 +269,7 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   if (TCMALLOC_UNLIKELY(freed.state == BlockState::kFreeing)) FillFreed(freed);
   const bool kept = freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
-  void* victim = queue_.Push(freed.user, freed.total);
-  if (victim == nullptr) victim = queue_.PopExcess(options.max_free_queue_size);
+  void* victim = queue_.Push(freed.user, freed.total, options.max_free_queue_size);
   while (victim != nullptr) {
     if (TCMALLOC_UNLIKELY(!Evict(slow_path, victim, fault))) return Freed::kFaultInQueue;
     victim = queue_.PopExcess(options.max_free_queue_size);

@@ -15,6 +15,7 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
+#include "debug/recent_stacks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
@@ -183,9 +184,27 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 
 }  // namespace
 
+namespace {
+
+// Walks, and lets `recent` know.
+TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
+  WalkReads reads;
+  reads.count = 0;
+  const ProgramStack stack(site, recent.IsWorthAdding() ? &reads : nullptr);
+  const StackId id = stacks.Add(stack.frames());
+  if (id != 0) recent.Add(site, reads, id, stacks);
+  return id;
+}
+
+}  // namespace
+
 StackId KeepStack(const CallSite& site) {
-  const ProgramStack stack(site);
-  return stacks.Add(stack.frames());
+  RecentStacks* recent = ClaimRecentStacks();
+  if (TCMALLOC_UNLIKELY(recent == nullptr)) return stacks.Add(ProgramStack(site).frames());
+  StackId id = recent->Find(site, stacks);
+  if (TCMALLOC_UNLIKELY(id == 0)) id = KeepWalkedStack(site, *recent);
+  recent->Release();
+  return id;
 }
 
 void ReleaseStack(StackId stack) {

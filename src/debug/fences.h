@@ -133,6 +133,31 @@ inline void WriteFences(const BlockRecord& block) {
   WriteFence(block.end(), BackFenceEnd(block));
 }
 
+// Returns true if the fences of a block are whole. Nearly all blocks begin kFrontBytes behind their
+// base; what is before them is four words then.
+TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
+  static_assert(kFrontBytes == 16 + kSealBytes);
+  const Seal seal = Seal::Of(block.user, block.size);
+  uint64_t difference = LoadUnaligned(block.user - 16) ^ seal.size;
+  difference |= LoadUnaligned(block.user - 8) ^ seal.mark;
+  if (TCMALLOC_LIKELY(block.user == block.base + kFrontBytes)) {
+    difference |= LoadUnaligned(block.user - 32) ^ kFencePattern;
+    difference |= LoadUnaligned(block.user - 24) ^ kFencePattern;
+  } else if (!IsFence(FrontFence(block), block.user - kSealBytes)) {
+    return false;
+  }
+  const char* begin = block.end();
+  const char* end = BackFenceEnd(block);
+  static_assert(kLeastBackBytes >= 16);
+  const uint64_t word = FenceWord(begin);
+  difference |= LoadUnaligned(end - 8) ^ FenceWord(end - 8);
+  do {
+    difference |= LoadUnaligned(begin) ^ word;
+    begin += 8;
+  } while (end - begin > 8);
+  return difference == 0;
+}
+
 // Return the first byte before or behind the block's own that was written, or null.
 inline const char* FindDamageBefore(const BlockRecord& block) {
   const Seal seal = Seal::Of(block.user, block.size);

@@ -31,24 +31,33 @@ void* FreeQueue::Pop(Part& part, const Entry* entries) {
   return entry.user;
 }
 
-void* FreeQueue::Push(void* user, size_t bytes) {
+// Few programs have more than one thread that frees; the division is for the others.
+size_t FreeQueue::ShareOf(size_t limit) const {
+  const size_t parts = threads_.load(std::memory_order_relaxed);
+  return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / std::min(parts, kParts);
+}
+
+void* FreeQueue::Push(void* user, size_t bytes, size_t limit) {
   const size_t index = OwnPart();
   Part& part = parts_[index];
+  Entry* entries = storage_.entries[index];
+  const size_t share = ShareOf(limit);
   SpinLockHolder holder(part.lock);
-  void* victim = part.count == kBlocks ? Pop(part, storage_.entries[index]) : nullptr;
-  storage_.entries[index][(part.first + part.count) % kBlocks] = {user, bytes};
+  void* victim = part.count == kBlocks ? Pop(part, entries) : nullptr;
+  entries[(part.first + part.count) % kBlocks] = {user, bytes};
   ++part.count;
-  part.bytes.store(part.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-  return victim;
+  const size_t sum = part.bytes.load(std::memory_order_relaxed) + bytes;
+  part.bytes.store(sum, std::memory_order_relaxed);
+  return victim == nullptr && sum > share ? Pop(part, entries) : victim;
 }
 
 void* FreeQueue::PopExcess(size_t limit) {
   const size_t index = OwnPart();
   Part& part = parts_[index];
-  const size_t parts = std::clamp<size_t>(threads_.load(std::memory_order_relaxed), 1, kParts);
-  if (part.bytes.load(std::memory_order_relaxed) <= limit / parts) return nullptr;
+  const size_t share = ShareOf(limit);
+  if (part.bytes.load(std::memory_order_relaxed) <= share) return nullptr;
   SpinLockHolder holder(part.lock);
-  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > limit / parts
+  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > share
              ? Pop(part, storage_.entries[index])
              : nullptr;
 }

@@ -33,8 +33,9 @@ class FreeQueue {
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
-  // Adds a block to the running thread's part. Returns the one that had to go for it, or null.
-  void* Push(void* user, size_t bytes);
+  // Adds a block to the running thread's part. Returns one that has to go, for the number of blocks
+  // or, as PopExcess, for the bytes, or null.
+  void* Push(void* user, size_t bytes, size_t limit);
   // Takes the first block out of the running thread's part if all parts together may hold no more
   // than `limit` bytes and this one holds more than its share. Returns null otherwise.
   void* PopExcess(size_t limit);
@@ -51,6 +52,8 @@ class FreeQueue {
   };
 
   size_t OwnPart();
+  // What each part may hold if all together may hold `limit`.
+  size_t ShareOf(size_t limit) const;
   // `entries` are those of the part.
   static void* Pop(Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
 

@@ -10,7 +10,7 @@
 
 namespace tcmalloc {
 
-ProgramStack::ProgramStack(const CallSite& site) {
+ProgramStack::ProgramStack(const CallSite& site, WalkReads* reads) {
   Registers registers;
   registers.known = 0;
   registers.Set(machine::kStackPointer, site.stack_pointer);
@@ -18,12 +18,14 @@ ProgramStack::ProgramStack(const CallSite& site) {
   registers.Set(machine::kPc, site.return_address);
   frames_[0] = reinterpret_cast<void*>(site.return_address);
   constexpr int kRest = static_cast<int>(kMostFrames + kFewOwnFrames) - 1;
-  const int rest = CaptureCallers(registers, {.addresses = frames_ + 1, .limit = kRest}, 0);
+  const int rest =
+      CaptureCallers(registers, {.addresses = frames_ + 1, .limit = kRest, .reads = reads}, 0);
   const uint32_t all = static_cast<uint32_t>(std::max(rest, 0)) + 1;
   while (first_ < all && IsOwnCode(frames_[first_])) ++first_;
   count_ = std::min(all - first_, kMostFrames);
   if (count_ > 0) return;
   // A function on the way may need a register that only a walk from here restores.
+  if (reads != nullptr) reads->count = 0;
   const CallerStack walked(kMostFrames);
   first_ = 0;
   count_ = static_cast<uint32_t>(std::min<size_t>(walked.frames().size(), kMostFrames));

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/attributes.h"
+#include "unwind/stack_frames.h"
 
 namespace tcmalloc {
 
@@ -33,8 +34,9 @@ class ProgramStack {
  public:
   static constexpr uint32_t kMostFrames = 16;
 
-  // Captures the stack of the running thread above `site`.
-  explicit ProgramStack(const CallSite& site);
+  // Captures the stack of the running thread above `site`. Tells what the walk read, if `reads` is
+  // not null.
+  explicit ProgramStack(const CallSite& site, WalkReads* reads = nullptr);
 
   std::span<void* const> frames() const { return {frames_ + first_, count_}; }
 

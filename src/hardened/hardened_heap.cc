@@ -14,6 +14,7 @@
 #include "hardened/mistakes.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
+#include "system/clock.h"
 #include "system/random.h"
 #include "thread/thread_state.h"
 
@@ -25,6 +26,9 @@ constexpr size_t kPlainAlignment = 16;
 constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 // Larger blocks give their pages back at once, and no place keeps their addresses.
 constexpr size_t kLargestQuarantined = size_t{64} << 20;
+// Blocks up to this may wait with their memory, all together with the second figure.
+constexpr size_t kLargestFilled = size_t{1} << 20;
+constexpr size_t kMostFilledBytes = size_t{4} << 20;
 // The option for the quarantine, divided by this, is what the blocks of one class in one part may
 // hold. Programs use a quarter of the classes at a time.
 constexpr size_t kQuarantineShare = Quarantine::kParts * 64;
@@ -137,9 +141,17 @@ void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block) {
   void* start = AllocateAlignedUnreported(bytes, std::max(request.alignment, kPageSize));
   if (start == nullptr || heap.emergency().Owns(start)) return start;
   block->capacity = heap.page_map().Get(PageId::Containing(start))->bytes() - page;
-  block->guard = ForbidPages(GuardPageOf(static_cast<char*>(start), *block), page);
+  // One call here, and one when the block is freed.
+  block->guard = ForbidWithin(GuardPageOf(static_cast<char*>(start), *block), page, 2, 0);
   if (block->guard == GuardKind::kNone) block->capacity += page;
   return start;
+}
+
+// Takes the access to pages, if that is not too much for now. `calls` of the kernel and faults of
+// `lost` bytes come with it, sooner or later.
+GuardKind HardenedHeap::ForbidWithin(char* start, size_t bytes, int calls, size_t lost) {
+  const int64_t cost = GuardBudget::CostOf(calls, lost / KernelPageSize());
+  return budget_.Take(cost, MonotonicNanoseconds()) ? ForbidPages(start, bytes) : GuardKind::kNone;
 }
 
 // Returns true if the byte before a block is a canary, or is none of a block.
@@ -334,19 +346,31 @@ void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
   const size_t size = std::max(live.size, std::min(live.capacity - 1, kHeadFill));
   if (live.capacity > kMostFilled) BlockMap::KeepSize(map_.Known(block), size, live.capacity);
   FillFreed(block, size, live.capacity, zeroes_);
+  // A handler that interrupted an exchange, or the allocator below, leaves its blocks to them.
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) return GiveBack(block);
+  const BelowChecks scope;
   void* leaving = quarantine_.Exchange(block, live.size_class);
-  if (TCMALLOC_LIKELY(leaving != nullptr)) LeaveQuarantine(leaving, live.size_class);
+  if (TCMALLOC_UNLIKELY(leaving == nullptr)) return;
+  CheckFreed(leaving, live.size_class);
+  // Release pairs with the acquire in CheckLive.
+  map_.Known(leaving)->store(BlockMap::kFree, std::memory_order_release);
+  Deallocate(leaving);
 }
 
-// Checks that nobody wrote to a small block since it was freed, and gives it back.
-void HardenedHeap::LeaveQuarantine(void* block, uint8_t size_class) {
+// Returns the first byte of a small block in quarantine that was written, or null.
+const char* HardenedHeap::FindDamage(const void* block, uint8_t size_class) const {
   const auto* start = static_cast<const char*>(block);
   const size_t bytes = kSizeClasses[size_class].size;
   size_t size = bytes - 1;
   if (bytes > kMostFilled) size = BlockMap::KeptSize(map_.Known(block), bytes);
-  const char* damage = FindWrittenFreed(start, size, bytes, zeroes_);
-  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnWriteAfterFree(block, bytes, damage);
-  GiveBack(block);
+  return FindWrittenFreed(start, size, bytes, zeroes_);
+}
+
+// Checks that nobody wrote to a small block since it was freed.
+void HardenedHeap::CheckFreed(const void* block, uint8_t size_class) const {
+  const char* damage = FindDamage(block, size_class);
+  if (TCMALLOC_LIKELY(damage == nullptr)) return;
+  CrashOnWriteAfterFree(block, kSizeClasses[size_class].size, damage);
 }
 
 // Returns a block to the allocator below.
@@ -358,13 +382,17 @@ void HardenedHeap::GiveBack(void* block) {
   Deallocate(block);
 }
 
-// Takes the access to a large block. It waits without memory.
+// Lets a large block wait: without memory and access, or filled at its ends as a small one.
 void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
   Unguard(block, live);
   const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
+  if (bytes > kLargestQuarantined) return GiveBack(block);
+  // Without its pages a block is zeroed as well, and the time for that is the program's own wish.
   const GuardKind kind =
-      bytes <= kLargestQuarantined ? ForbidPages(block, bytes) : GuardKind::kNone;
-  if (kind == GuardKind::kNone) return GiveBack(block);
+      zeroes_ ? ForbidPages(block, bytes) : ForbidWithin(block, bytes, 2, bytes);
+  if (kind == GuardKind::kNone && (zeroes_ || !KeepFilled(block, live, bytes))) {
+    return GiveBack(block);
+  }
   const uint64_t random = NextRandom(large_random_.load(std::memory_order_relaxed));
   large_random_.store(random, std::memory_order_relaxed);
   map_.Known(block)[1].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
@@ -373,12 +401,34 @@ void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
   if (leaving != nullptr) EvictLarge(leaving);
 }
 
-// Makes a large block accessible again and gives it back. It stays as it is for ever if the kernel
-// refuses.
+// Fills a large block, and keeps its size for the check. Returns false if it is too large, or too
+// many wait.
+bool HardenedHeap::KeepFilled(char* block, const LiveBlock& live, size_t bytes) {
+  if (bytes > kLargestFilled) return false;
+  if (filled_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kMostFilledBytes) {
+    filled_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  size_t size = std::max(live.size, std::min(live.capacity - 1, kHeadFill));
+  if (!BlockMap::CanHold(size, bytes)) size = bytes - 1;
+  BlockMap::KeepSize(map_.Known(block), size, bytes);
+  FillFreed(block, size, bytes, /*zeroes=*/false);
+  return true;
+}
+
+// Makes a large block accessible again, or checks it, and gives it back. It stays as it is for ever
+// if the kernel refuses.
 void HardenedHeap::EvictLarge(void* block) {
-  const uint8_t kind = map_.Known(block)[1].load(std::memory_order_relaxed);
+  const auto kind =
+      static_cast<GuardKind>(map_.Known(block)[1].load(std::memory_order_relaxed));
   const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
-  if (AllowPages(block, bytes, static_cast<GuardKind>(kind))) GiveBack(block);
+  if (kind == GuardKind::kNone) {
+    const size_t size = BlockMap::KeptSize(map_.Known(block), bytes);
+    const char* damage = FindWrittenFreed(static_cast<char*>(block), size, bytes, false);
+    if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnWriteAfterFree(block, bytes, damage);
+    filled_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  if (AllowPages(block, bytes, kind)) GiveBack(block);
 }
 
 namespace {
@@ -439,11 +489,37 @@ bool HardenedHeap::Owns(const void* block) const {
   return state != nullptr && state->load(std::memory_order_relaxed) >= BlockMap::kLive;
 }
 
+// Empties what this thread may, and looks at the rest if it is alone.
+void HardenedHeap::CheckQuarantine() {
+  const auto class_of = [](const void* block) -> uint8_t {
+    const Span* span = heap.page_map().Get(PageId::Containing(block));
+    if (span == nullptr) return 0;
+    return span->size_class;
+  };
+  quarantine_.TakeEach([&](void* block) {
+    CheckFreed(block, class_of(block));
+    GiveBack(block);
+  });
+  if (heap.front_end().threads() > 1) return;
+  // A thread whose front end is gone may free all the same. What it takes out is filled no more,
+  // and what it puts in is, so two looks at the same block in the same place tell the truth.
+  quarantine_.LookAtOthers([&](const void* block, auto is_there) {
+    const uint8_t size_class = class_of(block);
+    if (size_class == 0) return;
+    for (int looks = 0; looks < 2; ++looks) {
+      if (FindDamage(block, size_class) == nullptr || !is_there()) return;
+    }
+    CheckFreed(block, size_class);
+  });
+}
+
 void HardenedHeap::CheckAll() {
   constexpr char kCall[] = "the check at exit";
-  quarantine_.TakeEach([this](void* block) {
-    LeaveQuarantine(block, heap.page_map().Get(PageId::Containing(block))->size_class);
-  });
+  CheckQuarantine();
+  for (std::atomic<void*>& place : large_) {
+    // Acquire-release pairs with the exchange in FreeLarge.
+    if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) EvictLarge(block);
+  }
   // Another thread may free a live block while it is looked at.
   if (heap.front_end().threads() > 1) return;
   size_t left = kMostChecked;

@@ -13,6 +13,7 @@
 #include "allocator/block_functions.h"
 #include "hardened/block_map.h"
 #include "hardened/canary.h"
+#include "hardened/guard_budget.h"
 #include "hardened/quarantine.h"
 
 namespace tcmalloc {
@@ -77,17 +78,23 @@ class HardenedHeap {
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   void FreeLarge(char* block, LiveBlock live);
-  TCMALLOC_ALWAYS_INLINE void LeaveQuarantine(void* block, uint8_t size_class);
-  TCMALLOC_ALWAYS_INLINE void GiveBack(void* block);
+  bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);
+  GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);
+  TCMALLOC_ALWAYS_INLINE const char* FindDamage(const void* block, uint8_t size_class) const;
+  TCMALLOC_ALWAYS_INLINE void CheckFreed(const void* block, uint8_t size_class) const;
+  void CheckQuarantine();
+  void GiveBack(void* block);
   void EvictLarge(void* block);
 
   BlockMap map_;
   Canary canary_;
   Quarantine quarantine_;
   Quarantine fresh_;  // objects that are handed out in random order
-  // Blocks in spans of their own that were freed and are not accessible.
+  // Blocks in spans of their own that were freed. Most are not accessible.
   std::atomic<void*> large_[kMostLarge] = {};
   std::atomic<uint64_t> large_random_{0};
+  std::atomic<size_t> filled_bytes_{0};  // of those that are
+  GuardBudget budget_;
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };

@@ -4,9 +4,33 @@
 
 #include <algorithm>
 
+#include "base/attributes.h"
 #include "base/random.h"
 
 namespace tcmalloc {
+namespace {
+
+// Threads that have a share of their own.
+constinit std::atomic<uint32_t> own_shares{0};
+// Threads that have a shared one.
+constinit std::atomic<uint32_t> shared_shares{0};
+
+}  // namespace
+
+uint8_t Quarantine::ChooseShare() {
+  uint32_t part = own_shares.load(std::memory_order_relaxed);
+  while (part < kOwnParts &&
+         !own_shares.compare_exchange_weak(part, part + 1, std::memory_order_relaxed)) {
+  }
+  if (part >= kOwnParts) {
+    part = kOwnParts + shared_shares.fetch_add(1, std::memory_order_relaxed) % kSharedParts;
+  }
+  own_share = static_cast<uint8_t>(part + 1);
+  return own_share;
+}
+
+constinit thread_local uint8_t own_share TCMALLOC_INITIALIZED_TLS
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = 0;
 
 bool Quarantine::Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                             uint64_t seed) {

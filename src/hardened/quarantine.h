@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_HARDENED_QUARANTINE_H_
 #define TCMALLOC_HARDENED_QUARANTINE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,16 +13,27 @@
 #include "base/attributes.h"
 #include "pages/metadata_arena.h"
 #include "size_class/size_classes.h"
-#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
+// Names the thread's part of a quarantine, and is 0 until it has one. One byte, because
+// thread-local storage is scarce.
+extern constinit thread_local uint8_t own_share
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 // For each size class a number of places, each empty or with a block. A block that comes takes a
-// place at random, and the one that was there goes. There are kParts sets of places, and a thread
-// uses one of them. Lock-free, so that a signal handler or fork may come at any moment.
+// place at random, and the one that was there goes. There are kParts sets of places. Each of the
+// first threads has one to itself, and needs no atomic exchange; the others share the rest.
+//
+// The place for the next block is drawn ahead of it, and what waits there is fetched into the cache
+// meanwhile, because whoever takes it out looks at all of it.
+//
+// Lock-free. A signal handler must not come in the middle of Exchange and call it; a fork may.
 class Quarantine {
  public:
-  static constexpr size_t kParts = 8;
+  static constexpr size_t kOwnParts = 8;
+  static constexpr size_t kSharedParts = 4;
+  static constexpr size_t kParts = kOwnParts + kSharedParts;
   static constexpr size_t kMostPlaces = 128;  // of a class in a part
 
   constexpr Quarantine() = default;
@@ -37,25 +49,59 @@ class Quarantine {
   // Puts a block in and returns the one that goes: null, or `block` itself if the class has no
   // place.
   TCMALLOC_ALWAYS_INLINE void* Exchange(void* block, uint8_t size_class) {
-    Part& part = OwnPart();
     const size_t count = counts_[size_class];
     if (TCMALLOC_UNLIKELY(count == 0)) return block;
+    uint8_t share = own_share;
+    if (TCMALLOC_UNLIKELY(share == 0)) share = ChooseShare();
+    Part& part = parts_[share - 1];
+    std::atomic<void*>* places = part.places + firsts_[size_class];
     // Other threads of the part may do the same; then a number comes twice, which does no harm.
     const uint64_t random = part.random.load(std::memory_order_relaxed) * kStep + 1;
     part.random.store(random, std::memory_order_relaxed);
-    const size_t place = firsts_[size_class] + ((random >> 32) * count >> 32);
-    // Acquire-release pairs with Exchange of another block: it is filled when it comes out.
-    return part.places[place].exchange(block, std::memory_order_acq_rel);
+    const auto following = static_cast<uint16_t>((random >> 32) * count >> 32);
+    std::atomic<void*>& place = places[part.next[size_class].load(std::memory_order_relaxed)];
+    part.next[size_class].store(following, std::memory_order_relaxed);
+    Prefetch(places[following].load(std::memory_order_relaxed), size_class);
+    if (TCMALLOC_UNLIKELY(share > kOwnParts)) {
+      // Acquire-release pairs with Exchange of another block: it is filled when it comes out.
+      return place.exchange(block, std::memory_order_acq_rel);
+    }
+    void* leaving = place.load(std::memory_order_relaxed);
+    // Release pairs with the acquire in LookAtOthers.
+    place.store(block, std::memory_order_release);
+    return leaving;
   }
 
-  // Takes all blocks out, and calls f(block) for each.
+  // Takes all blocks out that no other thread has to itself, and calls f(block) for each.
   template <typename F>
   void TakeEach(F f) {
-    for (const Part& part : parts_) {
+    for (size_t p = 0; p < kParts; ++p) {
+      if (p < kOwnParts && p + 1 != own_share) continue;
       for (size_t i = 0; i < places_; ++i) {
-        if (part.places[i].load(std::memory_order_relaxed) == nullptr) continue;
+        std::atomic<void*>& place = parts_[p].places[i];
+        if (place.load(std::memory_order_relaxed) == nullptr) continue;
         // Acquire-release pairs with Exchange.
-        if (void* block = part.places[i].exchange(nullptr, std::memory_order_acq_rel)) f(block);
+        if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) f(block);
+      }
+    }
+  }
+
+  // Calls f(block, is_there) for the blocks that other threads have to themselves, which they keep.
+  // `is_there()` tells that the block has not left meanwhile.
+  template <typename F>
+  void LookAtOthers(F f) const {
+    for (size_t p = 0; p < kOwnParts; ++p) {
+      if (p + 1 == own_share) continue;
+      for (size_t i = 0; i < places_; ++i) {
+        const std::atomic<void*>& place = parts_[p].places[i];
+        // Acquire pairs with the release in Exchange: the block is filled.
+        void* block = place.load(std::memory_order_acquire);
+        if (block == nullptr) continue;
+        f(block, [&] {
+          // Acquire pairs with the release in Exchange, and keeps what was read before in front.
+          std::atomic_thread_fence(std::memory_order_acquire);
+          return place.load(std::memory_order_relaxed) == block;
+        });
       }
     }
   }
@@ -64,18 +110,21 @@ class Quarantine {
   struct alignas(64) Part {
     std::atomic<uint64_t> random{0};
     std::atomic<void*>* places = nullptr;
+    // By class, the place for the next block.
+    std::atomic<uint16_t> next[kSizeClassCount] = {};
   };
 
   // Of a linear congruential generator, whose high bits are as good as any here.
   static constexpr uint64_t kStep = 0x5851'F42D'4C95'7F2D;
+  static constexpr size_t kLineBytes = 64;
+  static constexpr size_t kMostPrefetched = 512;
 
-  // By the address of the thread's own variable: those of neighbouring threads are many pages
-  // apart.
-  TCMALLOC_ALWAYS_INLINE Part& OwnPart() {
-    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    static_assert(kParts == size_t{1} << 3);
-    return parts_[(reinterpret_cast<uintptr_t>(&current_thread) >> 12) * kGolden >> 61];
+  TCMALLOC_ALWAYS_INLINE static void Prefetch(const void* block, uint8_t size_class) {
+    const size_t bytes = std::min<size_t>(kSizeClasses[size_class].size, kMostPrefetched);
+    const auto* start = static_cast<const char*>(block);
+    for (size_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(start + line);
   }
+  TCMALLOC_COLD static uint8_t ChooseShare();
 
   uint16_t counts_[kSizeClassCount] = {};
   uint16_t firsts_[kSizeClassCount] = {};

@@ -31,11 +31,11 @@ bool StackTable::Equals(StackId id, uint32_t hash_of, std::span<void* const> fra
   return frames.empty() || std::memcmp(frames.data(), frame_words(id), frames.size_bytes()) == 0;
 }
 
-bool StackTable::Retain(StackId id) {
-  uint32_t count = refs(id).load(std::memory_order_relaxed);
-  while (count != kRemoved) {
-    if (refs(id).compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) {
-      if (count == 0) {
+bool StackTable::Retain(StackId id, uint32_t count) {
+  uint32_t held = refs(id).load(std::memory_order_relaxed);
+  while (held != kRemoved) {
+    if (refs(id).compare_exchange_weak(held, held + count, std::memory_order_relaxed)) {
+      if (held == 0) {
         unused_.fetch_sub(1, std::memory_order_relaxed);
         stacks_.fetch_add(1, std::memory_order_relaxed);
       }
@@ -119,9 +119,9 @@ StackId StackTable::Add(std::span<void* const> frames) {
   return added;
 }
 
-void StackTable::Release(StackId id) {
+void StackTable::Release(StackId id, uint32_t count) {
   // Release pairs with the acquire in SweepBucket: whoever removes the stack comes after all uses.
-  if (refs(id).fetch_sub(1, std::memory_order_release) != 1) return;
+  if (refs(id).fetch_sub(count, std::memory_order_release) != count) return;
   stacks_.fetch_sub(1, std::memory_order_relaxed);
   unused_.fetch_add(1, std::memory_order_relaxed);
   SweepIfWorthIt();

@@ -49,13 +49,13 @@ class StackTable {
   // Returns the name of a stack of at most kMostFrames frames, with a reference more. Returns 0 if
   // no memory can be had.
   StackId Add(std::span<void* const> frames);
-  // Takes a reference back.
-  void Release(StackId id);
+  // Takes references back.
+  void Release(StackId id, uint32_t count = 1);
   // Returns the frames of a stack to which the caller has a reference, innermost first.
   std::span<const uintptr_t> FramesOfHeld(StackId id) const { return Frames(id); }
-  // Adds a reference to a stack that had one when the caller's Reader began. Returns false if it
+  // Adds references to a stack that had one when the caller's Reader began. Returns false if it
   // has gone since.
-  [[nodiscard]] bool Retain(StackId id);
+  [[nodiscard]] bool Retain(StackId id, uint32_t count = 1);
 
   // The scope in which frames may be read.
   class Reader {

@@ -221,6 +221,40 @@ void RememberedWalk::Keep(bool joined) {
   std::copy_n(new_frames_, new_count_, frames_ + first());
 }
 
+// Adds what the step from frame `at` to the next one depends on. Returns false if it is not known.
+bool RememberedWalk::TellStep(size_t at, WalkReads* reads) const {
+  const Frame& frame = frames_[at];
+  const Frame& caller = frames_[at + 1];
+  if (reads->count + 2 > WalkReads::kMost) return false;
+  if (frame.kind == CompactRule::Kind::kFromFramePointer ||
+      frame.kind == CompactRule::Kind::kFromExtra) {
+    const bool by_extra = frame.kind == CompactRule::Kind::kFromExtra;
+    const uintptr_t at_word =
+        LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
+    if (by_extra && at_word == 0) return false;
+    reads->reads[reads->count++] = {.at = at_word, .value = frame.base};
+  } else if (frame.kind != CompactRule::Kind::kFromStackPointer) {
+    return false;
+  }
+  reads->reads[reads->count++] = {.at = ReturnAddressAt(frame, caller), .value = caller.pc};
+  return true;
+}
+
+void RememberedWalk::TellReads(const StackFrames& frames, int count, WalkReads* reads) const {
+  reads->count = 0;
+  const size_t last = first() + static_cast<size_t>(count);
+  if (!notes_ || count == 0 || last >= kMost) return;
+  const bool is_whole =
+      count == frames.limit || frames_[last].kind == CompactRule::Kind::kOutermost;
+  for (size_t at = first(); is_whole && at < last; ++at) {
+    const bool follows =
+        frames_[at + 1].pc == reinterpret_cast<uintptr_t>(frames.addresses[at - first()]);
+    if (follows && TellStep(at, reads)) continue;
+    reads->count = 0;
+    return;
+  }
+}
+
 void RememberedWalk::CheckInvariants() const {
   for (size_t i = first(); i + 1 < kMost; ++i) {
     TCMALLOC_CHECK_LE(frames_[i].sp, frames_[i + 1].sp);

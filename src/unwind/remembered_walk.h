@@ -44,6 +44,9 @@ class RememberedWalk {
   // Moves `walker` up and stores what is asked for. `skip` and `limit` are those of CaptureCallers.
   Outcome Walk(Walker& walker, const StackFrames& frames, int skip, int* count);
 
+  // Tells what the last walk, which found `count` frames and skipped none but the first, read.
+  void TellReads(const StackFrames& frames, int count, WalkReads* reads) const;
+
   // Tests: the frames that are remembered.
   size_t size() const { return kept_; }
   void CheckInvariants() const;
@@ -83,6 +86,7 @@ class RememberedWalk {
   bool Leads(Walker& walker, size_t at);
   bool HasBase(const Walker& walker, const Frame& frame, size_t at) const;
   uintptr_t LastSaved(uintptr_t Frame::* place, size_t end) const;
+  bool TellStep(size_t at, WalkReads* reads) const;
   void GoOnFrom(Walker& walker, size_t at);
   static Frame At(const Walker& walker);
   void Note(Frame frame, Walker& walker, StepResult result);

@@ -5,7 +5,24 @@
 #ifndef TCMALLOC_UNWIND_STACK_FRAMES_H_
 #define TCMALLOC_UNWIND_STACK_FRAMES_H_
 
+#include <cstdint>
+
 namespace tcmalloc {
+
+// The words that a walk's result depends on. A walk from the same stack pointer and return address
+// that would read the same words ends with the same addresses, as long as the objects are loaded
+// whose functions are on the stack.
+struct WalkReads {
+  static constexpr uint32_t kMost = 32;
+
+  struct Read {
+    uintptr_t at;  // address of the word; 0 stands for the frame pointer that the walk began with
+    uintptr_t value;  // without authentication
+  };
+
+  Read reads[kMost];   // from the innermost frame on
+  uint32_t count = 0;  // 0 if they are not known
+};
 
 // Where a capture puts its result.
 struct StackFrames {
@@ -15,6 +32,9 @@ struct StackFrames {
   // Frames up to this address on the stack are left out, before any are skipped: those of the
   // function that took it by __builtin_frame_address(0), and of all that it called.
   const void* above = nullptr;
+  // Gets what the walk read, if it is not null. Known of walks by the tables alone that leave out
+  // no frame but the one they begin at, and are no longer than kMost allows.
+  WalkReads* reads = nullptr;
 };
 
 }  // namespace tcmalloc

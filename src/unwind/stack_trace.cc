@@ -90,6 +90,9 @@ bool WalkByTables(const Start& start, const StackFrames& frames, int skip, int* 
   RememberedWalk* remembered = may_remember ? ClaimRememberedWalk() : nullptr;
   if (remembered == nullptr) return WalkWith(kFew, start, frames, skip, count);
   const bool done = WalkRemembering(*remembered, start, frames, skip, count);
+  if (frames.reads != nullptr && done && skip == 1 && frames.above == nullptr) {
+    remembered->TellReads(frames, *count, frames.reads);
+  }
   remembered->Release();
   return done;
 }
@@ -103,6 +106,7 @@ TCMALLOC_NOINLINE void WalkWithLibunwind(const Start& start, const StackFrames& 
 }
 
 int Capture(const Start& start, const StackFrames& frames, int skip) {
+  if (frames.reads != nullptr) frames.reads->count = 0;
   if (frames.limit <= 0) return 0;
   // A function that makes a call has its return address in the next frame.
   const bool skips_itself = start.at_call && frames.above == nullptr;

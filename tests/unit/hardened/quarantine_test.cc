@@ -47,7 +47,8 @@ TEST_F(QuarantineTest, WithoutBytesNothingIsKept) {
 
 TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
   ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 1024, 4096, 1));
-  constexpr uintptr_t kThreads = 4;
+  // More than have a part of their own.
+  constexpr uintptr_t kThreads = Quarantine::kOwnParts + 4;
   constexpr uintptr_t kEach = 20'000;
   std::vector<void*> left[kThreads];
   std::vector<std::thread> threads;
@@ -68,6 +69,11 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
   };
   for (const auto& some : left) std::for_each(some.begin(), some.end(), add);
   quarantine_->TakeEach(add);
+  // What other threads had to themselves stays.
+  quarantine_->LookAtOthers([&](void* block, auto is_there) {
+    EXPECT_TRUE(is_there());
+    add(block);
+  });
   EXPECT_EQ(count, kThreads * kEach);
   EXPECT_EQ(all.size(), count);
 }

@@ -62,11 +62,33 @@ Stack Fresh(const Registers& registers, const Request& request) {
   return stack;
 }
 
+// Expects that what the walk says it has read is there, and enough for its frames.
+void CheckReads(const WalkReads& reads, const Registers& registers, const Stack& stack) {
+  int returns = 0;
+  for (uint32_t i = 0; i < reads.count; ++i) {
+    const WalkReads::Read& read = reads.reads[i];
+    const uintptr_t word = read.at != 0 ? machine::LoadWord(read.at)
+                                        : registers.values[machine::kFramePointer];
+    EXPECT_EQ(machine::StripAuthentication(word), read.value) << i;
+    if (returns < stack.count &&
+        read.value == reinterpret_cast<uintptr_t>(stack.frames[static_cast<size_t>(returns)])) {
+      ++returns;
+    }
+  }
+  if (reads.count != 0) EXPECT_EQ(returns, stack.count);
+}
+
 Stack Remembered(const Registers& registers, const Request& request) {
   Stack stack;
-  stack.count = CaptureCallers(
-      registers, {.addresses = stack.frames.data(), .limit = request.limit, .above = request.above},
-      request.skip);
+  WalkReads reads;
+  stack.count = CaptureCallers(registers,
+                               {.addresses = stack.frames.data(),
+                                .limit = request.limit,
+                                .above = request.above,
+                                .reads = &reads},
+                               request.skip);
+  CheckReads(reads, registers, stack);
+  if (request.skip != 0 || request.above != nullptr) EXPECT_EQ(reads.count, 0U);
   return stack;
 }
 

@@ -73,7 +73,7 @@ func newBench() *cobra.Command {
 	flags.timeout = seconds(2 * time.Minute)
 	set := command.Flags()
 	set.StringSliceVar(&flags.workloads, "workloads", nil, "names, families, tags or patterns of them; \"all\" (default: the tag default)")
-	set.StringSliceVar(&flags.allocators, "allocators", nil, "names, patterns or paths of libraries; the baseline is always among them (default: glibc, ours and every other one that is there; ours-per-thread, ours-per-cpu and ours-huge only if named)")
+	set.StringSliceVar(&flags.allocators, "allocators", nil, "names, patterns or paths of libraries; the baseline is always among them (default: glibc, ours and every other one that is there; ours-per-thread, ours-per-cpu, ours-huge, ours-full, ours-hardened and ours-debug only if named)")
 	set.IntVar(&flags.runs, "runs", 5, "rounds")
 	set.IntVar(&flags.repeats, "repeats", 2, "how often a disturbed run is repeated at most")
 	set.Var(&flags.timeout, "timeout", "limit for one run, in seconds or as 90s or 2m")
@@ -241,10 +241,17 @@ func allAllocators(flags *benchFlags, root string, checkout project.Checkout) ([
 	default:
 		ours.Missing = err.Error()
 	}
+	full := bench.Allocator{Name: bench.OursFull, OnRequest: true}
+	if path, err := project.FullLibrary("", root); err != nil {
+		full.Missing = err.Error()
+	} else {
+		full.Libraries = []string{path}
+	}
 	allocators := []bench.Allocator{{Name: bench.Glibc}, ours,
 		with(ours, bench.OursPerThread, doctor.FrontEndVariable, "per_thread"),
 		with(ours, bench.OursPerCPU, doctor.FrontEndVariable, doctor.PerCPU),
-		with(ours, bench.OursHuge, "TCMALLOC_PAGE_HEAP", "huge")}
+		with(ours, bench.OursHuge, "TCMALLOC_PAGE_HEAP", "huge"), full,
+		with(full, bench.OursHardened, modeVariable, hardened), with(full, bench.OursDebug, modeVariable, "debug")}
 	if checkout != "" {
 		built, err := peerAllocators(checkout)
 		if err != nil {

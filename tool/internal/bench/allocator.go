@@ -23,6 +23,10 @@ const (
 	OursPerCPU    = "ours-per-cpu"
 	// OursHuge is the same with the hugepage-aware page heap.
 	OursHuge = "ours-huge"
+	// OursFull is the library with profiles, OursHardened and OursDebug the same in modes that check blocks.
+	OursFull     = "ours-full"
+	OursHardened = "ours-hardened"
+	OursDebug    = "ours-debug"
 )
 
 // Allocator is one that workloads can run under.

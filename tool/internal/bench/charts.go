@@ -61,6 +61,7 @@ var looks = map[string]int{
 	"gperftools": 1, "jemalloc": 2, "mimalloc2": 3, "tbbmalloc": 4, "mimalloc3": 5, "google": 6, "snmalloc": 7,
 	"rpmalloc": 8, "google-percpu": 9, "jemalloc-5.3.0": 2 + chart.Looks, "mimalloc-2.0": 3 + chart.Looks,
 	"mimalloc": 3, OursPerThread: 10, OursPerCPU: 11, OursHuge: 10 + chart.Looks,
+	OursFull: 11 + chart.Looks, OursHardened: 1 + chart.Looks, OursDebug: 4 + chart.Looks,
 }
 
 // firstFree is the first number for allocators that nobody knew before.

@@ -1,0 +1,119 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Stacks that a thread was found in lately, by the words that lead to them.
+
+#ifndef TCMALLOC_DEBUG_RECENT_STACKS_H_
+#define TCMALLOC_DEBUG_RECENT_STACKS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "debug/program_stack.h"
+#include "heap_profile/stack_table.h"
+#include "unwind/machine.h"
+#include "unwind/stack_frames.h"
+
+namespace tcmalloc {
+
+// A walk's result depends on where it begins and on the words that it reads. An entry has both, and
+// the stack that they led to. Where each word is still what it was, the stack is the same, and
+// nothing is walked, hashed or compared frame by frame.
+//
+// A word that lies further out is read only if all before it are right, so the frames up to there
+// are on the stack, and with them the next word. Entries outlive the objects whose functions were
+// on the stack; then no return address of these is on a stack any more, and where another object
+// took its place, the addresses that an entry names are those that were read again.
+//
+// A thread has one set to itself: TryClaim refuses while another thread uses it, or one that this
+// signal handler has interrupted.
+class RecentStacks {
+ public:
+  constexpr RecentStacks() = default;
+  RecentStacks(const RecentStacks&) = delete;
+  RecentStacks& operator=(const RecentStacks&) = delete;
+
+  // Acquire pairs with the release in Release: the entries are complete.
+  bool TryClaim() { return !busy_.exchange(true, std::memory_order_acquire); }
+  // Release pairs with the acquire in TryClaim.
+  void Release() { busy_.store(false, std::memory_order_release); }
+
+  // Returns the stack above `site` with a reference more; 0 if it is not known.
+  TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site, StackTable& stacks) {
+    for (Entry& entry : entries_[IndexOf(site)]) {
+      if (entry.stack_pointer != site.stack_pointer ||
+          entry.return_address != site.return_address || !IsAsItWas(entry, site)) {
+        continue;
+      }
+      misses_ = 0;
+      if (TCMALLOC_UNLIKELY(entry.held == 1)) {
+        if (!stacks.Retain(entry.stack, kRetained)) return 0;
+        entry.held += kRetained;
+      }
+      --entry.held;
+      return entry.stack;
+    }
+    return 0;
+  }
+
+  // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
+  // large enough, is walked faster without it.
+  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % 8 == 0; }
+
+  // Adds a stack to which the caller has a reference, with one more.
+  void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
+
+ private:
+  static constexpr size_t kLog2Sets = 4;
+  static constexpr size_t kWays = 4;
+  static constexpr uint32_t kManyMisses = 256;
+  // References are taken that many at a time, so that most calls change no memory that threads
+  // share.
+  static constexpr uint32_t kRetained = 64;
+
+  // Keeps no register that no frame address was computed from, because it may be the program's last
+  // pointer to a block.
+  struct Entry {
+    uintptr_t stack_pointer;
+    uintptr_t return_address;
+    StackId stack;
+    uint32_t held;                      // references to the stack; one at least, if there is one
+    uint32_t count;                     // of words
+    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words; kRegister
+    uintptr_t values[WalkReads::kMost];
+  };
+  // In place of a place: the word is the frame pointer at the call site.
+  static constexpr uint16_t kRegister = UINT16_MAX;
+
+  static size_t IndexOf(const CallSite& site) {
+    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    return (site.stack_pointer >> 4) * kGolden >> (64 - kLog2Sets);
+  }
+
+  // Return addresses mostly differ, if any do, in the innermost frames.
+  TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
+    for (uint32_t i = 0; i < entry.count; ++i) {
+      const uint16_t place = entry.places[i];
+      const uintptr_t word =
+          TCMALLOC_LIKELY(place != kRegister)
+              ? machine::LoadWord(site.stack_pointer + place * sizeof(uintptr_t))
+              : site.frame_pointer;
+      if (machine::StripAuthentication(word) != entry.values[i]) return false;
+    }
+    return true;
+  }
+
+  std::atomic<bool> busy_{false};
+  uint32_t next_ = 0;    // the way that makes room
+  uint32_t misses_ = 0;  // since a stack was found
+  Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
+};
+
+// Returns a set that nobody else uses, for the caller to release; null if there is none. The same
+// thread gets the same one each time, and may share it with others.
+RecentStacks* ClaimRecentStacks();
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_DEBUG_RECENT_STACKS_H_
