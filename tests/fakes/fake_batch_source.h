@@ -14,6 +14,7 @@
 #include <functional>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "central/corruption.h"
@@ -104,8 +105,10 @@ class FakeBatchSource {
 
   // Has nothing of that kind unless the test says so.
   bool keeps_arrays = false;
+  Chain kept_chain;  // that the next FetchKept hands out
   PackedChain FetchKept() {
     std::lock_guard<std::mutex> guard(mutex_);
+    if (!kept_chain.empty()) return PackedChain(std::exchange(kept_chain, {}));
     if (arrays_.empty()) return PackedChain();
     const PackedChain array = arrays_.back();
     arrays_.pop_back();

@@ -184,11 +184,13 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
 }
 
 // Empties the current list and returns it as a chain. Its length follows from the room unless
-// signal handlers intervened; then the list is followed to its end.
+// signal handlers intervened; then the list is followed to its end. A room below 0 is that of a
+// free which a handler interrupted at a full list.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
-  Chain chain{heads[c], static_cast<uint32_t>(std::max(states_[c].capacity - room[c], 1))};
+  const int length = states_[c].capacity - std::max<int>(room[c], 0);
+  Chain chain{heads[c], static_cast<uint32_t>(std::max(length, 1))};
   if (chain.head == end) chain.count = 0;
   if (!chain.empty()) CheckPlace(ObjectAt(chain.head), c);
   heads[c] = end;

@@ -130,8 +130,7 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     return;
   }
   if (GrowToTwoBatches(c)) return;
-  const Chain chain = TakeOldestOfList(c);
-  if (!chain.empty()) KeepOrReturn(c, chain);
+  KeepIfWhole(c, TakeOldestOfList(c));
   if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
@@ -153,23 +152,29 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::GrowToTwoBatches(uint8_t c) {
 }
 
 // Takes the objects of the current list that were freed first, and leaves a batch; takes all where
-// there is no more than that.
+// there is no more than that. A list that ends sooner than its room says was left so by a signal
+// handler; it goes with the length that it has, because the room may say more than a batch.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   const ObjectReference end = context_->codec->end;
   const int batch = static_cast<int>(Batch(c));
   const int length = states_[c].capacity - std::max<int>(room[c], 0);
   if (length <= batch) return TakeCurrent(c);
-  ObjectReference last = heads[c];
-  for (int i = 1; i < batch && last != end; ++i) last = NextOf(ObjectAt(last), c);
-  // A signal handler left the room wrong.
-  if (TCMALLOC_UNLIKELY(last == end)) return TakeCurrent(c);
-  const Chain oldest{NextOf(ObjectAt(last), c), static_cast<uint32_t>(length - batch)};
-  if (TCMALLOC_UNLIKELY(oldest.head == end)) return TakeCurrent(c);
-  CheckPlace(ObjectAt(oldest.head), c);
-  context_->codec->Link(ObjectAt(last), end);
+  void* last = nullptr;
+  ObjectReference next = heads[c];
+  int newer = 0;
+  for (; newer < batch && next != end; ++newer) {
+    last = ObjectAt(next);
+    next = NextOf(last, c);
+  }
+  if (TCMALLOC_UNLIKELY(next == end)) {
+    room[c] = static_cast<int16_t>(states_[c].capacity - newer);
+    return TakeCurrent(c);
+  }
+  CheckPlace(ObjectAt(next), c);
+  context_->codec->Link(last, end);
   room[c] = static_cast<int16_t>(states_[c].capacity - batch);
-  return oldest;
+  return {next, static_cast<uint32_t>(length - batch)};
 }
 
 // Returns the current list to the source, in chains of a batch at most.

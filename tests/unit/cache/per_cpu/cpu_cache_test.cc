@@ -230,6 +230,18 @@ TEST_P(CpuCacheTest, ArraysComeAndGoUntouched) {
   EXPECT_EQ(source(k64).arrays_out(), 0u);
 }
 
+// As a thread with lists leaves it, one of whose signal handlers left a list with a wrong length.
+TEST_P(CpuCacheTest, AChainMayEndEarly) {
+  AllocateMany(k64, 10 * kBatch);
+  AllocateMany(k64, Count(k64));
+  constexpr uint32_t kObjects = 5;
+  source(k64).kept_chain = {source(k64).Fetch(kObjects).head, kObjects + 3};
+  source(k64).ForgetCalls();
+  AllocateMany(k64, kObjects);
+  EXPECT_TRUE(source(k64).fetches().empty());
+  EXPECT_EQ(Count(k64), 0u);
+}
+
 TEST_P(CpuCacheTest, WithoutArraysObjectsGoOneByOne) {
   const std::vector<void*> objects = AllocateMany(k64, 2 * kMaxSlots[k64]);
   source(k64).no_arrays = true;

@@ -409,6 +409,42 @@ TEST_F(InterruptedFastPathTest, ARoomThatStaysWrongIsSetRight) {
   cache_->CheckInvariants();
 }
 
+// Handlers that interrupted free at its refusal, each of which left the room of a list one too low.
+TEST_F(InterruptedFastPathTest, AListThatEndsEarlyLeavesWithItsOwnLength) {
+  const size_t batch = sources_.source(kClass).batch();
+  Objects objects = cache_.AllocateMany(kClass, 6 * batch);
+  const auto free_one = [&] {
+    ASSERT_FALSE(objects.empty());
+    cache_.Free(objects.back());
+    objects.pop_back();
+  };
+  while (cache_->full_bytes() == 0) free_one();
+  // The list may hold two batches now.
+  const Objects more = cache_.AllocateMany(kClass, batch);
+  objects.insert(objects.end(), more.begin(), more.end());
+  void* const last = objects.back();
+  free_one();
+  for (size_t i = 0; i < batch + 3; ++i) ASSERT_FALSE(cache_->TryFree(last));
+  sources_.source(kClass).ForgetCalls();
+  for (size_t i = 0; i < batch; ++i) free_one();
+  cache_->CheckInvariants();
+  EXPECT_EQ(sources_.source(kClass).inserts().size(), 1u);
+}
+
+// Where the budget leaves no room for a second batch.
+TEST_F(InterruptedFastPathTest, AFullListWhoseRoomIsBelowZeroLeavesAsABatch) {
+  constexpr uint8_t k16K = SizeClassFor(16384);
+  sources_.budget.SetTotal(CacheBudget::kFirstShare);
+  const Objects objects = cache_.AllocateMany(k16K, 8);
+  const size_t batch = sources_.source(k16K).batch();
+  size_t freed = 0;
+  for (; cache_->CountObjects(k16K) < batch; ++freed) cache_.Free(objects[freed]);
+  sources_.source(k16K).ForgetCalls();
+  ASSERT_FALSE(cache_->TryFree(objects[freed - 1]));
+  cache_.Free(objects[freed]);
+  EXPECT_EQ(sources_.source(k16K).inserts(), std::vector<uint32_t>{static_cast<uint32_t>(batch)});
+}
+
 // Where the handler has moved the thread to its other front end.
 TEST_F(InterruptedFastPathTest, ItIsUndoneOnACacheThatWasParked) {
   ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
