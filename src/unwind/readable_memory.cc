@@ -140,7 +140,15 @@ bool CopyIfReadable(uintptr_t address, void* to, size_t bytes) {
   return true;
 }
 
+void StackMemory::UseCopy(uintptr_t sp, const void* copy, size_t bytes) {
+  is_copy_ = true;
+  low_ = sp;
+  readable_ = bytes;
+  to_copy_ = reinterpret_cast<uintptr_t>(copy) - sp;
+}
+
 void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
+  if (TCMALLOC_UNLIKELY(is_copy_)) return;
   guessed_ = guessed;
   low_ = sp - std::min(sp, machine::kRedZone);
   readable_ = 0;
@@ -150,7 +158,7 @@ void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
 }
 
 bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
-  if (address < low_ || address % sizeof(*word) != 0) return false;
+  if (is_copy_ || address < low_ || address % sizeof(*word) != 0) return false;
   if (guessed_) return CopyIfReadable(address, word, sizeof(*word));
   const uintptr_t page = AlignDown(address, kProbedPageBytes);
   if (page != probed_page_) {
