@@ -3,7 +3,6 @@
 #include "heap_profile/early_stacks.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/attributes.h"
 #include "heap_profile/caller_stack.h"
@@ -13,17 +12,36 @@ namespace tcmalloc {
 
 constinit EarlyStacks early_stacks;
 
-namespace {
-
-// Copies words that sanitizers may have closed to others.
-void CopyWords(uintptr_t from, std::byte* to, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += sizeof(uintptr_t)) {
-    const uintptr_t word = machine::LoadWord(from + i);
-    std::memcpy(to + i, &word, sizeof(word));
-  }
+bool EarlyStacks::Claim(Slot& slot, State from) {
+  // Acquire pairs with the releases in Add and WalkAll: the slot is complete.
+  return slot.state.load(std::memory_order_relaxed) == from &&
+         slot.state.compare_exchange_strong(from, State::kClaimed, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
 }
 
-}  // namespace
+// Claims a slot that is empty, or whose stack nobody else refers to.
+bool EarlyStacks::ClaimForNew(Slot& slot, StackTable& stacks) {
+  if (Claim(slot, State::kEmpty)) return true;
+  const StackId stack = slot.stack;
+  if (stack == 0 || !stacks.HasOneReference(stack) || !Claim(slot, State::kHeld)) return false;
+  if (stacks.Reopen(slot.stack)) return true;
+  // Release pairs with the acquire in Claim.
+  slot.state.store(State::kHeld, std::memory_order_release);
+  return false;
+}
+
+// Returns a slot that has a stack; null if there is no room.
+EarlyStacks::Slot* EarlyStacks::ClaimOne(StackTable& stacks) {
+  for (Slot& slot : slots_) {
+    if (!ClaimForNew(slot, stacks)) continue;
+    if (slot.stack == 0) slot.stack = stacks.NewOpen();
+    if (slot.stack != 0) return &slot;
+    // Release pairs with the acquire in Claim.
+    slot.state.store(State::kEmpty, std::memory_order_release);
+    return nullptr;
+  }
+  return nullptr;
+}
 
 // Not inlined, so that its frame is there to be left out.
 TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
@@ -31,82 +49,41 @@ TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
   Registers registers;
   machine::ReadOwnRegisters(&registers);
   const uintptr_t sp = registers.values[machine::kStackPointer];
-  const size_t bytes = OwnStackBytesFrom(sp) & ~(sizeof(uintptr_t) - 1);
-  if (bytes == 0 || bytes > kMostStackBytes || !TryEnter()) return 0;
-  FreeUnused(stacks);
-  StackId id = 0;
-  if (Copy* copy = TakeCopy(stacks, (sizeof(registers) + bytes + kUnitBytes - 1) / kUnitBytes)) {
-    std::byte* const memory = memory_of(*copy);
-    std::memcpy(memory, &registers, sizeof(registers));
-    const size_t whole = copy->units * kUnitBytes - sizeof(registers);
-    CopyWords(sp, memory + sizeof(registers), bytes);
-    // The walk ends where the stack does.
-    std::memset(memory + sizeof(registers) + bytes, 0, whole - bytes);
-    id = copy->stack;
-    stacks.AddReference(id);
-  }
-  Leave();
+  const size_t words = OwnStackBytesFrom(sp) / sizeof(uintptr_t);
+  if (words == 0 || words > kStackBytes / sizeof(uintptr_t)) return 0;
+  Slot* const slot = ClaimOne(stacks);
+  if (slot == nullptr) return 0;
+  Memory& memory = memory_[slot - slots_];
+  memory.registers = registers;
+  machine::CopyWords(sp, memory.stack, words);
+  slot->stack_bytes = static_cast<uint32_t>(words * sizeof(uintptr_t));
+  const StackId id = slot->stack;
+  stacks.AddReference(id);
+  // Release pairs with the acquire in Claim and publishes the copy.
+  slot->state.store(State::kHeld, std::memory_order_release);
   return id;
 }
 
 void EarlyStacks::WalkAll(StackTable& stacks) {
-  if (!TryEnter()) return;
-  for (Copy& copy : copies_) {
-    if (copy.units == 0) continue;
-    const std::byte* const memory = memory_of(copy);
-    StackCopy stack;
-    std::memcpy(&stack.registers, memory, sizeof(stack.registers));
-    stack.stack = memory + sizeof(stack.registers);
-    stack.bytes = copy.units * kUnitBytes - sizeof(stack.registers);
-    const StackId id = copy.stack;
-    stacks.Close(id, CallerStack(stack).frames());
-    FreeUnits(copy);
-    copy.stack = 0;
+  for (Slot& slot : slots_) {
+    if (!Claim(slot, State::kHeld)) continue;
+    const Memory& memory = memory_[&slot - slots_];
+    const StackId id = slot.stack;
+    stacks.Close(id, CallerStack({.registers = memory.registers,
+                                  .stack = memory.stack,
+                                  .bytes = slot.stack_bytes})
+                         .frames());
+    slot.stack = 0;
+    // Release pairs with the acquire in Claim.
+    slot.state.store(State::kEmpty, std::memory_order_release);
     stacks.Release(id);
   }
-  Leave();
 }
 
 size_t EarlyStacks::copies() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(copies_, [](const Copy& copy) { return copy.units != 0; }));
-}
-
-// Frees the copies of stacks that only this object refers to.
-void EarlyStacks::FreeUnused(StackTable& stacks) {
-  for (Copy& copy : copies_) {
-    if (copy.units != 0 && stacks.Reopen(copy.stack)) FreeUnits(copy);
-  }
-}
-
-// Returns a copy with a stack, whose memory has so many units; null if there is no room.
-EarlyStacks::Copy* EarlyStacks::TakeCopy(StackTable& stacks, size_t units) {
-  Copy* const copy = std::ranges::find(copies_, 0, &Copy::units);
-  const size_t first = FindUnits(units);
-  if (copy == copies_ + kMostCopies || first == kUnits) return nullptr;
-  if (copy->stack == 0) copy->stack = stacks.NewOpen();
-  if (copy->stack == 0) return nullptr;
-  copy->first = static_cast<uint16_t>(first);
-  copy->units = static_cast<uint16_t>(units);
-  for (size_t i = first; i < first + units; ++i) used_.set(i);
-  return copy;
-}
-
-// Returns the first of so many free units next to each other, kUnits if there are none.
-size_t EarlyStacks::FindUnits(size_t units) const {
-  size_t run = 0;
-  for (size_t i = 0; i < kUnits; ++i) {
-    run = used_[i] ? 0 : run + 1;
-    if (run == units) return i + 1 - units;
-  }
-  return kUnits;
-}
-
-void EarlyStacks::FreeUnits(Copy& copy) {
-  const size_t first = copy.first;
-  const size_t units = copy.units;
-  copy.units = 0;
-  for (size_t i = first; i < first + units; ++i) used_.reset(i);
+  return static_cast<size_t>(std::ranges::count_if(slots_, [](const Slot& slot) {
+    return slot.state.load(std::memory_order_relaxed) == State::kHeld;
+  }));
 }
 
 }  // namespace tcmalloc

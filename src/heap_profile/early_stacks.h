@@ -6,10 +6,10 @@
 #define TCMALLOC_HEAP_PROFILE_EARLY_STACKS_H_
 
 #include <atomic>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/relaxed.h"
 #include "heap_profile/stack_table.h"
 #include "unwind/machine.h"
 
@@ -22,8 +22,7 @@ namespace tcmalloc {
 // Each copy belongs to an open stack of the StackTable, which gets its frames when the copies are
 // walked. A copy whose stack nobody refers to any more makes room for the next one, with its stack.
 //
-// Thread safe: a thread that finds another one, or what its signal handler interrupted, at work
-// here does without. All zero at first.
+// Thread safe, without a lock; async-signal-safe. All zero at first.
 class EarlyStacks {
  public:
   constexpr EarlyStacks() = default;
@@ -35,39 +34,43 @@ class EarlyStacks {
   // are many copies in use.
   StackId Add(StackTable& stacks);
 
-  // Gives all stacks their frames. Those that another thread is adding may be left out.
+  // Gives all stacks their frames, but for those that another thread is adding or walking.
   void WalkAll(StackTable& stacks);
-
-  // Called in the child of a fork, by its only thread.
-  void ForgetOthersAfterFork() { busy_.store(false, std::memory_order_relaxed); }
 
   size_t copies() const;
 
  private:
   static constexpr size_t kMostCopies = 48;
-  static constexpr size_t kUnitBytes = 512;
-  static constexpr size_t kUnits = 384;
-  static constexpr size_t kMostStackBytes = size_t{24} << 10;
+  static constexpr size_t kCopyBytes = size_t{24} << 10;
+  static constexpr size_t kStackBytes = kCopyBytes - sizeof(Registers);
+  static_assert(sizeof(Registers) % sizeof(uintptr_t) == 0);
 
-  // Registers, and behind them the stack.
-  struct Copy {
-    StackId stack = 0;  // 0 if there never was one, or it has its frames
-    uint16_t first = 0;
-    uint16_t units = 0;  // 0 if there is no copy
+  enum class State : uint32_t {
+    kEmpty,
+    kClaimed,  // by a thread, to which all else belongs
+    kHeld,     // a copy, and a reference to its stack
   };
 
-  bool TryEnter() { return !busy_.exchange(true, std::memory_order_acquire); }
-  void Leave() { busy_.store(false, std::memory_order_release); }
-  void FreeUnused(StackTable& stacks);
-  Copy* TakeCopy(StackTable& stacks, size_t units);
-  size_t FindUnits(size_t units) const;
-  void FreeUnits(Copy& copy);
-  std::byte* memory_of(const Copy& copy) { return memory_ + copy.first * kUnitBytes; }
+  struct Slot {
+    std::atomic<State> state;
+    // Of a slot that is empty, one that nobody else refers to, or 0.
+    Relaxed<StackId> stack;
+    uint32_t stack_bytes;
+  };
 
-  std::atomic<bool> busy_{false};
-  Copy copies_[kMostCopies] = {};
-  std::bitset<kUnits> used_;
-  alignas(sizeof(uintptr_t)) std::byte memory_[kUnits * kUnitBytes] = {};
+  // A page of a copy that is not used is not touched.
+  struct alignas(4096) Memory {
+    Registers registers;
+    uintptr_t stack[kStackBytes / sizeof(uintptr_t)];
+  };
+  static_assert(sizeof(Memory) == kCopyBytes);
+
+  bool Claim(Slot& slot, State from);
+  bool ClaimForNew(Slot& slot, StackTable& stacks);
+  Slot* ClaimOne(StackTable& stacks);
+
+  Slot slots_[kMostCopies] = {};
+  Memory memory_[kMostCopies] = {};
 };
 
 extern constinit EarlyStacks early_stacks;

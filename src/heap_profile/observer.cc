@@ -252,10 +252,7 @@ int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
   return static_cast<int>(std::min(wanted.size(), most));
 }
 
-void ForgetReadersAfterFork() {
-  stack_table.ForgetReaders();
-  early_stacks.ForgetOthersAfterFork();
-}
+void ForgetReadersAfterFork() { stack_table.ForgetReaders(); }
 
 void CallNotedHooks() { profiles.hooks.CallNoted(); }
 

@@ -55,6 +55,8 @@ class StackTable {
   // Makes an open stack to which only the caller has a reference ready for another use. Returns
   // false if somebody else has one, or may be about to take one.
   bool Reopen(StackId id);
+  // Returns true if a stack to which somebody has a reference has no other.
+  bool HasOneReference(StackId id) const { return refs(id).load(std::memory_order_relaxed) == 1; }
   // Adds a reference to a stack to which the caller has one.
   void AddReference(StackId id) { refs(id).fetch_add(1, std::memory_order_relaxed); }
   // Gives an open stack its frames. Called once, by a caller with a reference.
