@@ -91,13 +91,21 @@ TCMALLOC_NOINLINE bool WalkRemembering(RememberedWalk& remembered, const Start& 
   return remembered.Walk(walker, frames, skip, count) == RememberedWalk::Outcome::kDone;
 }
 
+// Likewise, by frame pointers. The objects of the frames that are skipped are known from walks
+// before.
+TCMALLOC_NOINLINE bool WalkWithObjectsOf(RememberedWalk& remembered, const Start& start,
+                                         const StackFrames& frames, int skip, int* count) {
+  ChosenWalker walker(start, Walker::Precision::kFewRegisters, remembered.objects());
+  return Walk(walker, frames, skip, count);
+}
+
 bool WalkByTables(const Start& start, const StackFrames& frames, int skip, int* count) {
   constexpr auto kFew = Walker::Precision::kFewRegisters;
-  const bool may_remember =
-      frames.sizes == nullptr && unwind_method() != UnwindMethod::kFramePointers;
-  RememberedWalk* remembered = may_remember ? ClaimRememberedWalk() : nullptr;
+  RememberedWalk* remembered = frames.sizes == nullptr ? ClaimRememberedWalk() : nullptr;
   if (remembered == nullptr) return WalkWith(kFew, start, frames, skip, count);
-  const bool done = WalkRemembering(*remembered, start, frames, skip, count);
+  const bool done = unwind_method() == UnwindMethod::kFramePointers
+                        ? WalkWithObjectsOf(*remembered, start, frames, skip, count)
+                        : WalkRemembering(*remembered, start, frames, skip, count);
   remembered->Release();
   return done;
 }
