@@ -16,8 +16,8 @@ __attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_r
 namespace tcmalloc {
 
 bool IsOwnCode(const void* address) {
-  // In a program that gold has linked, the address of a hidden variable that is not there is that of
-  // the first byte.
+  // In a program that gold has linked, the address of a hidden variable that is not there is that
+  // of the first byte.
   const void* const reference = &tcmalloc_early_start_reference;
   if (reference == nullptr || reference == __ehdr_start) return false;
   return address >= static_cast<const void*>(__ehdr_start) &&

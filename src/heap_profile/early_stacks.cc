@@ -69,10 +69,10 @@ void EarlyStacks::WalkAll(StackTable& stacks) {
     if (!Claim(slot, State::kHeld)) continue;
     const Memory& memory = memory_[&slot - slots_];
     const StackId id = slot.stack;
-    stacks.Close(id, CallerStack({.registers = memory.registers,
-                                  .stack = memory.stack,
-                                  .bytes = slot.stack_bytes})
-                         .frames());
+    stacks.Close(
+        id, CallerStack(
+                {.registers = memory.registers, .stack = memory.stack, .bytes = slot.stack_bytes})
+                .frames());
     slot.stack = 0;
     // Release pairs with the acquire in Claim.
     slot.state.store(State::kEmpty, std::memory_order_release);
