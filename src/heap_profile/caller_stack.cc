@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "unwind/stack_trace.h"
-
 // The linker's names for the first byte of this object and the one behind its last;
 // libs/early_start.cc is in shared libraries alone.
 extern "C" {
@@ -18,15 +16,26 @@ __attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_r
 namespace tcmalloc {
 
 bool IsOwnCode(const void* address) {
-  if (&tcmalloc_early_start_reference == nullptr) return false;
+  // In a program that gold has linked, the address of a hidden variable that is not there is that
+  // of the first byte.
+  const void* const reference = &tcmalloc_early_start_reference;
+  if (reference == nullptr || reference == __ehdr_start) return false;
   return address >= static_cast<const void*>(__ehdr_start) &&
          address < static_cast<const void*>(_end);
 }
 
 CallerStack::CallerStack(uint32_t limit) {
   const uint32_t own = limit < kMostFrames ? kFewOwnFrames : kMostOwnFrames;
-  const int captured =
-      CaptureStack(frames_, static_cast<int>(std::min(limit, kMostFrames) + own), 0);
+  LeaveOutOwn(CaptureStack(frames_, static_cast<int>(std::min(limit, kMostFrames) + own), 0),
+              limit);
+}
+
+CallerStack::CallerStack(const StackCopy& copy) {
+  constexpr int kMost = static_cast<int>(kMostFrames + kMostOwnFrames);
+  LeaveOutOwn(CaptureFromCopy(copy, {.addresses = frames_, .limit = kMost}, 0), kMostFrames);
+}
+
+void CallerStack::LeaveOutOwn(int captured, uint32_t limit) {
   const auto all = static_cast<uint32_t>(std::max(captured, 0));
   while (first_ < all && IsOwnCode(frames_[first_])) ++first_;
   count_ = std::min({all - first_, limit, kMostFrames});

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "heap_profile/stack_table.h"
+#include "unwind/stack_trace.h"
 
 namespace tcmalloc {
 
@@ -24,6 +25,9 @@ class CallerStack {
   // tells them apart.
   explicit CallerStack(uint32_t limit = kMostFrames);
 
+  // Likewise, from a copy of the stack that a function of this library made.
+  explicit CallerStack(const StackCopy& copy);
+
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
   // Changes nothing where it cannot tell.
   void LeaveOutHook();
@@ -35,6 +39,8 @@ class CallerStack {
   static constexpr uint32_t kMostOwnFrames = 16;
   // What a limited capture allows for; the outermost frames miss where there are more of them.
   static constexpr uint32_t kFewOwnFrames = 6;
+
+  void LeaveOutOwn(int captured, uint32_t limit);
 
   void* frames_[kMostFrames + kMostOwnFrames];
   uint32_t first_ = 0;

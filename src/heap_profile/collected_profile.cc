@@ -8,6 +8,7 @@
 #include <new>
 
 #include "allocator/slow_path.h"
+#include "heap_profile/early_stacks.h"
 #include "heap_profile/fragmentation.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
@@ -47,6 +48,7 @@ CollectedProfile* CollectedProfile::Take(ProfileKind kind) {
   if (slow_path.reentrant()) return nullptr;
   CollectedProfile* profile = New(kind);
   if (profile == nullptr) return nullptr;
+  early_stacks.WalkAll(stack_table);
   if (kind == ProfileKind::kPeakHeap) {
     profiles.peak.CopyTo(&profile->rows);
   } else {
@@ -77,6 +79,7 @@ void CollectedProfile::End() {
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return;
   running = false;
+  early_stacks.WalkAll(stack_table);
   end_ns = MonotonicNanoseconds();
   kind == ProfileKind::kLifetimes ? CollectLifetimes() : CollectAllocations();
   rows.NoteLeftOut(Log().left_out() - left_out_before_);

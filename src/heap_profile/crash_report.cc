@@ -17,6 +17,7 @@
 #include "guarded/fault_report.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "heap_profile/early_stacks.h"
 #include "heap_profile/profiles.h"
 #include "options/options.h"
 #include "profile_format/mappings.h"
@@ -94,6 +95,7 @@ void WriteStack(const Mappings& mappings, std::span<const uintptr_t> frames) {
 }
 
 void WriteAllocation(const Mappings& mappings, const void* block) {
+  early_stacks.WalkAll(stack_table);
   const StackTable::Reader reader(stack_table);
   const auto address = reinterpret_cast<uintptr_t>(block);
   sample_table.ForEach([&](const Sample& sample) {

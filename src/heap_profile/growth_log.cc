@@ -4,14 +4,16 @@
 
 namespace tcmalloc {
 
-void GrowthLog::Add(size_t bytes, std::span<void* const> frames) {
+void GrowthLog::Add(size_t bytes, StackId stack) {
   const uint32_t next = used_.load(std::memory_order_relaxed);
   const bool fits = next < kMostGrowths;
   const uint32_t index = fits ? used_.fetch_add(1, std::memory_order_relaxed) : kMostGrowths;
   const uint32_t kept = std::min(index, kMostGrowths - 1);
-  if (!growths_.Ensure(kept)) return;
+  const bool has_place = growths_.Ensure(kept);
+  if (stack != 0 && (!has_place || index >= kMostGrowths)) stacks_.Release(stack);
+  if (!has_place) return;
   Growth& growth = growths_[kept];
-  if (index < kMostGrowths && !frames.empty()) growth.stack = stacks_.Add(frames);
+  if (index < kMostGrowths) growth.stack = stack;
   growth.bytes.fetch_add(bytes, std::memory_order_relaxed);
   // Release pairs with the acquire in ForEach and publishes the record.
   growth.count.fetch_add(1, std::memory_order_release);

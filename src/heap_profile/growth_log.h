@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/relaxed.h"
 #include "heap_profile/chunked_array.h"
@@ -26,8 +25,8 @@ class GrowthLog {
   GrowthLog(const GrowthLog&) = delete;
   GrowthLog& operator=(const GrowthLog&) = delete;
 
-  // A growth without frames has no stack.
-  void Add(size_t bytes, std::span<void* const> frames);
+  // Takes over the caller's reference to `stack`, which may be 0.
+  void Add(size_t bytes, StackId stack);
 
   // Calls f(uint64_t count, uint64_t bytes, StackId) for each record.
   template <typename F>

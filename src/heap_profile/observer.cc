@@ -16,6 +16,7 @@
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "heap_profile/crash_report.h"
+#include "heap_profile/early_stacks.h"
 #include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
@@ -66,14 +67,35 @@ uint64_t Weighted(const Sample& sample) {
   return static_cast<uint64_t>(sample.weight * static_cast<double>(sample.requested));
 }
 
+// A walk of the stack touches unwind tables of the program and its libraries, which is nothing to a
+// process with a heap of so many pages.
+constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{32} << 20);
+
+// Returns true if the stack may be copied and be walked later. Nobody waits for it: a program that
+// sets its own period wants profiles.
+bool MayWalkLater() {
+  return heap.page_heap().total() <= kSmallHeap &&
+         (heap.sample_period() == Options().sample_parameter || heap.sample_period() == 0) &&
+         heap.options().heap_check == HeapCheckOption::kOff && !profiles.allocated.has_users() &&
+         !profiles.freed.has_users() && !profiles.hooks.has_hooks();
+}
+
+// Returns the stack of whoever called this library, with a reference.
+StackId StackOfCaller() {
+  if (MayWalkLater()) {
+    if (const StackId id = early_stacks.Add(stack_table)) return id;
+  }
+  return stack_table.Add(CallerStack().frames());
+}
+
 // Records a sample of which one of `counted` bytes was drawn. Sets everything that the caller left
 // open. Returns 0 if it was left out.
-SampleId Record(Sample sample, size_t counted, const CallerStack& stack) {
+SampleId Record(Sample sample, size_t counted, StackId stack) {
   const auto period = static_cast<double>(std::max<uint64_t>(heap.sample_period(), 1));
   sample.weight = SampleWeight(static_cast<double>(std::max<size_t>(counted, 1)), period);
   sample.time_ns = MonotonicNanoseconds();
   sample.thread = static_cast<uint32_t>(system_calls.gettid());
-  sample.stack = stack_table.Add(stack.frames());
+  sample.stack = stack;
   const SampleId id = sample_table.Add(sample);
   if (id != 0) {
     profiles.peak.NoteChange(BytesFor(sample));
@@ -140,12 +162,13 @@ bool RecordSmallSample(void* object, const void* twin, size_t size, size_t align
                       .alignment = static_cast<uint32_t>(alignment),
                       .twin = reinterpret_cast<uintptr_t>(twin),
                       .keeps_twin = keeps_twin};
-  const CallerStack stack;
-  const SampleId id = Record(sample, size, stack);
   if (guarded) {
+    const CallerStack stack;
+    const SampleId id = Record(sample, size, stack_table.Add(stack.frames()));
     guarded_blocks.SetSample(object, id, stack.frames());
     return false;
   }
+  const SampleId id = Record(sample, size, StackOfCaller());
   if (id == 0) return false;
   profiles.objects.SetSample(object, id);
   if (keeps_twin) profiles.kept_bytes.fetch_add(allocated, std::memory_order_relaxed);
@@ -157,7 +180,7 @@ void RecordLargeSample(Span* span, size_t size, size_t alignment) {
                       .requested = size,
                       .allocated = span->bytes(),
                       .alignment = static_cast<uint32_t>(std::min(alignment, kMostAlignment))};
-  span->free_list = Record(sample, span->bytes(), CallerStack());
+  span->free_list = Record(sample, span->bytes(), StackOfCaller());
 }
 
 void* FreeSampledObject(Span* span, const void* object) {
@@ -187,18 +210,17 @@ void NoteSampleResized(const Span* span, size_t size) {
   profiles.peak.NoteChange(old.weight * change);
 }
 
-// Small programs are spared the pages that a walk of the stack touches.
 void NoteHeapGrowth(size_t bytes) {
-  constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{8} << 20);
+  constexpr Length kTinyHeap = Length::FromBytesCeil(size_t{8} << 20);
   if (bytes == 0) return;
-  if (heap.page_heap().total() <= kSmallHeap) return profiles.growths.Add(bytes, {});
   const int saved_errno = errno;
-  const CallerStack stack;
-  profiles.growths.Add(bytes, stack.frames());
+  const bool wants_stack = heap.page_heap().total() > kTinyHeap;
+  profiles.growths.Add(bytes, wants_stack ? StackOfCaller() : 0);
   errno = saved_errno;
 }
 
 bool VisitSamples(StackRecordVisitor visit, void* argument) {
+  early_stacks.WalkAll(stack_table);
   const StackTable::Reader reader(stack_table);
   sample_table.ForEach([&](const Sample& sample) {
     StackRecord record{.count = 1, .bytes = sample.requested, .frames = {}};
@@ -209,6 +231,7 @@ bool VisitSamples(StackRecordVisitor visit, void* argument) {
 }
 
 bool VisitGrowths(StackRecordVisitor visit, void* argument) {
+  early_stacks.WalkAll(stack_table);
   const StackTable::Reader reader(stack_table);
   profiles.growths.ForEach([&](uint64_t count, uint64_t bytes, StackId stack) {
     StackRecord record{.count = count, .bytes = bytes, .frames = {}};

@@ -30,6 +30,8 @@ class SampleLog {
   void AddUser() TCMALLOC_EXCLUDES(lock_);
   void RemoveUser() TCMALLOC_EXCLUDES(lock_);
 
+  bool has_users() const { return users_ != 0; }
+
   // Adds a row if there is a user. Called while the sample's stack has a reference.
   void Append(const ProfileRow& row) {
     if (users_ != 0) AppendForUsers(row);

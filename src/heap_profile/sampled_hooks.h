@@ -33,6 +33,8 @@ class SampledHooks {
 
   HookList<Hook>& list(bool of_frees) { return of_frees ? freed_ : allocated_; }
 
+  bool has_hooks() const { return !allocated_.empty() || !freed_.empty(); }
+
   // Notes a sample if there is a hook for it. Called in the slow path, while the sample's stack has
   // a reference.
   void Note(bool of_free, SampleId id, const Sample& sample) {

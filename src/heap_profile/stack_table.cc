@@ -26,7 +26,7 @@ uint32_t HashOf(std::span<void* const> frames) {
 
 bool StackTable::Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const {
   if (hash(id).load(std::memory_order_relaxed) != hash_of) return false;
-  if (count(id).load(std::memory_order_relaxed) != frames.size()) return false;
+  if (Frames(id).size() != frames.size()) return false;
   // An empty span may point to null, which memcmp must not get.
   return frames.empty() || std::memcmp(frames.data(), frame_words(id), frames.size_bytes()) == 0;
 }
@@ -74,6 +74,11 @@ StackId StackTable::TakeWords(uint32_t size) {
   return begin;
 }
 
+void StackTable::SetFrames(StackId id, std::span<void* const> frames) {
+  std::transform(frames.begin(), frames.end(), frame_words(id),
+                 [](void* frame) { return reinterpret_cast<uintptr_t>(frame); });
+}
+
 // Returns a stack that no bucket has, with one reference.
 StackId StackTable::NewStack(uint32_t hash_of, std::span<void* const> frames) {
   const StackId id = TakeWords(SizeFor(frames.size()));
@@ -81,8 +86,7 @@ StackId StackTable::NewStack(uint32_t hash_of, std::span<void* const> frames) {
   hash(id).store(hash_of, std::memory_order_relaxed);
   count(id).store(static_cast<uint32_t>(frames.size()), std::memory_order_relaxed);
   refs(id).store(1, std::memory_order_relaxed);
-  std::transform(frames.begin(), frames.end(), frame_words(id),
-                 [](void* frame) { return reinterpret_cast<uintptr_t>(frame); });
+  SetFrames(id, frames);
   stacks_.fetch_add(1, std::memory_order_relaxed);
   return id;
 }
@@ -117,6 +121,45 @@ StackId StackTable::Add(std::span<void* const> frames) {
     next(added).store(head, std::memory_order_relaxed);
   }
   return added;
+}
+
+StackId StackTable::NewOpen() {
+  const StackId id = TakeWords(SizeFor(kMostFrames));
+  if (id == 0) return 0;
+  count(id).store(kHasAllWords, std::memory_order_relaxed);
+  refs(id).store(1, std::memory_order_relaxed);
+  stacks_.fetch_add(1, std::memory_order_relaxed);
+  return id;
+}
+
+bool StackTable::Reopen(StackId id) {
+  uint32_t one = 1;
+  // Acquire pairs with the release in StackTable::Release: the new use comes after all former ones.
+  if (!refs(id).compare_exchange_strong(one, kRemoved, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
+    return false;
+  }
+  // Pairs with Reader: whoever begins to read later does not find it.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Pairs with Reader: whoever had begun before is counted.
+  const bool nobody_reads = readers_.load(std::memory_order_seq_cst) == 0;
+  refs(id).store(1, std::memory_order_relaxed);
+  return nobody_reads;
+}
+
+void StackTable::Close(StackId id, std::span<void* const> frames) {
+  const uint32_t hash_of = HashOf(frames);
+  SetFrames(id, frames);
+  hash(id).store(hash_of, std::memory_order_relaxed);
+  // Release pairs with the acquire in Frames and publishes the frames.
+  count(id).store(static_cast<uint32_t>(frames.size()) | kHasAllWords, std::memory_order_release);
+  std::atomic<uint32_t>& bucket = buckets_[hash_of % kBuckets];
+  StackId head = bucket.load(std::memory_order_relaxed);
+  do {
+    next(id).store(head, std::memory_order_relaxed);
+    // Release pairs with the acquire in Find and publishes the stack.
+  } while (!bucket.compare_exchange_weak(head, id, std::memory_order_release,
+                                         std::memory_order_relaxed));
 }
 
 void StackTable::Release(StackId id, uint32_t count) {

@@ -49,6 +49,18 @@ class StackTable {
   // Returns the name of a stack of at most kMostFrames frames, with a reference more. Returns 0 if
   // no memory can be had.
   StackId Add(std::span<void* const> frames);
+  // Returns the name of a stack without frames, which may get up to kMostFrames by Close, with a
+  // reference. No search finds it before. Returns 0 if no memory can be had.
+  StackId NewOpen();
+  // Makes an open stack to which only the caller has a reference ready for another use. Returns
+  // false if somebody else has one, or may be about to take one.
+  bool Reopen(StackId id);
+  // Returns true if a stack to which somebody has a reference has no other.
+  bool HasOneReference(StackId id) const { return refs(id).load(std::memory_order_relaxed) == 1; }
+  // Adds a reference to a stack to which the caller has one.
+  void AddReference(StackId id) { refs(id).fetch_add(1, std::memory_order_relaxed); }
+  // Gives an open stack its frames. Called once, by a caller with a reference.
+  void Close(StackId id, std::span<void* const> frames);
   // Takes references back.
   void Release(StackId id, uint32_t count = 1);
   // Returns the frames of a stack to which the caller has a reference, innermost first.
@@ -103,6 +115,8 @@ class StackTable {
   static constexpr uint32_t kSizes = (kHeaderWords + kMostFrames + kStepWords - 1) / kStepWords;
   static constexpr uint32_t kFirstWords = 1 << 13;
   static constexpr uint32_t kBuckets = 1 << 12;
+  // Added to the number of frames of a stack that has words for kMostFrames.
+  static constexpr uint32_t kHasAllWords = uint32_t{1} << 31;
   // The references of a stack that a sweep has removed.
   static constexpr uint32_t kRemoved = UINT32_MAX;
   // Fewer stacks without references do not make a sweep worth it.
@@ -129,14 +143,19 @@ class StackTable {
   static uint32_t SizeFor(size_t frames) {
     return static_cast<uint32_t>((kHeaderWords + frames + kStepWords - 1) / kStepWords);
   }
-  uint32_t SizeOf(StackId id) const { return SizeFor(count(id).load(std::memory_order_relaxed)); }
+  uint32_t SizeOf(StackId id) const {
+    const uint32_t frames = count(id).load(std::memory_order_relaxed);
+    return SizeFor((frames & kHasAllWords) != 0 ? kMostFrames : frames);
+  }
 
   std::span<const uintptr_t> Frames(StackId id) const {
-    return {frame_words(id), count(id).load(std::memory_order_relaxed)};
+    // Acquire pairs with the release in Close and publishes the frames.
+    return {frame_words(id), count(id).load(std::memory_order_acquire) & ~kHasAllWords};
   }
   bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
   StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
   void DropNew(StackId id);
+  void SetFrames(StackId id, std::span<void* const> frames);
   StackId NewStack(uint32_t hash_of, std::span<void* const> frames);
   StackId TakeWords(uint32_t size);
   void SweepIfWorthIt();

@@ -50,6 +50,11 @@ TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
   return word;
 }
 
+TCMALLOC_ALWAYS_INLINE void CopyWords(uintptr_t from, void* to, size_t words) {
+  auto* const copies = static_cast<uintptr_t*>(to);
+  for (size_t i = 0; i < words; ++i) copies[i] = LoadWord(from + i * sizeof(uintptr_t));
+}
+
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {
   asm volatile(
       "stp x19, x20, [%0, #24]\n\t"

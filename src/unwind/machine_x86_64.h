@@ -44,6 +44,11 @@ TCMALLOC_ALWAYS_INLINE uintptr_t LoadWord(uintptr_t address) {
   return word;
 }
 
+// Copies words, likewise.
+TCMALLOC_ALWAYS_INLINE void CopyWords(uintptr_t from, void* to, size_t words) {
+  asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+}
+
 // Reads the registers that functions preserve, the stack pointer and the address of the code that
 // reads them.
 TCMALLOC_ALWAYS_INLINE void ReadOwnRegisters(Registers* registers) {

@@ -48,6 +48,32 @@ uintptr_t OtherStackEnd() {
   return AlignDown(reinterpret_cast<uintptr_t>(::pthread_self()), sizeof(uintptr_t));
 }
 
+// Returns where the running thread's stack begins, behind its guard, if that is not the first
+// thread's. libc's descriptor has four words next to each other: its start, its size, and the
+// guard's size as it is and as it was asked for. No function tells it without a lock. Returns the
+// highest address if they are not found.
+uintptr_t OtherStackStart() {
+  constexpr uintptr_t kMostDescriptorBytes = 4096;
+  constexpr uintptr_t kNotFound = UINTPTR_MAX;
+  const auto self = reinterpret_cast<uintptr_t>(::pthread_self());
+  uintptr_t words[4] = {};  // the last ones that were read
+  uintptr_t page = 0;
+  for (uintptr_t at = self; at < self + kMostDescriptorBytes; at += sizeof(uintptr_t)) {
+    if (page != AlignDown(at, kProbedPageBytes)) {
+      page = AlignDown(at, kProbedPageBytes);
+      if (!IsReadable(page)) return kNotFound;
+    }
+    std::shift_left(words, words + 4, 1);
+    words[3] = machine::LoadWord(at);
+    const auto [start, bytes, guard, wanted_guard] = words;
+    if (start < self && self - start < bytes && bytes < kMostStackBytes && guard < bytes &&
+        wanted_guard < bytes) {
+      return start + guard;
+    }
+  }
+  return kNotFound;
+}
+
 // Finds out if the own stack is readable from `low`, a page's start, up to `end`, and notes it in
 // `own_stack_low` with `mark`. Gives up, for this time, before it takes long.
 bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
@@ -56,6 +82,8 @@ bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
   const uintptr_t stop = extends ? learnt : end;
   if (stop - low > kMostLearntBytes) return false;
   if ((::gettid() == ::getpid()) != (mark == kFirstThread)) return false;
+  // A program may have other stacks directly below, with no guard between them, and unmap them.
+  if (mark != kFirstThread && low < OtherStackStart()) return false;
   if (!IsReadable(low, stop - low)) return false;
   own_stack_low = low + mark;
   return true;
@@ -112,7 +140,15 @@ bool CopyIfReadable(uintptr_t address, void* to, size_t bytes) {
   return true;
 }
 
+void StackMemory::UseCopy(uintptr_t sp, const void* copy, size_t bytes) {
+  is_copy_ = true;
+  low_ = sp;
+  readable_ = bytes;
+  to_copy_ = reinterpret_cast<uintptr_t>(copy) - sp;
+}
+
 void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
+  if (TCMALLOC_UNLIKELY(is_copy_)) return;
   guessed_ = guessed;
   low_ = sp - std::min(sp, machine::kRedZone);
   readable_ = 0;
@@ -122,7 +158,7 @@ void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
 }
 
 bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
-  if (address < low_ || address % sizeof(*word) != 0) return false;
+  if (is_copy_ || address < low_ || address % sizeof(*word) != 0) return false;
   if (guessed_) return CopyIfReadable(address, word, sizeof(*word));
   const uintptr_t page = AlignDown(address, kProbedPageBytes);
   if (page != probed_page_) {

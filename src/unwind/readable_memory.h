@@ -39,18 +39,25 @@ class StackMemory {
   // from guesses may lie in memory that is no stack at all, and that another thread unmaps.
   void MoveTo(uintptr_t sp, bool guessed);
 
+  // Turns to a copy of the `bytes` bytes from the stack pointer `sp` on. Nothing else can be read
+  // from now on, and MoveTo changes nothing.
+  void UseCopy(uintptr_t sp, const void* copy, size_t bytes);
+
   // Reads the word at `address`. Returns false if it cannot be read, is not aligned to a word, or
   // lies below the stack pointer and its red zone.
   TCMALLOC_ALWAYS_INLINE bool Read(uintptr_t address, uintptr_t* word) {
     if (TCMALLOC_UNLIKELY(address - low_ >= readable_ || address % sizeof(*word) != 0)) {
       return ReadSlow(address, word);
     }
-    *word = machine::LoadWord(address);
+    *word = machine::LoadWord(address + to_copy_);
     return true;
   }
 
   // Returns true if all words from the stack pointer up to `end` can be read without a question.
   bool Covers(uintptr_t end) const { return end - low_ <= readable_; }
+
+  // Returns how many bytes from `sp` on can be read without a question.
+  size_t BytesFrom(uintptr_t sp) const { return readable_ == 0 ? 0 : low_ + readable_ - sp; }
 
   // Tells that addresses are guesses from now on.
   void set_guessed() { guessed_ = true; }
@@ -65,8 +72,10 @@ class StackMemory {
 
   uintptr_t low_ = 0;       // the lowest address that is read without a question
   uintptr_t readable_ = 0;  // bytes from there
+  uintptr_t to_copy_ = 0;   // from the address of a word to that of its copy
   uintptr_t probed_page_ = kNoPage;
   bool guessed_ = false;
+  bool is_copy_ = false;
 };
 
 }  // namespace tcmalloc

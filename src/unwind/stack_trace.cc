@@ -42,6 +42,14 @@ class ChosenWalker : public Walker {
   bool by_frame_pointer_;
 };
 
+class CopyWalker : public Walker {
+ public:
+  CopyWalker(const StackCopy& copy, Precision precision, KnownObjects& objects)
+      : Walker(copy.registers, precision, objects, copy.stack, copy.bytes) {}
+
+  StepResult StepPastSkipped() { return Step(); }
+};
+
 // Stores what is asked for. Returns false if it has to be done again with all registers.
 template <typename AnyWalker>
 TCMALLOC_ALWAYS_INLINE bool Walk(AnyWalker& walker, const StackFrames& frames, int skip,
@@ -83,14 +91,23 @@ TCMALLOC_NOINLINE bool WalkRemembering(RememberedWalk& remembered, const Start& 
   return remembered.Walk(walker, frames, skip, count) == RememberedWalk::Outcome::kDone;
 }
 
+// Likewise, by frame pointers. The objects of the frames that are skipped are known from walks
+// before.
+TCMALLOC_NOINLINE bool WalkWithObjectsOf(RememberedWalk& remembered, const Start& start,
+                                         const StackFrames& frames, int skip, int* count) {
+  ChosenWalker walker(start, Walker::Precision::kFewRegisters, remembered.objects());
+  return Walk(walker, frames, skip, count);
+}
+
 bool WalkByTables(const Start& start, const StackFrames& frames, int skip, int* count) {
   constexpr auto kFew = Walker::Precision::kFewRegisters;
-  const bool may_remember =
-      frames.sizes == nullptr && unwind_method() != UnwindMethod::kFramePointers;
-  RememberedWalk* remembered = may_remember ? ClaimRememberedWalk() : nullptr;
+  RememberedWalk* remembered = frames.sizes == nullptr ? ClaimRememberedWalk() : nullptr;
   if (remembered == nullptr) return WalkWith(kFew, start, frames, skip, count);
-  const bool done = WalkRemembering(*remembered, start, frames, skip, count);
-  if (frames.reads != nullptr && done && skip == 1 && frames.above == nullptr) {
+  const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
+  const bool done = by_frame_pointers ? WalkWithObjectsOf(*remembered, start, frames, skip, count)
+                                      : WalkRemembering(*remembered, start, frames, skip, count);
+  if (frames.reads != nullptr && done && !by_frame_pointers && skip == 1 &&
+      frames.above == nullptr) {
     remembered->TellReads(frames, *count, frames.reads);
   }
   remembered->Release();
@@ -142,6 +159,25 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text) {
 
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip) {
   return Capture({registers, /*at_call=*/true}, frames, skip);
+}
+
+size_t OwnStackBytesFrom(uintptr_t sp) {
+  StackMemory memory;
+  memory.MoveTo(sp, /*guessed=*/false);
+  return memory.BytesFrom(sp);
+}
+
+int CaptureFromCopy(const StackCopy& copy, const StackFrames& frames, int skip) {
+  if (frames.limit <= 0) return 0;
+  using Precision = Walker::Precision;
+  int count = 0;
+  for (const Precision precision : {Precision::kFewRegisters, Precision::kAllRegisters}) {
+    KnownObjects objects;
+    CopyWalker walker(copy, precision, objects);
+    // The function that made the call has its return address in the next frame.
+    if (Walk(walker, frames, std::clamp(skip, 0, kMostSteps) + 1, &count)) break;
+  }
+  return count;
 }
 
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip) {

@@ -7,6 +7,7 @@
 #ifndef TCMALLOC_UNWIND_STACK_TRACE_H_
 #define TCMALLOC_UNWIND_STACK_TRACE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -38,6 +39,22 @@ int CaptureCallers(const Registers& registers, const StackFrames& frames, int sk
 // Likewise, from where a signal handler interrupted a thread: `context` is the handler's third
 // argument. The first address is that of the interrupted instruction.
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip);
+
+// What a walk reads of a stack, for one that comes later: the registers of a function that was
+// making a call, and the stack from its stack pointer on.
+struct StackCopy {
+  Registers registers;
+  const void* stack = nullptr;
+  size_t bytes = 0;
+};
+
+// Returns how many bytes from `sp` on, the stack pointer of a function that runs, make up the rest
+// of the thread's own stack; 0 if it is not known to be that.
+size_t OwnStackBytesFrom(uintptr_t sp);
+
+// Walks a copy by the tables, with the result that CaptureCallers had. Where a library has gone
+// since, the walk ends; if another one is in its place, the callers may be wrong.
+int CaptureFromCopy(const StackCopy& copy, const StackFrames& frames, int skip);
 
 // Stores the return address of the function that it is called from, of its caller and so on,
 // without the `skip` innermost ones, and returns their number. Inlined, so that the function it is

@@ -70,6 +70,16 @@ Walker::Walker(const Registers& registers, bool at_call, Precision precision, Kn
   memory_.MoveTo(sp(), guessed_);
 }
 
+Walker::Walker(const Registers& registers, Precision precision, KnownObjects& objects,
+               const void* copy, size_t bytes)
+    : registers_(registers),
+      objects_(objects),
+      at_call_(true),
+      keeps_all_(precision == Precision::kAllRegisters),
+      guessed_(true) {
+  memory_.UseCopy(sp(), copy, bytes);
+}
+
 StepResult Walker::Step() {
   // A return address may lie behind the last instruction of its function.
   const uintptr_t address = pc() - (at_call_ ? 1 : 0);

@@ -31,6 +31,11 @@ class Walker {
   // not interrupted. `objects` is this walk's until its end.
   Walker(const Registers& registers, bool at_call, Precision precision, KnownObjects& objects);
 
+  // Begins at a function that made a call with these registers when the `bytes` bytes from its
+  // stack pointer on were copied. All that ran then may be gone by now.
+  Walker(const Registers& registers, Precision precision, KnownObjects& objects, const void* copy,
+         size_t bytes);
+
   // Moves to the caller by the tables, or by the frame pointer where they say nothing.
   StepResult Step();
   // Moves to the caller by the frame pointer.
@@ -75,7 +80,8 @@ class Walker {
   CompactRule last_rule_;
   bool at_call_;
   bool keeps_all_;
-  bool guessed_ = false;  // a frame pointer was followed that no table vouched for
+  // A frame pointer was followed that no table vouched for, or what ran may be gone.
+  bool guessed_ = false;
 };
 
 }  // namespace tcmalloc

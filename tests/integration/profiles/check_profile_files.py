@@ -155,6 +155,15 @@ def check_estimates(path, program):
             sys.exit(f"blocks of {size} bytes: {found} instead of {blocks}, {blocks * size}")
 
 
+def check_small_heap(path, program):
+    """Samples of a small heap have stacks, which were copied and walked when the profile was written."""
+    expect("samples without a stack", [s for s in Profile(path).samples if not s[0]], [])
+    size = sum(found[1] for found in sites_of(path, program).values())
+    print(f"bytes in a small heap by samples: {size}")
+    if size == 0:
+        sys.exit("no sample has a call site")
+
+
 def check_comments(path, wanted):
     expect("comments", Profile(path).comments, wanted)
 
@@ -194,6 +203,9 @@ def main():
         subprocess.run([arguments.probe, sampled], check=True, timeout=60,
                        env={**os.environ, "TCMALLOC_SAMPLE_PARAMETER": str(PERIOD)})
         check_estimates(sampled, arguments.probe.resolve())
+        small = pathlib.Path(folder, "small.pb.gz")
+        subprocess.run([arguments.probe, small], check=True, timeout=60, env={**os.environ, "PROBE_TIMES": "12"})
+        check_small_heap(small, arguments.probe.resolve())
         google_pprof = shutil.which("google-pprof")
         if google_pprof:
             check_reader([google_pprof, "--text", "--nodecount=100000", "--nodefraction=0",

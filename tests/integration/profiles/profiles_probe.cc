@@ -2,7 +2,7 @@
 //
 // profiles_probe PATH...: allocates at kSites call sites, which are functions of their own, and
 // writes a heap profile to each path. Prints 1 or 0 for each. Site number n holds n % 7 + 1 blocks
-// of 100 * (n % 10 + 1) bytes.
+// of 100 * (n % 10 + 1) bytes, times PROBE_TIMES.
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,17 +14,18 @@ namespace {
 constexpr int kSites = 1000;
 
 void* kept[kSites][7];
+size_t times = 1;
 
 }  // namespace
 
 // Readers of profiles drop the arguments of templates, so that each site has a name of its own.
 // Three digits have a 1 before them, because a number that begins with 0 is octal.
-#define SITE(digits)                                                                 \
-  extern "C" __attribute__((noinline)) void Site##digits() {                         \
-    constexpr int kNumber = 1##digits - 1000;                                        \
-    for (int i = 0; i < kNumber % 7 + 1; ++i) {                                      \
-      kept[kNumber][i] = std::malloc(static_cast<size_t>(100 * (kNumber % 10 + 1))); \
-    }                                                                                \
+#define SITE(digits)                                                            \
+  extern "C" __attribute__((noinline)) void Site##digits() {                    \
+    constexpr int kNumber = 1##digits - 1000;                                   \
+    for (int i = 0; i < kNumber % 7 + 1; ++i) {                                 \
+      kept[kNumber][i] = std::malloc(times * size_t{100 * (kNumber % 10 + 1)}); \
+    }                                                                           \
   }
 #define CALL(digits) Site##digits();
 #define TEN(M, d) M(d##0) M(d##1) M(d##2) M(d##3) M(d##4) M(d##5) M(d##6) M(d##7) M(d##8) M(d##9)
@@ -42,6 +43,7 @@ void* kept[kSites][7];
 THOUSAND(SITE)
 
 int main(int argc, char** argv) {
+  if (const char* text = std::getenv("PROBE_TIMES")) times = std::strtoul(text, nullptr, 10);
   THOUSAND(CALL)
   for (int i = 1; i < argc; ++i) std::printf("%d\n", tcmalloc_write_heap_profile(argv[i]) ? 1 : 0);
   return 0;

@@ -105,6 +105,17 @@ TEST(ReadableMemoryTest, NoticesThatAPageWentBetweenTwoWalks) {
 }
 
 // Builds a chain of frame pointers at the end of the pages.
+TEST(ReadableMemoryTest, KnowsTheStackOfAnyThread) {
+  const auto expect_known = [] {
+    const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    StackMemory memory;
+    memory.MoveTo(sp, /*guessed=*/false);
+    EXPECT_TRUE(memory.Covers(sp + 256));
+  };
+  expect_known();
+  std::thread(expect_known).join();
+}
+
 TEST(BadStackTest, FramePointersEndAtAPageThatIsNotThere) {
   const GuardedPages pages(1);
   const uintptr_t code = pages.start();  // no object is there

@@ -1,0 +1,89 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "heap_profile/early_stacks.h"
+
+#include <algorithm>
+
+#include "base/attributes.h"
+#include "heap_profile/caller_stack.h"
+#include "unwind/stack_trace.h"
+
+namespace tcmalloc {
+
+constinit EarlyStacks early_stacks;
+
+bool EarlyStacks::Claim(Slot& slot, State from) {
+  // Acquire pairs with the releases in Add and WalkAll: the slot is complete.
+  return slot.state.load(std::memory_order_relaxed) == from &&
+         slot.state.compare_exchange_strong(from, State::kClaimed, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+}
+
+// Claims a slot that is empty, or whose stack nobody else refers to.
+bool EarlyStacks::ClaimForNew(Slot& slot, StackTable& stacks) {
+  if (Claim(slot, State::kEmpty)) return true;
+  const StackId stack = slot.stack;
+  if (stack == 0 || !stacks.HasOneReference(stack) || !Claim(slot, State::kHeld)) return false;
+  if (stacks.Reopen(slot.stack)) return true;
+  // Release pairs with the acquire in Claim.
+  slot.state.store(State::kHeld, std::memory_order_release);
+  return false;
+}
+
+// Returns a slot that has a stack; null if there is no room.
+EarlyStacks::Slot* EarlyStacks::ClaimOne(StackTable& stacks) {
+  for (Slot& slot : slots_) {
+    if (!ClaimForNew(slot, stacks)) continue;
+    if (slot.stack == 0) slot.stack = stacks.NewOpen();
+    if (slot.stack != 0) return &slot;
+    // Release pairs with the acquire in Claim.
+    slot.state.store(State::kEmpty, std::memory_order_release);
+    return nullptr;
+  }
+  return nullptr;
+}
+
+// Not inlined, so that its frame is there to be left out.
+TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
+  if (unwind_method() != UnwindMethod::kTables) return 0;
+  Registers registers;
+  machine::ReadOwnRegisters(&registers);
+  const uintptr_t sp = registers.values[machine::kStackPointer];
+  const size_t words = OwnStackBytesFrom(sp) / sizeof(uintptr_t);
+  if (words == 0 || words > kStackBytes / sizeof(uintptr_t)) return 0;
+  Slot* const slot = ClaimOne(stacks);
+  if (slot == nullptr) return 0;
+  Memory& memory = memory_[slot - slots_];
+  memory.registers = registers;
+  machine::CopyWords(sp, memory.stack, words);
+  slot->stack_bytes = static_cast<uint32_t>(words * sizeof(uintptr_t));
+  const StackId id = slot->stack;
+  stacks.AddReference(id);
+  // Release pairs with the acquire in Claim and publishes the copy.
+  slot->state.store(State::kHeld, std::memory_order_release);
+  return id;
+}
+
+void EarlyStacks::WalkAll(StackTable& stacks) {
+  for (Slot& slot : slots_) {
+    if (!Claim(slot, State::kHeld)) continue;
+    const Memory& memory = memory_[&slot - slots_];
+    const StackId id = slot.stack;
+    stacks.Close(
+        id, CallerStack(
+                {.registers = memory.registers, .stack = memory.stack, .bytes = slot.stack_bytes})
+                .frames());
+    slot.stack = 0;
+    // Release pairs with the acquire in Claim.
+    slot.state.store(State::kEmpty, std::memory_order_release);
+    stacks.Release(id);
+  }
+}
+
+size_t EarlyStacks::copies() const {
+  return static_cast<size_t>(std::ranges::count_if(slots_, [](const Slot& slot) {
+    return slot.state.load(std::memory_order_relaxed) == State::kHeld;
+  }));
+}
+
+}  // namespace tcmalloc
