@@ -20,17 +20,17 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RECURSION = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(24)"
-SQL = ("with recursive c(x) as (select 1 union all select x + 1 from c where x < 400000) "
+RECURSION = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(31)"
+SQL = ("with recursive c(x) as (select 1 union all select x + 1 from c where x < 1600000) "
        "select sum(x * 7919 % 1000), count(distinct x % 977) from c")
 
 # {bin} is the folder of the workloads, {big} a file of 24 MiB.
 PROGRAMS = {
     "bignum": ["{bin}/bignum"],
-    "cube_cover": ["{bin}/cube_cover", "--functions=15000"],
-    "larson, 2 threads": ["{bin}/larson", "--threads=2", "--generations=80", "--ops=50000"],
+    "cube_cover": ["{bin}/cube_cover", "--functions=60000"],
+    "binary_trees": ["{bin}/binary_trees", "--threads=1", "--rounds=40"],
     "python, recursion": ["/usr/bin/python3", "-S", "-c", RECURSION],
-    "perl, hashes": ["/usr/bin/perl", "-e", "$h{$_ % 5000} .= chr(65 + $_ % 26) for 1..700000"],
+    "perl, hashes": ["/usr/bin/perl", "-e", "$h{$_ % 5000} .= chr(65 + $_ % 26) for 1..4000000"],
     "sqlite": ["/usr/bin/sqlite3", ":memory:", SQL],
     "gzip": ["/usr/bin/gzip", "-c", "-6", "{big}"],
 }

@@ -4,7 +4,7 @@
 // memory. Run it with HEAPCHECK=local: leak_check_live_heap MIB OBJECTS [CHECKS]. Each object has
 // four pointers to others, and sizes differ by a factor of up to 16.
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <gperftools/heap-checker.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -52,11 +52,9 @@ long ReadKib(const char* path, const char* key) {
 
 // How long the running thread was ready and had no processor.
 double QueuedMilliseconds() {
-  static thread_local FILE* file = fopen("/proc/thread-self/schedstat", "r");
-  if (file == nullptr) return 0;
+  static thread_local const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   char line[128] = {};
-  rewind(file);
-  if (fgets(line, sizeof(line), file) == nullptr) return 0;
+  if (file < 0 || pread(file, line, sizeof(line) - 1, 0) <= 0) return 0;
   const char* second = strchr(line, ' ');
   return second == nullptr ? 0 : atof(second) / 1e6;
 }

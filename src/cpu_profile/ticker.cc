@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/attributes.h"
 #include "base/message.h"
 #include "system/clock.h"
 
@@ -20,6 +21,9 @@ constexpr int64_t kUpdateNs = 10'000'000;
 // Looking for threads takes at most this part of the time.
 constexpr int64_t kUpdateShare = 50;
 constexpr int64_t kPatienceNs = 1'000'000'000;
+
+// True while the running thread handles a tick.
+constinit thread_local bool handles_tick TCMALLOC_INITIALIZED_TLS = false;
 
 void OnSignal(int, siginfo_t* info, void* context) { ticker.Handle(info, context); }
 
@@ -176,6 +180,14 @@ void Ticker::Handle(siginfo_t* info, void* context) {
     action_.Forward(info, context);
     return;
   }
+  // The handler does not block its signal. Where it takes longer than a period, as in a debugger or
+  // an emulator, ticks would interrupt one another until the stack is full. What is left out is
+  // time of the profiler itself.
+  if (handles_tick) {
+    errno = saved_errno;
+    return;
+  }
+  handles_tick = true;
   // Pairs with the store in Unsubscribe, and the load in WaitUntilIdle.
   in_handler_.fetch_add(1, std::memory_order_seq_cst);
   if (running_.load(std::memory_order_relaxed)) {
@@ -192,6 +204,7 @@ void Ticker::Handle(siginfo_t* info, void* context) {
       }
     }
   }
+  handles_tick = false;
   // Pairs with the load in WaitUntilIdle.
   in_handler_.fetch_sub(1, std::memory_order_seq_cst);
   errno = saved_errno;

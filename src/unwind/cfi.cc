@@ -225,12 +225,12 @@ class ProgramIndex {
   enum class State : uint8_t { kUnknown, kInWork, kReady, kNone };
 
   bool IsReady(const LoadedObject& program) {
-    // Acquire pairs with the release below and makes the entries visible.
+    // Acquire pairs with the release in IsReady and makes the entries visible.
     State state = state_.load(std::memory_order_acquire);
     if (state == State::kUnknown &&
         state_.compare_exchange_strong(state, State::kInWork, std::memory_order_relaxed)) {
       state = Make(program) ? State::kReady : State::kNone;
-      // Release pairs with the acquire above and publishes the entries.
+      // Release pairs with the acquire in IsReady and publishes the entries.
       state_.store(state, std::memory_order_release);
     }
     return state == State::kReady;

@@ -71,14 +71,14 @@ constinit std::atomic<bool> is_known{false};
 
 // Threads that come at the same time read the same.
 bool FindProgramFrames(ProgramFrames* frames) {
-  // Acquire pairs with the release below: the two words are there.
+  // Acquire pairs with the release in FindProgramFrames: the two words are there.
   if (!is_known.load(std::memory_order_acquire)) {
     const int saved_errno = errno;
     const ProgramFrames read = ReadFrames();
     errno = saved_errno;
     known_begin.store(read.begin, std::memory_order_relaxed);
     known_end.store(read.end, std::memory_order_relaxed);
-    // Release pairs with the acquire above.
+    // Release pairs with the acquire in FindProgramFrames.
     is_known.store(true, std::memory_order_release);
   }
   frames->begin = known_begin.load(std::memory_order_relaxed);

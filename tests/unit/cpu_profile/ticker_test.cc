@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <fstream>
@@ -45,6 +46,33 @@ int KernelTimers() {
   int timers = 0;
   for (std::string line; std::getline(file, line);) timers += line.starts_with("ID:");
   return timers;
+}
+
+// A function of a tick that takes longer than the kernel needs for the next one.
+class SlowFunction {
+ public:
+  static void OnTick(const Tick&, void*) {
+    deepest_ = std::max(deepest_, ++depth_);
+    if (calls_++ < 3) Burn(50 * kMs);
+    --depth_;
+  }
+  static int deepest() { return deepest_; }
+  static int calls() { return calls_; }
+
+ private:
+  static inline int depth_ = 0;
+  static inline int deepest_ = 0;
+  static inline int calls_ = 0;
+};
+
+TEST(TickerTest, TicksDoNotInterruptOneAnother) {
+  ProfilerSettings settings;
+  settings.frequency = kMostFrequency;
+  const int place = ticker.Subscribe(SlowFunction::OnTick, nullptr, settings);
+  ASSERT_GE(place, 0);
+  while (SlowFunction::calls() < 4) Burn(kMs);
+  ticker.Unsubscribe(place);
+  EXPECT_EQ(SlowFunction::deepest(), 1);
 }
 
 class FrequencyTest : public ::testing::TestWithParam<int> {};
