@@ -2,8 +2,8 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Runs workloads under our debug libraries and under gperftools', in pairs that take turns.
 
-Prints for each workload and library the median of the paired ratios of wall-clock time, ours over
-theirs, with the least and the most. gperftools' libraries are those of a directory, such as Debian's.
+Prints for each workload and library the median of the paired ratios of CPU time, ours over theirs,
+with the least and the most. gperftools' libraries are those of a directory, such as Debian's.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
 LIBRARIES = ("libtcmalloc_minimal_debug.so.4", "libtcmalloc_debug.so.4")
 WORKLOADS = {
@@ -26,9 +25,12 @@ WORKLOADS = {
 
 def seconds(command, library):
     environment = dict(os.environ, LD_PRELOAD=str(library))
-    begin = time.monotonic()
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begin
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main():

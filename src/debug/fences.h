@@ -148,7 +148,8 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   }
   const char* begin = block.end();
   const char* end = BackFenceEnd(block);
-  static_assert(kLeastBackBytes >= 16);
+  // Behind a block with pages of its own there are a few bytes, or none.
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) return difference == 0 && IsFence(begin, end);
   const uint64_t word = FenceWord(begin);
   difference |= LoadUnaligned(end - 8) ^ FenceWord(end - 8);
   do {

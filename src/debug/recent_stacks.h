@@ -95,10 +95,9 @@ class RecentStacks {
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
     for (uint32_t i = 0; i < entry.count; ++i) {
       const uint16_t place = entry.places[i];
-      const uintptr_t word =
-          TCMALLOC_LIKELY(place != kRegister)
-              ? machine::LoadWord(site.stack_pointer + place * sizeof(uintptr_t))
-              : site.frame_pointer;
+      const uintptr_t word = TCMALLOC_LIKELY(place != kRegister)
+                                 ? machine::LoadWord(site.stack_pointer + place * sizeof(uintptr_t))
+                                 : site.frame_pointer;
       if (machine::StripAuthentication(word) != entry.values[i]) return false;
     }
     return true;

@@ -388,8 +388,7 @@ void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
   const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
   if (bytes > kLargestQuarantined) return GiveBack(block);
   // Without its pages a block is zeroed as well, and the time for that is the program's own wish.
-  const GuardKind kind =
-      zeroes_ ? ForbidPages(block, bytes) : ForbidWithin(block, bytes, 2, bytes);
+  const GuardKind kind = zeroes_ ? ForbidPages(block, bytes) : ForbidWithin(block, bytes, 2, bytes);
   if (kind == GuardKind::kNone && (zeroes_ || !KeepFilled(block, live, bytes))) {
     return GiveBack(block);
   }
@@ -419,8 +418,7 @@ bool HardenedHeap::KeepFilled(char* block, const LiveBlock& live, size_t bytes) 
 // Makes a large block accessible again, or checks it, and gives it back. It stays as it is for ever
 // if the kernel refuses.
 void HardenedHeap::EvictLarge(void* block) {
-  const auto kind =
-      static_cast<GuardKind>(map_.Known(block)[1].load(std::memory_order_relaxed));
+  const auto kind = static_cast<GuardKind>(map_.Known(block)[1].load(std::memory_order_relaxed));
   const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
   if (kind == GuardKind::kNone) {
     const size_t size = BlockMap::KeptSize(map_.Known(block), bytes);

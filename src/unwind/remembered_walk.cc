@@ -229,8 +229,7 @@ bool RememberedWalk::TellStep(size_t at, WalkReads* reads) const {
   if (frame.kind == CompactRule::Kind::kFromFramePointer ||
       frame.kind == CompactRule::Kind::kFromExtra) {
     const bool by_extra = frame.kind == CompactRule::Kind::kFromExtra;
-    const uintptr_t at_word =
-        LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
+    const uintptr_t at_word = LastSaved(by_extra ? &Frame::extra_at : &Frame::frame_pointer_at, at);
     if (by_extra && at_word == 0) return false;
     reads->reads[reads->count++] = {.at = at_word, .value = frame.base};
   } else if (frame.kind != CompactRule::Kind::kFromStackPointer) {

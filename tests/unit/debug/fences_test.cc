@@ -34,6 +34,23 @@ TEST_F(FencesTest, WholeFencesShowNoDamage) {
       const BlockRecord block = Fenced(size, offset);
       ASSERT_EQ(FindDamageBefore(block), nullptr);
       ASSERT_EQ(FindDamageAfter(block), nullptr);
+      ASSERT_TRUE(AreFencesWhole(block));
+    }
+  }
+}
+
+// As behind a block with pages of its own, which ends at one without access.
+TEST_F(FencesTest, LooksAtNoByteBehindTheMemoryOfABlock) {
+  for (size_t room = 0; room < 40; ++room) {
+    BlockRecord block = Fenced(21, 16);
+    block.total = kFrontBytes + 16 + 21 + room;
+    char* end = block.base + block.total;
+    std::memset(end, 0, 64);
+    EXPECT_TRUE(AreFencesWhole(block)) << room;
+    for (char* byte = block.end(); byte < end; ++byte) {
+      *byte = static_cast<char>(*byte ^ 1);
+      EXPECT_FALSE(AreFencesWhole(block)) << room;
+      *byte = static_cast<char>(*byte ^ 1);
     }
   }
 }
@@ -45,6 +62,7 @@ TEST_F(FencesTest, EveryByteOfAFenceCounts) {
     *byte = static_cast<char>(*byte ^ 1);
     EXPECT_EQ(FindDamageBefore(block), byte < block.user ? byte : nullptr);
     EXPECT_EQ(FindDamageAfter(block), byte >= block.end() ? byte : nullptr);
+    EXPECT_FALSE(AreFencesWhole(block));
     *byte = static_cast<char>(*byte ^ 1);
   }
 }

@@ -67,8 +67,8 @@ void CheckReads(const WalkReads& reads, const Registers& registers, const Stack&
   int returns = 0;
   for (uint32_t i = 0; i < reads.count; ++i) {
     const WalkReads::Read& read = reads.reads[i];
-    const uintptr_t word = read.at != 0 ? machine::LoadWord(read.at)
-                                        : registers.values[machine::kFramePointer];
+    const uintptr_t word =
+        read.at != 0 ? machine::LoadWord(read.at) : registers.values[machine::kFramePointer];
     EXPECT_EQ(machine::StripAuthentication(word), read.value) << i;
     if (returns < stack.count &&
         read.value == reinterpret_cast<uintptr_t>(stack.frames[static_cast<size_t>(returns)])) {
