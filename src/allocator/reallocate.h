@@ -27,25 +27,30 @@ constexpr bool KeepsItsLength(size_t old_bytes, size_t size) {
   return size >= least;
 }
 
-// Returns the usable size of `block`, or 0 if the page map cannot vouch for it. Makes the checks of
-// UsableSize without its messages. Any pointer may be asked for.
-TCMALLOC_ALWAYS_INLINE size_t UsableSizeOr0(const void* block) {
+// Returns true if an object of class `c` serves for `size` bytes as it is. Compares once: a size
+// that is too large wraps around, and no object is so small that half of it is 0 bytes.
+constexpr bool KeepsItsObject(uint8_t c, size_t size) {
+  const size_t bytes = kSizeClasses[c].size;
+  return bytes - size <= bytes / 2;
+}
+
+// Returns true if `block` serves for `size` bytes as it is and no hook has to hear of it, so that a
+// realloc has nothing left to do. False for any pointer that the page map cannot vouch for, and for
+// a size of 0.
+TCMALLOC_ALWAYS_INLINE bool StaysAsItIs(const void* block, size_t size) {
   const Span* span = heap.page_map().Get(PageId::Containing(block));
-  if (TCMALLOC_UNLIKELY(span == nullptr)) return 0;
+  if (TCMALLOC_UNLIKELY(span == nullptr)) return false;
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
   const Span::State state = span->state;
   if (TCMALLOC_LIKELY(state == Span::State::kSmall)) {
     const uint8_t c = span->size_class;
-    return offset < span->bytes() && IsObjectStart(offset, c) ? kSizeClasses[c].size : 0;
+    return KeepsItsObject(c, size) && IsObjectStart(offset, c) && !BlocksAreWatched();
   }
-  return state == Span::State::kLarge && offset == 0 ? span->bytes() : 0;
-}
-
-// Returns true if `block` serves for `size` bytes as it is and no hook has to hear of it, so that a
-// realloc has nothing left to do. False for null and for a size of 0.
-TCMALLOC_ALWAYS_INLINE bool StaysAsItIs(const void* block, size_t size) {
-  const size_t bytes = UsableSizeOr0(block);
-  return size <= bytes && KeepsItsLength(bytes, size) && size > 0 && !BlocksAreWatched();
+  if (TCMALLOC_UNLIKELY(state != Span::State::kLarge) || TCMALLOC_UNLIKELY(offset != 0))
+    return false;
+  const size_t bytes = span->bytes();
+  if (TCMALLOC_UNLIKELY(size > bytes)) return false;
+  return KeepsItsLength(bytes, size) && !BlocksAreWatched();
 }
 
 // Returns a block of at least `size` bytes with the contents of `block`, which is then freed unless

@@ -141,9 +141,8 @@ class CentralFreeList {
 
   // Returns the number of neighbours that begin and end with a cache line together. Each run of
   // fresh objects ends a group, so that two threads that fetch in turn write to different lines.
-  // Objects of a line or more are not grouped, because they would take up too many lines.
   static constexpr uint32_t GroupObjects(uint32_t size) {
-    return size < kLineBytes ? kLineBytes / std::gcd(size, kLineBytes) : 1;
+    return kLineBytes / std::gcd(size, kLineBytes);
   }
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
@@ -301,7 +300,9 @@ ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
   const uint32_t group = GroupObjects(size);
   const uint32_t carved = span->carved;
   const uint32_t end = std::max((carved + wanted) / group, carved / group + 1) * group;
-  const uint32_t count = std::min<uint32_t>(end, span->capacity) - carved;
+  // The last group may be shorter, and nobody has the rest of its last line.
+  const uint32_t rest = span->capacity - carved;
+  const uint32_t count = wanted < rest ? std::min(end - carved, rest) : rest;
   span->carved += count;
   span->allocated += count;
   stats_.uncarved_objects -= count;

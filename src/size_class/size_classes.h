@@ -223,7 +223,8 @@ constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
   return (offset * kSizeClasses[size_class].reciprocal) >> size_class_internal::kReciprocalShift;
 }
 
-// Returns true if an object begins at `offset`. Has the requirements of ObjectIndex.
+// Returns true if an object begins at `offset`. Requires a nonzero class. Any offset may be asked
+// for: where the index has no meaning, no object of that index begins there.
 constexpr bool IsObjectStart(size_t offset, uint8_t size_class) {
   const SizeClassInfo& info = kSizeClasses[size_class];
   const size_t index = ObjectIndex(offset, size_class);

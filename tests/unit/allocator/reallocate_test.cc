@@ -90,8 +90,8 @@ TEST(ReallocateTest, ABlockStaysForAsManyBytesAsItHas) {
                             kMaxSmallSize + 1, size_t{8} << 20}) {
     void* block = Allocate(size);
     const size_t bytes = UsableSize(block);
-    EXPECT_EQ(UsableSizeOr0(block), bytes);
     EXPECT_TRUE(StaysAsItIs(block, bytes));
+    EXPECT_EQ(StaysAsItIs(block, bytes / 2), KeepsItsLength(bytes, bytes / 2));
     EXPECT_TRUE(StaysAsItIs(block, size));
     EXPECT_FALSE(StaysAsItIs(block, bytes + 1));
     EXPECT_FALSE(StaysAsItIs(block, bytes / 2 - 1));
@@ -108,12 +108,13 @@ TEST(ReallocateTest, NothingElseStays) {
        {static_cast<void*>(nullptr), static_cast<void*>(foreign), static_cast<void*>(small + 8),
         static_cast<void*>(small + 1), static_cast<void*>(large + 16),
         static_cast<void*>(large + kPageSize), reinterpret_cast<void*>(UINTPTR_MAX - 63)}) {
-    EXPECT_EQ(UsableSizeOr0(address), 0u) << address;
-    EXPECT_FALSE(StaysAsItIs(address, 1)) << address;
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{64}, size_t{100}, size_t{8} << 20}) {
+      EXPECT_FALSE(StaysAsItIs(address, size)) << address;
+    }
   }
   Deallocate(small);
   Deallocate(large);
-  EXPECT_EQ(UsableSizeOr0(large), 0u);
+  EXPECT_FALSE(StaysAsItIs(large, size_t{8} << 20));
 }
 
 TEST(ReallocateTest, ALongBlockShrinksAndGrowsWhereItIs) {

@@ -171,6 +171,10 @@ TEST(SizeClasses, OnlyStartsOfObjectsAreObjectStarts) {
       const bool expected = offset % info.size == 0 && offset + info.size <= info.span_bytes();
       ASSERT_EQ(IsObjectStart(offset, size_class), expected) << offset;
     }
+    for (uint64_t factor = info.objects; factor < uint64_t{1} << 40; factor = factor * 3 + 1) {
+      ASSERT_FALSE(IsObjectStart(factor * info.size, size_class)) << factor;
+      ASSERT_FALSE(IsObjectStart(-factor * info.size, size_class)) << factor;
+    }
   });
 }
 
