@@ -67,7 +67,7 @@ StackId StackTable::FirstEqual(StackId id) const {
   while (other != 0 && other != id) {
     const bool removed = refs(other).load(std::memory_order_relaxed) == kRemoved;
     if (!removed && Equals(other, hash_of, frames)) return other;
-    // Acquire as above.
+    // Acquire pairs with Add, Close and SweepBucket.
     other = next(other).load(std::memory_order_acquire);
   }
   return id;
