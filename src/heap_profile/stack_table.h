@@ -146,9 +146,11 @@ class StackTable {
   static uint32_t SizeFor(size_t frames) {
     return static_cast<uint32_t>((kHeaderWords + frames + kStepWords - 1) / kStepWords);
   }
+  bool WasOpen(StackId id) const {
+    return (count(id).load(std::memory_order_relaxed) & kHasAllWords) != 0;
+  }
   uint32_t SizeOf(StackId id) const {
-    const uint32_t frames = count(id).load(std::memory_order_relaxed);
-    return SizeFor((frames & kHasAllWords) != 0 ? kMostFrames : frames);
+    return SizeFor(WasOpen(id) ? kMostFrames : count(id).load(std::memory_order_relaxed));
   }
 
   std::span<const uintptr_t> Frames(StackId id) const {
