@@ -102,8 +102,10 @@ SampleLog& CollectedProfile::Log() const {
 
 void CollectedProfile::CollectLive() {
   const StackTable::Reader reader(stack_table);
-  sample_table.ForEach(
-      [this](const Sample& sample) { rows.Append({.sample = sample}, stack_table); });
+  sample_table.ForEach([&](Sample sample) {
+    if (sample.stack != 0) sample.stack = reader.FirstEqual(sample.stack);
+    rows.Append({.sample = sample}, stack_table);
+  });
   rows.NoteLeftOut(sample_table.stats().left_out);
 }
 

@@ -57,6 +57,27 @@ StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
   return 0;
 }
 
+// Only stacks that were open have equal ones.
+StackId StackTable::FirstEqual(StackId id) const {
+  const std::span<const uintptr_t> words = Frames(id);
+  if (!WasOpen(id) || words.empty()) return id;
+  const std::span frames(reinterpret_cast<void* const*>(words.data()), words.size());
+  const uint32_t hash_of = hash(id).load(std::memory_order_relaxed);
+  StackId first = 0;
+  // Acquire pairs with Add, Close and SweepBucket and publishes the next stack.
+  StackId other = buckets_[hash_of % kBuckets].load(std::memory_order_acquire);
+  while (other != 0) {
+    const bool removed = refs(other).load(std::memory_order_relaxed) == kRemoved;
+    if (!removed && Equals(other, hash_of, frames)) {
+      if (!WasOpen(other)) return other;
+      if (first == 0) first = other;
+    }
+    // Acquire pairs with Add, Close and SweepBucket.
+    other = next(other).load(std::memory_order_acquire);
+  }
+  return first != 0 ? first : id;
+}
+
 // Returns the words for a stack, or 0 if no memory can be had. A stack lies in one chunk.
 StackId StackTable::TakeWords(uint32_t size) {
   const auto link_of = [this](StackId id) -> std::atomic<uint32_t>& { return free_link(id); };

@@ -89,6 +89,9 @@ class StackTable {
     // Returns the frames of a stack that had a reference when this scope had begun, innermost
     // first. They are valid as long as the scope.
     std::span<const uintptr_t> frames(StackId id) const { return table_.Frames(id); }
+    // Returns the one that stands for all stacks with the frames of `id`, of which there may be
+    // several after Close.
+    StackId FirstEqual(StackId id) const { return table_.FirstEqual(id); }
 
    private:
     StackTable& table_;
@@ -143,9 +146,11 @@ class StackTable {
   static uint32_t SizeFor(size_t frames) {
     return static_cast<uint32_t>((kHeaderWords + frames + kStepWords - 1) / kStepWords);
   }
+  bool WasOpen(StackId id) const {
+    return (count(id).load(std::memory_order_relaxed) & kHasAllWords) != 0;
+  }
   uint32_t SizeOf(StackId id) const {
-    const uint32_t frames = count(id).load(std::memory_order_relaxed);
-    return SizeFor((frames & kHasAllWords) != 0 ? kMostFrames : frames);
+    return SizeFor(WasOpen(id) ? kMostFrames : count(id).load(std::memory_order_relaxed));
   }
 
   std::span<const uintptr_t> Frames(StackId id) const {
@@ -153,6 +158,7 @@ class StackTable {
     return {frame_words(id), count(id).load(std::memory_order_acquire) & ~kHasAllWords};
   }
   bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
+  StackId FirstEqual(StackId id) const;
   StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
   void DropNew(StackId id);
   void SetFrames(StackId id, std::span<void* const> frames);

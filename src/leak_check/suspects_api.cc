@@ -10,6 +10,7 @@
 
 #include "allocator/slow_path.h"
 #include "base/attributes.h"
+#include "heap_profile/early_stacks.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/suspects.h"
 #include "profile_format/scratch.h"
@@ -18,11 +19,11 @@
 namespace tcmalloc {
 namespace {
 
-size_t CopySamples(const Scratch<AgedSample>& samples) {
+size_t CopySamples(const StackTable::Reader& stacks, const Scratch<AgedSample>& samples) {
   size_t count = 0;
   sample_table.ForEach([&](const Sample& sample) {
     if (count == samples.size()) return;
-    samples[count++] = {.stack = sample.stack,
+    samples[count++] = {.stack = sample.stack == 0 ? 0 : stacks.FirstEqual(sample.stack),
                         .time_ns = sample.time_ns,
                         .blocks = sample.weight,
                         .bytes = sample.weight * static_cast<double>(sample.allocated)};
@@ -55,8 +56,9 @@ extern "C" TCMALLOC_EXPORT size_t tcmalloc_find_leak_suspects(tcmalloc_leak_susp
   const Scratch<AgedSample> samples(sample_table.stats().samples + kMayCome);
   const Scratch<Suspect> found(most);
   if (samples.data() == nullptr || found.data() == nullptr) return 0;
+  early_stacks.WalkAll(stack_table);
   const StackTable::Reader stacks(stack_table);
-  const size_t count = FindSuspects(samples.data(), CopySamples(samples), WatchedSince(),
+  const size_t count = FindSuspects(samples.data(), CopySamples(stacks, samples), WatchedSince(),
                                     MonotonicNanoseconds(), found.data(), most);
   for (size_t i = 0; i < count; ++i) CopySuspect(found[i], stacks, &suspects[i]);
   return count;

@@ -67,13 +67,14 @@ class Recorder {
   bool Count(std::atomic<uint64_t>& counter, uint64_t bytes) const;
   void Forget();
 
-  Relaxed<bool> running_ = false;
-  Relaxed<int> quantum_ = 0;
   BlockTable blocks_;
   Stripe stripes_[1 << kStripeBits] = {};
-  // Last are those with references, to which the dynamic linker writes (src/libs/rare_text.ld).
+  // Last are those with references, to which the dynamic linker writes, and what each process asks
+  // for at its exit (src/libs/rare_text.ld).
   RecordedStacks stacks_;
   RecordedMappings mappings_;
+  Relaxed<bool> running_ = false;
+  Relaxed<int> quantum_ = 0;
 };
 
 }  // namespace tcmalloc

@@ -25,8 +25,9 @@ USUAL_WITH_PROFILES = ("_ZN8tcmalloc14NoteHeapGrowthEm",
                        "_ZN8tcmalloc17BeginExitProfilesERKNS_7OptionsE",
                        "_ZN8tcmalloc13GuardedBlocks9ConfigureERKNS_7OptionsE",
                        "_ZN8tcmalloc22CheckFreeObjectsAtExitEv")
-SAMPLING = ("_ZN8tcmalloc16FindLoadedObjectEmbPNS_12LoadedObjectE",
+SAMPLING = ("_ZN8tcmalloc11EarlyStacks3AddERNS_10StackTableE",
             "_ZN8tcmalloc11SampleTable3AddERKNS_6SampleE")
+UNWIND = ("_ZN8tcmalloc16FindLoadedObjectEmbPNS_12LoadedObjectE",)
 RARE_WITH_PROFILES = ("_ZN8tcmalloc10WriteProtoERKNS_16CollectedProfileERNS_8ByteSinkE",
                       "_ZN8tcmalloc8Recorder5StartEi")
 
@@ -49,7 +50,8 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("--with-profiles", action="store_true")
     arguments = parser.parse_args()
-    rare, sampling = (range_of(arguments.library, section) for section in (".text.rare", ".text.sampling"))
+    rare, sampling, unwind = (range_of(arguments.library, section)
+                              for section in (".text.rare", ".text.sampling", ".text.unwind"))
     if rare is None:
         print("skipped: the linker took no part of a script")
         return check_fast_path.SKIPPED
@@ -60,7 +62,8 @@ def main():
             addresses[fields[2].split("@")[0]] = int(fields[0], 16)
     groups = {"usual": USUAL, "rare": RARE}
     if arguments.with_profiles:
-        groups = {"usual": USUAL + USUAL_WITH_PROFILES, "rare": RARE + RARE_WITH_PROFILES, "sampling": SAMPLING}
+        groups = {"usual": USUAL + USUAL_WITH_PROFILES, "rare": RARE + RARE_WITH_PROFILES, "sampling": SAMPLING,
+                  "unwind": UNWIND}
     wrong = []
     for expected, group in groups.items():
         for name in group:
@@ -68,7 +71,8 @@ def main():
             if address is None:
                 wrong.append(f"{name}: no such function")
                 continue
-            found = "rare" if address in rare else "sampling" if address in (sampling or ()) else "usual"
+            sections = {"rare": rare, "sampling": sampling or (), "unwind": unwind or ()}
+            found = next((kind for kind, section in sections.items() if address in section), "usual")
             if found != expected:
                 wrong.append(f"{name} lies among the {found} functions")
     print("\n".join(wrong) or f"{len(rare)} bytes of rare functions")

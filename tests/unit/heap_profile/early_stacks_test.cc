@@ -91,6 +91,19 @@ TEST_F(EarlyStacksTest, ManyAreWalkedTogether) {
   }
 }
 
+TEST_F(EarlyStacksTest, OneStandsForAllThatAreEqual) {
+  std::vector<Noted> all(5);
+  for (Noted& noted : all) Note(&noted, 3);
+  Noted other;
+  Note(&other, 4);
+  early_.WalkAll(table_);
+  const StackTable::Reader reader(table_);
+  for (const Noted& noted : all) {
+    EXPECT_EQ(reader.FirstEqual(noted.id), reader.FirstEqual(all[0].id));
+  }
+  EXPECT_NE(reader.FirstEqual(other.id), reader.FirstEqual(all[0].id));
+}
+
 TEST_F(EarlyStacksTest, AnUnusedOneMakesRoom) {
   Noted first;
   Note(&first, 3);

@@ -146,8 +146,8 @@ TEST_F(ChangingStacksTest, StacksOfCoroutinesAreUnmappedAndMappedAgain) {
   const auto run = [&] {
     for (int i = 0; i < 200; ++i) {
       // Now a large one, now one that ends where the other was in use.
-      const size_t bytes =
-          i % 2 == 0 ? 3 * kCoroutineBytes : kCoroutineBytes + PageBytes() * (i % 7);
+      const size_t bytes = i % 2 == 0 ? 3 * kCoroutineBytes
+                                      : kCoroutineBytes + PageBytes() * static_cast<size_t>(i % 7);
       char* const stack = place.Map(PageBytes(), bytes);
       Coroutine coroutine(stack, bytes, CompareDeep, i % 13);
       coroutine.Resume();

@@ -75,7 +75,9 @@ void CheckReads(const WalkReads& reads, const Registers& registers, const Stack&
       ++returns;
     }
   }
-  if (reads.count != 0) EXPECT_EQ(returns, stack.count);
+  if (reads.count != 0) {
+    EXPECT_EQ(returns, stack.count);
+  }
 }
 
 Stack Remembered(const Registers& registers, const Request& request) {
@@ -88,7 +90,9 @@ Stack Remembered(const Registers& registers, const Request& request) {
                                 .reads = &reads},
                                request.skip);
   CheckReads(reads, registers, stack);
-  if (request.skip != 0 || request.above != nullptr) EXPECT_EQ(reads.count, 0U);
+  if (request.skip != 0 || request.above != nullptr) {
+    EXPECT_EQ(reads.count, 0U);
+  }
   return stack;
 }
 
