@@ -400,10 +400,17 @@ void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
   if (leaving != nullptr) EvictLarge(leaving);
 }
 
-// Fills a large block, and keeps its size for the check. Returns false if it is too large, or too
-// many wait.
+// Fills a large block, and keeps its size for the check. Others leave if too many wait. Returns
+// false if it is too large.
 bool HardenedHeap::KeepFilled(char* block, const LiveBlock& live, size_t bytes) {
   if (bytes > kLargestFilled) return false;
+  const size_t first = large_random_.load(std::memory_order_relaxed) >> 32;
+  for (size_t i = 0; i < kMostLarge; ++i) {
+    if (filled_bytes_.load(std::memory_order_relaxed) + bytes <= kMostFilledBytes) break;
+    // Acquire-release pairs with the exchange in FreeLarge.
+    void* leaving = large_[(first + i) % kMostLarge].exchange(nullptr, std::memory_order_acq_rel);
+    if (leaving != nullptr) EvictLarge(leaving);
+  }
   if (filled_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kMostFilledBytes) {
     filled_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
