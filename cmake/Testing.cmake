@@ -21,7 +21,8 @@
 #   Built from SOURCES it runs with LD_PRELOAD on the library (tcmalloc_minimal when left out);
 #   NO_PRELOAD is for a program that links an allocator itself (LIBRARIES). A COMMAND, usually a
 #   script, runs without preload and finds what was built in TCM_TEST_LIBRARY_DIR and
-#   TCM_TEST_BIN_DIR. Nothing is declared where the libraries are not built.
+#   TCM_TEST_BIN_DIR, and preloading programs in TCM_TEST_PROGRAMS_DIR. Nothing is declared where
+#   the libraries are not built.
 #
 # tcm_preloading_program(NAME <name> SOURCES ... [COMPILE_OPTIONS ...])
 #   A program of tests that links no library and no layer of ours, so that it is the same in every
@@ -144,9 +145,11 @@ endfunction()
 
 # All programs that other presets may use.
 add_custom_target(preloading_programs)
+set(TCM_PROGRAMS_DIR "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
 if(TCMALLOC_PROGRAMS_OF)
   cmake_path(GET PROJECT_BINARY_DIR PARENT_PATH all_builds)
   set(TCM_PROGRAMS_BUILD "${all_builds}/${TCMALLOC_PROGRAMS_OF}")
+  set(TCM_PROGRAMS_DIR "${TCM_PROGRAMS_BUILD}/bin/tests")
   if(NOT EXISTS "${TCM_PROGRAMS_BUILD}/build.ninja")
     execute_process(COMMAND "${CMAKE_COMMAND}" --preset "${TCMALLOC_PROGRAMS_OF}"
                     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
@@ -162,7 +165,7 @@ function(tcm_preloading_program)
   if(TCMALLOC_PROGRAMS_OF)
     add_executable(${arg_NAME} IMPORTED GLOBAL)
     set_target_properties(${arg_NAME} PROPERTIES
-      IMPORTED_LOCATION "${TCM_PROGRAMS_BUILD}/bin/tests/${arg_NAME}")
+      IMPORTED_LOCATION "${TCM_PROGRAMS_DIR}/${arg_NAME}")
     # For what other folders add to the needs of the program.
     add_dependencies(preloading_programs ${arg_NAME})
     add_dependencies(programs_of_${TCMALLOC_PROGRAMS_OF} preloading_programs)
@@ -190,6 +193,7 @@ function(tcm_program_test)
   set(environment
     "TCM_TEST_LIBRARY_DIR=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}"
     "TCM_TEST_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    "TCM_TEST_PROGRAMS_DIR=${TCM_PROGRAMS_DIR}"
     ${arg_ENVIRONMENT})
   if(arg_SOURCES)
     # Otherwise the compiler removes pairs of malloc and free that the test is about.

@@ -55,7 +55,7 @@ def complaint(settings, size, status, folder):
 
 def check_failed_fork():
     """Without a copy of the process there is one line, and the program ends as it would."""
-    refuse = PROGRAM.with_name("refuse_calls")
+    refuse = pathlib.Path(os.environ["TCM_TEST_PROGRAMS_DIR"]) / "refuse_calls"
     if not refuse.exists():
         return None
     result = subprocess.run([refuse, "EPERM", "clone", PROGRAM],

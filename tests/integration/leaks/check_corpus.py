@@ -17,7 +17,7 @@ import tempfile
 PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests/leak_corpus"
 # System calls that the kernel shall refuse to the programs.
 CALLS = os.environ.get("TCM_LEAK_REFUSED")
-REFUSED = [PROGRAM.with_name("refuse_calls"), "EPERM", CALLS] if CALLS else []
+REFUSED = [pathlib.Path(os.environ["TCM_TEST_PROGRAMS_DIR"]) / "refuse_calls", "EPERM", CALLS] if CALLS else []
 MODES = [dict(zip(("TCMALLOC_FRONT_END", "TCMALLOC_PAGE_HEAP"), values))
          for values in itertools.product(("per_thread", "per_cpu"), ("classic", "huge"))]
 TOTAL = re.compile(r"^Leak check _main_ detected leaks of (\d+) bytes in (\d+) objects$", re.M)
