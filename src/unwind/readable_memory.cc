@@ -92,9 +92,12 @@ bool LearnOwnStack(uintptr_t low, uintptr_t end, uintptr_t mark) {
 // Returns the end of the own stack, if it is known to be readable from `low`, a page's start; 0
 // where `low` may belong to another stack.
 uintptr_t OwnStackEnd(uintptr_t low) {
+  const uintptr_t first_end = FirstStackEnd();
   const uintptr_t other_end = OtherStackEnd();
-  const bool first = other_end - low >= kMostStackBytes;
-  const uintptr_t end = first ? FirstStackEnd() : other_end;
+  // The next one above. The kernel puts the first thread's stack above everything else, an emulator
+  // anywhere.
+  const bool first = first_end - low < other_end - low;
+  const uintptr_t end = first ? first_end : other_end;
   if (end - low >= kMostStackBytes) return 0;
   const uintptr_t mark = first ? kFirstThread : 0;
   const uintptr_t learnt = own_stack_low;
