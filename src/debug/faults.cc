@@ -182,10 +182,6 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   PrintStack(symbolizer, block.freed_at);
 }
 
-}  // namespace
-
-namespace {
-
 // Walks, and lets `recent` know.
 TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
   WalkReads reads;

@@ -2,23 +2,16 @@
 
 #include "debug/recent_stacks.h"
 
-#include <pthread.h>
+#include "unwind/claim_of_thread.h"
 
 namespace tcmalloc {
 namespace {
 
-// Threads by the hashes of their descriptors' addresses.
-constexpr unsigned kLog2Threads = 5;
-constinit RecentStacks recent_stacks[1 << kLog2Threads];
+constinit RecentStacks recent_stacks[32];
 
 }  // namespace
 
-RecentStacks* ClaimRecentStacks() {
-  constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-  const uint64_t hash = static_cast<uint64_t>(::pthread_self()) * kGolden;
-  RecentStacks* recent = &recent_stacks[hash >> (64 - kLog2Threads)];
-  return recent->TryClaim() ? recent : nullptr;
-}
+RecentStacks* ClaimRecentStacks() { return ClaimOfThread(recent_stacks); }
 
 void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
                        StackTable& stacks) {

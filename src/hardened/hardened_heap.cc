@@ -341,9 +341,14 @@ void HardenedHeap::Free(void* block, const BlockClaim& claim) {
   TCMALLOC_LIKELY(live.size_class != 0) ? FreeSmall(start, live) : FreeLarge(start, live);
 }
 
+// Returns how many bytes of a block are filled when it is freed. The last byte stays the canary
+// before the next block.
+TCMALLOC_ALWAYS_INLINE size_t HardenedHeap::FilledSize(const LiveBlock& live) {
+  return std::max(live.size, std::min(live.capacity - 1, kHeadFill));
+}
+
 void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
-  // The last byte stays the canary before the next block.
-  const size_t size = std::max(live.size, std::min(live.capacity - 1, kHeadFill));
+  const size_t size = FilledSize(live);
   if (live.capacity > kMostFilled) BlockMap::KeepSize(map_.Known(block), size, live.capacity);
   FillFreed(block, size, live.capacity, zeroes_);
   // A handler that interrupted an exchange, or the allocator below, leaves its blocks to them.
@@ -415,7 +420,7 @@ bool HardenedHeap::KeepFilled(char* block, const LiveBlock& live, size_t bytes) 
     filled_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
-  size_t size = std::max(live.size, std::min(live.capacity - 1, kHeadFill));
+  size_t size = FilledSize(live);
   if (!BlockMap::CanHold(size, bytes)) size = bytes - 1;
   BlockMap::KeepSize(map_.Known(block), size, bytes);
   FillFreed(block, size, bytes, /*zeroes=*/false);

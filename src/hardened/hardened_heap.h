@@ -76,6 +76,7 @@ class HardenedHeap {
   TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
 
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
+  TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   void FreeLarge(char* block, LiveBlock live);
   bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);

@@ -2,31 +2,25 @@
 
 #include "unwind/remembered_walk.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
 #include "base/attributes.h"
 #include "base/check.h"
+#include "unwind/claim_of_thread.h"
 #include "unwind/object_list.h"
 
 namespace tcmalloc {
 namespace {
 
-// Threads by the hashes of their descriptors' addresses. Two that share one walk on as if nothing
-// was remembered.
-constexpr unsigned kLog2Walks = 5;
-constinit RememberedWalk walks[1 << kLog2Walks];
+// Two threads that share one walk on as if nothing was remembered.
+constinit RememberedWalk walks[32];
 
 }  // namespace
 
 RememberedWalk* ClaimRememberedWalk() {
   // A list of objects may be out of date.
   if (TCMALLOC_UNLIKELY(UsesObjectList())) return nullptr;
-  constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-  const uint64_t hash = static_cast<uint64_t>(::pthread_self()) * kGolden;
-  RememberedWalk* walk = &walks[hash >> (64 - kLog2Walks)];
-  return walk->TryClaim() ? walk : nullptr;
+  return ClaimOfThread(walks);
 }
 
 TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Wanted::Add(uintptr_t pc, uintptr_t sp) {

@@ -24,6 +24,7 @@
 
 #include "fakes/address_sanitizer.h"
 #include "fakes/thread_sanitizer.h"
+#include "unit/unwind/captured_stack.h"
 #include "unwind/machine.h"
 #include "unwind/stack_trace.h"
 
@@ -32,15 +33,7 @@ namespace {
 
 constexpr int kMost = 128;
 
-struct Stack {
-  std::array<void*, kMost> frames;
-  int count = 0;
-
-  bool operator==(const Stack& other) const {
-    return count == other.count &&
-           std::equal(frames.begin(), frames.begin() + count, other.frames.begin());
-  }
-};
+using Stack = CapturedStack<kMost>;
 
 // Counted instead of reported, because reporting allocates and these run on small stacks.
 std::atomic<int> compared{0};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "unit/unwind/calls.h"
+#include "unit/unwind/captured_stack.h"
 #include "unwind/machine.h"
 #include "unwind/stack_trace.h"
 
@@ -24,15 +25,7 @@ namespace {
 
 constexpr int kMost = 1024;
 
-struct Stack {
-  std::array<void*, kMost> frames;
-  int count = 0;
-
-  bool operator==(const Stack& other) const {
-    return count == other.count &&
-           std::equal(frames.begin(), frames.begin() + count, other.frames.begin());
-  }
-};
+using Stack = CapturedStack<kMost>;
 
 std::string Describe(const Stack& stack) {
   std::string text;
