@@ -55,6 +55,8 @@ function(tcm_layer)
   if(arg_SOURCES)
     add_library(${target} OBJECT ${unless_linked} ${arg_SOURCES})
     set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES
+      UNITY_BUILD ${TCMALLOC_UNITY} UNITY_BUILD_BATCH_SIZE 0)
     target_link_libraries(${target} PRIVATE tcm_layer_flags)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")

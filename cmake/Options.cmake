@@ -30,6 +30,8 @@ set(TCMALLOC_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
 set(TCMALLOC_FUZZ OFF CACHE BOOL "Build the fuzz targets (clang only)")
 set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
+set(TCMALLOC_UNITY OFF CACHE BOOL "Compile each layer as one source, in a third of the time")
+
 set(TCMALLOC_BUILD_LIBRARIES ON CACHE BOOL "Build the libraries that replace malloc")
 set(TCMALLOC_BUILD_TESTS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the tests")
 set(TCMALLOC_TEST_FOLDERS "" CACHE STRING "Folders of tests/ to build, empty for all")

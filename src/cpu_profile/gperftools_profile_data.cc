@@ -22,27 +22,27 @@ constexpr int kMostNameBytes = 1024;
 constexpr int kNoFile = -1;
 constexpr int kNewFileMode = 0666;
 
-class FileSink final : public tcmalloc::ByteSink {
- public:
-  explicit FileSink(int fd) : fd_(fd) {}
-
-  void Write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = tcmalloc::system_calls.write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-  }
-
- private:
-  int fd_;
-};
-
 }  // namespace
 
 // Of the file that is open, in pages of its own.
 struct ProfileData::Contents {
+  class FileSink final : public tcmalloc::ByteSink {
+   public:
+    explicit FileSink(int fd) : fd_(fd) {}
+
+    void Write(std::string_view bytes) override {
+      while (!bytes.empty()) {
+        const ssize_t n = tcmalloc::system_calls.write(fd_, bytes.data(), bytes.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        bytes.remove_prefix(static_cast<size_t>(n));
+      }
+    }
+
+   private:
+    int fd_;
+  };
+
   explicit Contents(int fd) : sink(fd), writer(sink) {}
 
   FileSink sink;

@@ -57,13 +57,13 @@ class TCMALLOC_EXPORT ProfileData {
   void Close();
 
   Contents* contents_;
-  void* unused_;
-  int unused_count_;
+  [[maybe_unused]] void* unused_;
+  [[maybe_unused]] int unused_count_;
   int file_;
   int added_;
-  int unused_evictions_;
-  size_t unused_bytes_;
-  char* unused_path_;
+  [[maybe_unused]] int unused_evictions_;
+  [[maybe_unused]] size_t unused_bytes_;
+  [[maybe_unused]] char* unused_path_;
   time_t start_time_;
 };
 

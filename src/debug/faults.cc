@@ -23,7 +23,7 @@
 namespace tcmalloc {
 namespace {
 
-constinit StackTable stacks;
+constinit StackTable fault_stacks;
 
 // The thread that prints; 0 if none does.
 constinit std::atomic<uintptr_t> reporter{0};
@@ -69,7 +69,7 @@ void PrintFrames(const Symbolizer& symbolizer, std::span<const uintptr_t> frames
 
 void PrintStack(const Symbolizer& symbolizer, StackId stack) {
   if (stack == 0) return WriteCrashLine(Message() << "    (its stack was not kept)");
-  const StackTable::Reader reader(stacks);
+  const StackTable::Reader reader(fault_stacks);
   PrintFrames(symbolizer, reader.frames(stack));
 }
 
@@ -187,8 +187,8 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
   WalkReads reads;
   reads.count = 0;
   const ProgramStack stack(site, recent.IsWorthAdding() ? &reads : nullptr);
-  const StackId id = stacks.Add(stack.frames());
-  if (id != 0) recent.Add(site, reads, id, stacks);
+  const StackId id = fault_stacks.Add(stack.frames());
+  if (id != 0) recent.Add(site, reads, id, fault_stacks);
   return id;
 }
 
@@ -196,15 +196,15 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
 
 StackId KeepStack(const CallSite& site) {
   RecentStacks* recent = ClaimRecentStacks();
-  if (TCMALLOC_UNLIKELY(recent == nullptr)) return stacks.Add(ProgramStack(site).frames());
-  StackId id = recent->Find(site, stacks);
+  if (TCMALLOC_UNLIKELY(recent == nullptr)) return fault_stacks.Add(ProgramStack(site).frames());
+  StackId id = recent->Find(site, fault_stacks);
   if (TCMALLOC_UNLIKELY(id == 0)) id = KeepWalkedStack(site, *recent);
   recent->Release();
   return id;
 }
 
 void ReleaseStack(StackId stack) {
-  if (stack != 0) stacks.Release(stack);
+  if (stack != 0) fault_stacks.Release(stack);
 }
 
 void ReportFault(const Fault& fault, const char* call) {

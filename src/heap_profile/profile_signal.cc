@@ -20,10 +20,10 @@ namespace {
 constexpr char kDefaultPattern[] = "tcmalloc.%p.%n.pb.gz";
 
 // The process in which the signal came, or 0: a child of fork does not answer for its parent.
-constinit std::atomic<pid_t> requested{0};
+constinit std::atomic<pid_t> asked_process{0};
 
 void RequestProfile(int) {
-  requested.store(::getpid(), std::memory_order_relaxed);
+  asked_process.store(::getpid(), std::memory_order_relaxed);
   heap.background().Wake();
 }
 
@@ -38,7 +38,7 @@ bool Install(int signal) {
 }
 
 // Leaves a process alone that does not ask for a signal.
-__attribute__((constructor)) void OnLoad() {
+__attribute__((constructor)) void InstallOnLoad() {
   if (getenv("TCMALLOC_HEAP_PROFILE_SIGNAL") == nullptr) return;
   LeaveSlowPath(EnterSlowPath());
   const auto signal = static_cast<int>(heap.options().heap_profile_signal);
@@ -55,8 +55,8 @@ __attribute__((constructor)) void OnLoad() {
 }  // namespace
 
 void WriteRequestedProfile() {
-  if (requested.load(std::memory_order_relaxed) == 0) return;
-  if (requested.exchange(0, std::memory_order_relaxed) != ::getpid()) return;
+  if (asked_process.load(std::memory_order_relaxed) == 0) return;
+  if (asked_process.exchange(0, std::memory_order_relaxed) != ::getpid()) return;
   const PathOption& option = heap.options().heap_profile;
   const char* pattern = option.empty() ? kDefaultPattern : option.text;
   const ProfilePath path(pattern, {.type = "heap", .numbered = true});

@@ -12,7 +12,7 @@ namespace {
 
 constinit int64_t watched_since_ns = 0;
 
-__attribute__((constructor)) void OnLoad() { watched_since_ns = MonotonicNanoseconds(); }
+__attribute__((constructor)) void NoteStart() { watched_since_ns = MonotonicNanoseconds(); }
 
 constexpr size_t kLeastSamples = 8;
 constexpr int kParts = 8;

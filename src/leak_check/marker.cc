@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kWordsAtOnce = 32;
 
 // Any word of the program, whatever its type and alignment.
-__attribute__((no_sanitize("address", "alignment"))) uintptr_t LoadWord(uintptr_t address) {
+__attribute__((no_sanitize("address", "alignment"))) uintptr_t LoadAnyWord(uintptr_t address) {
   struct __attribute__((packed, may_alias)) Word {
     uintptr_t value;
   };
@@ -86,7 +86,7 @@ void Marker::ScanWords(const Range& range, State state) {
   const size_t step = rules_.source_alignment;
   for (uintptr_t at = (range.begin + step - 1) / step * step; at + sizeof(uintptr_t) <= range.end;
        at += step) {
-    const uintptr_t word = LoadWord(at);
+    const uintptr_t word = LoadAnyWord(at);
     if (!blocks_.MayContain(word)) continue;
     blocks_.PrefetchPiece(word);
     found[count++] = word;

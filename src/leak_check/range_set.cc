@@ -6,7 +6,7 @@ namespace tcmalloc {
 namespace {
 
 // The beginning of an entry that is being filled.
-constexpr uintptr_t kBusy = 1;
+constexpr uintptr_t kBeingAdded = 1;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void RangeSet::Add(const Range& range) {
     uintptr_t expected = 0;
     Entry& entry = entries_[i];
     if (entry.begin.load(std::memory_order_relaxed) != 0 ||
-        !entry.begin.compare_exchange_strong(expected, kBusy, std::memory_order_relaxed)) {
+        !entry.begin.compare_exchange_strong(expected, kBeingAdded, std::memory_order_relaxed)) {
       continue;
     }
     entry.end = range.end;
@@ -36,7 +36,7 @@ void RangeSet::Remove(const Range& range) {
     // Acquire pairs with the release in Add.
     uintptr_t begin = entry.begin.load(std::memory_order_acquire);
     const Range old = {begin, entry.end};
-    if (begin <= kBusy || old.Within(range).empty()) continue;
+    if (begin <= kBeingAdded || old.Within(range).empty()) continue;
     if (!entry.begin.compare_exchange_strong(begin, 0, std::memory_order_relaxed)) continue;
     Add({old.begin, range.begin < old.begin ? old.begin : range.begin});
     Add({range.end > old.end ? old.end : range.end, old.end});
@@ -49,7 +49,7 @@ size_t RangeSet::Copy(Range* to, size_t most) const {
   for (size_t i = 0; i < used && count < most; ++i) {
     // Acquire pairs with the release in Add.
     const uintptr_t begin = entries_[i].begin.load(std::memory_order_acquire);
-    if (begin > kBusy) to[count++] = {begin, entries_[i].end};
+    if (begin > kBeingAdded) to[count++] = {begin, entries_[i].end};
   }
   return count;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "heap/heap.h"
+#include "leak_check/thread_words.h"
 
 // The linker's list of objects. Absent from programs without a linker.
 #pragma weak _r_debug
@@ -16,8 +17,6 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-// At least as much as libc's descriptor of a thread.
-constexpr size_t kDescriptorBytes = 4096;
 // Variables of a thread are no farther from its thread pointer, unless they were allocated.
 constexpr size_t kMostStaticTls = size_t{16} << 20;
 // The most of a stack that is no thread's own, and that the program's calls of mmap did not tell.
@@ -38,10 +37,6 @@ constexpr size_t kDtvOffset = 0;
 bool IsMapped(const MemoryMap& memory, uintptr_t address) {
   const MappedRange* mapping = memory.Find(address);
   return mapping != nullptr && mapping->readable;
-}
-
-uintptr_t LoadWord(uintptr_t address) {
-  return *reinterpret_cast<const volatile uintptr_t*>(address);
 }
 
 // libc's table of a thread's blocks of variables: pairs of words, of which the one in front of the

@@ -10,8 +10,8 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLongestLine = 4096;
-constexpr size_t kLongestName = 1024;
+constexpr size_t kLongestRule = 4096;
+constexpr size_t kLongestSymbol = 1024;
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -64,9 +64,9 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
 }
 
 bool Suppressions::Load(const char* path) {
-  const Scratch<char> buffer(kLongestLine);
+  const Scratch<char> buffer(kLongestRule);
   if (buffer.data() == nullptr || patterns_.data() == nullptr) return false;
-  LineReader reader(buffer.data(), kLongestLine, '\n');
+  LineReader reader(buffer.data(), kLongestRule, '\n');
   if (!reader.Open(path)) return false;
   for (std::string_view line; reader.Next(&line);) AddLine(line);
   return true;
@@ -92,7 +92,7 @@ void Suppressions::AddLine(std::string_view line) {
 }
 
 bool Suppressions::Matches(const SymbolName& name) const {
-  char buffer[kLongestName];
+  char buffer[kLongestSymbol];
   const std::string_view readable = ReadableName(name.function, buffer, sizeof(buffer));
   for (size_t i = 0; i < count_; ++i) {
     for (const std::string_view text : {name.function, readable, name.file}) {

@@ -4,18 +4,9 @@
 
 #include <algorithm>
 
+#include "leak_check/thread_words.h"
+
 namespace tcmalloc {
-namespace {
-
-// At least as much as libc's descriptor of a thread, which lies behind the thread pointer or, where
-// variables do, before it.
-constexpr size_t kDescriptorBytes = 4096;
-
-uintptr_t LoadWord(uintptr_t address) {
-  return *reinterpret_cast<const volatile uintptr_t*>(address);
-}
-
-}  // namespace
 
 ThreadList::ThreadList(pid_t own, uintptr_t own_pointer, const MemoryMap& memory)
     : memory_(memory) {

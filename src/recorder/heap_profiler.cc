@@ -17,6 +17,7 @@
 #include "profile_format/profile_file.h"
 #include "recorder/mapping_log.h"
 #include "recorder/recorded_profile.h"
+#include "recorder/say.h"
 #include "system/clock.h"
 #include "system/system_calls.h"
 
@@ -33,8 +34,6 @@ bool RecordsMappings() {
 }
 
 bool WritesProto() { return heap.options().profile_format == ProfileFormatOption::kProto; }
-
-void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 
 void OnNew(const void* block, size_t bytes) {
   heap_profiler.DumpIfDue(recorder.NoteNew(block, bytes));

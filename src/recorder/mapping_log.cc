@@ -2,18 +2,14 @@
 
 #include "recorder/mapping_log.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 
-#include "base/message.h"
+#include "recorder/say.h"
 
 namespace tcmalloc {
 namespace {
 
 const void* Hexadecimal(uint64_t number) { return reinterpret_cast<const void*>(number); }
-
-void Say(const Message& message) { message.WriteLine(STDERR_FILENO, 100); }
 
 }  // namespace
 

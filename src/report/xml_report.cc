@@ -84,7 +84,7 @@ void WriteRuns(TextSink& sink, size_t least, size_t most, const FreeRuns& runs) 
   sink.WriteLine(element << "/>");
 }
 
-void WriteFreeRuns(TextSink& sink, const FreeRunCounts& counts) {
+void WriteXmlFreeRuns(TextSink& sink, const FreeRunCounts& counts) {
   sink.Write("  <free_runs>\n");
   for (size_t i = 1; i <= FreeRunCounts::kListed; ++i) WriteRuns(sink, i, i, counts.of_length[i]);
   WriteRuns(sink, FreeRunCounts::kListed + 1, 0, counts.longer);
@@ -103,7 +103,7 @@ void WriteXmlReport(TextSink& sink) {
     if (snapshot.uses_hugepages) WriteHugepages(sink, snapshot.hugepages);
     if (const ReportDetails* details = snapshot.details()) {
       WriteSizes(sink, details->classes);
-      WriteFreeRuns(sink, details->free_runs);
+      WriteXmlFreeRuns(sink, details->free_runs);
     }
   }
   sink.Write("</malloc>\n");

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "system/number_text.h"
+#include "system/topology.h"
 
 namespace tcmalloc {
 namespace {
 
 // More than any machine has, and less than the number that version 1 writes for no limit.
 constexpr uint64_t kMostMemory = uint64_t{1} << 60;
-constexpr uint64_t kMostCpus = uint64_t{1} << 16;
 
 // Removes the text before the delimiter from the front, and the delimiter. Removes all of it if
 // there is none.

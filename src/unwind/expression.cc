@@ -109,7 +109,6 @@ class Evaluation {
 };
 
 bool Evaluation::PushConstant(uint8_t operation, TableCursor* cursor) {
-  using E = PointerEncoding;
   if (operation >= kLiteral0 && operation <= kLiteral31) {
     Push(operation - uint64_t{kLiteral0});
     return true;
@@ -122,21 +121,21 @@ bool Evaluation::PushConstant(uint8_t operation, TableCursor* cursor) {
       Push(static_cast<uint64_t>(int64_t{cursor->Fixed<int8_t>()}));
       return true;
     case kConstant2:
-      Push(cursor->Number(E::kUnsigned2));
+      Push(cursor->Number(PointerEncoding::kUnsigned2));
       return true;
     case kConstant2Signed:
-      Push(cursor->Number(E::kSigned2));
+      Push(cursor->Number(PointerEncoding::kSigned2));
       return true;
     case kConstant4:
-      Push(cursor->Number(E::kUnsigned4));
+      Push(cursor->Number(PointerEncoding::kUnsigned4));
       return true;
     case kConstant4Signed:
-      Push(cursor->Number(E::kSigned4));
+      Push(cursor->Number(PointerEncoding::kSigned4));
       return true;
     case kAddress:
     case kConstant8:
     case kConstant8Signed:
-      Push(cursor->Number(E::kUnsigned8));
+      Push(cursor->Number(PointerEncoding::kUnsigned8));
       return true;
     case kConstantUleb:
       Push(cursor->Uleb());

@@ -6,19 +6,10 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "page_heap/fit.h"
 
 namespace tcmalloc {
 namespace {
-
-constexpr Length kOnePage(1);
-
-PageId AlignedStart(const Span* span, Length alignment) {
-  return PageId(AlignUp(span->first.index(), alignment.pages()));
-}
-
-bool Fits(const Span* span, Length n, Length alignment) {
-  return AlignedStart(span, alignment) + n <= span->end();
-}
 
 // Returns the number of pages that has room for n aligned pages wherever it begins.
 Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
@@ -255,7 +246,7 @@ bool HeapSpans::CountFreeRuns(PageId*, FreeRunCounts* counts) const {
 namespace {
 
 // The result of a walk over all spans.
-struct Census {
+struct HeapCensus {
   Length total;
   Length free;
   Length returned;
@@ -293,7 +284,7 @@ struct Census {
 }  // namespace
 
 void HeapSpans::CheckInvariants() const {
-  Census census;
+  HeapCensus census;
   ForEach([&](const Span& span) {
     TCMALLOC_CHECK(span.length > Length(0));
     TCMALLOC_CHECK(map_.Get(span.first) == &span);

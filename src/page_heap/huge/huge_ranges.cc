@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "page_heap/fit.h"
 
 namespace tcmalloc {
 namespace {
@@ -19,10 +20,6 @@ Length Overlap(const Span* range, PageId first, Length n) {
   const PageId begin = std::max<PageId>(range->first, first);
   const PageId end = std::min(range->end(), first + n);
   return begin < end ? end - begin : Length(0);
-}
-
-bool Fits(const Span* range, Length n, Length alignment) {
-  return PageId(AlignUp(range->first.index(), alignment.pages())) + n <= range->end();
 }
 
 }  // namespace

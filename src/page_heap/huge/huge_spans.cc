@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "page_heap/fit.h"
 
 namespace tcmalloc {
 namespace {
@@ -14,17 +15,11 @@ using Place = HugePageTracker::Place;
 using Contents = HugePageTracker::Contents;
 using State = Span::State;
 
-constexpr Length kOnePage(1);
-
 PageId HugePageEnd(PageId page) { return HugePage::Containing(page).end_page(); }
 
 // Returns true if some unused pages are free and others returned.
 bool IsMixed(const HugePageTracker* tracker) {
   return tracker->free() > Length(0) && tracker->returned() > Length(0);
-}
-
-PageId AlignedStart(const Span* range, Length alignment) {
-  return PageId(AlignUp(range->first.index(), alignment.pages()));
 }
 
 // Returns the index of a page in the hugepage of `tracker`.
@@ -591,7 +586,7 @@ const Span* HugeSpans::SpanAt(PageId page, Span* buffer) const {
 namespace {
 
 // The result of a walk over all spans.
-struct Census {
+struct HugeCensus {
   Length total;
   Length free;
   Length returned;
@@ -613,7 +608,7 @@ struct Census {
 }  // namespace
 
 void HugeSpans::CheckInvariants() const {
-  Census census;
+  HugeCensus census;
   size_t allocations = 0;
   size_t shared = 0;
   ForEach([&](const Span& span) {

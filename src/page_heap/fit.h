@@ -1,0 +1,28 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Aligned pages inside of a range of unused ones, for both page heaps.
+
+#ifndef TCMALLOC_PAGE_HEAP_FIT_H_
+#define TCMALLOC_PAGE_HEAP_FIT_H_
+
+#include "base/bits.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+inline constexpr Length kOnePage(1);
+
+// Returns the first aligned page at or behind the beginning of the range.
+inline PageId AlignedStart(const Span* range, Length alignment) {
+  return PageId(AlignUp(range->first.index(), alignment.pages()));
+}
+
+// Returns true if n aligned pages lie inside of the range.
+inline bool Fits(const Span* range, Length n, Length alignment) {
+  return AlignedStart(range, alignment) + n <= range->end();
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_FIT_H_
