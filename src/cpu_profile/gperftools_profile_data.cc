@@ -16,6 +16,28 @@
 #include "profile_format/byte_sink.h"
 #include "system/system_calls.h"
 
+namespace tcmalloc {
+
+// Writes to a file that stays open, and gives up where that fails.
+class DescriptorSink final : public ByteSink {
+ public:
+  explicit DescriptorSink(int fd) : fd_(fd) {}
+
+  void Write(std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n = system_calls.write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;
+      bytes.remove_prefix(static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace tcmalloc
+
 namespace {
 
 constexpr int kMostNameBytes = 1024;
@@ -26,26 +48,9 @@ constexpr int kNewFileMode = 0666;
 
 // Of the file that is open, in pages of its own.
 struct ProfileData::Contents {
-  class FileSink final : public tcmalloc::ByteSink {
-   public:
-    explicit FileSink(int fd) : fd_(fd) {}
-
-    void Write(std::string_view bytes) override {
-      while (!bytes.empty()) {
-        const ssize_t n = tcmalloc::system_calls.write(fd_, bytes.data(), bytes.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
-        bytes.remove_prefix(static_cast<size_t>(n));
-      }
-    }
-
-   private:
-    int fd_;
-  };
-
   explicit Contents(int fd) : sink(fd), writer(sink) {}
 
-  FileSink sink;
+  tcmalloc::DescriptorSink sink;
   tcmalloc::LegacyWriter writer;
   tcmalloc::StackCounts counts;
   char path[kMostNameBytes] = {};
