@@ -92,14 +92,16 @@ install(CODE "
       \"\${CMAKE_INSTALL_PREFIX}/${gdb_folder}/auto-load\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
   endforeach()" COMPONENT tools)
 
-# Made when it is installed, so that it is never older than the sources.
+# Made when it is installed, so that it is never older than the sources, and in a folder of its own, because somebody
+# may install from here at the same time.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-set(installed_docs "${PROJECT_BINARY_DIR}/installed_docs")
 install(CODE "
+  string(RANDOM LENGTH 12 folder)
+  set(docs \"${PROJECT_BINARY_DIR}/installed_docs/\${folder}\")
   execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/scripts/installed_docs.py\"
-    \"${installed_docs}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
-install(DIRECTORY "${installed_docs}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc
-  USE_SOURCE_PERMISSIONS)
+    \"\${docs}\" COMMAND_ERROR_IS_FATAL ANY)
+  file(INSTALL \"\${docs}/\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\" USE_SOURCE_PERMISSIONS)
+  file(REMOVE_RECURSE \"\${docs}\")" COMPONENT doc)
 
 # Last of all rules: what was installed, so that it can be removed without the build tree.
 install(CODE "set(TCMALLOC_UNINSTALL_SCRIPT \"${install_sources}/uninstall.cmake\")" ALL_COMPONENTS)

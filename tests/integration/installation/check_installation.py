@@ -7,6 +7,7 @@ those that were installed, so that nothing of the source or the build tree is us
 """
 
 import argparse
+import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -80,6 +81,16 @@ class Installation:
         files = {path.name for path in self.destination.rglob("*") if not path.is_dir()}
         expect(files == {*installed, "uninstall.cmake", "manifest.cmake"},
                f"runtime has {sorted(files)}")
+
+    def check_installations_at_once(self):
+        """People and package builders may install the same build at the same time."""
+        folders = [self.out / f"at_once_{number}" for number in range(4)]
+        with concurrent.futures.ThreadPoolExecutor(len(folders)) as pool:
+            list(pool.map(lambda folder: self._install("--prefix", folder, "--component", "doc"),
+                          folders))
+        first, *others = [tree(folder / "share") for folder in folders]
+        expect("doc/tcmalloc/docs/README.md" in first, f"installed: {first}")
+        expect(all(other == first for other in others), f"differ: {others}")
 
     def check_libraries(self):
         for soname in SONAMES:
@@ -229,9 +240,10 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tcm_installation_") as folder:
         installation = Installation(arguments, pathlib.Path(folder))
-        names = ("install", "check_components", "check_libraries", "check_headers", "check_link",
-                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool", "check_gdb", "check_profile",
-                 "check_documents", "check_uninstall")
+        names = ("install", "check_components", "check_installations_at_once", "check_libraries",
+                 "check_headers", "check_link",
+                 "check_pkg_config", "check_cmake", "check_static", "check_preload", "check_tool",
+                 "check_gdb", "check_profile", "check_documents", "check_uninstall")
         return run_checks([(name, getattr(installation, name)) for name in names])
 
 
