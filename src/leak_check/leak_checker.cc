@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -289,11 +288,10 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 
   const int64_t offset = options.heap_check_max_pointer_offset;
-  const uint64_t alignment = options.heap_check_pointer_source_alignment;
   SnapshotRequest request;
   request.blocks = &block_recorder;
   request.filter = suppressions.empty() ? nullptr : &suppressions;
-  request.rules = {.source_alignment = std::has_single_bit(alignment) ? alignment : sizeof(void*),
+  request.rules = {.source_alignment = options.heap_check_pointer_source_alignment,
                    .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
   request.first_sequence = job->first_sequence;
   request.global_roots = global_roots_;

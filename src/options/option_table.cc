@@ -192,7 +192,7 @@ constexpr OptionRow kTable[] = {
      "Where leaks are found, tells if they are also found with pointers at any address, and with "
      "pointers to any byte of a block."},
     {"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT",
-     CountType{&Options::heap_check_pointer_source_alignment, 1, 4096}, "bytes",
+     CountType{&Options::heap_check_pointer_source_alignment, 1, 4096, true}, "bytes",
      "Pointers are looked for at addresses that are multiples of this power of two."},
     {"HEAP_CHECK_MAX_POINTER_OFFSET",
      SignedSizeType{&Options::heap_check_max_pointer_offset, -1, kMostBlockBytes}, "bytes",
