@@ -80,6 +80,20 @@ void MakeProfilePath(const Options& options, std::string_view check, PathText* p
   path->Append("-end.heap");
 }
 
+void LoadSuppressions(const PathOption& file, Suppressions* suppressions) {
+  if (file.empty()) return;
+  Message message;
+  message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
+  message.AppendQuoted(file.text);
+  if (!suppressions->Load(file.text)) {
+    Warn(message << " cannot be read, or is not a regular file");
+  } else if (suppressions->unused_lines() > 0) {
+    Warn(message << ": lines that are not used: " << suppressions->unused_lines()
+                 << " (they are no suppressions, or there are more than "
+                 << uint64_t{Suppressions::kMostPatterns} << ")");
+  }
+}
+
 }  // namespace
 
 constinit LeakChecker leak_checker;
@@ -276,12 +290,7 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   const size_t region_count = root_regions_.Copy(regions, RangeSet::kMost);
 
   Suppressions suppressions;
-  const PathOption& file = options.heap_check_suppressions;
-  if (!file.empty() && !suppressions.Load(file.text)) {
-    Message message;
-    message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
-    Warn(message.AppendQuoted(file.text) << " cannot be read");
-  }
+  LoadSuppressions(options.heap_check_suppressions, &suppressions);
   // libc keeps tables of ended threads where only it finds them. Those of dynamic programs come
   // from the linker.
   if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
