@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "heap/heap.h"
+#include "leak_check/program_mappings.h"
 
 namespace tcmalloc {
 namespace {
@@ -185,17 +187,21 @@ void LoadedData::Collect() {
   ::dl_iterate_phdr(Visit, this);
 }
 
-// The heap itself has addresses of free objects.
+// The heap itself has addresses of free objects, and the checker those of the program's mappings,
+// which have to be reached from elsewhere.
 void MarkFromData(const LoadedData& data, Marker* marker) {
-  const uintptr_t own = AddressOf(&heap);
+  Range own[] = {{AddressOf(&heap), AddressOf(&heap + 1)},
+                 {AddressOf(&program_mappings), AddressOf(&program_mappings + 1)}};
+  std::sort(std::begin(own), std::end(own),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t i = 0; i < data.size(); ++i) {
-    const Range& range = data[i];
-    if (!range.Contains(own)) {
-      marker->MarkFrom(range);
-      continue;
+    uintptr_t begin = data[i].begin;
+    for (const Range& skipped : own) {
+      if (!data[i].Contains(skipped.begin)) continue;
+      marker->MarkFrom({begin, skipped.begin});
+      begin = skipped.end;
     }
-    marker->MarkFrom({range.begin, own});
-    marker->MarkFrom({own + sizeof(heap), range.end});
+    marker->MarkFrom({begin, data[i].end});
   }
 }
 
