@@ -316,7 +316,8 @@ constexpr IgnoredVariable kIgnored[] = {
      "The size that a program hands to delete is never relied upon: the class of a small block is "
      "one load away, and a wrong size would do harm."},
     {"HEAP_CHECK_RUN_UNDER_GDB", "The leak checker works under a debugger in any case."},
-    {"PPROF_PATH", "Names come from the symbol tables of the mapped files, and no tool is started."},
+    {"PPROF_PATH",
+     "Names come from the symbol tables of the mapped files, and no tool is started."},
     {"PERFTOOLS_VERBOSE", "There are no messages that could be asked for."},
     {"TCMALLOC_DISABLE_REPLACEMENT", "Of Windows."},
     {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},
