@@ -280,14 +280,14 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   const Options& options = heap.options();
   const std::string_view name = job->name;
   SnapshotResult* result = NewResult();
-  const Scratch<Range> mappings(2 * RangeSet::kMost);
+  const Scratch<Range> mappings(MappingSet::kMost + RegionSet::kMost);
   if (result == nullptr || mappings.data() == nullptr) {
     DeleteResult(result);
     return PrintFailure(name, SnapshotOutcome::kNoMemory);
   }
-  const size_t mapping_count = program_mappings.Copy(mappings.data(), RangeSet::kMost);
+  const size_t mapping_count = program_mappings.Copy(mappings.data(), MappingSet::kMost);
   Range* regions = mappings.data() + mapping_count;
-  const size_t region_count = root_regions_.Copy(regions, RangeSet::kMost);
+  const size_t region_count = root_regions_.Copy(regions, RegionSet::kMost);
 
   Suppressions suppressions;
   LoadSuppressions(options.heap_check_suppressions, &suppressions);

@@ -105,7 +105,7 @@ class LeakChecker {
   std::atomic<bool> leaks_at_exit_{false};
   std::atomic<uint64_t> turn_{0};  // process and thread that make a check
   LiveWords<(size_t{1} << 14)> live_words_;
-  RangeSet root_regions_;
+  RegionSet root_regions_;
 };
 
 extern constinit LeakChecker leak_checker;

@@ -136,6 +136,23 @@ CLEAN(file_in_memory_mapped_by_system_call) {
   memory += kBytes / 2;
 }
 
+// More than the checker could name one by one, beside each other and apart.
+CLEAN(twenty_thousand_mappings) {
+  constexpr size_t kMappings = 20'000;
+  constexpr size_t kPage = 4096;
+  [[gnu::used]] static void*** mappings = nullptr;
+  mappings = static_cast<void***>(std::malloc(kMappings * sizeof(void**)));
+  for (size_t i = 0; i < kMappings; ++i) {
+    // The lower page of each pair is given back.
+    void* memory =
+        ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    mappings[i] = reinterpret_cast<void**>(static_cast<char*>(memory) + kPage);
+    *mappings[i] = std::malloc(8);
+    if (i % 2 == 0) ::munmap(memory, kPage);
+  }
+}
+
 CLEAN(children_of_vfork) {
   [[gnu::used]] static void* kept = nullptr;
   kept = NewPair(100);
