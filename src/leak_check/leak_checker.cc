@@ -209,8 +209,7 @@ void LeakChecker::CheckAtExit() {
   }
 }
 
-void LeakChecker::OnLastDestructors() {
-  CheckAtExit();
+void LeakChecker::EndWithStatus() const {
   const int status = StatusAfterCheck(0);
   if (status == 0) return;
   // What the program has printed shall not be lost.

@@ -46,7 +46,10 @@ class LeakChecker {
   // status to exit with: several threads may call exit, and the fastest of them ends the process.
   [[nodiscard]] int OnExitBegins(int status);
   // Called when the library's destructors run.
-  void OnLastDestructors();
+  void OnLastDestructors() { CheckAtExit(); }
+  // Called behind all of them, and behind what else writes files at exit. Ends the process if it
+  // has leaks and its status shall say so.
+  void EndWithStatus() const;
 
   // Returns true if the environment may ask for a check of the program. For the time before the
   // options are known.

@@ -96,6 +96,20 @@ def check_failed_fork():
     return f"without clone: status {result.returncode}\n{result.stderr}"
 
 
+def check_other_tools(folder):
+    """A leak keeps no other tool from what it does at exit."""
+    for mode in ("normal", "strict"):
+        base = pathlib.Path(folder) / f"other_{mode}"
+        result = subprocess.run([PROGRAM], env={**os.environ, "HEAPCHECK": mode, "MALLOCSTATS": "1",
+                                                "HEAP_CHECK_DUMP_DIRECTORY": folder, "HEAPPROFILE": f"{base}_all",
+                                                "TCMALLOC_HEAP_PROFILE": f"{base}_sampled"},
+                                capture_output=True, text=True, timeout=120)
+        missing = [name for name in ("all.0001.heap", "sampled") if not base.with_name(f"{base.name}_{name}").exists()]
+        if missing or result.returncode != 1 or "MALLOC:" not in result.stderr:
+            return f"{mode}: status {result.returncode}, without {missing}\n{result.stderr}"
+    return None
+
+
 def check_files(folder):
     """A text and a profile.proto lie in the folder for each report."""
     texts = list(pathlib.Path(folder).glob("leak_modes.*._main_-end.heap"))
@@ -112,7 +126,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, text in SUPPRESSIONS.items():
             (pathlib.Path(folder) / name).write_text(text)
-        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork()]
+        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork(), check_other_tools(folder)]
         complaints += [pointer_complaint(*case, folder) for case in POINTER_CASES]
     complaints = [text for text in complaints if text]
     print("\n".join(complaints) or f"{len(CASES) + len(POINTER_CASES)} cases passed")
