@@ -62,8 +62,7 @@ bool CpuProfiler::StartLocked(const char* path, const ProfilerOptions* options) 
   if (running() || path == nullptr || !CanWrite(path)) return false;
   if (process_.load(std::memory_order_relaxed) != 0) GiveUp();
   RegisterForkHandler();
-  Environment environment;
-  settings_ = LoadProfilerSettings(environment);
+  settings_ = CurrentProfilerSettings();
   options_ = options != nullptr ? *options : ProfilerOptions{};
   followed_ = false;
   return BeginLocked(path);

@@ -52,11 +52,6 @@ void CallBack(const tcmalloc::Tick& tick, void* token) {
   to.callback(tick.info->si_signo, tick.info, tick.context, to.argument);
 }
 
-tcmalloc::ProfilerSettings CurrentSettings() {
-  tcmalloc::Environment environment;
-  return tcmalloc::LoadProfilerSettings(environment);
-}
-
 }  // namespace
 
 ProfileHandler* ProfileHandler::Instance() { return &handler; }
@@ -71,7 +66,7 @@ ProfileHandlerToken* ProfileHandler::RegisterCallback(ProfileHandlerCallback cal
     if (token.callback != nullptr) continue;
     token.callback = callback;
     token.argument = argument;
-    token.place = tcmalloc::ticker.Subscribe(CallBack, &token, CurrentSettings());
+    token.place = tcmalloc::ticker.Subscribe(CallBack, &token, tcmalloc::CurrentProfilerSettings());
     if (token.place >= 0) return &token;
     token.callback = nullptr;
     break;
@@ -95,7 +90,8 @@ void ProfileHandler::GetState(ProfileHandlerState* state) {
   const tcmalloc::SignalsBlocked blocked;
   const tcmalloc::SpinLockHolder holder(tcmalloc::cpu_profiler.lock());
   const size_t subscribers = tcmalloc::ticker.subscribers();
-  state->frequency = subscribers > 0 ? tcmalloc::ticker.frequency() : CurrentSettings().frequency;
+  state->frequency = subscribers > 0 ? tcmalloc::ticker.frequency()
+                                     : tcmalloc::CurrentProfilerSettings().frequency;
   state->callback_count = static_cast<int32_t>(subscribers);
   state->interrupts = static_cast<int64_t>(tcmalloc::ticker.ticks());
   state->allowed = true;

@@ -35,7 +35,7 @@ void HandleToggleSignal(int signal) {
   action.sa_handler = OnToggleSignal;
   action.sa_flags = SA_RESTART;
   sigfillset(&action.sa_mask);
-  const bool known = __sigaction(signal, nullptr, &old) == 0;
+  const bool known = !IsFaultSignal(signal) && __sigaction(signal, nullptr, &old) == 0;
   if (known && old.sa_handler == SIG_DFL && __sigaction(signal, &action, nullptr) == 0) return;
   Warn(Message() << "CPUPROFILESIGNAL: signal " << signal
                  << " cannot be used, or has a handler; the profiler does not listen to it");

@@ -4,6 +4,9 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
+#include <iterator>
+
 // libc's own name of sigaction, before which nobody stands.
 extern "C" int __sigaction(int signal, const struct sigaction* action, struct sigaction* old);
 
@@ -15,13 +18,15 @@ constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 
 }  // namespace
 
+bool IsFaultSignal(int signal) {
+  return std::find(std::begin(kFaults), std::end(kFaults), signal) != std::end(kFaults);
+}
+
 // Blocks all other signals, so that no other handler leaves this one by a jump. It does not block
 // its own, though: the kernel would hand a signal of the process, such as that of a timer of its
 // CPU time, to a thread that does not run.
 bool ProgramAction::Take(int signal, Handler handler) {
-  for (const int fault : kFaults) {
-    if (signal == fault) return false;
-  }
+  if (IsFaultSignal(signal)) return false;
   const int before = signal_.load(std::memory_order_relaxed);
   if (before == signal && IsInPlace()) return true;
   struct sigaction action = {};

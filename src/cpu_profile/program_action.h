@@ -11,6 +11,9 @@
 
 namespace tcmalloc {
 
+// Returns true for signals of faults: a handler that returns to the fault gets it again, for ever.
+bool IsFaultSignal(int signal);
+
 // Takes a signal over, and keeps what the program wants done on it: what was set before, and what
 // the program sets later by functions of libc, which the shared libraries stand before. Signals
 // that are not the profiler's are handed on. Once taken, a signal stays taken, because one that is

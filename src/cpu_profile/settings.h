@@ -33,7 +33,11 @@ struct StartSettings {
 };
 
 // Report a value that cannot be understood in one line, and ignore it. May change errno.
-ProfilerSettings LoadProfilerSettings(Environment& environment);
+enum class Complaints : uint8_t { kPrint, kOmit };
+ProfilerSettings LoadProfilerSettings(Environment& environment,
+                                      Complaints complaints = Complaints::kPrint);
+// Loads them from the environment as it is now. Complains in the first call alone. Thread safe.
+ProfilerSettings CurrentProfilerSettings();
 void LoadStartSettings(Environment& environment, StartSettings* settings);
 
 }  // namespace tcmalloc

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -79,6 +78,20 @@ void MakeProfilePath(const Options& options, std::string_view check, PathText* p
   path->Append(process.view());
   path->Append(check);
   path->Append("-end.heap");
+}
+
+void LoadSuppressions(const PathOption& file, Suppressions* suppressions) {
+  if (file.empty()) return;
+  Message message;
+  message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
+  message.AppendQuoted(file.text);
+  if (!suppressions->Load(file.text)) {
+    Warn(message << " cannot be read, or is not a regular file");
+  } else if (suppressions->unused_lines() > 0) {
+    Warn(message << ": lines that are not used: " << suppressions->unused_lines()
+                 << " (they are no suppressions, or there are more than "
+                 << uint64_t{Suppressions::kMostPatterns} << ")");
+  }
 }
 
 }  // namespace
@@ -196,8 +209,7 @@ void LeakChecker::CheckAtExit() {
   }
 }
 
-void LeakChecker::OnLastDestructors() {
-  CheckAtExit();
+void LeakChecker::EndWithStatus() const {
   const int status = StatusAfterCheck(0);
   if (status == 0) return;
   // What the program has printed shall not be lost.
@@ -267,33 +279,27 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   const Options& options = heap.options();
   const std::string_view name = job->name;
   SnapshotResult* result = NewResult();
-  const Scratch<Range> mappings(2 * RangeSet::kMost);
+  const Scratch<Range> mappings(MappingSet::kMost + RegionSet::kMost);
   if (result == nullptr || mappings.data() == nullptr) {
     DeleteResult(result);
     return PrintFailure(name, SnapshotOutcome::kNoMemory);
   }
-  const size_t mapping_count = program_mappings.Copy(mappings.data(), RangeSet::kMost);
+  const size_t mapping_count = program_mappings.Copy(mappings.data(), MappingSet::kMost);
   Range* regions = mappings.data() + mapping_count;
-  const size_t region_count = root_regions_.Copy(regions, RangeSet::kMost);
+  const size_t region_count = root_regions_.Copy(regions, RegionSet::kMost);
 
   Suppressions suppressions;
-  const PathOption& file = options.heap_check_suppressions;
-  if (!file.empty() && !suppressions.Load(file.text)) {
-    Message message;
-    message << "TCMALLOC_HEAP_CHECK_SUPPRESSIONS=";
-    Warn(message.AppendQuoted(file.text) << " cannot be read");
-  }
+  LoadSuppressions(options.heap_check_suppressions, &suppressions);
   // libc keeps tables of ended threads where only it finds them. Those of dynamic programs come
   // from the linker.
   if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 
   const int64_t offset = options.heap_check_max_pointer_offset;
-  const uint64_t alignment = options.heap_check_pointer_source_alignment;
   SnapshotRequest request;
   request.blocks = &block_recorder;
   request.filter = suppressions.empty() ? nullptr : &suppressions;
-  request.rules = {.source_alignment = std::has_single_bit(alignment) ? alignment : sizeof(void*),
+  request.rules = {.source_alignment = options.heap_check_pointer_source_alignment,
                    .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
   request.first_sequence = job->first_sequence;
   request.global_roots = global_roots_;

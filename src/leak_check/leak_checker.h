@@ -46,7 +46,10 @@ class LeakChecker {
   // status to exit with: several threads may call exit, and the fastest of them ends the process.
   [[nodiscard]] int OnExitBegins(int status);
   // Called when the library's destructors run.
-  void OnLastDestructors();
+  void OnLastDestructors() { CheckAtExit(); }
+  // Called behind all of them, and behind what else writes files at exit. Ends the process if it
+  // has leaks and its status shall say so.
+  void EndWithStatus() const;
 
   // Returns true if the environment may ask for a check of the program. For the time before the
   // options are known.
@@ -105,7 +108,7 @@ class LeakChecker {
   std::atomic<bool> leaks_at_exit_{false};
   std::atomic<uint64_t> turn_{0};  // process and thread that make a check
   LiveWords<(size_t{1} << 14)> live_words_;
-  RangeSet root_regions_;
+  RegionSet root_regions_;
 };
 
 extern constinit LeakChecker leak_checker;

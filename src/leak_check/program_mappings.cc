@@ -37,7 +37,7 @@ void OnMremap(const void* result, const void* old_start, size_t old_size, size_t
 
 }  // namespace
 
-constinit RangeSet program_mappings;
+constinit MappingSet program_mappings;
 
 void StartProgramMappings() {
   // A full list of hooks leaves the checker without mappings.

@@ -11,7 +11,7 @@ namespace tcmalloc {
 
 // What the program's calls of mmap and its kin have left. Those of libc and of the allocator do not
 // pass through the hooks, and are not there.
-extern constinit RangeSet program_mappings;
+extern constinit MappingSet program_mappings;
 
 // Adds the hooks that keep it up to date.
 void StartProgramMappings();

@@ -10,8 +10,23 @@ constexpr uintptr_t kBeingAdded = 1;
 
 }  // namespace
 
-void RangeSet::Add(const Range& range) {
-  if (range.empty()) return;
+template <size_t most>
+bool RangeSet<most>::Prepend(const Range& range) {
+  const size_t used = used_.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < used; ++i) {
+    Entry& entry = entries_[i];
+    uintptr_t begin = range.end;
+    if (entry.begin.load(std::memory_order_relaxed) != begin) continue;
+    // Release pairs with the acquire in Copy and Remove, as in Add: the end is there.
+    return entry.begin.compare_exchange_strong(begin, range.begin, std::memory_order_release,
+                                               std::memory_order_relaxed);
+  }
+  return false;
+}
+
+template <size_t most>
+void RangeSet<most>::Add(const Range& range) {
+  if (range.empty() || Prepend(range)) return;
   for (size_t i = 0; i < kMost; ++i) {
     uintptr_t expected = 0;
     Entry& entry = entries_[i];
@@ -29,7 +44,8 @@ void RangeSet::Add(const Range& range) {
   }
 }
 
-void RangeSet::Remove(const Range& range) {
+template <size_t most>
+void RangeSet<most>::Remove(const Range& range) {
   const size_t used = used_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < used; ++i) {
     Entry& entry = entries_[i];
@@ -43,15 +59,19 @@ void RangeSet::Remove(const Range& range) {
   }
 }
 
-size_t RangeSet::Copy(Range* to, size_t most) const {
+template <size_t most>
+size_t RangeSet<most>::Copy(Range* to, size_t wanted) const {
   size_t count = 0;
   const size_t used = used_.load(std::memory_order_relaxed);
-  for (size_t i = 0; i < used && count < most; ++i) {
+  for (size_t i = 0; i < used && count < wanted; ++i) {
     // Acquire pairs with the release in Add.
     const uintptr_t begin = entries_[i].begin.load(std::memory_order_acquire);
     if (begin > kBeingAdded) to[count++] = {begin, entries_[i].end};
   }
   return count;
 }
+
+template class RangeSet<MappingSet::kMost>;
+template class RangeSet<RegionSet::kMost>;
 
 }  // namespace tcmalloc

@@ -15,21 +15,23 @@
 namespace tcmalloc {
 
 // Ranges that do not overlap. Thread safe, without a lock; async-signal-safe. One of two changes to
-// the same memory at the same time may get lost. constinit, all zero.
+// the same memory at the same time may get lost. constinit, all zero. `most` bounds their number.
+template <size_t most>
 class RangeSet {
  public:
-  static constexpr size_t kMost = 8192;
+  static constexpr size_t kMost = most;
 
   constexpr RangeSet() = default;
   RangeSet(const RangeSet&) = delete;
   RangeSet& operator=(const RangeSet&) = delete;
 
-  // Adds memory that no range has; leaves out what does not fit.
+  // Adds memory that no range has, to the range that begins where it ends if there is one, because
+  // the kernel often puts new mappings there. Leaves out what does not fit.
   void Add(const Range& range);
   // Removes memory from all ranges.
   void Remove(const Range& range);
-  // Stores at most `most` ranges and returns their number.
-  size_t Copy(Range* to, size_t most) const;
+  // Stores at most `wanted` ranges and returns their number.
+  size_t Copy(Range* to, size_t wanted) const;
 
  private:
   struct Entry {
@@ -37,9 +39,15 @@ class RangeSet {
     Relaxed<uintptr_t> end;
   };
 
+  bool Prepend(const Range& range);
+
   Entry entries_[kMost] = {};
   std::atomic<size_t> used_{0};
 };
+
+// The program's mappings, of which the kernel has some 65,530 by default, and what it names itself.
+using MappingSet = RangeSet<(size_t{1} << 16)>;
+using RegionSet = RangeSet<8192>;
 
 }  // namespace tcmalloc
 

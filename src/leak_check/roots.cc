@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "heap/heap.h"
+#include "leak_check/program_mappings.h"
 #include "leak_check/thread_words.h"
-
-// The linker's list of objects. Absent from programs without a linker.
-#pragma weak _r_debug
 
 namespace tcmalloc {
 namespace {
@@ -19,8 +18,13 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 // Variables of a thread are no farther from its thread pointer, unless they were allocated.
 constexpr size_t kMostStaticTls = size_t{16} << 20;
+// What libc keeps beyond the variables of the objects that a program begins with, for those of
+// libraries that are loaded later and expect them there. Nothing tells where those variables are.
+constexpr size_t kTlsSurplus = 1664;
 // The most of a stack that is no thread's own, and that the program's calls of mmap did not tell.
 constexpr size_t kMostForeignStack = size_t{1} << 20;
+// The version of the linker's lists from which on they tell the next namespace.
+constexpr int kVersionWithNext = 2;
 // What functions may use below the stack pointer.
 constexpr size_t kRedZone = 128;
 
@@ -54,8 +58,9 @@ void MarkFromTlsTable(uintptr_t thread_pointer, const MemoryMap& memory, Marker*
 void MarkFromVariables(uintptr_t thread_pointer, size_t static_tls_bytes, const MemoryMap& memory,
                        Marker* marker) {
   if (thread_pointer == 0) return;
-  const uintptr_t below = kTlsBelow ? static_tls_bytes : kDescriptorBytes;
-  const uintptr_t above = kTlsBelow ? kDescriptorBytes : static_tls_bytes;
+  const uintptr_t variables = static_tls_bytes + kTlsSurplus;
+  const uintptr_t below = kTlsBelow ? variables : kDescriptorBytes;
+  const uintptr_t above = kTlsBelow ? kDescriptorBytes : variables;
   const MappedRange* mapping = memory.Find(thread_pointer);
   if (mapping == nullptr) return;
   const Range wanted = {thread_pointer - std::min(below, thread_pointer), thread_pointer + above};
@@ -63,9 +68,11 @@ void MarkFromVariables(uintptr_t thread_pointer, size_t static_tls_bytes, const 
   MarkFromTlsTable(thread_pointer, memory, marker);
 }
 
-// libc puts the descriptor of a thread, whose stack it made, to the end of that stack. The memory
-// behind the descriptor may be part of another mapping.
-Range OwnStack(uintptr_t thread_pointer, const MemoryMap& memory) {
+// libc puts the descriptor of a thread to the end of its stack. The memory behind the descriptor
+// may be part of another mapping. Where the program gave the stack, it may be a block.
+Range OwnStack(uintptr_t thread_pointer, const MemoryMap& memory, const BlockIndex& blocks) {
+  const uint32_t block = blocks.Find(thread_pointer);
+  if (block != BlockIndex::kNone) return {blocks[block].address, thread_pointer};
   const MappedRange* mapping = memory.Find(thread_pointer);
   return mapping == nullptr ? Range{} : Range{mapping->range.begin, thread_pointer};
 }
@@ -79,8 +86,16 @@ Range FirstStack(const MemoryMap& memory) {
 
 }  // namespace
 
+// What the linker tells debuggers of a namespace of objects. glibc adds the next one with the first
+// call of dlmopen.
+struct LoadedData::Namespace {
+  r_debug objects;
+  const Namespace* next;
+};
+
 int LoadedData::Visit(dl_phdr_info* info, size_t size, void* self) {
   auto* data = static_cast<LoadedData*>(self);
+  if (data->count_ == 0) data->FindNamespaces(*info);
   data->AddObject(*info);
   const bool tells_tls = size > offsetof(dl_phdr_info, dlpi_tls_data);
   if (!tells_tls || info->dlpi_tls_data == nullptr) return 0;
@@ -113,10 +128,35 @@ bool LoadedData::Has(uintptr_t begin) const {
                      [=](const Range& range) { return range.begin == begin; });
 }
 
-// An object's first segment begins with the file's header.
+// The linker has told debuggers its address by an entry of the program's dynamic section.
+void LoadedData::FindNamespaces(const dl_phdr_info& info) {
+  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
+    if (info.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry =
+        reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_DEBUG) {
+        namespaces_ = reinterpret_cast<const Namespace*>(entry->d_un.d_ptr);
+      }
+    }
+  }
+}
+
+// Each namespace of dlmopen has a list of its own, of which libc's function tells its caller's
+// alone.
 void LoadedData::AddNewer(const MemoryMap& memory) {
-  if (&_r_debug == nullptr) return;
-  for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
+  constexpr int kMostNamespaces = 64;
+  const Namespace* at = namespaces_;
+  for (int i = 0; i < kMostNamespaces && at != nullptr; ++i) {
+    if (!IsMapped(memory, AddressOf(at)) || !IsMapped(memory, AddressOf(at + 1) - 1)) return;
+    AddObjects(at->objects.r_map, memory);
+    at = at->objects.r_version >= kVersionWithNext ? at->next : nullptr;
+  }
+}
+
+// An object's first segment begins with the file's header.
+void LoadedData::AddObjects(const link_map* first, const MemoryMap& memory) {
+  for (const link_map* object = first; object != nullptr; object = object->l_next) {
     if (!IsMapped(memory, AddressOf(object)) || !IsMapped(memory, AddressOf(&object->l_next)))
       return;
     ElfW(Ehdr) header;
@@ -138,20 +178,25 @@ void LoadedData::Collect() {
   ranges_ = Scratch<Range>(kMostRanges);
   count_ = 0;
   static_tls_bytes_ = 0;
+  namespaces_ = nullptr;
   ::dl_iterate_phdr(Visit, this);
 }
 
-// The heap itself has addresses of free objects.
+// The heap itself has addresses of free objects, and the checker those of the program's mappings,
+// which have to be reached from elsewhere.
 void MarkFromData(const LoadedData& data, Marker* marker) {
-  const uintptr_t own = AddressOf(&heap);
+  Range own[] = {{AddressOf(&heap), AddressOf(&heap + 1)},
+                 {AddressOf(&program_mappings), AddressOf(&program_mappings + 1)}};
+  std::sort(std::begin(own), std::end(own),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t i = 0; i < data.size(); ++i) {
-    const Range& range = data[i];
-    if (!range.Contains(own)) {
-      marker->MarkFrom(range);
-      continue;
+    uintptr_t begin = data[i].begin;
+    for (const Range& skipped : own) {
+      if (!data[i].Contains(skipped.begin)) continue;
+      marker->MarkFrom({begin, skipped.begin});
+      begin = skipped.end;
     }
-    marker->MarkFrom({range.begin, own});
-    marker->MarkFrom({own + sizeof(heap), range.end});
+    marker->MarkFrom({begin, data[i].end});
   }
 }
 
@@ -159,7 +204,7 @@ void MarkFromThread(const ThreadPlace& thread, size_t static_tls_bytes, const Me
                     const BlockIndex& blocks, Marker* marker) {
   const Range first_stack = FirstStack(memory);
   const bool on_first_stack = first_stack.Contains(thread.stack_pointer);
-  const Range own = on_first_stack ? first_stack : OwnStack(thread.thread_pointer, memory);
+  const Range own = on_first_stack ? first_stack : OwnStack(thread.thread_pointer, memory, blocks);
   const uintptr_t low = thread.stack_pointer - kRedZone;
   if (own.Contains(thread.stack_pointer)) {
     marker->MarkFrom({low, own.end});

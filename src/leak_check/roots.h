@@ -14,6 +14,7 @@
 #include "profile_format/scratch.h"
 
 struct dl_phdr_info;
+struct link_map;
 
 namespace tcmalloc {
 
@@ -26,8 +27,8 @@ class LoadedData {
   LoadedData() = default;
 
   void Collect();
-  // Adds data of objects that other threads have loaded since then. For a copy of the process, in
-  // which nobody changes the linker's list.
+  // Adds data of objects that other threads have loaded since then, and of those in other
+  // namespaces. For a copy of the process, in which nobody changes the linker's lists.
   void AddNewer(const MemoryMap& memory);
   size_t size() const { return count_; }
   const Range& operator[](size_t i) const { return ranges_[i]; }
@@ -35,13 +36,18 @@ class LoadedData {
   size_t static_tls_bytes() const { return static_tls_bytes_; }
 
  private:
+  struct Namespace;
+
   static int Visit(dl_phdr_info* info, size_t size, void* self);
   void AddObject(const dl_phdr_info& info);
+  void FindNamespaces(const dl_phdr_info& info);
+  void AddObjects(const link_map* first, const MemoryMap& memory);
   bool Has(uintptr_t begin) const;
 
   Scratch<Range> ranges_;
   size_t count_ = 0;
   size_t static_tls_bytes_ = 0;
+  const Namespace* namespaces_ = nullptr;  // the first one; null in static programs
 };
 
 // Mark what data of objects leads to.

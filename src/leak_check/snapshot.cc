@@ -89,28 +89,50 @@ class Search {
  private:
   bool CopyBlocks() {
     const size_t most = request_.blocks->CountAtMost();
-    blocks_ = Scratch<Block>(most + request_.mappings.size() + 1);
+    blocks_ = Scratch<Block>(most + request_.mappings.size() + memory_.size());
     if (blocks_.data() == nullptr) return false;
     block_count_ = request_.blocks->Copy(blocks_.data(), most);
-    std::sort(blocks_.data(), blocks_.data() + block_count_,
-              [](const Block& a, const Block& b) { return a.address < b.address; });
-    const size_t count = block_count_;
+    SortByAddress(0, block_count_);
+    const size_t mappings = block_count_;
     for (const Range& mapping : request_.mappings) {
-      if (HasBlock(mapping, count)) continue;
-      blocks_[block_count_++] = {
-          .address = mapping.begin, .bytes = mapping.bytes(), .is_mapping = true};
+      if (!Overlaps(mapping, 0, mappings)) AddMapping(mapping);
     }
+    SortByAddress(mappings, block_count_);
+    AddSharedMemory(mappings);
     return true;
   }
 
-  // A program may map memory for the heap as well.
-  bool HasBlock(const Range& range, size_t count) const {
-    const Block* begin = blocks_.data();
-    const Block* end = begin + count;
+  void SortByAddress(size_t begin, size_t end) {
+    std::sort(blocks_.data() + begin, blocks_.data() + end,
+              [](const Block& a, const Block& b) { return a.address < b.address; });
+  }
+
+  void AddMapping(const Range& range) {
+    blocks_[block_count_++] = {.address = range.begin, .bytes = range.bytes(), .is_mapping = true};
+  }
+
+  // Adds what the program shares with others without a call of mmap that was seen, for example by
+  // shmat. The heap has shared memory only where it is in a file.
+  void AddSharedMemory(size_t mappings) {
+    const size_t end = block_count_;
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      const MappedRange& entry = memory_[i];
+      if (!entry.shared || !entry.readable) continue;
+      if (Overlaps(entry.range, 0, mappings) || Overlaps(entry.range, mappings, end)) continue;
+      AddMapping(entry.range);
+    }
+  }
+
+  // Returns true if the range has a byte of the blocks from `begin` to `end`. A program may map
+  // memory for the heap as well.
+  bool Overlaps(const Range& range, size_t begin, size_t end) const {
+    const Block* first = blocks_.data() + begin;
+    const Block* last = blocks_.data() + end;
     const Block* next = std::lower_bound(
-        begin, end, range.begin,
+        first, last, range.begin,
         [](const Block& block, uintptr_t address) { return block.address < address; });
-    return next != end && next->address < range.end;
+    if (next != first && next[-1].address + next[-1].bytes > range.begin) return true;
+    return next != last && next->address < range.end;
   }
 
   void MarkAll(Marker* marker) {

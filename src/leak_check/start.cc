@@ -48,6 +48,8 @@ __attribute__((constructor(101))) void OnLoad() {
 
 // Behind the destructors of the program and of most libraries.
 __attribute__((destructor)) void OnExit() { leak_checker.OnLastDestructors(); }
+// Behind the destructors without a priority.
+__attribute__((destructor(101))) void OnEnd() { leak_checker.EndWithStatus(); }
 
 }  // namespace
 }  // namespace tcmalloc

@@ -24,17 +24,25 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Returns true if `text` begins with the pattern and, where that is wanted, ends with it.
-bool MatchesHere(std::string_view pattern, std::string_view text, bool to_end) {
-  // The last star, and the text that it then began with.
-  size_t star = std::string_view::npos;
+}  // namespace
+
+// A pattern without ^ begins like one with a star. Only the last star has to be tried at other
+// places, so that no pattern takes longer than its length times that of the text.
+bool MatchesPattern(std::string_view pattern, std::string_view text) {
+  bool has_star = !pattern.starts_with("^");
+  if (!has_star) pattern.remove_prefix(1);
+  const bool to_end = pattern.ends_with("$");
+  if (to_end) pattern.remove_suffix(1);
+  // What follows the last star, and the text that it then began with.
+  size_t after_star = 0;
   size_t retry = 0;
   size_t p = 0;
   size_t t = 0;
   while (true) {
     if (p == pattern.size() && (!to_end || t == text.size())) return true;
     if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
+      has_star = true;
+      after_star = ++p;
       retry = t;
       continue;
     }
@@ -43,23 +51,9 @@ bool MatchesHere(std::string_view pattern, std::string_view text, bool to_end) {
       ++t;
       continue;
     }
-    if (star == std::string_view::npos || retry >= text.size()) return false;
-    p = star + 1;
+    if (!has_star || retry >= text.size()) return false;
+    p = after_star;
     t = ++retry;
-  }
-}
-
-}  // namespace
-
-bool MatchesPattern(std::string_view pattern, std::string_view text) {
-  const bool at_begin = pattern.starts_with("^");
-  if (at_begin) pattern.remove_prefix(1);
-  const bool to_end = pattern.ends_with("$");
-  if (to_end) pattern.remove_suffix(1);
-  while (true) {
-    if (MatchesHere(pattern, text, to_end)) return true;
-    if (at_begin || text.empty()) return false;
-    text.remove_prefix(1);
   }
 }
 
@@ -67,28 +61,34 @@ bool Suppressions::Load(const char* path) {
   const Scratch<char> buffer(kLongestRule);
   if (buffer.data() == nullptr || patterns_.data() == nullptr) return false;
   LineReader reader(buffer.data(), kLongestRule, '\n');
-  if (!reader.Open(path)) return false;
-  for (std::string_view line; reader.Next(&line);) AddLine(line);
+  if (!reader.OpenRegular(path)) return false;
+  for (std::string_view line; reader.Next(&line);) {
+    if (reader.truncated() || !AddLine(line)) ++unused_lines_;
+  }
   return true;
 }
 
 void Suppressions::AddText(std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    AddLine({text.data(), end});
+    if (!AddLine({text.data(), end})) ++unused_lines_;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
-void Suppressions::AddLine(std::string_view line) {
+// Lines of other kinds are for other sanitizers, which read the same file.
+bool Suppressions::AddLine(std::string_view line) {
   constexpr std::string_view kKind = "leak:";
   line = Trim(line);
-  if (!line.starts_with(kKind) || text_.data() == nullptr || patterns_.data() == nullptr) return;
+  if (line.empty() || line.starts_with('#')) return true;
+  if (!line.starts_with(kKind)) return line.find(':') != std::string_view::npos;
   line.remove_prefix(kKind.size());
-  if (count_ == kMostPatterns || line.size() > kTextBytes - text_used_) return;
+  if (text_.data() == nullptr || patterns_.data() == nullptr) return false;
+  if (count_ == kMostPatterns || line.size() > kTextBytes - text_used_) return false;
   std::memcpy(text_.data() + text_used_, line.data(), line.size());
   patterns_[count_++] = {text_.data() + text_used_, line.size()};
   text_used_ += line.size();
+  return true;
 }
 
 bool Suppressions::Matches(const SymbolName& name) const {

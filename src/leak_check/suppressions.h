@@ -30,10 +30,12 @@ class Suppressions final : public StackFilter {
   Suppressions() = default;
 
   // Reads the patterns of a file, and of the text of a function __lsan_default_suppressions if the
-  // program has one. Returns false if the file cannot be read.
+  // program has one. Returns false if the file cannot be read, or is not a regular one.
   bool Load(const char* path);
   void AddText(std::string_view text);
 
+  // Returns the number of lines that are no suppressions, or for which there was no room.
+  uint64_t unused_lines() const { return unused_lines_; }
   bool empty() const { return count_ == 0; }
   // Reads symbols of files on the way.
   bool LeavesOut(std::span<const uintptr_t> frames) override;
@@ -41,13 +43,15 @@ class Suppressions final : public StackFilter {
  private:
   static constexpr size_t kTextBytes = size_t{256} << 10;
 
-  void AddLine(std::string_view line);
+  // Returns false if the line is not used, though it should.
+  bool AddLine(std::string_view line);
   bool Matches(const SymbolName& name) const;
 
   Scratch<char> text_{kTextBytes};
   size_t text_used_ = 0;
   Scratch<std::string_view> patterns_{kMostPatterns};
   size_t count_ = 0;
+  uint64_t unused_lines_ = 0;
   SymbolNames names_;
 };
 

@@ -3,6 +3,7 @@
 #include "options/load.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -54,7 +55,13 @@ class Loader {
   }
 
  private:
-  void LoadAs(const CountType& type) { LoadNumber(type, ParseCount(value_)); }
+  void LoadAs(const CountType& type) {
+    std::optional<uint64_t> parsed = ParseCount(value_);
+    if (!type.power_of_two) return LoadNumber(type, parsed);
+    const bool in_range = parsed.has_value() && *parsed >= type.min && *parsed <= type.max;
+    if (in_range && !std::has_single_bit(*parsed)) parsed.reset();
+    LoadNumber(type, parsed, "", "a power of two");
+  }
   void LoadAs(const RealType& type) { LoadNumber(type, ParseReal(value_)); }
   void LoadAs(const SizeType& type) {
     LoadNumber(type, ParseSize(value_, static_cast<uint64_t>(type.unit)), kSuffixes);
@@ -73,13 +80,14 @@ class Loader {
   }
 
   template <typename Type, typename Number>
-  void LoadNumber(const Type& type, std::optional<Number> parsed, std::string_view hint = "") {
+  void LoadNumber(const Type& type, std::optional<Number> parsed, std::string_view hint = "",
+                  std::string_view kind = "a number") {
     if (value_.empty()) return;
     Number& field = options_->*type.field;
     if (parsed.has_value()) field = std::clamp(*parsed, type.min, type.max);
     if (parsed == field) return;
     Message message = Complaint();
-    message << "a number from ";
+    message << kind << " from ";
     AppendNumber(message, type.min);
     message << " to ";
     AppendNumber(message, type.max);

@@ -192,7 +192,7 @@ constexpr OptionRow kTable[] = {
      "Where leaks are found, tells if they are also found with pointers at any address, and with "
      "pointers to any byte of a block."},
     {"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT",
-     CountType{&Options::heap_check_pointer_source_alignment, 1, 4096}, "bytes",
+     CountType{&Options::heap_check_pointer_source_alignment, 1, 4096, true}, "bytes",
      "Pointers are looked for at addresses that are multiples of this power of two."},
     {"HEAP_CHECK_MAX_POINTER_OFFSET",
      SignedSizeType{&Options::heap_check_max_pointer_offset, -1, kMostBlockBytes}, "bytes",
@@ -316,6 +316,8 @@ constexpr IgnoredVariable kIgnored[] = {
      "The size that a program hands to delete is never relied upon: the class of a small block is "
      "one load away, and a wrong size would do harm."},
     {"HEAP_CHECK_RUN_UNDER_GDB", "The leak checker works under a debugger in any case."},
+    {"PPROF_PATH",
+     "Names come from the symbol tables of the mapped files, and no tool is started."},
     {"PERFTOOLS_VERBOSE", "There are no messages that could be asked for."},
     {"TCMALLOC_DISABLE_REPLACEMENT", "Of Windows."},
     {"RUNNING_ON_VALGRIND", "Nothing is done otherwise there."},

@@ -23,6 +23,7 @@ struct CountType {
   uint64_t Options::* field;
   uint64_t min;
   uint64_t max;
+  bool power_of_two = false;  // no other value is permitted
 };
 // A size in units of its own. K, M, G or T behind the number selects another unit.
 enum class SizeUnit : uint64_t { kByte = 1, kMebibyte = uint64_t{1} << 20 };

@@ -3,6 +3,9 @@
 #include "system/line_reader.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,10 +14,21 @@
 
 namespace tcmalloc {
 
-bool LineReader::Open(const char* path) {
+bool LineReader::Open(const char* path) { return OpenWith(path, 0); }
+
+bool LineReader::OpenRegular(const char* path) {
+  // Does not wait for a writer of a pipe.
+  if (!OpenWith(path, O_NONBLOCK)) return false;
+  struct stat information = {};
+  if (::syscall(SYS_fstat, fd_, &information) == 0 && S_ISREG(information.st_mode)) return true;
+  Close();
+  return false;
+}
+
+bool LineReader::OpenWith(const char* path, int flags) {
   Close();
   do {
-    fd_ = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
+    fd_ = system_calls.open(path, O_RDONLY | O_CLOEXEC | flags, 0);
   } while (fd_ < 0 && errno == EINTR);
   if (fd_ < 0) NoteFailure(errno);
   return fd_ >= 0;

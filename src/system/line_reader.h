@@ -22,6 +22,8 @@ class LineReader {
   ~LineReader() { Close(); }
 
   [[nodiscard]] bool Open(const char* path);
+  // Opens a file that a user named, if it is a regular one. Others may have no end, or wait.
+  [[nodiscard]] bool OpenRegular(const char* path);
   void Close();
 
   // Reads the next line without its delimiter, valid until the next call. Returns false at the end
@@ -34,6 +36,7 @@ class LineReader {
   bool interfered() const { return interfered_; }
 
  private:
+  bool OpenWith(const char* path, int flags);
   bool Fill();
   bool FindDelimiter(size_t* length);
   bool SkipRestOfLine();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -90,8 +91,10 @@ void CheckValue(const SwitchType& type, const Options& options, std::string_view
 }
 
 void CheckValue(const CountType& type, const Options& options, std::string_view text) {
-  const uint64_t value = ParseCount(text).value_or(Options().*type.field);
-  TCMALLOC_CHECK_EQ(options.*type.field, std::clamp(value, type.min, type.max));
+  const uint64_t unset = Options().*type.field;
+  const uint64_t value = std::clamp(ParseCount(text).value_or(unset), type.min, type.max);
+  const bool permitted = !type.power_of_two || std::has_single_bit(value);
+  TCMALLOC_CHECK_EQ(options.*type.field, permitted ? value : unset);
 }
 
 void CheckValue(const SizeType& type, const Options& options, std::string_view text) {

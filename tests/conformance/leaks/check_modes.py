@@ -32,6 +32,24 @@ CASES = [
     ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_SUPPRESSIONS=FOLDER/file", 0, 0),
     ("HEAPCHECK=normal TCMALLOC_HEAP_CHECK_SUPPRESSIONS=FOLDER/other", 11, 1),
 ]
+# Of the other program: variables, bytes that are found, text of the report, and how often it is there.
+POINTERS = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests/leak_pointers"
+POINTER_CASES = [
+    ("", 5275, "The 20 largest leaks:", 1),
+    ("HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=1", 5175, "Leak of 5000 bytes in 1 objects allocated", 1),
+    ("HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=3", 5275, 'ALIGNMENT="3": expected a power of two', 1),
+    ("HEAP_CHECK_MAX_POINTER_OFFSET=-1", 275, "Leak of 100 bytes in 1 objects allocated", 1),
+    ("HEAP_CHECK_MAX_POINTER_OFFSET=2000", 275, "Leak of 5000", 0),
+    ("HEAP_CHECK_MAX_POINTER_OFFSET=1999", 5275, "Leak of 5000", 1),
+    ("HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=1 HEAP_CHECK_MAX_POINTER_OFFSET=-1", 175, "Leak of 7 bytes", 20),
+    ("HEAP_CHECK_MAX_LEAKS=3", 5275, "Leak of ", 3),
+    ("HEAP_CHECK_MAX_LEAKS=0", 5275, "Leak of ", 27),
+    ("HEAP_CHECK_IDENTIFY_LEAKS=0", 5275, "\tblock 0x", 0),
+    ("HEAP_CHECK_IDENTIFY_LEAKS=1", 5275, "\tblock 0x", 20),
+    ("HEAP_CHECK_TEST_POINTER_ALIGNMENT=1", 5275, "26 blocks are lost with pointers at any address", 1),
+    ("HEAP_CHECK_RUN_UNDER_GDB=1", 5275, "The 20 largest leaks:", 1),
+    ("HEAP_CHECK_DUMP_DIRECTORY=/nowhere", 5275, 'profile "/nowhere/leak_pointers.', 1),
+]
 SUPPRESSIONS = {"loser": "# a comment\nleak:Loser::Loser\n", "file": "leak:leak_modes$\n",
                 "other": "leak:^oser\nrace:Loser\nleak:nothing*here\n"}
 FOUND = re.compile(r"^Leak check _main_ detected leaks of (\d+) bytes", re.M)
@@ -53,6 +71,18 @@ def complaint(settings, size, status, folder):
     return None
 
 
+def pointer_complaint(settings, size, text, times, folder):
+    variables = dict(setting.split("=", 1) for setting in settings.split())
+    result = subprocess.run([POINTERS], env={**os.environ, "HEAPCHECK": "normal",
+                                             "HEAP_CHECK_DUMP_DIRECTORY": folder, **variables},
+                            capture_output=True, text=True, timeout=120)
+    found = FOUND.search(result.stderr)
+    if result.returncode == 1 and found and int(found[1]) == size and result.stderr.count(text) == times:
+        return None
+    return (f"{settings}: expected {size} bytes, and {times} times {text!r}; status {result.returncode}\n"
+            f"{result.stderr}")
+
+
 def check_failed_fork():
     """Without a copy of the process there is one line, and the program ends as it would."""
     refuse = pathlib.Path(os.environ["TCM_TEST_PROGRAMS_DIR"]) / "refuse_calls"
@@ -64,6 +94,20 @@ def check_failed_fork():
     if result.returncode == 0 and result.stderr.count("\n") == 1 and "was not made" in result.stderr:
         return None
     return f"without clone: status {result.returncode}\n{result.stderr}"
+
+
+def check_other_tools(folder):
+    """A leak keeps no other tool from what it does at exit."""
+    for mode in ("normal", "strict"):
+        base = pathlib.Path(folder) / f"other_{mode}"
+        result = subprocess.run([PROGRAM], env={**os.environ, "HEAPCHECK": mode, "MALLOCSTATS": "1",
+                                                "HEAP_CHECK_DUMP_DIRECTORY": folder, "HEAPPROFILE": f"{base}_all",
+                                                "TCMALLOC_HEAP_PROFILE": f"{base}_sampled"},
+                                capture_output=True, text=True, timeout=120)
+        missing = [name for name in ("all.0001.heap", "sampled") if not base.with_name(f"{base.name}_{name}").exists()]
+        if missing or result.returncode != 1 or "MALLOC:" not in result.stderr:
+            return f"{mode}: status {result.returncode}, without {missing}\n{result.stderr}"
+    return None
 
 
 def check_files(folder):
@@ -82,9 +126,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, text in SUPPRESSIONS.items():
             (pathlib.Path(folder) / name).write_text(text)
-        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork()]
+        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork(), check_other_tools(folder)]
+        complaints += [pointer_complaint(*case, folder) for case in POINTER_CASES]
     complaints = [text for text in complaints if text]
-    print("\n".join(complaints) or f"{len(CASES)} cases passed")
+    print("\n".join(complaints) or f"{len(CASES) + len(POINTER_CASES)} cases passed")
     return 1 if complaints else 0
 
 

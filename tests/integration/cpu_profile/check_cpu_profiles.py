@@ -266,6 +266,30 @@ def check_toggle(arguments, folder):
     assert Profile(folder / "toggled.0").samples() >= 0
 
 
+def check_signals_of_faults(arguments, folder):
+    """A fault ends the program, and is no signal that starts a profile."""
+    crash = "import ctypes; ctypes.string_at(1)"
+    environment = {**os.environ, "LD_PRELOAD": str(arguments.library), "CPUPROFILE": str(folder / "fault"),
+                   "CPUPROFILESIGNAL": str(int(signal.SIGSEGV))}
+    done = subprocess.run([sys.executable, "-c", crash], env=environment, capture_output=True, text=True,
+                          check=False, timeout=TIMEOUT_SECONDS)
+    assert done.returncode == -signal.SIGSEGV, (done.returncode, done.stderr)
+    assert "CPUPROFILESIGNAL: signal 11 cannot be used" in done.stderr, done.stderr
+
+
+def check_query(arguments, folder):
+    """libtcmalloc, in front of libprofiler, tells what the profiler says."""
+    allocator = arguments.library.parent / "libtcmalloc.so.4"
+    if not arguments.library.name.startswith("libprofiler") or not allocator.exists():
+        return
+    script = "import ctypes; print(ctypes.CDLL(None).ProfilingIsEnabledForAllThreads())"
+    both = f"{allocator}:{arguments.library}"
+    for library, path, expected in ((allocator, "", "0"), (both, "", "0"), (both, folder / "query", "1")):
+        variables = {"LD_PRELOAD": str(library), "CPUPROFILE": str(path)}
+        printed = run([sys.executable, "-c", script], variables).stdout.strip()
+        assert printed == expected, (library, path, printed)
+
+
 def check_gperftools(arguments, folder):
     libraries = pathlib.Path(f"/usr/lib/{platform.machine()}-linux-gnu")
     if arguments.library.name.startswith("libprofiler") and (libraries / "libprofiler.so").exists():
@@ -287,7 +311,8 @@ def main():
     parser.add_argument("--built-by-gperftools", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     for check in (check_shares, check_formats, check_wall_clock, check_python, check_interval_timer,
-                  check_ends, check_children, check_forks, check_toggle, check_gperftools):
+                  check_ends, check_children, check_forks, check_toggle,
+                  check_signals_of_faults, check_query, check_gperftools):
         with tempfile.TemporaryDirectory(prefix="tcm_cpu_") as folder:
             print(check.__name__, flush=True)
             check(arguments, pathlib.Path(folder))

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   const char* directory = std::getenv("TMPDIR");
   const std::string base = std::string(directory != nullptr ? directory : "/tmp") + "/cpu_storm." +
                            std::to_string(getpid());
-  const time_t end = time(nullptr) + (argc > 1 ? std::atoi(argv[1]) : 5);
+  const time_t end = time(nullptr) + (argc > 1 ? std::atoi(argv[1]) : 10);
   std::vector<std::thread> threads;
   for (void (*body)() : {Allocate, Allocate, LoadLibraries, Fork, StartThreads}) {
     threads.emplace_back(body);

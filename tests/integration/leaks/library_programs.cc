@@ -27,6 +27,12 @@ void Call(void* library, const char* name) {
   reinterpret_cast<void (*)()>(::dlsym(library, name))();
 }
 
+// Gives a block to a function of a library.
+void Hand(void* library, const char* name) {
+  if (library == nullptr) std::abort();
+  reinterpret_cast<void (*)(void*)>(::dlsym(library, name))(std::malloc(100));
+}
+
 }  // namespace
 
 CLEAN(variable_of_loaded_library) { Call(Load(), "PluginKeep"); }
@@ -39,6 +45,12 @@ CLEAN(thread_variable_of_loaded_library_in_thread) {
     while (true) ::pause();
   }).detach();
   while (!ready) std::this_thread::yield();
+}
+CLEAN(early_thread_variable_of_loaded_library) {
+  Hand(::dlopen(TCM_LONE_PLUGIN, RTLD_NOW), "LonePluginKeepInThread");
+}
+CLEAN(variable_of_library_in_other_namespace) {
+  Hand(::dlmopen(LM_ID_NEWLM, TCM_LONE_PLUGIN, RTLD_NOW), "LonePluginKeep");
 }
 CLEAN(unloaded_library) { ::dlclose(Load()); }
 CLEAN(failed_load) {

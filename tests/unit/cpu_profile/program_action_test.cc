@@ -26,6 +26,11 @@ void OfProgram(int signal) {
   blocked_itself = sigismember(&mask, signal) == 1;
 }
 
+TEST(ProgramActionTest, SignalsOfFaults) {
+  EXPECT_TRUE(IsFaultSignal(SIGSEGV));
+  EXPECT_FALSE(IsFaultSignal(SIGPROF));
+}
+
 TEST(ProgramActionTest, KeepsWhatTheProgramWants) {
   for (const int refused : {SIGSEGV, SIGABRT, SIGKILL, 0, 65}) {
     EXPECT_FALSE(kept.Take(refused, OnSignal)) << refused;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,21 @@ TEST(SettingsTest, ComplainsOfValuesOutOfRange) {
   EXPECT_EQ(Load({"CPUPROFILE_FREQUENCY=often"}, 1).frequency, 100);
   EXPECT_EQ(Load({"CPUPROFILE_FREQUENCY="}).frequency, 100);
   EXPECT_EQ(Load({"CPUPROFILE_TIMER_SIGNAL=-3"}, 1).timer_signal, SIGPROF);
+}
+
+TEST(SettingsTest, ComplainsOfSwitchesThatAreNone) {
+  EXPECT_FALSE(Load({"CPUPROFILE_PERF_EVENTS=q"}, 1).perf);
+  EXPECT_FALSE(Load({"CPUPROFILE_PERF_EVENTS=no"}).perf);
+  EXPECT_TRUE(Load({"CPUPROFILE_REALTIME=q"}).wall);
+}
+
+TEST(SettingsTest, ComplainsOnceInAProcess) {
+  setenv("CPUPROFILE_FREQUENCY", "5000", 1);
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(CurrentProfilerSettings().frequency, 4000);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  unsetenv("CPUPROFILE_FREQUENCY");
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 TEST(SettingsTest, StartsAsAsked) {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "leak_check/program_mappings.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -152,7 +153,10 @@ TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
   // The range itself lies on the stack, so that the mapping is reached.
   EXPECT_TRUE(Lost().contains(5));
   EXPECT_FALSE(Lost({.mappings = {&range, 1}}).contains(5));
+  // That the checker knows the mapping does not make it reached.
+  program_mappings.Add(range);
   EXPECT_TRUE(Lost({.thread_roots = false, .mappings = {&range, 1}}).contains(5));
+  program_mappings.Remove(range);
   EXPECT_FALSE(
       Lost({.thread_roots = false, .mapping_roots = true, .mappings = {&range, 1}}).contains(5));
   ::munmap(memory, 1 << 16);

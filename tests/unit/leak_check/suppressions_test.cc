@@ -3,6 +3,7 @@
 #include "leak_check/suppressions.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -78,6 +79,35 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
   EXPECT_FALSE(other.LeavesOut(frames));
   EXPECT_FALSE(other.empty());
   EXPECT_FALSE(other.Load("/nowhere/suppressions"));
+  EXPECT_EQ(other.unused_lines(), 0u);
+}
+
+TEST(SuppressionsTest, FilesWithoutAnEndAreNotRead) {
+  Suppressions suppressions;
+  EXPECT_FALSE(suppressions.Load("/dev/zero"));
+  EXPECT_FALSE(suppressions.Load("/"));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_FALSE(suppressions.Load(("/dev/fd/" + std::to_string(ends[0])).c_str()));
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_TRUE(suppressions.empty());
+}
+
+TEST(SuppressionsTest, LinesThatAreNotUsedAreCounted) {
+  Suppressions suppressions;
+  suppressions.AddText("leak:a\nno_suppression\nrace:other tool\n\n# leak\n");
+  EXPECT_EQ(suppressions.unused_lines(), 1u);
+  for (size_t i = 0; i < Suppressions::kMostPatterns + 3; ++i) suppressions.AddText("leak:b\n");
+  EXPECT_EQ(suppressions.unused_lines(), 5u);
+}
+
+// Would take hours if each place of the text were tried with each star.
+TEST(SuppressionsTest, PatternsOfManyStars) {
+  std::string pattern;
+  for (int i = 0; i < 2000; ++i) pattern += "*a";
+  EXPECT_FALSE(MatchesPattern(pattern + "b", std::string(100'000, 'a')));
+  EXPECT_TRUE(MatchesPattern(pattern + "$", std::string(100'000, 'a')));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <random>
 #include <set>
@@ -296,6 +297,19 @@ TEST(OptionsTest, ValueOutOfRangeBecomesTheNearestAndIsReported) {
             "to 1073741824 bytes, or with K, M, G or T; using 65536 bytes\n");
 }
 
+TEST(OptionsTest, NumbersThatMustBePowersOfTwoAreReportedIfTheyAreNone) {
+  Loaded loaded = Load({"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=3"});
+  EXPECT_EQ(loaded.options.heap_check_pointer_source_alignment, 8u);
+  EXPECT_EQ(loaded.messages,
+            "tcmalloc: HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=\"3\": expected a power of two from 1 "
+            "to 4096 bytes; using 8 bytes\n");
+  loaded = Load({"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=5000"});
+  EXPECT_EQ(loaded.options.heap_check_pointer_source_alignment, 4096u);
+  loaded = Load({"HEAP_CHECK_POINTER_SOURCE_ALIGNMENT=2"});
+  EXPECT_EQ(loaded.options.heap_check_pointer_source_alignment, 2u);
+  EXPECT_EQ(loaded.messages, "");
+}
+
 TEST(OptionsTest, SizesMayHaveASuffix) {
   const auto [options, messages] = Load({
       "TCMALLOC_HEAP_LIMIT_MB=1G",
@@ -522,6 +536,9 @@ TEST(OptionTableTest, RowsAreCompleteAndDefaultsInRange) {
     if (const auto* type = std::get_if<CountType>(&row.type)) {
       EXPECT_GE(defaults.*type->field, type->min) << row.variable;
       EXPECT_LE(defaults.*type->field, type->max) << row.variable;
+      if (type->power_of_two) {
+        EXPECT_TRUE(std::has_single_bit(type->min) && std::has_single_bit(type->max));
+      }
     }
     if (const auto* type = std::get_if<SizeType>(&row.type)) {
       EXPECT_GE(defaults.*type->field, type->min) << row.variable;
