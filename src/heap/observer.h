@@ -11,10 +11,18 @@
 #include <span>
 
 #include "base/attributes.h"
+#include "cache/sample_countdown.h"
 #include "options/options.h"
 #include "pages/span.h"
 
 namespace tcmalloc {
+
+// A request for a block that is a sample.
+struct SampledRequest {
+  size_t size = 0;
+  size_t alignment = 0;  // 0 if the program asked for none
+  DrawnPeriod period = 0;
+};
 
 // Returns the mean bytes between two samples at the start; 0 takes none.
 uint64_t InitialSamplePeriod(const Options& options);
@@ -48,8 +56,8 @@ TCMALLOC_COLD void* NewSampledObject(uint8_t c, size_t size, size_t alignment);
 // An object from NewSampledObject. `twin` is the object that the program would have got if it were
 // no sample. Returns true if it has to stay in use until the sample is freed, and false if it is
 // not needed.
-TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment);
-// A block in a span of its own, whose sample() it sets.
+TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, const SampledRequest& request);
+// A block in a span of its own, whose sample() it sets. Its expected_points() are set.
 TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
 // Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
@@ -61,7 +69,7 @@ TCMALLOC_COLD void FreeGuardedBlock(const void* block);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`
-// bytes.
+// bytes, and perhaps new expected_points().
 TCMALLOC_COLD void NoteSampleResized(const Span* span, size_t size);
 
 // Notes that the heap got so many bytes from the system.

@@ -87,7 +87,7 @@ Sample SampleTable::Remove(SampleId id) {
   return sample;
 }
 
-Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
+Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated, double weight) {
   Record& record = records_[id];
   const Sample old = Copy(record);
   // The version is even for a moment.
@@ -96,6 +96,7 @@ Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) 
   std::atomic_thread_fence(std::memory_order_release);
   record.requested = requested;
   record.allocated = allocated;
+  record.weight = weight;
   // Release pairs with the acquire in Read and publishes the sample.
   record.version.fetch_add(1, std::memory_order_release);
   return old;

@@ -57,9 +57,9 @@ class SampleTable {
   SampleId Add(const Sample& sample);
   // Removes a sample and returns it. Called once for each, by whoever frees its block.
   Sample Remove(SampleId id);
-  // Changes the size of a sample's block and returns the sample as it was. Called by the owner of
-  // the block.
-  Sample Resize(SampleId id, uint64_t requested, uint64_t allocated);
+  // Changes the size of a sample's block, and for how many blocks it stands, and returns the sample
+  // as it was. Called by the owner of the block.
+  Sample Resize(SampleId id, uint64_t requested, uint64_t allocated, double weight);
 
   // Calls f(const Sample&) for each sample that is live during the whole call, and perhaps for
   // others. A sample is given as it was at one moment.

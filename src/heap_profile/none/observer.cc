@@ -10,7 +10,7 @@ uint64_t InitialSamplePeriod(const Options&) { return 0; }
 bool CopiesProcess(const Options&) { return false; }
 void SetSamplePeriod(uint64_t) {}
 void* NewSampledObject(uint8_t, size_t, size_t) { return nullptr; }
-bool RecordSmallSample(void*, const void*, size_t, size_t) { return false; }
+bool RecordSmallSample(void*, const void*, const SampledRequest&) { return false; }
 void RecordLargeSample(Span*, size_t, size_t) {}
 void* FreeSampledObject(Span*, const void*) { return nullptr; }
 void FreeGuardedBlock(const void*) {}

@@ -50,7 +50,7 @@ int CountSamples(SampleCountdown& countdown, size_t size, int blocks, const Samp
   for (int i = 0; i < blocks; ++i) {
     passed += static_cast<int64_t>(size);
     if (passed <= most) continue;
-    if (countdown.Pass(static_cast<uint64_t>(passed), size, period)) ++samples;
+    if (countdown.Pass(static_cast<uint64_t>(passed), size, period) != 0) ++samples;
     passed = 0;
     most = std::min<int64_t>(countdown.distance(), 100'000);
   }
@@ -97,7 +97,7 @@ TEST(SharedSampleCountdownTest, ThreadsTogetherTakeAsManyAsOneWould) {
   std::vector<std::thread> threads;
   for (int& count : samples) {
     threads.emplace_back([&] {
-      for (int i = 0; i < kBlocks; ++i) count += countdown.Pass(kSize, period) ? 1 : 0;
+      for (int i = 0; i < kBlocks; ++i) count += countdown.Pass(kSize, period).is_sample ? 1 : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -113,7 +113,7 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
     SharedSampleCountdown countdown;
     countdown.Seed(seed);
     std::vector<bool> samples;
-    for (int i = 0; i < 10'000; ++i) samples.push_back(countdown.Pass(1000, period));
+    for (int i = 0; i < 10'000; ++i) samples.push_back(countdown.Pass(1000, period).is_sample);
     return samples;
   };
   EXPECT_EQ(samples_of(1), samples_of(1));
@@ -123,7 +123,7 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
 TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   const SamplePeriod period = 0;
   SharedSampleCountdown countdown;
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(countdown.Pass(size_t{1} << 40, period));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(countdown.Pass(size_t{1} << 40, period).is_sample);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ TEST(SampleWeightTest, ProbabilityIsThatOfTheMathLibrary) {
 }
 
 TEST(SampleWeightTest, SmallBlocksStandForAPeriodAndLargeOnesForThemselves) {
-  EXPECT_NEAR(SampleWeight(100, 512 << 10) * 100, 512 << 10, 100);
-  EXPECT_NEAR(SampleWeight(1 << 30, 512 << 10), 1, 1e-12);
+  EXPECT_NEAR(SampleWeight(100.0 / (512 << 10)) * 100, 512 << 10, 100);
+  EXPECT_NEAR(SampleWeight(double{1 << 30} / (512 << 10)), 1, 1e-12);
 }
 
 constexpr size_t kPeriod = 16 << 10;
@@ -42,7 +42,7 @@ class SampledThread {
   bool Allocate(size_t size) {
     passed_ += static_cast<int64_t>(size);
     if (passed_ <= interval_) return false;
-    const bool sample = countdown_.Pass(static_cast<uint64_t>(passed_), size, period_);
+    const bool sample = countdown_.Pass(static_cast<uint64_t>(passed_), size, period_) != 0;
     passed_ = 0;
     SetInterval();
     return sample;
@@ -111,7 +111,7 @@ Outcome Estimate(const Mix& mix, uint64_t seed) {
     // What was no sample has another chance with the bytes that it gains.
     if (block.grown != 0 && !sample) sample = thread.Allocate(block.grown - block.size);
     const auto size = static_cast<double>(block.grown != 0 ? block.grown : block.size);
-    const double weight = SampleWeight(size, double{kPeriod});
+    const double weight = SampleWeight(size / double{kPeriod});
     outcome.known.objects += 1;
     outcome.known.bytes += size;
     outcome.variance.objects += weight - 1;
