@@ -42,7 +42,7 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
 }
 
 void* SlowPath::MoveSample(void* object, uint8_t c, const SampledRequest& request) const {
-  void* sample = object != nullptr ? NewSampledObject(c, request.size, request.alignment) : nullptr;
+  void* sample = object != nullptr ? NewSampledObject(object, c, request.size, request.alignment) : nullptr;
   if (sample == nullptr) return object;
   if (!RecordSmallSample(sample, object, request)) DeallocateObject(object, c);
   return sample;
@@ -69,6 +69,7 @@ void SlowPath::FreeBlock(void* block) const {
   Span* span = CheckedSpanOf(block);
   if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
     CheckNotFree(span, block);
+    if (TCMALLOC_UNLIKELY(span->first_sample != 0)) NoteObjectFreed(span, block);
     DeallocateObject(block, span->size_class);
   } else {
     FreeOther(span, block);

@@ -39,9 +39,9 @@ class SlowPath {
     const SampleDraw draw = heap.CountShared(size);
     return draw.is_sample ? draw.period : 0;
   }
-  // Records a sample: frees the object, which may be null, and returns one of the same class from
-  // the memory for samples in its place. Returns the object itself, which is no sample then, if
-  // there is no such memory.
+  // Records a sample: returns the block that the program gets in place of the object, which may be
+  // null and may be that block, and frees the object if it is not needed. Returns the object, which
+  // is no sample then, if there is no memory for the block.
   TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, const SampledRequest& request) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;

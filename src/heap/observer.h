@@ -46,26 +46,30 @@ TCMALLOC_COLD size_t GuardedBytes(const void* block, const char* call);
 // All below are called in the slow path, where no lock is held and no fork of another thread takes
 // place.
 
-// Returns an object of class `c` in the memory for samples, or a guarded block of `size` bytes with
-// this alignment. Null if neither can be had.
-TCMALLOC_COLD void* NewSampledObject(uint8_t c, size_t size, size_t alignment);
+// Returns the block that the program gets as a sample in place of `object`, of class `c`, for a
+// request of `size` bytes with this alignment: a guarded block, the object itself if it is large,
+// or else one in the memory for samples. Null if there is no such memory.
+TCMALLOC_COLD void* NewSampledObject(void* object, uint8_t c, size_t size, size_t alignment);
 
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.
 //
-// An object from NewSampledObject. `twin` is the object that the program would have got if it were
-// no sample. Returns true if it has to stay in use until the sample is freed, and false if it is
-// not needed.
+// A block from NewSampledObject. `twin` is the object that the program would have got if it were no
+// sample, and may be the block itself. Returns true if it has to stay in use until the sample is
+// freed, and false if it is not needed.
 TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, const SampledRequest& request);
 // A block in a span of its own, whose sample() it sets. Its expected_points() are set.
 TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
-// Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
+// Frees an object in the memory for samples, which lies in `span`. Ends the process if it is free.
 // Returns its twin if that was kept and is now to be freed in its place, else null.
 TCMALLOC_COLD void* FreeSampledObject(Span* span, const void* object);
 // Frees an address in the range of guarded blocks. Ends the process if no block in use begins
 // there.
 TCMALLOC_COLD void FreeGuardedBlock(const void* block);
+// Notes that an object of a span of small objects is about to be freed, if it is a sample. Called
+// if the span has a first_sample.
+TCMALLOC_COLD void NoteObjectFreed(Span* span, const void* object);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`

@@ -151,9 +151,9 @@ bool CopiesProcess(const Options& options) { return options.heap_check != HeapCh
 
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
-void* NewSampledObject(uint8_t c, size_t size, size_t alignment) {
+void* NewSampledObject(void* object, uint8_t c, size_t size, size_t alignment) {
   void* guarded = guarded_blocks.New(size, alignment);
-  if (guarded == nullptr) return profiles.objects.New(c);
+  if (guarded == nullptr) return SamplesInPlace::MayHave(c) ? object : profiles.objects.New(c);
   InstallFaultHandler();
   return guarded;
 }
@@ -164,7 +164,9 @@ bool RecordSmallSample(void* object, const void* twin, const SampledRequest& req
   const uint8_t c = guarded ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
                             : uint8_t{heap.page_map().Get(PageId::Containing(object))->size_class};
   const size_t allocated = kSizeClasses[c].size;
-  const bool keeps_twin = !guarded && allocated * kTwinsPerPeriod <= heap.sample_period();
+  const bool stays = object == twin;
+  const bool keeps_twin =
+      stays || (!guarded && allocated * kTwinsPerPeriod <= heap.sample_period());
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
                       .allocated = allocated,
@@ -179,6 +181,10 @@ bool RecordSmallSample(void* object, const void* twin, const SampledRequest& req
     return false;
   }
   const SampleId id = Record(sample, StackOfCaller());
+  if (stays) {
+    if (id != 0) profiles.in_place.Add(object, id);
+    return true;
+  }
   if (id == 0) return false;
   profiles.objects.SetSample(object, id);
   if (keeps_twin) profiles.kept_bytes.fetch_add(allocated, std::memory_order_relaxed);
@@ -211,6 +217,10 @@ void FreeGuardedBlock(const void* block) {
 
 size_t GuardedBytes(const void* block, const char* call) {
   return guarded_blocks.SizeOf(block, call);
+}
+
+void NoteObjectFreed(Span* span, const void* object) {
+  if (const SampleId id = profiles.in_place.Take(span, object)) End(id);
 }
 
 void NoteSampleFreed(SampleId id) { End(id); }

@@ -69,6 +69,9 @@ struct Span : ListNode {
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
+  // kSmall: one of the samples among its objects, which leads to the others; 0 if there is none.
+  // Changed by the owners of samples, under a lock of theirs.
+  Relaxed<SampleId> first_sample = 0;
 
   PageId end() const { return first + length; }
   char* start() const { return first.start(); }

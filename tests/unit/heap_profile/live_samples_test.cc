@@ -99,6 +99,28 @@ TEST(LiveSamplesTest, LargeBlocksGrowAndShrinkWithTheirSamples) {
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
+// Blocks that grow where they are stand for themselves, whenever they became samples. The period is
+// so long that most are none at first.
+TEST(LiveSamplesTest, EstimatesOfBlocksThatGrowInPlaceAreUnbiased) {
+  constexpr size_t kSmall = 512 << 10;
+  constexpr size_t kLarge = 2 << 20;
+  constexpr int kBlocks = 4000;
+  heap.sample_period() = 2'000'000;
+  double blocks = 0;
+  double grown = 0;
+  for (int i = 0; i < kBlocks; ++i) {
+    void* block = Allocate(kSmall);
+    void* const same = Reallocate(block, kLarge);
+    grown += same == block ? 1 : 0;
+    sample_table.ForEach([&](const Sample& sample) { blocks += sample.weight; });
+    Deallocate(same);
+  }
+  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  ASSERT_GT(grown, 0.9 * kBlocks);
+  const double probability = -std::expm1(-static_cast<double>(kLarge) / 2e6);
+  EXPECT_NEAR(blocks, kBlocks, 5 * std::sqrt(kBlocks * (1 - probability) / probability));
+}
+
 TEST(LiveSamplesTest, SampledBlocksHaveTheUsualUsableSize) {
   for (int i = 0; i < 20'000; ++i) {
     void* block = Allocate(1000);
@@ -272,6 +294,61 @@ TEST(LiveSamplesTest, TwinsOfLargerSamplesAreFreed) {
   });
   EXPECT_EQ(CountSampledMemory().in_use_bytes, LiveSamples() * 1024);
   FreeAll(blocks);
+}
+
+// A sample that moved would leave the memory of its twin to a cache.
+TEST(LiveSamplesTest, SamplesOfAPageOrMoreStayWhereTheyAre) {
+  constexpr size_t kSize = 32 << 10;  // twice the period
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(Allocate(kSize));
+  const size_t samples = LiveSamples();
+  ASSERT_GT(samples, 50u);
+  EXPECT_EQ(CountSampledMemory().span_bytes, 0u);
+  sample_table.ForEach([&](const Sample& sample) {
+    EXPECT_TRUE(sample.keeps_twin);
+    EXPECT_EQ(sample.twin, sample.address);
+  });
+  // Whatever the order, each free finds its sample among those of the span, and only its own.
+  size_t left = samples;
+  for (const size_t first : {1, 0}) {
+    for (size_t i = first; i < blocks.size(); i += 2) {
+      const PageId page = PageId::Containing(blocks[i]);
+      const bool is_sample = heap.page_map().ClassAt(page) == 0;
+      Deallocate(blocks[i]);
+      left -= is_sample ? 1 : 0;
+      ASSERT_EQ(LiveSamples(), left);
+      ASSERT_EQ(heap.page_map().Get(page)->first_sample == 0 || left > 0, true);
+    }
+  }
+  EXPECT_EQ(left, 0u);
+}
+
+// The heap is as large as without samples, and a round finds what the one before left.
+TEST(LiveSamplesTest, SamplesOfAPageOrMoreTakeNoMemory) {
+  constexpr size_t kSize = 128 << 10;
+  const auto round = [] {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 50; ++i) blocks.push_back(Allocate(kSize));
+    FreeAll(blocks);
+    return heap.page_heap().total().bytes();
+  };
+  heap.sample_period() = 0;
+  for (int i = 0; i < 3; ++i) round();
+  const size_t without = round();
+  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(round(), without);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, ThreadsFreeSamplesOfOneSpan) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<void*> blocks[2];
+    for (int i = 0; i < 64; ++i) blocks[i % 2].push_back(Allocate(8192));
+    std::thread other([&] { FreeAll(blocks[0]); });
+    FreeAll(blocks[1]);
+    other.join();
+    ASSERT_EQ(LiveSamples(), 0u);
+  }
 }
 
 // So no other thread ever waits for a profile, however many samples there are.
