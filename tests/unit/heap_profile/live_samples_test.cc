@@ -102,23 +102,25 @@ TEST(LiveSamplesTest, LargeBlocksGrowAndShrinkWithTheirSamples) {
 // Blocks that grow where they are stand for themselves, whenever they became samples. The period is
 // so long that most are none at first.
 TEST(LiveSamplesTest, EstimatesOfBlocksThatGrowInPlaceAreUnbiased) {
-  constexpr size_t kSmall = 512 << 10;
-  constexpr size_t kLarge = 2 << 20;
+  constexpr size_t kSizes[] = {512 << 10, 1 << 20, 2 << 20};
+  constexpr size_t kRoom = 4 << 20;
   constexpr int kBlocks = 4000;
-  heap.sample_period() = 2'000'000;
-  double blocks = 0;
-  double grown = 0;
+  constexpr double kLongPeriod = 2e6;
+  double estimate = 0;
   for (int i = 0; i < kBlocks; ++i) {
-    void* block = Allocate(kSmall);
-    void* const same = Reallocate(block, kLarge);
-    grown += same == block ? 1 : 0;
-    sample_table.ForEach([&](const Sample& sample) { blocks += sample.weight; });
-    Deallocate(same);
+    // A block that was cut has room to grow. While there are no samples it has no chance, so that
+    // all that it has comes from the bytes that it gains.
+    heap.sample_period() = 0;
+    void* const block = Reallocate(Allocate(kRoom), kSizes[0]);
+    heap.sample_period() = static_cast<uint64_t>(kLongPeriod);
+    for (const size_t size : kSizes) ASSERT_EQ(Reallocate(block, size), block);
+    sample_table.ForEach([&](const Sample& sample) { estimate += sample.weight; });
+    Deallocate(block);
   }
   heap.sample_period() = static_cast<uint64_t>(kPeriod);
-  ASSERT_GT(grown, 0.9 * kBlocks);
-  const double probability = -std::expm1(-static_cast<double>(kLarge) / 2e6);
-  EXPECT_NEAR(blocks, kBlocks, 5 * std::sqrt(kBlocks * (1 - probability) / probability));
+  const double gained = static_cast<double>(kSizes[2] - kSizes[0]);
+  const double probability = -std::expm1(-gained / kLongPeriod);
+  EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(kBlocks * (1 - probability) / probability));
 }
 
 TEST(LiveSamplesTest, SampledBlocksHaveTheUsualUsableSize) {
