@@ -61,7 +61,8 @@ SampleDraw SharedSampleCountdown::PassBy(size_t size, uint64_t period) {
   while (true) {
     const bool sample = left / kByte < bytes;
     const auto doublings = static_cast<uint32_t>(left % kByte);
-    const Left next = sample ? Draw(period, NextDoublings(period, doublings)) : left - bytes * kByte;
+    const Left next =
+        sample ? Draw(period, NextDoublings(period, doublings)) : left - bytes * kByte;
     if (left_.compare_exchange_weak(left, next, std::memory_order_relaxed)) {
       return {.is_sample = sample, .period = period << doublings};
     }

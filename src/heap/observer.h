@@ -87,9 +87,10 @@ struct StackRecord {
 };
 using StackRecordVisitor = void (*)(const StackRecord& record, void* argument);
 
-// Call visit(record, argument) for each live sample, which counts once with the bytes that the
-// program asked for, and for each growth of the heap. `visit` may allocate. Return false, without a
-// call, in a library that has no such records. Not called in the slow path.
+// Call visit(record, argument) for each live sample, with the bytes that the program asked for, and
+// for each growth of the heap. A sample counts once, or as often as TextSamples of heap_profile/
+// says. `visit` may allocate. Return false, without a call, in a library that has no such records.
+// Not called in the slow path.
 bool VisitSamples(StackRecordVisitor visit, void* argument);
 bool VisitGrowths(StackRecordVisitor visit, void* argument);
 

@@ -20,6 +20,7 @@
 #include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
+#include "heap_profile/text_samples.h"
 #include "heap_profile/usdt.h"
 #include "options/option_table.h"
 #include "size_class/size_classes.h"
@@ -243,8 +244,10 @@ void NoteHeapGrowth(size_t bytes) {
 bool VisitSamples(StackRecordVisitor visit, void* argument) {
   early_stacks.WalkAll(stack_table);
   const StackTable::Reader reader(stack_table);
+  TextSamples samples(heap.sample_period());
   sample_table.ForEach([&](const Sample& sample) {
-    StackRecord record{.count = 1, .bytes = sample.requested, .frames = {}};
+    StackRecord record = samples.RecordOf(sample);
+    if (record.count == 0) return;
     if (sample.stack != 0) record.frames = reader.frames(sample.stack);
     visit(record, argument);
   });
