@@ -23,6 +23,7 @@
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -72,6 +73,47 @@ TEST(LiveSamplesTest, AlignedZeroedAndReallocatedBlocksCountOnce) {
   EXPECT_NEAR(LiveBytes(), 20'000 * 1500.0, Tolerance(500, 60'000));
   FreeAll(blocks);
   EXPECT_EQ(LiveSamples(), 0u);
+}
+
+std::atomic<int> gettid_calls{0};
+
+// A system call takes as long as the rest of a sample's record.
+TEST(LiveSamplesTest, TheKernelIsAskedOnceForTheNumberOfAThread) {
+  const auto saved = system_calls.gettid;
+  system_calls.gettid = [] {
+    gettid_calls.fetch_add(1);
+    return ::gettid();
+  };
+  std::vector<void*> blocks;
+  uint32_t number = 0;
+  std::thread thread([&] {
+    for (int i = 0; i < 20'000; ++i) blocks.push_back(Allocate(64));
+    number = static_cast<uint32_t>(::gettid());
+  });
+  thread.join();
+  system_calls.gettid = saved;
+  ASSERT_GT(LiveSamples(), 20u);
+  EXPECT_EQ(gettid_calls.load(), 1);
+  sample_table.ForEach([&](const Sample& sample) { EXPECT_EQ(sample.thread, number); });
+  FreeAll(blocks);
+}
+
+TEST(LiveSamplesTest, AChildOfForkHasAnotherNumber) {
+  FreeAll({Allocate(1 << 20)});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    void* block = Allocate(1 << 20);
+    bool right = LiveSamples() == 1;
+    sample_table.ForEach([&](const Sample& sample) {
+      right = right && sample.thread == static_cast<uint32_t>(getpid());
+    });
+    Deallocate(block);
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(LiveSamplesTest, ZeroedSamplesAreZero) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/sample_countdown.h"
+#include "heap_profile/text_samples.h"
 #include "heap_profile/whole_blocks.h"
 
 namespace tcmalloc {
@@ -145,6 +146,42 @@ TEST(SampleWeightTest, EstimatesOfManyMixesAreWithinTheirBounds) {
   }
   // One in 370 is expected.
   EXPECT_LE(far, 6) << "of " << 2 * kSeeds * std::size(kMixes);
+}
+
+// What a reader of gperftools' texts makes of samples: it multiplies by the weight of a sample of
+// this size at the period that the text names.
+double ReadAsText(const std::vector<Sample>& samples, double period) {
+  TextSamples texts(static_cast<uint64_t>(period));
+  double blocks = 0;
+  for (const Sample& sample : samples) {
+    const StackRecord record = texts.RecordOf(sample);
+    EXPECT_EQ(record.bytes, record.count * sample.requested);
+    blocks += static_cast<double>(record.count) *
+              SampleWeight(static_cast<double>(sample.requested) / period);
+  }
+  return blocks;
+}
+
+TEST(TextSamplesTest, SamplesOfTheNamedPeriodCountOnce) {
+  for (const uint64_t size : {1, 1000, 100'000, 10'000'000}) {
+    TextSamples texts(512 << 10);
+    const auto points = static_cast<float>(static_cast<double>(size) / (512 << 10));
+    const Sample sample{.requested = size, .allocated = size, .weight = SampleWeight(points)};
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(texts.RecordOf(sample).count, 1u) << size;
+  }
+}
+
+TEST(TextSamplesTest, SamplesOfAnotherPeriodKeepTheirWeight) {
+  constexpr double kNamed = 2 << 20;
+  for (const double drawn : {kNamed * 32, kNamed * 2, kNamed / 3}) {
+    for (const uint64_t size : {100, 100'000, 5'000'000}) {
+      const double weight = SampleWeight(static_cast<double>(size) / drawn);
+      const std::vector<Sample> samples(500,
+                                        {.requested = size, .allocated = size, .weight = weight});
+      const double one = SampleWeight(static_cast<double>(size) / kNamed);
+      EXPECT_NEAR(ReadAsText(samples, kNamed), 500 * weight, one) << size << " of " << drawn;
+    }
+  }
 }
 
 TEST(WholeBlocksTest, TheSumIsRight) {
