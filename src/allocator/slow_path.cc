@@ -42,8 +42,7 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
 }
 
 void* SlowPath::MoveSample(void* object, uint8_t c, const SampledRequest& request) const {
-  void* sample =
-      object != nullptr ? NewSampledObject(object, c, request.size, request.alignment) : nullptr;
+  void* sample = object != nullptr ? NewSampledObject(object, c, request) : nullptr;
   if (sample == nullptr) return object;
   if (!RecordSmallSample(sample, object, request)) DeallocateObject(object, c);
   return sample;

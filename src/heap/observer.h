@@ -46,10 +46,10 @@ TCMALLOC_COLD size_t GuardedBytes(const void* block, const char* call);
 // All below are called in the slow path, where no lock is held and no fork of another thread takes
 // place.
 
-// Returns the block that the program gets as a sample in place of `object`, of class `c`, for a
-// request of `size` bytes with this alignment: a guarded block, the object itself if it is large,
-// or else one in the memory for samples. Null if there is no such memory.
-TCMALLOC_COLD void* NewSampledObject(void* object, uint8_t c, size_t size, size_t alignment);
+// Returns the block that the program gets as a sample in place of `object`, of class `c`: a guarded
+// block, the object itself if it is large, or else one in the memory for samples. Null if there is
+// no such memory.
+TCMALLOC_COLD void* NewSampledObject(void* object, uint8_t c, const SampledRequest& request);
 
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.

@@ -152,8 +152,8 @@ bool CopiesProcess(const Options& options) { return options.heap_check != HeapCh
 
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
-void* NewSampledObject(void* object, uint8_t c, size_t size, size_t alignment) {
-  void* guarded = guarded_blocks.New(size, alignment);
+void* NewSampledObject(void* object, uint8_t c, const SampledRequest& request) {
+  void* guarded = guarded_blocks.New(request.size, request.alignment, request.period);
   if (guarded == nullptr) return SamplesInPlace::MayHave(c) ? object : profiles.objects.New(c);
   InstallFaultHandler();
   return guarded;

@@ -9,7 +9,7 @@ namespace tcmalloc {
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
 bool CopiesProcess(const Options&) { return false; }
 void SetSamplePeriod(uint64_t) {}
-void* NewSampledObject(void*, uint8_t, size_t, size_t) { return nullptr; }
+void* NewSampledObject(void*, uint8_t, const SampledRequest&) { return nullptr; }
 bool RecordSmallSample(void*, const void*, const SampledRequest&) { return false; }
 void RecordLargeSample(Span*, size_t, size_t) {}
 void* FreeSampledObject(Span*, const void*) { return nullptr; }
