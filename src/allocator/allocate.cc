@@ -37,8 +37,9 @@ TCMALLOC_ALWAYS_INLINE void* AllocateWithin(const SlowPath& slow_path, uint8_t c
                                             size_t alignment) {
   void* object =
       WithLastResort(slow_path, Length(0), [&] { return slow_path.AllocateObject(c, size); });
-  if (TCMALLOC_LIKELY(!slow_path.IsSample(size))) return object;
-  return slow_path.MoveSample(object, c, size, alignment);
+  const DrawnPeriod period = slow_path.TakeSample(size);
+  if (TCMALLOC_LIKELY(period == 0)) return object;
+  return slow_path.MoveSample(object, c, {size, alignment, period});
 }
 
 // Allocates when the fast path did not. A block of the emergency arena is as large as any other,
@@ -90,6 +91,13 @@ struct LargeBlock {
   bool zeroed = false;
 };
 
+// Decides if the block in a span of its own is a sample.
+void DrawLarge(Span* span, size_t size, size_t alignment) {
+  const SampleDraw draw = heap.CountShared(span->bytes());
+  span->SetSample(0, PointsIn(span->bytes(), draw.period));
+  if (TCMALLOC_UNLIKELY(draw.is_sample)) RecordLargeSample(span, size, alignment);
+}
+
 LargeBlock FindLarge(size_t size, size_t alignment) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
@@ -99,9 +107,8 @@ LargeBlock FindLarge(size_t size, size_t alignment) {
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
   if (span == nullptr) return {};
-  span->free_list = 0;
   heap.large_totals().AddBlock(span->bytes());
-  if (TCMALLOC_UNLIKELY(heap.CountShared(span->bytes()))) RecordLargeSample(span, size, alignment);
+  DrawLarge(span, size, alignment);
   return {span->start(), span->bytes(), span->zeroed};
 }
 
@@ -159,8 +166,8 @@ void* TryAllocateSmall(size_t size) {
   if (slow_path.reentrant()) return nullptr;
   void* object = slow_path.AllocateObject(c, size);
   slow_path.FollowLimits();
-  return TCMALLOC_LIKELY(!slow_path.IsSample(size)) ? object
-                                                    : slow_path.MoveSample(object, c, size, 0);
+  const DrawnPeriod period = slow_path.TakeSample(size);
+  return TCMALLOC_LIKELY(period == 0) ? object : slow_path.MoveSample(object, c, {size, 0, period});
 }
 
 void* AllocateSlow(size_t size) {

@@ -44,12 +44,16 @@ bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
 
 // Notes that a block has grown for a request of `size` bytes. A sample grows with its block.
 // Another block had its chance to become one when it was allocated, and has another one with the
-// bytes that it gained.
+// bytes that it gained. Either stands for fewer blocks than before, because more become samples.
 void NoteGrowth(const KnownBlock& old, size_t size) {
   Span* span = old.own_span;
-  if (span->sample() != 0) {
+  const size_t gained = span->bytes() - old.bytes;
+  const SampleDraw draw = heap.CountGrowth(gained);
+  const SampleId sample = span->sample();
+  span->SetSample(sample, span->expected_points() + PointsIn(gained, draw.period));
+  if (sample != 0) {
     NoteSampleResized(span, size);
-  } else if (TCMALLOC_UNLIKELY(heap.CountShared(span->bytes() - old.bytes))) {
+  } else if (TCMALLOC_UNLIKELY(draw.is_sample)) {
     RecordLargeSample(span, size, 0);
   }
 }

@@ -41,10 +41,10 @@ void* SlowPath::AllocateObject(uint8_t c, size_t size) const {
   }
 }
 
-void* SlowPath::MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const {
-  void* sample = object != nullptr ? NewSampledObject(c, size, alignment) : nullptr;
+void* SlowPath::MoveSample(void* object, uint8_t c, const SampledRequest& request) const {
+  void* sample = object != nullptr ? NewSampledObject(object, c, request) : nullptr;
   if (sample == nullptr) return object;
-  if (!RecordSmallSample(sample, object, size, alignment)) DeallocateObject(object, c);
+  if (!RecordSmallSample(sample, object, request)) DeallocateObject(object, c);
   return sample;
 }
 
@@ -69,6 +69,7 @@ void SlowPath::FreeBlock(void* block) const {
   Span* span = CheckedSpanOf(block);
   if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
     CheckNotFree(span, block);
+    if (TCMALLOC_UNLIKELY(span->first_sample != 0)) NoteObjectFreed(span, block);
     DeallocateObject(block, span->size_class);
   } else {
     FreeOther(span, block);

@@ -33,15 +33,16 @@ class SlowPath {
   // or, without one, from the lists that all threads share. Requires an entry that is not
   // reentrant.
   void* AllocateObject(uint8_t c, size_t size) const;
-  // Returns true if the last AllocateObject, for `size` bytes, counted a sample.
-  bool IsSample(size_t size) const {
-    if (TCMALLOC_UNLIKELY(entry_ == Entry::kUncached)) return heap.CountShared(size);
-    return current_thread->TakeSample();
+  // Returns the period if the last AllocateObject, for `size` bytes, counted a sample, else 0.
+  DrawnPeriod TakeSample(size_t size) const {
+    if (TCMALLOC_LIKELY(entry_ != Entry::kUncached)) return current_thread->TakeSample();
+    const SampleDraw draw = heap.CountShared(size);
+    return draw.is_sample ? draw.period : 0;
   }
-  // Records a sample: frees the object, which may be null, and returns one of the same class from
-  // the memory for samples in its place. Returns the object itself, which is no sample then, if
-  // there is no such memory.
-  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, size_t size, size_t alignment) const;
+  // Records a sample: returns the block that the program gets in place of the object, which may be
+  // null and may be that block, and frees the object if it is not needed. Returns the object, which
+  // is no sample then, if there is no memory for the block.
+  TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, const SampledRequest& request) const;
   // Takes back an object of class `c`.
   void DeallocateObject(void* object, uint8_t c) const;
   // Frees a block, which is not null, and checks it.

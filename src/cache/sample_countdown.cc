@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/random.h"
+#include "system/clock.h"
 
 namespace tcmalloc {
 
@@ -33,23 +34,52 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random) {
                                                            : kNoSampleDistance;
 }
 
-bool SharedSampleCountdown::PassBy(size_t size, uint64_t period) {
+void SampleCountdown::Restart(uint64_t period) {
+  period_ = period;
+  distance_ = kNoSampleDistance;
+  if (period_ != 0) distance_ = DrawSampleDistance(period_ << doublings_, &random_);
+}
+
+DrawnPeriod SampleCountdown::EndDistance() {
+  const DrawnPeriod drawn = period_ << doublings_;
+  if (SamplePace::Applies(period_)) {
+    const int64_t now = MonotonicNanoseconds();
+    doublings_ = SamplePace::Next(doublings_, now - last_sample_ns_);
+    last_sample_ns_ = now;
+  }
+  Restart(period_);
+  return drawn;
+}
+
+SampleDraw SharedSampleCountdown::PassBy(size_t size, uint64_t period) {
   if (period_ != period) {
     period_ = period;
-    left_.store(Draw(period), std::memory_order_relaxed);
+    left_.store(Draw(period, 0), std::memory_order_relaxed);
   }
   const auto bytes = static_cast<int64_t>(size);
-  int64_t distance = left_.load(std::memory_order_relaxed);
+  Left left = left_.load(std::memory_order_relaxed);
   while (true) {
-    const bool sample = distance < bytes;
-    const int64_t next = sample ? Draw(period) : distance - bytes;
-    if (left_.compare_exchange_weak(distance, next, std::memory_order_relaxed)) return sample;
+    const bool sample = left / kByte < bytes;
+    const auto doublings = static_cast<uint32_t>(left % kByte);
+    const Left next =
+        sample ? Draw(period, NextDoublings(period, doublings)) : left - bytes * kByte;
+    if (left_.compare_exchange_weak(left, next, std::memory_order_relaxed)) {
+      return {.is_sample = sample, .period = period << doublings};
+    }
   }
 }
 
-int64_t SharedSampleCountdown::Draw(uint64_t period) {
+uint32_t SharedSampleCountdown::NextDoublings(uint64_t period, uint32_t doublings) {
+  if (pace_ == Pace::kFree || !SamplePace::Applies(period)) return 0;
+  const int64_t now = MonotonicNanoseconds();
+  const int64_t gap = now - last_sample_ns_;
+  last_sample_ns_ = now;
+  return SamplePace::Next(doublings, gap);
+}
+
+SharedSampleCountdown::Left SharedSampleCountdown::Draw(uint64_t period, uint32_t doublings) {
   uint64_t random = draws_.fetch_add(1, std::memory_order_relaxed);
-  return DrawSampleDistance(period, &random);
+  return DrawSampleDistance(period << doublings, &random) * kByte + doublings;
 }
 
 }  // namespace tcmalloc

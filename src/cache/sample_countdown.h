@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "base/relaxed.h"
+#include "cache/sample_pace.h"
 
 namespace tcmalloc {
 
@@ -19,8 +20,24 @@ namespace tcmalloc {
 using SamplePeriod = Relaxed<uint64_t>;
 inline constinit const SamplePeriod kNoSamples{0};
 
-// Longer than any program runs. No sum of it and a block overflows.
-inline constexpr int64_t kNoSampleDistance = int64_t{1} << 60;
+// The mean distance of the samples among which a block was drawn, which may be longer than the
+// SamplePeriod; 0 of a block that is no sample.
+using DrawnPeriod = uint64_t;
+
+// How a block was drawn that may be no sample.
+struct SampleDraw {
+  bool is_sample = false;
+  uint64_t period = 0;  // the mean distance of samples; 0 if there are none
+};
+
+// Returns the number of points that are expected in so many bytes, if they are `period` bytes apart
+// on average; 0 if there are none.
+inline float PointsIn(size_t bytes, uint64_t period) {
+  return TCMALLOC_LIKELY(period == 0) ? 0 : static_cast<float>(bytes) / static_cast<float>(period);
+}
+
+// Longer than any program runs. No sum of it and a block overflows, nor does eight times it.
+inline constexpr int64_t kNoSampleDistance = int64_t{1} << 59;
 
 // Returns the natural logarithm of u / 2^53, for u in [1, 2^53]. The error is below 1e-11.
 double LogOfFraction(uint64_t u);
@@ -32,7 +49,8 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random);
 // Samples are the points of a Poisson process over the bytes that are allocated one after the
 // other. An allocation is a sample if a point lies in it, which for a block of s bytes has the
 // probability 1 - exp(-s / period). The process has no memory, so that it may begin anew at the
-// start of any allocation, and after each sample it does.
+// start of any allocation, and after each sample it does, with the period that SamplePace then
+// allows.
 //
 // Counts the bytes of one thread. Owned by that thread.
 class SampleCountdown {
@@ -41,61 +59,73 @@ class SampleCountdown {
 
   void Initialize(uint64_t seed, const SamplePeriod& period) {
     random_ = seed;
+    doublings_ = 0;
     Restart(period);
   }
 
   // Returns false if Pass need not be called.
   bool IsOn(const SamplePeriod& period) const { return (period_ | period) != 0; }
 
-  // Passes `bytes`, which end with an allocation of `size` bytes. Returns true if that is a sample.
-  // Requires that bytes without the allocation are at most distance().
-  bool Pass(uint64_t bytes, size_t size, const SamplePeriod& period) {
+  // Passes `bytes`, which end with an allocation of `size` bytes. Returns the period if that is a
+  // sample, else 0. Requires that bytes without the allocation are at most distance().
+  DrawnPeriod Pass(uint64_t bytes, size_t size, const SamplePeriod& period) {
     if (TCMALLOC_UNLIKELY(period_ != period)) {
+      doublings_ = 0;
       Restart(period);
       bytes = size;
     }
     distance_ -= static_cast<int64_t>(bytes);
-    if (TCMALLOC_LIKELY(distance_ >= 0)) return false;
-    Restart(period);
-    return true;
+    return TCMALLOC_LIKELY(distance_ >= 0) ? 0 : EndDistance();
   }
 
   // Returns the bytes up to the next sample.
   int64_t distance() const { return distance_; }
 
  private:
-  void Restart(const SamplePeriod& period) {
-    period_ = period;
-    distance_ = kNoSampleDistance;
-    if (period_ != 0) distance_ = DrawSampleDistance(period_, &random_);
-  }
+  void Restart(uint64_t period);
+  // Draws the distance after a sample and returns the period of that sample.
+  DrawnPeriod EndDistance();
 
   int64_t distance_ = kNoSampleDistance;
-  uint64_t period_ = 0;  // that the distance was drawn for
+  uint64_t period_ = 0;  // that the distance was drawn for, without its doublings
   uint64_t random_ = 0;
+  int64_t last_sample_ns_ = 0;  // at a period to which SamplePace applies
+  uint32_t doublings_ = 0;      // of the period, by SamplePace
 };
 
 // Counts the bytes that no thread counts: those of large blocks, and of threads without a cache.
 // Thread safe, without a lock.
 class SharedSampleCountdown {
  public:
-  constexpr SharedSampleCountdown() = default;
+  // Says if the period may be doubled by SamplePace.
+  enum class Pace : uint8_t { kBounded, kFree };
+
+  constexpr explicit SharedSampleCountdown(Pace pace = Pace::kBounded) : pace_(pace) {}
 
   // Makes the samples those of this seed. Called before the first one.
   void Seed(uint64_t seed) { draws_.store(seed, std::memory_order_relaxed); }
 
-  // Passes an allocation of `size` bytes. Returns true if it is a sample.
-  bool Pass(size_t size, const SamplePeriod& period) {
+  // Passes an allocation of `size` bytes.
+  SampleDraw Pass(size_t size, const SamplePeriod& period) {
     const uint64_t bytes = period;
-    return bytes != 0 && PassBy(size, bytes);
+    return bytes != 0 ? PassBy(size, bytes) : SampleDraw();
   }
 
  private:
-  bool PassBy(size_t size, uint64_t period);
-  int64_t Draw(uint64_t period);
+  // Bytes up to the next sample, and in the lowest bits how often their period was doubled, so that
+  // whoever comes to the sample knows its period.
+  using Left = int64_t;
+  static constexpr Left kByte = 8;
+  static_assert(SamplePace::kMostDoublings < kByte);
 
-  std::atomic<int64_t> left_{0};  // bytes up to the next sample
-  Relaxed<uint64_t> period_ = 0;
+  SampleDraw PassBy(size_t size, uint64_t period);
+  Left Draw(uint64_t period, uint32_t doublings);
+  uint32_t NextDoublings(uint64_t period, uint32_t doublings);
+
+  std::atomic<Left> left_{0};
+  Relaxed<uint64_t> period_ = 0;  // without doublings
+  Relaxed<int64_t> last_sample_ns_ = 0;
+  Pace pace_;
   std::atomic<uint64_t> draws_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/attributes.h"
 #include "cache/event_clock.h"
@@ -116,11 +117,14 @@ struct alignas(64) ThreadHeader {
   ThreadHeader* next_ended = nullptr;
 
   SampleCountdown samples;
-  // True if the allocation under way is a sample.
-  bool sample_is_due = false;
+  // Not 0 if the allocation under way is a sample.
+  DrawnPeriod sample_due = 0;
+  // The kernel's number of the thread, or 0 if nobody has asked for it yet.
+  uint32_t kernel_number = 0;
 
   void InitializeClocks(const SamplePeriod& period) {
     const auto seed = reinterpret_cast<uintptr_t>(this);
+    kernel_number = 0;
     clock.Initialize(seed);
     samples.Initialize(~seed, period);
     clock.ExpireWithin(samples.distance());
@@ -136,15 +140,14 @@ struct alignas(64) ThreadHeader {
   }
 
   TCMALLOC_NOINLINE void CountSamples(uint64_t passed, size_t size, const SamplePeriod& period) {
-    if (samples.Pass(passed, size, period)) sample_is_due = true;
+    if (const DrawnPeriod drawn = samples.Pass(passed, size, period)) sample_due = drawn;
     clock.ExpireWithin(samples.distance());
   }
 
-  // Returns true, once, if the last allocation is a sample.
-  bool TakeSample() {
-    if (TCMALLOC_LIKELY(!sample_is_due)) return false;
-    sample_is_due = false;
-    return true;
+  // Returns the period, once, if the last allocation is a sample, else 0.
+  DrawnPeriod TakeSample() {
+    if (TCMALLOC_LIKELY(sample_due == 0)) return 0;
+    return std::exchange(sample_due, 0);
   }
 
   // True for the header of a CpuThread, false for that of FastLists.

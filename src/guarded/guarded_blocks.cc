@@ -86,13 +86,13 @@ int64_t GuardedBlocks::interval() const {
 
 // Draws with the probability that makes the guarded blocks of a Poisson process of samples one of
 // the interval's own.
-bool GuardedBlocks::IsChosen() {
+bool GuardedBlocks::IsChosen(uint64_t period) {
   const int64_t wanted = interval();
   if (wanted < 0) return false;
   const uint64_t random = NextRandom(random_);
   random_ = random;
   const double uniform = static_cast<double>(random >> 11) * 0x1p-53;
-  return uniform * static_cast<double>(wanted) < static_cast<double>(heap.sample_period());
+  return uniform * static_cast<double>(wanted) < static_cast<double>(period);
 }
 
 // Maps the pages and the slots, when the first block is to be guarded.

@@ -73,9 +73,10 @@ class GuardedBlocks {
   }
 
   // Returns memory for a sample of `size` bytes, aligned to `alignment` (0: to what malloc
-  // promises), or null if it is not to be guarded or cannot be.
-  void* New(size_t size, size_t alignment) {
-    return active_ && IsChosen() ? NewChosen(size, alignment) : nullptr;
+  // promises), or null if it is not to be guarded or cannot be. `period` is the mean distance of
+  // the samples among which it was drawn.
+  void* New(size_t size, size_t alignment, uint64_t period) {
+    return active_ && IsChosen(period) ? NewChosen(size, alignment) : nullptr;
   }
   // Names the sample of a block that the caller has got from New, and the stack of its allocation.
   void SetSample(const void* block, SampleId sample, std::span<void* const> frames);
@@ -93,7 +94,7 @@ class GuardedBlocks {
  private:
   static constexpr uint16_t kNoSlot = UINT16_MAX;
 
-  bool IsChosen();
+  bool IsChosen(uint64_t period);
   void* NewChosen(size_t size, size_t alignment);
   bool EnsureMapped() TCMALLOC_REQUIRES(lock_);
   GuardedSlot* TakeSlot() TCMALLOC_EXCLUDES(lock_);

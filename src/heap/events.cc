@@ -28,10 +28,18 @@ void BeforeFork() {
 
 void InParent() { heap.threads().EndForkInParent(); }
 
+// Forgets the kernel's number of a thread, which is another one in a child of fork.
+void ForgetThreadNumbers(ThreadHeader* thread) {
+  for (ThreadHeader* record : {thread, thread->other}) {
+    if (record != nullptr && record->kernel_number != 0) record->kernel_number = 0;
+  }
+}
+
 void InChild() {
   heap.threads().EndForkInChild([] {
     heap.background().ResetAfterFork();
     ForgetReadersAfterFork();
+    ForgetThreadNumbers(current_thread.header());
     heap.errands().ResetAfterFork(heap.background().is_lost());
   });
 }

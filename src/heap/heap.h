@@ -105,9 +105,15 @@ class Heap final : private HousekeepingHost {
   LargeTotals& large_totals() { return large_totals_; }
   // The mean bytes between two samples; may be set at any time.
   SamplePeriod& sample_period() { return sample_period_; }
-  // Counts an allocation that no thread's clock counts. Returns true if it is a sample.
-  void SeedShared(uint64_t seed) { shared_samples_.Seed(seed); }
-  bool CountShared(size_t size) { return shared_samples_.Pass(size, sample_period_); }
+  void SeedShared(uint64_t seed) {
+    shared_samples_.Seed(seed);
+    growth_samples_.Seed(~seed);
+  }
+  // Counts an allocation that no thread's clock counts.
+  SampleDraw CountShared(size_t size) { return shared_samples_.Pass(size, sample_period_); }
+  // Counts bytes by which a block grew in place. They have the same probability if the block is a
+  // sample already, so that it may not depend on how fast samples come.
+  SampleDraw CountGrowth(size_t bytes) { return growth_samples_.Pass(bytes, sample_period_); }
   EmergencyArena& emergency() { return emergency_; }
   // The addresses of blocks that the observer's functions have, and no page map.
   GuardedRange& guarded() { return guarded_; }
@@ -233,6 +239,7 @@ class Heap final : private HousekeepingHost {
   std::atomic<uintptr_t> noted_total_{0};
   SamplePeriod sample_period_ = 0;
   SharedSampleCountdown shared_samples_;
+  SharedSampleCountdown growth_samples_{SharedSampleCountdown::Pace::kFree};
   EmergencyArena emergency_{emergency_memory};
   GuardedRange guarded_;
   DeferredFrees deferred_;

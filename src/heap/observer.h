@@ -11,10 +11,18 @@
 #include <span>
 
 #include "base/attributes.h"
+#include "cache/sample_countdown.h"
 #include "options/options.h"
 #include "pages/span.h"
 
 namespace tcmalloc {
+
+// A request for a block that is a sample.
+struct SampledRequest {
+  size_t size = 0;
+  size_t alignment = 0;  // 0 if the program asked for none
+  DrawnPeriod period = 0;
+};
 
 // Returns the mean bytes between two samples at the start; 0 takes none.
 uint64_t InitialSamplePeriod(const Options& options);
@@ -38,30 +46,34 @@ TCMALLOC_COLD size_t GuardedBytes(const void* block, const char* call);
 // All below are called in the slow path, where no lock is held and no fork of another thread takes
 // place.
 
-// Returns an object of class `c` in the memory for samples, or a guarded block of `size` bytes with
-// this alignment. Null if neither can be had.
-TCMALLOC_COLD void* NewSampledObject(uint8_t c, size_t size, size_t alignment);
+// Returns the block that the program gets as a sample in place of `object`, of class `c`: a guarded
+// block, the object itself if it is large, or else one in the memory for samples. Null if there is
+// no such memory.
+TCMALLOC_COLD void* NewSampledObject(void* object, uint8_t c, const SampledRequest& request);
 
 // Record a sample before the program gets the block. An alignment of 0 means that the program asked
 // for none.
 //
-// An object from NewSampledObject. `twin` is the object that the program would have got if it were
-// no sample. Returns true if it has to stay in use until the sample is freed, and false if it is
-// not needed.
-TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment);
-// A block in a span of its own, whose sample() it sets.
+// A block from NewSampledObject. `twin` is the object that the program would have got if it were no
+// sample, and may be the block itself. Returns true if it has to stay in use until the sample is
+// freed, and false if it is not needed.
+TCMALLOC_COLD bool RecordSmallSample(void* object, const void* twin, const SampledRequest& request);
+// A block in a span of its own, whose sample() it sets. Its expected_points() are set.
 TCMALLOC_COLD void RecordLargeSample(Span* span, size_t size, size_t alignment);
 
-// Frees an object from NewSampledObject, which lies in `span`. Ends the process if it is free.
+// Frees an object in the memory for samples, which lies in `span`. Ends the process if it is free.
 // Returns its twin if that was kept and is now to be freed in its place, else null.
 TCMALLOC_COLD void* FreeSampledObject(Span* span, const void* object);
 // Frees an address in the range of guarded blocks. Ends the process if no block in use begins
 // there.
 TCMALLOC_COLD void FreeGuardedBlock(const void* block);
+// Notes that an object of a span of small objects is about to be freed, if it is a sample. Called
+// if the span has a first_sample.
+TCMALLOC_COLD void NoteObjectFreed(Span* span, const void* object);
 // Notes that the block of a sample, in a span of its own, is about to be freed.
 TCMALLOC_COLD void NoteSampleFreed(SampleId sample);
 // Notes that the block of a sample, in a span of its own, has a new size, for a request of `size`
-// bytes.
+// bytes, and perhaps new expected_points().
 TCMALLOC_COLD void NoteSampleResized(const Span* span, size_t size);
 
 // Notes that the heap got so many bytes from the system.
@@ -75,9 +87,10 @@ struct StackRecord {
 };
 using StackRecordVisitor = void (*)(const StackRecord& record, void* argument);
 
-// Call visit(record, argument) for each live sample, which counts once with the bytes that the
-// program asked for, and for each growth of the heap. `visit` may allocate. Return false, without a
-// call, in a library that has no such records. Not called in the slow path.
+// Call visit(record, argument) for each live sample, with the bytes that the program asked for, and
+// for each growth of the heap. A sample counts once, or as often as TextSamples of heap_profile/
+// says. `visit` may allocate. Return false, without a call, in a library that has no such records.
+// Not called in the slow path.
 bool VisitSamples(StackRecordVisitor visit, void* argument);
 bool VisitGrowths(StackRecordVisitor visit, void* argument);
 

@@ -20,6 +20,7 @@
 #include "heap_profile/exit_profiles.h"
 #include "heap_profile/profiles.h"
 #include "heap_profile/sample_weight.h"
+#include "heap_profile/text_samples.h"
 #include "heap_profile/usdt.h"
 #include "options/option_table.h"
 #include "size_class/size_classes.h"
@@ -88,13 +89,19 @@ StackId StackOfCaller() {
   return stack_table.Add(CallerStack().frames());
 }
 
-// Records a sample of which one of `counted` bytes was drawn. Sets everything that the caller left
-// open. Returns 0 if it was left out.
-SampleId Record(Sample sample, size_t counted, StackId stack) {
-  const auto period = static_cast<double>(std::max<uint64_t>(heap.sample_period(), 1));
-  sample.weight = SampleWeight(static_cast<double>(std::max<size_t>(counted, 1)), period);
+// Returns the kernel's number of the running thread. Asks the kernel once for each thread that has
+// a front end of its own, because a system call takes as long as the rest of a sample's record.
+uint32_t OwnThreadNumber() {
+  ThreadHeader* const own = current_thread.header();
+  if (own->seat == nullptr) return static_cast<uint32_t>(system_calls.gettid());
+  if (own->kernel_number == 0) own->kernel_number = static_cast<uint32_t>(system_calls.gettid());
+  return own->kernel_number;
+}
+
+// Records a sample. Sets everything that the caller left open. Returns 0 if it was left out.
+SampleId Record(Sample sample, StackId stack) {
   sample.time_ns = MonotonicNanoseconds();
-  sample.thread = static_cast<uint32_t>(system_calls.gettid());
+  sample.thread = OwnThreadNumber();
   sample.stack = stack;
   const SampleId id = sample_table.Add(sample);
   if (id != 0) {
@@ -114,7 +121,9 @@ Sample End(SampleId id) {
   profiles.hooks.Note(/*of_free=*/true, id, sample);
   if (FreeProbeIsAttached()) FireFreeProbe(sample.address);
   profiles.peak.NoteChange(-BytesFor(sample));
-  profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
+  if (profiles.freed.has_users()) {
+    profiles.freed.Append({.sample = sample, .end_ns = MonotonicNanoseconds()});
+  }
   if (sample.stack != 0) stack_table.Release(sample.stack);
   return sample;
 }
@@ -143,32 +152,40 @@ bool CopiesProcess(const Options& options) { return options.heap_check != HeapCh
 
 void SetSamplePeriod(uint64_t bytes) { heap.sample_period() = bytes; }
 
-void* NewSampledObject(uint8_t c, size_t size, size_t alignment) {
-  void* guarded = guarded_blocks.New(size, alignment);
-  if (guarded == nullptr) return profiles.objects.New(c);
+void* NewSampledObject(void* object, uint8_t c, const SampledRequest& request) {
+  void* guarded = guarded_blocks.New(request.size, request.alignment, request.period);
+  if (guarded == nullptr) return SamplesInPlace::MayHave(c) ? object : profiles.objects.New(c);
   InstallFaultHandler();
   return guarded;
 }
 
-bool RecordSmallSample(void* object, const void* twin, size_t size, size_t alignment) {
+bool RecordSmallSample(void* object, const void* twin, const SampledRequest& request) {
+  const auto [size, alignment, period] = request;
   const bool guarded = heap.guarded().Owns(object);
   const uint8_t c = guarded ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
                             : uint8_t{heap.page_map().Get(PageId::Containing(object))->size_class};
   const size_t allocated = kSizeClasses[c].size;
-  const bool keeps_twin = !guarded && allocated * kTwinsPerPeriod <= heap.sample_period();
+  const bool stays = object == twin;
+  const bool keeps_twin =
+      stays || (!guarded && allocated * kTwinsPerPeriod <= heap.sample_period());
   const Sample sample{.address = reinterpret_cast<uintptr_t>(object),
                       .requested = size,
                       .allocated = allocated,
+                      .weight = SampleWeight(PointsIn(std::max<size_t>(size, 1), period)),
                       .alignment = static_cast<uint32_t>(alignment),
                       .twin = reinterpret_cast<uintptr_t>(twin),
                       .keeps_twin = keeps_twin};
   if (guarded) {
     const CallerStack stack;
-    const SampleId id = Record(sample, size, stack_table.Add(stack.frames()));
+    const SampleId id = Record(sample, stack_table.Add(stack.frames()));
     guarded_blocks.SetSample(object, id, stack.frames());
     return false;
   }
-  const SampleId id = Record(sample, size, StackOfCaller());
+  const SampleId id = Record(sample, StackOfCaller());
+  if (stays) {
+    if (id != 0) profiles.in_place.Add(object, id);
+    return true;
+  }
   if (id == 0) return false;
   profiles.objects.SetSample(object, id);
   if (keeps_twin) profiles.kept_bytes.fetch_add(allocated, std::memory_order_relaxed);
@@ -179,8 +196,9 @@ void RecordLargeSample(Span* span, size_t size, size_t alignment) {
   const Sample sample{.address = reinterpret_cast<uintptr_t>(span->start()),
                       .requested = size,
                       .allocated = span->bytes(),
+                      .weight = SampleWeight(span->expected_points()),
                       .alignment = static_cast<uint32_t>(std::min(alignment, kMostAlignment))};
-  span->free_list = Record(sample, span->bytes(), StackOfCaller());
+  span->SetSample(Record(sample, StackOfCaller()), span->expected_points());
 }
 
 void* FreeSampledObject(Span* span, const void* object) {
@@ -202,12 +220,16 @@ size_t GuardedBytes(const void* block, const char* call) {
   return guarded_blocks.SizeOf(block, call);
 }
 
+void NoteObjectFreed(Span* span, const void* object) {
+  if (const SampleId id = profiles.in_place.Take(span, object)) End(id);
+}
+
 void NoteSampleFreed(SampleId id) { End(id); }
 
 void NoteSampleResized(const Span* span, size_t size) {
-  const Sample old = sample_table.Resize(span->sample(), size, span->bytes());
-  const double change = static_cast<double>(span->bytes()) - static_cast<double>(old.allocated);
-  profiles.peak.NoteChange(old.weight * change);
+  const double weight = SampleWeight(span->expected_points());
+  const Sample old = sample_table.Resize(span->sample(), size, span->bytes(), weight);
+  profiles.peak.NoteChange(weight * static_cast<double>(span->bytes()) - BytesFor(old));
 }
 
 void NoteHeapGrowth(size_t bytes) {
@@ -222,8 +244,10 @@ void NoteHeapGrowth(size_t bytes) {
 bool VisitSamples(StackRecordVisitor visit, void* argument) {
   early_stacks.WalkAll(stack_table);
   const StackTable::Reader reader(stack_table);
+  TextSamples samples(heap.sample_period());
   sample_table.ForEach([&](const Sample& sample) {
-    StackRecord record{.count = 1, .bytes = sample.requested, .frames = {}};
+    StackRecord record = samples.RecordOf(sample);
+    if (record.count == 0) return;
     if (sample.stack != 0) record.frames = reader.frames(sample.stack);
     visit(record, argument);
   });

@@ -9,6 +9,7 @@
 #include "heap_profile/profile_path.h"
 #include "heap_profile/residency.h"
 #include "heap_profile/suspects.h"
+#include "heap_profile/text_samples.h"
 #include "heap_profile/whole_blocks.h"
 #include "options/options.h"
 #include "profile_format/option_comments.h"
@@ -208,15 +209,17 @@ class RowWriter {
   std::optional<SuspectsOf> suspects_;
 };
 
-// The rows of a profile as samples of gperftools, which count once each.
+// The rows of a profile as samples of gperftools.
 class RowRecords final : public StackRecords {
  public:
   explicit RowRecords(const CollectedProfile& profile) : profile_(profile) {}
 
   void ForEach(StackRecordVisitor visit, void* argument) const override {
     const StackTable::Reader reader(stack_table);
+    TextSamples samples(profile_.period);
     for (const ProfileRow& row : profile_.rows.rows()) {
-      StackRecord record{.count = 1, .bytes = row.sample.requested, .frames = {}};
+      StackRecord record = samples.RecordOf(row.sample);
+      if (record.count == 0) continue;
       if (row.sample.stack != 0) record.frames = reader.frames(row.sample.stack);
       visit(record, argument);
     }

@@ -15,6 +15,7 @@
 #include "heap_profile/sample_log.h"
 #include "heap_profile/sample_table.h"
 #include "heap_profile/sampled_hooks.h"
+#include "heap_profile/samples_in_place.h"
 #include "heap_profile/stack_table.h"
 
 namespace tcmalloc {
@@ -27,6 +28,7 @@ extern constinit SampleTable sample_table;
 // first constructor and after the last destructor.
 struct Profiles {
   SampledObjects<PageHeaps> objects{heap.page_heaps(), heap.page_map(), heap.arena()};
+  SamplesInPlace in_place{sample_table, heap.page_map()};
   PeakSamples peak{sample_table, stack_table};
   SampleLog allocated{stack_table};  // samples since there are users
   SampleLog freed{stack_table};      // likewise, of blocks that were freed

@@ -22,9 +22,7 @@ uint64_t SampleTable::PackTwin(const Sample& sample) {
 
 // Returns a record whose version is even, or 0 if no memory can be had.
 SampleId SampleTable::NewRecord() {
-  const auto link = [this](uint32_t id) -> std::atomic<uint32_t>& {
-    return records_[id].next_free;
-  };
+  const auto link = [this](uint32_t id) -> std::atomic<uint32_t>& { return records_[id].next; };
   if (const SampleId id = free_.Pop(link)) return id;
   uint32_t used = used_.load(std::memory_order_relaxed);
   do {
@@ -81,13 +79,12 @@ Sample SampleTable::Remove(SampleId id) {
   // Acquire keeps the writes of the record's next sample behind it, and pairs with the fence in
   // Read.
   record.version.fetch_add(1, std::memory_order_acquire);
-  free_.Push(
-      id, [this](uint32_t index) -> std::atomic<uint32_t>& { return records_[index].next_free; });
+  free_.Push(id, [this](uint32_t index) -> std::atomic<uint32_t>& { return records_[index].next; });
   live_.fetch_sub(1, std::memory_order_relaxed);
   return sample;
 }
 
-Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) {
+Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated, double weight) {
   Record& record = records_[id];
   const Sample old = Copy(record);
   // The version is even for a moment.
@@ -96,6 +93,7 @@ Sample SampleTable::Resize(SampleId id, uint64_t requested, uint64_t allocated) 
   std::atomic_thread_fence(std::memory_order_release);
   record.requested = requested;
   record.allocated = allocated;
+  record.weight = weight;
   // Release pairs with the acquire in Read and publishes the sample.
   record.version.fetch_add(1, std::memory_order_release);
   return old;

@@ -28,8 +28,9 @@ struct Sample {
   StackId stack = 0;
   uint32_t thread = 0;     // the kernel's number
   uint32_t alignment = 0;  // that the program asked for, at most 2^31; 0 if it asked for none
-  // Of a small block, the object that the program would have got if this were no sample; 0 if there
-  // is none. If it is kept, it stays in use until the sample is freed.
+  // Of a small block, the object that the program would have got if this were no sample, which may
+  // be the block itself; 0 if there is none. If it is kept, it stays in use until the sample is
+  // freed.
   uintptr_t twin = 0;
   bool keeps_twin = false;
 };
@@ -57,9 +58,18 @@ class SampleTable {
   SampleId Add(const Sample& sample);
   // Removes a sample and returns it. Called once for each, by whoever frees its block.
   Sample Remove(SampleId id);
-  // Changes the size of a sample's block and returns the sample as it was. Called by the owner of
-  // the block.
-  Sample Resize(SampleId id, uint64_t requested, uint64_t allocated);
+  // Changes the size of a sample's block, and for how many blocks it stands, and returns the sample
+  // as it was. Called by the owner of the block.
+  Sample Resize(SampleId id, uint64_t requested, uint64_t allocated, double weight);
+
+  // Link a live sample to another one, for the caller's purposes. The caller provides that one
+  // thread at a time does so. A new sample has any link.
+  SampleId Next(SampleId id) const { return records_[id].next.load(std::memory_order_relaxed); }
+  void SetNext(SampleId id, SampleId next) {
+    records_[id].next.store(next, std::memory_order_relaxed);
+  }
+  // Returns the address of a live sample.
+  uintptr_t AddressOf(SampleId id) const { return records_[id].address; }
 
   // Calls f(const Sample&) for each sample that is live during the whole call, and perhaps for
   // others. A sample is given as it was at one moment.
@@ -77,7 +87,7 @@ class SampleTable {
  private:
   struct Record {
     std::atomic<uint32_t> version;
-    std::atomic<uint32_t> next_free;
+    std::atomic<uint32_t> next;  // of a record that is free, or as the users of a sample link it
     Relaxed<uintptr_t> address;
     Relaxed<uint64_t> requested;
     Relaxed<uint64_t> allocated;

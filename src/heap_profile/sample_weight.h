@@ -20,12 +20,10 @@ constexpr double ProbabilityOfPoint(double x) {
   return p;
 }
 
-// Returns the number of blocks for which a sample stands that was drawn from `counted` bytes, if
-// samples are `period` bytes apart on average: a block of that size is a sample with the
-// probability 1 - exp(-counted / period). Requires counted > 0 and period > 0.
-constexpr double SampleWeight(double counted, double period) {
-  return 1 / ProbabilityOfPoint(counted / period);
-}
+// Returns the number of blocks for which a sample stands in whose bytes `points` points of the
+// process were expected: a block of s bytes, with points T bytes apart on average, has s / T of
+// them, and is a sample with the probability 1 - exp(-s / T). Requires points > 0.
+constexpr double SampleWeight(double points) { return 1 / ProbabilityOfPoint(points); }
 
 }  // namespace tcmalloc
 

@@ -172,7 +172,6 @@ class StackTable {
 
   ChunkedArray<Word, kFirstWords> words_;
   std::atomic<uint32_t> used_{0};  // words that a stack ever had, from kStepWords on
-  std::atomic<uint32_t> buckets_[kBuckets] = {};
   FreeIndices free_[kSizes + 1];
   std::atomic<uint32_t> stacks_{0};  // with a reference
   std::atomic<uint32_t> unused_{0};  // in a bucket, without one
@@ -180,6 +179,8 @@ class StackTable {
   std::atomic<uint32_t> generation_{0};  // a child of fork begins another one
   std::atomic<bool> sweeping_{false};
   StackId removed_ = 0;  // by earlier sweeps, while somebody was reading; guarded by sweeping_
+  // Last, so that a process whose stacks are all open touches one page.
+  std::atomic<uint32_t> buckets_[kBuckets] = {};
 };
 
 }  // namespace tcmalloc

@@ -134,8 +134,9 @@ constexpr OptionRow kTable[] = {
      "no reports"},
     {"TCMALLOC_SAMPLE_PARAMETER",
      SizeType{&Options::sample_parameter, 0, uint64_t{1} << 40, SizeUnit::kByte}, "bytes",
-     "Allocations are sampled for profiles, one in so many bytes on average. 0 takes no samples. "
-     "Only libraries with profiles take any.",
+     "Allocations are sampled for profiles, one in so many bytes on average. The default is up to "
+     "32 times as much while samples would come faster than ten in a millisecond; any other value "
+     "stays as it is. 0 takes no samples. Only libraries with profiles take any.",
      "no samples"},
     {"TCMALLOC_MAX_SAMPLES", CountType{&Options::max_samples, 0, uint64_t{1} << 28}, "samples",
      "The most samples of blocks in use that are kept, and the most of a profile of allocations or "

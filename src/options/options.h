@@ -10,6 +10,9 @@
 
 namespace tcmalloc {
 
+// The mean number of bytes between two samples unless the program or its environment sets one.
+inline constexpr uint64_t kDefaultSamplePeriod = uint64_t{2} << 20;
+
 // A path with its terminating zero byte, of less than kPathCapacity bytes in all.
 inline constexpr size_t kPathCapacity = 4096;
 struct PathOption {
@@ -121,7 +124,7 @@ struct Options {
   bool memfs_map_private = false;
   bool memfs_disable_fallback = false;
   int64_t large_alloc_report_threshold = 0;
-  uint64_t sample_parameter = uint64_t{2} << 20;
+  uint64_t sample_parameter = kDefaultSamplePeriod;
   uint64_t max_samples = uint64_t{1} << 20;
   int64_t guarded_sample_parameter = -1;
   uint64_t guarded_slots = 256;

@@ -107,6 +107,12 @@ class PageMap {
   void RegisterSmall(Span* span);
   // Removes the size class of a span from the class window.
   void UnregisterSmall(const Span* span);
+  // Sets the size class in the class window of one page of a span of small objects to that of the
+  // span, or to 0. Called by the owner of the only object that begins in the page.
+  void SetClassAt(PageId page, uint8_t size_class) {
+    if (page.address() >= window_limit()) return;
+    __atomic_store_n(window_ + page.index(), size_class, __ATOMIC_RELAXED);
+  }
 
  private:
   static constexpr int kPageBits = kAddressBits - kPageShift;

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_PAGES_SPAN_H_
 #define TCMALLOC_PAGES_SPAN_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -59,7 +60,7 @@ struct Span : ListNode {
   SharedPages<Length> length;
   // kSmall: head, in the form of pages/free_link.h
   // kSampled: address of the objects' SampleSlots
-  // kLarge: SampleId of the block
+  // kLarge: see SetSample
   uintptr_t free_list = 0;
   Relaxed<uint32_t> allocated = 0;  // kSmall, kSampled
   uint32_t carved = 0;              // kSmall
@@ -68,12 +69,24 @@ struct Span : ListNode {
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
+  // kSmall: one of the samples among its objects, which leads to the others; 0 if there is none.
+  // Changed by the owners of samples, under a lock of theirs.
+  Relaxed<SampleId> first_sample = 0;
 
   PageId end() const { return first + length; }
   char* start() const { return first.start(); }
   size_t bytes() const { return length.bytes(); }
-  // Requires kLarge.
+  // Sets what a kLarge span says of samples: the name that its block has as one, if it is one, and
+  // how many points of the sampling process were expected in the bytes that it got so far, which
+  // gives the probability with which it became one.
+  void SetSample(SampleId id, float points) {
+    free_list = uintptr_t{std::bit_cast<uint32_t>(points)} << 32 | id;
+  }
+  // Require kLarge.
   SampleId sample() const { return static_cast<SampleId>(free_list); }
+  float expected_points() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(free_list >> 32));
+  }
   bool in_use() const {
     const State now = state;
     return now >= State::kLarge;

@@ -168,6 +168,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::TakeUp() {
   header.other = nullptr;
   header.seat = nullptr;
+  header.kernel_number = 0;
   watch_ = {};
   context_->budget->TakeUp(share_);
 }

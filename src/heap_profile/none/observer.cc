@@ -9,12 +9,13 @@ namespace tcmalloc {
 uint64_t InitialSamplePeriod(const Options&) { return 0; }
 bool CopiesProcess(const Options&) { return false; }
 void SetSamplePeriod(uint64_t) {}
-void* NewSampledObject(uint8_t, size_t, size_t) { return nullptr; }
-bool RecordSmallSample(void*, const void*, size_t, size_t) { return false; }
+void* NewSampledObject(void*, uint8_t, const SampledRequest&) { return nullptr; }
+bool RecordSmallSample(void*, const void*, const SampledRequest&) { return false; }
 void RecordLargeSample(Span*, size_t, size_t) {}
 void* FreeSampledObject(Span*, const void*) { return nullptr; }
 void FreeGuardedBlock(const void*) {}
 size_t GuardedBytes(const void*, const char*) { return 0; }
+void NoteObjectFreed(Span*, const void*) {}
 void NoteSampleFreed(SampleId) {}
 void NoteSampleResized(const Span*, size_t) {}
 void NoteHeapGrowth(size_t) {}

@@ -10,6 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "cache/sample_pace.h"
+#include "system/system_calls.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -50,7 +53,7 @@ int CountSamples(SampleCountdown& countdown, size_t size, int blocks, const Samp
   for (int i = 0; i < blocks; ++i) {
     passed += static_cast<int64_t>(size);
     if (passed <= most) continue;
-    if (countdown.Pass(static_cast<uint64_t>(passed), size, period)) ++samples;
+    if (countdown.Pass(static_cast<uint64_t>(passed), size, period) != 0) ++samples;
     passed = 0;
     most = std::min<int64_t>(countdown.distance(), 100'000);
   }
@@ -87,6 +90,113 @@ TEST(SampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   EXPECT_FALSE(countdown.IsOn(period));
 }
 
+// A clock that tests set.
+class SetClock {
+ public:
+  SetClock() {
+    now_ns = 1'000'000'000;
+    system_calls.clock_gettime = [](clockid_t, timespec* time) {
+      *time = {.tv_sec = now_ns / 1'000'000'000, .tv_nsec = now_ns % 1'000'000'000};
+      return 0;
+    };
+  }
+  ~SetClock() { system_calls.clock_gettime = saved_; }
+  SetClock(const SetClock&) = delete;
+  SetClock& operator=(const SetClock&) = delete;
+
+  static void Pass(int64_t ns) { now_ns += ns; }
+
+ private:
+  static inline int64_t now_ns = 0;
+  decltype(system_calls.clock_gettime) saved_ = system_calls.clock_gettime;
+};
+
+// What a program sees that allocates blocks of one size, each of which takes it `block_ns`.
+struct Paced {
+  int samples = 0;
+  double estimate = 0;  // of the number of blocks
+  double variance = 0;
+  int64_t elapsed_ns = 0;
+};
+
+Paced AllocatePaced(size_t size, int64_t block_ns, int blocks, const SamplePeriod& period) {
+  const SetClock clock;
+  SharedSampleCountdown countdown;
+  countdown.Seed(size);
+  Paced paced;
+  for (int i = 0; i < blocks; ++i) {
+    SetClock::Pass(block_ns);
+    const SampleDraw draw = countdown.Pass(size, period);
+    const double probability =
+        -std::expm1(-static_cast<double>(size) / static_cast<double>(draw.period));
+    paced.variance += 1 / probability - 1;
+    if (!draw.is_sample) continue;
+    paced.samples += 1;
+    paced.estimate += 1 / probability;
+  }
+  paced.elapsed_ns = block_ns * blocks;
+  return paced;
+}
+
+constexpr int kDefaultBlocks = 2'000'000;
+
+TEST(SamplePaceTest, SamplesAtTheDefaultPeriodComeNoFasterThanTheirPace) {
+  const SamplePeriod period = kDefaultSamplePeriod;
+  // Blocks that nobody touches: one is a sample in 2 microseconds otherwise.
+  const Paced paced = AllocatePaced(128 << 10, 125, kDefaultBlocks, period);
+  EXPECT_LT(paced.samples, paced.elapsed_ns / (SamplePace::kShortGap / 2));
+  EXPECT_GT(paced.samples, paced.elapsed_ns / (SamplePace::kShortGap * 4));
+  EXPECT_NEAR(paced.estimate, kDefaultBlocks, 5 * std::sqrt(paced.variance));
+}
+
+TEST(SamplePaceTest, AProgramThatTouchesItsBlocksHasTheDefaultPeriod) {
+  const SamplePeriod period = kDefaultSamplePeriod;
+  const Paced paced = AllocatePaced(128 << 10, 50'000, kDefaultBlocks, period);
+  const double expected = -std::expm1(-1.0 / 16) * kDefaultBlocks;
+  EXPECT_GT(paced.samples, 0.9 * expected);
+  EXPECT_NEAR(paced.estimate, kDefaultBlocks, 5 * std::sqrt(paced.variance));
+}
+
+TEST(SamplePaceTest, APeriodThatSomebodySetStays) {
+  const SamplePeriod period = kDefaultSamplePeriod / 2;
+  const Paced paced = AllocatePaced(128 << 10, 1, kDefaultBlocks, period);
+  const double expected = -std::expm1(-1.0 / 8) * kDefaultBlocks;
+  EXPECT_NEAR(paced.samples, expected, 5 * std::sqrt(expected));
+}
+
+TEST(SamplePaceTest, OneSlowSampleEndsAPeriodThatWasDoubledOften) {
+  uint32_t doublings = 0;
+  for (int i = 0; i < 10; ++i) doublings = SamplePace::Next(doublings, 1000);
+  EXPECT_EQ(doublings, SamplePace::kMostDoublings);
+  EXPECT_EQ(SamplePace::Next(doublings, SamplePace::kShortGap), doublings);
+  EXPECT_EQ(SamplePace::Next(doublings, SamplePace::kShortGap << SamplePace::kMostDoublings), 0u);
+}
+
+// Also within one program whose pace changes, and in a thread's own countdown.
+TEST(SamplePaceTest, EstimatesOfThreadsAreUnbiasedWhileTheirPaceChanges) {
+  const SetClock clock;
+  const SamplePeriod period = kDefaultSamplePeriod;
+  constexpr size_t kSize = 256 << 10;
+  SampleCountdown countdown;
+  countdown.Initialize(7, period);
+  double estimate = 0;
+  double variance = 0;
+  int changes = 0;
+  DrawnPeriod last = 0;
+  for (int i = 0; i < kDefaultBlocks; ++i) {
+    SetClock::Pass(i % 10'000 < 5'000 ? 100 : 20'000);
+    const DrawnPeriod drawn = countdown.Pass(kSize, kSize, period);
+    if (drawn == 0) continue;
+    changes += drawn != last ? 1 : 0;
+    last = drawn;
+    const double probability = -std::expm1(-double{kSize} / static_cast<double>(drawn));
+    estimate += 1 / probability;
+    variance += (1 - probability) / (probability * probability);
+  }
+  EXPECT_GT(changes, 100);
+  EXPECT_NEAR(estimate, kDefaultBlocks, 5 * std::sqrt(variance));
+}
+
 TEST(SharedSampleCountdownTest, ThreadsTogetherTakeAsManyAsOneWould) {
   constexpr int kThreads = 4;
   constexpr int kBlocks = 100'000;
@@ -97,7 +207,7 @@ TEST(SharedSampleCountdownTest, ThreadsTogetherTakeAsManyAsOneWould) {
   std::vector<std::thread> threads;
   for (int& count : samples) {
     threads.emplace_back([&] {
-      for (int i = 0; i < kBlocks; ++i) count += countdown.Pass(kSize, period) ? 1 : 0;
+      for (int i = 0; i < kBlocks; ++i) count += countdown.Pass(kSize, period).is_sample ? 1 : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -113,7 +223,7 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
     SharedSampleCountdown countdown;
     countdown.Seed(seed);
     std::vector<bool> samples;
-    for (int i = 0; i < 10'000; ++i) samples.push_back(countdown.Pass(1000, period));
+    for (int i = 0; i < 10'000; ++i) samples.push_back(countdown.Pass(1000, period).is_sample);
     return samples;
   };
   EXPECT_EQ(samples_of(1), samples_of(1));
@@ -123,7 +233,7 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
 TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   const SamplePeriod period = 0;
   SharedSampleCountdown countdown;
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(countdown.Pass(size_t{1} << 40, period));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(countdown.Pass(size_t{1} << 40, period).is_sample);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -74,6 +75,47 @@ TEST(LiveSamplesTest, AlignedZeroedAndReallocatedBlocksCountOnce) {
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
+std::atomic<int> gettid_calls{0};
+
+// A system call takes as long as the rest of a sample's record.
+TEST(LiveSamplesTest, TheKernelIsAskedOnceForTheNumberOfAThread) {
+  const auto saved = system_calls.gettid;
+  system_calls.gettid = [] {
+    gettid_calls.fetch_add(1);
+    return ::gettid();
+  };
+  std::vector<void*> blocks;
+  uint32_t number = 0;
+  std::thread thread([&] {
+    for (int i = 0; i < 20'000; ++i) blocks.push_back(Allocate(64));
+    number = static_cast<uint32_t>(::gettid());
+  });
+  thread.join();
+  system_calls.gettid = saved;
+  ASSERT_GT(LiveSamples(), 20u);
+  EXPECT_EQ(gettid_calls.load(), 1);
+  sample_table.ForEach([&](const Sample& sample) { EXPECT_EQ(sample.thread, number); });
+  FreeAll(blocks);
+}
+
+TEST(LiveSamplesTest, AChildOfForkHasAnotherNumber) {
+  FreeAll({Allocate(1 << 20)});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    void* block = Allocate(1 << 20);
+    bool right = LiveSamples() == 1;
+    sample_table.ForEach([&](const Sample& sample) {
+      right = right && sample.thread == static_cast<uint32_t>(getpid());
+    });
+    Deallocate(block);
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(LiveSamplesTest, ZeroedSamplesAreZero) {
   for (int round = 0; round < 200; ++round) {
     std::vector<char*> blocks;
@@ -97,6 +139,30 @@ TEST(LiveSamplesTest, LargeBlocksGrowAndShrinkWithTheirSamples) {
   }
   Deallocate(block);
   EXPECT_EQ(LiveSamples(), 0u);
+}
+
+// Blocks that grow where they are stand for themselves, whenever they became samples. The period is
+// so long that most are none at first.
+TEST(LiveSamplesTest, EstimatesOfBlocksThatGrowInPlaceAreUnbiased) {
+  constexpr size_t kSizes[] = {512 << 10, 1 << 20, 2 << 20};
+  constexpr size_t kRoom = 4 << 20;
+  constexpr int kBlocks = 4000;
+  constexpr double kLongPeriod = 2e6;
+  double estimate = 0;
+  for (int i = 0; i < kBlocks; ++i) {
+    // A block that was cut has room to grow. While there are no samples it has no chance, so that
+    // all that it has comes from the bytes that it gains.
+    heap.sample_period() = 0;
+    void* const block = Reallocate(Allocate(kRoom), kSizes[0]);
+    heap.sample_period() = static_cast<uint64_t>(kLongPeriod);
+    for (const size_t size : kSizes) ASSERT_EQ(Reallocate(block, size), block);
+    sample_table.ForEach([&](const Sample& sample) { estimate += sample.weight; });
+    Deallocate(block);
+  }
+  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  const double gained = static_cast<double>(kSizes[2] - kSizes[0]);
+  const double probability = -std::expm1(-gained / kLongPeriod);
+  EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(kBlocks * (1 - probability) / probability));
 }
 
 TEST(LiveSamplesTest, SampledBlocksHaveTheUsualUsableSize) {
@@ -272,6 +338,64 @@ TEST(LiveSamplesTest, TwinsOfLargerSamplesAreFreed) {
   });
   EXPECT_EQ(CountSampledMemory().in_use_bytes, LiveSamples() * 1024);
   FreeAll(blocks);
+}
+
+// A sample that moved would leave the memory of its twin to a cache.
+TEST(LiveSamplesTest, SamplesOfAPageOrMoreStayWhereTheyAre) {
+  constexpr size_t kSize = 32 << 10;  // twice the period
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(Allocate(kSize));
+  const size_t samples = LiveSamples();
+  ASSERT_GT(samples, 50u);
+  EXPECT_EQ(CountSampledMemory().span_bytes, 0u);
+  sample_table.ForEach([&](const Sample& sample) {
+    EXPECT_TRUE(sample.keeps_twin);
+    EXPECT_EQ(sample.twin, sample.address);
+  });
+  // Whatever the order, each free finds its sample among those of the span, and only its own.
+  size_t left = samples;
+  for (const size_t first : {1, 0}) {
+    for (size_t i = first; i < blocks.size(); i += 2) {
+      const PageId page = PageId::Containing(blocks[i]);
+      const bool is_sample = heap.page_map().ClassAt(page) == 0;
+      Deallocate(blocks[i]);
+      left -= is_sample ? 1 : 0;
+      ASSERT_EQ(LiveSamples(), left);
+      ASSERT_EQ(heap.page_map().Get(page)->first_sample == 0 || left > 0, true);
+    }
+  }
+  EXPECT_EQ(left, 0u);
+}
+
+// A program that touches its blocks touches no more pages than without samples.
+TEST(LiveSamplesTest, SamplesOfAPageOrMoreTakeNoMemory) {
+  std::set<uintptr_t> addresses;
+  const auto round = [&addresses] {
+    std::vector<void*> blocks;
+    for (size_t size = 32 << 10; size <= 256 << 10; size += 16 << 10) {
+      blocks.push_back(Allocate(size));
+      addresses.insert(reinterpret_cast<uintptr_t>(blocks.back()));
+    }
+    FreeAll(blocks);
+  };
+  heap.sample_period() = 0;
+  for (int i = 0; i < 20; ++i) round();
+  const size_t without = addresses.size();
+  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  for (int i = 0; i < 20; ++i) round();
+  EXPECT_EQ(addresses.size(), without);
+  EXPECT_EQ(LiveSamples(), 0u);
+}
+
+TEST(LiveSamplesTest, ThreadsFreeSamplesOfOneSpan) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<void*> blocks[2];
+    for (int i = 0; i < 64; ++i) blocks[i % 2].push_back(Allocate(8192));
+    std::thread other([&] { FreeAll(blocks[0]); });
+    FreeAll(blocks[1]);
+    other.join();
+    ASSERT_EQ(LiveSamples(), 0u);
+  }
 }
 
 // So no other thread ever waits for a profile, however many samples there are.

@@ -71,13 +71,13 @@ TEST_F(SampleTableTest, HoldsWhatWasAddedAndNotRemoved) {
   EXPECT_EQ(table_.stats().samples, live.size());
 }
 
-TEST_F(SampleTableTest, ResizeChangesTheSizesAlone) {
+TEST_F(SampleTableTest, ResizeChangesTheSizesAndTheWeight) {
   const SampleId id = table_.Add(SampleOf(9));
-  EXPECT_EQ(table_.Resize(id, 100, 200).requested, 27u);
+  EXPECT_EQ(table_.Resize(id, 100, 200, 3).requested, 27u);
   const Sample sample = table_.Remove(id);
   EXPECT_EQ(sample.requested, 100u);
   EXPECT_EQ(sample.allocated, 200u);
-  EXPECT_EQ(sample.weight, 9);
+  EXPECT_EQ(sample.weight, 3);
 }
 
 TEST_F(SampleTableTest, SamplesBeyondTheLimitAreLeftOut) {

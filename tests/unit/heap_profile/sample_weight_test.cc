@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/sample_countdown.h"
+#include "heap_profile/text_samples.h"
 #include "heap_profile/whole_blocks.h"
 
 namespace tcmalloc {
@@ -23,8 +24,8 @@ TEST(SampleWeightTest, ProbabilityIsThatOfTheMathLibrary) {
 }
 
 TEST(SampleWeightTest, SmallBlocksStandForAPeriodAndLargeOnesForThemselves) {
-  EXPECT_NEAR(SampleWeight(100, 512 << 10) * 100, 512 << 10, 100);
-  EXPECT_NEAR(SampleWeight(1 << 30, 512 << 10), 1, 1e-12);
+  EXPECT_NEAR(SampleWeight(100.0 / (512 << 10)) * 100, 512 << 10, 100);
+  EXPECT_NEAR(SampleWeight(double{1 << 30} / (512 << 10)), 1, 1e-12);
 }
 
 constexpr size_t kPeriod = 16 << 10;
@@ -42,7 +43,7 @@ class SampledThread {
   bool Allocate(size_t size) {
     passed_ += static_cast<int64_t>(size);
     if (passed_ <= interval_) return false;
-    const bool sample = countdown_.Pass(static_cast<uint64_t>(passed_), size, period_);
+    const bool sample = countdown_.Pass(static_cast<uint64_t>(passed_), size, period_) != 0;
     passed_ = 0;
     SetInterval();
     return sample;
@@ -111,7 +112,7 @@ Outcome Estimate(const Mix& mix, uint64_t seed) {
     // What was no sample has another chance with the bytes that it gains.
     if (block.grown != 0 && !sample) sample = thread.Allocate(block.grown - block.size);
     const auto size = static_cast<double>(block.grown != 0 ? block.grown : block.size);
-    const double weight = SampleWeight(size, double{kPeriod});
+    const double weight = SampleWeight(size / double{kPeriod});
     outcome.known.objects += 1;
     outcome.known.bytes += size;
     outcome.variance.objects += weight - 1;
@@ -145,6 +146,42 @@ TEST(SampleWeightTest, EstimatesOfManyMixesAreWithinTheirBounds) {
   }
   // One in 370 is expected.
   EXPECT_LE(far, 6) << "of " << 2 * kSeeds * std::size(kMixes);
+}
+
+// What a reader of gperftools' texts makes of samples: it multiplies by the weight of a sample of
+// this size at the period that the text names.
+double ReadAsText(const std::vector<Sample>& samples, double period) {
+  TextSamples texts(static_cast<uint64_t>(period));
+  double blocks = 0;
+  for (const Sample& sample : samples) {
+    const StackRecord record = texts.RecordOf(sample);
+    EXPECT_EQ(record.bytes, record.count * sample.requested);
+    blocks += static_cast<double>(record.count) *
+              SampleWeight(static_cast<double>(sample.requested) / period);
+  }
+  return blocks;
+}
+
+TEST(TextSamplesTest, SamplesOfTheNamedPeriodCountOnce) {
+  for (const uint64_t size : {1, 1000, 100'000, 10'000'000}) {
+    TextSamples texts(512 << 10);
+    const auto points = static_cast<float>(static_cast<double>(size) / (512 << 10));
+    const Sample sample{.requested = size, .allocated = size, .weight = SampleWeight(points)};
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(texts.RecordOf(sample).count, 1u) << size;
+  }
+}
+
+TEST(TextSamplesTest, SamplesOfAnotherPeriodKeepTheirWeight) {
+  constexpr double kNamed = 2 << 20;
+  for (const double drawn : {kNamed * 32, kNamed * 2, kNamed / 3}) {
+    for (const uint64_t size : {100, 100'000, 5'000'000}) {
+      const double weight = SampleWeight(static_cast<double>(size) / drawn);
+      const std::vector<Sample> samples(500,
+                                        {.requested = size, .allocated = size, .weight = weight});
+      const double one = SampleWeight(static_cast<double>(size) / kNamed);
+      EXPECT_NEAR(ReadAsText(samples, kNamed), 500 * weight, one) << size << " of " << drawn;
+    }
+  }
 }
 
 TEST(WholeBlocksTest, TheSumIsRight) {
