@@ -23,6 +23,7 @@
 namespace tcmalloc {
 namespace {
 
+// The commands of gdb know it by this name (tool/gdb/tcm-gdb.py).
 constinit StackTable fault_stacks;
 
 // The thread that prints; 0 if none does.

@@ -218,6 +218,7 @@ class Span:
         self.carved = int(value["carved"])
         self.capacity = int(value["capacity"])
         self.free_list = int(value["free_list"])
+        self.first_sample = number(value["first_sample"])
 
     @property
     def in_use(self):
@@ -414,6 +415,18 @@ def print_stack(table, stack):
         print("    (its stack was not kept)")
 
 
+def sample_in_place(span, object_start):
+    """The number of the sample that stayed where this object of the span is, or 0."""
+    table = variable("tcmalloc::sample_table")
+    sample_id = span.first_sample
+    while table is not None and sample_id:
+        record = chunked(table["records_"], sample_id)
+        if record is None or number(record["address"]) == object_start:
+            return sample_id if record is not None else 0
+        sample_id = number(record["next"])
+    return 0
+
+
 def print_sample(sample_id):
     table = variable("tcmalloc::sample_table")
     stacks = variable("tcmalloc::stack_table")
@@ -508,7 +521,7 @@ def print_debug_record(address, object_start):
         print(f"The address is {side} it, in a fence.")
     elif address != user:
         print(f"The address is {address - user} bytes from its start.")
-    stacks = variable("tcmalloc::(anonymous namespace)::stacks")
+    stacks = variable("tcmalloc::(anonymous namespace)::fault_stacks")
     print(f"Allocated by thread {int(record['allocating_thread']):#x}:")
     if stacks is not None:
         print_stack(stacks, int(record["allocated_at"]))
@@ -568,6 +581,7 @@ def print_small(heap, span, address):
         print("It looks free, but no list has it: it is on its way between two, or behind a link that was overwritten.")
     else:
         print("It is live.")
+        print_sample(sample_in_place(span, object_start))
 
 
 def print_block(address):

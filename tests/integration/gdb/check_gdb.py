@@ -67,7 +67,7 @@ class Check:
 
     def samples(self, said):
         for i in range(BLOCKS):
-            self.expect(said, f"live[{i}]", r"of samples(.|\n)*It is live\.\nIt is a sample: \d+ bytes, allocated by thread \d+ at:\n    @ 0x[0-9a-f]+ .*Allocate")
+            self.expect(said, f"live[{i}]", r"(of samples|class \d+)(.|\n)*It is live\.\nIt is a sample: \d+ bytes, allocated by thread \d+ at:\n    @ 0x[0-9a-f]+ .*Allocate")
             self.expect(said, f"freed[{i}]", r"It is free, in a span of samples|free pages|is in the span")
         self.expect(said, "large", r"of one large object\.\n.*\nIt is live\.\nIt is a sample: 1048576 bytes")
 
