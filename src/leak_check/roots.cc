@@ -205,7 +205,7 @@ void MarkFromThread(const ThreadPlace& thread, size_t static_tls_bytes, const Me
   const Range first_stack = FirstStack(memory);
   const bool on_first_stack = first_stack.Contains(thread.stack_pointer);
   const Range own = on_first_stack ? first_stack : OwnStack(thread.thread_pointer, memory, blocks);
-  const uintptr_t low = thread.stack_pointer - kRedZone;
+  const uintptr_t low = thread.stack_pointer - (thread.calls_checker ? 0 : kRedZone);
   if (own.Contains(thread.stack_pointer)) {
     marker->MarkFrom({low, own.end});
   } else {

@@ -56,6 +56,7 @@ void MarkFromData(const LoadedData& data, Marker* marker);
 // goes. `blocks` has the program's mappings and blocks, in which stacks may lie.
 struct ThreadPlace {
   bool first = false;            // of the process
+  bool calls_checker = false;    // so that what lies below its stack pointer is the checker's
   uintptr_t stack_pointer = 0;   // 0 if it is not known
   uintptr_t thread_pointer = 0;  // likewise
   Range registers;

@@ -145,6 +145,7 @@ class Search {
 
   void MarkFromThreads(Marker* marker) {
     MarkFromThread({.first = thread_stop.IsFirst(thread_stop.self()),
+                    .calls_checker = true,
                     .stack_pointer = request_.own_stack,
                     .thread_pointer = OwnThreadPointer(),
                     .registers = {}},
