@@ -30,6 +30,14 @@
 
 namespace tcmalloc {
 
+// Objects of more than kScatterMostSize bytes, and up to this many, are worth more as pages where a
+// cache holds those of many classes. The page heap works longer for a larger one, which has a span
+// for itself, than is gained.
+inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
+// The bytes of full chains of other classes beyond which those of large objects count as many. A
+// program that swings in one class alone gains nothing from pages.
+inline constexpr int64_t kOtherClassesBytes = 256 << 10;
+
 // Shared by all thread caches of a process.
 template <SourceTable Sources>
 struct ThreadCacheContext {
@@ -60,6 +68,12 @@ struct ThreadCacheContext {
 // before the next slow path. One chain too many goes back to the source, whole, and repeated
 // overflow withdraws permissions down to one. If none was ever given, free makes the list at most
 // half a batch long, and no chain is kept.
+//
+// Where full chains of other classes hold kOtherClassesBytes, a class of large objects keeps no
+// more than kScatterKeptBytes. Others go to their spans as they are freed, and become pages that
+// are still in the processor's caches when another class takes them. A collection would not bring
+// that about, because a thread that keeps all that it ever used misses nothing.
+// docs/decisions/0083-large-objects-become-pages.md.
 //
 // A collection returns an eighth of the chains that each class did not need since the last one, or
 // all of them if the class needed none. Unused objects say nothing about a thread that only freed
@@ -358,6 +372,12 @@ class ThreadCache : private FastLists, public ListNode {
   Scatter ScatterOf(uint8_t c, Chain chain) const;
   void OrderNear(uint8_t c, NearOrder* order, Chain* chain, Chain* ordered) const;
   Chain InOrder(uint8_t c, Chain chain) const;
+  // Returns true if more free objects of class `c`, of which full chains hold `bytes`, serve better
+  // as pages of any class.
+  bool IsWorthMoreAsPages(uint8_t c, int64_t bytes) const {
+    return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
+           cached_bytes_ - bytes >= kOtherClassesBytes;
+  }
   void KeepOrReturn(uint8_t c, Chain chain);
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);

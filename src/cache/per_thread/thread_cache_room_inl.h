@@ -242,13 +242,16 @@ TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) co
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
-// go past all caches, and others are put in order where they are not. Each was freed just now, and
-// will not be in the processor's caches when it is used again.
+// and those that are worth more as pages go past all caches, and others are put in order where they
+// are not. Each was freed just now, and will not be in the processor's caches when it is used
+// again.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
-  if (state.full.size() * bytes >= kScatterKeptBytes) {
+  const int64_t kept = state.full.size() * bytes;
+  if (kept >= kScatterKeptBytes) {
+    if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     const Scatter scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return source(c).InsertPast(chain);
     if (scatter == Scatter::kNear) chain = InOrder(c, chain);

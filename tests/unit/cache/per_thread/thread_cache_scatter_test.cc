@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Full chains of objects that lie far apart go to their spans; those of near ones are put in order.
+// Full chains of objects that lie far apart go to their spans, and of large objects where there are
+// many; those of near ones are put in order.
 
 #include <gtest/gtest.h>
 
@@ -126,6 +127,35 @@ TEST_F(ThreadCacheScatterTest, LargeObjectsStay) {
   SwingOnce(k4K, true);
   EXPECT_EQ(past(k4K), 0u);
   EXPECT_GT(cache_->full_bytes(), 0u);
+}
+
+TEST_F(ThreadCacheScatterTest, OfLargeObjectsOfManyClassesEachKeepsFew) {
+  SwingOnce(k64, false, 2 * kOtherClassesBytes);
+  size_t most = cache_->full_bytes();
+  ASSERT_GE(most, size_t{kOtherClassesBytes});
+  for (size_t size : {size_t{4096}, size_t{16384}, size_t{kMostSizeAsPages}}) {
+    const uint8_t c = SizeClassFor(size);
+    SwingOnce(c, false, 4 * kBytes);
+    most += kScatterKeptBytes + kSizeClasses[c].batch * size;
+    EXPECT_GT(past(c), 0u) << size;
+    EXPECT_LE(cache_->full_bytes(), most) << size;
+  }
+}
+
+TEST_F(ThreadCacheScatterTest, OneClassOfLargeObjectsStays) {
+  for (int i = 0; i < 3; ++i) SwingOnce(k4K, false, 8 * kBytes);
+  EXPECT_EQ(past(k4K), 0u);
+  EXPECT_GT(cache_->full_bytes(), 4 * kBytes);
+}
+
+TEST_F(ThreadCacheScatterTest, ObjectsOfOtherSizesStayBesideManyClasses) {
+  SwingOnce(k4K, false, 4 * kBytes);
+  for (size_t size : {size_t{64}, size_t{kScatterMostSize}, size_t{kMostSizeAsPages} * 2}) {
+    const size_t before = cache_->full_bytes();
+    SwingOnce(SizeClassFor(size), false, 2 * kBytes);
+    EXPECT_EQ(past(SizeClassFor(size)), 0u) << size;
+    EXPECT_GT(cache_->full_bytes(), before + kBytes / 2) << size;
+  }
 }
 
 }  // namespace
