@@ -152,8 +152,22 @@ bool LeakChecker::IsWanted() { return ::getenv("HEAPCHECK") != nullptr; }
 
 bool LeakChecker::checks_program() const { return active() && mode_ != HeapCheckOption::kLocal; }
 
+TCMALLOC_NOINLINE void LeakChecker::ClearStack() {
+  constexpr size_t kMostOfCheck = 1024;
+  char words[kMostOfCheck];
+  std::memset(words, 0, sizeof(words));
+  // Keeps the stores, which nobody reads.
+  asm volatile("" : : "r"(words) : "memory");
+}
+
 void LeakChecker::RunAtExit(void* self) {
+  ClearStack();
   static_cast<LeakChecker*>(self)->CheckBeforeDestructors();
+}
+
+void LeakChecker::OnLastDestructors() {
+  ClearStack();
+  CheckAtExit();
 }
 
 void LeakChecker::CheckBeforeDestructors() {

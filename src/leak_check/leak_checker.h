@@ -46,7 +46,11 @@ class LeakChecker {
   // status to exit with: several threads may call exit, and the fastest of them ends the process.
   [[nodiscard]] int OnExitBegins(int status);
   // Called when the library's destructors run.
-  void OnLastDestructors() { CheckAtExit(); }
+  void OnLastDestructors();
+  // Writes over what the program's calls have left below the caller's frame. The frames of a check
+  // that begins there are searched for the registers of the program, and have words that nothing is
+  // written to. To be called by the function that the program calls.
+  static void ClearStack();
   // Called behind all of them, and behind what else writes files at exit. Ends the process if it
   // has leaks and its status shall say so.
   void EndWithStatus() const;

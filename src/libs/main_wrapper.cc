@@ -46,7 +46,10 @@ TCMALLOC_EXPORT int __libc_start_main(tcmalloc::Main main, int argc, char** argv
 // Calls libc's function, which runs the destructors.
 TCMALLOC_EXPORT void exit(int status) {
   using Exit = void (*)(int status);
-  if (tcmalloc::program_main != nullptr) status = tcmalloc::leak_checker.OnExitBegins(status);
+  if (tcmalloc::program_main != nullptr) {
+    tcmalloc::LeakChecker::ClearStack();
+    status = tcmalloc::leak_checker.OnExitBegins(status);
+  }
   reinterpret_cast<Exit>(::dlsym(RTLD_NEXT, "exit"))(status);
   __builtin_unreachable();
 }
