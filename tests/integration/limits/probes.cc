@@ -96,12 +96,16 @@ void RequireSmallWorks() {
   small.FreeAll();
 }
 
-// All memory in blocks of a mebibyte.
+// All memory in blocks of a mebibyte. They may leave less than one page of address space, so small
+// blocks get what a spare block gives back.
 void ExhaustLarge(Size limit) {
+  Chain spare;
+  Require(spare.Grow(256 * kKiB), "a spare block in a fresh process");
   Chain chain;
   while (chain.Grow(kMiB)) {
   }
   RequireShare(chain.bytes(), 50, limit, "bytes obtained in blocks of 1 MiB");
+  spare.FreeAll();
   RequireSmallWorks();
   chain.FreeOne();
   RequireSmallWorks();
