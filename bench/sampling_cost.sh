@@ -12,7 +12,7 @@
 
 set -euo pipefail
 
-(($# > 0)) || { sed -n 's/^# \{4,\}//p' "$0" >&2; exit 2; }
+(($# > 0)) && [[ $1 != -* ]] || { sed -n 's/^# \{4,\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build/release}
 out=$1

@@ -64,7 +64,7 @@ inline size_t EstimatedSizeInMode(size_t size) {
   return functions != nullptr ? functions->size_for(size, 1) : AllocatedSizeFor(size);
 }
 inline size_t UsableSizeInMode(const void* block) {
-  if (block_functions == nullptr) return UsableSize(block, "GetAllocatedSize");
+  if (block_functions == nullptr) return UsableSizeInUse(block, "GetAllocatedSize");
   return block_functions->usable_size(block, "GetAllocatedSize");
 }
 inline bool OwnsInMode(const void* block) {

@@ -79,11 +79,11 @@ bool AnyCacheHolds(uint8_t c, const void* object) {
 
 // Checks an object whose first word is a valid link, as that of a free object is. About one in 2^27
 // random words of the application's data is one too, so the lists decide.
-TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
+TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object, const char* call) {
   const uint8_t c = span->size_class;
   if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
       heap.central(c).IsOnFreeList(span, object)) {
-    CrashOnDoubleFree(object, kSizeClasses[c].size);
+    CrashOnDoubleFree(object, kSizeClasses[c].size, call);
   }
 }
 
@@ -91,10 +91,10 @@ TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object) {
 // free that was aborted, so the slabs decide, and the arrays that came from slabs. Thread caches
 // and spans are not searched: an object that goes from a slab there is linked, which overwrites the
 // mark.
-TCMALLOC_COLD void CheckMarked(const Span* span, const void* object) {
+TCMALLOC_COLD void CheckMarked(const Span* span, const void* object, const char* call) {
   const uint8_t c = span->size_class;
   if (heap.cpus().Holds(object, c) || TransferHolds(c, object)) {
-    CrashOnDoubleFree(object, kSizeClasses[c].size);
+    CrashOnDoubleFree(object, kSizeClasses[c].size, call);
   }
 }
 
@@ -129,10 +129,15 @@ Span* CheckedSpanOf(const void* block, const char* call) {
   return span;
 }
 
-void CheckNotFree(const Span* span, void* object) {
+bool LooksFree(const Span* span, void* object) {
+  return LooksLikeLink(heap.codec().Next(object), span->size_class) ||
+         heap.cpus().LooksFree(object);
+}
+
+void CheckNotFree(const Span* span, void* object, const char* call) {
   const ObjectReference next = heap.codec().Next(object);
-  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, span->size_class))) CheckDoubleFree(span, object);
-  if (TCMALLOC_UNLIKELY(heap.cpus().LooksFree(object))) CheckMarked(span, object);
+  if (TCMALLOC_UNLIKELY(LooksLikeLink(next, span->size_class))) CheckDoubleFree(span, object, call);
+  if (TCMALLOC_UNLIKELY(heap.cpus().LooksFree(object))) CheckMarked(span, object, call);
 }
 
 }  // namespace tcmalloc

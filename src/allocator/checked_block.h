@@ -14,9 +14,14 @@ namespace tcmalloc {
 // `call` noticed it, unless that is null: any of the functions that free.
 Span* CheckedSpanOf(const void* block, const char* call = nullptr);
 
+// Returns true if the first word of `object`, one of the small objects of `span`, is what a free
+// object begins with. Data of the program may look so by chance.
+bool LooksFree(const Span* span, void* object);
+
 // Checks that `object`, one of the small objects of `span`, is in use, if its first word makes that
-// doubtful. Called inside a slow path that is not reentrant.
-void CheckNotFree(const Span* span, void* object);
+// doubtful. Called inside a slow path that is not reentrant. A message says that `call` noticed it,
+// unless that is null.
+void CheckNotFree(const Span* span, void* object, const char* call = nullptr);
 
 }  // namespace tcmalloc
 

@@ -68,4 +68,16 @@ size_t UsableSize(const void* block, const char* call) {
   return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
 }
 
+size_t UsableSizeInUse(const void* block, const char* call) {
+  const size_t bytes = UsableSize(block, call);
+  const Span* span = heap.page_map().FindInUse(block);
+  if (span == nullptr || span->state != Span::State::kSmall) return bytes;
+  auto* const object = const_cast<void*>(block);
+  if (TCMALLOC_UNLIKELY(LooksFree(span, object))) {
+    SlowPath slow_path;
+    if (!slow_path.reentrant()) CheckNotFree(span, object, call);
+  }
+  return bytes;
+}
+
 }  // namespace tcmalloc

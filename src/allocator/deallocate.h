@@ -44,6 +44,8 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size, FastThread
 // Returns the bytes that the owner of `block` may use; 0 for null. Aborts if it is not one of our
 // blocks; the message names `call`, the function of the program's interface.
 size_t UsableSize(const void* block, const char* call = "malloc_usable_size");
+// Returns the same. Aborts also where the block is free and still looks so.
+size_t UsableSizeInUse(const void* block, const char* call = "malloc_usable_size");
 
 }  // namespace tcmalloc
 

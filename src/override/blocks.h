@@ -124,7 +124,7 @@ struct Blocks {
     if (TCMALLOC_UNLIKELY(block_functions != nullptr)) {
       return block_functions->usable_size(block, "malloc_usable_size");
     }
-    return tcmalloc::UsableSize(block);
+    return UsableSizeInUse(block);
   }
   static size_t SizeFor(size_t size, size_t alignment) {
     const BlockFunctions* functions = FunctionsOfMode();
