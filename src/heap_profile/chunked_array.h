@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -17,8 +18,8 @@
 namespace tcmalloc {
 
 // Chunk i holds kFirst << i elements, beginning with index kFirst * (2^i - 1). Each chunk is mapped
-// when it is first needed. Elements begin as zero bytes, which must be a valid T. Thread safe;
-// async-signal-safe.
+// when it is first needed, or taken from a SmallChunks. Elements begin as zero bytes, which must be
+// a valid T. Thread safe; async-signal-safe.
 template <typename T, uint32_t kFirst>
 class ChunkedArray {
  public:
@@ -37,8 +38,20 @@ class ChunkedArray {
 
   // Maps the chunk of `index`. Returns false if no memory can be had.
   [[nodiscard]] bool Ensure(uint32_t index) {
+    return Find(index) != nullptr || Map(ChunkOf(index));
+  }
+  // Likewise, but takes a chunk of less than a page from `small`. Not at the same time for the same
+  // chunk.
+  template <typename Small>
+  [[nodiscard]] bool EnsureFrom(Small& small, uint32_t index) {
+    if (Find(index) != nullptr) return true;
     const int chunk = ChunkOf(index);
-    return Find(index) != nullptr || Map(chunks_[chunk], SizeOf(chunk));
+    const size_t bytes = size_t{SizeOf(chunk)} * sizeof(T);
+    if (bytes >= Small::kPageBytes) return Map(chunk);
+    void* memory = small.Take(bytes);
+    // Release pairs with the acquire in Find, as in Map.
+    chunks_[chunk].store(static_cast<T*>(memory), std::memory_order_release);
+    return memory != nullptr;
   }
 
   // Requires that Ensure succeeded for `index`.
@@ -52,19 +65,20 @@ class ChunkedArray {
     return elements != nullptr ? elements + (index - FirstIn(chunk)) : nullptr;
   }
 
-  // Returns the bytes of address space of all chunks.
+  // Returns the bytes of address space of all chunks that this array has mapped.
   size_t mapped_bytes() const { return mapped_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  bool Map(std::atomic<T*>& slot, uint32_t count) {
-    const size_t bytes = size_t{count} * sizeof(T);
+  bool Map(int chunk) {
+    const size_t bytes = size_t{SizeOf(chunk)} * sizeof(T);
     void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     T* expected = nullptr;
     // Release pairs with the acquire in Find, and publishes nothing but zeros.
-    if (slot.compare_exchange_strong(expected, static_cast<T*>(memory), std::memory_order_release,
-                                     std::memory_order_acquire)) {
+    if (chunks_[chunk].compare_exchange_strong(expected, static_cast<T*>(memory),
+                                               std::memory_order_release,
+                                               std::memory_order_acquire)) {
       mapped_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     } else {
       system_calls.munmap(memory, bytes);
@@ -74,6 +88,43 @@ class ChunkedArray {
 
   std::atomic<T*> chunks_[kChunks] = {};
   std::atomic<size_t> mapped_bytes_{0};
+};
+
+// Memory for chunks that are smaller than a page, next to each other, for owners of many arrays of
+// which most stay small. None is given back. Thread safe; async-signal-safe. constinit, all zero.
+class SmallChunks {
+ public:
+  static constexpr size_t kPageBytes = 4096;
+
+  constexpr SmallChunks() = default;
+  SmallChunks(const SmallChunks&) = delete;
+  SmallChunks& operator=(const SmallChunks&) = delete;
+
+  // Returns zero bytes on cache lines of their own, or null if no memory can be had. Requires
+  // `bytes` to be less than a page.
+  void* Take(size_t bytes) {
+    const auto wanted = static_cast<uint32_t>((bytes + sizeof(Line) - 1) / sizeof(Line));
+    uint32_t used = used_.load(std::memory_order_relaxed);
+    uint32_t first = 0;
+    do {
+      const int last_chunk = lines_.ChunkOf(used + wanted - 1);
+      // What is left at the end of a mapping is not used where it is too little.
+      first = std::max(used, lines_.FirstIn(last_chunk));
+      if (!lines_.Ensure(first)) return nullptr;
+    } while (!used_.compare_exchange_weak(used, first + wanted, std::memory_order_relaxed));
+    return &lines_[first];
+  }
+
+  size_t mapped_bytes() const { return lines_.mapped_bytes(); }
+
+ private:
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  static constexpr uint32_t kFirstLines = 1024;
+
+  ChunkedArray<Line, kFirstLines> lines_;
+  std::atomic<uint32_t> used_{0};
 };
 
 }  // namespace tcmalloc

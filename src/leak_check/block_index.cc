@@ -31,9 +31,15 @@ bool BlockIndex::Build(Block* blocks, size_t count) {
   roots_ = Scratch<Leaf*>(kRoots);
   extents_ = Scratch<Extent>(count + 1);
   if (roots_.data() == nullptr || extents_.data() == nullptr) return false;
+  uintptr_t end = 0;  // of all so far
   for (uint32_t i = 0; i < count; ++i) {
     extents_[i] = {blocks[i].address, EndOf(blocks[i])};
     if (!Enter(i)) return false;
+    if (i > 0 && extents_[i].begin > end && extents_[i].begin - end > gap_bytes_) {
+      gap_ = end;
+      gap_bytes_ = extents_[i].begin - end;
+    }
+    end = std::max(end, extents_[i].end);
   }
   extents_[count] = {UINTPTR_MAX, UINTPTR_MAX};
   if (count == 0) return true;

@@ -48,7 +48,9 @@ class BlockIndex {
 
   // The steps of Find, for whoever searches for many addresses at a time and lets memory come
   // meanwhile.
-  bool MayContain(uintptr_t address) const { return address - low_ < span_; }
+  bool MayContain(uintptr_t address) const {
+    return address - low_ < span_ && address - gap_ >= gap_bytes_;
+  }
   // Requires MayContain.
   void PrefetchPiece(uintptr_t address) const {
     const Leaf* leaf = roots_[RootOf(address)];
@@ -99,6 +101,10 @@ class BlockIndex {
   size_t count_ = 0;
   uintptr_t low_ = 0;
   uintptr_t span_ = 0;  // bytes from the first block to the end of the last
+  // The largest part of it without a block, mostly between the heap and the program's mappings.
+  // Many pairs of small numbers look like addresses there, and would touch all of the roots.
+  uintptr_t gap_ = 0;
+  uintptr_t gap_bytes_ = 0;
   Scratch<Extent> extents_;
   Scratch<Leaf*> roots_;
   // The first of all leaves. The roots are many, and most of their memory is never touched.

@@ -15,6 +15,8 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kLongestLine = 4096 + 128;
+// In the kernel's table of pages.
+constexpr uint64_t kPresentOrSwapped = uint64_t{3} << 62;
 
 // Takes the characters up to `end` from the front of *text, and `end` as well.
 std::string_view TakeUntil(char end, std::string_view* text) {
@@ -34,6 +36,13 @@ std::optional<uintptr_t> ParseHex(std::string_view digits) {
     value = value << 4 | static_cast<uintptr_t>(decimal ? c - '0' : c - 'a' + 10);
   }
   return value;
+}
+
+// Reads entries of the kernel's table of pages. Returns their number, 0 if there are none.
+size_t ReadPages(int table, uintptr_t first, size_t wanted, uint64_t* entries) {
+  const ssize_t got = system_calls.pread(table, entries, wanted * sizeof(entries[0]),
+                                         static_cast<off_t>(first * sizeof(entries[0])));
+  return got > 0 ? static_cast<size_t>(got) / sizeof(entries[0]) : 0;
 }
 
 bool NamesLinker(std::string_view path) {
@@ -100,37 +109,50 @@ const MappedRange* MemoryMap::Find(uintptr_t address) const {
   return i < count_ && entries_[i].range.Contains(address) ? &entries_[i] : nullptr;
 }
 
-MemoryMap::Prober::Prober(const MemoryMap& /*map*/, const MappedRange& entry)
-    : of_file_(entry.of_file) {
-  if (!of_file_) fd_ = system_calls.open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-}
-
-MemoryMap::Prober::~Prober() {
-  if (fd_ >= 0) system_calls.close(fd_);
-}
-
-bool MemoryMap::Prober::IsThere(uintptr_t page) {
-  constexpr uint64_t kPresentOrSwapped = uint64_t{3} << 62;
-  if (of_file_) return IsReadable(page * kPageBytes);
-  if (fd_ < 0) return true;
-  if (page < first_ || page >= first_ + known_) {
-    const ssize_t got = system_calls.pread(fd_, flags_, sizeof(flags_),
-                                           static_cast<off_t>(page * sizeof(flags_[0])));
-    if (got < static_cast<ssize_t>(sizeof(flags_[0]))) return true;
-    first_ = page;
-    known_ = static_cast<size_t>(got) / sizeof(flags_[0]);
+// An emulator may have the process at other addresses than the kernel's table does.
+int MemoryMap::PageTable() const {
+  if (opened_page_table_) return page_table_;
+  opened_page_table_ = true;
+  const int fd = system_calls.open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  uint64_t own_page = 0;
+  if (ReadPages(fd, reinterpret_cast<uintptr_t>(&own_page) / kPageBytes, 1, &own_page) == 1 &&
+      (own_page & kPresentOrSwapped) != 0) {
+    page_table_ = fd;
+  } else {
+    system_calls.close(fd);
   }
-  return (flags_[page - first_] & kPresentOrSwapped) != 0;
+  return page_table_;
+}
+
+MemoryMap::~MemoryMap() {
+  if (page_table_ >= 0) system_calls.close(page_table_);
+}
+
+MemoryMap::Prober::Prober(const MemoryMap& map, const MappedRange& entry)
+    : of_file_(entry.of_file), table_(entry.shared ? -1 : map.PageTable()) {}
+
+bool MemoryMap::Prober::IsThere(uintptr_t page, uintptr_t end) {
+  if (page >= first_ && page < first_ + known_) {
+    return (flags_[page - first_] & kPresentOrSwapped) != 0;
+  }
+  if (table_ >= 0) {
+    const size_t wanted = std::min<size_t>(end - page, kPagesAtOnce);
+    first_ = page;
+    known_ = ReadPages(table_, page, wanted, flags_);
+    if (known_ > 0) return (flags_[0] & kPresentOrSwapped) != 0;
+  }
+  return !of_file_ || IsReadable(page * kPageBytes);
 }
 
 bool MemoryMap::Prober::Next(const Range& part, Range* piece) {
   uintptr_t page = piece->end / kPageBytes;
   if (piece->end != part.begin && piece->end % kPageBytes != 0) return false;
   const uintptr_t end = (part.end + kPageBytes - 1) / kPageBytes;
-  while (page < end && !IsThere(page)) ++page;
+  while (page < end && !IsThere(page, end)) ++page;
   if (page >= end) return false;
-  const uintptr_t first = page;
-  while (page < end && IsThere(page)) ++page;
+  const uintptr_t first = page++;
+  while (page < end && IsThere(page, end)) ++page;
   *piece = Range{first * kPageBytes, page * kPageBytes}.Within(part);
   return true;
 }

@@ -43,6 +43,9 @@ std::optional<MappedRange> ParseMappedRange(std::string_view line);
 class MemoryMap {
  public:
   MemoryMap() = default;
+  MemoryMap(const MemoryMap&) = delete;
+  MemoryMap& operator=(const MemoryMap&) = delete;
+  ~MemoryMap();
 
   // Reads the mappings of the process. Returns false if that is not possible.
   [[nodiscard]] bool Read();
@@ -73,15 +76,17 @@ class MemoryMap {
  private:
   static constexpr size_t kMostEntries = size_t{1} << 17;
   static constexpr size_t kPageBytes = 4096;
-  // Memory of less is not worth a look at which pages of it are there.
-  static constexpr size_t kLeastProbedBytes = size_t{1} << 20;
+  // Memory of less is not worth a look at which pages of it are there: a system call takes as long
+  // as the faults of a few pages.
+  static constexpr size_t kLeastProbedBytes = size_t{1} << 16;
 
   // Finds the runs of pages that are there: by the kernel's table of pages for memory of the
-  // process's own, by asking for each page of a file, which may have become shorter.
+  // process's own, by asking for each page of a file, which may have become shorter. Pages of a
+  // file's private mapping that were never touched have what the file has, which are no pointers of
+  // this process.
   class Prober {
    public:
     Prober(const MemoryMap& map, const MappedRange& entry);
-    ~Prober();
     Prober(const Prober&) = delete;
     Prober& operator=(const Prober&) = delete;
 
@@ -91,10 +96,11 @@ class MemoryMap {
    private:
     static constexpr size_t kPagesAtOnce = 512;
 
-    bool IsThere(uintptr_t page);
+    // Looks at the pages from this one up to `end`, if it is not known yet.
+    bool IsThere(uintptr_t page, uintptr_t end);
 
     bool of_file_;
-    int fd_ = -1;
+    int table_;            // of pages; -1 if it is of no use
     uintptr_t first_ = 0;  // the page that flags_ begins with
     size_t known_ = 0;
     uint64_t flags_[kPagesAtOnce];
@@ -103,12 +109,16 @@ class MemoryMap {
   static bool NeedsProbing(const MappedRange& entry, const Range& part) {
     return entry.of_file || (!entry.shared && part.bytes() >= kLeastProbedBytes);
   }
+  // Returns a descriptor of the kernel's table of pages, or -1. Opens it once.
+  int PageTable() const;
   // Returns the index of the first mapping that ends behind `address`.
   size_t IndexAt(uintptr_t address) const;
 
   Scratch<MappedRange> entries_;
   size_t count_ = 0;
   mutable size_t last_ = 0;  // what IndexAt returned last
+  mutable int page_table_ = -1;
+  mutable bool opened_page_table_ = false;
 };
 
 }  // namespace tcmalloc

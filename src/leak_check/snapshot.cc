@@ -80,7 +80,8 @@ class Search {
     if (!marker.ok()) return false;
     MarkAll(&marker);
     CountLive();
-    marker.SortLost();
+    // Mappings that nothing leads to are gone through for what is lost alone.
+    if (LosesAny(marker)) marker.SortLost();
     if (!CountLost(marker)) return false;
     if (request_.try_other_rules && result_->lost_blocks > 0) return TryOtherRules();
     return true;
@@ -112,12 +113,14 @@ class Search {
   }
 
   // Adds what the program shares with others without a call of mmap that was seen, for example by
-  // shmat. The heap has shared memory only where it is in a file.
+  // shmat. The heap has shared memory only where it is in a file, and the checker for its result,
+  // most of which is never touched.
   void AddSharedMemory(size_t mappings) {
     const size_t end = block_count_;
+    const auto result = reinterpret_cast<uintptr_t>(result_);
     for (size_t i = 0; i < memory_.size(); ++i) {
       const MappedRange& entry = memory_[i];
-      if (!entry.shared || !entry.readable) continue;
+      if (!entry.shared || !entry.readable || entry.range.Contains(result)) continue;
       if (Overlaps(entry.range, 0, mappings) || Overlaps(entry.range, mappings, end)) continue;
       AddMapping(entry.range);
     }
@@ -238,6 +241,12 @@ class Search {
     const Block& block = index_[i];
     return marker.state(i) != Marker::State::kReached && !block.is_mapping &&
            block.sequence >= request_.first_sequence;
+  }
+
+  bool LosesAny(const Marker& marker) const {
+    uint32_t i = 0;
+    while (i < index_.size() && !IsReported(marker, i)) ++i;
+    return i < index_.size();
   }
 
   bool CountLost(const Marker& marker) {

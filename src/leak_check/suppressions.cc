@@ -59,7 +59,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
 
 bool Suppressions::Load(const char* path) {
   const Scratch<char> buffer(kLongestRule);
-  if (buffer.data() == nullptr || patterns_.data() == nullptr) return false;
+  if (buffer.data() == nullptr || !Reserve()) return false;
   LineReader reader(buffer.data(), kLongestRule, '\n');
   if (!reader.OpenRegular(path)) return false;
   for (std::string_view line; reader.Next(&line);) {
@@ -76,6 +76,12 @@ void Suppressions::AddText(std::string_view text) {
   }
 }
 
+bool Suppressions::Reserve() {
+  if (text_.data() == nullptr) text_ = Scratch<char>(kTextBytes);
+  if (patterns_.data() == nullptr) patterns_ = Scratch<std::string_view>(kMostPatterns);
+  return text_.data() != nullptr && patterns_.data() != nullptr;
+}
+
 // Lines of other kinds are for other sanitizers, which read the same file.
 bool Suppressions::AddLine(std::string_view line) {
   constexpr std::string_view kKind = "leak:";
@@ -83,7 +89,7 @@ bool Suppressions::AddLine(std::string_view line) {
   if (line.empty() || line.starts_with('#')) return true;
   if (!line.starts_with(kKind)) return line.find(':') != std::string_view::npos;
   line.remove_prefix(kKind.size());
-  if (text_.data() == nullptr || patterns_.data() == nullptr) return false;
+  if (!Reserve()) return false;
   if (count_ == kMostPatterns || line.size() > kTextBytes - text_used_) return false;
   std::memcpy(text_.data() + text_used_, line.data(), line.size());
   patterns_[count_++] = {text_.data() + text_used_, line.size()};
@@ -103,8 +109,9 @@ bool Suppressions::Matches(const SymbolName& name) const {
 }
 
 bool Suppressions::LeavesOut(std::span<const uintptr_t> frames) {
+  if (!names_) names_.emplace();
   for (const uintptr_t frame : frames) {
-    if (Matches(names_.Find(frame - 1))) return true;
+    if (Matches(names_->Find(frame - 1))) return true;
   }
   return false;
 }

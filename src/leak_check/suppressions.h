@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -43,16 +44,18 @@ class Suppressions final : public StackFilter {
  private:
   static constexpr size_t kTextBytes = size_t{256} << 10;
 
+  // Gets memory for the patterns, which most programs do without. Returns false if there is none.
+  bool Reserve();
   // Returns false if the line is not used, though it should.
   bool AddLine(std::string_view line);
   bool Matches(const SymbolName& name) const;
 
-  Scratch<char> text_{kTextBytes};
+  Scratch<char> text_;
   size_t text_used_ = 0;
-  Scratch<std::string_view> patterns_{kMostPatterns};
+  Scratch<std::string_view> patterns_;
   size_t count_ = 0;
   uint64_t unused_lines_ = 0;
-  SymbolNames names_;
+  std::optional<SymbolNames> names_;  // made for the first stack
 };
 
 }  // namespace tcmalloc

@@ -32,7 +32,7 @@ uint32_t* BlockTable::LinkTo(Shard& shard, uint64_t hash, uintptr_t address) {
 // grow longer then.
 void BlockTable::AddBucket(Shard& shard) {
   const uint32_t added = shard.buckets_used;
-  if (!shard.buckets.Ensure(added)) return;
+  if (!shard.buckets.EnsureFrom(small_chunks_, added)) return;
   shard.buckets_used = added + 1;
   if (added == 0) return;
   uint32_t* link = &shard.buckets[added - std::bit_floor(added)];
@@ -57,7 +57,7 @@ uint32_t BlockTable::NewRecord(Shard& shard) {
     return id;
   }
   const uint32_t id = shard.used + 1;
-  if (id > kMostRecords || !shard.records.Ensure(id)) return 0;
+  if (id > kMostRecords || !shard.records.EnsureFrom(small_chunks_, id)) return 0;
   AddBucket(shard);
   if (shard.buckets_used == 0) return 0;
   shard.used = id;
@@ -195,6 +195,7 @@ bool BlockTable::Read(const Record& record, RecordedBlock* block) {
 
 BlockTableStats BlockTable::stats() const {
   BlockTableStats stats;
+  stats.mapped_bytes = small_chunks_.mapped_bytes();
   for (const Shard& shard : shards_) {
     stats.blocks += shard.blocks;
     stats.bytes += shard.bytes;

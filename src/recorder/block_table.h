@@ -78,8 +78,8 @@ class BlockTable {
  private:
   static constexpr int kShardBits = 6;
   static constexpr int kShards = 1 << kShardBits;
-  static constexpr uint32_t kFirstRecords = 128;
-  static constexpr uint32_t kFirstBuckets = 1024;
+  static constexpr uint32_t kFirstRecords = 16;
+  static constexpr uint32_t kFirstBuckets = 16;
   static constexpr uint32_t kMostRecords = uint32_t{1} << 27;
   // The bits of Record::state above the bytes are the version.
   static constexpr uint64_t kVersion = uint64_t{1} << 48;
@@ -109,8 +109,8 @@ class BlockTable {
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
 
   static uint32_t BucketOf(uint64_t hash, uint32_t buckets);
-  static uint32_t NewRecord(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
-  static void AddBucket(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+  uint32_t NewRecord(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+  void AddBucket(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
   static uint32_t* LinkTo(Shard& shard, uint64_t hash, uintptr_t address)
       TCMALLOC_REQUIRES(shard.lock);
   static void Fill(Shard& shard, Record& record, const RecordedBlock& block)
@@ -122,6 +122,8 @@ class BlockTable {
   static bool Read(const Record& record, RecordedBlock* block);
 
   Shard shards_[kShards];
+  SmallChunks small_chunks_;  // of the arrays of all shards, most of which a small program leaves
+                              // smaller than a page
 };
 
 }  // namespace tcmalloc

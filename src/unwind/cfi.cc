@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 
 #include "system/system_calls.h"
+#include "unwind/readable_memory.h"
 #include "unwind/table_cursor.h"
 
 namespace tcmalloc {
@@ -156,32 +158,57 @@ bool ReadSearchTable(const LoadedObject& object, SearchTable* table) {
          table->count <= (object.tables_end - table->entries) / kSearchEntryBytes;
 }
 
-uintptr_t SearchEntry(const LoadedObject& object, const SearchTable& table, uint64_t index,
-                      bool wants_function, bool* failed) {
-  const uintptr_t place = table.entries + index * kSearchEntryBytes + (wants_function ? 4 : 0);
-  TableCursor cursor(object, place, object.tables_end);
-  const uintptr_t target = object.table + static_cast<uint64_t>(int64_t{cursor.Fixed<int32_t>()});
-  *failed |= cursor.failed();
-  return target;
-}
+// Reads the sorted entries, in any order.
+class SearchEntries {
+ public:
+  SearchEntries(const LoadedObject& object, const SearchTable& table)
+      : object_(object), first_(table.entries) {}
+
+  // Return where a function begins, and where its entry in .eh_frame is.
+  uintptr_t Begin(uint64_t index) { return Target(first_ + index * kSearchEntryBytes); }
+  uintptr_t Function(uint64_t index) {
+    return Target(first_ + index * kSearchEntryBytes + sizeof(int32_t));
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  // The last steps of a search stay in one page.
+  uintptr_t Target(uintptr_t place) {
+    int32_t distance = 0;
+    if (place - page_ <= kProbedPageBytes - sizeof(distance) && page_ != 0) {
+      std::memcpy(&distance, reinterpret_cast<const void*>(place), sizeof(distance));
+    } else if (ReadTable(object_, place, &distance, sizeof(distance))) {
+      const uintptr_t end = EndInPlace(object_, place);
+      page_ = end == 0 ? 0 : end - kProbedPageBytes;
+    } else {
+      failed_ = true;
+    }
+    return object_.table + static_cast<uint64_t>(int64_t{distance});
+  }
+
+  const LoadedObject& object_;
+  uintptr_t first_;
+  uintptr_t page_ = 0;  // that can be read in place
+  bool failed_ = false;
+};
 
 // Finds the function by its place in the sorted entries.
 bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintptr_t address,
                     FunctionInformation* function) {
-  bool failed = false;
+  SearchEntries entries(object, table);
   uint64_t low = 0;  // entries before it begin at `address` or before
   uint64_t high = table.count;
-  while (low < high && !failed) {
+  while (low < high && !entries.failed()) {
     const uint64_t middle = low + (high - low) / 2;
-    if (SearchEntry(object, table, middle, false, &failed) <= address) {
+    if (entries.Begin(middle) <= address) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  if (failed || low == 0) return false;
-  const uintptr_t place = SearchEntry(object, table, low - 1, true, &failed);
-  if (failed) return false;
+  if (entries.failed() || low == 0) return false;
+  const uintptr_t place = entries.Function(low - 1);
+  if (entries.failed()) return false;
   TableCursor cursor(object, place, object.tables_end);
   return ReadFunction(&cursor, function) && function->Contains(address);
 }

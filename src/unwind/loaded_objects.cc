@@ -224,6 +224,10 @@ bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t b
   return true;
 }
 
+uintptr_t EndInPlace(const LoadedObject& object, uintptr_t address) {
+  return object.stays ? AlignDown(address, kProbedPageBytes) + kProbedPageBytes : 0;
+}
+
 bool IsStillLoaded(const LoadedObject& object, uintptr_t address) {
   if (object.is_permanent) return true;
   if (object.note == 0 || UsesObjectList()) {

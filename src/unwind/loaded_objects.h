@@ -49,6 +49,10 @@ bool FindLoadedObject(uintptr_t address, bool runs, LoadedObject* object);
 // identity is there.
 bool ReadTable(const LoadedObject& object, uintptr_t address, void* to, size_t bytes);
 
+// Returns up to where bytes behind `address`, which ReadTable has read, can be read in place: no
+// further than the end of the page. 0 for objects that may go meanwhile.
+uintptr_t EndInPlace(const LoadedObject& object, uintptr_t address);
+
 // Returns true if the object that was found as `object` is still where `address` lies, in which a
 // function of this thread runs. Costs a search by libc and a comparison of the build id, and a
 // second look at all that makes up its identity if it has none.

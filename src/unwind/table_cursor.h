@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "base/attributes.h"
 #include "unwind/loaded_objects.h"
 
 namespace tcmalloc {
@@ -55,7 +57,9 @@ class TableCursor {
   template <typename T>
   T Fixed() {
     T value = 0;
-    if (sizeof(T) > end_ - position_ || !ReadTable(*object_, position_, &value, sizeof(T))) {
+    if (TCMALLOC_LIKELY(position_ + sizeof(T) <= in_place_end_)) {
+      std::memcpy(&value, reinterpret_cast<const void*>(position_), sizeof(T));
+    } else if (!ReadSlow(&value, sizeof(T))) {
       Fail();
       return 0;
     }
@@ -132,12 +136,21 @@ class TableCursor {
   void Fail() {
     failed_ = true;
     position_ = end_;
+    in_place_end_ = 0;
   }
 
  private:
+  TCMALLOC_NOINLINE bool ReadSlow(void* to, size_t bytes) {
+    if (bytes > end_ - position_ || !ReadTable(*object_, position_, to, bytes)) return false;
+    in_place_end_ = std::min(end_, EndInPlace(*object_, position_ + bytes - 1));
+    return true;
+  }
+
   const LoadedObject* object_;
   uintptr_t position_;
   uintptr_t end_;
+  // From the position up to here, bytes are known to be readable in place.
+  uintptr_t in_place_end_ = 0;
   bool failed_ = false;
 };
 

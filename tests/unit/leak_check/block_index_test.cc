@@ -57,6 +57,22 @@ TEST(BlockIndexTest, TouchesLittleMemoryForOneBlock) {
   EXPECT_LT(PageFaults() - before, kMostFaults);
 }
 
+// Many words look like addresses between the heap and the mappings: pairs of small numbers.
+TEST(BlockIndexTest, SearchesBetweenFarBlocksTouchNoMemory) {
+  std::vector<Block> blocks = {{.address = 0x1000'0000'0000, .bytes = 64},
+                               {.address = 0x1000'0000'1000, .bytes = 64},
+                               {.address = 0x7fff'0000'0000, .bytes = 64}};
+  BlockIndex index;
+  ASSERT_TRUE(index.Build(blocks.data(), blocks.size()));
+  const long before = PageFaults();
+  for (uintptr_t number = 0x1001; number < 0x7fff; ++number) {
+    EXPECT_EQ(index.Find((number << 32) + 8), BlockIndex::kNone);
+  }
+  constexpr long kMostFaults = 16;
+  EXPECT_LT(PageFaults() - before, kMostFaults);
+  for (uint32_t i = 0; i < blocks.size(); ++i) EXPECT_EQ(index.Find(blocks[i].address + 63), i);
+}
+
 TEST(BlockIndexTest, AgreesWithAMapOnRandomBlocks) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {

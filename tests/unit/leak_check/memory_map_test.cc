@@ -89,6 +89,37 @@ TEST(MemoryMapTest, LeavesOutMemoryThatWasNeverTouched) {
   ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
 }
 
+TEST(MemoryMapTest, LeavesOutLittleMemoryThatWasNeverTouched) {
+  if (::access("/proc/self/pagemap", R_OK) != 0) GTEST_SKIP();
+  constexpr size_t kPages = 16;
+  const Range range = Map(kPages);
+  *reinterpret_cast<char*>(range.begin + 5 * kPage) = 1;
+  MemoryMap map;
+  ASSERT_TRUE(map.Read());
+  EXPECT_EQ(Bytes(Readable(map, range)), kPage);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+}
+
+// They have what the file has.
+TEST(MemoryMapTest, LeavesOutPrivatePagesOfAFileThatWereNeverTouched) {
+  if (::access("/proc/self/pagemap", R_OK) != 0) GTEST_SKIP();
+  char path[] = "/tmp/memory_map_test.XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  ::unlink(path);
+  ASSERT_EQ(::ftruncate(fd, 3 * kPage), 0);
+  const Range range = Map(4, MAP_PRIVATE, fd);
+  *reinterpret_cast<char*>(range.begin + kPage) = 1;
+  MemoryMap map;
+  ASSERT_TRUE(map.Read());
+  const std::vector<Range> parts = Readable(map, range);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].begin, range.begin + kPage);
+  EXPECT_EQ(parts[0].bytes(), kPage);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+  ::close(fd);
+}
+
 TEST(MemoryMapTest, LeavesOutWhatAFileDoesNotHave) {
   char path[] = "/tmp/memory_map_test.XXXXXX";
   const int fd = ::mkstemp(path);

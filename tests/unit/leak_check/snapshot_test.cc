@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -178,6 +179,41 @@ TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
   EXPECT_FALSE(
       Lost({.thread_roots = false, .mapping_roots = true, .mappings = {&range, 1}}).contains(5));
   ::munmap(memory, 1 << 16);
+}
+
+// Returns the pages of shared memory that anybody has touched.
+size_t TouchedPages(void* memory, size_t bytes) {
+  constexpr size_t kPage = 4096;
+  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
+  EXPECT_EQ(::mincore(memory, bytes, pages.data()), 0);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page % 2 != 0; }));
+}
+
+// It is shared memory of the process, and its address lies on the stack.
+TEST_F(SnapshotTest, TheResultIsNoMemoryOfTheProgram) {
+  SnapshotRequest request;
+  request.blocks = &blocks_;
+  request.own_stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  SnapshotResult* result = NewResult();
+  EXPECT_EQ(TakeSnapshot(request, result), SnapshotOutcome::kDone);
+  EXPECT_LT(TouchedPages(result, sizeof(*result)), size_t{8});
+  DeleteResult(result);
+}
+
+TEST_F(SnapshotTest, SharedMemoryThatNothingLeadsToIsNotReadWithoutALoss) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  SnapshotRequest request;
+  const FakeBlocks none(0);
+  request.blocks = &none;
+  request.global_roots = false;
+  request.thread_roots = false;
+  SnapshotResult* result = NewResult();
+  EXPECT_EQ(TakeSnapshot(request, result), SnapshotOutcome::kDone);
+  EXPECT_EQ(TouchedPages(memory, kBytes), size_t{0});
+  DeleteResult(result);
+  ::munmap(memory, kBytes);
 }
 
 // Keeps an address in a register alone, until told to end.
