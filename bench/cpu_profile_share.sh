@@ -37,7 +37,7 @@ echo "|---|---|---|---|---|"
 for hz in 0 100 1000; do
   measure cube_cover $hz "$build/bin/workloads/cube_cover" --functions=100000
   measure binary_trees $hz "$build/bin/workloads/binary_trees" --threads=1 --rounds=60
-  measure python $hz /usr/bin/python3 -S -c $'def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(32)'
+  measure python $hz /usr/bin/python3 -S -c $'def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(34)'
   measure sqlite $hz sqlite3 :memory: "with recursive c(x) as (select 1 union all select x + 1 from c
     where x < 2500000) select sum(x * 7919 % 1000), count(distinct x % 977) from c"
 done
