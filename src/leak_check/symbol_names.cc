@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/random.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -175,6 +176,13 @@ const SymbolNames::File* SymbolNames::FileOf(std::string_view path) {
 }
 
 SymbolName SymbolNames::Find(uintptr_t address) {
+  if (found_.data() == nullptr) return Search(address);
+  Found& found = found_[NextRandom(address) % kFound];
+  if (found.address != address) found = {.address = address, .name = Search(address)};
+  return found.name;
+}
+
+SymbolName SymbolNames::Search(uintptr_t address) {
   SymbolName found;
   const size_t i = mappings_.Find(address);
   if (i == mappings_.size() || files_.data() == nullptr) return found;

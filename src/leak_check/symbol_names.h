@@ -40,12 +40,20 @@ class SymbolNames {
     size_t size = 0;
   };
   static constexpr size_t kMostFiles = 512;
+  // A search reads the whole table of a file, and stacks have most of their frames in common.
+  struct Found {
+    uintptr_t address = 0;
+    SymbolName name;
+  };
+  static constexpr size_t kFound = 256;  // a power of two
 
+  SymbolName Search(uintptr_t address);
   const File* FileOf(std::string_view path);
 
   Mappings mappings_;
   Scratch<File> files_{kMostFiles};
   size_t file_count_ = 0;
+  Scratch<Found> found_{kFound};  // by address
 };
 
 // Writes the name of a function without its parameters, as a programmer knows it, to `text`, and

@@ -82,6 +82,23 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
   EXPECT_EQ(other.unused_lines(), 0u);
 }
 
+// Names that were found are remembered, in fewer places than there are addresses here.
+TEST(SuppressionsTest, AnAddressHasTheSameNameAgain) {
+  SymbolNames names;
+  const auto begin = reinterpret_cast<uintptr_t>(&suppressed_function);
+  for (int round = 0; round < 2; ++round) {
+    for (uintptr_t offset = 0; offset < 1000; ++offset) {
+      SymbolNames fresh;
+      const SymbolName expected = fresh.Find(begin + offset);
+      const SymbolName found = names.Find(begin + offset);
+      ASSERT_EQ(found.function, expected.function) << offset;
+      ASSERT_EQ(found.offset, expected.offset);
+      ASSERT_EQ(found.file, expected.file);
+      ASSERT_EQ(found.file_offset, expected.file_offset);
+    }
+  }
+}
+
 TEST(SuppressionsTest, FilesWithoutAnEndAreNotRead) {
   Suppressions suppressions;
   EXPECT_FALSE(suppressions.Load("/dev/zero"));
