@@ -27,6 +27,21 @@ void FreeReentrant(void* block) {
   }
 }
 
+struct FoundBlock {
+  const Span* span = nullptr;  // null of a block that has none, and of null
+  size_t bytes = 0;            // that the program may use
+};
+
+// Returns what is known of `block`; aborts if it is not one of ours.
+FoundBlock FindBlock(const void* block, const char* call) {
+  if (block == nullptr) return {};
+  if (heap.emergency().Owns(block)) return {nullptr, EmergencyArena::SizeOf(block)};
+  if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return {nullptr, GuardedBytes(block, call)};
+  const Span* span = CheckedSpanOf(block, call);
+  const bool is_large = span->state == Span::State::kLarge;
+  return {span, is_large ? span->bytes() : kSizeClasses[span->size_class].size};
+}
+
 }  // namespace
 
 void DeallocateSlow(void* block) {
@@ -60,24 +75,17 @@ void DeallocateCheckedSized(void* block, size_t size) {
   Deallocate(block);
 }
 
-size_t UsableSize(const void* block, const char* call) {
-  if (block == nullptr) return 0;
-  if (heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
-  if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return GuardedBytes(block, call);
-  const Span* span = CheckedSpanOf(block, call);
-  return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
-}
+size_t UsableSize(const void* block, const char* call) { return FindBlock(block, call).bytes; }
 
 size_t UsableSizeInUse(const void* block, const char* call) {
-  const size_t bytes = UsableSize(block, call);
-  const Span* span = heap.page_map().FindInUse(block);
-  if (span == nullptr || span->state != Span::State::kSmall) return bytes;
+  const FoundBlock found = FindBlock(block, call);
+  if (found.span == nullptr || found.span->state != Span::State::kSmall) return found.bytes;
   auto* const object = const_cast<void*>(block);
-  if (TCMALLOC_UNLIKELY(LooksFree(span, object))) {
+  if (TCMALLOC_UNLIKELY(LooksFree(found.span, object))) {
     SlowPath slow_path;
-    if (!slow_path.reentrant()) CheckNotFree(span, object, call);
+    if (!slow_path.reentrant()) CheckNotFree(found.span, object, call);
   }
-  return bytes;
+  return found.bytes;
 }
 
 }  // namespace tcmalloc

@@ -32,6 +32,17 @@ Range Map(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1) {
   return {begin, begin + pages * kPage};
 }
 
+// Returns a descriptor of a file that has no name, or -1.
+int FileOf(size_t pages) {
+  char path[] = "/tmp/memory_map_test.XXXXXX";
+  const int fd = ::mkstemp(path);
+  if (fd < 0) return -1;
+  ::unlink(path);
+  if (::ftruncate(fd, static_cast<off_t>(pages * kPage)) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 TEST(MemoryMapTest, ReadsLines) {
   const auto stack = ParseMappedRange("7ffc1000-7ffc3000 rw-p 00000000 00:00 0      [stack]");
   ASSERT_TRUE(stack);
@@ -103,11 +114,8 @@ TEST(MemoryMapTest, LeavesOutLittleMemoryThatWasNeverTouched) {
 // They have what the file has.
 TEST(MemoryMapTest, LeavesOutPrivatePagesOfAFileThatWereNeverTouched) {
   if (::access("/proc/self/pagemap", R_OK) != 0) GTEST_SKIP();
-  char path[] = "/tmp/memory_map_test.XXXXXX";
-  const int fd = ::mkstemp(path);
+  const int fd = FileOf(3);
   ASSERT_GE(fd, 0);
-  ::unlink(path);
-  ASSERT_EQ(::ftruncate(fd, 3 * kPage), 0);
   const Range range = Map(4, MAP_PRIVATE, fd);
   *reinterpret_cast<char*>(range.begin + kPage) = 1;
   MemoryMap map;
@@ -121,11 +129,8 @@ TEST(MemoryMapTest, LeavesOutPrivatePagesOfAFileThatWereNeverTouched) {
 }
 
 TEST(MemoryMapTest, LeavesOutWhatAFileDoesNotHave) {
-  char path[] = "/tmp/memory_map_test.XXXXXX";
-  const int fd = ::mkstemp(path);
+  const int fd = FileOf(2);
   ASSERT_GE(fd, 0);
-  ::unlink(path);
-  ASSERT_EQ(::ftruncate(fd, 2 * kPage), 0);
   const Range range = Map(4, MAP_SHARED, fd);
   MemoryMap map;
   ASSERT_TRUE(map.Read());
