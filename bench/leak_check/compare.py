@@ -29,7 +29,7 @@ records = [{"name": "n%d" % i, "values": list(range(20)), "next": {"x": i}} for 
 for _ in range(4): records = json.loads(json.dumps(records))
 """
 PERL = 'my %h; for my $r (1..5) { for my $i (1..4000) { $h{"key$i"} = [$r, $i, "v" x ($i % 50)] } } print scalar(keys %h)'
-RUBY = 'puts (0...68000).map { |i| "a text that takes a block, number #{i}" }.size'
+RUBY = 'puts (0...68000).map { |i| "a text that takes a block, number %d" % i }.size'
 SQL = """create table t(a integer primary key, b text);
 with recursive c(x) as (select 1 union all select x + 1 from c where x < 12000) insert into t select x, hex(x * 7919) from c;
 create index i on t(b); select count(*), sum(length(b)) from t where b > '3'; select group_concat(b) is null from t;"""
