@@ -21,12 +21,12 @@
 #include "heap/heap.h"
 #include "page_heap/huge/huge_page.h"
 #include "system/system_calls.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr size_t kMiB = size_t{1} << 20;
 
 constinit std::atomic<uint64_t> now{kSecond};
 
