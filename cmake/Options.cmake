@@ -31,6 +31,8 @@ set(TCMALLOC_FUZZ OFF CACHE BOOL "Build the fuzz targets (clang only)")
 set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
 set(TCMALLOC_UNITY OFF CACHE BOOL "Compile each layer as one source, in a third of the time")
+set(TCMALLOC_UNITY_TESTS OFF CACHE BOOL
+    "Compile the unit tests of a folder as one source, in half of the time")
 
 set(TCMALLOC_BUILD_LIBRARIES ON CACHE BOOL "Build the libraries that replace malloc")
 set(TCMALLOC_BUILD_TESTS ${PROJECT_IS_TOP_LEVEL} CACHE BOOL "Build the tests")

@@ -1,16 +1,23 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
-# tcm_unit_test(NAME <name> SOURCES ... LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...]
-#               [LABELS unit|model|stress|...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
-#               [SERIAL] [COST <seconds>])
-#   A GoogleTest program on the objects of the named layers and of all below them. LABELS is
-#   `unit` when left out. A program whose sources start threads, and any other with the label
+# tcm_unit_program(LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...])
+#   Says what the program of this folder's unit tests links: the objects of the named layers and of all
+#   below them. It is named as the folder, such as unit_page_heap_tests; --gtest_filter works on it by hand.
+#
+# tcm_unit_test(NAME <name> SOURCES ... [LABELS unit|model|stress|...] [TIMEOUT <seconds>]
+#               [ENVIRONMENT NAME=value ...] [SERIAL] [COST <seconds>] [APART]
+#               [ALONE [LAYERS ...] [LIBRARIES ...] [COMPILE_OPTIONS ...]])
+#   Tests by GoogleTest, in sources named *_test.cc, besides which there may be others. They become part of
+#   the folder's program, which ctest runs for the sources of this test alone. ALONE: they are a
+#   program of their own, named as the test is; say why in a comment. APART: names in anonymous namespaces
+#   are also those of another source of the folder, so that it is compiled by itself. LABELS is
+#   `unit` when left out. A test whose sources start threads, and any other with the label
 #   `threads`, is all that the thread sanitizer builds: one thread has no races. The emulator leaves
 #   out TCM_PORTABLE_TESTS. SERIAL: nothing
 #   else runs beside it. COST is about what the test takes, for those of many seconds: they start
 #   first, so that none is left running alone at the end.
 #
-# tcm_repeat_unit_test(NAME <name> OF <unit test> ENVIRONMENT NAME=value ...)
+# tcm_repeat_unit_test(NAME <name> OF <unit test of this folder> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
 #
 # tcm_program_test(NAME <name> LABELS <kind> ... (SOURCES ... | COMMAND <program> ...)
@@ -101,8 +108,55 @@ macro(tcm_parse_test_arguments function flags)
   endif()
 endmacro()
 
+function(tcm_unit_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LAYERS;LIBRARIES;COMPILE_OPTIONS")
+  if(NOT arg_LAYERS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tcm_unit_program: bad arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(what LAYERS LIBRARIES COMPILE_OPTIONS)
+    set(TCM_UNIT_PROGRAM_${what} ${arg_${what}} PARENT_SCOPE)
+  endforeach()
+endfunction()
+
+# tcm_googletest_program(NAME <name> [SOURCES ...] LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...])
+function(tcm_googletest_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LAYERS;LIBRARIES;COMPILE_OPTIONS")
+  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:tcm_googletest_main>
+              LAYERS ${arg_LAYERS} LIBRARIES GTest::gtest ${arg_LIBRARIES}
+              COMPILE_OPTIONS ${TCM_UNIT_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  set_target_properties(${arg_NAME} PROPERTIES
+    UNITY_BUILD ${TCMALLOC_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 0)
+  if(TCM_HAVE_GOLD)
+    target_link_options(${arg_NAME} PRIVATE -fuse-ld=gold)
+  endif()
+  if(NOT arg_COMPILE_OPTIONS)
+    target_precompile_headers(${arg_NAME} REUSE_FROM tcm_googletest_main)
+  endif()
+endfunction()
+
+# Sets `result` to the command of a test that is part of the folder's program.
+function(tcm_add_to_unit_program result)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(MAKE_C_IDENTIFIER "${folder}_tests" program)
+  if(NOT TARGET ${program})
+    tcm_googletest_program(NAME ${program} LAYERS ${TCM_UNIT_PROGRAM_LAYERS}
+      LIBRARIES ${TCM_UNIT_PROGRAM_LIBRARIES} COMPILE_OPTIONS ${TCM_UNIT_PROGRAM_COMPILE_OPTIONS})
+  endif()
+  target_sources(${program} PRIVATE ${ARGN})
+  set(command ${program})
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_test\\.cc$")
+      list(APPEND command "--source=tests/${folder}/${source}")
+    else()
+      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+  set(${result} ${command} PARENT_SCOPE)
+endfunction()
+
 function(tcm_unit_test)
-  tcm_parse_test_arguments(tcm_unit_test "")
+  tcm_parse_test_arguments(tcm_unit_test "ALONE;APART")
   if(NOT GTest_FOUND)
     return()
   endif()
@@ -118,28 +172,32 @@ function(tcm_unit_test)
       return()
     endif()
   endif()
-  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
-              LIBRARIES GTest::gtest_main ${arg_LIBRARIES}
-              COMPILE_OPTIONS ${TCM_UNIT_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
-  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  if(TCM_HAVE_GOLD)
-    target_link_options(${arg_NAME} PRIVATE -fuse-ld=gold)
+  if(arg_ALONE)
+    tcm_googletest_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
+      LIBRARIES ${arg_LIBRARIES} COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
+    set(command ${arg_NAME})
+  elseif(arg_LAYERS OR arg_LIBRARIES OR arg_COMPILE_OPTIONS)
+    message(FATAL_ERROR "tcm_unit_test ${arg_NAME}: only what is ALONE differs from its folder's program")
+  else()
+    tcm_add_to_unit_program(command ${arg_SOURCES})
+    if(arg_APART)
+      set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
   endif()
-  if(NOT arg_COMPILE_OPTIONS)
-    target_precompile_headers(${arg_NAME} REUSE_FROM tcm_precompiled_headers)
-  endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS})
+  set_property(DIRECTORY PROPERTY TCM_COMMAND_OF_${arg_NAME} ${command})
+  add_test(NAME ${arg_NAME} COMMAND ${command})
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
 
 function(tcm_repeat_unit_test)
   tcm_parse_test_arguments(tcm_repeat_unit_test "")
-  if(NOT TARGET ${arg_OF})
+  get_property(command DIRECTORY PROPERTY TCM_COMMAND_OF_${arg_OF})
+  if(NOT command)
     return()
   endif()
   get_test_property(${arg_OF} LABELS arg_LABELS)
   get_test_property(${arg_OF} TIMEOUT arg_TIMEOUT)
-  add_test(NAME ${arg_NAME} COMMAND ${arg_OF})
+  add_test(NAME ${arg_NAME} COMMAND ${command})
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
 

@@ -14,12 +14,12 @@
 namespace tcmalloc::testing {
 namespace {
 
-struct Config {
+struct CpuCacheConfig {
   CpuIds ids;
   size_t bytes_per_cpu;
 };
 
-class CpuCacheModelTest : public ::testing::TestWithParam<Config> {};
+class CpuCacheModelTest : public ::testing::TestWithParam<CpuCacheConfig> {};
 
 TEST_P(CpuCacheModelTest, RandomActions) {
   if (Support().state != RseqState::kUsable) GTEST_SKIP() << RseqStateName(Support().state);
@@ -33,11 +33,11 @@ TEST_P(CpuCacheModelTest, RandomActions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, CpuCacheModelTest,
-                         ::testing::Values(Config{CpuIds::kMmCid, size_t{3} << 19},
-                                           Config{CpuIds::kMmCid, size_t{100} << 10},
-                                           Config{CpuIds::kMmCid, 0},
-                                           Config{CpuIds::kCpuId, size_t{100} << 10},
-                                           Config{CpuIds::kCpuId, size_t{16} << 20}));
+                         ::testing::Values(CpuCacheConfig{CpuIds::kMmCid, size_t{3} << 19},
+                                           CpuCacheConfig{CpuIds::kMmCid, size_t{100} << 10},
+                                           CpuCacheConfig{CpuIds::kMmCid, 0},
+                                           CpuCacheConfig{CpuIds::kCpuId, size_t{100} << 10},
+                                           CpuCacheConfig{CpuIds::kCpuId, size_t{16} << 20}));
 
 }  // namespace
 }  // namespace tcmalloc::testing

@@ -14,12 +14,12 @@
 namespace tcmalloc::testing {
 namespace {
 
-struct Config {
+struct ThreadCacheConfig {
   Window window;
   size_t budget;
 };
 
-class ThreadCacheModelTest : public ::testing::TestWithParam<Config> {};
+class ThreadCacheModelTest : public ::testing::TestWithParam<ThreadCacheConfig> {};
 
 TEST_P(ThreadCacheModelTest, RandomActions) {
   for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
@@ -32,11 +32,11 @@ TEST_P(ThreadCacheModelTest, RandomActions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, ThreadCacheModelTest,
-                         ::testing::Values(Config{Window::kAll, size_t{256} << 10},
-                                           Config{Window::kAll, size_t{8} << 20},
-                                           Config{Window::kAll, 0},
-                                           Config{Window::kFirstBytes, size_t{1} << 20},
-                                           Config{Window::kNone, size_t{1} << 20}));
+                         ::testing::Values(ThreadCacheConfig{Window::kAll, size_t{256} << 10},
+                                           ThreadCacheConfig{Window::kAll, size_t{8} << 20},
+                                           ThreadCacheConfig{Window::kAll, 0},
+                                           ThreadCacheConfig{Window::kFirstBytes, size_t{1} << 20},
+                                           ThreadCacheConfig{Window::kNone, size_t{1} << 20}));
 
 }  // namespace
 }  // namespace tcmalloc::testing

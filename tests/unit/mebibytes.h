@@ -8,10 +8,9 @@
 #include <cstdint>
 
 #include "pages/page_types.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
-
-inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 constexpr Length MiB(uint64_t n) { return Length::FromBytesCeil(n * kMiB); }
 

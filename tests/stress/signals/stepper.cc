@@ -206,13 +206,13 @@ void OnStep(int, siginfo_t*, void* raw_context) {
     return;
   }
   state.aborted = section;
-  if (state.boundaries.stride == 0) {
+  ++state.handled;
+  if (state.boundaries.stride == 0 || state.handled == state.boundaries.most) {
     state.done = true;
     registers[REG_EFL] &= ~kTrapFlag;
   }
   NoteRegisters(registers);
   const int saved_errno = errno;
-  ++state.handled;
   state.last = address;
   state.handler();
   errno = saved_errno;

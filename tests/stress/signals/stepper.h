@@ -23,11 +23,12 @@ namespace tcmalloc::testing {
 // section is aborted, as it is without a stepper. The process must be bound to one CPU.
 class Stepper {
  public:
-  // Where the handler runs: at `first`, and then at every `stride`-th boundary; only there if 0,
-  // and nothing is stepped afterwards.
+  // Where the handler runs: at `first`, and then at every `stride`-th boundary, until it has run
+  // `most` times; only at `first` if `stride` is 0. Nothing is stepped afterwards.
   struct Boundaries {
     uint64_t first = 0;
     uint64_t stride = 0;
+    uint64_t most = UINT64_MAX;
   };
 
   // Boundaries whose addresses are kept.
@@ -47,7 +48,7 @@ class Stepper {
   static void On();
   static void Off();
 
-  // Since Arm; of a run whose handler ran once, until then.
+  // Since Arm; of a run whose handler ran as often as it may, until then.
   static uint64_t boundaries();
   static uint64_t handled();
   // Of one of the first kLongestPath boundaries.

@@ -12,11 +12,10 @@
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
 #include "heap/heap.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 std::string ReportOf(size_t bytes, const void* block) {
   std::ostringstream line;

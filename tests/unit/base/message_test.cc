@@ -129,7 +129,7 @@ TEST_F(PipeTest, WriteLineAddsOneNewline) {
   EXPECT_EQ(ReadAll(), "a line\n" + std::string(Message::kCapacity, 'x') + "\n");
 }
 
-std::atomic<int> interruptions{0};
+std::atomic<int> interrupted_writes{0};
 
 // True if the kernel has yet to deliver SIGUSR1 to the thread.
 bool IsPending(pid_t thread) {
@@ -148,7 +148,7 @@ TEST_F(PipeTest, WriteAllContinuesInterruptedAndShortWrites) {
   constexpr int kSignals = 50;
   struct sigaction action = {};
   struct sigaction saved = {};
-  action.sa_handler = [](int) { ++interruptions; };
+  action.sa_handler = [](int) { ++interrupted_writes; };
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &saved), 0);
   const int capacity = ::fcntl(ends_[1], F_GETPIPE_SZ);
   const std::string text(static_cast<size_t>(capacity) * 3, 'y');
@@ -167,7 +167,7 @@ TEST_F(PipeTest, WriteAllContinuesInterruptedAndShortWrites) {
   }
   EXPECT_EQ(ReadAll(), text);
   writer.join();
-  EXPECT_GT(interruptions, 0);
+  EXPECT_GT(interrupted_writes, 0);
   ASSERT_EQ(::sigaction(SIGUSR1, &saved, nullptr), 0);
 }
 

@@ -7,30 +7,30 @@
 namespace tcmalloc::testing {
 namespace {
 
-alignas(64) char lines[3][64];
+alignas(64) char cache_lines[3][64];
 
 TEST(ReuseWatchTest, TheFirstObjectCounts) {
   ReuseWatch watch;
-  EXPECT_TRUE(watch.IsStuckAt(lines[0]));
+  EXPECT_TRUE(watch.IsStuckAt(cache_lines[0]));
 }
 
 TEST(ReuseWatchTest, LaterOnlyTheSameTwiceRunning) {
   ReuseWatch watch;
-  watch.IsStuckAt(lines[0]);
-  EXPECT_FALSE(watch.IsStuckAt(lines[1]));
-  EXPECT_FALSE(watch.IsStuckAt(lines[0]));
-  EXPECT_TRUE(watch.IsStuckAt(lines[0]));
-  EXPECT_TRUE(watch.IsStuckAt(lines[0]));
-  EXPECT_FALSE(watch.IsStuckAt(lines[0] + 8));
+  watch.IsStuckAt(cache_lines[0]);
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[1]));
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[0]));
+  EXPECT_TRUE(watch.IsStuckAt(cache_lines[0]));
+  EXPECT_TRUE(watch.IsStuckAt(cache_lines[0]));
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[0] + 8));
 }
 
 TEST(ReuseWatchTest, InItsOwnLineAThreadMayStay) {
   ReuseWatch watch;
-  watch.MoveTo(lines[1]);
-  EXPECT_FALSE(watch.IsStuckAt(lines[1]));
-  EXPECT_FALSE(watch.IsStuckAt(lines[1] + 56));
-  EXPECT_FALSE(watch.IsStuckAt(lines[1] + 56));
-  EXPECT_TRUE(watch.IsStuckAt(lines[2]));
+  watch.MoveTo(cache_lines[1]);
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[1]));
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[1] + 56));
+  EXPECT_FALSE(watch.IsStuckAt(cache_lines[1] + 56));
+  EXPECT_TRUE(watch.IsStuckAt(cache_lines[2]));
 }
 
 }  // namespace

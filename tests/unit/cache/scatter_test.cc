@@ -10,13 +10,13 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uintptr_t kStart = uintptr_t{1} << 36;
+constexpr uintptr_t kBase = uintptr_t{1} << 36;
 
 // `count` objects, each `step` bytes after the one before.
 std::vector<void*> Steps(intptr_t step, uint32_t count = kScatterProbes) {
   std::vector<void*> objects;
   for (uint32_t i = 0; i < count; ++i) {
-    objects.push_back(reinterpret_cast<void*>(kStart + static_cast<uintptr_t>(step * i)));
+    objects.push_back(reinterpret_cast<void*>(kBase + static_cast<uintptr_t>(step * i)));
   }
   return objects;
 }
@@ -49,7 +49,7 @@ TEST(ScatterTest, ObjectsOfDifferentPagesAre) {
 TEST(ScatterTest, OneStepInEightDecides) {
   for (uint32_t jumps = 0; jumps < kScatterProbes; ++jumps) {
     std::vector<void*> objects;
-    uintptr_t address = kStart;
+    uintptr_t address = kBase;
     for (uint32_t i = 0; i < kScatterProbes; ++i) {
       address += i < jumps ? 1 << 20 : 64;
       objects.push_back(reinterpret_cast<void*>(address));
@@ -73,7 +73,7 @@ TEST(ScatterTest, AFewJumpsAtTheEndDoNotDecide) {
 TEST(ScatterTest, PairsOfNeighboursAre) {
   std::vector<void*> objects;
   for (uintptr_t i = 0; i < 64; ++i) {
-    const uintptr_t pair = kStart + (i * 37 % 64 << 16);
+    const uintptr_t pair = kBase + (i * 37 % 64 << 16);
     objects.push_back(reinterpret_cast<void*>(pair));
     objects.push_back(reinterpret_cast<void*>(pair + 64));
   }
@@ -91,7 +91,7 @@ std::vector<void*> InAnyOrder(uint32_t size) {
   std::vector<void*> objects;
   const uintptr_t stride = size <= 128 ? 12 : 3;
   for (uintptr_t i = 0; i < 31; ++i) {
-    objects.push_back(reinterpret_cast<void*>(kStart + i * stride % 31 * size));
+    objects.push_back(reinterpret_cast<void*>(kBase + i * stride % 31 * size));
   }
   return objects;
 }

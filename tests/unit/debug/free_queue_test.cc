@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kNoLimit = SIZE_MAX;
 
-void* Block(uintptr_t number) { return reinterpret_cast<void*>(number * 16); }
+void* At(uintptr_t number) { return reinterpret_cast<void*>(number * 16); }
 
 class FreeQueueTest : public ::testing::Test {
  protected:
@@ -25,29 +25,29 @@ class FreeQueueTest : public ::testing::Test {
 
 TEST_F(FreeQueueTest, TheFirstGoesWhenThereAreTooMany) {
   for (uintptr_t i = 1; i <= FreeQueue::kBlocks; ++i) {
-    ASSERT_EQ(queue_.Push(Block(i), 1, kNoLimit), nullptr);
+    ASSERT_EQ(queue_.Push(At(i), 1, kNoLimit), nullptr);
   }
   for (uintptr_t i = 1; i <= 2 * FreeQueue::kBlocks; ++i) {
-    ASSERT_EQ(queue_.Push(Block(FreeQueue::kBlocks + i), 1, kNoLimit), Block(i));
+    ASSERT_EQ(queue_.Push(At(FreeQueue::kBlocks + i), 1, kNoLimit), At(i));
   }
   EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks);
 }
 
 TEST_F(FreeQueueTest, TheFirstGoWhenThereAreTooManyBytes) {
   std::thread([this] {
-    for (uintptr_t i = 1; i <= 10; ++i) queue_.Push(Block(i), 100, kNoLimit);
+    for (uintptr_t i = 1; i <= 10; ++i) queue_.Push(At(i), 100, kNoLimit);
     EXPECT_EQ(queue_.PopExcess(1000), nullptr);
-    EXPECT_EQ(queue_.PopExcess(999), Block(1));
+    EXPECT_EQ(queue_.PopExcess(999), At(1));
     EXPECT_EQ(queue_.PopExcess(999), nullptr);
-    EXPECT_EQ(queue_.PopExcess(800), Block(2));
+    EXPECT_EQ(queue_.PopExcess(800), At(2));
     EXPECT_EQ(queue_.bytes(), 800u);
   }).join();
 }
 
 TEST_F(FreeQueueTest, ABlockBeyondTheLimitGoesAtOnce) {
-  EXPECT_EQ(queue_.Push(Block(1), 5000, 4999), Block(1));
-  queue_.Push(Block(2), 5000, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(4999), Block(2));
+  EXPECT_EQ(queue_.Push(At(1), 5000, 4999), At(1));
+  queue_.Push(At(2), 5000, kNoLimit);
+  EXPECT_EQ(queue_.PopExcess(4999), At(2));
   EXPECT_EQ(queue_.PopExcess(0), nullptr);
   EXPECT_EQ(queue_.bytes(), 0u);
 }
@@ -59,7 +59,7 @@ TEST_F(FreeQueueTest, ThreadsLoseNothing) {
   for (uintptr_t t = 0; t < left.size(); ++t) {
     threads.emplace_back([&, t] {
       for (uintptr_t i = 1; i <= kEach; ++i) {
-        if (void* gone = queue_.Push(Block(t * kEach + i), 8, 16'384)) left[t].insert(gone);
+        if (void* gone = queue_.Push(At(t * kEach + i), 8, 16'384)) left[t].insert(gone);
         while (void* gone = queue_.PopExcess(16'384)) left[t].insert(gone);
       }
     });

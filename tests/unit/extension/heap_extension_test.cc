@@ -18,14 +18,13 @@
 #include "allocator/deallocate.h"
 #include "extension/release.h"
 #include "heap/heap.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
 namespace {
 
 using base::MallocRange;
 using FreeListInfo = MallocExtension::FreeListInfo;
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 class HeapExtensionTest : public ::testing::Test {
  protected:

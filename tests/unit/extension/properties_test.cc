@@ -20,11 +20,10 @@
 #include "heap/heap.h"
 #include "report/fields.h"
 #include "report/statistics.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 // Every name of gperftools and of google/tcmalloc that concerns what there is here.
 constexpr std::string_view kReadable[] = {

@@ -21,7 +21,7 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr size_t kClasses = kSizeClassCount - 1;
+constexpr size_t kLastClass = kSizeClassCount - 1;
 
 // Lists of their own, over the page heap of the process.
 class SizeClassListsTest : public ::testing::Test {
@@ -67,9 +67,9 @@ TEST_F(SizeClassListsTest, ClassesLieSideBySideInTheOrderOfFirstUse) {
   EXPECT_EQ(AddressOf(lists_.Ensure(40)), Place(0));
   EXPECT_EQ(AddressOf(lists_.Ensure(3)), Place(1));
   EXPECT_EQ(AddressOf(lists_.Ensure(40)), Place(0)) << "made once";
-  EXPECT_EQ(AddressOf(lists_.Ensure(kClasses)), Place(2));
+  EXPECT_EQ(AddressOf(lists_.Ensure(kLastClass)), Place(2));
   EXPECT_EQ(PlacesTouched(), 3u);
-  EXPECT_EQ(Made(), (std::vector<uint8_t>{3, 40, kClasses}));
+  EXPECT_EQ(Made(), (std::vector<uint8_t>{3, 40, kLastClass}));
 }
 
 TEST_F(SizeClassListsTest, OnceMadeTheyAreFound) {
@@ -105,7 +105,7 @@ TEST_F(SizeClassListsTest, BatchesMayBeSmaller) {
   EXPECT_EQ(lists_.Ensure(SizeClassFor(8)).batch(), Central::kLineObjects);
   lists_.set_batch(UINT64_MAX);
   EXPECT_EQ(lists_.Ensure(SizeClassFor(16)).batch(), kSizeClasses[SizeClassFor(16)].batch);
-  EXPECT_EQ(lists_.Ensure(kClasses).batch(), kSizeClasses[kClasses].batch);
+  EXPECT_EQ(lists_.Ensure(kLastClass).batch(), kSizeClasses[kLastClass].batch);
 }
 
 // All of them want all classes, each in an order of its own.
@@ -116,7 +116,7 @@ TEST_F(SizeClassListsTest, ThreadsThatWantTheSameClassShareItsLists) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      std::vector<uint8_t> order(kClasses);
+      std::vector<uint8_t> order(kLastClass);
       std::iota(order.begin(), order.end(), uint8_t{1});
       std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(i / 2)));
       start.arrive_and_wait();
@@ -130,9 +130,9 @@ TEST_F(SizeClassListsTest, ThreadsThatWantTheSameClassShareItsLists) {
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 1; i < kThreads; ++i) EXPECT_EQ(seen[i], seen[0]);
   const std::set<Transfer*> different(seen[0].begin() + 1, seen[0].end());
-  EXPECT_EQ(different.size(), kClasses);
+  EXPECT_EQ(different.size(), kLastClass);
   EXPECT_EQ(AddressOf(**different.begin()), Place(0));
-  EXPECT_EQ(AddressOf(**different.rbegin()), Place(kClasses - 1));
+  EXPECT_EQ(AddressOf(**different.rbegin()), Place(kLastClass - 1));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@
 namespace tcmalloc {
 namespace {
 
-constexpr double kPeriod = 16 << 10;
+constexpr double kSamplePeriod = 16 << 10;
 
 size_t LiveSamples() { return sample_table.stats().samples; }
 
@@ -42,7 +42,7 @@ double LiveBytes() {
 
 // Five standard deviations of the estimate of `count` blocks of `size` bytes.
 double Tolerance(double size, double count) {
-  const double probability = -std::expm1(-size / kPeriod);
+  const double probability = -std::expm1(-size / kSamplePeriod);
   return 5 * size * std::sqrt(count * (1 - probability) / probability) + size;
 }
 
@@ -159,7 +159,7 @@ TEST(LiveSamplesTest, EstimatesOfBlocksThatGrowInPlaceAreUnbiased) {
     sample_table.ForEach([&](const Sample& sample) { estimate += sample.weight; });
     Deallocate(block);
   }
-  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  heap.sample_period() = static_cast<uint64_t>(kSamplePeriod);
   const double gained = static_cast<double>(kSizes[2] - kSizes[0]);
   const double probability = -std::expm1(-gained / kLongPeriod);
   EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(kBlocks * (1 - probability) / probability));
@@ -385,7 +385,7 @@ TEST(LiveSamplesTest, SamplesOfAPageOrMoreTakeNoMemory) {
   heap.sample_period() = 0;
   for (int i = 0; i < 20; ++i) round();
   const size_t without = addresses.size();
-  heap.sample_period() = static_cast<uint64_t>(kPeriod);
+  heap.sample_period() = static_cast<uint64_t>(kSamplePeriod);
   for (int i = 0; i < 20; ++i) round();
   EXPECT_EQ(addresses.size(), without);
   EXPECT_EQ(LiveSamples(), 0u);

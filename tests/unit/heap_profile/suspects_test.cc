@@ -12,7 +12,7 @@
 namespace tcmalloc {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr uint32_t kLeak = 1;
 constexpr uint32_t kSteady = 2;
 
@@ -26,7 +26,7 @@ class Program {
   AgedSample Make(uint32_t stack) const {
     return {.stack = stack, .time_ns = now_, .blocks = 1, .bytes = 100};
   }
-  void Pass(double seconds) { now_ += static_cast<int64_t>(seconds * double{kSecond}); }
+  void Pass(double seconds) { now_ += static_cast<int64_t>(seconds * double{kSecondNs}); }
   int64_t now() const { return now_; }
 
   static std::vector<Suspect> Suspects(std::vector<AgedSample> live, int64_t now) {
@@ -63,7 +63,7 @@ TEST(SuspectsTest, NamesALeakOfOneBlockASecondWithinFifteenMinutes) {
     EXPECT_EQ(suspects[0].samples, leaked.size());
     EXPECT_GT(suspects[0].confidence, 0.3);
     EXPECT_NEAR(suspects[0].bytes_per_minute, static_cast<double>(leaked.size()) * 100 / 15, 1);
-    EXPECT_GT(suspects[0].oldest_ns, 11 * 60 * kSecond);
+    EXPECT_GT(suspects[0].oldest_ns, 11 * 60 * kSecondNs);
   }
 }
 

@@ -133,9 +133,9 @@ void OnBreakpoint(int, siginfo_t*, void* context) {
 }
 
 void SetBreakpoint(uintptr_t address) {
-  const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  void* page = reinterpret_cast<void*>(address / page_bytes * page_bytes);
-  ASSERT_EQ(mprotect(page, page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+  const auto page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  void* page = reinterpret_cast<void*>(address / page_size * page_size);
+  ASSERT_EQ(mprotect(page, page_size, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
   auto* code = reinterpret_cast<volatile uint8_t*>(address);
   ASSERT_EQ(*code, 0x90) << "no operation is there";
   *code = 0xCC;

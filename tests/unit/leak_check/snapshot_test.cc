@@ -183,8 +183,8 @@ TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
 
 // Returns the pages of shared memory that anybody has touched.
 size_t TouchedPages(void* memory, size_t bytes) {
-  constexpr size_t kPage = 4096;
-  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
+  constexpr size_t kPageBytes = 4096;
+  std::vector<unsigned char> pages((bytes + kPageBytes - 1) / kPageBytes);
   EXPECT_EQ(::mincore(memory, bytes, pages.data()), 0);
   return static_cast<size_t>(
       std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page % 2 != 0; }));

@@ -2,6 +2,7 @@
 
 #include "leak_check/suppressions.h"
 
+#include <errno.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
   SymbolNames names;
   const SymbolName own = names.Find(frames[0]);
   EXPECT_NE(own.function.find("StacksByFunctionAndFile"), std::string_view::npos);
-  EXPECT_TRUE(own.file.ends_with("leak_suppressions_test"));
+  EXPECT_TRUE(own.file.ends_with(program_invocation_short_name));
   EXPECT_EQ(names.Find(reinterpret_cast<uintptr_t>(&suppressed_function) + 1).function,
             "suppressed_function");
   EXPECT_TRUE(names.Find(1).function.empty());
@@ -72,7 +73,7 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
   by_name.AddText("# comment\n\nleak:StacksByFunctionAndFile\n");
   EXPECT_TRUE(by_name.LeavesOut(frames));
   Suppressions by_file;
-  by_file.AddText("leak:leak_suppressions_test$");
+  by_file.AddText(std::string("leak:") + program_invocation_short_name + "$");
   EXPECT_TRUE(by_file.LeavesOut(frames));
   Suppressions other;
   other.AddText("leak:NoSuchFunction\nrace:StacksByFunctionAndFile\n");

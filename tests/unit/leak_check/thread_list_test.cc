@@ -94,9 +94,9 @@ TEST(ThreadListTest, LeavesOutThreadsThatHaveEnded) {
 // Finds a thread's link as the list's users know it: two words in its descriptor that lead to
 // others which lead back, followed by its number.
 uintptr_t** LinkOf(const WaitingThread& thread, const MemoryMap& memory) {
-  constexpr size_t kWords = 512;
+  constexpr size_t kSearched = 512;
   auto** word = reinterpret_cast<uintptr_t**>(thread.pointer());
-  for (size_t i = 0; i < kWords; ++i, ++word) {
+  for (size_t i = 0; i < kSearched; ++i, ++word) {
     if (static_cast<pid_t>(reinterpret_cast<uintptr_t>(word[2])) != thread.number()) continue;
     const MappedRange* next = memory.Find(reinterpret_cast<uintptr_t>(word[0]));
     if (next == nullptr || !next->readable) continue;

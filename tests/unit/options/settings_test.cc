@@ -24,7 +24,7 @@ std::vector<std::string> SettingsOf(const Options& options) {
   return settings;
 }
 
-Options Load(const std::vector<std::string>& variables) {
+Options OptionsFrom(const std::vector<std::string>& variables) {
   std::vector<const char*> block;
   for (const std::string& variable : variables) block.push_back(variable.c_str());
   block.push_back(nullptr);
@@ -36,7 +36,7 @@ Options Load(const std::vector<std::string>& variables) {
 
 TEST(SettingsTest, DefaultsAreNone) {
   EXPECT_EQ(SettingsOf(Options{}), std::vector<std::string>());
-  EXPECT_EQ(SettingsOf(Load({"TCMALLOC_RELEASE_RATE=1", "TCMALLOC_SAMPLE_PARAMETER=2M"})),
+  EXPECT_EQ(SettingsOf(OptionsFrom({"TCMALLOC_RELEASE_RATE=1", "TCMALLOC_SAMPLE_PARAMETER=2M"})),
             std::vector<std::string>());
 }
 
@@ -54,7 +54,7 @@ TEST(SettingsTest, AreWhatTheEnvironmentWouldSay) {
       "TCMALLOC_PROFILE_FORMAT=proto",
       "HEAP_PROFILE_CLEANUP=false",
   };
-  EXPECT_EQ(SettingsOf(Load(settings)), settings);
+  EXPECT_EQ(SettingsOf(OptionsFrom(settings)), settings);
 }
 
 }  // namespace

@@ -19,8 +19,6 @@ namespace {
 using State = Span::State;
 using Lengths = std::vector<uintptr_t>;
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
-
 template <typename Heap>
 class PageHeapPromises : public PageHeapFixture<Heap> {
  protected:

@@ -23,6 +23,9 @@
 
 namespace tcmalloc::testing {
 
+// Pages of a hugepage.
+inline constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
+
 // Releases nothing by itself and grows by what is asked for only, unless a test says otherwise.
 template <typename PageHeap>
 struct TestHeapOf {

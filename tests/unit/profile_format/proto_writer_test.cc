@@ -2,6 +2,7 @@
 
 #include "profile_format/proto_writer.h"
 
+#include <errno.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,7 +124,7 @@ TEST(ProtoWriterTest, WritesSamplesAndWhatTheyReferTo) {
   EXPECT_EQ(own.numbers[1], mapping);
   EXPECT_LE(own.numbers[2], code);
   EXPECT_GT(own.numbers[3], code);
-  EXPECT_NE(strings.at(own.numbers[5]).find("proto_writer_test"), std::string::npos);
+  EXPECT_NE(strings.at(own.numbers[5]).find(program_invocation_short_name), std::string::npos);
 }
 
 TEST(ProtoWriterTest, WritesManySamples) {

@@ -26,11 +26,10 @@
 #include "report/mallinfo.h"
 #include "report/report.h"
 #include "report/statistics_sums.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc::testing {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 struct Snapshot : Statistics {
   AllSizeClassStatistics classes;

@@ -14,13 +14,14 @@
 #include "base/random.h"
 #include "fakes/address_sanitizer.h"
 #include "system/system_calls.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr uintptr_t kKiB = uintptr_t{1} << 10;
-constexpr uintptr_t kMiB = uintptr_t{1} << 20;
-constexpr uintptr_t kGiB = uintptr_t{1} << 30;
+using testing::kGiB;
+using testing::kKiB;
+using testing::kMiB;
 constexpr int kPageShift = 13;
 
 size_t largest_mapping;

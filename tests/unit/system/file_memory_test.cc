@@ -24,6 +24,7 @@
 #include "fakes/fault_injection.h"
 #include "system/auxv.h"
 #include "system/memory.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc {
 namespace {
@@ -34,9 +35,9 @@ using ::tcmalloc::testing::FaultMode;
 using ::tcmalloc::testing::InjectFaults;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
+using testing::kKiB;
+using testing::kMiB;
 
-constexpr size_t kKiB = 1024;
-constexpr size_t kMiB = 1024 * kKiB;
 constexpr size_t kWindow = 1024 * kMiB;
 
 bool IsFilled(const void* start, size_t bytes, char with) {
@@ -44,7 +45,7 @@ bool IsFilled(const void* start, size_t bytes, char with) {
   return std::all_of(p, p + bytes, [with](char c) { return c == with; });
 }
 bool IsZero(const MemoryBlock& block) { return IsFilled(block.start, block.bytes, 0); }
-uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+uintptr_t AddressOf(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 // The start of kWindow bytes of addresses that nothing occupies. Which these are depends on what
 // the program is built with: a sanitizer has its shadow where the allocator's own window would be.
@@ -53,7 +54,7 @@ uintptr_t FreeAddresses() {
       mmap(nullptr, kWindow + kMiB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return 0;
   munmap(start, kWindow + kMiB);
-  return AlignUp(Address(start), kMiB);
+  return AlignUp(AddressOf(start), kMiB);
 }
 
 TEST(FileRangesTest, FindsWhatWasAdded) {
@@ -139,7 +140,7 @@ class FileMemoryTest : public ::testing::Test {
       unsigned long start = 0;
       unsigned long end = 0;
       if (sscanf(line.c_str(), "%lx-%lx", &start, &end) != 2) continue;
-      if (start <= Address(address) && Address(address) < end) {
+      if (start <= AddressOf(address) && AddressOf(address) < end) {
         return line.find(directory_) != std::string::npos;
       }
     }
@@ -159,7 +160,7 @@ TEST_F(FileMemoryTest, BlocksComeFromAnUnlinkedFile) {
   uintptr_t expected = window_;
   for (const size_t bytes : {8 * kKiB, kMiB, 3 * kMiB}) {
     const MemoryBlock block = memory_.Allocate(bytes, 8 * kKiB);
-    ASSERT_EQ(Address(block.start), expected) << "side by side, in the window";
+    ASSERT_EQ(AddressOf(block.start), expected) << "side by side, in the window";
     EXPECT_TRUE(block.zeroed);
     EXPECT_TRUE(IsZero(block));
     EXPECT_TRUE(IsInFile(block.start));
@@ -177,7 +178,7 @@ TEST_F(FileMemoryTest, BlocksAreDisjointInTheFileWhateverTheirAlignment) {
   for (int i = 0; i < 20; ++i) {
     const size_t alignment = i % 3 == 0 ? 256 * kKiB : 8 * kKiB;
     blocks.push_back(memory_.Allocate(300 * kKiB, alignment));
-    EXPECT_TRUE(IsAligned(Address(blocks.back().start), alignment));
+    EXPECT_TRUE(IsAligned(AddressOf(blocks.back().start), alignment));
     std::memset(blocks.back().start, i + 1, blocks.back().bytes);
   }
   for (int i = 0; i < 20; ++i) {
@@ -211,7 +212,7 @@ TEST_F(FileMemoryTest, ReleasesTogetherWhatComesFromFilesAndElsewhere) {
   memory_.Configure(config);
   const MemoryBlock in_file = memory_.Allocate(kMiB, 8 * kKiB);
   const MemoryBlock elsewhere = memory_.Allocate(kMiB, 8 * kKiB);
-  ASSERT_EQ(Address(elsewhere.start), Address(in_file.start) + kMiB);
+  ASSERT_EQ(AddressOf(elsewhere.start), AddressOf(in_file.start) + kMiB);
   EXPECT_TRUE(IsInFile(in_file.start));
   EXPECT_FALSE(IsInFile(elsewhere.start));
   std::memset(in_file.start, 1, 2 * kMiB);
@@ -355,7 +356,7 @@ TEST_F(FileMemoryTest, LargePagesRoundEveryBlockUpAndStay) {
     const MemoryBlock block = memory_.Allocate(3 * kMiB, 8 * kKiB);
     ASSERT_TRUE(IsInFile(block.start));
     EXPECT_EQ(block.bytes, 4 * kMiB);
-    EXPECT_TRUE(IsAligned(Address(block.start), 2 * kMiB));
+    EXPECT_TRUE(IsAligned(AddressOf(block.start), 2 * kMiB));
     std::memset(block.start, 1, block.bytes);
     EXPECT_FALSE(memory_.Release(block.start, block.bytes));
     EXPECT_TRUE(IsFilled(block.start, block.bytes, 1));

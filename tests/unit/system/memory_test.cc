@@ -20,6 +20,7 @@
 #include "fakes/fake_address_space.h"
 #include "fakes/fault_injection.h"
 #include "system/auxv.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc {
 namespace {
@@ -31,10 +32,10 @@ using ::tcmalloc::testing::FaultPlan;
 using ::tcmalloc::testing::InjectFaults;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
+using testing::kGiB;
+using testing::kKiB;
+using testing::kMiB;
 
-constexpr size_t kKiB = 1024;
-constexpr size_t kMiB = 1024 * kKiB;
-constexpr uintptr_t kGiB = 1024 * kMiB;
 constexpr uintptr_t kLimit = 1024 * kGiB;
 constexpr uintptr_t kHint = 200 * kGiB;
 

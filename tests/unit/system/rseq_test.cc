@@ -393,19 +393,19 @@ TEST_F(RseqTest, ATestThatCannotRunHasFailed) {
 }
 
 TEST_F(RseqTest, LeavesNoMappingBehind) {
-  static int mapped;
-  mapped = 0;
+  static int mappings;
+  mappings = 0;
   system_calls.mmap = [](void* address, size_t bytes, int protection, int flags, int fd,
                          off_t offset) {
-    ++mapped;
+    ++mappings;
     return real_system_calls.mmap(address, bytes, protection, flags, fd, offset);
   };
   system_calls.munmap = [](void* start, size_t bytes) {
-    --mapped;
+    --mappings;
     return real_system_calls.munmap(start, bytes);
   };
   EXPECT_EQ(TestRseq().outcome, RseqTestOutcome::kPassed);
-  EXPECT_EQ(mapped, 0);
+  EXPECT_EQ(mappings, 0);
 }
 
 // CPU 1 in a system that claims to have one CPU.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr int kSteps = 5000;
-constexpr uint32_t kMaxChains = 32;
+constexpr uint32_t kChains = 32;
 
 void Churn(TestTransfer* transfer, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -44,7 +44,7 @@ void Churn(TestTransfer* transfer, uint64_t seed) {
 }
 
 TEST(TransferCacheThreads, Churn) {
-  TestTransfer transfer(kMaxChains);
+  TestTransfer transfer(kChains);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back(Churn, &transfer, static_cast<uint64_t>(i) + 1);

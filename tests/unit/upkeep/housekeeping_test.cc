@@ -18,10 +18,10 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kStep = kSecond / ReleaseDecay::kSteps;
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kStep = kSecondNs / ReleaseDecay::kSteps;
 
-constinit std::atomic<uint64_t> now{kSecond};
+constinit std::atomic<uint64_t> fake_now{kSecondNs};
 
 class FakeHost final : public HousekeepingHost {
  public:
@@ -67,11 +67,11 @@ class HousekeepingTest : public ::testing::Test {
  protected:
   HousekeepingTest() {
     system_calls.clock_gettime = [](clockid_t, timespec* time) {
-      const uint64_t ns = now.load();
-      *time = {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+      const uint64_t ns = fake_now.load();
+      *time = {static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
       return 0;
     };
-    housekeeping_.set_half_life(kSecond);
+    housekeeping_.set_half_life(kSecondNs);
   }
   ~HousekeepingTest() override { system_calls = real_system_calls; }
 
@@ -83,7 +83,7 @@ class HousekeepingTest : public ::testing::Test {
 TEST_F(HousekeepingTest, EverythingIsVisitedOnceInAHalfLife) {
   for (size_t i = 0; i < ReleaseDecay::kSteps; ++i) {
     EXPECT_GE(housekeeping_.RunAll(), kStep);
-    now += kStep;
+    fake_now += kStep;
   }
   EXPECT_GE(host_.visited, host_.caches);
   EXPECT_LT(host_.visited, host_.caches + ReleaseDecay::kSteps);
@@ -95,7 +95,7 @@ TEST_F(HousekeepingTest, EverythingIsVisitedOnceInAHalfLife) {
 
 TEST_F(HousekeepingTest, AForkThatWaitsIsNotHeldUp) {
   host_.awaited = true;
-  now += 3 * kSecond;
+  fake_now += 3 * kSecondNs;
   housekeeping_.RunAll();
   EXPECT_EQ(host_.visited, 0u);
   host_.awaited = false;
@@ -134,7 +134,7 @@ TEST_F(HousekeepingTest, WithoutReleaseByTimeItRunsForCgroupsAlone) {
   EXPECT_EQ(housekeeping_.RunAll(), 0u);
   EXPECT_EQ(host_.reads, 0);
   host_.follows_cgroup = true;
-  EXPECT_EQ(housekeeping_.RunAll(), kSecond);
+  EXPECT_EQ(housekeeping_.RunAll(), kSecondNs);
   EXPECT_EQ(host_.reads, 1);
   EXPECT_EQ(host_.visited, 0u);
 }

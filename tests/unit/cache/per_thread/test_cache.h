@@ -21,6 +21,9 @@
 
 namespace tcmalloc::testing {
 
+// One that is neither the smallest nor rare.
+inline constexpr uint8_t kClass = SizeClassFor(64);
+
 // Parts that caches share: a source of every class, and a budget.
 struct TestSources {
   using Cache = ThreadCache<FakeSourceTable<FakeBatchSource>>;

@@ -17,7 +17,6 @@ namespace {
 
 using Objects = std::vector<void*>;
 
-constexpr uint8_t kClass = SizeClassFor(64);
 constexpr uint8_t kOtherClass = SizeClassFor(1024);
 
 class ThreadCacheCollectTest : public ::testing::Test {

@@ -16,8 +16,6 @@ namespace {
 
 using Objects = std::vector<void*>;
 
-constexpr uint8_t kClass = SizeClassFor(64);
-
 class ThreadCacheDrainTest : public ::testing::TestWithParam<Window> {
  protected:
   ThreadCacheDrainTest() : objects_(cache_.AllocateMany(kClass, 100 * Batch())) {

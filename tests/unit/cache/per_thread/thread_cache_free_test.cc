@@ -17,8 +17,6 @@ namespace {
 
 using Objects = std::vector<void*>;
 
-constexpr uint8_t kClass = SizeClassFor(64);
-
 void* AddressOf(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 class ThreadCacheFreeTest : public ::testing::TestWithParam<Window> {

@@ -14,8 +14,6 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uint8_t kClass = kClassBySize[64];
-
 class ThreadCacheHoldsTest : public ::testing::Test {
  protected:
   // Leaves objects in full chains.

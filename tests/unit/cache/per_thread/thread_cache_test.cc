@@ -20,7 +20,6 @@ namespace {
 
 using Objects = std::vector<void*>;
 
-constexpr uint8_t kClass = SizeClassFor(64);
 constexpr uint8_t kLargeClass = SizeClassFor(kMaxSmallSize);
 
 class ThreadCacheTest : public ::testing::TestWithParam<Window> {

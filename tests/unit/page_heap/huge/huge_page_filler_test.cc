@@ -13,10 +13,10 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kPages = HugePageTracker::kPages;
-
 class HugePageFillerTest : public ::testing::Test {
  protected:
+  static constexpr size_t kPages = HugePageTracker::kPages;
+
   HugePageFillerTest() { EXPECT_TRUE(filler_->Reserve(arena_)); }
   ~HugePageFillerTest() override { filler_->CheckInvariants(); }
 

@@ -14,7 +14,6 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr size_t kSmallHeap = HugePageAdvice::kSmallHeap;
 constexpr size_t kSmallHeapUnasked = HugePageAdvice::kSmallHeapUnasked;
 

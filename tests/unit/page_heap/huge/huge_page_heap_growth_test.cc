@@ -15,8 +15,6 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
-
 class HugePageHeapGrowthTest : public PageHeapFixture<HugeTestHeap> {
  protected:
   static constexpr uintptr_t kReserved = 400;  // hugepages

@@ -12,8 +12,6 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
-
 class HugePageHeapPressureTest : public PageHeapFixture<HugeTestHeap> {
  protected:
   // Takes everything that the arena and the pools have, so that no record can be had.

@@ -14,7 +14,6 @@ namespace {
 
 using State = Span::State;
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
 constexpr uint64_t kHalfLife = 8000;
 
 class HugePageHeapReleaseTest : public PageHeapFixture<HugeTestHeap> {

@@ -15,8 +15,6 @@ namespace {
 
 using State = Span::State;
 
-constexpr uintptr_t kHuge = kPagesPerHugePage.pages();
-
 using HugePageHeapTest = PageHeapFixture<HugeTestHeap>;
 
 TEST_F(HugePageHeapTest, GrowsByWholeHugepagesAndFillsThem) {

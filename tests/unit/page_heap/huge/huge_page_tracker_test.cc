@@ -9,10 +9,10 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kPages = HugePageTracker::kPages;
-
 class HugePageTrackerTest : public ::testing::Test {
  protected:
+  static constexpr size_t kPages = HugePageTracker::kPages;
+
   HugePageTrackerTest() { tracker_.Reset(/*returned=*/false, /*zeroed=*/false); }
   ~HugePageTrackerTest() override { tracker_.CheckInvariants(); }
 

@@ -13,10 +13,10 @@ namespace {
 
 using State = Span::State;
 
-constexpr Length kOne = kPagesPerHugePage;
-
 class HugeRangesTest : public ::testing::Test {
  protected:
+  static constexpr Length kOne = kPagesPerHugePage;
+
   HugeRangesTest() { EXPECT_TRUE(map_->Ensure(At(0), kOne * 1000)); }
 
   static PageId At(uintptr_t hugepage) { return HugePage(1000 + hugepage).first_page(); }

@@ -11,11 +11,12 @@
 namespace tcmalloc {
 namespace {
 
-constexpr Length kOne = kPagesPerHugePage;
 constexpr HugePage kFirst(1000);
 
 class HugeRegionsTest : public ::testing::Test {
  protected:
+  static constexpr Length kOne = kPagesPerHugePage;
+
   HugeRegionsTest() { EXPECT_TRUE(map_->Ensure(kFirst, 100)); }
 
   static PageId At(Length offset) { return kFirst.first_page() + offset; }

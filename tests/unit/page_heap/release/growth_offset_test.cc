@@ -7,18 +7,18 @@
 namespace tcmalloc {
 namespace {
 
-constexpr Length kNone(0);
+constexpr Length kNothing(0);
 constexpr Length kCommitted(1 << 20);
 constexpr Length kFree(kCommitted.pages() / 4);
 
 TEST(GrowthOffset, GathersRequestsUntilTheyAreWorthASystemCall) {
   GrowthOffset offset;
   for (uintptr_t i = 1; i < GrowthOffset::kLeast.pages(); ++i) {
-    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
+    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNothing);
   }
   EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), GrowthOffset::kLeast);
   if (GrowthOffset::kLeast > Length(1)) {
-    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
+    EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNothing);
   }
 }
 
@@ -32,23 +32,23 @@ TEST(GrowthOffset, ALongRequestIsOffsetAtOnceUpToABound) {
 TEST(GrowthOffset, LittleFreeMemoryStays) {
   GrowthOffset offset;
   const Length little(kCommitted.pages() / GrowthOffset::kFewestFree - 1);
-  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, little, kCommitted), kNone);
-  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, kNone, kNone), kNone);
+  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, little, kCommitted), kNothing);
+  EXPECT_EQ(offset.PagesDue(GrowthOffset::kLeast, kNothing, kNothing), kNothing);
 }
 
 TEST(GrowthOffset, WhatWasRequestedWhileLittleWasFreeIsForgotten) {
   GrowthOffset offset;
   const Length almost = GrowthOffset::kLeast - Length(1);
-  if (almost == kNone) GTEST_SKIP() << "one page is worth a system call";
-  EXPECT_EQ(offset.PagesDue(almost, kFree, kCommitted), kNone);
-  EXPECT_EQ(offset.PagesDue(Length(1), Length(1), kCommitted), kNone);
-  EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNone);
+  if (almost == kNothing) GTEST_SKIP() << "one page is worth a system call";
+  EXPECT_EQ(offset.PagesDue(almost, kFree, kCommitted), kNothing);
+  EXPECT_EQ(offset.PagesDue(Length(1), Length(1), kCommitted), kNothing);
+  EXPECT_EQ(offset.PagesDue(Length(1), kFree, kCommitted), kNothing);
 }
 
 TEST(GrowthOffset, ExchangesAShareOfTheHeapAtMost) {
   GrowthOffset offset;
   Length exchanged;
-  for (Length due(1); due > kNone; exchanged += due) {
+  for (Length due(1); due > kNothing; exchanged += due) {
     due = offset.PagesDue(GrowthOffset::kLeast, kFree, kCommitted);
     offset.NoteReleased(due);
   }
@@ -56,7 +56,7 @@ TEST(GrowthOffset, ExchangesAShareOfTheHeapAtMost) {
   EXPECT_LE(share, exchanged);
   EXPECT_LE(exchanged, share + GrowthOffset::kLeast);
   const Length larger(2 * kCommitted.pages());
-  EXPECT_GT(offset.PagesDue(GrowthOffset::kLeast, kFree, larger), kNone);
+  EXPECT_GT(offset.PagesDue(GrowthOffset::kLeast, kFree, larger), kNothing);
 }
 
 }  // namespace
