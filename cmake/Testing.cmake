@@ -8,7 +8,7 @@
 #               [ENVIRONMENT NAME=value ...] [SERIAL] [COST <seconds>] [APART]
 #               [ALONE [LAYERS ...] [LIBRARIES ...] [COMPILE_OPTIONS ...]])
 #   Tests by GoogleTest, in sources named *_test.cc, besides which there may be others. They become part of
-#   the folder's program, which ctest runs for the sources of this test alone. ALONE: they are a
+#   the folder's program, which ctest runs for the sources of this test only. ALONE: they are a
 #   program of their own, named as the test is; say why in a comment. APART: names in anonymous namespaces
 #   are also those of another source of the folder, so that it is compiled by itself. LABELS is
 #   `unit` when left out. A test whose sources start threads, and any other with the label

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -93,8 +94,9 @@ inline void Fill(const Span* span, char byte) {
 }
 
 inline bool ReadsAsZero(const Span* span) {
-  return std::all_of(span->start(), span->start() + span->bytes(),
-                     [](char byte) { return byte == 0; });
+  // Zero is first, and each byte is as the one before it: many times as fast as a loop.
+  return span->start()[0] == 0 &&
+         std::memcmp(span->start(), span->start() + 1, span->bytes() - 1) == 0;
 }
 
 }  // namespace tcmalloc::testing
