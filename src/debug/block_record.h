@@ -16,7 +16,7 @@ namespace tcmalloc {
 enum class BlockState : uint8_t {
   kLive,
   kFreeing,  // freed; the thread that freed it still fills it
-  kQueued,   // freed and filled; the free queue has it, or it is kept for good
+  kQueued,   // freed and filled; the free queue has it, as a spare maybe, or it is kept for good
 };
 
 // One block. Its memory, [base, base + total), is
@@ -35,8 +35,12 @@ struct BlockRecord {
   StackId allocated_at = 0;
   StackId freed_at = 0;
   uint64_t alignment = 0;  // that the program asked for, 0 for none
+  BlockRecord* next_spare = nullptr;  // in its list of spares
   BlockFamily family = BlockFamily::kMalloc;
   BlockState state = BlockState::kLive;
+  // The size class of memory that may be used again for another block, behind a front fence of
+  // kFrontBytes; 0 of all other memory.
+  uint8_t size_class = 0;
   bool paged = false;       // in pages of its own, with a guard page behind them
   bool unreadable = false;  // freed, and its pages may not be read
 

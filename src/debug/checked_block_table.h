@@ -39,6 +39,13 @@ class CheckedBlockTable {
     return f(Find(shard, hash, user));
   }
 
+  // Returns f(), which may change `record`, of a block in the table.
+  template <typename F>
+  auto WithRecord(const BlockRecord* record, F f) {
+    SpinLockHolder holder(shards_[ShardOf(HashOf(record->user))].lock);
+    return f();
+  }
+
   // Removes a block that is in the table, and returns what was known of it.
   BlockRecord Remove(const void* user);
 
@@ -55,7 +62,7 @@ class CheckedBlockTable {
   }
 
  private:
-  static constexpr int kFirstLog2 = 6;
+  static constexpr int kFirstLog2 = 6;  // a page's buckets
 
   struct alignas(64) Shard {
     SpinLock lock{LockRank::kDebugBlocks};
@@ -65,9 +72,18 @@ class CheckedBlockTable {
     BlockRecord* free TCMALLOC_GUARDED_BY(lock) = nullptr;
   };
 
+  // Blocks that lie next to each other are mostly used one after the other. So those of one page
+  // are in one part, in buckets next to each other: the upper bits are those of the page, and the
+  // lower ones count the places of the smallest blocks in it.
+  static constexpr int kPageLog2 = 12;
+  static constexpr int kPlaceLog2 = 6;
+  static constexpr int kPlacesLog2 = kPageLog2 - kPlaceLog2;
+
   static uint64_t HashOf(const void* user) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    return (reinterpret_cast<uintptr_t>(user) >> 4) * kGolden;
+    const auto address = reinterpret_cast<uintptr_t>(user);
+    const uint64_t of_page = (address >> kPageLog2) * kGolden >> kPlacesLog2 << kPlacesLog2;
+    return of_page | (address >> kPlaceLog2 & ((uint64_t{1} << kPlacesLog2) - 1));
   }
   static size_t ShardOf(uint64_t hash) { return hash >> 58; }
   static_assert(kShards == size_t{1} << (64 - 58));
@@ -76,7 +92,9 @@ class CheckedBlockTable {
     return shard.buckets != nullptr ? size_t{1} << shard.log2 : 0;
   }
   static BlockRecord*& BucketOf(Shard& shard, uint64_t hash) TCMALLOC_REQUIRES(shard.lock) {
-    return shard.buckets[(hash >> 16) & ((uint64_t{1} << shard.log2) - 1)];
+    constexpr uint64_t kPlaces = (uint64_t{1} << kPlacesLog2) - 1;
+    const uint64_t index = hash >> 24 << kPlacesLog2 | (hash & kPlaces);
+    return shard.buckets[index & ((uint64_t{1} << shard.log2) - 1)];
   }
   static BlockRecord* Find(Shard& shard, uint64_t hash, const void* user)
       TCMALLOC_REQUIRES(shard.lock) {

@@ -18,6 +18,7 @@
 #include "debug/trace.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
+#include "size_class/size_classes.h"
 #include "system/auxv.h"
 
 namespace tcmalloc {
@@ -142,12 +143,58 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
 }
 
+// Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
+// may not. Samples are chosen by the allocator below, so it must see all blocks where there are
+// any.
+uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
+  const bool suits = request.size <= kMostFilledAtOnce && PaddingFor(request) == 0;
+  return TCMALLOC_LIKELY(suits) && heap.sample_period() == 0 ? SizeClassFor(bytes) : 0;
+}
+
+// Makes a spare a live block, whose record `*block` then has the address. Its fences are whole if
+// its filling is, and fit if its size is the same. Returns false and tells about a fault.
+bool DebugHeap::Reuse(BlockRecord* spare, const Request& request, BlockRecord* block,
+                      Fault* fault) {
+  StackId old_allocation = 0;
+  StackId old_free = 0;
+  const bool done = table_.WithRecord(spare, [&] {
+    if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
+    old_allocation = spare->allocated_at;
+    old_free = spare->freed_at;
+    const bool fits = spare->size == block->size;
+    spare->size = block->size;
+    spare->allocating_thread = block->allocating_thread;
+    spare->freeing_thread = 0;
+    spare->allocated_at = block->allocated_at;
+    spare->freed_at = 0;
+    spare->alignment = block->alignment;
+    spare->family = block->family;
+    spare->state = BlockState::kLive;
+    if (!fits) WriteFences(*spare);
+    std::memset(spare->user, request.zeroed ? 0 : kFreshByte, spare->size);
+    return true;
+  });
+  if (TCMALLOC_UNLIKELY(!done)) return false;
+  block->user = spare->user;
+  ReleaseStack(old_allocation);
+  ReleaseStack(old_free);
+  return true;
+}
+
 // Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast
 // path: a signal handler that keeps a block must not run in the middle of it, and the queue keeps
 // all blocks.
-DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block) {
+DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block,
+                                        Fault* fault) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
+  block->size_class = SpareClassFor(request, bytes);
+  if (TCMALLOC_LIKELY(block->size_class != 0)) {
+    if (BlockRecord* spare = queue_.TakeSpare(block->size_class)) {
+      return TCMALLOC_LIKELY(Reuse(spare, request, block, fault)) ? Placed::kInTable
+                                                                  : Placed::kFaultInQueue;
+    }
+  }
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
@@ -178,7 +225,7 @@ size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
-DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
+DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block, Fault* fault) {
   const Options& options = heap.options();
   if (request.size > kLargestRequest || request.alignment > kLargestRequest) {
     return Placed::kNowhere;
@@ -190,10 +237,26 @@ DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
   block->allocated_at = KeepStack(request.site);
   const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
   const bool small = bytes <= kMaxSmallSize && !options.page_fence;
-  const Placed placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block)
-                                               : PlaceLarge(request, bytes, block);
+  Placed placed = Placed::kNowhere;
+  do {
+    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block, fault)
+                                    : PlaceLarge(request, bytes, block);
+  } while (TCMALLOC_UNLIKELY(placed == Placed::kNowhere) && GiveBackSpares(fault));
   if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) ReleaseStack(block->allocated_at);
-  return placed;
+  return TCMALLOC_UNLIKELY(*fault) ? Placed::kFaultInQueue : placed;
+}
+
+// Gives the memory of all spares back, where there is no other. Returns true if there were any;
+// stops at a fault and tells about it.
+bool DebugHeap::GiveBackSpares(Fault* fault) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return false;
+  bool gave_some = false;
+  while (BlockRecord* spare = queue_.TakeAnySpare()) {
+    if (!Evict(slow_path, spare, fault)) return false;
+    gave_some = true;
+  }
+  return gave_some;
 }
 
 size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
@@ -207,7 +270,9 @@ bool DebugHeap::Register(const BlockRecord& block) {
 
 void* DebugHeap::Allocate(const Request& request) {
   BlockRecord block;
-  const Placed placed = Place(request, &block);
+  Fault fault;
+  const Placed placed = Place(request, &block, &fault);
+  if (TCMALLOC_UNLIKELY(placed == Placed::kFaultInQueue)) ReportFault(fault, "the free queue");
   if (TCMALLOC_UNLIKELY(placed == Placed::kNowhere)) return nullptr;
   void* user = block.user;
   if (TCMALLOC_UNLIKELY(placed == Placed::kInEmergency)) user = AllocateInEmergency(request);
@@ -219,12 +284,12 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block, takes it from the program and copies the record. Returns false and tells about a
-// fault. Small blocks are filled under the lock, so that the record is looked for once.
-bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed,
-                          Fault* fault) {
-  return table_.With(block, [&](BlockRecord* record) {
-    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return false;
+// Checks a block and takes it from the program. Returns its record, or null and tells about a fault.
+// Small blocks are filled under the lock, so that it is taken once.
+BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
+                                  Fault* fault) {
+  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
+    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
     record->freed_at = stack;
     record->freeing_thread = ThisThread();
     record->state = BlockState::kFreeing;
@@ -232,8 +297,7 @@ bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
       std::memset(record->user, kFreedByte, record->size);
       record->state = BlockState::kQueued;
     }
-    *freed = *record;
-    return true;
+    return record;
   });
 }
 
@@ -262,36 +326,40 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
                                            Fault* fault) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Freed::kNotNow;
-  BlockRecord freed;
-  if (TCMALLOC_UNLIKELY(!BeginFree(block, claim, stack, &freed, fault))) return Freed::kFault;
+  // Its own from now on: others read the record at most.
+  BlockRecord* freed = BeginFree(block, claim, stack, fault);
+  if (TCMALLOC_UNLIKELY(freed == nullptr)) return Freed::kFault;
   const Options& options = heap.options();
-  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed.size, block);
-  if (TCMALLOC_UNLIKELY(freed.state == BlockState::kFreeing)) FillFreed(freed);
-  const bool kept = freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
+  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed->size, block);
+  if (TCMALLOC_UNLIKELY(freed->state == BlockState::kFreeing)) FillFreed(freed);
+  const bool kept = freed->paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
-  void* victim = queue_.Push(freed.user, freed.total, options.max_free_queue_size);
-  while (victim != nullptr) {
-    if (TCMALLOC_UNLIKELY(!Evict(slow_path, victim, fault))) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(options.max_free_queue_size);
+  const size_t limit = options.max_free_queue_size;
+  BlockRecord* victim = queue_.Push(freed, limit);
+  if (TCMALLOC_LIKELY(victim == nullptr)) victim = queue_.PopExcess(limit);
+  while (TCMALLOC_UNLIKELY(victim != nullptr)) {
+    if (!Evict(slow_path, victim, fault)) return Freed::kFaultInQueue;
+    victim = queue_.PopExcess(limit);
   }
   return Freed::kDone;
 }
 
 // Fills a freed block, or forbids it.
-void DebugHeap::FillFreed(const BlockRecord& freed) {
-  std::memset(freed.user, kFreedByte, freed.size);
-  const bool unreadable = freed.paged && ForbidFenced(freed, heap.options().page_fence_readable);
-  table_.With(freed.user, [&](BlockRecord* record) {
-    record->state = BlockState::kQueued;
-    record->unreadable = unreadable;
+void DebugHeap::FillFreed(BlockRecord* freed) {
+  std::memset(freed->user, kFreedByte, freed->size);
+  const bool unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
+  table_.WithRecord(freed, [=] {
+    freed->state = BlockState::kQueued;
+    freed->unreadable = unreadable;
+    return true;
   });
 }
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
 // fault.
-bool DebugHeap::Evict(const SlowPath& slow_path, void* user, Fault* fault) {
-  const BlockRecord block = table_.Remove(user);
-  if (TCMALLOC_UNLIKELY(!IsFilled(block, fault))) return false;
+bool DebugHeap::Evict(const SlowPath& slow_path, const BlockRecord* victim, Fault* fault) {
+  if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
+  const BlockRecord block = table_.Remove(victim->user);
   ReleaseStack(block.allocated_at);
   ReleaseStack(block.freed_at);
   if (TCMALLOC_UNLIKELY(block.paged)) {

@@ -13,6 +13,7 @@
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
 #include "unwind/machine.h"
+#include "unwind/quick_walk.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
@@ -39,8 +40,12 @@ class RecentStacks {
   // Release pairs with the acquire in TryClaim.
   void Release() { busy_.store(false, std::memory_order_release); }
 
+  // The walk of whoever has claimed this.
+  QuickWalk& quick_walk() { return quick_walk_; }
+
   // Returns the stack above `site` with a reference more; 0 if it is not known.
   TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site, StackTable& stacks) {
+    if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return 0;
     for (Entry& entry : entries_[IndexOf(site)]) {
       if (entry.stack_pointer != site.stack_pointer ||
           entry.return_address != site.return_address || !IsAsItWas(entry, site)) {
@@ -59,7 +64,7 @@ class RecentStacks {
 
   // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
   // large enough, is walked faster without it.
-  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % 8 == 0; }
+  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % kOneIn == 0; }
 
   // Adds a stack to which the caller has a reference, with one more.
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
@@ -68,6 +73,7 @@ class RecentStacks {
   static constexpr size_t kLog2Sets = 4;
   static constexpr size_t kWays = 4;
   static constexpr uint32_t kManyMisses = 256;
+  static constexpr uint32_t kOneIn = 8;
   // References are taken that many at a time, so that most calls change no memory that threads
   // share.
   static constexpr uint32_t kRetained = 64;
@@ -85,6 +91,11 @@ class RecentStacks {
   };
   // In place of a place: the word is the frame pointer at the call site.
   static constexpr uint16_t kRegister = UINT16_MAX;
+
+  // After so many misses, there is mostly nothing to be found.
+  bool IsWorthSearching() const {
+    return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2;
+  }
 
   static size_t IndexOf(const CallSite& site) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
@@ -106,6 +117,7 @@ class RecentStacks {
   std::atomic<bool> busy_{false};
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
+  QuickWalk quick_walk_;
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 

@@ -1,0 +1,64 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Walks that know how to leave most functions from earlier ones.
+
+#ifndef TCMALLOC_UNWIND_QUICK_WALK_H_
+#define TCMALLOC_UNWIND_QUICK_WALK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind/rule_cache.h"
+#include "unwind/stack_frames.h"
+
+namespace tcmalloc {
+
+// Compact rules by return address, for a walk that looks for no object and needs no other register
+// than the frame pointer. A rule is right as long as the function is there that it was read for. A
+// return address on a stack belongs to code that is mapped, so the bytes of the call before it can
+// be read; where these are still the same, the same call returns there. By induction from the
+// innermost frame, each address that is taken for a return address is one.
+//
+// Of a function that is on the stack several times, the innermost frame alone is stored: a
+// recursion shows once, however deep it is and whichever way it took, so that the stacks of one are
+// few.
+//
+// A user has one to itself.
+class QuickWalk {
+ public:
+  static constexpr uint32_t kMostFrames = 32;
+
+  // A function that is making a call.
+  struct Frame {
+    uintptr_t sp;  // behind the return address
+    uintptr_t frame_pointer;
+    uintptr_t pc;  // the return address
+  };
+
+  constexpr QuickWalk() = default;
+  QuickWalk(const QuickWalk&) = delete;
+  QuickWalk& operator=(const QuickWalk&) = delete;
+
+  // Walks `limit` frames, kMostFrames at most. Stores return addresses from frame.pc on and returns
+  // their number; 0 where that takes another walk. Tells what was read, if `reads` is not null.
+  uint32_t Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads);
+
+ private:
+  static constexpr size_t kLog2Entries = 8;
+
+  struct Entry {
+    uintptr_t pc;
+    uint64_t code;  // of the call before
+    CompactRule rule;
+    uintptr_t function;  // where it begins
+  };
+
+  const Entry* EntryOf(uintptr_t pc);
+  static bool Learn(uintptr_t pc, Entry* entry);
+
+  Entry entries_[size_t{1} << kLog2Entries] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_UNWIND_QUICK_WALK_H_
