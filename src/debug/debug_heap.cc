@@ -153,8 +153,8 @@ uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
 
 // Makes a spare a live block, whose record `*block` then has the address. Its fences are whole if
 // its filling is, and fit if its size is the same. Returns false and tells about a fault.
-bool DebugHeap::Reuse(BlockRecord* spare, const Request& request, BlockRecord* block,
-                      Fault* fault) {
+bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request,
+                      BlockRecord* block, Fault* fault) {
   StackId old_allocation = 0;
   StackId old_free = 0;
   const bool done = table_.WithRecord(spare, [&] {
@@ -176,8 +176,7 @@ bool DebugHeap::Reuse(BlockRecord* spare, const Request& request, BlockRecord* b
   });
   if (TCMALLOC_UNLIKELY(!done)) return false;
   block->user = spare->user;
-  ReleaseStack(old_allocation);
-  ReleaseStack(old_free);
+  ReleaseStacks(place, old_allocation, old_free);
   return true;
 }
 
@@ -190,9 +189,10 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, Bl
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
   block->size_class = SpareClassFor(request, bytes);
   if (TCMALLOC_LIKELY(block->size_class != 0)) {
-    if (BlockRecord* spare = queue_.TakeSpare(block->size_class)) {
-      return TCMALLOC_LIKELY(Reuse(spare, request, block, fault)) ? Placed::kInTable
-                                                                  : Placed::kFaultInQueue;
+    const uint32_t place = PlaceOfThread();
+    if (BlockRecord* spare = queue_.TakeSpare(place, block->size_class)) {
+      const bool done = Reuse(place, spare, request, block, fault);
+      return TCMALLOC_LIKELY(done) ? Placed::kInTable : Placed::kFaultInQueue;
     }
   }
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
@@ -246,14 +246,15 @@ DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block, F
   return TCMALLOC_UNLIKELY(*fault) ? Placed::kFaultInQueue : placed;
 }
 
-// Gives the memory of all spares back, where there is no other. Returns true if there were any;
-// stops at a fault and tells about it.
+// Gives the memory of the thread's spares back, where there is no other. Returns true if there were
+// any; stops at a fault and tells about it.
 bool DebugHeap::GiveBackSpares(Fault* fault) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   bool gave_some = false;
-  while (BlockRecord* spare = queue_.TakeAnySpare()) {
-    if (!Evict(slow_path, spare, fault)) return false;
+  const uint32_t place = PlaceOfThread();
+  while (BlockRecord* spare = queue_.TakeAnySpare(place)) {
+    if (!Evict(slow_path, place, spare, fault)) return false;
     gave_some = true;
   }
   return gave_some;
@@ -335,11 +336,12 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   const bool kept = freed->paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
   const size_t limit = options.max_free_queue_size;
-  BlockRecord* victim = queue_.Push(freed, limit);
-  if (TCMALLOC_LIKELY(victim == nullptr)) victim = queue_.PopExcess(limit);
+  const uint32_t place = PlaceOfThread();
+  BlockRecord* victim = queue_.Push(place, freed, limit);
+  if (TCMALLOC_LIKELY(victim == nullptr)) victim = queue_.PopExcess(place, limit);
   while (TCMALLOC_UNLIKELY(victim != nullptr)) {
-    if (!Evict(slow_path, victim, fault)) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(limit);
+    if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
+    victim = queue_.PopExcess(place, limit);
   }
   return Freed::kDone;
 }
@@ -357,11 +359,11 @@ void DebugHeap::FillFreed(BlockRecord* freed) {
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
 // fault.
-bool DebugHeap::Evict(const SlowPath& slow_path, const BlockRecord* victim, Fault* fault) {
+bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim,
+                      Fault* fault) {
   if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
   const BlockRecord block = table_.Remove(victim->user);
-  ReleaseStack(block.allocated_at);
-  ReleaseStack(block.freed_at);
+  ReleaseStacks(place, block.allocated_at, block.freed_at);
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {

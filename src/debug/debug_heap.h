@@ -102,12 +102,13 @@ class DebugHeap {
   static size_t PaddingFor(const Request& request);
   bool Register(const BlockRecord& block);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
-  bool Reuse(BlockRecord* spare, const Request& request, BlockRecord* block, Fault* fault);
+  bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, BlockRecord* block,
+             Fault* fault);
   bool GiveBackSpares(Fault* fault);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   void FillFreed(BlockRecord* freed);
-  bool Evict(const SlowPath& slow_path, const BlockRecord* victim, Fault* fault);
+  bool Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);
   void FreePutOff();

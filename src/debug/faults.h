@@ -49,6 +49,8 @@ struct Fault {
 // Captures the stack of the program that led to a call site, and keeps it. 0 if there is no memory.
 StackId KeepStack(const CallSite& site);
 void ReleaseStack(StackId stack);
+// Gives back a block's stacks, inside the slow path, by a thread with that place.
+void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at);
 
 }  // namespace tcmalloc
 

@@ -2,16 +2,22 @@
 
 #include "debug/recent_stacks.h"
 
-#include "unwind/claim_of_thread.h"
+#include "debug/own_place.h"
 
 namespace tcmalloc {
 namespace {
 
-constinit RecentStacks recent_stacks[32];
+constinit RecentStacks recent_stacks[kPlaces];
 
 }  // namespace
 
-RecentStacks* ClaimRecentStacks() { return ClaimOfThread(recent_stacks); }
+RecentStacks* ClaimRecentStacks() {
+  const uint32_t place = PlaceOfThread();
+  RecentStacks* recent = &recent_stacks[place];
+  const bool claimed = TCMALLOC_LIKELY(IsOwnPlace(place)) ? recent->TryClaimOwn(&current_thread)
+                                                          : recent->TryClaim();
+  return TCMALLOC_LIKELY(claimed) ? recent : nullptr;
+}
 
 void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
                        StackTable& stacks) {

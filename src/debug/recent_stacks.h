@@ -12,6 +12,7 @@
 #include "base/attributes.h"
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
+#include "thread/fork_gate.h"
 #include "unwind/machine.h"
 #include "unwind/quick_walk.h"
 #include "unwind/stack_frames.h"
@@ -27,18 +28,29 @@ namespace tcmalloc {
 // on the stack; then no return address of these is on a stack any more, and where another object
 // took its place, the addresses that an entry names are those that were read again.
 //
-// A thread has one set to itself: TryClaim refuses while another thread uses it, or one that this
-// signal handler has interrupted.
+// A thread has one set to itself, unless there are very many. A set is claimed for each use, because
+// a signal handler may interrupt one.
 class RecentStacks {
  public:
   constexpr RecentStacks() = default;
   RecentStacks(const RecentStacks&) = delete;
   RecentStacks& operator=(const RecentStacks&) = delete;
 
-  // Acquire pairs with the release in Release: the entries are complete.
-  bool TryClaim() { return !busy_.exchange(true, std::memory_order_acquire); }
+  // Claims a set that threads share. Returns false while another thread uses it, or what this
+  // signal handler has interrupted. Acquire pairs with the release in Release: the entries are
+  // complete.
+  bool TryClaim() { return user_.exchange(&kAnyUser, std::memory_order_acquire) == nullptr; }
+  // Claims a set that `thread` has to itself. A mark of another thread was left by one that a fork
+  // made vanish.
+  TCMALLOC_ALWAYS_INLINE bool TryClaimOwn(ThreadId thread) {
+    if (TCMALLOC_UNLIKELY(user_.load(std::memory_order_relaxed) == thread)) return false;
+    user_.store(thread, std::memory_order_relaxed);
+    // Pairs with TryClaimOwn in a signal handler, which must find the mark before any change.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return true;
+  }
   // Release pairs with the acquire in TryClaim.
-  void Release() { busy_.store(false, std::memory_order_release); }
+  void Release() { user_.store(nullptr, std::memory_order_release); }
 
   // The walk of whoever has claimed this.
   QuickWalk& quick_walk() { return quick_walk_; }
@@ -114,7 +126,9 @@ class RecentStacks {
     return true;
   }
 
-  std::atomic<bool> busy_{false};
+  static constexpr char kAnyUser = 0;
+
+  std::atomic<ThreadId> user_{nullptr};
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
@@ -122,7 +136,7 @@ class RecentStacks {
 };
 
 // Returns a set that nobody else uses, for the caller to release; null if there is none. The same
-// thread gets the same one each time, and may share it with others.
+// thread gets the same one each time.
 RecentStacks* ClaimRecentStacks();
 
 }  // namespace tcmalloc
