@@ -13,7 +13,7 @@ bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   const uint64_t hash = HashOf(block.user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  if (shard.count >= BucketsOf(shard) && !Grow(shard) && shard.buckets == nullptr) return false;
+  if (2 * shard.count >= BucketsOf(shard) && !Grow(shard) && shard.buckets == nullptr) return false;
   BlockRecord* record = NewRecord(shard, arena);
   if (record == nullptr) return false;
   BlockRecord*& bucket = BucketOf(shard, hash);

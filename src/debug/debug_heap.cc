@@ -30,7 +30,7 @@ constexpr size_t kPlainAlignment = 16;
 uintptr_t ThisThread() { return static_cast<uintptr_t>(pthread_self()); }
 
 Fault FaultOf(FaultKind kind, const BlockRecord& block) {
-  Fault fault;
+  Fault fault = {};
   fault.kind = kind;
   fault.address = block.user;
   fault.block = block;
@@ -143,81 +143,97 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
 }
 
+BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
+  BlockRecord block = {};
+  block.size = request.size;
+  block.alignment = request.alignment;
+  block.family = request.family;
+  block.allocating_thread = ThisThread();
+  block.allocated_at = stack;
+  return block;
+}
+
 // Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
 // may not. Samples are chosen by the allocator below, so it must see all blocks where there are
 // any.
 uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
-  const bool suits = request.size <= kMostFilledAtOnce && PaddingFor(request) == 0;
-  return TCMALLOC_LIKELY(suits) && heap.sample_period() == 0 ? SizeClassFor(bytes) : 0;
+  const bool suits = PaddingFor(request) == 0 && heap.sample_period() == 0;
+  return TCMALLOC_LIKELY(suits) ? SizeClassFor(bytes) : 0;
 }
 
-// Makes a spare a live block, whose record `*block` then has the address. Its fences are whole if
-// its filling is, and fit if its size is the same. Returns false and tells about a fault.
-bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request,
-                      BlockRecord* block, Fault* fault) {
-  StackId old_allocation = 0;
-  StackId old_free = 0;
-  const bool done = table_.WithRecord(spare, [&] {
-    if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
-    old_allocation = spare->allocated_at;
-    old_free = spare->freed_at;
-    const bool fits = spare->size == block->size;
-    spare->size = block->size;
-    spare->allocating_thread = block->allocating_thread;
-    spare->freeing_thread = 0;
-    spare->allocated_at = block->allocated_at;
-    spare->freed_at = 0;
-    spare->alignment = block->alignment;
-    spare->family = block->family;
-    spare->state = BlockState::kLive;
-    if (!fits) WriteFences(*spare);
-    std::memset(spare->user, request.zeroed ? 0 : kFreshByte, spare->size);
-    return true;
-  });
-  if (TCMALLOC_UNLIKELY(!done)) return false;
-  block->user = spare->user;
-  ReleaseStacks(place, old_allocation, old_free);
+// Makes a spare a live block. Its fences are whole if its filling is, and fit if its size is the
+// same. Returns false and tells about a fault. Takes no lock: whoever looks through all blocks
+// finds that the record has changed.
+bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
+                      Fault* fault) {
+  if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
+  ReleaseStacks(place, spare->allocated_at, spare->freed_at);
+  const bool fits = spare->size == request.size;
+  spare->BeginChange();
+  spare->size = request.size;
+  spare->allocating_thread = ThisThread();
+  spare->allocated_at = stack;
+  spare->freed_at = 0;
+  spare->alignment = request.alignment;
+  spare->family = request.family;
+  spare->state = BlockState::kLive;
+  if (!fits) WriteFences(*spare);
+  std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
+  spare->EndChange();
   return true;
 }
 
-// Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast
-// path: a signal handler that keeps a block must not run in the middle of it, and the queue keeps
-// all blocks.
-DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block,
-                                        Fault* fault) {
+// Finds memory in one entry of the slow path. Not by the fast path: a signal handler that keeps a
+// block must not run in the middle of it, and the queue keeps all blocks.
+DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, size_t bytes,
+                                        void** user, Fault* fault) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
-  block->size_class = SpareClassFor(request, bytes);
-  if (TCMALLOC_LIKELY(block->size_class != 0)) {
+  const uint8_t size_class = SpareClassFor(request, bytes);
+  if (TCMALLOC_LIKELY(size_class != 0)) {
     const uint32_t place = PlaceOfThread();
-    if (BlockRecord* spare = queue_.TakeSpare(place, block->size_class)) {
-      const bool done = Reuse(place, spare, request, block, fault);
+    BlockRecord* spare = queue_.TakeSpare(place, size_class);
+    if (TCMALLOC_LIKELY(spare != nullptr)) {
+      *user = spare->user;
+      const bool done = Reuse(place, spare, request, stack, fault);
       return TCMALLOC_LIKELY(done) ? Placed::kInTable : Placed::kFaultInQueue;
     }
   }
+  BlockRecord block = RecordOf(request, stack);
+  block.size_class = size_class;
+  return PlaceNew(slow_path, request, bytes, &block, user);
+}
+
+// Finds memory that is no spare, and adds the block to the table.
+DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, const Request& request,
+                                      size_t bytes, BlockRecord* block, void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
   Fill(request, *block);
+  *user = block->user;
   if (TCMALLOC_LIKELY(table_.Insert(*block, heap.arena()))) return Placed::kInTable;
   slow_path.FreeBlock(base);
   return Placed::kInEmergency;
 }
 
 // Finds pages.
-DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, size_t bytes, BlockRecord* block) {
+DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, size_t bytes,
+                                        void** user) {
   const Options& options = heap.options();
+  BlockRecord block = RecordOf(request, stack);
   if (!options.page_fence ||
-      !MapFenced(request.size, request.alignment, options.page_fence_readable, block)) {
+      !MapFenced(request.size, request.alignment, options.page_fence_readable, &block)) {
     auto* base = static_cast<char*>(AllocateUnreported(bytes));
     if (base == nullptr) return Placed::kNowhere;
-    LayOut(request, base, bytes, block);
+    LayOut(request, base, bytes, &block);
   }
-  if (block->paged || !heap.emergency().Owns(block->base)) {
-    Fill(request, *block);
-    if (Register(*block)) return Placed::kInTable;
+  if (block.paged || !heap.emergency().Owns(block.base)) {
+    Fill(request, block);
+    *user = block.user;
+    if (Register(block)) return Placed::kInTable;
   }
-  block->paged ? UnmapFenced(*block) : DeallocateUnreported(block->base);
+  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
   return Placed::kInEmergency;
 }
 
@@ -225,25 +241,21 @@ size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
-DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block, Fault* fault) {
-  const Options& options = heap.options();
-  if (request.size > kLargestRequest || request.alignment > kLargestRequest) {
+DebugHeap::Placed DebugHeap::Place(const Request& request, void** user, Fault* fault) {
+  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return Placed::kNowhere;
   }
-  block->size = request.size;
-  block->alignment = request.alignment;
-  block->family = request.family;
-  block->allocating_thread = ThisThread();
-  block->allocated_at = KeepStack(request.site);
+  const StackId stack = KeepStack(request.site);
   const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
-  const bool small = bytes <= kMaxSmallSize && !options.page_fence;
+  const bool small = bytes <= kMaxSmallSize && !heap.options().page_fence;
   Placed placed = Placed::kNowhere;
   do {
-    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block, fault)
-                                    : PlaceLarge(request, bytes, block);
-  } while (TCMALLOC_UNLIKELY(placed == Placed::kNowhere) && GiveBackSpares(fault));
-  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) ReleaseStack(block->allocated_at);
-  return TCMALLOC_UNLIKELY(*fault) ? Placed::kFaultInQueue : placed;
+    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, stack, bytes, user, fault)
+                                    : PlaceLarge(request, stack, bytes, user);
+    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return placed;
+  } while (placed == Placed::kNowhere && GiveBackSpares(fault));
+  ReleaseStack(stack);
+  return *fault ? Placed::kFaultInQueue : placed;
 }
 
 // Gives the memory of the thread's spares back, where there is no other. Returns true if there were
@@ -251,8 +263,8 @@ DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block, F
 bool DebugHeap::GiveBackSpares(Fault* fault) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
-  bool gave_some = false;
   const uint32_t place = PlaceOfThread();
+  bool gave_some = false;
   while (BlockRecord* spare = queue_.TakeAnySpare(place)) {
     if (!Evict(slow_path, place, spare, fault)) return false;
     gave_some = true;
@@ -270,13 +282,14 @@ bool DebugHeap::Register(const BlockRecord& block) {
 }
 
 void* DebugHeap::Allocate(const Request& request) {
-  BlockRecord block;
   Fault fault;
-  const Placed placed = Place(request, &block, &fault);
-  if (TCMALLOC_UNLIKELY(placed == Placed::kFaultInQueue)) ReportFault(fault, "the free queue");
-  if (TCMALLOC_UNLIKELY(placed == Placed::kNowhere)) return nullptr;
-  void* user = block.user;
-  if (TCMALLOC_UNLIKELY(placed == Placed::kInEmergency)) user = AllocateInEmergency(request);
+  void* user = nullptr;
+  const Placed placed = Place(request, &user, &fault);
+  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) {
+    if (placed == Placed::kFaultInQueue) ReportFault(fault, "the free queue");
+    if (placed == Placed::kNowhere) return nullptr;
+    user = AllocateInEmergency(request);
+  }
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
@@ -338,7 +351,6 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   const size_t limit = options.max_free_queue_size;
   const uint32_t place = PlaceOfThread();
   BlockRecord* victim = queue_.Push(place, freed, limit);
-  if (TCMALLOC_LIKELY(victim == nullptr)) victim = queue_.PopExcess(place, limit);
   while (TCMALLOC_UNLIKELY(victim != nullptr)) {
     if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
     victim = queue_.PopExcess(place, limit);
@@ -374,7 +386,7 @@ bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockReco
 
 // Finds out what an address is at which no block begins.
 Fault DebugHeap::FaultOfUnknown(const void* address) {
-  Fault fault;
+  Fault fault = {};
   fault.kind = FaultKind::kUnknown;
   fault.address = address;
   fault.in_heap = heap.page_map().Get(PageId::Containing(address)) != nullptr;
@@ -465,8 +477,10 @@ void DebugHeap::VerifyAll(const char* call) {
     if (slow_path.reentrant()) return;
     table_.ForEachIn(i, [&](const BlockRecord& record) {
       if (fault) return;
+      const uint32_t before = record.BeginLook();
       if (record.is_live()) AreFencesGood(record, &fault);
       if (record.state == BlockState::kQueued) IsFilled(record, &fault);
+      if (fault && record.HasChangedSince(before)) fault.kind = FaultKind::kNone;
     });
   }
   if (fault) ReportFault(fault, call);

@@ -95,15 +95,19 @@ class DebugHeap {
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
-  Placed Place(const Request& request, BlockRecord* block, Fault* fault);
-  Placed PlaceSmall(const Request& request, size_t bytes, BlockRecord* block, Fault* fault);
-  Placed PlaceLarge(const Request& request, size_t bytes, BlockRecord* block);
+  Placed Place(const Request& request, void** user, Fault* fault);
+  Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
+  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
+                                    BlockRecord* block, void** user);
+  TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
+                                      void** user);
+  static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
   bool Register(const BlockRecord& block);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
-  bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, BlockRecord* block,
-             Fault* fault);
+  static bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
+                    Fault* fault);
   bool GiveBackSpares(Fault* fault);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);

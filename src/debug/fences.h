@@ -79,16 +79,24 @@ inline const char* FindFenceDamage(const char* begin, const char* end) {
   return begin;
 }
 
-// Returns true if all bytes of [begin, end) are kFreedByte. Four words at a time, which compilers
-// make one comparison of.
+// Returns true if all bytes of [begin, end) are kFreedByte. Eight words at a time, for which
+// compilers use vectors; the last words overlap others where the length is no multiple.
 inline bool IsAllFreed(const char* begin, const char* end) {
   constexpr uint64_t kWord = uint64_t{kFreedByte} * 0x0101'0101'0101'0101;
   uint64_t difference = 0;
-  for (; end - begin >= 32 && difference == 0; begin += 32) {
-    for (size_t i = 0; i < 32; i += 8) difference |= LoadUnaligned(begin + i) ^ kWord;
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
+    if (end - begin >= 8) return LoadUnaligned(begin) == kWord && LoadUnaligned(end - 8) == kWord;
+    for (; begin < end; ++begin) difference |= static_cast<unsigned char>(*begin) ^ kFreedByte;
+    return difference == 0;
   }
-  for (; end - begin >= 8; begin += 8) difference |= LoadUnaligned(begin) ^ kWord;
-  for (; begin < end; ++begin) difference |= static_cast<unsigned char>(*begin) ^ kFreedByte;
+  for (; end - begin >= 64; begin += 64) {
+    for (size_t i = 0; i < 64; i += 8) difference |= LoadUnaligned(begin + i) ^ kWord;
+    if (TCMALLOC_UNLIKELY(difference != 0)) return false;
+  }
+  for (; end - begin > 16; begin += 16) {
+    difference |= (LoadUnaligned(begin) ^ kWord) | (LoadUnaligned(begin + 8) ^ kWord);
+  }
+  difference |= (LoadUnaligned(end - 16) ^ kWord) | (LoadUnaligned(end - 8) ^ kWord);
   return difference == 0;
 }
 
@@ -151,11 +159,12 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   // Behind a block with pages of its own there are a few bytes, or none.
   if (TCMALLOC_UNLIKELY(end - begin < 16)) return difference == 0 && IsFence(begin, end);
   const uint64_t word = FenceWord(begin);
-  difference |= LoadUnaligned(end - 8) ^ FenceWord(end - 8);
-  do {
-    difference |= LoadUnaligned(begin) ^ word;
-    begin += 8;
-  } while (end - begin > 8);
+  const uint64_t last = FenceWord(end - 8);
+  for (; TCMALLOC_UNLIKELY(end - begin > 32); begin += 16) {
+    difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
+  }
+  difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
+  difference |= (LoadUnaligned(end - 16) ^ last) | (LoadUnaligned(end - 8) ^ last);
   return difference == 0;
 }
 

@@ -15,12 +15,12 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 }  // namespace
 
 TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries,
-                                                   size_t most_spare) {
+                                                   size_t share) {
   const Entry entry = entries[part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;
   Add(part.bytes, 0 - entry.bytes);
-  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, most_spare))) return entry.block;
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share / kSpareDivisor))) return entry.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
 }
@@ -43,26 +43,28 @@ BlockRecord* FreeQueue::Push(uint32_t place, BlockRecord* block, size_t limit) {
   PartHolder holder(place, part);
   if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
   const size_t share = ShareOf(limit);
-  const bool is_full = part.count == kBlocks;
-  BlockRecord* victim =
-      TCMALLOC_LIKELY(is_full) ? Pop(part, entries, share / kSpareDivisor) : nullptr;
+  BlockRecord* victim = nullptr;
+  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share);
   entries[(part.first + part.count) % kBlocks] = {block, bytes};
   ++part.count;
   Add(part.bytes, bytes);
-  const bool is_excess =
-      victim == nullptr && part.bytes.load(std::memory_order_relaxed) > share;
-  return TCMALLOC_UNLIKELY(is_excess) ? Pop(part, entries, share / kSpareDivisor) : victim;
+  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share) : victim;
 }
 
 BlockRecord* FreeQueue::PopExcess(uint32_t place, size_t limit) {
   Part& part = parts_[place];
-  const size_t share = ShareOf(limit);
-  if (TCMALLOC_LIKELY(part.bytes.load(std::memory_order_relaxed) <= share)) return nullptr;
   PartHolder holder(place, part);
+  return FindExcess(part, storage_.entries[place], ShareOf(limit));
+}
+
+// Makes spares of the first blocks while there are too many bytes, until one has to go, which it
+// returns.
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,
+                                                          size_t share) {
   BlockRecord* victim = nullptr;
-  while (victim == nullptr && part.count > 0 &&
-         part.bytes.load(std::memory_order_relaxed) > share) {
-    victim = Pop(part, storage_.entries[place], share / kSpareDivisor);
+  while (TCMALLOC_UNLIKELY(part.bytes.load(std::memory_order_relaxed) > share) &&
+         victim == nullptr && part.count > 0) {
+    victim = Pop(part, entries, share);
   }
   return victim;
 }

@@ -42,7 +42,7 @@ class FreeQueue {
   FreeQueue& operator=(const FreeQueue&) = delete;
 
   // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
-  // or, as PopExcess, for the bytes, or null.
+  // or, as PopExcess, for the bytes; null if PopExcess would return null.
   BlockRecord* Push(uint32_t place, BlockRecord* block, size_t limit);
   // Takes the first block out of the part if all parts together may hold no more than `limit` bytes
   // and this one holds more than its share, until one has to go. Returns null otherwise.
@@ -89,8 +89,10 @@ class FreeQueue {
   size_t ShareOf(size_t limit) const;
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
-  // it cannot become one of the spares, which may have `most_spare` bytes.
-  static BlockRecord* Pop(Part& part, const Entry* entries, size_t most_spare)
+  // it cannot become a spare. The part's share of the bytes is `share`.
+  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share)
+      TCMALLOC_REQUIRES(part.lock);
+  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share)
       TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> used_parts_{0};

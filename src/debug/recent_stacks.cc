@@ -28,15 +28,20 @@ void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId sta
   entry.held = 1;
   entry.stack_pointer = site.stack_pointer;
   entry.return_address = site.return_address;
-  entry.count = reads.count;
+  entry.frame_pointer = 0;
+  entry.count = 0;
   for (uint32_t i = 0; i < reads.count; ++i) {
     const WalkReads::Read& read = reads.reads[i];
+    if (read.at == 0) {
+      entry.frame_pointer = read.value;
+      continue;
+    }
     const uintptr_t place = (read.at - site.stack_pointer) / sizeof(uintptr_t);
-    entry.places[i] = read.at != 0 ? static_cast<uint16_t>(place) : kRegister;
-    entry.values[i] = read.value;
+    entry.places[entry.count] = static_cast<uint16_t>(place);
+    entry.values[entry.count] = read.value;
+    ++entry.count;
     // No stack pointer: nobody finds the entry.
-    const bool is_near = place < kRegister && read.at % sizeof(uintptr_t) == 0;
-    if (read.at != 0 && !is_near) entry.stack_pointer = 0;
+    if (place >= kMostPlaces || read.at % sizeof(uintptr_t) != 0) entry.stack_pointer = 0;
   }
 }
 

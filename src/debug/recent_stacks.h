@@ -60,7 +60,9 @@ class RecentStacks {
     if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return 0;
     for (Entry& entry : entries_[IndexOf(site)]) {
       if (entry.stack_pointer != site.stack_pointer ||
-          entry.return_address != site.return_address || !IsAsItWas(entry, site)) {
+          entry.return_address != site.return_address ||
+          (entry.frame_pointer != 0 && entry.frame_pointer != site.frame_pointer) ||
+          !IsAsItWas(entry, site)) {
         continue;
       }
       misses_ = 0;
@@ -98,11 +100,11 @@ class RecentStacks {
     StackId stack;
     uint32_t held;                      // references to the stack; one at least, if there is one
     uint32_t count;                     // of words
-    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words; kRegister
+    uintptr_t frame_pointer;            // at the call site, if it was read; 0 if it was not
+    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words
     uintptr_t values[WalkReads::kMost];
   };
-  // In place of a place: the word is the frame pointer at the call site.
-  static constexpr uint16_t kRegister = UINT16_MAX;
+  static constexpr uintptr_t kMostPlaces = uintptr_t{1} << 16;
 
   // After so many misses, there is mostly nothing to be found.
   bool IsWorthSearching() const {
@@ -116,12 +118,11 @@ class RecentStacks {
 
   // Return addresses mostly differ, if any do, in the innermost frames.
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
-    for (uint32_t i = 0; i < entry.count; ++i) {
-      const uint16_t place = entry.places[i];
-      const uintptr_t word = TCMALLOC_LIKELY(place != kRegister)
-                                 ? machine::LoadWord(site.stack_pointer + place * sizeof(uintptr_t))
-                                 : site.frame_pointer;
-      if (machine::StripAuthentication(word) != entry.values[i]) return false;
+    const uint16_t* place = entry.places;
+    for (const uintptr_t *value = entry.values, *end = value + entry.count; value != end;
+         ++value, ++place) {
+      const uintptr_t word = machine::LoadWord(site.stack_pointer + *place * sizeof(uintptr_t));
+      if (machine::StripAuthentication(word) != *value) return false;
     }
     return true;
   }
