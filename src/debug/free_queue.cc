@@ -20,7 +20,7 @@ TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entr
   part.first = (part.first + 1) % kBlocks;
   --part.count;
   Add(part.bytes, 0 - entry.bytes);
-  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share / kSpareDivisor))) return entry.block;
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share))) return entry.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
 }

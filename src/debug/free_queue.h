@@ -20,14 +20,11 @@ namespace tcmalloc {
 
 // First in, first out, in as many parts as threads have places: each has room for kBlocks blocks
 // and its share of the bytes. A block that leaves becomes a spare of its part if that has room for
-// it, and goes otherwise. Spares have a fraction of the bytes more. Called inside the slow path
+// it, and goes otherwise. Spares may have as many bytes again. Called inside the slow path
 // only, by threads with their own places.
 class FreeQueue {
  public:
   static constexpr size_t kBlocks = 1024;
-  // Of the bytes that may wait, as many parts less may be spares.
-  static constexpr size_t kSpareDivisor = 4;
-
   struct Entry {
     BlockRecord* block;
     size_t bytes;

@@ -87,7 +87,7 @@ class Reads {
 
 // Reads the rule from the tables. Returns false if the function has none that serves here, or if
 // its code may not be read.
-TCMALLOC_NOINLINE bool QuickWalk::Learn(uintptr_t pc, Entry* entry) {
+TCMALLOC_NOINLINE bool QuickWalk::Learn(uintptr_t pc, Entry (&set)[kWays]) {
   LoadedObject object;
   if (!FindLoadedObject(pc - 1, /*runs=*/true, &object)) return false;
   FrameRules rules;
@@ -96,15 +96,18 @@ TCMALLOC_NOINLINE bool QuickWalk::Learn(uintptr_t pc, Entry* entry) {
   uint64_t code[2];
   static_assert(sizeof(code) == kCallBytes);
   if (!Serves(rule) || !CopyIfReadable(pc - kCallBytes, code, sizeof(code))) return false;
-  *entry = {.pc = pc, .code = CodeBefore(pc), .rule = rule, .function = rules.function};
+  std::copy_backward(set, set + kWays - 1, set + kWays);
+  set[0] = {.pc = pc, .code = CodeBefore(pc), .rule = rule, .function = rules.function};
   return true;
 }
 
 // Returns the entry of a return address, which it learns first if need be; null if it cannot.
 TCMALLOC_ALWAYS_INLINE const QuickWalk::Entry* QuickWalk::EntryOf(uintptr_t pc) {
-  Entry* entry = &entries_[pc * kGolden >> (64 - kLog2Entries)];
-  if (TCMALLOC_LIKELY(entry->pc == pc && entry->code == CodeBefore(pc))) return entry;
-  return Learn(pc, entry) ? entry : nullptr;
+  Entry(&set)[kWays] = entries_[pc * kGolden >> (64 - kLog2Sets)];
+  for (const Entry& entry : set) {
+    if (entry.pc == pc && TCMALLOC_LIKELY(entry.code == CodeBefore(pc))) return &entry;
+  }
+  return Learn(pc, set) ? &set[0] : nullptr;
 }
 
 uint32_t QuickWalk::Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads) {

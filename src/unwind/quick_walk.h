@@ -44,7 +44,8 @@ class QuickWalk {
   uint32_t Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads);
 
  private:
-  static constexpr size_t kLog2Entries = 8;
+  static constexpr size_t kLog2Sets = 6;
+  static constexpr size_t kWays = 4;
 
   struct Entry {
     uintptr_t pc;
@@ -54,9 +55,9 @@ class QuickWalk {
   };
 
   const Entry* EntryOf(uintptr_t pc);
-  static bool Learn(uintptr_t pc, Entry* entry);
+  static bool Learn(uintptr_t pc, Entry (&set)[kWays]);
 
-  Entry entries_[size_t{1} << kLog2Entries] = {};
+  Entry entries_[size_t{1} << kLog2Sets][kWays] = {};  // of each set, the last one learnt first
 };
 
 }  // namespace tcmalloc
