@@ -89,6 +89,7 @@ class FreeQueue {
   // it cannot become a spare. The part's share of the bytes is `share`.
   static BlockRecord* Pop(Part& part, const Entry* entries, size_t share)
       TCMALLOC_REQUIRES(part.lock);
+  static void Prefetch(const Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
   static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share)
       TCMALLOC_REQUIRES(part.lock);
 
