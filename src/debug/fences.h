@@ -42,6 +42,15 @@ inline uint64_t LoadUnaligned(const char* from) {
   return word;
 }
 
+// Two words, which both architectures compare at once.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+inline WordPair LoadPair(const char* from) {
+  WordPair pair;
+  std::memcpy(&pair, from, sizeof(pair));
+  return pair;
+}
+
 // Returns eight bytes of a fence that begins at `address`.
 inline uint64_t FenceWord(const char* address) {
   static_assert(std::endian::native == std::endian::little);
@@ -79,25 +88,23 @@ inline const char* FindFenceDamage(const char* begin, const char* end) {
   return begin;
 }
 
-// Returns true if all bytes of [begin, end) are kFreedByte. Eight words at a time, for which
-// compilers use vectors; the last words overlap others where the length is no multiple.
-inline bool IsAllFreed(const char* begin, const char* end) {
+// Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the
+// length is no multiple.
+TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
   constexpr uint64_t kWord = uint64_t{kFreedByte} * 0x0101'0101'0101'0101;
-  uint64_t difference = 0;
   if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     if (end - begin >= 8) return LoadUnaligned(begin) == kWord && LoadUnaligned(end - 8) == kWord;
-    for (; begin < end; ++begin) difference |= static_cast<unsigned char>(*begin) ^ kFreedByte;
-    return difference == 0;
+    while (begin < end && static_cast<unsigned char>(*begin) == kFreedByte) ++begin;
+    return begin == end;
   }
+  constexpr WordPair kPair = {kWord, kWord};
+  WordPair difference = LoadPair(end - 16) ^ kPair;
   for (; end - begin >= 64; begin += 64) {
-    for (size_t i = 0; i < 64; i += 8) difference |= LoadUnaligned(begin + i) ^ kWord;
-    if (TCMALLOC_UNLIKELY(difference != 0)) return false;
+    difference |= (LoadPair(begin) ^ kPair) | (LoadPair(begin + 16) ^ kPair) |
+                  (LoadPair(begin + 32) ^ kPair) | (LoadPair(begin + 48) ^ kPair);
   }
-  for (; end - begin > 16; begin += 16) {
-    difference |= (LoadUnaligned(begin) ^ kWord) | (LoadUnaligned(begin + 8) ^ kWord);
-  }
-  difference |= (LoadUnaligned(end - 16) ^ kWord) | (LoadUnaligned(end - 8) ^ kWord);
-  return difference == 0;
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ kPair;
+  return (difference[0] | difference[1]) == 0;
 }
 
 // Returns the first byte in [begin, end) that is not kFreedByte, or null.

@@ -34,15 +34,20 @@ void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId sta
     const WalkReads::Read& read = reads.reads[i];
     if (read.at == 0) {
       entry.frame_pointer = read.value;
-      continue;
+    } else {
+      AddWord(read, site, entry);
     }
-    const uintptr_t place = (read.at - site.stack_pointer) / sizeof(uintptr_t);
-    entry.places[entry.count] = static_cast<uint16_t>(place);
-    entry.values[entry.count] = read.value;
-    ++entry.count;
-    // No stack pointer: nobody finds the entry.
-    if (place >= kMostPlaces || read.at % sizeof(uintptr_t) != 0) entry.stack_pointer = 0;
   }
+  if (entry.count % 2 != 0) AddWord(reads.reads[reads.count - 1], site, entry);
+}
+
+void RecentStacks::AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry) {
+  const uintptr_t place = (read.at - site.stack_pointer) / sizeof(uintptr_t);
+  entry.places[entry.count] = static_cast<uint16_t>(place);
+  entry.values[entry.count] = read.value;
+  ++entry.count;
+  // No stack pointer: nobody finds the entry.
+  if (place >= kMostPlaces || read.at % sizeof(uintptr_t) != 0) entry.stack_pointer = 0;
 }
 
 }  // namespace tcmalloc

@@ -84,8 +84,8 @@ class RecentStacks {
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
-  static constexpr size_t kLog2Sets = 4;
-  static constexpr size_t kWays = 4;
+  static constexpr size_t kLog2Sets = 5;
+  static constexpr size_t kWays = 8;
   static constexpr uint32_t kManyMisses = 256;
   static constexpr uint32_t kOneIn = 8;
   // References are taken that many at a time, so that most calls change no memory that threads
@@ -99,7 +99,7 @@ class RecentStacks {
     uintptr_t return_address;
     StackId stack;
     uint32_t held;                      // references to the stack; one at least, if there is one
-    uint32_t count;                     // of words
+    uint32_t count;                     // of words, even: the last one may be there twice
     uintptr_t frame_pointer;            // at the call site, if it was read; 0 if it was not
     uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words
     uintptr_t values[WalkReads::kMost];
@@ -111,18 +111,21 @@ class RecentStacks {
     return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2;
   }
 
+  static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
+
   static size_t IndexOf(const CallSite& site) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
     return (site.stack_pointer >> 4) * kGolden >> (64 - kLog2Sets);
   }
 
+  TCMALLOC_ALWAYS_INLINE static bool HasWord(const Entry& entry, const CallSite& site, uint32_t i) {
+    const uintptr_t word = machine::LoadWord(site.stack_pointer + entry.places[i] * sizeof(word));
+    return machine::StripAuthentication(word) == entry.values[i];
+  }
   // Return addresses mostly differ, if any do, in the innermost frames.
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
-    const uint16_t* place = entry.places;
-    for (const uintptr_t *value = entry.values, *end = value + entry.count; value != end;
-         ++value, ++place) {
-      const uintptr_t word = machine::LoadWord(site.stack_pointer + *place * sizeof(uintptr_t));
-      if (machine::StripAuthentication(word) != *value) return false;
+    for (uint32_t i = 0; i < entry.count; i += 2) {
+      if (!HasWord(entry, site, i) || !HasWord(entry, site, i + 1)) return false;
     }
     return true;
   }
