@@ -319,6 +319,7 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
+  __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
   table_.Prefetch(block);
   const StackId stack = KeepStack(claim.site);
   Fault fault;

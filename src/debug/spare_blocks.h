@@ -10,6 +10,7 @@
 
 #include "base/attributes.h"
 #include "debug/block_record.h"
+#include "debug/fences.h"
 #include "size_class/size_classes.h"
 
 namespace tcmalloc {
@@ -37,8 +38,10 @@ class SpareBlocks {
   BlockRecord* Take(uint8_t size_class) {
     BlockRecord* block = firsts_[size_class];
     if (TCMALLOC_UNLIKELY(block == nullptr)) return nullptr;
-    firsts_[size_class] = block->next_spare;
+    BlockRecord* next = block->next_spare;
+    firsts_[size_class] = next;
     bytes_ -= block->total;
+    if (TCMALLOC_LIKELY(next != nullptr)) Prefetch(*next);
     return block;
   }
 
@@ -53,6 +56,14 @@ class SpareBlocks {
   size_t bytes() const { return bytes_; }
 
  private:
+  // Brings the block that is taken next into the cache, and the record of the one after that: the
+  // record of the first was brought in before.
+  static void Prefetch(const BlockRecord& next) {
+    __builtin_prefetch(next.next_spare, 1);
+    __builtin_prefetch(next.user - kFrontBytes, 1);
+    __builtin_prefetch(next.end(), 1);
+  }
+
   size_t bytes_ = 0;
   BlockRecord* firsts_[kSizeClassCount] = {};
 };
