@@ -3,11 +3,9 @@
 #include "unwind/quick_walk.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/attributes.h"
 #include "unwind/cfi.h"
-#include "unwind/loaded_objects.h"
 #include "unwind/machine.h"
 #include "unwind/object_list.h"
 #include "unwind/readable_memory.h"
@@ -18,14 +16,7 @@ namespace {
 
 using Kind = CompactRule::Kind;
 
-// The bytes before a return address that tell calls apart: the call itself and what comes before.
-constexpr uintptr_t kCallBytes = 16;
-
 constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-
-TCMALLOC_ALWAYS_INLINE uint64_t CodeBefore(uintptr_t pc) {
-  return std::rotl(machine::LoadWord(pc - 16), 31) ^ machine::LoadWord(pc - 8);
-}
 
 // Returns true for the rules by which a walk can go on with the frame pointer alone.
 bool Serves(CompactRule rule) {
@@ -85,29 +76,46 @@ class Reads {
 
 }  // namespace
 
-// Reads the rule from the tables. Returns false if the function has none that serves here, or if
-// its code may not be read.
-TCMALLOC_NOINLINE bool QuickWalk::Learn(uintptr_t pc, Entry (&set)[kWays]) {
-  LoadedObject object;
-  if (!FindLoadedObject(pc - 1, /*runs=*/true, &object)) return false;
+// Forgets what belongs to objects that are not known any more, whose bits others may have.
+void QuickWalk::ForgetLostObjects() {
+  if (TCMALLOC_LIKELY(!objects_.lost_some)) return;
+  objects_.lost_some = false;
+  for (Entry(&set)[kWays] : entries_) {
+    for (Entry& entry : set) {
+      if (entry.object != 0) entry = {};
+    }
+  }
+}
+
+// Reads the rule from the tables. Returns null if the function has none that serves here.
+TCMALLOC_NOINLINE const QuickWalk::Entry* QuickWalk::Learn(uintptr_t pc, ObjectsOfWalk& objects) {
+  const LoadedObject* object = objects.Find(pc - 1, /*runs=*/true);
+  ForgetLostObjects();
+  if (object == nullptr) return nullptr;
+  const uint32_t bit = object->is_permanent ? 0 : objects.bit_of_last();
+  if (bit == 0 && !object->is_permanent) return nullptr;
   FrameRules rules;
-  if (!object.Contains(pc - kCallBytes) || !ReadFrameRules(object, pc - 1, &rules)) return false;
+  if (!ReadFrameRules(*object, pc - 1, &rules)) return nullptr;
   const CompactRule rule = CompactRule::From(rules);
-  uint64_t code[2];
-  static_assert(sizeof(code) == kCallBytes);
-  if (!Serves(rule) || !CopyIfReadable(pc - kCallBytes, code, sizeof(code))) return false;
+  if (!Serves(rule)) return nullptr;
+  Entry(&set)[kWays] = entries_[SetOf(pc)];
   std::copy_backward(set, set + kWays - 1, set + kWays);
-  set[0] = {.pc = pc, .code = CodeBefore(pc), .rule = rule, .function = rules.function};
-  return true;
+  set[0] = {.pc = pc, .rule = rule, .function = rules.function, .object = bit};
+  return &set[0];
 }
 
 // Returns the entry of a return address, which it learns first if need be; null if it cannot.
-TCMALLOC_ALWAYS_INLINE const QuickWalk::Entry* QuickWalk::EntryOf(uintptr_t pc) {
-  Entry(&set)[kWays] = entries_[pc * kGolden >> (64 - kLog2Sets)];
-  for (const Entry& entry : set) {
-    if (entry.pc == pc && TCMALLOC_LIKELY(entry.code == CodeBefore(pc))) return &entry;
+TCMALLOC_ALWAYS_INLINE const QuickWalk::Entry* QuickWalk::EntryOf(uintptr_t pc,
+                                                                  ObjectsOfWalk& objects) {
+  for (const Entry& entry : entries_[SetOf(pc)]) {
+    if (entry.pc != pc) continue;
+    if (TCMALLOC_LIKELY((entry.object & ~objects.valid()) == 0) ||
+        objects.Validate(entry.object, pc - 1)) {
+      return &entry;
+    }
+    break;
   }
-  return Learn(pc, set) ? &set[0] : nullptr;
+  return Learn(pc, objects);
 }
 
 uint32_t QuickWalk::Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads) {
@@ -116,11 +124,12 @@ uint32_t QuickWalk::Walk(Frame frame, void** addresses, uint32_t limit, WalkRead
   if (TCMALLOC_UNLIKELY(unwind_method() != UnwindMethod::kTables || UsesObjectList())) return 0;
   StackMemory memory;
   memory.MoveTo(frame.sp, /*guessed=*/false);
+  ObjectsOfWalk objects(objects_);
   Functions functions;
   WalkReads::Read frame_pointer = {.at = 0, .value = frame.frame_pointer};
   void** next = addresses;
   for (uint32_t left = limit; left > 0; --left) {
-    const Entry* entry = EntryOf(frame.pc);
+    const Entry* entry = EntryOf(frame.pc, objects);
     if (TCMALLOC_UNLIKELY(entry == nullptr)) return noted.Forget(), 0;
     if (functions.Add(entry->function)) *next++ = reinterpret_cast<void*>(frame.pc);
     const CompactRule rule = entry->rule;

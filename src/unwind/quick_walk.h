@@ -8,16 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "unwind/loaded_objects.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
 
-// Compact rules by return address, for a walk that looks for no object and needs no other register
-// than the frame pointer. A rule is right as long as the function is there that it was read for. A
-// return address on a stack belongs to code that is mapped, so the bytes of the call before it can
-// be read; where these are still the same, the same call returns there. By induction from the
-// innermost frame, each address that is taken for a return address is one.
+// Compact rules by return address, for a walk that needs no other register than the frame pointer. A
+// rule is right as long as the object is there from whose tables it was read: the walk looks once at
+// each that can go. By induction from the innermost frame, each address that is taken for a return
+// address is one.
 //
 // Of a function that is on the stack several times, the innermost frame alone is stored: a
 // recursion shows once, however deep it is and whichever way it took, so that the stacks of one are
@@ -44,19 +44,25 @@ class QuickWalk {
   uint32_t Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads);
 
  private:
-  static constexpr size_t kLog2Sets = 6;
+  static constexpr int kLog2Sets = 6;
   static constexpr size_t kWays = 4;
 
   struct Entry {
     uintptr_t pc;
-    uint64_t code;  // of the call before
     CompactRule rule;
     uintptr_t function;  // where it begins
+    uint32_t object;     // its bit among those of a walk; 0 of one that stays
   };
 
-  const Entry* EntryOf(uintptr_t pc);
-  static bool Learn(uintptr_t pc, Entry (&set)[kWays]);
+  static size_t SetOf(uintptr_t pc) {
+    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    return pc * kGolden >> (64 - kLog2Sets);
+  }
+  const Entry* EntryOf(uintptr_t pc, ObjectsOfWalk& objects);
+  const Entry* Learn(uintptr_t pc, ObjectsOfWalk& objects);
+  void ForgetLostObjects();
 
+  KnownObjects objects_;
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};  // of each set, the last one learnt first
 };
 
