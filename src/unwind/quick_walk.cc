@@ -9,6 +9,7 @@
 #include "unwind/machine.h"
 #include "unwind/object_list.h"
 #include "unwind/readable_memory.h"
+#include "unwind/rule_cache.h"
 #include "unwind/stack_trace.h"
 
 namespace tcmalloc {
@@ -100,7 +101,16 @@ TCMALLOC_NOINLINE const QuickWalk::Entry* QuickWalk::Learn(uintptr_t pc, Objects
   if (!Serves(rule)) return nullptr;
   Entry(&set)[kWays] = entries_[SetOf(pc)];
   std::copy_backward(set, set + kWays - 1, set + kWays);
-  set[0] = {.pc = pc, .rule = rule, .function = rules.function, .object = bit};
+  const uintptr_t return_slot =
+      machine::kExtraIsReturnAddress ? rule.extra_slot() : sizeof(uintptr_t);
+  set[0] = {.pc = pc,
+            .function = rules.function,
+            .frame_offset = static_cast<uint32_t>(rule.frame_offset()),
+            .return_slot = static_cast<uint32_t>(return_slot),
+            .pointer_slot = static_cast<uint32_t>(rule.frame_pointer_slot()),
+            .object = bit & ((uint32_t{1} << 30) - 1),
+            .by_frame_pointer = rule.kind() == Kind::kFromFramePointer,
+            .outermost = rule.kind() == Kind::kOutermost};
   return &set[0];
 }
 
@@ -132,22 +142,19 @@ uint32_t QuickWalk::Walk(Frame frame, void** addresses, uint32_t limit, WalkRead
     const Entry* entry = EntryOf(frame.pc, objects);
     if (TCMALLOC_UNLIKELY(entry == nullptr)) return noted.Forget(), 0;
     if (functions.Add(entry->function)) *next++ = reinterpret_cast<void*>(frame.pc);
-    const CompactRule rule = entry->rule;
-    if (TCMALLOC_UNLIKELY(rule.kind() == Kind::kOutermost)) break;
-    const bool by_frame_pointer = rule.kind() == Kind::kFromFramePointer;
-    const uintptr_t base = by_frame_pointer ? frame_pointer.value : frame.sp;
-    const uintptr_t caller_sp = base + rule.frame_offset();
-    const uintptr_t pc_at =
-        caller_sp - (machine::kExtraIsReturnAddress ? rule.extra_slot() : sizeof(uintptr_t));
+    if (TCMALLOC_UNLIKELY(entry->outermost)) break;
+    const uintptr_t base = entry->by_frame_pointer ? frame_pointer.value : frame.sp;
+    const uintptr_t caller_sp = base + entry->frame_offset;
+    const uintptr_t pc_at = caller_sp - entry->return_slot;
     uintptr_t pc = 0;
     if (TCMALLOC_UNLIKELY(caller_sp <= frame.sp || !memory.Read(pc_at, &pc))) {
       return noted.Forget(), 0;
     }
     frame.pc = machine::StripAuthentication(pc);
     if (TCMALLOC_UNLIKELY(frame.pc == 0)) break;
-    noted.Add(by_frame_pointer ? &frame_pointer : nullptr, {.at = pc_at, .value = frame.pc});
-    if (rule.frame_pointer_slot() != 0) {
-      frame_pointer.at = caller_sp - rule.frame_pointer_slot();
+    noted.Add(entry->by_frame_pointer ? &frame_pointer : nullptr, {.at = pc_at, .value = frame.pc});
+    if (entry->pointer_slot != 0) {
+      frame_pointer.at = caller_sp - entry->pointer_slot;
       if (!memory.Read(frame_pointer.at, &frame_pointer.value)) return noted.Forget(), 0;
     }
     frame.sp = caller_sp;

@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "unwind/loaded_objects.h"
-#include "unwind/rule_cache.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
@@ -47,12 +46,18 @@ class QuickWalk {
   static constexpr int kLog2Sets = 6;
   static constexpr size_t kWays = 4;
 
+  // How to leave a function: a compact rule, taken apart.
   struct Entry {
     uintptr_t pc;
-    CompactRule rule;
-    uintptr_t function;  // where it begins
-    uint32_t object;     // its bit among those of a walk; 0 of one that stays
+    uintptr_t function;        // where it begins
+    uint32_t frame_offset;     // from the base to the caller's stack pointer
+    uint32_t return_slot;      // how far below that the return address is
+    uint32_t pointer_slot;     // likewise, the caller's frame pointer; 0 if it is not saved
+    uint32_t object : 30;      // its bit among those of a walk; 0 of one that stays
+    bool by_frame_pointer : 1;  // is the base, and not the stack pointer
+    bool outermost : 1;
   };
+  static_assert(KnownObjects::kMost <= 30);
 
   static size_t SetOf(uintptr_t pc) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
