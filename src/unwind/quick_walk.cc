@@ -8,7 +8,6 @@
 #include "unwind/cfi.h"
 #include "unwind/machine.h"
 #include "unwind/object_list.h"
-#include "unwind/readable_memory.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_trace.h"
 
@@ -30,21 +29,43 @@ bool Serves(CompactRule rule) {
 // hash tells.
 class Functions {
  public:
+  // `functions` has room for as many as a walk has frames.
+  explicit Functions(uintptr_t* functions) : begin_(functions), end_(functions) {}
+
   // Returns false if the function is there already.
   TCMALLOC_ALWAYS_INLINE bool Add(uintptr_t function) {
+    // That of most functions that call themselves.
+    if (function == last_) return false;
     const uint64_t bit = uint64_t{1} << (function * kGolden >> 58);
-    const bool maybe = (hashes_ & bit) != 0;
-    uintptr_t* const end = functions_ + count_;
-    if (maybe && std::find(functions_, end, function) != end) return false;
+    if ((hashes_ & bit) != 0 && std::find(begin_, end_, function) != end_) return false;
     hashes_ |= bit;
-    functions_[count_++] = function;
+    last_ = function;
+    *end_++ = function;
     return true;
   }
 
  private:
+  uintptr_t* const begin_;
+  uintptr_t* end_;
   uint64_t hashes_ = 0;
-  uint32_t count_ = 0;
-  uintptr_t functions_[QuickWalk::kMostFrames];
+  uintptr_t last_ = 0;
+};
+
+// The words of the thread's own stack from a stack pointer on.
+class OwnStack {
+ public:
+  explicit OwnStack(uintptr_t sp) : low_(sp), bytes_(OwnStackBytesFrom(sp)) {}
+
+  // Returns false if the word is not there.
+  TCMALLOC_ALWAYS_INLINE bool Read(uintptr_t address, uintptr_t* word) const {
+    if (TCMALLOC_UNLIKELY(address - low_ >= bytes_ || address % sizeof(*word) != 0)) return false;
+    *word = machine::LoadWord(address);
+    return true;
+  }
+
+ private:
+  const uintptr_t low_;
+  const uintptr_t bytes_;
 };
 
 // Where the words are that a walk reads.
@@ -132,10 +153,11 @@ uint32_t QuickWalk::Walk(Frame frame, void** addresses, uint32_t limit, WalkRead
   Reads noted(reads);
   // A list of objects may be out of date.
   if (TCMALLOC_UNLIKELY(unwind_method() != UnwindMethod::kTables || UsesObjectList())) return 0;
-  StackMemory memory;
-  memory.MoveTo(frame.sp, /*guessed=*/false);
+  // Another stack may go between two walks.
+  const OwnStack memory(frame.sp);
   ObjectsOfWalk objects(objects_);
-  Functions functions;
+  uintptr_t stored[kMostFrames];
+  Functions functions(stored);
   WalkReads::Read frame_pointer = {.at = 0, .value = frame.frame_pointer};
   void** next = addresses;
   for (uint32_t left = limit; left > 0; --left) {
