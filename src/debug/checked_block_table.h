@@ -106,9 +106,7 @@ class CheckedBlockTable {
     int log2() const { return static_cast<int>(word_ % 64); }
     size_t count() const { return word_ != 0 ? size_t{1} << log2() : 0; }
     size_t bytes() const { return count() * sizeof(Bucket); }
-    Bucket& operator[](size_t i) const {
-      return reinterpret_cast<Bucket*>(word_ - word_ % 64)[i];
-    }
+    Bucket& operator[](size_t i) const { return reinterpret_cast<Bucket*>(word_ - word_ % 64)[i]; }
     Bucket& Of(uint64_t hash) const {
       constexpr uint64_t kPlaces = (uint64_t{1} << kPlacesLog2) - 1;
       const uint64_t index = hash >> 24 << kPlacesLog2 | (hash & kPlaces);

@@ -298,8 +298,8 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block and takes it from the program. Returns its record, or null and tells about a fault.
-// Small blocks are filled under the lock, so that it is taken once.
+// Checks a block and takes it from the program. Returns its record, or null and tells about a
+// fault. Small blocks are filled under the lock, so that it is taken once.
 BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
                                   Fault* fault) {
   return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {

@@ -29,8 +29,7 @@ TCMALLOC_ALWAYS_INLINE void FreeQueue::Prefetch(const Part& part, const Entry* e
   __builtin_prefetch(block->user + kSealBytes * 3, 1);
 }
 
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries,
-                                                   size_t share) {
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share) {
   const Entry entry = entries[part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;

@@ -15,8 +15,9 @@ namespace tcmalloc {
 
 // The first kOwnPlaces of an array are each for one thread at a time, whose seat at the gate has
 // that number: inside the slow path they need no lock, and outside only its own signal handlers may
-// come in between. The gate's lock is between one thread's use and the next one's. The kSharedPlaces
-// that follow are for all other threads: those without a seat, and those beyond so many.
+// come in between. The gate's lock is between one thread's use and the next one's. The
+// kSharedPlaces that follow are for all other threads: those without a seat, and those beyond so
+// many.
 inline constexpr uint32_t kOwnPlaces = 32;
 inline constexpr uint32_t kSharedPlaces = 8;
 inline constexpr uint32_t kPlaces = kOwnPlaces + kSharedPlaces;

@@ -28,10 +28,9 @@ TCMALLOC_NOINLINE uint32_t ProgramStack::Walk(const CallSite& site, WalkReads* r
 ProgramStack::ProgramStack(const CallSite& site, QuickWalk* quick, WalkReads* reads) {
   uint32_t all = 0;
   if (TCMALLOC_LIKELY(quick != nullptr)) {
-    all = quick->Walk({.sp = site.stack_pointer,
-                       .frame_pointer = site.frame_pointer,
-                       .pc = site.return_address},
-                      frames_, kMostFrames + kFewOwnFrames, reads);
+    all = quick->Walk(
+        {.sp = site.stack_pointer, .frame_pointer = site.frame_pointer, .pc = site.return_address},
+        frames_, kMostFrames + kFewOwnFrames, reads);
   }
   if (TCMALLOC_UNLIKELY(all == 0)) all = Walk(site, reads);
   while (first_ < all && IsOwnCode(frames_[first_])) ++first_;

@@ -28,8 +28,8 @@ namespace tcmalloc {
 // on the stack; then no return address of these is on a stack any more, and where another object
 // took its place, the addresses that an entry names are those that were read again.
 //
-// A thread has one set to itself, unless there are very many. A set is claimed for each use, because
-// a signal handler may interrupt one.
+// A thread has one set to itself, unless there are very many. A set is claimed for each use,
+// because a signal handler may interrupt one.
 class RecentStacks {
  public:
   constexpr RecentStacks() = default;
@@ -107,9 +107,7 @@ class RecentStacks {
   static constexpr uintptr_t kMostPlaces = uintptr_t{1} << 16;
 
   // After so many misses, there is mostly nothing to be found.
-  bool IsWorthSearching() const {
-    return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2;
-  }
+  bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
 
   static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
 

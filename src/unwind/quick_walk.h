@@ -13,10 +13,10 @@
 
 namespace tcmalloc {
 
-// Compact rules by return address, for a walk that needs no other register than the frame pointer. A
-// rule is right as long as the object is there from whose tables it was read: the walk looks once at
-// each that can go. By induction from the innermost frame, each address that is taken for a return
-// address is one.
+// Compact rules by return address, for a walk that needs no other register than the frame pointer.
+// A rule is right as long as the object is there from whose tables it was read: the walk looks once
+// at each that can go. By induction from the innermost frame, each address that is taken for a
+// return address is one.
 //
 // Of a function that is on the stack several times, the innermost frame alone is stored: a
 // recursion shows once, however deep it is and whichever way it took, so that the stacks of one are
@@ -49,11 +49,11 @@ class QuickWalk {
   // How to leave a function: a compact rule, taken apart.
   struct Entry {
     uintptr_t pc;
-    uintptr_t function;        // where it begins
-    uint32_t frame_offset;     // from the base to the caller's stack pointer
-    uint32_t return_slot;      // how far below that the return address is
-    uint32_t pointer_slot;     // likewise, the caller's frame pointer; 0 if it is not saved
-    uint32_t object : 30;      // its bit among those of a walk; 0 of one that stays
+    uintptr_t function;         // where it begins
+    uint32_t frame_offset;      // from the base to the caller's stack pointer
+    uint32_t return_slot;       // how far below that the return address is
+    uint32_t pointer_slot;      // likewise, the caller's frame pointer; 0 if it is not saved
+    uint32_t object : 30;       // its bit among those of a walk; 0 of one that stays
     bool by_frame_pointer : 1;  // is the base, and not the stack pointer
     bool outermost : 1;
   };

@@ -32,7 +32,8 @@ uintptr_t FunctionOf(const void* address) {
   const uintptr_t pc = reinterpret_cast<uintptr_t>(address) - 1;
   LoadedObject object;
   FrameRules rules;
-  if (!FindLoadedObject(pc, /*runs=*/true, &object) || !ReadFrameRules(object, pc, &rules)) return 0;
+  if (!FindLoadedObject(pc, /*runs=*/true, &object) || !ReadFrameRules(object, pc, &rules))
+    return 0;
   return rules.function;
 }
 
@@ -59,11 +60,9 @@ Addresses Fresh(const QuickWalk::Frame& frame, uint32_t limit) {
   void* addresses[kMost];
   int sizes[kMost];
   addresses[0] = reinterpret_cast<void*>(frame.pc);
-  const int rest = CaptureCallers(registers,
-                                  {.addresses = addresses + 1,
-                                   .sizes = sizes,
-                                   .limit = static_cast<int>(limit) - 1},
-                                  0);
+  const int rest = CaptureCallers(
+      registers, {.addresses = addresses + 1, .sizes = sizes, .limit = static_cast<int>(limit) - 1},
+      0);
   return Addresses(addresses, addresses + 1 + rest);
 }
 
@@ -77,8 +76,7 @@ __attribute__((noinline)) bool Compare(QuickWalk& quick, uint32_t limit, Outcome
   const QuickWalk::Frame frame = {
       .sp = reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()),
       .frame_pointer = *static_cast<const uintptr_t*>(__builtin_frame_address(0)),
-      .pc = machine::StripAuthentication(
-          reinterpret_cast<uintptr_t>(__builtin_return_address(0)))};
+      .pc = machine::StripAuthentication(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))};
   void* addresses[kMost];
   WalkReads reads;
   const uint32_t count = quick.Walk(frame, addresses, limit, &reads);
