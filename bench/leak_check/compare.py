@@ -29,11 +29,13 @@ records = [{"name": "n%d" % i, "values": list(range(20)), "next": {"x": i}} for 
 for _ in range(4): records = json.loads(json.dumps(records))
 """
 PERL = 'my %h; for my $r (1..5) { for my $i (1..4000) { $h{"key$i"} = [$r, $i, "v" x ($i % 50)] } } print scalar(keys %h)'
+RUBY = 'puts (0...68000).map { |i| "a text that takes a block, number %d" % i }.size'
 SQL = """create table t(a integer primary key, b text);
 with recursive c(x) as (select 1 union all select x + 1 from c where x < 12000) insert into t select x, hex(x * 7919) from c;
 create index i on t(b); select count(*), sum(length(b)) from t where b > '3'; select group_concat(b) is null from t;"""
 
-# Name, command. {bin} is the folder of the workloads, {cc1} the compiler proper, {source} a preprocessed file.
+# Name, command. {bin} is the folder of the workloads, {cc1} the compiler proper, {source} a preprocessed file, {header}
+# one that includes headers of libc.
 WORKLOADS = {
     "binary_trees": ["{bin}/binary_trees", "--threads=1", "--rounds=3"],
     "json_like": ["{bin}/json_like", "--documents=80"],
@@ -49,6 +51,9 @@ WORKLOADS = {
     "git": ["/usr/bin/git", "-C", str(ROOT), "log", "--stat", "-n", "5"],
     "xz": ["/usr/bin/xz", "-k", "-c", "-0", "{big}"],
     "openssl": ["/usr/bin/openssl", "dgst", "-sha512", "{big}"],
+    "perl_start": ["/usr/bin/perl", "-e", "1"],
+    "gcc": ["/usr/bin/gcc", "-fsyntax-only", "{header}"],
+    "ruby": ["/usr/bin/ruby", "-e", RUBY],
     "gzip": ["/usr/bin/gzip", "-c", "-1", "{big}"],
 }
 # Lines by which each says that it has looked.
@@ -61,17 +66,19 @@ def find_compiler():
 
 
 def prepare(folder):
-    """Makes the inputs: a C file, and 128 MiB of text."""
+    """Makes the inputs: two C files, and 128 MiB of text."""
     source = folder / "source.i"
     with open(source, "w", encoding="utf-8") as file:
         for i in range(60):
             file.write(f"int f{i}(int *a, int n) {{ int s = {i}; for (int k = 0; k < n; k++) "
                        f"s += a[k] * {i} + (s >> {i % 13}); return s; }}\n")
+    header = folder / "header.c"
+    header.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n", encoding="utf-8")
     big = folder / "big"
     with open(big, "wb") as file:
         for i in range(1 << 13):
             file.write((b"%d" % i).ljust(1 << 14, b"x"))
-    return {"source": source, "big": big}
+    return {"source": source, "header": header, "big": big}
 
 
 def run(launcher, command, environment):

@@ -42,6 +42,13 @@ FoundBlock FindBlock(const void* block, const char* call) {
   return {span, is_large ? span->bytes() : kSizeClasses[span->size_class].size};
 }
 
+[[noreturn]] TCMALLOC_COLD void CrashOnDeletedSize(const void* block, size_t size, size_t bytes) {
+  Message message;
+  message << "sized delete of " << block << " with " << size << " bytes, but the block has "
+          << bytes;
+  CrashOnMisuse(message, block);
+}
+
 }  // namespace
 
 void DeallocateSlow(void* block) {
@@ -66,13 +73,32 @@ void DeallocateUnreported(void* block) {
 
 void DeallocateCheckedSized(void* block, size_t size) {
   const size_t bytes = UsableSize(block, "sized delete");
-  if (block != nullptr && size > bytes) {
-    Message message;
-    message << "sized delete of " << block << " with " << size << " bytes, but the block has "
-            << bytes;
-    CrashOnMisuse(message, block);
-  }
+  if (block != nullptr && size > bytes) CrashOnDeletedSize(block, size, bytes);
   Deallocate(block);
+}
+
+void CheckDeletedSize(const void* block, size_t size) {
+  const FoundBlock found = FindBlock(block, "sized delete");
+  if (block == nullptr) return;
+  // Rounding up leaves less than half of a block unused, but for the smallest classes and the
+  // blocks that have no span.
+  const Span* span = found.span;
+  const bool is_close = span == nullptr || size > found.bytes / 2;
+  if (TCMALLOC_LIKELY(is_close && size <= found.bytes)) return;
+  const bool has_class = span != nullptr && span->state != Span::State::kLarge;
+  if (has_class && size <= kMaxSmallSize && SizeClassFor(size) == span->size_class) return;
+  CrashOnDeletedSize(block, size, found.bytes);
+}
+
+void DeleteChecked(void* block, size_t size) {
+  CheckDeletedSize(block, size);
+  Deallocate(block);
+}
+
+void DeleteAfterTry(void* block, FastLists* lists, size_t size) {
+  Cache::Of(lists)->UndoTryFree(block);
+  CheckDeletedSize(block, size);
+  DeallocateSlow(block);
 }
 
 size_t UsableSize(const void* block, const char* call) { return FindBlock(block, call).bytes; }

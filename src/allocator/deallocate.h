@@ -22,6 +22,9 @@ void DeallocateUnreported(void* block);
 // Continues after a fast path on `lists` that failed; see AllocateAfterTry.
 void DeallocateAfterTry(void* block, FastLists* lists);
 
+// Does the same for a delete with `size` bytes, after it has checked them.
+void DeleteAfterTry(void* block, FastLists* lists, size_t size);
+
 // Frees a block. Keeps errno. The fast path of a small object takes no lock and makes no call.
 // DeallocateSlow does the rest.
 TCMALLOC_ALWAYS_INLINE void Deallocate(void* block, FastThread thread = current_thread) {
@@ -30,6 +33,12 @@ TCMALLOC_ALWAYS_INLINE void Deallocate(void* block, FastThread thread = current_
 
 // Frees a block. Aborts if it is too small to have been asked for with `size` bytes.
 void DeallocateCheckedSized(void* block, size_t size);
+
+// Aborts if `block` is not what operator new returns for `size` bytes, unless the sizes are so
+// close that a rounded one may have been passed.
+void CheckDeletedSize(const void* block, size_t size);
+// Frees a block that operator new returned, after this check.
+void DeleteChecked(void* block, size_t size);
 
 // Frees a block for which the caller asked with `size` bytes. Checks only sizes that the fast paths
 // do not look up. A smaller size is not trusted, so a wrong one does no harm.

@@ -283,9 +283,10 @@ TCMALLOC_ALWAYS_INLINE void DeallocateBy(FastThread thread, void* object,
 
 // Works as DeallocateBy for an entry point that got `size` as its second argument. Keeps it in its
 // register up to the branch, which spares the fast path of lists an instruction. Passes on
-// `size + tag`.
+// `size + tag`, and to `after_try` the size.
 TCMALLOC_ALWAYS_INLINE void DeallocateSizedBy(FastThread thread, void* object,
-                                              void (*after_try)(void* object, FastLists* lists),
+                                              void (*after_try)(void* object, FastLists* lists,
+                                                                size_t size),
                                               size_t size, size_t tag) {
   const ObjectReference reference = ReferenceTo(object);
   if (TCMALLOC_UNLIKELY(!IsBelow(reference, thread->address_limit))) {
@@ -294,7 +295,7 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSizedBy(FastThread thread, void* object,
     return LoadAfter(object, same->deallocate)(object, same, reference, size + tag);
   }
   if (TCMALLOC_UNLIKELY(!thread.lists()->TryFreeBelowLimit(object, reference))) {
-    after_try(object, thread.lists());
+    after_try(object, thread.lists(), size);
   }
 }
 

@@ -57,23 +57,36 @@ StackId StackTable::Find(StackId from, StackId end, uint32_t hash_of,
   return 0;
 }
 
-// Only stacks that were open have equal ones.
-StackId StackTable::FirstEqual(StackId id) const {
+// Looks for an equal stack in the buckets of the levels below `level`. Returns it with a reference
+// more, or 0.
+StackId StackTable::FindBelow(int level, uint32_t hash_of, std::span<void* const> frames) {
+  while (--level >= 0) {
+    // Acquire pairs with the release in Add and publishes the stack.
+    const StackId head = buckets_.Of(level, hash_of).load(std::memory_order_acquire);
+    if (const StackId found = Find(head, 0, hash_of, frames)) return found;
+  }
+  return 0;
+}
+
+// Of several equal stacks, one that was never open comes first.
+StackId StackTable::FirstEqual(StackId id) {
   const std::span<const uintptr_t> words = Frames(id);
   if (!WasOpen(id) || words.empty()) return id;
   const std::span frames(reinterpret_cast<void* const*>(words.data()), words.size());
   const uint32_t hash_of = hash(id).load(std::memory_order_relaxed);
   StackId first = 0;
-  // Acquire pairs with Add, Close and SweepBucket and publishes the next stack.
-  StackId other = buckets_[hash_of % kBuckets].load(std::memory_order_acquire);
-  while (other != 0) {
-    const bool removed = refs(other).load(std::memory_order_relaxed) == kRemoved;
-    if (!removed && Equals(other, hash_of, frames)) {
-      if (!WasOpen(other)) return other;
-      if (first == 0) first = other;
+  for (int level = buckets_.newest(); level >= 0; --level) {
+    // Acquire pairs with Add, Close and SweepBucket and publishes the next stack.
+    StackId other = buckets_.Of(level, hash_of).load(std::memory_order_acquire);
+    while (other != 0) {
+      const bool removed = refs(other).load(std::memory_order_relaxed) == kRemoved;
+      if (!removed && Equals(other, hash_of, frames)) {
+        if (!WasOpen(other)) return other;
+        if (first == 0) first = other;
+      }
+      // Acquire pairs with Add, Close and SweepBucket.
+      other = next(other).load(std::memory_order_acquire);
     }
-    // Acquire pairs with Add, Close and SweepBucket.
-    other = next(other).load(std::memory_order_acquire);
   }
   return first != 0 ? first : id;
 }
@@ -122,10 +135,12 @@ void StackTable::DropNew(StackId id) {
 StackId StackTable::Add(std::span<void* const> frames) {
   const Reader reader(*this);
   const uint32_t hash_of = HashOf(frames);
-  std::atomic<uint32_t>& bucket = buckets_[hash_of % kBuckets];
+  const int level = buckets_.newest();
+  StackBuckets::Bucket& bucket = buckets_.Of(level, hash_of);
   // Acquire pairs with the release in Add and publishes the stack.
   StackId head = bucket.load(std::memory_order_acquire);
   if (const StackId found = Find(head, 0, hash_of, frames)) return found;
+  if (const StackId found = FindBelow(level, hash_of, frames)) return found;
   const StackId added = NewStack(hash_of, frames);
   if (added == 0) return 0;
   StackId seen = head;
@@ -141,6 +156,7 @@ StackId StackTable::Add(std::span<void* const> frames) {
     seen = head;
     next(added).store(head, std::memory_order_relaxed);
   }
+  GrowIfWorthIt();
   return added;
 }
 
@@ -174,13 +190,19 @@ void StackTable::Close(StackId id, std::span<void* const> frames) {
   hash(id).store(hash_of, std::memory_order_relaxed);
   // Release pairs with the acquire in Frames and publishes the frames.
   count(id).store(static_cast<uint32_t>(frames.size()) | kHasAllWords, std::memory_order_release);
-  std::atomic<uint32_t>& bucket = buckets_[hash_of % kBuckets];
+  StackBuckets::Bucket& bucket = buckets_.Of(buckets_.newest(), hash_of);
   StackId head = bucket.load(std::memory_order_relaxed);
   do {
     next(id).store(head, std::memory_order_relaxed);
     // Release pairs with the acquire in Find and publishes the stack.
   } while (!bucket.compare_exchange_weak(head, id, std::memory_order_release,
                                          std::memory_order_relaxed));
+  GrowIfWorthIt();
+}
+
+void StackTable::GrowIfWorthIt() {
+  buckets_.GrowFor(stacks_.load(std::memory_order_relaxed) +
+                   unused_.load(std::memory_order_relaxed));
 }
 
 void StackTable::Release(StackId id, uint32_t count) {
@@ -213,7 +235,7 @@ std::atomic<uint32_t>* StackTable::LinkTo(StackId id, StackId from) const {
 
 // Takes the stacks without references out of a bucket and adds them to the list `removed`, which it
 // returns. Others may add stacks at the head meanwhile, but nobody else removes any.
-StackId StackTable::SweepBucket(std::atomic<uint32_t>& bucket, StackId removed) {
+StackId StackTable::SweepBucket(StackBuckets::Bucket& bucket, StackId removed) {
   std::atomic<uint32_t>* link_to = &bucket;
   // Acquire pairs with the release in Add and publishes the stack.
   StackId id = link_to->load(std::memory_order_acquire);
@@ -254,7 +276,8 @@ void StackTable::FreeAll(StackId removed) {
 }
 
 void StackTable::Sweep() {
-  for (std::atomic<uint32_t>& bucket : buckets_) removed_ = SweepBucket(bucket, removed_);
+  buckets_.ForEach(
+      [this](StackBuckets::Bucket& bucket) { removed_ = SweepBucket(bucket, removed_); });
   // Pairs with Reader: whoever begins to read later finds none of the removed stacks.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // Pairs with Reader: whoever had begun before is counted.
@@ -266,7 +289,7 @@ void StackTable::Sweep() {
 StackTableStats StackTable::stats() const {
   return {.stacks = stacks_.load(std::memory_order_relaxed),
           .bytes = size_t{used_.load(std::memory_order_relaxed)} * sizeof(Word),
-          .mapped_bytes = words_.mapped_bytes()};
+          .mapped_bytes = words_.mapped_bytes() + buckets_.mapped_bytes()};
 }
 
 }  // namespace tcmalloc

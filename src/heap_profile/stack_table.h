@@ -13,6 +13,7 @@
 #include "base/relaxed.h"
 #include "heap_profile/chunked_array.h"
 #include "heap_profile/free_indices.h"
+#include "heap_profile/stack_buckets.h"
 
 namespace tcmalloc {
 
@@ -47,7 +48,8 @@ class StackTable {
   StackTable& operator=(const StackTable&) = delete;
 
   // Returns the name of a stack of at most kMostFrames frames, with a reference more. Returns 0 if
-  // no memory can be had.
+  // no memory can be had. Two threads that add a new stack in the moment in which the table gets
+  // more buckets may get different names.
   StackId Add(std::span<void* const> frames);
   // Returns the name of a stack without frames, which may get up to kMostFrames by Close, with a
   // reference. No search finds it before. Returns 0 if no memory can be had.
@@ -117,7 +119,6 @@ class StackTable {
   static constexpr uint32_t kStepWords = kStackIdStep;
   static constexpr uint32_t kSizes = (kHeaderWords + kMostFrames + kStepWords - 1) / kStepWords;
   static constexpr uint32_t kFirstWords = 1 << 13;
-  static constexpr uint32_t kBuckets = 1 << 12;
   // Added to the number of frames of a stack that has words for kMostFrames.
   static constexpr uint32_t kHasAllWords = uint32_t{1} << 31;
   // The references of a stack that a sweep has removed.
@@ -158,16 +159,18 @@ class StackTable {
     return {frame_words(id), count(id).load(std::memory_order_acquire) & ~kHasAllWords};
   }
   bool Equals(StackId id, uint32_t hash_of, std::span<void* const> frames) const;
-  StackId FirstEqual(StackId id) const;
+  StackId FirstEqual(StackId id);
   StackId Find(StackId from, StackId end, uint32_t hash_of, std::span<void* const> frames);
+  StackId FindBelow(int level, uint32_t hash_of, std::span<void* const> frames);
   void DropNew(StackId id);
   void SetFrames(StackId id, std::span<void* const> frames);
   StackId NewStack(uint32_t hash_of, std::span<void* const> frames);
   StackId TakeWords(uint32_t size);
+  void GrowIfWorthIt();
   void SweepIfWorthIt();
   void Sweep();
   std::atomic<uint32_t>* LinkTo(StackId id, StackId from) const;
-  StackId SweepBucket(std::atomic<uint32_t>& bucket, StackId removed);
+  StackId SweepBucket(StackBuckets::Bucket& bucket, StackId removed);
   void FreeAll(StackId removed);
 
   ChunkedArray<Word, kFirstWords> words_;
@@ -180,7 +183,7 @@ class StackTable {
   std::atomic<bool> sweeping_{false};
   StackId removed_ = 0;  // by earlier sweeps, while somebody was reading; guarded by sweeping_
   // Last, so that a process whose stacks are all open touches one page.
-  std::atomic<uint32_t> buckets_[kBuckets] = {};
+  StackBuckets buckets_;
 };
 
 }  // namespace tcmalloc

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "base/message.h"
-#include "base/output.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
+#include "leak_check/report_lines.h"
 #include "leak_check/report_stream.h"
 #include "leak_check/symbol_names.h"
 #include "profile_format/mappings.h"
@@ -27,11 +27,11 @@ namespace {
 
 constexpr size_t kLongestName = 256;
 
-void PrintLine(const Message& line) {
-  const int stream = report_stream.descriptor();
-  WriteAll(stream, line.view());
-  WriteAll(stream, "\n");
-}
+// What a report is printed with.
+struct Printer {
+  ReportLines lines;
+  SymbolNames names;
+};
 
 // Appends the place in the file as `tcm symbolize` reads it.
 void AppendPlace(const SymbolName& name, Message& line) {
@@ -39,17 +39,8 @@ void AppendPlace(const SymbolName& name, Message& line) {
   line << name.file << "+" << reinterpret_cast<const void*>(name.file_offset + 1);
 }
 
-void AppendBuildId(std::string_view file, Message& line) {
-  char path[kPathCapacity] = {};
-  if (file.size() >= sizeof(path)) return;
-  std::memcpy(path, file.data(), file.size());
-  char id[2 * kMostBuildIdBytes];
-  const size_t length = ReadBuildId(path, id);
-  if (length > 0) line << " (build id " << std::string_view(id, length) << ")";
-}
-
-void PrintFrame(uintptr_t frame, SymbolNames& names) {
-  const SymbolName name = names.Find(frame - 1);
+void PrintFrame(uintptr_t frame, Printer& printer) {
+  const SymbolName name = printer.names.Find(frame - 1);
   char buffer[kLongestName];
   Message line;
   line << "\t@ " << reinterpret_cast<const void*>(frame);
@@ -61,9 +52,10 @@ void PrintFrame(uintptr_t frame, SymbolNames& names) {
   } else if (!name.file.empty()) {
     line << " ";
     AppendPlace(name, line);
-    AppendBuildId(name.file, line);
+    const std::string_view id = printer.names.BuildIdOf(name.file);
+    if (!id.empty()) line << " (build id " << id << ")";
   }
-  PrintLine(line);
+  printer.lines.Print(line);
 }
 
 // The frames of a stack without those of this library, whose wrapper of main is in the middle.
@@ -89,25 +81,25 @@ bool IsOfAllocator(uintptr_t frame, SymbolNames& names) {
   return names.Find(frame - 1).function.starts_with("_ZN8tcmalloc");
 }
 
-void PrintStack(std::span<const uintptr_t> stack, SymbolNames& names) {
+void PrintStack(std::span<const uintptr_t> stack, Printer& printer) {
   const ProgramFrames frames(stack);
   bool inside = true;
   for (const uintptr_t frame : frames.view()) {
-    inside = inside && IsOfAllocator(frame, names);
-    if (!inside) PrintFrame(frame, names);
+    inside = inside && IsOfAllocator(frame, printer.names);
+    if (!inside) PrintFrame(frame, printer);
   }
 }
 
-void PrintBlocksOf(const CheckReport& report, uint32_t stack) {
+void PrintBlocksOf(const CheckReport& report, uint32_t stack, ReportLines& lines) {
   for (uint32_t i = 0; i < report.result.listed_count; ++i) {
     const LostBlock& block = report.result.listed[i];
     if (block.stack != stack) continue;
-    PrintLine(Message() << "\tblock " << reinterpret_cast<const void*>(block.address) << " of "
-                        << block.bytes << " bytes" << (block.indirect ? ", indirectly" : ""));
+    lines.Print(Message() << "\tblock " << reinterpret_cast<const void*>(block.address) << " of "
+                          << block.bytes << " bytes" << (block.indirect ? ", indirectly" : ""));
   }
 }
 
-void PrintRow(const CheckReport& report, const LostRow& row, SymbolNames& names) {
+void PrintRow(const CheckReport& report, const LostRow& row, Printer& printer) {
   Message line;
   line << "Leak of " << row.bytes + row.indirect_bytes << " bytes in "
        << row.objects + row.indirect_objects << " objects";
@@ -117,25 +109,26 @@ void PrintRow(const CheckReport& report, const LostRow& row, SymbolNames& names)
     line << " (" << row.indirect_bytes << " bytes in " << row.indirect_objects
          << " to which only other leaks lead)";
   }
-  PrintLine(line << " allocated from:");
-  PrintStack(report.blocks.Frames(row.stack), names);
-  if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack);
+  printer.lines.Print(line << " allocated from:");
+  PrintStack(report.blocks.Frames(row.stack), printer);
+  if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack, printer.lines);
 }
 
-void PrintHints(const CheckReport& report) {
+void PrintHints(const CheckReport& report, ReportLines& lines) {
   const SnapshotResult& result = report.result;
   if (!result.tried_other_rules) return;
   if (result.lost_at_any_alignment == 0) {
-    PrintLine(Message() << "No leaks are found with pointers at any address: the program keeps "
-                           "pointers at addresses that are no multiples of "
-                        << report.options.heap_check_pointer_source_alignment);
+    lines.Print(Message() << "No leaks are found with pointers at any address: the program keeps "
+                             "pointers at addresses that are no multiples of "
+                          << report.options.heap_check_pointer_source_alignment);
   } else {
-    PrintLine(Message() << result.lost_at_any_alignment
-                        << " blocks are lost with pointers at any address as well");
+    lines.Print(Message() << result.lost_at_any_alignment
+                          << " blocks are lost with pointers at any address as well");
   }
   if (result.lost_at_any_offset == 0) {
-    PrintLine(Message() << "No leaks are found with HEAP_CHECK_MAX_POINTER_OFFSET=-1: the program "
-                           "keeps pointers far into blocks");
+    lines.Print(
+        Message() << "No leaks are found with HEAP_CHECK_MAX_POINTER_OFFSET=-1: the program "
+                     "keeps pointers far into blocks");
   }
 }
 
@@ -193,17 +186,18 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
 
 void PrintLeaks(const CheckReport& report, std::string_view profile_path) {
   const SnapshotResult& result = report.result;
-  PrintLine(Message() << "Leak check " << report.name << " detected leaks of " << result.lost_bytes
-                      << " bytes in " << result.lost_blocks << " objects");
+  Printer printer;
+  ReportLines& lines = printer.lines;
+  lines.Print(Message() << "Leak check " << report.name << " detected leaks of "
+                        << result.lost_bytes << " bytes in " << result.lost_blocks << " objects");
   const uint64_t wanted = report.options.heap_check_max_leaks;
   const uint64_t shown =
       wanted == 0 ? result.row_count : std::min<uint64_t>(wanted, result.row_count);
-  PrintLine(Message() << "The " << shown << " largest leaks:");
-  SymbolNames names;
-  for (uint64_t i = 0; i < shown; ++i) PrintRow(report, result.rows[i], names);
-  PrintHints(report);
+  lines.Print(Message() << "The " << shown << " largest leaks:");
+  for (uint64_t i = 0; i < shown; ++i) PrintRow(report, result.rows[i], printer);
+  PrintHints(report, lines);
   if (profile_path.empty()) return;
-  PrintLine(Message() << "Source lines: tcm heap " << profile_path << ".pb.gz");
+  lines.Print(Message() << "Source lines: tcm heap " << profile_path << ".pb.gz");
 }
 
 void PrintNoLeaks(const CheckReport& report) {
@@ -215,7 +209,7 @@ void PrintNoLeaks(const CheckReport& report) {
     line << "; " << result.left_out_blocks << " blocks (" << result.left_out_bytes
          << " bytes) are suppressed";
   }
-  PrintLine(line);
+  ReportLines().Print(line);
 }
 
 void PrintFailure(std::string_view name, SnapshotOutcome outcome) {

@@ -17,6 +17,9 @@
 namespace tcmalloc {
 namespace {
 
+// With its zero byte.
+constexpr size_t kLongestPath = 4096;
+
 // The bytes of an ELF file. Nothing is read beyond them, whatever the file says.
 class ElfFile {
  public:
@@ -151,14 +154,15 @@ SymbolNames::~SymbolNames() {
   }
 }
 
-const SymbolNames::File* SymbolNames::FileOf(std::string_view path) {
+SymbolNames::File* SymbolNames::FileOf(std::string_view path) {
   for (size_t i = 0; i < file_count_; ++i) {
     if (files_[i].path == path) return &files_[i];
   }
-  if (file_count_ >= files_.size() || path.size() >= 4096 || path.front() != '/') return nullptr;
+  if (file_count_ >= files_.size() || path.size() >= kLongestPath || path.front() != '/')
+    return nullptr;
   File& file = files_[file_count_++];
   file.path = path;
-  char name[4096] = {};
+  char name[kLongestPath] = {};
   std::memcpy(name, path.data(), path.size());
   const int fd = system_calls.open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
   if (fd < 0) return &file;
@@ -180,6 +184,18 @@ SymbolName SymbolNames::Find(uintptr_t address) {
   Found& found = found_[NextRandom(address) % kFound];
   if (found.address != address) found = {.address = address, .name = Search(address)};
   return found.name;
+}
+
+std::string_view SymbolNames::BuildIdOf(std::string_view path) {
+  File* const file = files_.data() != nullptr ? FileOf(path) : nullptr;
+  if (file == nullptr) return {};
+  if (!file->build_id_was_read) {
+    char name[kLongestPath] = {};
+    std::memcpy(name, path.data(), path.size());
+    file->build_id_length = ReadBuildId(name, file->build_id);
+    file->build_id_was_read = true;
+  }
+  return {file->build_id, file->build_id_length};
 }
 
 SymbolName SymbolNames::Search(uintptr_t address) {

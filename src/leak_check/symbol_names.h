@@ -32,12 +32,18 @@ class SymbolNames {
 
   // Names the function that an address lies in. The texts are valid as long as the object.
   SymbolName Find(uintptr_t address);
+  // Returns the build id of a file that Find has named, in hexadecimal; empty if it has none. Valid
+  // as long as the object.
+  std::string_view BuildIdOf(std::string_view path);
 
  private:
   struct File {
     std::string_view path;
     const char* bytes = nullptr;  // null if it could not be mapped
     size_t size = 0;
+    bool build_id_was_read = false;
+    size_t build_id_length = 0;
+    char build_id[2 * kMostBuildIdBytes] = {};
   };
   static constexpr size_t kMostFiles = 512;
   // A search reads the whole table of a file, and stacks have most of their frames in common.
@@ -48,7 +54,7 @@ class SymbolNames {
   static constexpr size_t kFound = 256;  // a power of two
 
   SymbolName Search(uintptr_t address);
-  const File* FileOf(std::string_view path);
+  File* FileOf(std::string_view path);
 
   Mappings mappings_;
   Scratch<File> files_{kMostFiles};

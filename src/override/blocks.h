@@ -79,11 +79,11 @@ struct Blocks {
   }
   TCMALLOC_ALWAYS_INLINE static void DeleteSized(void* block, size_t size) {
     if (TCMALLOC_UNLIKELY(size >= kClassBySize.size())) return DeleteLarge(block, size);
-    DeallocateSizedBy(entry_threads.deletes, block, DeallocateAfterTry, size, 0);
+    DeallocateSizedBy(entry_threads.deletes, block, DeleteAfterTry, size, 0);
   }
   TCMALLOC_ALWAYS_INLINE static void DeleteArraySized(void* block, size_t size) {
     if (TCMALLOC_UNLIKELY(size >= kClassBySize.size())) return DeleteLargeArray(block, size);
-    DeallocateSizedBy(entry_threads.deletes, block, DeallocateAfterTry, size, kArrayTag);
+    DeallocateSizedBy(entry_threads.deletes, block, DeleteAfterTry, size, kArrayTag);
   }
   static void DeleteAligned(void* block, size_t alignment) {
     FreeAs(block, {.family = BlockFamily::kNew, .alignment = alignment, .call = "operator delete"});

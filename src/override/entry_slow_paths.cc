@@ -13,16 +13,21 @@ void Blocks::FreeSlow(void* block, const BlockClaim& claim) {
   if (block == nullptr) return;
   const BlockFunctions* functions = FunctionsOfMode();
   if (TCMALLOC_UNLIKELY(functions != nullptr)) return functions->free(block, claim);
+  const bool is_delete = claim.family != BlockFamily::kMalloc;
+  const bool is_aligned = claim.alignment != BlockClaim::kUnknown;
+  if (is_delete && !is_aligned && claim.size != BlockClaim::kUnknown) {
+    CheckDeletedSize(block, claim.size);
+  }
   DeallocateSlow(block);
 }
 
 void Blocks::DeleteLarge(void* block, size_t size) {
-  if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeallocateCheckedSized(block, size);
+  if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeleteChecked(block, size);
   FreeSlow(block, {.family = BlockFamily::kNew, .size = size, .call = "operator delete"});
 }
 
 void Blocks::DeleteLargeArray(void* block, size_t size) {
-  if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeallocateCheckedSized(block, size);
+  if (TCMALLOC_LIKELY(block_functions == nullptr)) return DeleteChecked(block, size);
   FreeSlow(block, {.family = BlockFamily::kNewArray, .size = size, .call = "operator delete[]"});
 }
 

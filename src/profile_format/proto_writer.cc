@@ -123,12 +123,16 @@ void ProtoWriter::WriteLocations() {
 }
 
 void ProtoWriter::WriteMappings() {
+  char build_id[2 * kMostBuildIdBytes];
+  size_t digits = 0;
   for (size_t i = 0; i < mappings_.size(); ++i) {
     const Mapping mapping = mappings_[i];
-    char path[4096] = {};
-    std::memcpy(path, mapping.path.data(), std::min(mapping.path.size(), sizeof(path) - 1));
-    char build_id[2 * kMostBuildIdBytes];
-    const size_t digits = ReadBuildId(path, build_id);
+    // Pieces of one file follow each other.
+    if (i == 0 || mapping.path != mappings_[i - 1].path) {
+      char path[4096] = {};
+      std::memcpy(path, mapping.path.data(), std::min(mapping.path.size(), sizeof(path) - 1));
+      digits = ReadBuildId(path, build_id);
+    }
     MessageBuffer message;
     message.AddNumber(kMappingId, i + 1);
     message.AddNumber(kStart, mapping.start);

@@ -8,6 +8,17 @@
 
 namespace tcmalloc {
 
+// Returns a hash whose upper half depends on the page of an address, and whose lower half numbers
+// the pieces of 16 bytes of a page one after the other. Most programs allocate and free neighbours
+// one after the other, which then have the same shard and neighbouring buckets.
+uint64_t BlockTable::HashOf(uintptr_t address) {
+  constexpr int kPageBits = 12;
+  constexpr int kPieceBits = 4;
+  const uint64_t page = NextRandom(address >> kPageBits);
+  const uintptr_t piece = (address & ((uintptr_t{1} << kPageBits) - 1)) >> kPieceBits;
+  return (page & ~uint64_t{UINT32_MAX}) | static_cast<uint32_t>(page + piece);
+}
+
 // Numbers the buckets of a shard so that one more splits the bucket which has its number but for
 // the highest bit.
 uint32_t BlockTable::BucketOf(uint64_t hash, uint32_t buckets) {
@@ -39,7 +50,7 @@ void BlockTable::AddBucket(Shard& shard) {
   uint32_t* moved = &shard.buckets[added];
   while (*link != 0) {
     Record& record = shard.records[*link];
-    if (BucketOf(NextRandom(record.address), added + 1) == added) {
+    if (BucketOf(HashOf(record.address), added + 1) == added) {
       *moved = *link;
       moved = &record.next;
       *link = record.next;
@@ -106,7 +117,7 @@ RecordedBlock BlockTable::Replace(Shard& shard, Record& record, const RecordedBl
 }
 
 std::optional<RecordedBlock> BlockTable::Insert(const RecordedBlock& block) {
-  const uint64_t hash = NextRandom(block.address);
+  const uint64_t hash = HashOf(block.address);
   Shard& shard = ShardOf(hash);
   const SpinLockHolder holder(shard.lock);
   if (shard.buckets_used != 0) {
@@ -128,7 +139,7 @@ std::optional<RecordedBlock> BlockTable::Insert(const RecordedBlock& block) {
 }
 
 std::optional<RecordedBlock> BlockTable::Remove(uintptr_t address) {
-  const uint64_t hash = NextRandom(address);
+  const uint64_t hash = HashOf(address);
   Shard& shard = ShardOf(hash);
   const SpinLockHolder holder(shard.lock);
   if (shard.buckets_used == 0) return std::nullopt;
@@ -144,7 +155,7 @@ std::optional<RecordedBlock> BlockTable::Remove(uintptr_t address) {
 }
 
 std::optional<RecordedBlock> BlockTable::Find(uintptr_t address) {
-  const uint64_t hash = NextRandom(address);
+  const uint64_t hash = HashOf(address);
   Shard& shard = ShardOf(hash);
   const SpinLockHolder holder(shard.lock);
   const uint32_t id = shard.buckets_used != 0 ? *LinkTo(shard, hash, address) : 0;

@@ -106,6 +106,7 @@ class BlockTable {
     ChunkedArray<uint32_t, kFirstBuckets> buckets;
   };
 
+  static uint64_t HashOf(uintptr_t address);
   Shard& ShardOf(uint64_t hash) { return shards_[hash >> (64 - kShardBits)]; }
 
   static uint32_t BucketOf(uint64_t hash, uint32_t buckets);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -311,20 +312,36 @@ bool FindFunction(const LoadedObject& object, uintptr_t address, FunctionInforma
 // Executes instructions up to those of an address.
 class Program {
  public:
-  // Leaves the result in `rules`, which hold nothing yet.
-  Program(const FunctionInformation& function, uintptr_t address, FrameRules* rules)
-      : common_(function.common), location_(function.begin), address_(address), rules_(*rules) {}
+  Program(const FunctionInformation& function, uintptr_t address)
+      : common_(function.common), address_(address) {
+    current_.location = function.begin;
+  }
+
+  const FrameRules& rules() const { return current_.rules; }
 
   // Executes the instructions that are common to functions.
   bool RunCommon(const LoadedObject& object) {
-    if (!Run({object, common_.instructions, common_.instructions_end})) return false;
-    initial_ = rules_;
+    TableCursor cursor(object, common_.instructions, common_.instructions_end);
+    if (!Run(cursor)) return false;
+    current_.initial = current_.rules;
     return true;
   }
 
-  bool Run(TableCursor cursor);
+  // Executes those of a function, and moves the cursor behind the last one.
+  bool Run(TableCursor& cursor);
+
+  // Goes on, instead of beginning, from what Keep kept.
+  void GoOnFrom(const TableProgress& progress) {
+    current_ = std::bit_cast<TableState>(progress.state);
+  }
+  // Keeps how far this program came, if it was a long way.
+  void Keep(const FunctionInformation& function, const TableCursor& cursor,
+            TableProgress* progress) const;
 
  private:
+  // The fewest bytes of instructions for which copying the state is worth it.
+  static constexpr uintptr_t kLongWay = 256;
+
   // Instructions with an operand in their lower bits.
   static constexpr uint8_t kAdvance = 0x40;
   static constexpr uint8_t kOffset = 0x80;
@@ -364,16 +381,16 @@ class Program {
   bool Remember();
   bool RestoreRemembered();
 
-  bool reached() const { return location_ > address_; }
+  bool reached() const { return current_.location > address_; }
 
-  void AdvanceBy(uint64_t units) { location_ += units * common_.code_alignment; }
+  void AdvanceBy(uint64_t units) { current_.location += units * common_.code_alignment; }
 
   // Sets the rule of a register by its DWARF number. Those that are not tracked are left alone.
   bool SetRule(uint64_t dwarf, RuleKind kind, int64_t value) {
     if (value != static_cast<int32_t>(value)) return false;
     const int index = machine::RegisterIndex(dwarf);
     if (index >= 0) {
-      rules_.registers[static_cast<size_t>(index)] = {kind, static_cast<int32_t>(value)};
+      current_.rules.registers[static_cast<size_t>(index)] = {kind, static_cast<int32_t>(value)};
     }
     return true;
   }
@@ -392,34 +409,39 @@ class Program {
   void RestoreInitial(uint64_t dwarf) {
     const int index = machine::RegisterIndex(dwarf);
     if (index < 0) return;
-    rules_.registers[static_cast<size_t>(index)] = initial_.registers[static_cast<size_t>(index)];
+    const auto at = static_cast<size_t>(index);
+    current_.rules.registers[at] = current_.initial.registers[at];
   }
 
   bool SetFrameRegister(uint64_t dwarf) {
-    rules_.frame_kind = RuleKind::kOffset;
-    rules_.frame_register = static_cast<int16_t>(machine::RegisterIndex(dwarf));
+    current_.rules.frame_kind = RuleKind::kOffset;
+    current_.rules.frame_register = static_cast<int16_t>(machine::RegisterIndex(dwarf));
     return true;
   }
 
   bool SetFrameValue(RuleKind kind, int64_t value) {
     if (value != static_cast<int32_t>(value)) return false;
-    rules_.frame_kind = kind;
-    rules_.frame_value = static_cast<int32_t>(value);
+    current_.rules.frame_kind = kind;
+    current_.rules.frame_value = static_cast<int32_t>(value);
     return true;
   }
 
-  static constexpr size_t kMostRemembered = 2;
-
   const CommonInformation& common_;
-  uintptr_t location_;
   uintptr_t address_;
-  FrameRules& rules_;
-  FrameRules initial_;
-  FrameRules remembered_[kMostRemembered];
-  size_t remembered_count_ = 0;
+  TableState current_;
 };
 
-bool Program::Run(TableCursor cursor) {
+void Program::Keep(const FunctionInformation& function, const TableCursor& cursor,
+                   TableProgress* progress) const {
+  if (cursor.position() - function.instructions < kLongWay) return;
+  *progress = {.object = cursor.object().identity,
+               .instructions = function.instructions,
+               .address = address_,
+               .position = cursor.position(),
+               .state = std::bit_cast<decltype(progress->state)>(current_)};
+}
+
+bool Program::Run(TableCursor& cursor) {
   while (!cursor.done() && !reached()) {
     const auto instruction = cursor.Fixed<uint8_t>();
     const uint8_t operand = instruction & 0x3f;
@@ -449,7 +471,7 @@ bool Program::Execute(uint8_t instruction, TableCursor& cursor) {
     case kSignAddressWithPc:
       return true;
     case kSetLocation:
-      location_ = cursor.Pointer(common_.pointer_encoding);
+      current_.location = cursor.Pointer(common_.pointer_encoding);
       return true;
     case kAdvance1:
       AdvanceBy(cursor.Fixed<uint8_t>());
@@ -529,26 +551,43 @@ bool Program::ExecuteFrame(uint8_t instruction, TableCursor& cursor) {
 }
 
 bool Program::Remember() {
-  if (remembered_count_ == kMostRemembered) return false;
-  remembered_[remembered_count_++] = rules_;
+  if (current_.remembered_count == TableState::kMostRemembered) return false;
+  current_.remembered[current_.remembered_count++] = current_.rules;
   return true;
 }
 
 bool Program::RestoreRemembered() {
-  if (remembered_count_ == 0) return false;
-  rules_ = remembered_[--remembered_count_];
+  if (current_.remembered_count == 0) return false;
+  current_.rules = current_.remembered[--current_.remembered_count];
   return true;
+}
+
+// Returns true if the table of the function was executed up to an instruction at or before
+// `address`.
+bool IsOnTheWay(const TableProgress& progress, const LoadedObject& object,
+                const FunctionInformation& function, uintptr_t address) {
+  return progress.object == object.identity && progress.object != 0 &&
+         progress.instructions == function.instructions && progress.address <= address;
 }
 
 }  // namespace
 
-bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* rules) {
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableProgress* progress,
+                    FrameRules* rules) {
   FunctionInformation function;
   if (!FindFunction(object, address, &function)) return false;
-  *rules = {};
-  Program program(function, address, rules);
-  if (!program.RunCommon(object)) return false;
-  if (!program.Run({object, function.instructions, function.instructions_end})) return false;
+  Program program(function, address);
+  uintptr_t begin = function.instructions;
+  if (progress != nullptr && IsOnTheWay(*progress, object, function, address)) {
+    program.GoOnFrom(*progress);
+    begin = progress->position;
+  } else if (!program.RunCommon(object)) {
+    return false;
+  }
+  TableCursor cursor(object, begin, function.instructions_end);
+  if (!program.Run(cursor)) return false;
+  if (progress != nullptr) program.Keep(function, cursor, progress);
+  *rules = program.rules();
   rules->return_register = static_cast<int16_t>(function.common.return_register);
   rules->is_signal_frame = function.common.is_signal_frame;
   rules->function = function.begin;

@@ -43,9 +43,34 @@ struct FrameRules {
   uintptr_t function = 0;  // where the code begins that the rules are those of
 };
 
+// The state of a machine that executes the instructions of a function's table.
+struct TableState {
+  static constexpr size_t kMostRemembered = 2;
+
+  uintptr_t location = 0;  // in the function: the rules are those of the instructions before it
+  FrameRules rules;
+  FrameRules initial;  // those that all functions of a compilation have
+  FrameRules remembered[kMostRemembered];
+  size_t remembered_count = 0;
+};
+
+// How far the last long table was executed. A function that calls a thousand others one after the
+// other, and pushes arguments for each, has a table of some thousand instructions, all of which
+// would be executed again for each call.
+struct TableProgress {
+  uint64_t object = 0;         // its identity; 0 if there is none
+  uintptr_t instructions = 0;  // where those of the function begin
+  uintptr_t address = 0;       // for which the table was executed
+  uintptr_t position = 0;      // of the next instruction
+  // A TableState. As bytes, so that one that never was is all zero.
+  alignas(TableState) std::array<std::byte, sizeof(TableState)> state = {};
+};
+
 // Finds the rules for the instruction at `address` in the tables of `object`. Returns false where
-// they say nothing, are not understood or are damaged.
-bool ReadFrameRules(const LoadedObject& object, uintptr_t address, FrameRules* rules);
+// they say nothing, are not understood or are damaged. Begins where `progress` ended if that is on
+// the way; null if there is none.
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableProgress* progress,
+                    FrameRules* rules);
 
 }  // namespace tcmalloc
 

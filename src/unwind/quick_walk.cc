@@ -117,7 +117,7 @@ TCMALLOC_NOINLINE const QuickWalk::Entry* QuickWalk::Learn(uintptr_t pc, Objects
   const uint32_t bit = object->is_permanent ? 0 : objects.bit_of_last();
   if (bit == 0 && !object->is_permanent) return nullptr;
   FrameRules rules;
-  if (!ReadFrameRules(*object, pc - 1, &rules)) return nullptr;
+  if (!ReadFrameRules(*object, pc - 1, nullptr, &rules)) return nullptr;
   const CompactRule rule = CompactRule::From(rules);
   if (!Serves(rule)) return nullptr;
   Entry(&set)[kWays] = entries_[SetOf(pc)];

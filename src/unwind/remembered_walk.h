@@ -40,6 +40,7 @@ class RememberedWalk {
 
   // For the walker, which lives as long as the claim.
   KnownObjects& objects() { return objects_; }
+  TableProgress& progress() { return progress_; }
 
   // Moves `walker` up and stores what is asked for. `skip` and `limit` are those of CaptureCallers.
   Outcome Walk(Walker& walker, const StackFrames& frames, int skip, int* count);
@@ -104,6 +105,7 @@ class RememberedWalk {
   KnownObjects objects_;
   Frame frames_[kMost] = {};  // from first() on, the innermost first
   Frame new_frames_[kMost] = {};
+  TableProgress progress_;  // last, because most walks never touch it
 };
 
 // Returns one that no other walk uses, for the caller to release; null if there is none. The same

@@ -91,9 +91,15 @@ void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t val
            &result);
 }
 
-void LookUp(const LoadedObject& object, uintptr_t address) {
+// What was found on the way to other addresses makes no difference.
+void LookUp(const LoadedObject& object, uintptr_t address, TableProgress& progress) {
   FrameRules rules;
-  if (!ReadFrameRules(object, address, &rules)) return;
+  FrameRules rules_on_the_way;
+  const bool found = ReadFrameRules(object, address, nullptr, &rules);
+  TCMALLOC_CHECK_EQ(ReadFrameRules(object, address, &progress, &rules_on_the_way), found);
+  if (!found) return;
+  TCMALLOC_CHECK_EQ(CompactRule::From(rules).word(), CompactRule::From(rules_on_the_way).word());
+  TCMALLOC_CHECK_EQ(rules.frame_value, rules_on_the_way.frame_value);
   TCMALLOC_CHECK(rules.return_register >= 0);
   TCMALLOC_CHECK(CompactRule::From(rules).kind() != CompactRule::Kind::kNone);
   EvaluateIfExpression(object, rules.frame_kind, rules.frame_value);
@@ -117,7 +123,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                .table = copy.start(),
                                .identity = ++inputs,
                                .stays = true};
-  LookUp(object, copy.start() + offset);
-  LookUp(object, copy.start() + offset * size_t{64});
+  TableProgress progress;
+  LookUp(object, copy.start() + offset, progress);
+  LookUp(object, copy.start() + offset * size_t{64}, progress);
+  LookUp(object, copy.start() + offset * size_t{65}, progress);
   return 0;
 }

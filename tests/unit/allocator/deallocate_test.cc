@@ -56,6 +56,15 @@ TEST(DeallocateTest, SizedWithTheSizeAskedFor) {
   }
 }
 
+// operator delete may get any size that is rounded up to the same block.
+TEST(DeallocateTest, DeletedWithTheSizeAskedForOrARoundedOne) {
+  for (size_t size = 0; size < (size_t{2} << 20); size += 1 + size / 40) {
+    void* block = Allocate(size);
+    CheckDeletedSize(block, UsableSize(block));
+    DeleteChecked(block, size);
+  }
+}
+
 class DeallocateDeathTest : public ::testing::Test {
  protected:
   static std::string Naming(const std::string& what, const void* block) {
@@ -149,6 +158,15 @@ TEST_F(DeallocateDeathTest, LargeBlocksWithAWrongSize) {
   EXPECT_DEATH(DeallocateSized(block, size_t{2} << 20, current_thread),
                Naming("sized delete of ", block));
   Deallocate(block);
+}
+
+TEST_F(DeallocateDeathTest, DeletesWithAWrongSize) {
+  for (const size_t size : {size_t{100}, size_t{4096}, size_t{64} << 10, size_t{1} << 20}) {
+    void* block = Allocate(size);
+    EXPECT_DEATH(CheckDeletedSize(block, size / 2), Naming("sized delete of ", block));
+    EXPECT_DEATH(DeleteChecked(block, 2 * size), Naming("sized delete of ", block));
+    DeleteChecked(block, size);
+  }
 }
 
 TEST_F(DeallocateDeathTest, WritesAfterFree) {

@@ -76,6 +76,37 @@ TEST_F(StackTableTest, WordsOfReleasedStacksAreUsedAgain) {
   EXPECT_LE(table_.stats().bytes, 2 * bytes);
 }
 
+// More than the first buckets are for, so that the table gets more of them on the way.
+constexpr uintptr_t kMany = 3 * StackBuckets::kLongList * StackBuckets::SizeOf(0);
+
+TEST_F(StackTableTest, StacksAreStoredOnceHoweverManyThereAre) {
+  std::vector<StackId> ids;
+  const size_t mapped = table_.stats().mapped_bytes;
+  for (uintptr_t i = 0; i < kMany; ++i) ids.push_back(table_.Add(FramesOf(i)));
+  EXPECT_GT(table_.stats().mapped_bytes, mapped + StackBuckets::SizeOf(1) * sizeof(uint32_t));
+  for (uintptr_t i = 0; i < kMany; ++i) ASSERT_EQ(table_.Add(FramesOf(i)), ids[i]) << i;
+  EXPECT_EQ(table_.stats().stacks, kMany);
+}
+
+TEST_F(StackTableTest, AnEqualStackOfFewerBucketsIsTheFirst) {
+  const StackId first = table_.Add(FramesOf(7));
+  for (uintptr_t i = 0; i < kMany; ++i) table_.Add(FramesOf(i));
+  const StackId opened = table_.NewOpen();
+  table_.Close(opened, FramesOf(7));
+  EXPECT_EQ(StackTable::Reader(table_).FirstEqual(opened), first);
+}
+
+TEST_F(StackTableTest, StacksOfAllBucketsAreRemoved) {
+  size_t bytes = 0;
+  for (uintptr_t round = 0; round < 6; ++round) {
+    std::vector<StackId> ids;
+    for (uintptr_t i = 0; i < kMany; ++i) ids.push_back(table_.Add(FramesOf(round * kMany + i)));
+    for (const StackId id : ids) table_.Release(id);
+    if (round == 1) bytes = table_.stats().bytes;
+  }
+  EXPECT_LE(table_.stats().bytes, 2 * bytes);
+}
+
 TEST_F(StackTableTest, WordsAreNotUsedAgainWhileSomebodyReads) {
   const StackId id = table_.Add(FramesOf(1));
   const StackTable::Reader reader(table_);

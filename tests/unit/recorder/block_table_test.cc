@@ -109,11 +109,12 @@ TEST_F(BlockTableTest, MemoryIsUsedAgain) {
 // Small programs get by with little: a chunk of each shard is smaller than a page.
 TEST_F(BlockTableTest, FewBlocksTakeLittleMemory) {
   constexpr uintptr_t kBlocks = 500;
+  constexpr uintptr_t kApart = 128;
   constexpr size_t kMostBytes = size_t{64} << 10;
-  for (uintptr_t i = 1; i <= kBlocks; ++i) table_.Insert(BlockAt(i * 16));
+  for (uintptr_t i = 1; i <= kBlocks; ++i) table_.Insert(BlockAt(i * kApart));
   EXPECT_EQ(table_.stats().blocks, kBlocks);
   EXPECT_LE(table_.stats().mapped_bytes, kMostBytes);
-  for (uintptr_t i = 1; i <= kBlocks; ++i) EXPECT_TRUE(IsWhole(*table_.Remove(i * 16)));
+  for (uintptr_t i = 1; i <= kBlocks; ++i) EXPECT_TRUE(IsWhole(*table_.Remove(i * kApart)));
 }
 
 TEST_F(BlockTableTest, BlocksThatDoNotFitAreCounted) {

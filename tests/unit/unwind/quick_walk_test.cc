@@ -32,7 +32,7 @@ uintptr_t FunctionOf(const void* address) {
   const uintptr_t pc = reinterpret_cast<uintptr_t>(address) - 1;
   LoadedObject object;
   FrameRules rules;
-  if (!FindLoadedObject(pc, /*runs=*/true, &object) || !ReadFrameRules(object, pc, &rules))
+  if (!FindLoadedObject(pc, /*runs=*/true, &object) || !ReadFrameRules(object, pc, nullptr, &rules))
     return 0;
   return rules.function;
 }

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "unit/unwind/guarded_copy.h"
@@ -31,7 +33,7 @@ TEST(TablesTest, EveryFunctionOfThisProgramIsUnderstood) {
     std::memcpy(&begin, reinterpret_cast<const void*>(object.table + 12 + 8 * uintptr_t{i}), 4);
     const uintptr_t address = object.table + static_cast<uintptr_t>(intptr_t{begin});
     FrameRules rules;
-    ASSERT_TRUE(ReadFrameRules(object, address, &rules)) << address;
+    ASSERT_TRUE(ReadFrameRules(object, address, nullptr, &rules)) << address;
   }
 }
 
@@ -62,9 +64,108 @@ TEST(TablesTest, ChangedBytesAreHarmless) {
       std::memcpy(&begin, tables + 12 + 8 * (random() % count), sizeof(begin));
       const uintptr_t address = copy.start() + static_cast<uintptr_t>(intptr_t{begin});
       FrameRules rules;
-      ReadFrameRules(changed, address + random() % 64, &rules);
+      ReadFrameRules(changed, address + random() % 64, nullptr, &rules);
     }
   }
+}
+
+void Append(std::string* bytes, uint64_t value, size_t size) {
+  bytes->append(reinterpret_cast<const char*>(&value), size);
+}
+
+// Appends an entry of a table: a length, and its contents padded to a multiple of 4.
+void AppendEntry(std::string* bytes, std::string contents) {
+  contents.resize((contents.size() + 3) / 4 * 4);
+  Append(bytes, contents.size(), 4);
+  *bytes += contents;
+}
+
+// Returns the tables of one function, which begins where they do, and for each of whose `bytes`
+// bytes the frame address is another.
+std::string TablesOfLongFunction(uint32_t bytes) {
+#if defined(__x86_64__)
+  constexpr char kReturnColumn = 16;
+  constexpr char kStackColumn = 7;
+#else
+  constexpr char kReturnColumn = 30;
+  constexpr char kStackColumn = 31;
+#endif
+  constexpr size_t kCommon = 20;  // where the common entry begins
+  std::string common(5, '\0');    // no pointer to a common entry; the version
+  common[4] = 1;
+  common += std::string_view("zR\0\x01\x78", 5);  // alignments of code and data
+  common += kReturnColumn;
+  common += "\x01\x1b";  // pointers are of four bytes, and from where they are
+  common += std::string_view("\x0c", 1);
+  common += kStackColumn;
+  common += '\0';
+
+  std::string tables;
+  Append(&tables, 0x3b031b01, 4);                                 // encodings
+  Append(&tables, kCommon - 4, 4);                                // .eh_frame, from that field on
+  Append(&tables, 1, 4);                                          // entries
+  Append(&tables, 0, 4);                                          // where the function begins
+  Append(&tables, kCommon + 4 + (common.size() + 3) / 4 * 4, 4);  // where its entry is
+  AppendEntry(&tables, common);
+
+  std::string function;
+  const size_t start = tables.size();
+  Append(&function, start + 4 - kCommon, 4);
+  Append(&function, uint64_t{0} - (start + 8), 4);
+  Append(&function, bytes, 4);
+  Append(&function, 0, 1);  // no augmentation
+  for (uint32_t i = 1; i < bytes; ++i) {
+    Append(&function, 0x41, 1);  // one byte further
+    Append(&function, 0x0e, 1);  // the frame address is the stack pointer plus
+    Append(&function, 0x80 | (i & 0x7f), 1);
+    Append(&function, i >> 7, 1);
+  }
+  AppendEntry(&tables, function);
+  return tables;
+}
+
+class LongFunctionTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kBytes = 2000;
+
+  int32_t OffsetAt(uint32_t byte, TableProgress* progress) {
+    FrameRules rules;
+    EXPECT_TRUE(ReadFrameRules(object_, copy_.start() + byte, progress, &rules)) << byte;
+    return rules.frame_value;
+  }
+
+  const std::string tables_ = TablesOfLongFunction(kBytes);
+  GuardedCopy copy_{tables_.data(), tables_.size()};
+  LoadedObject object_ = {.tables_start = copy_.start(),
+                          .tables_end = copy_.start() + copy_.size(),
+                          .table = copy_.start(),
+                          .identity = 1,
+                          .stays = true};
+};
+
+TEST_F(LongFunctionTest, GoesOnFromWhereItWas) {
+  TableProgress progress;
+  for (uint32_t byte = 0; byte < kBytes; byte += 3) {
+    EXPECT_EQ(OffsetAt(byte, &progress), static_cast<int32_t>(byte));
+  }
+  EXPECT_EQ(progress.address, copy_.start() + kBytes - 2);
+}
+
+TEST_F(LongFunctionTest, BeginsAnewForWhatLiesBefore) {
+  TableProgress progress;
+  std::mt19937 random(3);
+  for (int i = 0; i < 2000; ++i) {
+    const uint32_t byte = static_cast<uint32_t>(random()) % kBytes;
+    ASSERT_EQ(OffsetAt(byte, &progress), OffsetAt(byte, nullptr));
+  }
+}
+
+TEST_F(LongFunctionTest, BeginsAnewInAnotherObject) {
+  TableProgress progress;
+  OffsetAt(kBytes / 2, &progress);
+  progress.state = {};  // what nobody shall use
+  object_.identity = 2;
+  EXPECT_EQ(OffsetAt(kBytes - 1, &progress), static_cast<int32_t>(kBytes - 1));
 }
 
 ExpressionResult EvaluateBytes(std::vector<uint8_t> operations, const Registers& registers,
