@@ -13,10 +13,11 @@ bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   const uint64_t hash = HashOf(block.user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  if (shard.count >= BucketsOf(shard) && !Grow(shard) && shard.buckets == nullptr) return false;
+  const size_t buckets = BucketsOf(shard).count();
+  if (2 * shard.count >= buckets && !Grow(shard) && buckets == 0) return false;
   BlockRecord* record = NewRecord(shard, arena);
   if (record == nullptr) return false;
-  BlockRecord*& bucket = BucketOf(shard, hash);
+  Bucket& bucket = BucketsOf(shard).Of(hash);
   *record = block;
   record->next = bucket;
   bucket = record;
@@ -28,10 +29,16 @@ BlockRecord CheckedBlockTable::Remove(const void* user) {
   const uint64_t hash = HashOf(user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  BlockRecord** link = &BucketOf(shard, hash);
-  while ((*link)->user != user) link = &(*link)->next;
-  BlockRecord* record = *link;
-  *link = record->next;
+  Bucket& bucket = BucketsOf(shard).Of(hash);
+  BlockRecord* record = bucket;
+  if (record->user == user) {
+    bucket = record->next;
+  } else {
+    BlockRecord* previous = record;
+    while (previous->next->user != user) previous = previous->next;
+    record = previous->next;
+    previous->next = record->next;
+  }
   const BlockRecord removed = *record;
   record->next = shard.free;
   shard.free = record;
@@ -40,26 +47,26 @@ BlockRecord CheckedBlockTable::Remove(const void* user) {
 }
 
 // Doubles the buckets of a part. The table becomes slower, but stays right, where there is no
-// memory.
+// memory. The addresses of the old ones stay mapped, without memory, because Prefetch may still
+// read them; they are as many as the new ones.
 bool CheckedBlockTable::Grow(Shard& shard) {
-  const int log2 = shard.buckets == nullptr ? kFirstLog2 : shard.log2 + 1;
-  const size_t bytes = sizeof(BlockRecord*) << log2;
-  void* memory =
-      system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const Buckets old = BucketsOf(shard);
+  const int log2 = old.count() == 0 ? kFirstLog2 : old.log2() + 1;
+  void* memory = system_calls.mmap(nullptr, sizeof(Bucket) << log2, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  BlockRecord** old = shard.buckets;
-  const size_t old_count = BucketsOf(shard);
-  shard.buckets = static_cast<BlockRecord**>(memory);
-  shard.log2 = log2;
-  for (size_t i = 0; i < old_count; ++i) {
+  const Buckets grown(static_cast<Bucket*>(memory), log2);
+  for (size_t i = 0; i < old.count(); ++i) {
     while (BlockRecord* record = old[i]) {
       old[i] = record->next;
-      BlockRecord*& bucket = BucketOf(shard, HashOf(record->user));
+      Bucket& bucket = grown.Of(HashOf(record->user));
       record->next = bucket;
       bucket = record;
     }
   }
-  if (old != nullptr) system_calls.munmap(old, old_count * sizeof(BlockRecord*));
+  // Release pairs with the acquire in Prefetch.
+  shard.buckets.store(grown.word(), std::memory_order_release);
+  if (old.count() != 0) system_calls.madvise(&old[0], old.bytes(), MADV_DONTNEED);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include "debug/trace.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
+#include "size_class/size_classes.h"
 #include "system/auxv.h"
 
 namespace tcmalloc {
@@ -29,7 +30,7 @@ constexpr size_t kPlainAlignment = 16;
 uintptr_t ThisThread() { return static_cast<uintptr_t>(pthread_self()); }
 
 Fault FaultOf(FaultKind kind, const BlockRecord& block) {
-  Fault fault;
+  Fault fault = {};
   fault.kind = kind;
   fault.address = block.user;
   fault.block = block;
@@ -142,35 +143,97 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
 }
 
-// Finds memory in one entry of the slow path, and adds the block to the table. Not by the fast
-// path: a signal handler that keeps a block must not run in the middle of it, and the queue keeps
-// all blocks.
-DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, size_t bytes, BlockRecord* block) {
+BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
+  BlockRecord block = {};
+  block.size = request.size;
+  block.alignment = request.alignment;
+  block.family = request.family;
+  block.allocating_thread = ThisThread();
+  block.allocated_at = stack;
+  return block;
+}
+
+// Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
+// may not. Samples are chosen by the allocator below, so it must see all blocks where there are
+// any.
+uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
+  const bool suits = PaddingFor(request) == 0 && heap.sample_period() == 0;
+  return TCMALLOC_LIKELY(suits) ? SizeClassFor(bytes) : 0;
+}
+
+// Makes a spare a live block. Its fences are whole if its filling is, and fit if its size is the
+// same. Returns false and tells about a fault. Takes no lock: whoever looks through all blocks
+// finds that the record has changed.
+bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
+                      Fault* fault) {
+  if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
+  ReleaseStacks(place, spare->allocated_at, spare->freed_at);
+  const bool fits = spare->size == request.size;
+  spare->BeginChange();
+  spare->size = request.size;
+  spare->allocating_thread = ThisThread();
+  spare->allocated_at = stack;
+  spare->freed_at = 0;
+  spare->alignment = request.alignment;
+  spare->family = request.family;
+  spare->state = BlockState::kLive;
+  if (!fits) WriteFences(*spare);
+  std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
+  spare->EndChange();
+  return true;
+}
+
+// Finds memory in one entry of the slow path. Not by the fast path: a signal handler that keeps a
+// block must not run in the middle of it, and the queue keeps all blocks.
+DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, size_t bytes,
+                                        void** user, Fault* fault) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
+  const uint8_t size_class = SpareClassFor(request, bytes);
+  if (TCMALLOC_LIKELY(size_class != 0)) {
+    const uint32_t place = PlaceOfThread();
+    BlockRecord* spare = queue_.TakeSpare(place, size_class);
+    if (TCMALLOC_LIKELY(spare != nullptr)) {
+      *user = spare->user;
+      const bool done = Reuse(place, spare, request, stack, fault);
+      return TCMALLOC_LIKELY(done) ? Placed::kInTable : Placed::kFaultInQueue;
+    }
+  }
+  BlockRecord block = RecordOf(request, stack);
+  block.size_class = size_class;
+  return PlaceNew(slow_path, request, bytes, &block, user);
+}
+
+// Finds memory that is no spare, and adds the block to the table.
+DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, const Request& request,
+                                      size_t bytes, BlockRecord* block, void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
   Fill(request, *block);
+  *user = block->user;
   if (TCMALLOC_LIKELY(table_.Insert(*block, heap.arena()))) return Placed::kInTable;
   slow_path.FreeBlock(base);
   return Placed::kInEmergency;
 }
 
 // Finds pages.
-DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, size_t bytes, BlockRecord* block) {
+DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, size_t bytes,
+                                        void** user) {
   const Options& options = heap.options();
+  BlockRecord block = RecordOf(request, stack);
   if (!options.page_fence ||
-      !MapFenced(request.size, request.alignment, options.page_fence_readable, block)) {
+      !MapFenced(request.size, request.alignment, options.page_fence_readable, &block)) {
     auto* base = static_cast<char*>(AllocateUnreported(bytes));
     if (base == nullptr) return Placed::kNowhere;
-    LayOut(request, base, bytes, block);
+    LayOut(request, base, bytes, &block);
   }
-  if (block->paged || !heap.emergency().Owns(block->base)) {
-    Fill(request, *block);
-    if (Register(*block)) return Placed::kInTable;
+  if (block.paged || !heap.emergency().Owns(block.base)) {
+    Fill(request, block);
+    *user = block.user;
+    if (Register(block)) return Placed::kInTable;
   }
-  block->paged ? UnmapFenced(*block) : DeallocateUnreported(block->base);
+  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
   return Placed::kInEmergency;
 }
 
@@ -178,22 +241,35 @@ size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
-DebugHeap::Placed DebugHeap::Place(const Request& request, BlockRecord* block) {
-  const Options& options = heap.options();
-  if (request.size > kLargestRequest || request.alignment > kLargestRequest) {
+DebugHeap::Placed DebugHeap::Place(const Request& request, void** user, Fault* fault) {
+  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return Placed::kNowhere;
   }
-  block->size = request.size;
-  block->alignment = request.alignment;
-  block->family = request.family;
-  block->allocating_thread = ThisThread();
-  block->allocated_at = KeepStack(request.site);
+  const StackId stack = KeepStack(request.site);
   const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
-  const bool small = bytes <= kMaxSmallSize && !options.page_fence;
-  const Placed placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, bytes, block)
-                                               : PlaceLarge(request, bytes, block);
-  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) ReleaseStack(block->allocated_at);
-  return placed;
+  const bool small = bytes <= kMaxSmallSize && !heap.options().page_fence;
+  Placed placed = Placed::kNowhere;
+  do {
+    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, stack, bytes, user, fault)
+                                    : PlaceLarge(request, stack, bytes, user);
+    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return placed;
+  } while (placed == Placed::kNowhere && GiveBackSpares(fault));
+  ReleaseStack(stack);
+  return *fault ? Placed::kFaultInQueue : placed;
+}
+
+// Gives the memory of the thread's spares back, where there is no other. Returns true if there were
+// any; stops at a fault and tells about it.
+bool DebugHeap::GiveBackSpares(Fault* fault) {
+  SlowPath slow_path;
+  if (slow_path.reentrant()) return false;
+  const uint32_t place = PlaceOfThread();
+  bool gave_some = false;
+  while (BlockRecord* spare = queue_.TakeAnySpare(place)) {
+    if (!Evict(slow_path, place, spare, fault)) return false;
+    gave_some = true;
+  }
+  return gave_some;
 }
 
 size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
@@ -206,11 +282,14 @@ bool DebugHeap::Register(const BlockRecord& block) {
 }
 
 void* DebugHeap::Allocate(const Request& request) {
-  BlockRecord block;
-  const Placed placed = Place(request, &block);
-  if (TCMALLOC_UNLIKELY(placed == Placed::kNowhere)) return nullptr;
-  void* user = block.user;
-  if (TCMALLOC_UNLIKELY(placed == Placed::kInEmergency)) user = AllocateInEmergency(request);
+  Fault fault;
+  void* user = nullptr;
+  const Placed placed = Place(request, &user, &fault);
+  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) {
+    if (placed == Placed::kFaultInQueue) ReportFault(fault, "the free queue");
+    if (placed == Placed::kNowhere) return nullptr;
+    user = AllocateInEmergency(request);
+  }
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
@@ -219,12 +298,12 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block, takes it from the program and copies the record. Returns false and tells about a
-// fault. Small blocks are filled under the lock, so that the record is looked for once.
-bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed,
-                          Fault* fault) {
-  return table_.With(block, [&](BlockRecord* record) {
-    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return false;
+// Checks a block and takes it from the program. Returns its record, or null and tells about a
+// fault. Small blocks are filled under the lock, so that it is taken once.
+BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
+                                  Fault* fault) {
+  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
+    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
     record->freed_at = stack;
     record->freeing_thread = ThisThread();
     record->state = BlockState::kFreeing;
@@ -232,8 +311,7 @@ bool DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
       std::memset(record->user, kFreedByte, record->size);
       record->state = BlockState::kQueued;
     }
-    *freed = *record;
-    return true;
+    return record;
   });
 }
 
@@ -241,6 +319,8 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
+  __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
+  table_.Prefetch(block);
   const StackId stack = KeepStack(claim.site);
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
@@ -262,38 +342,42 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
                                            Fault* fault) {
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Freed::kNotNow;
-  BlockRecord freed;
-  if (TCMALLOC_UNLIKELY(!BeginFree(block, claim, stack, &freed, fault))) return Freed::kFault;
+  // Its own from now on: others read the record at most.
+  BlockRecord* freed = BeginFree(block, claim, stack, fault);
+  if (TCMALLOC_UNLIKELY(freed == nullptr)) return Freed::kFault;
   const Options& options = heap.options();
-  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed.size, block);
-  if (TCMALLOC_UNLIKELY(freed.state == BlockState::kFreeing)) FillFreed(freed);
-  const bool kept = freed.paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
+  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed->size, block);
+  if (TCMALLOC_UNLIKELY(freed->state == BlockState::kFreeing)) FillFreed(freed);
+  const bool kept = freed->paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
-  void* victim = queue_.Push(freed.user, freed.total, options.max_free_queue_size);
-  while (victim != nullptr) {
-    if (TCMALLOC_UNLIKELY(!Evict(slow_path, victim, fault))) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(options.max_free_queue_size);
+  const size_t limit = options.max_free_queue_size;
+  const uint32_t place = PlaceOfThread();
+  BlockRecord* victim = queue_.Push(place, freed, limit);
+  while (TCMALLOC_UNLIKELY(victim != nullptr)) {
+    if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
+    victim = queue_.PopExcess(place, limit);
   }
   return Freed::kDone;
 }
 
 // Fills a freed block, or forbids it.
-void DebugHeap::FillFreed(const BlockRecord& freed) {
-  std::memset(freed.user, kFreedByte, freed.size);
-  const bool unreadable = freed.paged && ForbidFenced(freed, heap.options().page_fence_readable);
-  table_.With(freed.user, [&](BlockRecord* record) {
-    record->state = BlockState::kQueued;
-    record->unreadable = unreadable;
+void DebugHeap::FillFreed(BlockRecord* freed) {
+  std::memset(freed->user, kFreedByte, freed->size);
+  const bool unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
+  table_.WithRecord(freed, [=] {
+    freed->state = BlockState::kQueued;
+    freed->unreadable = unreadable;
+    return true;
   });
 }
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
 // fault.
-bool DebugHeap::Evict(const SlowPath& slow_path, void* user, Fault* fault) {
-  const BlockRecord block = table_.Remove(user);
-  if (TCMALLOC_UNLIKELY(!IsFilled(block, fault))) return false;
-  ReleaseStack(block.allocated_at);
-  ReleaseStack(block.freed_at);
+bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim,
+                      Fault* fault) {
+  if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
+  const BlockRecord block = table_.Remove(victim->user);
+  ReleaseStacks(place, block.allocated_at, block.freed_at);
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {
@@ -304,7 +388,7 @@ bool DebugHeap::Evict(const SlowPath& slow_path, void* user, Fault* fault) {
 
 // Finds out what an address is at which no block begins.
 Fault DebugHeap::FaultOfUnknown(const void* address) {
-  Fault fault;
+  Fault fault = {};
   fault.kind = FaultKind::kUnknown;
   fault.address = address;
   fault.in_heap = heap.page_map().Get(PageId::Containing(address)) != nullptr;
@@ -395,8 +479,10 @@ void DebugHeap::VerifyAll(const char* call) {
     if (slow_path.reentrant()) return;
     table_.ForEachIn(i, [&](const BlockRecord& record) {
       if (fault) return;
+      const uint32_t before = record.BeginLook();
       if (record.is_live()) AreFencesGood(record, &fault);
       if (record.state == BlockState::kQueued) IsFilled(record, &fault);
+      if (fault && record.HasChangedSince(before)) fault.kind = FaultKind::kNone;
     });
   }
   if (fault) ReportFault(fault, call);

@@ -91,21 +91,28 @@ class DebugHeap {
   static constexpr size_t kMostFilledAtOnce = 1024;
 
   // Where a block is.
-  enum class Placed : uint8_t { kInTable, kInEmergency, kNowhere };
+  enum class Placed : uint8_t { kInTable, kInEmergency, kNowhere, kFaultInQueue };
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
-  Placed Place(const Request& request, BlockRecord* block);
-  Placed PlaceSmall(const Request& request, size_t bytes, BlockRecord* block);
-  Placed PlaceLarge(const Request& request, size_t bytes, BlockRecord* block);
+  Placed Place(const Request& request, void** user, Fault* fault);
+  Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
+  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
+                                    BlockRecord* block, void** user);
+  TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
+                                      void** user);
+  static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
   bool Register(const BlockRecord& block);
-  bool BeginFree(void* block, const ReleaseClaim& claim, StackId stack, BlockRecord* freed,
-                 Fault* fault);
+  static uint8_t SpareClassFor(const Request& request, size_t bytes);
+  static bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
+                    Fault* fault);
+  bool GiveBackSpares(Fault* fault);
+  BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
-  void FillFreed(const BlockRecord& freed);
-  bool Evict(const SlowPath& slow_path, void* user, Fault* fault);
+  void FillFreed(BlockRecord* freed);
+  bool Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);
   void FreePutOff();

@@ -15,7 +15,9 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
+#include "debug/own_place.h"
 #include "debug/recent_stacks.h"
+#include "debug/released_stacks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
@@ -25,6 +27,8 @@ namespace {
 
 // The commands of gdb know it by this name (tool/gdb/tcm-gdb.py).
 constinit StackTable fault_stacks;
+
+constinit ReleasedStacks released_stacks[kOwnPlaces];
 
 // The thread that prints; 0 if none does.
 constinit std::atomic<uintptr_t> reporter{0};
@@ -187,7 +191,7 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
   WalkReads reads;
   reads.count = 0;
-  const ProgramStack stack(site, recent.IsWorthAdding() ? &reads : nullptr);
+  const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding() ? &reads : nullptr);
   const StackId id = fault_stacks.Add(stack.frames());
   if (id != 0) recent.Add(site, reads, id, fault_stacks);
   return id;
@@ -206,6 +210,16 @@ StackId KeepStack(const CallSite& site) {
 
 void ReleaseStack(StackId stack) {
   if (stack != 0) fault_stacks.Release(stack);
+}
+
+void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at) {
+  if (TCMALLOC_LIKELY(IsOwnPlace(place))) {
+    released_stacks[place].Add(allocated_at, fault_stacks);
+    released_stacks[place].Add(freed_at, fault_stacks);
+  } else {
+    ReleaseStack(allocated_at);
+    ReleaseStack(freed_at);
+  }
 }
 
 void ReportFault(const Fault& fault, const char* call) {

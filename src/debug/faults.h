@@ -28,16 +28,17 @@ enum class FaultKind : uint8_t {
   kWrittenFree,     // bytes of a free block were written
 };
 
+// Nothing but the kind is set of what is no fault.
 struct Fault {
   FaultKind kind = FaultKind::kNone;
-  const void* address = nullptr;  // that the program gave
-  BlockRecord block;              // a copy; of kUnknown nothing but zeros
-  const char* damage = nullptr;   // the first byte that was written
-  unsigned char found = 0;
-  unsigned char wanted = 0;
-  BlockFamily family = BlockFamily::kMalloc;  // of the call
-  size_t given = 0;                           // size or alignment
-  bool in_heap = false;                       // kUnknown: in memory that the heap had once
+  unsigned char found;
+  unsigned char wanted;
+  BlockFamily family;   // of the call
+  bool in_heap;         // kUnknown: in memory that the heap had once
+  const void* address;  // that the program gave
+  const char* damage;   // the first byte that was written
+  size_t given;         // size or alignment
+  BlockRecord block;    // a copy; of kUnknown nothing but zeros
 
   explicit operator bool() const { return kind != FaultKind::kNone; }
 };
@@ -49,6 +50,8 @@ struct Fault {
 // Captures the stack of the program that led to a call site, and keeps it. 0 if there is no memory.
 StackId KeepStack(const CallSite& site);
 void ReleaseStack(StackId stack);
+// Gives back a block's stacks, inside the slow path, by a thread with that place.
+void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at);
 
 }  // namespace tcmalloc
 

@@ -42,6 +42,15 @@ inline uint64_t LoadUnaligned(const char* from) {
   return word;
 }
 
+// Two words, which both architectures compare at once.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+inline WordPair LoadPair(const char* from) {
+  WordPair pair;
+  std::memcpy(&pair, from, sizeof(pair));
+  return pair;
+}
+
 // Returns eight bytes of a fence that begins at `address`.
 inline uint64_t FenceWord(const char* address) {
   static_assert(std::endian::native == std::endian::little);
@@ -79,17 +88,23 @@ inline const char* FindFenceDamage(const char* begin, const char* end) {
   return begin;
 }
 
-// Returns true if all bytes of [begin, end) are kFreedByte. Four words at a time, which compilers
-// make one comparison of.
-inline bool IsAllFreed(const char* begin, const char* end) {
+// Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the
+// length is no multiple.
+TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
   constexpr uint64_t kWord = uint64_t{kFreedByte} * 0x0101'0101'0101'0101;
-  uint64_t difference = 0;
-  for (; end - begin >= 32 && difference == 0; begin += 32) {
-    for (size_t i = 0; i < 32; i += 8) difference |= LoadUnaligned(begin + i) ^ kWord;
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
+    if (end - begin >= 8) return LoadUnaligned(begin) == kWord && LoadUnaligned(end - 8) == kWord;
+    while (begin < end && static_cast<unsigned char>(*begin) == kFreedByte) ++begin;
+    return begin == end;
   }
-  for (; end - begin >= 8; begin += 8) difference |= LoadUnaligned(begin) ^ kWord;
-  for (; begin < end; ++begin) difference |= static_cast<unsigned char>(*begin) ^ kFreedByte;
-  return difference == 0;
+  constexpr WordPair kPair = {kWord, kWord};
+  WordPair difference = LoadPair(end - 16) ^ kPair;
+  for (; end - begin >= 64; begin += 64) {
+    difference |= (LoadPair(begin) ^ kPair) | (LoadPair(begin + 16) ^ kPair) |
+                  (LoadPair(begin + 32) ^ kPair) | (LoadPair(begin + 48) ^ kPair);
+  }
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ kPair;
+  return (difference[0] | difference[1]) == 0;
 }
 
 // Returns the first byte in [begin, end) that is not kFreedByte, or null.
@@ -151,11 +166,12 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   // Behind a block with pages of its own there are a few bytes, or none.
   if (TCMALLOC_UNLIKELY(end - begin < 16)) return difference == 0 && IsFence(begin, end);
   const uint64_t word = FenceWord(begin);
-  difference |= LoadUnaligned(end - 8) ^ FenceWord(end - 8);
-  do {
-    difference |= LoadUnaligned(begin) ^ word;
-    begin += 8;
-  } while (end - begin > 8);
+  const uint64_t last = FenceWord(end - 8);
+  for (; TCMALLOC_UNLIKELY(end - begin > 32); begin += 16) {
+    difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
+  }
+  difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
+  difference |= (LoadUnaligned(end - 16) ^ last) | (LoadUnaligned(end - 8) ^ last);
   return difference == 0;
 }
 

@@ -2,69 +2,110 @@
 
 #include "debug/free_queue.h"
 
-#include <algorithm>
-
-#include "base/attributes.h"
+#include "debug/fences.h"
 
 namespace tcmalloc {
 namespace {
 
-// One more than the index of the thread's part; 0 of a thread that has none yet.
-constinit thread_local uint32_t own_part TCMALLOC_INITIALIZED_TLS
-    __attribute__((tls_model("initial-exec"))) = 0;
+// Changes a counter that one thread at a time writes.
+void Add(std::atomic<size_t>& counter, size_t bytes) {
+  counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
 
 }  // namespace
 
-size_t FreeQueue::OwnPart() {
-  if (TCMALLOC_UNLIKELY(own_part == 0)) {
-    own_part = threads_.fetch_add(1, std::memory_order_relaxed) % kParts + 1;
-  }
-  return own_part - 1;
+// Brings what the next calls of Pop, and the blocks that get the memory, will look at into the
+// cache. A block that has waited long is in none.
+TCMALLOC_ALWAYS_INLINE void FreeQueue::Prefetch(const Part& part, const Entry* entries) {
+  constexpr uint32_t kRecordsAhead = 8;
+  constexpr uint32_t kBlocksAhead = 3;
+  if (TCMALLOC_UNLIKELY(part.count <= kRecordsAhead)) return;
+  const char* record =
+      reinterpret_cast<const char*>(entries[(part.first + kRecordsAhead) % kBlocks].block);
+  __builtin_prefetch(record, 1);
+  __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
+  const BlockRecord* block = entries[(part.first + kBlocksAhead) % kBlocks].block;
+  __builtin_prefetch(block->user - kSealBytes, 1);
+  __builtin_prefetch(block->user + kSealBytes * 3, 1);
 }
 
-void* FreeQueue::Pop(Part& part, const Entry* entries) {
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share) {
   const Entry entry = entries[part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;
-  part.bytes.store(part.bytes.load(std::memory_order_relaxed) - entry.bytes,
-                   std::memory_order_relaxed);
-  return entry.user;
+  Prefetch(part, entries);
+  Add(part.bytes, 0 - entry.bytes);
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share))) return entry.block;
+  part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+  return nullptr;
 }
 
 // Few programs have more than one thread that frees; the division is for the others.
-size_t FreeQueue::ShareOf(size_t limit) const {
-  const size_t parts = threads_.load(std::memory_order_relaxed);
-  return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / std::min(parts, kParts);
+TCMALLOC_ALWAYS_INLINE size_t FreeQueue::ShareOf(size_t limit) const {
+  const size_t parts = used_parts_.load(std::memory_order_relaxed);
+  return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / parts;
 }
 
-void* FreeQueue::Push(void* user, size_t bytes, size_t limit) {
-  const size_t index = OwnPart();
-  Part& part = parts_[index];
-  Entry* entries = storage_.entries[index];
+void FreeQueue::NoteUsed(Part& part) {
+  part.used.store(true, std::memory_order_relaxed);
+  used_parts_.fetch_add(1, std::memory_order_relaxed);
+}
+
+BlockRecord* FreeQueue::Push(uint32_t place, BlockRecord* block, size_t limit) {
+  Part& part = parts_[place];
+  Entry* entries = storage_.entries[place];
+  const size_t bytes = block->total;
+  PartHolder holder(place, part);
+  if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
   const size_t share = ShareOf(limit);
-  SpinLockHolder holder(part.lock);
-  void* victim = part.count == kBlocks ? Pop(part, entries) : nullptr;
-  entries[(part.first + part.count) % kBlocks] = {user, bytes};
+  BlockRecord* victim = nullptr;
+  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share);
+  entries[(part.first + part.count) % kBlocks] = {block, bytes};
   ++part.count;
-  const size_t sum = part.bytes.load(std::memory_order_relaxed) + bytes;
-  part.bytes.store(sum, std::memory_order_relaxed);
-  return victim == nullptr && sum > share ? Pop(part, entries) : victim;
+  Add(part.bytes, bytes);
+  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share) : victim;
 }
 
-void* FreeQueue::PopExcess(size_t limit) {
-  const size_t index = OwnPart();
-  Part& part = parts_[index];
-  const size_t share = ShareOf(limit);
-  if (part.bytes.load(std::memory_order_relaxed) <= share) return nullptr;
-  SpinLockHolder holder(part.lock);
-  return part.count > 0 && part.bytes.load(std::memory_order_relaxed) > share
-             ? Pop(part, storage_.entries[index])
-             : nullptr;
+BlockRecord* FreeQueue::PopExcess(uint32_t place, size_t limit) {
+  Part& part = parts_[place];
+  PartHolder holder(place, part);
+  return FindExcess(part, storage_.entries[place], ShareOf(limit));
+}
+
+// Makes spares of the first blocks while there are too many bytes, until one has to go, which it
+// returns.
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,
+                                                          size_t share) {
+  BlockRecord* victim = nullptr;
+  while (TCMALLOC_UNLIKELY(part.bytes.load(std::memory_order_relaxed) > share) &&
+         victim == nullptr && part.count > 0) {
+    victim = Pop(part, entries, share);
+  }
+  return victim;
+}
+
+BlockRecord* FreeQueue::TakeSpare(uint32_t place, uint8_t size_class) {
+  Part& part = parts_[place];
+  PartHolder holder(place, part);
+  BlockRecord* block = part.spares.Take(size_class);
+  part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+  return block;
+}
+
+BlockRecord* FreeQueue::TakeAnySpare(uint32_t place) {
+  Part& part = parts_[place];
+  PartHolder holder(place, part);
+  BlockRecord* block = part.spares.TakeAny();
+  part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+  return block;
 }
 
 size_t FreeQueue::bytes() const {
   size_t bytes = 0;
-  for (const Part& part : parts_) bytes += part.bytes.load(std::memory_order_relaxed);
+  for (const Part& part : parts_) {
+    bytes += part.bytes.load(std::memory_order_relaxed);
+    bytes += part.spare_bytes.load(std::memory_order_relaxed);
+  }
   return bytes;
 }
 

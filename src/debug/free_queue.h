@@ -9,57 +9,93 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "debug/block_record.h"
+#include "debug/own_place.h"
+#include "debug/spare_blocks.h"
 
 namespace tcmalloc {
 
-// First in, first out, in as many parts as there are threads, up to kParts: each has room for
-// kBlocks blocks and its share of the bytes. Called inside the slow path only.
+// First in, first out, in as many parts as threads have places: each has room for kBlocks blocks
+// and its share of the bytes. A block that leaves becomes a spare of its part if that has room for
+// it, and goes otherwise. Spares may have as many bytes again. Called inside the slow path
+// only, by threads with their own places.
 class FreeQueue {
  public:
   static constexpr size_t kBlocks = 1024;
-  static constexpr size_t kParts = 8;
-
   struct Entry {
-    void* user;
+    BlockRecord* block;
     size_t bytes;
   };
   // Apart, because it begins as zeros and takes no room in the library's file.
   struct Storage {
-    Entry entries[kParts][kBlocks];
+    Entry entries[kPlaces][kBlocks];
   };
 
   constexpr explicit FreeQueue(Storage& storage) : storage_(storage) {}
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
-  // Adds a block to the running thread's part. Returns one that has to go, for the number of blocks
-  // or, as PopExcess, for the bytes, or null.
-  void* Push(void* user, size_t bytes, size_t limit);
-  // Takes the first block out of the running thread's part if all parts together may hold no more
-  // than `limit` bytes and this one holds more than its share. Returns null otherwise.
-  void* PopExcess(size_t limit);
+  // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
+  // or, as PopExcess, for the bytes; null if PopExcess would return null.
+  BlockRecord* Push(uint32_t place, BlockRecord* block, size_t limit);
+  // Takes the first block out of the part if all parts together may hold no more than `limit` bytes
+  // and this one holds more than its share, until one has to go. Returns null otherwise.
+  BlockRecord* PopExcess(uint32_t place, size_t limit);
+  // Takes a spare of that size class out of the part; null if there is none.
+  BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
+  // Takes any spare out of the part; null if there is none.
+  BlockRecord* TakeAnySpare(uint32_t place);
 
-  // Returns the bytes in all parts.
+  // Returns the bytes in all parts, with those of spares.
   size_t bytes() const;
 
  private:
   struct alignas(64) Part {
-    SpinLock lock{LockRank::kDebugQueue};
+    SpinLock lock{LockRank::kDebugQueue};  // of one that is shared
     uint32_t first TCMALLOC_GUARDED_BY(lock) = 0;
     uint32_t count TCMALLOC_GUARDED_BY(lock) = 0;
-    std::atomic<size_t> bytes{0};  // changed under the lock
+    // Written by who has the part.
+    std::atomic<size_t> bytes{0};  // without the spares
+    std::atomic<size_t> spare_bytes{0};
+    std::atomic<bool> used{false};
+    SpareBlocks spares TCMALLOC_GUARDED_BY(lock);
   };
 
-  size_t OwnPart();
+  // Has a part for its scope, by the lock if others use the part.
+  class TCMALLOC_SCOPED_CAPABILITY PartHolder {
+   public:
+    TCMALLOC_ALWAYS_INLINE PartHolder(uint32_t place, Part& part)
+        TCMALLOC_ACQUIRE(part.lock) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS
+        : lock_(TCMALLOC_LIKELY(IsOwnPlace(place)) ? nullptr : &part.lock) {
+      if (TCMALLOC_UNLIKELY(lock_ != nullptr)) lock_->Lock();
+    }
+    TCMALLOC_ALWAYS_INLINE ~PartHolder() TCMALLOC_RELEASE() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+      if (TCMALLOC_UNLIKELY(lock_ != nullptr)) lock_->Unlock();
+    }
+    PartHolder(const PartHolder&) = delete;
+    PartHolder& operator=(const PartHolder&) = delete;
+
+   private:
+    SpinLock* lock_;
+  };
+
   // What each part may hold if all together may hold `limit`.
   size_t ShareOf(size_t limit) const;
-  // `entries` are those of the part.
-  static void* Pop(Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
+  TCMALLOC_COLD void NoteUsed(Part& part);
+  // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
+  // it cannot become a spare. The part's share of the bytes is `share`.
+  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share)
+      TCMALLOC_REQUIRES(part.lock);
+  static void Prefetch(const Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
+  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share)
+      TCMALLOC_REQUIRES(part.lock);
 
-  std::atomic<uint32_t> threads_{0};  // that ever freed a block
-  Part parts_[kParts];
-  Storage& storage_;  // of each part the entries, guarded by its lock
+  std::atomic<uint32_t> used_parts_{0};
+  Part parts_[kPlaces];
+  Storage& storage_;  // of each part the entries, guarded as it is
 };
 
 }  // namespace tcmalloc

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/attributes.h"
+#include "unwind/quick_walk.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
@@ -34,9 +35,10 @@ class ProgramStack {
  public:
   static constexpr uint32_t kMostFrames = 16;
 
-  // Captures the stack of the running thread above `site`. Tells what the walk read, if `reads` is
-  // not null.
-  explicit ProgramStack(const CallSite& site, WalkReads* reads = nullptr);
+  // Captures the stack of the running thread above `site`, by `quick` if that is not null and can.
+  // Tells what the walk read, if `reads` is not null.
+  explicit ProgramStack(const CallSite& site, QuickWalk* quick = nullptr,
+                        WalkReads* reads = nullptr);
 
   std::span<void* const> frames() const { return {frames_ + first_, count_}; }
 
@@ -44,6 +46,8 @@ class ProgramStack {
   // Frames between an entry point and the debug heap; the outermost frames miss where there are
   // more of them.
   static constexpr uint32_t kFewOwnFrames = 3;
+
+  uint32_t Walk(const CallSite& site, WalkReads* reads);
 
   void* frames_[kMostFrames + kFewOwnFrames];
   uint32_t first_ = 0;

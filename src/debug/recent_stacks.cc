@@ -2,16 +2,22 @@
 
 #include "debug/recent_stacks.h"
 
-#include "unwind/claim_of_thread.h"
+#include "debug/own_place.h"
 
 namespace tcmalloc {
 namespace {
 
-constinit RecentStacks recent_stacks[32];
+constinit RecentStacks recent_stacks[kPlaces];
 
 }  // namespace
 
-RecentStacks* ClaimRecentStacks() { return ClaimOfThread(recent_stacks); }
+RecentStacks* ClaimRecentStacks() {
+  const uint32_t place = PlaceOfThread();
+  RecentStacks* recent = &recent_stacks[place];
+  const bool claimed = TCMALLOC_LIKELY(IsOwnPlace(place)) ? recent->TryClaimOwn(&current_thread)
+                                                          : recent->TryClaim();
+  return TCMALLOC_LIKELY(claimed) ? recent : nullptr;
+}
 
 void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
                        StackTable& stacks) {
@@ -22,16 +28,26 @@ void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId sta
   entry.held = 1;
   entry.stack_pointer = site.stack_pointer;
   entry.return_address = site.return_address;
-  entry.count = reads.count;
+  entry.frame_pointer = 0;
+  entry.count = 0;
   for (uint32_t i = 0; i < reads.count; ++i) {
     const WalkReads::Read& read = reads.reads[i];
-    const uintptr_t place = (read.at - site.stack_pointer) / sizeof(uintptr_t);
-    entry.places[i] = read.at != 0 ? static_cast<uint16_t>(place) : kRegister;
-    entry.values[i] = read.value;
-    // No stack pointer: nobody finds the entry.
-    const bool is_near = place < kRegister && read.at % sizeof(uintptr_t) == 0;
-    if (read.at != 0 && !is_near) entry.stack_pointer = 0;
+    if (read.at == 0) {
+      entry.frame_pointer = read.value;
+    } else {
+      AddWord(read, site, entry);
+    }
   }
+  if (entry.count % 2 != 0) AddWord(reads.reads[reads.count - 1], site, entry);
+}
+
+void RecentStacks::AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry) {
+  const uintptr_t place = (read.at - site.stack_pointer) / sizeof(uintptr_t);
+  entry.places[entry.count] = static_cast<uint16_t>(place);
+  entry.values[entry.count] = read.value;
+  ++entry.count;
+  // No stack pointer: nobody finds the entry.
+  if (place >= kMostPlaces || read.at % sizeof(uintptr_t) != 0) entry.stack_pointer = 0;
 }
 
 }  // namespace tcmalloc

@@ -12,7 +12,9 @@
 #include "base/attributes.h"
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
+#include "thread/fork_gate.h"
 #include "unwind/machine.h"
+#include "unwind/quick_walk.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
@@ -26,24 +28,41 @@ namespace tcmalloc {
 // on the stack; then no return address of these is on a stack any more, and where another object
 // took its place, the addresses that an entry names are those that were read again.
 //
-// A thread has one set to itself: TryClaim refuses while another thread uses it, or one that this
-// signal handler has interrupted.
+// A thread has one set to itself, unless there are very many. A set is claimed for each use,
+// because a signal handler may interrupt one.
 class RecentStacks {
  public:
   constexpr RecentStacks() = default;
   RecentStacks(const RecentStacks&) = delete;
   RecentStacks& operator=(const RecentStacks&) = delete;
 
-  // Acquire pairs with the release in Release: the entries are complete.
-  bool TryClaim() { return !busy_.exchange(true, std::memory_order_acquire); }
+  // Claims a set that threads share. Returns false while another thread uses it, or what this
+  // signal handler has interrupted. Acquire pairs with the release in Release: the entries are
+  // complete.
+  bool TryClaim() { return user_.exchange(&kAnyUser, std::memory_order_acquire) == nullptr; }
+  // Claims a set that `thread` has to itself. A mark of another thread was left by one that a fork
+  // made vanish.
+  TCMALLOC_ALWAYS_INLINE bool TryClaimOwn(ThreadId thread) {
+    if (TCMALLOC_UNLIKELY(user_.load(std::memory_order_relaxed) == thread)) return false;
+    user_.store(thread, std::memory_order_relaxed);
+    // Pairs with TryClaimOwn in a signal handler, which must find the mark before any change.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return true;
+  }
   // Release pairs with the acquire in TryClaim.
-  void Release() { busy_.store(false, std::memory_order_release); }
+  void Release() { user_.store(nullptr, std::memory_order_release); }
+
+  // The walk of whoever has claimed this.
+  QuickWalk& quick_walk() { return quick_walk_; }
 
   // Returns the stack above `site` with a reference more; 0 if it is not known.
   TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site, StackTable& stacks) {
+    if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return 0;
     for (Entry& entry : entries_[IndexOf(site)]) {
       if (entry.stack_pointer != site.stack_pointer ||
-          entry.return_address != site.return_address || !IsAsItWas(entry, site)) {
+          entry.return_address != site.return_address ||
+          (entry.frame_pointer != 0 && entry.frame_pointer != site.frame_pointer) ||
+          !IsAsItWas(entry, site)) {
         continue;
       }
       misses_ = 0;
@@ -59,15 +78,16 @@ class RecentStacks {
 
   // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
   // large enough, is walked faster without it.
-  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % 8 == 0; }
+  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % kOneIn == 0; }
 
   // Adds a stack to which the caller has a reference, with one more.
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
-  static constexpr size_t kLog2Sets = 4;
-  static constexpr size_t kWays = 4;
+  static constexpr size_t kLog2Sets = 5;
+  static constexpr size_t kWays = 8;
   static constexpr uint32_t kManyMisses = 256;
+  static constexpr uint32_t kOneIn = 8;
   // References are taken that many at a time, so that most calls change no memory that threads
   // share.
   static constexpr uint32_t kRetained = 64;
@@ -79,38 +99,46 @@ class RecentStacks {
     uintptr_t return_address;
     StackId stack;
     uint32_t held;                      // references to the stack; one at least, if there is one
-    uint32_t count;                     // of words
-    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words; kRegister
+    uint32_t count;                     // of words, even: the last one may be there twice
+    uintptr_t frame_pointer;            // at the call site, if it was read; 0 if it was not
+    uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words
     uintptr_t values[WalkReads::kMost];
   };
-  // In place of a place: the word is the frame pointer at the call site.
-  static constexpr uint16_t kRegister = UINT16_MAX;
+  static constexpr uintptr_t kMostPlaces = uintptr_t{1} << 16;
+
+  // After so many misses, there is mostly nothing to be found.
+  bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
+
+  static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
 
   static size_t IndexOf(const CallSite& site) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
     return (site.stack_pointer >> 4) * kGolden >> (64 - kLog2Sets);
   }
 
+  TCMALLOC_ALWAYS_INLINE static bool HasWord(const Entry& entry, const CallSite& site, uint32_t i) {
+    const uintptr_t word = machine::LoadWord(site.stack_pointer + entry.places[i] * sizeof(word));
+    return machine::StripAuthentication(word) == entry.values[i];
+  }
   // Return addresses mostly differ, if any do, in the innermost frames.
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
-    for (uint32_t i = 0; i < entry.count; ++i) {
-      const uint16_t place = entry.places[i];
-      const uintptr_t word = TCMALLOC_LIKELY(place != kRegister)
-                                 ? machine::LoadWord(site.stack_pointer + place * sizeof(uintptr_t))
-                                 : site.frame_pointer;
-      if (machine::StripAuthentication(word) != entry.values[i]) return false;
+    for (uint32_t i = 0; i < entry.count; i += 2) {
+      if (!HasWord(entry, site, i) || !HasWord(entry, site, i + 1)) return false;
     }
     return true;
   }
 
-  std::atomic<bool> busy_{false};
+  static constexpr char kAnyUser = 0;
+
+  std::atomic<ThreadId> user_{nullptr};
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
+  QuickWalk quick_walk_;
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 
 // Returns a set that nobody else uses, for the caller to release; null if there is none. The same
-// thread gets the same one each time, and may share it with others.
+// thread gets the same one each time.
 RecentStacks* ClaimRecentStacks();
 
 }  // namespace tcmalloc

@@ -282,8 +282,8 @@ constexpr OptionRow kTable[] = {
      "Uses the memory of freed blocks again. Otherwise no address is ever handed out twice."},
     {"TCMALLOC_MAX_FREE_QUEUE_SIZE",
      SizeType{&Options::max_free_queue_size, 0, kMostMebibytes << 20, SizeUnit::kByte}, "bytes",
-     "The most that freed blocks may hold while they wait to be used again. When one leaves the "
-     "queue, writes after the free show.",
+     "The most that freed blocks may hold while they wait. Those that have waited may hold as much "
+     "again until their memory is used again, when writes after the free show.",
      "freed blocks are used again at once"},
     {"TCMALLOC_SYMBOLIZE_STACKTRACE", SwitchType{&Options::symbolize_stacktrace}, "",
      "Names the functions in reports of mistakes."},

@@ -54,6 +54,7 @@ GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
     void* memory = arena.Allocate(sizeof(GateSeat), alignof(GateSeat));
     if (memory == nullptr) return nullptr;
     seat = new (memory) GateSeat;
+    seat->number = made_.fetch_add(1, std::memory_order_relaxed);
     seat->next = seats_.load(std::memory_order_relaxed);
     // Release pairs with the acquire in FindOthers and FreeOtherSeats and publishes the seat.
     while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,

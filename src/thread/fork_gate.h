@@ -26,6 +26,7 @@ enum class Place : uint8_t {
 struct alignas(64) GateSeat {
   std::atomic<Place> place{Place::kOutside};
   std::atomic<bool> taken{false};
+  uint32_t number = 0;            // from 0 on; constant once the seat is listed
   GateSeat* next = nullptr;       // constant once the seat is listed
   GateSeat* next_free = nullptr;  // guarded by the gate's lock
 };
@@ -147,6 +148,7 @@ class ForkGate {
   const Cleaner cleaner_;
   SpinLock lock_{LockRank::kThreadCaches};
   GateSeat* free_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
+  std::atomic<uint32_t> made_{0};  // seats
   alignas(64) std::atomic<uintptr_t> strangers_[kStrangers] = {};
 };
 

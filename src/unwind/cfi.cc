@@ -590,6 +590,7 @@ bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableProgress
   *rules = program.rules();
   rules->return_register = static_cast<int16_t>(function.common.return_register);
   rules->is_signal_frame = function.common.is_signal_frame;
+  rules->function = function.begin;
   return rules->frame_kind != RuleKind::kUndefined && rules->return_register >= 0;
 }
 

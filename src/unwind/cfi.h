@@ -40,6 +40,7 @@ struct FrameRules {
   int32_t frame_value = 0;
   int16_t return_register = -1;  // the one whose value in the caller is the return address
   bool is_signal_frame = false;
+  uintptr_t function = 0;  // where the code begins that the rules are those of
 };
 
 // The state of a machine that executes the instructions of a function's table.

@@ -457,24 +457,25 @@ class DebugBlocks:
         self.shards = heap["table_"]["shards_"]
 
     def buckets(self, shard):
-        log2 = int(shard["log2"])
-        base = int(shard["buckets"])
-        return base, 1 << log2 if base else 0
+        """Where the buckets of a part are, and their number, which one word tells."""
+        word = number(shard["buckets"])
+        return word - word % 64, 1 << word % 64 if word else 0
 
-    def records(self, pointer):
-        while int(pointer) != 0:
-            record = pointer.dereference()
+    def records(self, address):
+        """Those of the bucket whose first one is at an address."""
+        while address:
+            record = pointer_to(address, "tcmalloc::BlockRecord").dereference()
             yield record
-            pointer = record["next"]
+            address = int(record["next"])
 
     def at(self, user):
         """The record of a block by its address."""
-        hash_ = (user >> 4) * self.GOLDEN % WORD
-        shard = self.shards[hash_ >> 58]
-        _, count = self.buckets(shard)
+        hash_ = (user >> 12) * self.GOLDEN % WORD >> 6 << 6 | user >> 6 & 63
+        base, count = self.buckets(self.shards[hash_ >> 58])
         if not count:
             return None
-        for record in self.records(shard["buckets"][hash_ >> 16 & count - 1]):
+        index = (hash_ >> 24 << 6 | hash_ & 63) & count - 1
+        for record in self.records(word_at(base + 8 * index)):
             if int(record["user"]) == user:
                 return record
         return None
@@ -488,10 +489,9 @@ class DebugBlocks:
                 if record is not None and self.surrounds(record, address):
                     return record
         for i in range(length_of(self.shards)):
-            shard = self.shards[i]
-            base, count = self.buckets(shard)
-            for pointer in filter(None, words_at(base, count)):
-                for record in self.records(pointer_to(pointer, "tcmalloc::BlockRecord")):
+            base, count = self.buckets(self.shards[i])
+            for first in words_at(base, count):
+                for record in self.records(first):
                     if self.surrounds(record, address):
                         return record
         return None

@@ -15,7 +15,7 @@ class FencesTest : public ::testing::Test {
  protected:
   BlockRecord Fenced(size_t size, size_t offset) {
     memory_.assign(size + 4 * kMostFenceBytes, 0);
-    BlockRecord block;
+    BlockRecord block = {};
     block.base = memory_.data();
     block.user = block.base + kFrontBytes + offset;
     block.size = size;

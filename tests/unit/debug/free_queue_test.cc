@@ -13,65 +13,121 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kNoLimit = SIZE_MAX;
-
-void* At(uintptr_t number) { return reinterpret_cast<void*>(number * 16); }
+constexpr uint32_t kPlace = 0;
+constexpr uint8_t kNoSpare = 0;
 
 class FreeQueueTest : public ::testing::Test {
  protected:
+  // Returns a block that waits for the first time.
+  BlockRecord* Block(size_t bytes, uint8_t size_class = kNoSpare) {
+    auto block = std::make_unique<BlockRecord>();
+    block->user = reinterpret_cast<char*>(block.get());
+    block->base = block->user;
+    block->total = bytes;
+    block->size_class = size_class;
+    blocks_.push_back(std::move(block));
+    return blocks_.back().get();
+  }
+  BlockRecord* Push(size_t bytes, size_t limit, uint8_t size_class = kNoSpare) {
+    return queue_.Push(kPlace, Block(bytes, size_class), limit);
+  }
+
   std::unique_ptr<FreeQueue::Storage> storage_ = std::make_unique<FreeQueue::Storage>();
   std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>(*storage_);
   FreeQueue& queue_ = *owned_;
+  std::vector<std::unique_ptr<BlockRecord>> blocks_;
 };
 
 TEST_F(FreeQueueTest, TheFirstGoesWhenThereAreTooMany) {
-  for (uintptr_t i = 1; i <= FreeQueue::kBlocks; ++i) {
-    ASSERT_EQ(queue_.Push(At(i), 1, kNoLimit), nullptr);
-  }
-  for (uintptr_t i = 1; i <= 2 * FreeQueue::kBlocks; ++i) {
-    ASSERT_EQ(queue_.Push(At(FreeQueue::kBlocks + i), 1, kNoLimit), At(i));
+  for (size_t i = 0; i < FreeQueue::kBlocks; ++i) ASSERT_EQ(Push(1, kNoLimit), nullptr);
+  for (size_t i = 0; i < 2 * FreeQueue::kBlocks; ++i) {
+    const BlockRecord* gone = Push(1, kNoLimit);
+    ASSERT_EQ(gone, blocks_[i].get());
   }
   EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks);
 }
 
 TEST_F(FreeQueueTest, TheFirstGoWhenThereAreTooManyBytes) {
-  std::thread([this] {
-    for (uintptr_t i = 1; i <= 10; ++i) queue_.Push(At(i), 100, kNoLimit);
-    EXPECT_EQ(queue_.PopExcess(1000), nullptr);
-    EXPECT_EQ(queue_.PopExcess(999), At(1));
-    EXPECT_EQ(queue_.PopExcess(999), nullptr);
-    EXPECT_EQ(queue_.PopExcess(800), At(2));
-    EXPECT_EQ(queue_.bytes(), 800u);
-  }).join();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Push(100, kNoLimit), nullptr);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 1000), nullptr);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 999), blocks_[0].get());
+  EXPECT_EQ(queue_.PopExcess(kPlace, 999), nullptr);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 800), blocks_[1].get());
+  EXPECT_EQ(queue_.bytes(), 800u);
 }
 
 TEST_F(FreeQueueTest, ABlockBeyondTheLimitGoesAtOnce) {
-  EXPECT_EQ(queue_.Push(At(1), 5000, 4999), At(1));
-  queue_.Push(At(2), 5000, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(4999), At(2));
-  EXPECT_EQ(queue_.PopExcess(0), nullptr);
+  const BlockRecord* gone = Push(5000, 4999);
+  EXPECT_EQ(gone, blocks_[0].get());
+  Push(5000, kNoLimit);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 4999), blocks_[1].get());
+  EXPECT_EQ(queue_.PopExcess(kPlace, 0), nullptr);
   EXPECT_EQ(queue_.bytes(), 0u);
 }
 
+TEST_F(FreeQueueTest, PartsShareTheLimit) {
+  queue_.Push(1, Block(100), kNoLimit);
+  for (int i = 0; i < 5; ++i) Push(100, kNoLimit);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 1000), nullptr);
+  EXPECT_EQ(queue_.PopExcess(kPlace, 999), blocks_[1].get());
+  EXPECT_EQ(queue_.PopExcess(1, 999), nullptr);
+  EXPECT_EQ(queue_.PopExcess(1, 199), blocks_[0].get());
+}
+
+TEST_F(FreeQueueTest, ABlockThatLeavesBecomesASpareOfItsClass) {
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), nullptr);
+  for (size_t i = 0; i < FreeQueue::kBlocks; ++i) Push(64, kNoLimit, 3);
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), nullptr) << "no block has waited long enough";
+  EXPECT_EQ(Push(64, kNoLimit, 4), nullptr);
+  EXPECT_EQ(Push(64, kNoLimit, 4), nullptr);
+  EXPECT_EQ(queue_.bytes(), (FreeQueue::kBlocks + 2) * 64);
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 4), nullptr);
+  EXPECT_EQ(queue_.TakeSpare(1, 3), nullptr) << "another part";
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[1].get());
+  EXPECT_EQ(queue_.TakeAnySpare(kPlace), blocks_[0].get());
+  EXPECT_EQ(queue_.TakeAnySpare(kPlace), nullptr);
+  EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks * 64);
+}
+
+TEST_F(FreeQueueTest, SparesHaveAsManyBytesAsTheQueue) {
+  constexpr size_t kLimit = 1000;
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(Push(100, kLimit, 3), nullptr) << i;
+  EXPECT_EQ(queue_.bytes(), 2 * kLimit);
+  const BlockRecord* gone = Push(100, kLimit, 3);
+  EXPECT_EQ(gone, blocks_[10].get());
+  EXPECT_EQ(queue_.bytes(), 2 * kLimit);
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[9].get());
+  EXPECT_EQ(Push(100, kLimit, 3), nullptr);
+}
+
+// Those of the places that threads share.
 TEST_F(FreeQueueTest, ThreadsLoseNothing) {
-  constexpr uintptr_t kEach = 50'000;
+  constexpr size_t kEach = 20'000;
+  constexpr size_t kLimit = 16'384;
+  constexpr size_t kThreads = 12;
+  for (size_t i = 0; i < kThreads * kEach; ++i) Block(8, i % 2 == 0 ? 1 : kNoSpare);
   std::vector<std::thread> threads;
-  std::vector<std::set<void*>> left(12);
-  for (uintptr_t t = 0; t < left.size(); ++t) {
+  std::vector<std::vector<BlockRecord*>> left(kThreads);
+  for (size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (uintptr_t i = 1; i <= kEach; ++i) {
-        if (void* gone = queue_.Push(At(t * kEach + i), 8, 16'384)) left[t].insert(gone);
-        while (void* gone = queue_.PopExcess(16'384)) left[t].insert(gone);
+      const auto place = static_cast<uint32_t>(kOwnPlaces + t % kSharedPlaces);
+      for (size_t i = 0; i < kEach; ++i) {
+        BlockRecord* gone = queue_.Push(place, blocks_[t * kEach + i].get(), kLimit);
+        for (; gone != nullptr; gone = queue_.PopExcess(place, kLimit)) left[t].push_back(gone);
+        if (BlockRecord* spare = queue_.TakeSpare(place, 1)) left[t].push_back(spare);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::set<void*> all;
-  for (const std::set<void*>& of_one : left) all.insert(of_one.begin(), of_one.end());
+  std::set<BlockRecord*> all;
   size_t count = 0;
-  for (const std::set<void*>& of_one : left) count += of_one.size();
+  for (const std::vector<BlockRecord*>& of_one : left) {
+    all.insert(of_one.begin(), of_one.end());
+    count += of_one.size();
+  }
   EXPECT_EQ(all.size(), count) << "a block left twice";
-  EXPECT_EQ(count + queue_.bytes() / 8, left.size() * kEach);
-  EXPECT_LE(queue_.bytes(), 16'384u + FreeQueue::kParts * 8);
+  EXPECT_EQ(count + queue_.bytes() / 8, kThreads * kEach);
+  EXPECT_LE(queue_.bytes(), 2 * kLimit + 2 * kSharedPlaces * 8);
 }
 
 }  // namespace

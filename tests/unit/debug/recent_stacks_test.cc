@@ -126,7 +126,7 @@ TEST_F(RecentStacksTest, KeepsCountOfReferences) {
     }
     stacks_->Release(stack);
   }
-  EXPECT_LE(stacks_->stats().stacks, 4U) << "as many as have the same call site";
+  EXPECT_LE(stacks_->stats().stacks, 8U) << "as many as have the same call site";
 }
 
 TEST_F(RecentStacksTest, IsUsedByOneAtATime) {
