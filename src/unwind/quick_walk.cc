@@ -16,8 +16,6 @@ namespace {
 
 using Kind = CompactRule::Kind;
 
-constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-
 // Returns true for the rules by which a walk can go on with the frame pointer alone.
 bool Serves(CompactRule rule) {
   if (rule.kind() == Kind::kOutermost) return true;
@@ -36,6 +34,7 @@ class Functions {
   TCMALLOC_ALWAYS_INLINE bool Add(uintptr_t function) {
     // That of most functions that call themselves.
     if (function == last_) return false;
+    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
     const uint64_t bit = uint64_t{1} << (function * kGolden >> 58);
     if ((hashes_ & bit) != 0 && std::find(begin_, end_, function) != end_) return false;
     hashes_ |= bit;
