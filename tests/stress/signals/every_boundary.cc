@@ -48,9 +48,9 @@ constexpr unsigned kPatience = 600;  // seconds of one child, for a hang
 // everywhere.
 constexpr uint64_t kStride = 61;
 constexpr uint64_t kSlowStride = 1499;
-// Calls of a slow handler in a run, one and a half times what the longest operation is worth by itself.
-// The front end that turns, and a hook that is left, put operations on paths with many times the
-// boundaries, and the more of them, the more often they are called.
+// Calls of a slow handler in a run, one and a half times what the longest operation is worth by
+// itself. The front end that turns, and a hook that is left, put operations on paths with many
+// times the boundaries, and the more of them, the more often they are called.
 constexpr uint64_t kMostSlowCalls = 80;
 // Of a short operation that takes the slow path, and so has more boundaries than this, the first
 // ones are tried: those of its fast path and of what follows where that fails.
@@ -79,7 +79,7 @@ struct Runs {
   uint64_t count = 1;
   uint64_t stride = 0;
   uint64_t most = UINT64_MAX;  // calls of handlers in a run
-  bool settle_each = false;  // whether each run must leave nothing in use
+  bool settle_each = false;    // whether each run must leave nothing in use
 };
 
 std::vector<uintptr_t> failures;  // addresses at which handlers that change lists fail
@@ -187,7 +187,8 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
     if (is_list_handler) Extension::ReleaseFreeMemory();
     operation.prepare();
     report->first = runs.first + i * runs.step;
-    Stepper::Arm({report->first, runs.stride, runs.most}, runs.stride != 0 ? CallNext : CallHandler);
+    Stepper::Arm({report->first, runs.stride, runs.most},
+                 runs.stride != 0 ? CallNext : CallHandler);
     operation.run();
     Stepper::Disarm();
     report->boundaries = Stepper::boundaries();
