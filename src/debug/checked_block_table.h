@@ -49,6 +49,7 @@ class CheckedBlockTable {
     const Buckets buckets(shards_[ShardOf(hash)].buckets.load(std::memory_order_acquire));
     if (TCMALLOC_UNLIKELY(buckets.count() == 0)) return;
     const auto* record = reinterpret_cast<const char*>(static_cast<BlockRecord*>(buckets.Of(hash)));
+    if (TCMALLOC_UNLIKELY(record == nullptr)) return;
     __builtin_prefetch(record, 1);
     __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
   }
