@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
 #include "unit/unwind/guarded_copy.h"
+#include "unit/unwind/made_tables.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 #include "unwind/rule_cache.h"
@@ -23,20 +23,6 @@ namespace {
 
 // Bytes of the function that a sound table is about, which begins where the table does.
 constexpr uint32_t kFunctionBytes = 256;
-
-void Append(std::string* bytes, uint64_t value, size_t size) {
-  bytes->append(reinterpret_cast<const char*>(&value), size);
-}
-
-// Appends an entry of a table: a length, and its contents padded to a multiple of 4.
-size_t AppendEntry(std::string* bytes, std::string_view contents) {
-  const size_t start = bytes->size();
-  const size_t padding = (4 - contents.size() % 4) % 4;
-  Append(bytes, contents.size() + padding, 4);
-  bytes->append(contents);
-  bytes->append(padding, '\0');
-  return start;
-}
 
 // Returns tables with one common entry and one function, with the instructions of the input.
 std::string SoundTables(FuzzInput& input) {
@@ -56,26 +42,7 @@ std::string SoundTables(FuzzInput& input) {
                             : std::string_view(kPlain, sizeof(kPlain));
   common += input.TakeUntil('\xff');
 
-  std::string tables;
-  Append(&tables, 0x3b031b01, 4);  // encodings
-  Append(&tables, 16, 4);          // .eh_frame from that field on
-  Append(&tables, 1, 4);           // entries
-  Append(&tables, 0, 4);           // the function begins where the table does
-  const size_t place_of_entry = tables.size();
-  Append(&tables, 0, 4);
-  const size_t common_start = AppendEntry(&tables, common);
-
-  std::string function;
-  const size_t start = tables.size();
-  Append(&function, start + 4 - common_start, 4);
-  Append(&function, 0 - (start + 8), 4);
-  Append(&function, kFunctionBytes, 4);
-  Append(&function, 0, 1);  // no augmentation
-  function += input.TakeRest();
-  AppendEntry(&tables, function);
-  const auto entry = static_cast<uint32_t>(start);
-  std::memcpy(tables.data() + place_of_entry, &entry, sizeof(entry));
-  return tables;
+  return TablesOfFunction(common, kFunctionBytes, input.TakeRest());
 }
 
 void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t value) {

@@ -4,7 +4,6 @@
 
 #include "unwind/quick_walk.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "unit/unwind/calls.h"
+#include "unit/unwind/loaded_plugin.h"
 #include "unwind/cfi.h"
 #include "unwind/loaded_objects.h"
 #include "unwind/machine.h"
@@ -172,26 +172,6 @@ TEST(QuickWalkTest, FindsWhatAFreshWalkFindsInAThread) {
   EXPECT_GT(outcome.quick, 0);
 }
 
-class Plugin {
- public:
-  using CallBack = void (*)(void (*callback)());
-
-  explicit Plugin(const std::string& name)
-      : handle_(::dlopen((std::string(TCM_PLUGIN_FOLDER) + "/" + name).c_str(), RTLD_NOW)) {
-    if (handle_ == nullptr) ADD_FAILURE() << ::dlerror();
-    call_back_ = reinterpret_cast<CallBack>(::dlsym(handle_, "CallBack"));
-  }
-  ~Plugin() { ::dlclose(handle_); }
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
-
-  CallBack call_back() const { return call_back_; }
-
- private:
-  void* handle_;
-  CallBack call_back_;
-};
-
 thread_local QuickWalk* quick_of_test;
 thread_local Outcome outcome_of_test;
 
@@ -201,10 +181,10 @@ TEST(QuickWalkTest, ALibraryInPlaceOfAnotherIsToldApart) {
   quick_of_test = quick.get();
   outcome_of_test = {};
   int same_place = 0;
-  Plugin::CallBack last = nullptr;
+  LoadedPlugin::CallBack last = nullptr;
   for (int i = 0; i < 20; ++i) {
     for (const char* name : {"libunwind_plugin_a.so", "libunwind_plugin_b.so"}) {
-      const Plugin plugin(name);
+      const LoadedPlugin plugin(name);
       if (plugin.call_back() == last) ++same_place;
       last = plugin.call_back();
       for (int call = 0; call < 2; ++call) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "unit/unwind/guarded_copy.h"
+#include "unit/unwind/made_tables.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 #include "unwind/loaded_objects.h"
@@ -69,17 +70,6 @@ TEST(TablesTest, ChangedBytesAreHarmless) {
   }
 }
 
-void Append(std::string* bytes, uint64_t value, size_t size) {
-  bytes->append(reinterpret_cast<const char*>(&value), size);
-}
-
-// Appends an entry of a table: a length, and its contents padded to a multiple of 4.
-void AppendEntry(std::string* bytes, std::string contents) {
-  contents.resize((contents.size() + 3) / 4 * 4);
-  Append(bytes, contents.size(), 4);
-  *bytes += contents;
-}
-
 // Returns the tables of one function, which begins where they do, and for each of whose `bytes`
 // bytes the frame address is another.
 std::string TablesOfLongFunction(uint32_t bytes) {
@@ -90,8 +80,7 @@ std::string TablesOfLongFunction(uint32_t bytes) {
   constexpr char kReturnColumn = 30;
   constexpr char kStackColumn = 31;
 #endif
-  constexpr size_t kCommon = 20;  // where the common entry begins
-  std::string common(5, '\0');    // no pointer to a common entry; the version
+  std::string common(5, '\0');  // no pointer to a common entry; the version
   common[4] = 1;
   common += std::string_view("zR\0\x01\x78", 5);  // alignments of code and data
   common += kReturnColumn;
@@ -100,28 +89,14 @@ std::string TablesOfLongFunction(uint32_t bytes) {
   common += kStackColumn;
   common += '\0';
 
-  std::string tables;
-  Append(&tables, 0x3b031b01, 4);                                 // encodings
-  Append(&tables, kCommon - 4, 4);                                // .eh_frame, from that field on
-  Append(&tables, 1, 4);                                          // entries
-  Append(&tables, 0, 4);                                          // where the function begins
-  Append(&tables, kCommon + 4 + (common.size() + 3) / 4 * 4, 4);  // where its entry is
-  AppendEntry(&tables, common);
-
-  std::string function;
-  const size_t start = tables.size();
-  Append(&function, start + 4 - kCommon, 4);
-  Append(&function, uint64_t{0} - (start + 8), 4);
-  Append(&function, bytes, 4);
-  Append(&function, 0, 1);  // no augmentation
+  std::string instructions;
   for (uint32_t i = 1; i < bytes; ++i) {
-    Append(&function, 0x41, 1);  // one byte further
-    Append(&function, 0x0e, 1);  // the frame address is the stack pointer plus
-    Append(&function, 0x80 | (i & 0x7f), 1);
-    Append(&function, i >> 7, 1);
+    Append(&instructions, 0x41, 1);  // one byte further
+    Append(&instructions, 0x0e, 1);  // the frame address is the stack pointer plus
+    Append(&instructions, 0x80 | (i & 0x7f), 1);
+    Append(&instructions, i >> 7, 1);
   }
-  AppendEntry(&tables, function);
-  return tables;
+  return TablesOfFunction(common, bytes, instructions);
 }
 
 class LongFunctionTest : public ::testing::Test {

@@ -2,7 +2,6 @@
 //
 // Libraries that are unloaded, and replaced by others at the same addresses.
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "fakes/thread_sanitizer.h"
+#include "unit/unwind/loaded_plugin.h"
 #include "unwind/object_list.h"
 #include "unwind/stack_trace.h"
 
@@ -19,26 +19,6 @@ namespace {
 
 constexpr int kMost = 64;
 
-class Plugin {
- public:
-  using CallBack = void (*)(void (*callback)());
-
-  explicit Plugin(const std::string& name)
-      : handle_(::dlopen((std::string(TCM_PLUGIN_FOLDER) + "/" + name).c_str(), RTLD_NOW)) {
-    if (handle_ == nullptr) ADD_FAILURE() << ::dlerror();
-    call_back_ = reinterpret_cast<CallBack>(::dlsym(handle_, "CallBack"));
-  }
-  ~Plugin() { ::dlclose(handle_); }
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
-
-  CallBack call_back() const { return call_back_; }
-
- private:
-  void* handle_;
-  CallBack call_back_;
-};
-
 thread_local void* return_address_of_test;
 thread_local void* frames[kMost];
 thread_local int count;
@@ -46,7 +26,7 @@ thread_local int count;
 __attribute__((noinline)) void Capture() { count = CaptureStack(frames, kMost, 0); }
 
 // Calls the plugin and expects to find the way back through it.
-__attribute__((noinline)) void ExpectWayBack(const Plugin& plugin) {
+__attribute__((noinline)) void ExpectWayBack(const LoadedPlugin& plugin) {
   return_address_of_test = __builtin_extract_return_addr(__builtin_return_address(0));
   plugin.call_back()(Capture);
   ASSERT_GE(count, 3);
@@ -55,10 +35,10 @@ __attribute__((noinline)) void ExpectWayBack(const Plugin& plugin) {
 
 TEST(UnloadedTest, ALibraryInPlaceOfAnotherIsToldApart) {
   int same_place = 0;
-  Plugin::CallBack last = nullptr;
+  LoadedPlugin::CallBack last = nullptr;
   for (int i = 0; i < 50; ++i) {
     for (const char* name : {"libunwind_plugin_a.so", "libunwind_plugin_b.so"}) {
-      const Plugin plugin(name);
+      const LoadedPlugin plugin(name);
       same_place += plugin.call_back() == last ? 1 : 0;
       last = plugin.call_back();
       ExpectWayBack(plugin);
@@ -79,14 +59,14 @@ class ListTest : public ::testing::Test {
 
 TEST_F(ListTest, FindsObjectsThatWereThereAtTheLastRefresh) {
   {
-    const Plugin plugin("libunwind_plugin_a.so");
+    const LoadedPlugin plugin("libunwind_plugin_a.so");
     RefreshLoadedObjects();
     ExpectWayBack(plugin);
   }
   Capture();
   const int usual = count;
   EXPECT_GT(usual, 3);
-  const Plugin plugin("libunwind_plugin_b.so");
+  const LoadedPlugin plugin("libunwind_plugin_b.so");
   // Its tables may not be known, or those of the other library that was at its place.
   plugin.call_back()(Capture);
   EXPECT_GE(count, 1);
@@ -102,7 +82,7 @@ TEST_F(ListTest, IsReadWhileItIsRefreshed) {
       while (!done) RefreshLoadedObjects();
     });
   }
-  const Plugin plugin("libunwind_plugin_a.so");
+  const LoadedPlugin plugin("libunwind_plugin_a.so");
   // A reader that is overtaken several times gives up.
   int found = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -118,10 +98,10 @@ TEST(UnloadedTest, OtherThreadsLoadAndUnload) {
   if (kThreadSanitizer) GTEST_SKIP() << "it does not see the locks of the dynamic linker";
   std::atomic<bool> done{false};
   std::thread other([&] {
-    while (!done) Plugin("libunwind_plugin_b.so");
+    while (!done) LoadedPlugin("libunwind_plugin_b.so");
   });
   for (int i = 0; i < 200; ++i) {
-    const Plugin plugin("libunwind_plugin_a.so");
+    const LoadedPlugin plugin("libunwind_plugin_a.so");
     ExpectWayBack(plugin);
   }
   done = true;
