@@ -35,16 +35,16 @@ bool BlockIndex::Build(Block* blocks, size_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     extents_[i] = {blocks[i].address, EndOf(blocks[i])};
     if (!Enter(i)) return false;
-    if (i > 0 && extents_[i].begin > end && extents_[i].begin - end > gap_bytes_) {
-      gap_ = end;
-      gap_bytes_ = extents_[i].begin - end;
+    if (i > 0 && extents_[i].begin > end && extents_[i].begin - end > bounds_.gap_bytes) {
+      bounds_.gap = end;
+      bounds_.gap_bytes = extents_[i].begin - end;
     }
     end = std::max(end, extents_[i].end);
   }
   extents_[count] = {UINTPTR_MAX, UINTPTR_MAX};
   if (count == 0) return true;
-  low_ = blocks[0].address;
-  span_ = EndOf(blocks[count - 1]) - low_;
+  bounds_.low = blocks[0].address;
+  bounds_.span = EndOf(blocks[count - 1]) - bounds_.low;
   return true;
 }
 
@@ -64,12 +64,13 @@ bool BlockIndex::Enter(uint32_t i) {
   constexpr uintptr_t kPiece = uintptr_t{1} << kPieceBits;
   if (blocks_[i].address >> kAddressBits != 0) return true;
   const uintptr_t last = EndOf(blocks_[i]) - 1;
-  for (uintptr_t at = blocks_[i].address / kPiece * kPiece; at <= last; at += kPiece) {
+  uintptr_t at = std::max(blocks_[i].address / kPiece * kPiece, entered_);
+  for (; at <= last; at += kPiece) {
     Leaf* leaf = EnsureLeaf(at);
     if (leaf == nullptr) return false;
-    uint32_t& first = leaf->first[LeafOf(at)];
-    if (first == 0) first = i + 1;
+    leaf->first[LeafOf(at)] = i + 1;
   }
+  entered_ = at;
   return true;
 }
 

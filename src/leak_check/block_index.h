@@ -46,11 +46,24 @@ class BlockIndex {
     return first == 0 ? kNone : FindFrom(first - 1, address);
   }
 
+  // The addresses of blocks lie within these, but not all of these lie in a block.
+  struct Bounds {
+    uintptr_t low = 0;
+    uintptr_t span = 0;  // bytes from the first block to the end of the last
+    // The largest part of it without a block, mostly between the heap and the program's mappings.
+    // Many pairs of small numbers look like addresses there, and would touch all of the roots.
+    uintptr_t gap = 0;
+    uintptr_t gap_bytes = 0;
+
+    bool Contain(uintptr_t address) const {
+      return address - low < span && address - gap >= gap_bytes;
+    }
+  };
+  const Bounds& bounds() const { return bounds_; }
+
   // The steps of Find, for whoever searches for many addresses at a time and lets memory come
   // meanwhile.
-  bool MayContain(uintptr_t address) const {
-    return address - low_ < span_ && address - gap_ >= gap_bytes_;
-  }
+  bool MayContain(uintptr_t address) const { return bounds_.Contain(address); }
   // Requires MayContain.
   void PrefetchPiece(uintptr_t address) const {
     const Leaf* leaf = roots_[RootOf(address)];
@@ -99,12 +112,8 @@ class BlockIndex {
 
   const Block* blocks_ = nullptr;
   size_t count_ = 0;
-  uintptr_t low_ = 0;
-  uintptr_t span_ = 0;  // bytes from the first block to the end of the last
-  // The largest part of it without a block, mostly between the heap and the program's mappings.
-  // Many pairs of small numbers look like addresses there, and would touch all of the roots.
-  uintptr_t gap_ = 0;
-  uintptr_t gap_bytes_ = 0;
+  uintptr_t entered_ = 0;  // the end of the pieces that have their first block
+  Bounds bounds_;
   Scratch<Extent> extents_;
   Scratch<Leaf*> roots_;
   // The first of all leaves. The roots are many, and most of their memory is never touched.

@@ -83,11 +83,13 @@ void Marker::Scan(const Range& range, State state) {
 void Marker::ScanWords(const Range& range, State state) {
   uintptr_t found[kWordsAtOnce];
   size_t count = 0;
+  // Copies, because a store to the words found might change what they are copies of.
+  const BlockIndex::Bounds bounds = blocks_.bounds();
   const size_t step = rules_.source_alignment;
   for (uintptr_t at = (range.begin + step - 1) / step * step; at + sizeof(uintptr_t) <= range.end;
        at += step) {
     const uintptr_t word = LoadAnyWord(at);
-    if (!blocks_.MayContain(word)) continue;
+    if (!bounds.Contain(word)) continue;
     blocks_.PrefetchPiece(word);
     found[count++] = word;
     if (count < kWordsAtOnce) continue;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <new>
 
@@ -25,7 +26,10 @@ constinit ThreadStop thread_stop;
 // Sums up lost blocks by their stacks.
 class RowTable {
  public:
-  explicit RowTable(SnapshotResult* result) : result_(result), places_(kPlaces) {}
+  // Of at most `blocks` blocks.
+  RowTable(SnapshotResult* result, size_t blocks)
+      : result_(result),
+        places_(std::bit_ceil(2 * std::min<size_t>(blocks + 1, SnapshotResult::kMostRows))) {}
 
   bool ok() const { return places_.data() != nullptr; }
 
@@ -45,12 +49,11 @@ class RowTable {
   }
 
  private:
-  static constexpr size_t kPlaces = 2 * SnapshotResult::kMostRows;
-
   LostRow& RowOf(uint32_t stack) {
     const uint32_t count = result_->row_count;
-    size_t place = stack * uint64_t{0x9E3779B97F4A7C15} >> 32 & (kPlaces - 1);
-    for (; places_[place] != 0; place = (place + 1) & (kPlaces - 1)) {
+    const size_t last = places_.size() - 1;
+    size_t place = stack * uint64_t{0x9E3779B97F4A7C15} >> 32 & last;
+    for (; places_[place] != 0; place = (place + 1) & last) {
       LostRow& row = result_->rows[places_[place] - 1];
       if (row.stack == stack) return row;
     }
@@ -81,8 +84,11 @@ class Search {
     MarkAll(&marker);
     CountLive();
     // Mappings that nothing leads to are gone through for what is lost alone.
-    if (LosesAny(marker)) marker.SortLost();
-    if (!CountLost(marker)) return false;
+    const size_t reported = CountReported(marker);
+    if (reported > 0) {
+      marker.SortLost();
+      if (!CountLost(marker, reported)) return false;
+    }
     if (request_.try_other_rules && result_->lost_blocks > 0) return TryOtherRules();
     return true;
   }
@@ -243,14 +249,14 @@ class Search {
            block.sequence >= request_.first_sequence;
   }
 
-  bool LosesAny(const Marker& marker) const {
-    uint32_t i = 0;
-    while (i < index_.size() && !IsReported(marker, i)) ++i;
-    return i < index_.size();
+  size_t CountReported(const Marker& marker) const {
+    size_t count = 0;
+    for (uint32_t i = 0; i < index_.size(); ++i) count += IsReported(marker, i) ? 1 : 0;
+    return count;
   }
 
-  bool CountLost(const Marker& marker) {
-    RowTable rows(result_);
+  bool CountLost(const Marker& marker, size_t reported) {
+    RowTable rows(result_, reported);
     if (!rows.ok()) return false;
     for (uint32_t i = 0; i < index_.size(); ++i) {
       if (!IsReported(marker, i)) continue;
@@ -272,9 +278,7 @@ class Search {
     Marker marker(index_, memory_, rules);
     if (!marker.ok()) return UINT64_MAX;
     MarkAll(&marker);
-    uint64_t lost = 0;
-    for (uint32_t i = 0; i < index_.size(); ++i) lost += IsReported(marker, i) ? 1 : 0;
-    return lost;
+    return CountReported(marker);
   }
 
   bool TryOtherRules() {

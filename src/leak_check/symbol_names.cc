@@ -64,13 +64,16 @@ class ElfFile {
               uintptr_t* offset) const {
     ElfW(Shdr) strings;
     if (!Copy(header_.e_shoff + uint64_t{table.sh_link} * sizeof(strings), &strings)) return false;
-    ElfW(Sym) symbol;
-    for (uint64_t at = 0; at + sizeof(symbol) <= table.sh_size; at += sizeof(symbol)) {
-      if (!Copy(table.sh_offset + at, &symbol)) return false;
+    if (table.sh_offset > size_) return false;
+    const char* at = bytes_ + table.sh_offset;
+    const char* const end = at + std::min<uint64_t>(table.sh_size, size_ - table.sh_offset);
+    for (; static_cast<size_t>(end - at) >= sizeof(ElfW(Sym)); at += sizeof(ElfW(Sym))) {
+      ElfW(Sym) symbol;
+      std::memcpy(&symbol, at, sizeof(symbol));
+      if (address - symbol.st_value >= symbol.st_size) continue;
       const uint32_t type = symbol.st_info & 0xf;
       const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
-      if (!function || symbol.st_shndx == SHN_UNDEF || address < symbol.st_value) continue;
-      if (address - symbol.st_value >= symbol.st_size) continue;
+      if (!function || symbol.st_shndx == SHN_UNDEF) continue;
       *name = TextAt(strings.sh_offset + symbol.st_name);
       *offset = address - symbol.st_value;
       return !name->empty();

@@ -35,7 +35,7 @@ class AddressTable {
   }
 
  private:
-  static constexpr size_t kFirstSlots = 4096;
+  static constexpr size_t kFirstSlots = 256;  // a page
 
   struct Slot {
     uintptr_t address;

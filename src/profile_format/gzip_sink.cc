@@ -37,6 +37,33 @@ constexpr uint32_t Reversed(uint32_t code, int count) {
   return reversed;
 }
 
+struct Code {
+  uint16_t bits;
+  uint8_t count;
+};
+
+// RFC 1951, 3.2.6.
+consteval auto MakeLiteralCodes() {
+  std::array<Code, 288> codes;
+  const auto code = [](uint32_t bits, int count) {
+    return Code{static_cast<uint16_t>(Reversed(bits, count)), static_cast<uint8_t>(count)};
+  };
+  for (uint32_t i = 0; i < codes.size(); ++i) {
+    if (i < 144) {
+      codes[i] = code(0x30 + i, 8);
+    } else if (i < 256) {
+      codes[i] = code(0x190 + i - 144, 9);
+    } else if (i < 280) {
+      codes[i] = code(i - 256, 7);
+    } else {
+      codes[i] = code(0xc0 + i - 280, 8);
+    }
+  }
+  return codes;
+}
+
+constexpr std::array<Code, 288> kLiteralCodes = MakeLiteralCodes();
+
 // A symbol for a range of lengths or distances: the first of them, and how many bits tell which one
 // of the range is meant.
 struct Range {
@@ -165,12 +192,9 @@ void GzipSink::Flush() {
   out_used_ = 0;
 }
 
-// RFC 1951, 3.2.6.
 void GzipSink::PutLiteral(unsigned symbol) {
-  if (symbol < 144) return PutBits(Reversed(0x30 + symbol, 8), 8);
-  if (symbol < 256) return PutBits(Reversed(0x190 + symbol - 144, 9), 9);
-  if (symbol < 280) return PutBits(Reversed(symbol - 256, 7), 7);
-  PutBits(Reversed(0xc0 + symbol - 280, 8), 8);
+  const Code code = kLiteralCodes[symbol];
+  PutBits(code.bits, code.count);
 }
 
 void GzipSink::PutMatch(size_t length, size_t distance) {

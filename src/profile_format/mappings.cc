@@ -20,7 +20,9 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kLongestLine = 4096 + 128;
-// The headers and the notes are at the beginning of files that linkers make.
+// The headers and the notes are at the beginning of files that linkers make, mostly in the first
+// page.
+constexpr size_t kFirstHeadBytes = 4096;
 constexpr size_t kHeadBytes = 16 << 10;
 
 // Returns at most `count` characters from `from` on, which is at most the size. That of the C++
@@ -49,17 +51,14 @@ std::optional<uint64_t> ParseHex(std::string_view digits) {
   return value;
 }
 
-size_t ReadHead(const char* path, char* head) {
-  const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
-  if (fd < 0) return 0;
-  size_t used = 0;
-  while (used < kHeadBytes) {
-    const ssize_t n = system_calls.read(fd, head + used, kHeadBytes - used);
+// Reads on from a file until `head` has `wanted` bytes or the file ends. Returns how many it has.
+size_t ReadUpTo(int fd, size_t wanted, size_t used, char* head) {
+  while (used < wanted) {
+    const ssize_t n = system_calls.read(fd, head + used, wanted - used);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     used += static_cast<size_t>(n);
   }
-  system_calls.close(fd);
   return used;
 }
 
@@ -139,9 +138,19 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 size_t ReadBuildId(const char* path, char* text) {
   if (std::string_view(path) == kVdsoName) return FormatBuildId(VdsoHead(), text);
   if (path[0] != '/') return 0;
-  const Scratch<char> buffer(kHeadBytes);
-  if (buffer.data() == nullptr) return 0;
-  return FormatBuildId({buffer.data(), ReadHead(path, buffer.data())}, text);
+  const Scratch<char> head(kHeadBytes);
+  if (head.data() == nullptr) return 0;
+  const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+  if (fd < 0) return 0;
+  size_t used = 0;
+  size_t digits = 0;
+  for (const size_t wanted : {kFirstHeadBytes, kHeadBytes}) {
+    used = ReadUpTo(fd, wanted, used, head.data());
+    digits = FormatBuildId({head.data(), used}, text);
+    if (digits > 0 || used < wanted) break;
+  }
+  system_calls.close(fd);
+  return digits;
 }
 
 Mappings::Mappings() {

@@ -2,11 +2,14 @@
 
 #include "profile_format/mappings.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <string>
@@ -85,6 +88,38 @@ TEST(MappingsTest, OpensNoRelativePath) {
   EXPECT_NE(std::string(text, length), id);
   EXPECT_EQ(unlink("[vdso]"), 0);
   EXPECT_EQ(ReadBuildId("[stack]", text), 0U);
+}
+
+// Returns an ELF file whose only segment is a note with the build id 0102 at an offset.
+std::string FileWithNoteAt(size_t offset) {
+  constexpr std::string_view kId("\1\2", 2);
+  ElfW(Ehdr) file = {};
+  std::memcpy(file.e_ident, ELFMAG, SELFMAG);
+  file.e_phoff = sizeof(file);
+  file.e_phnum = 1;
+  ElfW(Nhdr) note = {.n_namesz = 4, .n_descsz = kId.size(), .n_type = NT_GNU_BUILD_ID};
+  ElfW(Phdr) segment = {};
+  segment.p_type = PT_NOTE;
+  segment.p_offset = offset;
+  segment.p_filesz = sizeof(note) + 4 + kId.size();
+  std::string bytes(offset, '\0');
+  std::memcpy(bytes.data(), &file, sizeof(file));
+  std::memcpy(bytes.data() + sizeof(file), &segment, sizeof(segment));
+  bytes.append(reinterpret_cast<const char*>(&note), sizeof(note));
+  bytes.append("GNU", 4);
+  return bytes.append(kId);
+}
+
+TEST(MappingsTest, FindsBuildIdsBehindTheFirstPage) {
+  const std::string path = ::testing::TempDir() + "note.elf";
+  for (const size_t offset : {size_t{512}, size_t{4076}, size_t{4077}, size_t{4095}, size_t{4096},
+                              size_t{9000}, size_t{16366}}) {
+    std::ofstream(path, std::ios::binary) << FileWithNoteAt(offset);
+    char text[2 * kMostBuildIdBytes];
+    const size_t length = ReadBuildId(path.c_str(), text);
+    EXPECT_EQ(std::string_view(text, length), "0102") << offset;
+  }
+  EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
 TEST(MappingsTest, SurvivesBrokenElfFiles) {
