@@ -46,10 +46,16 @@ __attribute__((constructor(101))) void OnLoad() {
   if (&tcmalloc_wraps_main == nullptr) leak_checker.OnMainBegins(0);
 }
 
+// Processes without a check end without touching a page of the code that makes it.
+
 // Behind the destructors of the program and of most libraries.
-__attribute__((destructor)) void OnExit() { leak_checker.OnLastDestructors(); }
+__attribute__((destructor)) void OnExit() {
+  if (leak_checker.active()) leak_checker.OnLastDestructors();
+}
 // Behind the destructors without a priority.
-__attribute__((destructor(101))) void OnEnd() { leak_checker.EndWithStatus(); }
+__attribute__((destructor(101))) void OnEnd() {
+  if (leak_checker.active()) leak_checker.EndWithStatus();
+}
 
 }  // namespace
 }  // namespace tcmalloc

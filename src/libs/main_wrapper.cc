@@ -46,7 +46,8 @@ TCMALLOC_EXPORT int __libc_start_main(tcmalloc::Main main, int argc, char** argv
 // Calls libc's function, which runs the destructors.
 TCMALLOC_EXPORT void exit(int status) {
   using Exit = void (*)(int status);
-  if (tcmalloc::program_main != nullptr) {
+  // Processes without a check end without touching a page of the code that makes it.
+  if (tcmalloc::program_main != nullptr && tcmalloc::leak_checker.active()) {
     tcmalloc::LeakChecker::ClearStack();
     status = tcmalloc::leak_checker.OnExitBegins(status);
   }
