@@ -3,6 +3,7 @@
 #include "heap_profile/early_stacks.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/attributes.h"
 #include "heap_profile/caller_stack.h"
@@ -30,17 +31,33 @@ bool EarlyStacks::ClaimForNew(Slot& slot, StackTable& stacks) {
   return false;
 }
 
-// Returns a slot that has a stack; null if there is no room.
-EarlyStacks::Slot* EarlyStacks::ClaimOne(StackTable& stacks) {
-  for (Slot& slot : slots_) {
-    if (!ClaimForNew(slot, stacks)) continue;
-    if (slot.stack == 0) slot.stack = stacks.NewOpen();
-    if (slot.stack != 0) return &slot;
-    // Release pairs with the acquire in Claim.
-    slot.state.store(State::kEmpty, std::memory_order_release);
-    return nullptr;
+// Returns a slot for a copy of `bytes` bytes that has a stack; null if there is no room.
+EarlyStacks::Slot* EarlyStacks::ClaimOne(StackTable& stacks, size_t bytes) {
+  Slot* slot = slots_;
+  for (const Size& size : kSizes) {
+    Slot* const end = slot + size.slots;
+    for (; slot != end; ++slot) {
+      if (bytes > size.bytes || !ClaimForNew(*slot, stacks)) continue;
+      if (slot->stack == 0) slot->stack = stacks.NewOpen();
+      if (slot->stack != 0) return slot;
+      // Release pairs with the acquire in Claim.
+      slot->state.store(State::kEmpty, std::memory_order_release);
+      return nullptr;
+    }
   }
   return nullptr;
+}
+
+// Returns where the copy of a slot lies.
+uintptr_t* EarlyStacks::MemoryOf(const Slot& slot) {
+  auto index = static_cast<size_t>(&slot - slots_);
+  uintptr_t* memory = memory_;
+  for (const Size& size : kSizes) {
+    const size_t before = std::min(index, size.slots);
+    memory += before * (size.bytes / sizeof(uintptr_t));
+    index -= before;
+  }
+  return memory;
 }
 
 // Not inlined, so that its frame is there to be left out.
@@ -50,12 +67,12 @@ TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
   machine::ReadOwnRegisters(&registers);
   const uintptr_t sp = registers.values[machine::kStackPointer];
   const size_t words = OwnStackBytesFrom(sp) / sizeof(uintptr_t);
-  if (words == 0 || words > kStackBytes / sizeof(uintptr_t)) return 0;
-  Slot* const slot = ClaimOne(stacks);
+  if (words == 0) return 0;
+  Slot* const slot = ClaimOne(stacks, sizeof(registers) + words * sizeof(uintptr_t));
   if (slot == nullptr) return 0;
-  Memory& memory = memory_[slot - slots_];
-  memory.registers = registers;
-  machine::CopyWords(sp, memory.stack, words);
+  uintptr_t* const memory = MemoryOf(*slot);
+  std::memcpy(memory, &registers, sizeof(registers));
+  machine::CopyWords(sp, memory + sizeof(registers) / sizeof(uintptr_t), words);
   slot->stack_bytes = static_cast<uint32_t>(words * sizeof(uintptr_t));
   const StackId id = slot->stack;
   stacks.AddReference(id);
@@ -67,12 +84,14 @@ TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
 void EarlyStacks::WalkAll(StackTable& stacks) {
   for (Slot& slot : slots_) {
     if (!Claim(slot, State::kHeld)) continue;
-    const Memory& memory = memory_[&slot - slots_];
+    const uintptr_t* const memory = MemoryOf(slot);
+    Registers registers;
+    std::memcpy(&registers, memory, sizeof(registers));
     const StackId id = slot.stack;
-    stacks.Close(
-        id, CallerStack(
-                {.registers = memory.registers, .stack = memory.stack, .bytes = slot.stack_bytes})
-                .frames());
+    stacks.Close(id, CallerStack({.registers = registers,
+                                  .stack = memory + sizeof(registers) / sizeof(uintptr_t),
+                                  .bytes = slot.stack_bytes})
+                         .frames());
     slot.stack = 0;
     // Release pairs with the acquire in Claim.
     slot.state.store(State::kEmpty, std::memory_order_release);

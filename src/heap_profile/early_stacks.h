@@ -17,7 +17,7 @@ namespace tcmalloc {
 
 // A walk reads unwind tables of the program and of each library on the stack, which the kernel maps
 // sixteen pages at a time: some 400 KiB, more than a tenth of what many small programs have. A copy
-// of the stack takes as many pages as the stack has.
+// takes the room of a few stacks of its size, which lie one after the other.
 //
 // Each copy belongs to an open stack of the StackTable, which gets its frames when the copies are
 // walked. A copy whose stack nobody refers to any more makes room for the next one, with its stack.
@@ -31,7 +31,7 @@ class EarlyStacks {
 
   // Copies the stack of the running thread. Returns a stack of `stacks` with a reference for the
   // caller; 0 if the stack has to be walked now, because it is no thread's own, is deep, or there
-  // are many copies in use.
+  // are many copies of its size in use.
   StackId Add(StackTable& stacks);
 
   // Gives all stacks their frames, but for those that another thread is adding or walking.
@@ -40,10 +40,25 @@ class EarlyStacks {
   size_t copies() const;
 
  private:
-  static constexpr size_t kMostCopies = 48;
-  static constexpr size_t kCopyBytes = size_t{24} << 10;
-  static constexpr size_t kStackBytes = kCopyBytes - sizeof(Registers);
+  // A copy is the registers, and behind them the words of the stack.
   static_assert(sizeof(Registers) % sizeof(uintptr_t) == 0);
+
+  // Slots for copies of at most `bytes` bytes.
+  struct Size {
+    size_t bytes;
+    size_t slots;
+  };
+  // Most programs have 1.5 to 2.5 KiB on the stack of their first thread. Other threads have some
+  // 2.5 KiB more, because their thread-local variables lie at its end.
+  static constexpr Size kSizes[] = {
+      {size_t{5} << 9, 32},
+      {size_t{5} << 10, 48},
+      {size_t{24} << 10, 16},
+  };
+  static constexpr size_t kSlots = kSizes[0].slots + kSizes[1].slots + kSizes[2].slots;
+  static constexpr size_t kMemoryBytes = kSizes[0].bytes * kSizes[0].slots +
+                                         kSizes[1].bytes * kSizes[1].slots +
+                                         kSizes[2].bytes * kSizes[2].slots;
 
   enum class State : uint32_t {
     kEmpty,
@@ -58,19 +73,13 @@ class EarlyStacks {
     uint32_t stack_bytes;
   };
 
-  // A page of a copy that is not used is not touched.
-  struct alignas(4096) Memory {
-    Registers registers;
-    uintptr_t stack[kStackBytes / sizeof(uintptr_t)];
-  };
-  static_assert(sizeof(Memory) == kCopyBytes);
-
   bool Claim(Slot& slot, State from);
   bool ClaimForNew(Slot& slot, StackTable& stacks);
-  Slot* ClaimOne(StackTable& stacks);
+  Slot* ClaimOne(StackTable& stacks, size_t bytes);
+  uintptr_t* MemoryOf(const Slot& slot);
 
-  Slot slots_[kMostCopies] = {};
-  Memory memory_[kMostCopies] = {};
+  Slot slots_[kSlots] = {};
+  alignas(64) uintptr_t memory_[kMemoryBytes / sizeof(uintptr_t)] = {};
 };
 
 extern constinit EarlyStacks early_stacks;
