@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+"""A small program ends without a page of the library's rare code.
+
+The program is stopped where it exits, when it has run all destructors, and its mappings are looked at. The system maps
+code in runs of pages, so that one call of a rare function takes 64 KiB.
+"""
+
+import argparse
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+
+import check_fast_path
+from check_rare_text import output_of
+
+PTRACE_TRACEME = 0
+PTRACE_CONT = 7
+PTRACE_SETOPTIONS = 0x4200
+PTRACE_O_EXITKILL = 0x100000
+PTRACE_O_TRACEEXIT = 0x40
+PTRACE_EVENT_EXIT = 6
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def offsets_of(library, section):
+    """Returns where a section lies in the file."""
+    for line in output_of("readelf", "-SW", str(library)).splitlines():
+        fields = line.replace("[ ", "[").split()
+        if len(fields) > 5 and fields[1] == section:
+            start = int(fields[4], 16)
+            return range(start, start + int(fields[5], 16))
+    return None
+
+
+def start_traced(command, environment):
+    """Starts a program that stops before its first instruction and where it exits. Returns None if that is refused."""
+    child = os.fork()
+    if child == 0:
+        if libc.ptrace(PTRACE_TRACEME, 0, None, None) != 0:
+            os._exit(check_fast_path.SKIPPED)
+        os.execve(command[0], command, environment)
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSTOPPED(status):
+        return None
+    libc.ptrace(PTRACE_SETOPTIONS, child, None, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)
+    return child
+
+
+def go_on_to_exit(child):
+    """Returns true if the program has come to its exit."""
+    signal_number = 0
+    while libc.ptrace(PTRACE_CONT, child, None, signal_number) == 0:
+        _, status = os.waitpid(child, 0)
+        if status >> 8 == signal.SIGTRAP | PTRACE_EVENT_EXIT << 8:
+            return True
+        if not os.WIFSTOPPED(status):
+            return False
+        signal_number = os.WSTOPSIG(status)
+    return False
+
+
+def resident(child, library, offsets):
+    """Returns the resident bytes of the mappings that begin within offsets of a file, and their number."""
+    bytes_of_all = 0
+    count = 0
+    inside = False
+    with open(f"/proc/{child}/smaps", encoding="ascii") as lines:
+        for line in lines:
+            fields = line.split()
+            if not fields[0].endswith(":"):
+                inside = fields[-1] == str(library) and int(fields[2], 16) in offsets and "x" in fields[1]
+                count += inside
+            elif inside and fields[0] == "Rss:":
+                bytes_of_all += int(fields[1]) * 1024
+    return bytes_of_all, count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--probe", required=True)
+    arguments = parser.parse_args()
+    library = arguments.library.resolve()
+    rare = offsets_of(library, ".text.rare")
+    if rare is None:
+        print("skipped: the linker took no part of a script")
+        return check_fast_path.SKIPPED
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TCMALLOC_", "HEAP"))}
+    child = start_traced([arguments.probe], {**kept, "LD_PRELOAD": str(library)})
+    if child is None:
+        print("skipped: programs cannot be traced here")
+        return check_fast_path.SKIPPED
+    if not go_on_to_exit(child):
+        print("the program did not come to its exit")
+        return 1
+    found, mappings = resident(child, library, rare)
+    libc.ptrace(PTRACE_CONT, child, None, 0)
+    os.waitpid(child, 0)
+    print(f"{found} bytes of {mappings} mappings of rare code are resident")
+    return 0 if mappings == 1 and found == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
