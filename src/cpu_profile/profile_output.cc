@@ -11,6 +11,7 @@
 #include "base/message.h"
 #include "cpu_profile/legacy_profile.h"
 #include "options/options.h"
+#include "profile_format/mappings.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
 #include "profile_format/proto_writer.h"
@@ -49,6 +50,7 @@ bool WriteCpuProto(ByteSink& out, const CpuProfileFacts& facts, const StackCount
   Message lost;
   lost << "samples lost because the table of stacks was full: " << counts.lost();
   const std::string_view comments[] = {lost.view()};
+  const Mappings mappings;
   ProtoWriter writer({.sample_types = types,
                       .default_sample_type = types[1].type,
                       .period_type = types[1],
@@ -57,7 +59,7 @@ bool WriteCpuProto(ByteSink& out, const CpuProfileFacts& facts, const StackCount
                       .duration_ns = facts.duration_ns,
                       .comments = std::span(comments).first(counts.lost() > 0 ? 1 : 0),
                       .drop_frames = {}},
-                     out);
+                     mappings, out);
   counts.ForEach([&](std::span<const uintptr_t> stack, uint64_t count) {
     if (stack.empty() || count == 0) return;
     uintptr_t addresses[kMostFrames];

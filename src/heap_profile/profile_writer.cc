@@ -12,6 +12,7 @@
 #include "heap_profile/text_samples.h"
 #include "heap_profile/whole_blocks.h"
 #include "options/options.h"
+#include "profile_format/mappings.h"
 #include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
@@ -239,13 +240,14 @@ bool HasText(ProfileKind kind) {
 
 // Returns false if there was no memory for all of it.
 bool WriteGrowthProto(ByteSink& out) {
+  const Mappings mappings;
   ProtoWriter writer({.sample_types = kGrowth,
                       .default_sample_type = kGrowth[1].type,
                       .period_type = {"space", "bytes"},
                       .period = 1,
                       .comments = {},
                       .drop_frames = kOwnFrames},
-                     out);
+                     mappings, out);
   AddOptionComments(heap.options(), writer);
   VisitGrowths(
       [](const StackRecord& record, void* to) {
@@ -270,7 +272,8 @@ bool WriteLiveProto(ByteSink& out) {
 }  // namespace
 
 bool WriteProto(const CollectedProfile& profile, ByteSink& out) {
-  ProtoWriter writer(HeaderOf(profile), out);
+  const Mappings mappings;
+  ProtoWriter writer(HeaderOf(profile), mappings, out);
   if (profile.rows.left_out() != 0) {
     Message left_out;
     left_out << profile.rows.left_out() << " samples are left out: see TCMALLOC_MAX_SAMPLES";

@@ -344,8 +344,9 @@ void LeakChecker::Tell(const CheckReport& report, bool say_if_clean) {
   if (clean && print) return PrintNoLeaks(report);
   PathText path;
   MakeProfilePath(report.options, report.name, &path);
-  const bool written = WriteLeakProfiles(report, path.text());
-  if (print) PrintLeaks(report, written ? path.view() : std::string_view());
+  const Mappings mappings;
+  const bool written = WriteLeakProfiles(report, mappings, path.text());
+  if (print) PrintLeaks(report, mappings, written ? path.view() : std::string_view());
 }
 
 }  // namespace tcmalloc

@@ -29,6 +29,8 @@ constexpr size_t kLongestName = 256;
 
 // What a report is printed with.
 struct Printer {
+  explicit Printer(const Mappings& mappings) : names(mappings) {}
+
   ReportLines lines;
   SymbolNames names;
 };
@@ -149,7 +151,7 @@ void AddSample(const CheckReport& report, const LostRow& row, bool indirect, Pro
   writer.Add({.stack = frames.view(), .values = values, .labels = labels});
 }
 
-bool WriteProtoProfile(const CheckReport& report, ByteSink& out) {
+bool WriteProtoProfile(const CheckReport& report, const Mappings& mappings, ByteSink& out) {
   constexpr ValueType kTypes[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
   const std::string_view comments[] = {"leaked blocks"};
   ProtoWriter writer({.sample_types = kTypes,
@@ -160,7 +162,7 @@ bool WriteProtoProfile(const CheckReport& report, ByteSink& out) {
                       .duration_ns = 0,
                       .comments = comments,
                       .drop_frames = {}},
-                     out);
+                     mappings, out);
   AddOptionComments(heap.options(), writer);
   for (uint32_t i = 0; i < report.result.row_count; ++i) {
     for (const bool indirect : {false, true}) {
@@ -184,9 +186,10 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
 
 }  // namespace
 
-void PrintLeaks(const CheckReport& report, std::string_view profile_path) {
+void PrintLeaks(const CheckReport& report, const Mappings& mappings,
+                std::string_view profile_path) {
   const SnapshotResult& result = report.result;
-  Printer printer;
+  Printer printer(mappings);
   ReportLines& lines = printer.lines;
   lines.Print(Message() << "Leak check " << report.name << " detected leaks of "
                         << result.lost_bytes << " bytes in " << result.lost_blocks << " objects");
@@ -233,7 +236,7 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
   line.WriteLine(report_stream.descriptor(), kPatience);
 }
 
-bool WriteLeakProfiles(const CheckReport& report, const char* path) {
+bool WriteLeakProfiles(const CheckReport& report, const Mappings& mappings, const char* path) {
   ProfileFile text(path);
   if (!text.ok()) return false;
   WriteTextProfile(report, text);
@@ -245,7 +248,7 @@ bool WriteLeakProfiles(const CheckReport& report, const char* path) {
   std::memcpy(name, path, length);
   std::memcpy(name + length, kSuffix, sizeof(kSuffix));
   ProfileFile proto(name);
-  return proto.ok() && WriteProtoProfile(report, proto) && proto.Complete();
+  return proto.ok() && WriteProtoProfile(report, mappings, proto) && proto.Complete();
 }
 
 }  // namespace tcmalloc

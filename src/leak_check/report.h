@@ -9,6 +9,7 @@
 
 #include "leak_check/snapshot.h"
 #include "options/options.h"
+#include "profile_format/mappings.h"
 
 namespace tcmalloc {
 
@@ -21,14 +22,15 @@ struct CheckReport {
 };
 
 // Print to stderr. What is lost, by stacks, with the files that were written; or that nothing is.
-void PrintLeaks(const CheckReport& report, std::string_view profile_path);
+// `mappings` are those of the process.
+void PrintLeaks(const CheckReport& report, const Mappings& mappings, std::string_view profile_path);
 void PrintNoLeaks(const CheckReport& report);
 // Says why there was no check.
 void PrintFailure(std::string_view name, SnapshotOutcome outcome);
 
 // Writes profiles of the lost blocks: the text of gperftools to `path`, and profile.proto to `path`
 // with .pb.gz behind it. Returns false if one was not written.
-bool WriteLeakProfiles(const CheckReport& report, const char* path);
+bool WriteLeakProfiles(const CheckReport& report, const Mappings& mappings, const char* path);
 
 }  // namespace tcmalloc
 

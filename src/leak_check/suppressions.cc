@@ -109,7 +109,7 @@ bool Suppressions::Matches(const SymbolName& name) const {
 }
 
 bool Suppressions::LeavesOut(std::span<const uintptr_t> frames) {
-  if (!names_) names_.emplace();
+  if (!names_) names_.emplace(mappings_.emplace());
   for (const uintptr_t frame : frames) {
     if (Matches(names_->Find(frame - 1))) return true;
   }

@@ -55,7 +55,9 @@ class Suppressions final : public StackFilter {
   Scratch<std::string_view> patterns_;
   size_t count_ = 0;
   uint64_t unused_lines_ = 0;
-  std::optional<SymbolNames> names_;  // made for the first stack
+  // Made for the first stack.
+  std::optional<Mappings> mappings_;
+  std::optional<SymbolNames> names_;
 };
 
 }  // namespace tcmalloc

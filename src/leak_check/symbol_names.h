@@ -25,7 +25,8 @@ struct SymbolName {
 // no lock, and memory from the system alone.
 class SymbolNames {
  public:
-  SymbolNames() = default;
+  // `mappings` outlive the object.
+  explicit SymbolNames(const Mappings& mappings) : mappings_(mappings) {}
   ~SymbolNames();
   SymbolNames(const SymbolNames&) = delete;
   SymbolNames& operator=(const SymbolNames&) = delete;
@@ -56,7 +57,7 @@ class SymbolNames {
   SymbolName Search(uintptr_t address);
   File* FileOf(std::string_view path);
 
-  Mappings mappings_;
+  const Mappings& mappings_;
   Scratch<File> files_{kMostFiles};
   size_t file_count_ = 0;
   Scratch<Found> found_{kFound};  // by address

@@ -34,7 +34,8 @@ uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 }  // namespace
 
-ProtoWriter::ProtoWriter(const ProfileHeader& header, ByteSink& out) : gzip_(out) {
+ProtoWriter::ProtoWriter(const ProfileHeader& header, const Mappings& mappings, ByteSink& out)
+    : gzip_(out), mappings_(mappings) {
   StringOf("");
   for (const ValueType& type : header.sample_types) WriteValueType(kSampleType, type);
   WriteValueType(kPeriodType, header.period_type);

@@ -23,8 +23,9 @@ namespace tcmalloc {
 // find symbols. Takes memory from the system alone.
 class ProtoWriter {
  public:
-  // Begins a profile. `header` is used during the constructor alone, `out` until Finish.
-  ProtoWriter(const ProfileHeader& header, ByteSink& out);
+  // Begins a profile of addresses in `mappings`. `header` is used during the constructor alone,
+  // `mappings` and `out` until Finish.
+  ProtoWriter(const ProfileHeader& header, const Mappings& mappings, ByteSink& out);
   ProtoWriter(const ProtoWriter&) = delete;
   ProtoWriter& operator=(const ProtoWriter&) = delete;
 
@@ -50,7 +51,7 @@ class ProtoWriter {
 
   GzipSink gzip_;
   AddressTable addresses_;
-  Mappings mappings_;
+  const Mappings& mappings_;
   std::string_view strings_[kMostStrings];
   int64_t string_numbers_[kMostStrings] = {};
   size_t known_strings_ = 0;

@@ -11,6 +11,7 @@
 
 #include "base/message.h"
 #include "heap/heap.h"
+#include "profile_format/mappings.h"
 #include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/proto_writer.h"
@@ -127,6 +128,7 @@ bool WriteRecordedText(const RecordedStacks& stacks, ByteSink& sink) {
 bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink) {
   const Rows rows(stacks);
   if (!rows.ok()) return false;
+  const Mappings mappings;
   ProtoWriter writer({.sample_types = kTypes,
                       .default_sample_type = "inuse_space",
                       .period_type = {"space", "bytes"},
@@ -135,7 +137,7 @@ bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink) {
                       .duration_ns = 0,
                       .comments = {},
                       .drop_frames = {}},
-                     sink);
+                     mappings, sink);
   AddOptionComments(heap.options(), writer);
   for (const Row& row : rows.all()) {
     const int64_t values[] = {static_cast<int64_t>(row.totals.allocations),

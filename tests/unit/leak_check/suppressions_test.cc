@@ -61,7 +61,8 @@ TEST(SuppressionsTest, ReadableNames) {
 
 TEST(SuppressionsTest, StacksByFunctionAndFile) {
   const uintptr_t frames[] = {suppressed_function()};
-  SymbolNames names;
+  const Mappings mappings;
+  SymbolNames names(mappings);
   const SymbolName own = names.Find(frames[0]);
   EXPECT_NE(own.function.find("StacksByFunctionAndFile"), std::string_view::npos);
   EXPECT_TRUE(own.file.ends_with(program_invocation_short_name));
@@ -85,11 +86,12 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
 
 // Names that were found are remembered, in fewer places than there are addresses here.
 TEST(SuppressionsTest, AnAddressHasTheSameNameAgain) {
-  SymbolNames names;
+  const Mappings mappings;
+  SymbolNames names(mappings);
   const auto begin = reinterpret_cast<uintptr_t>(&suppressed_function);
   for (int round = 0; round < 2; ++round) {
     for (uintptr_t offset = 0; offset < 1000; ++offset) {
-      SymbolNames fresh;
+      SymbolNames fresh(mappings);
       const SymbolName expected = fresh.Find(begin + offset);
       const SymbolName found = names.Find(begin + offset);
       ASSERT_EQ(found.function, expected.function) << offset;

@@ -83,7 +83,8 @@ TEST(ProtoWriterTest, WritesSamplesAndWhatTheyReferTo) {
   const SampleLabel labels[] = {{.key = "bytes", .number = 48, .unit = "bytes", .text = {}},
                                 {.key = "name", .number = 0, .unit = {}, .text = "main"}};
   StringSink out;
-  ProtoWriter writer(Header(), out);
+  const Mappings mappings;
+  ProtoWriter writer(Header(), mappings, out);
   writer.Add({.stack = one, .values = values, .labels = labels});
   writer.Add({.stack = two, .values = values, .labels = {}});
   ASSERT_TRUE(writer.Finish());
@@ -129,7 +130,8 @@ TEST(ProtoWriterTest, WritesSamplesAndWhatTheyReferTo) {
 
 TEST(ProtoWriterTest, WritesManySamples) {
   StringSink out;
-  ProtoWriter writer(Header(), out);
+  const Mappings mappings;
+  ProtoWriter writer(Header(), mappings, out);
   const int64_t values[] = {1, 64};
   constexpr size_t kSamples = 100'000;
   for (size_t i = 0; i < kSamples; ++i) {
