@@ -78,8 +78,9 @@ class EarlyStacks {
   Slot* ClaimOne(StackTable& stacks, size_t bytes);
   uintptr_t* MemoryOf(const Slot& slot);
 
-  Slot slots_[kSlots] = {};
   alignas(64) uintptr_t memory_[kMemoryBytes / sizeof(uintptr_t)] = {};
+  // Last, because libs/rare_text.ld puts the variables of the table of stacks behind them.
+  Slot slots_[kSlots] = {};
 };
 
 extern constinit EarlyStacks early_stacks;
