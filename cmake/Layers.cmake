@@ -55,8 +55,9 @@ function(tcm_layer)
   if(arg_SOURCES)
     add_library(${target} OBJECT ${unless_linked} ${arg_SOURCES})
     set(scope PUBLIC)
-    set_target_properties(${target} PROPERTIES
-      UNITY_BUILD ${TCMALLOC_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+    if(TCMALLOC_UNITY AND NOT arg_NAME MATCHES "^(${TCMALLOC_NO_UNITY})$")
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    endif()
     target_link_libraries(${target} PRIVATE tcm_layer_flags)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>")

@@ -6,6 +6,10 @@
 # Make the targets <name> (lib<name>.so.<n>) and <name>_static (lib<name>.a) from the objects of
 # the named layers and of all layers below them. The names of shared libraries are kept in the global
 # property TCMALLOC_LIBRARIES, for the rules of installation.
+#
+# tcm_library_parts(<result> <source>...)
+#   Sets <result> to the objects of sources that belong to libraries rather than to a layer. Each is compiled
+#   once, whichever libraries it is a part of.
 
 # Everything that people run, without the tests: ./run builds it.
 add_custom_target(product)
@@ -23,11 +27,27 @@ function(tcm_make_usable target)
   add_dependencies(product ${target})
 endfunction()
 
+function(tcm_library_parts result)
+  set(objects)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM name)
+    set(target tcm_part_${name})
+    if(NOT TARGET ${target})
+      add_library(${target} OBJECT ${source})
+      target_link_libraries(${target} PRIVATE tcm_layer_flags)
+    endif()
+    list(APPEND objects $<TARGET_OBJECTS:${target}>)
+  endforeach()
+  set(${result} ${objects} PARENT_SCOPE)
+endfunction()
+
 function(tcm_shared_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOVERSION;VERSION" "SOURCES;LAYERS")
   tcm_layer_objects(objects ${arg_LAYERS})
-  add_library(${arg_NAME} SHARED ${arg_SOURCES} ${objects})
-  set_target_properties(${arg_NAME} PROPERTIES SOVERSION ${arg_SOVERSION} VERSION ${arg_VERSION})
+  tcm_library_parts(parts ${arg_SOURCES})
+  add_library(${arg_NAME} SHARED ${parts} ${objects})
+  set_target_properties(${arg_NAME} PROPERTIES
+    LINKER_LANGUAGE CXX SOVERSION ${arg_SOVERSION} VERSION ${arg_VERSION})
   target_link_libraries(${arg_NAME} PRIVATE $<BUILD_INTERFACE:tcm_layer_flags>)
   # nodelete: memory from here outlives any dlclose.
   # as-needed: a C program must not pay for the C++ library where only weak references name it.
@@ -46,8 +66,9 @@ endfunction()
 function(tcm_static_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LAYERS")
   tcm_layer_objects(objects ${arg_LAYERS})
-  add_library(${arg_NAME}_static STATIC ${arg_SOURCES} ${objects})
-  set_target_properties(${arg_NAME}_static PROPERTIES OUTPUT_NAME ${arg_NAME})
+  tcm_library_parts(parts ${arg_SOURCES})
+  add_library(${arg_NAME}_static STATIC ${parts} ${objects})
+  set_target_properties(${arg_NAME}_static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${arg_NAME})
   target_link_libraries(${arg_NAME}_static PRIVATE $<BUILD_INTERFACE:tcm_layer_flags>)
   # A program in C has to be told of the C++ library.
   target_link_libraries(${arg_NAME}_static INTERFACE

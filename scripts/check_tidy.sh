@@ -2,13 +2,14 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
 # scripts/check_tidy.sh [--changed]: clang-tidy 19 over the sources of src/; with --changed only
-# over those that differ from the last commit. Needs the preset `clang` to be configured.
+# over those that differ from the last commit.
 
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$root" || exit 1
 
-readonly DATABASE=build/clang/compile_commands.json
+# The preset `clang` compiles most layers as one source each.
+readonly BUILD=build/tidy
 
 all_sources() { find src -name '*.cc' | sort; }
 changed_sources() {
@@ -24,8 +25,9 @@ case ${1-} in
     exit 2
     ;;
 esac
-if [[ ! -f $DATABASE ]]; then
-  echo "$DATABASE is missing: run cmake --preset clang" >&2
+mkdir -p "$BUILD"
+cmake --preset clang -B "$BUILD" -D TCMALLOC_UNITY=OFF >"$BUILD/configure.log" 2>&1 || {
+  cat "$BUILD/configure.log" >&2
   exit 1
-fi
-"$sources" | xargs -r -P "$(nproc)" -n 1 clang-tidy-19 --quiet -p build/clang
+}
+"$sources" | xargs -r -P "$(nproc)" -n 1 clang-tidy-19 --quiet -p "$BUILD"

@@ -176,12 +176,14 @@ class Batch {
     std::memset(bytes + writable - Edge(writable), mark, Edge(writable));
   }
 
+  static bool IsAll(const char* bytes, std::size_t size, int mark) {
+    return size == 0 || (bytes[0] == mark && std::memcmp(bytes, bytes + 1, size - 1) == 0);
+  }
+
   static bool Filled(const Held& held) {
     const auto* const bytes = static_cast<const char*>(held.block);
-    const auto same = [&](char byte) { return byte == held.mark; };
     const std::size_t edge = Edge(held.writable);
-    const char* const end = bytes + held.writable;
-    return std::all_of(bytes, bytes + edge, same) && std::all_of(end - edge, end, same);
+    return IsAll(bytes, edge, held.mark) && IsAll(bytes + held.writable - edge, edge, held.mark);
   }
 
   void Clear() {

@@ -153,7 +153,7 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
   report->first = boundary;
   const size_t place = boundary == UINT64_MAX ? 0 : boundary;
   if (!operation.starts_empty) head_windows->Learn(place);
-  Stepper::Arm({boundary}, CallHandler);
+  Stepper::Arm({.first = boundary}, CallHandler);
   operation.run();
   Stepper::Disarm();
 }
@@ -187,7 +187,10 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
     if (is_list_handler) Extension::ReleaseFreeMemory();
     operation.prepare();
     report->first = runs.first + i * runs.step;
-    Stepper::Arm({report->first, runs.stride, runs.most},
+    Stepper::Arm({.first = report->first,
+                  .stride = runs.stride,
+                  .most = runs.most,
+                  .alone = !handler->has_threads},
                  runs.stride != 0 ? CallNext : CallHandler);
     operation.run();
     Stepper::Disarm();

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cache/per_cpu/sections_layout.h"
+#include "stress/signals/breakpoints.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -55,6 +56,8 @@ struct State {
   void (*handler)() = nullptr;
   bool armed = false;
   bool done = false;
+  Breakpoints breakpoints;
+  uintptr_t stepped = 0;  // the instruction of the text that is run with a trap behind it
   const Section* aborted = nullptr;  // by the handler, and not left since
   uint64_t seen = 0;
   uint64_t handled = 0;
@@ -167,12 +170,36 @@ uint64_t CountSwitches() {
 
 // Where the thread stands. A section is aborted by the step that makes it one: then it stood at the
 // section's start.
-uintptr_t FindPlace(uintptr_t ip) {
+uintptr_t FindPlace(uintptr_t ip, bool was_aborted) {
   const Section* started = SectionWith(ip);
-  const bool was_aborted = std::exchange(tcm_stepper_was_aborted, uint8_t{0}) != 0;
   if (started == nullptr || was_aborted) return ip;
   tcm_stepper_switches = CountSwitches();
   return started->start;
+}
+
+// A step may end behind the first instruction at which the section is aborted that it was in.
+bool IsAbortOfSectionAround(uintptr_t address, uintptr_t maybe_abort) {
+  const Section* section = SectionAround(address);
+  return section != nullptr && maybe_abort - section->abort < kAbortBytes;
+}
+
+// Lets the next instruction run, and stops behind it: by breakpoints if possible. The kernel may
+// abort a section instead.
+void StepOnce(greg_t* registers) {
+  const auto address = static_cast<uintptr_t>(registers[REG_RIP]);
+  const auto stack = static_cast<uintptr_t>(registers[REG_RSP]);
+  if (!state.boundaries.alone || !state.breakpoints.PutAfter(address, stack)) {
+    registers[REG_EFL] |= kTrapFlag;
+    state.stepped = address;
+    return;
+  }
+  registers[REG_EFL] &= ~kTrapFlag;
+  for (size_t i = 0; i < state.section_count; ++i) {
+    const Section& section = state.sections[i];
+    if (section.Contains(address) || state.breakpoints.IsAt(section.start)) {
+      state.breakpoints.Put(section.abort);
+    }
+  }
 }
 
 bool IsShortJump(uintptr_t address) {
@@ -190,32 +217,65 @@ void ReturnInto(const Section& section, uintptr_t address, uintptr_t thread) {
               sizeof(tcm_stepper_area));
 }
 
-void OnStep(int, siginfo_t*, void* raw_context) {
-  greg_t* registers = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs;
-  greg_t& ip = registers[REG_RIP];
-  tcm_stepper_area = 0;
-  if (!state.armed || !state.text.Contains(static_cast<uintptr_t>(ip))) return;
-  const uintptr_t address = FindPlace(static_cast<uintptr_t>(ip));
-  if (state.seen < state.path.size()) state.path[state.seen] = address;
-  const bool chosen = IsChosen(state.seen++) && !IsInAborted(address);
-  const Section* section = SectionAround(address);
-  ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
-  if (!chosen) {
-    if (section != nullptr && !IsShortJump(address))
-      ReturnInto(*section, address, registers[REG_RSI]);
-    return;
-  }
-  state.aborted = section;
+// After a step out of the text. What the allocator calls there does not call it.
+void RunUntilReturn(greg_t* registers) {
+  const auto back = *reinterpret_cast<const uintptr_t*>(registers[REG_RSP]);
+  if (!state.boundaries.alone || !state.breakpoints.Contain(back)) return;
+  state.breakpoints.Put(back);
+  registers[REG_EFL] &= ~kTrapFlag;
+}
+
+// Takes away what stopped the thread. Tells if that was a breakpoint, which it then stands at.
+bool LeaveBreakpoint(greg_t& ip) {
+  const auto before = static_cast<uintptr_t>(ip) - 1;
+  const bool stopped = state.breakpoints.IsAt(before);
+  state.breakpoints.RemoveAll();
+  if (stopped) ip = static_cast<greg_t>(before);
+  return stopped;
+}
+
+// Calls the handler at a boundary that was chosen. False if nothing is to be stepped any longer.
+bool Interrupt(const greg_t* registers, uintptr_t address) {
+  state.aborted = SectionAround(address);
   ++state.handled;
-  if (state.boundaries.stride == 0 || state.handled == state.boundaries.most) {
-    state.done = true;
-    registers[REG_EFL] &= ~kTrapFlag;
-  }
+  state.done = state.boundaries.stride == 0 || state.handled == state.boundaries.most;
   NoteRegisters(registers);
   const int saved_errno = errno;
   state.last = address;
   state.handler();
   errno = saved_errno;
+  return !state.done;
+}
+
+void OnStep(int, siginfo_t*, void* raw_context) {
+  greg_t* registers = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs;
+  greg_t& ip = registers[REG_RIP];
+  tcm_stepper_area = 0;
+  const uintptr_t stepped = std::exchange(state.stepped, 0);
+  const bool has_stopped = LeaveBreakpoint(ip);
+  if (!state.armed) return;
+  if (!state.text.Contains(static_cast<uintptr_t>(ip))) {
+    if (stepped != 0) RunUntilReturn(registers);
+    return;
+  }
+  // Where the section is aborted no breakpoint is met before it has been.
+  const bool was_aborted = std::exchange(tcm_stepper_was_aborted, uint8_t{0}) != 0 || has_stopped;
+  const uintptr_t address = FindPlace(static_cast<uintptr_t>(ip), was_aborted);
+  if (stepped != 0 && !IsAbortOfSectionAround(stepped, address)) {
+    state.breakpoints.Learn(stepped, address);
+  }
+  if (state.seen < state.path.size()) state.path[state.seen] = address;
+  const bool chosen = IsChosen(state.seen++) && !IsInAborted(address);
+  const Section* section = SectionAround(address);
+  ip = static_cast<greg_t>(chosen && section != nullptr ? section->abort : address);
+  if (chosen && !Interrupt(registers, address)) {
+    registers[REG_EFL] &= ~kTrapFlag;
+    return;
+  }
+  if (!chosen && section != nullptr && !IsShortJump(address)) {
+    ReturnInto(*section, address, registers[REG_RSI]);
+  }
+  StepOnce(registers);
 }
 
 // As the kernel takes it: libc would put in its own way back.
@@ -238,6 +298,7 @@ bool Stepper::Initialize(const char* library) {
   // ReturnInto wants to be below.
   if (reinterpret_cast<uintptr_t>(&tcm_stepper_start) > state.text.begin) return false;
   for (size_t i = 0; i < state.data_count; ++i) FindSections(state.data[i]);
+  state.breakpoints.Initialize(state.text.begin, state.text.end);
   const KernelAction action = {OnStep, SA_SIGINFO | kHasWayBack, tcm_stepper_return, 0};
   return ::syscall(SYS_rt_sigaction, SIGTRAP, &action, nullptr, sizeof(action.mask)) == 0;
 #else

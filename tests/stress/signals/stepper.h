@@ -29,6 +29,8 @@ class Stepper {
     uint64_t first = 0;
     uint64_t stride = 0;
     uint64_t most = UINT64_MAX;
+    // Whether this thread is the only one, so that breakpoints are its own.
+    bool alone = true;
   };
 
   // Boundaries whose addresses are kept.
