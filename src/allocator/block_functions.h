@@ -11,6 +11,7 @@
 #include "allocator/allocated_size.h"
 #include "allocator/block_family.h"
 #include "allocator/deallocate.h"
+#include "allocator/usable_size.h"
 #include "heap/heap.h"
 
 namespace tcmalloc {

@@ -6,6 +6,7 @@
 
 #include "allocator/checked_block.h"
 #include "allocator/slow_path.h"
+#include "allocator/usable_size.h"
 #include "base/message.h"
 #include "hook/hooks.h"
 #include "size_class/size_classes.h"
@@ -25,21 +26,6 @@ void FreeReentrant(void* block) {
     }
     heap.deferred().Push(block);
   }
-}
-
-struct FoundBlock {
-  const Span* span = nullptr;  // null of a block that has none, and of null
-  size_t bytes = 0;            // that the program may use
-};
-
-// Returns what is known of `block`; aborts if it is not one of ours.
-FoundBlock FindBlock(const void* block, const char* call) {
-  if (block == nullptr) return {};
-  if (heap.emergency().Owns(block)) return {nullptr, EmergencyArena::SizeOf(block)};
-  if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return {nullptr, GuardedBytes(block, call)};
-  const Span* span = CheckedSpanOf(block, call);
-  const bool is_large = span->state == Span::State::kLarge;
-  return {span, is_large ? span->bytes() : kSizeClasses[span->size_class].size};
 }
 
 [[noreturn]] TCMALLOC_COLD void CrashOnDeletedSize(const void* block, size_t size, size_t bytes) {
@@ -99,19 +85,6 @@ void DeleteAfterTry(void* block, FastLists* lists, size_t size) {
   Cache::Of(lists)->UndoTryFree(block);
   CheckDeletedSize(block, size);
   DeallocateSlow(block);
-}
-
-size_t UsableSize(const void* block, const char* call) { return FindBlock(block, call).bytes; }
-
-size_t UsableSizeInUse(const void* block, const char* call) {
-  const FoundBlock found = FindBlock(block, call);
-  if (found.span == nullptr || found.span->state != Span::State::kSmall) return found.bytes;
-  auto* const object = const_cast<void*>(block);
-  if (TCMALLOC_UNLIKELY(LooksFree(found.span, object))) {
-    SlowPath slow_path;
-    if (!slow_path.reentrant()) CheckNotFree(found.span, object, call);
-  }
-  return found.bytes;
 }
 
 }  // namespace tcmalloc

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Deallocation, and the size of a block.
+// Deallocation.
 
 #ifndef TCMALLOC_ALLOCATOR_DEALLOCATE_H_
 #define TCMALLOC_ALLOCATOR_DEALLOCATE_H_
@@ -49,12 +49,6 @@ TCMALLOC_ALWAYS_INLINE void DeallocateSized(void* block, size_t size, FastThread
     DeallocateBy(thread, block, DeallocateAfterTry, size);
   }
 }
-
-// Returns the bytes that the owner of `block` may use; 0 for null. Aborts if it is not one of our
-// blocks; the message names `call`, the function of the program's interface.
-size_t UsableSize(const void* block, const char* call = "malloc_usable_size");
-// Returns the same. Aborts also where the block is free and still looks so.
-size_t UsableSizeInUse(const void* block, const char* call = "malloc_usable_size");
 
 }  // namespace tcmalloc
 

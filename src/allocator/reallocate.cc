@@ -9,6 +9,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
+#include "allocator/usable_size.h"
 #include "heap/observer.h"
 #include "hook/hooks.h"
 

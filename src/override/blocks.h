@@ -15,6 +15,7 @@
 #include "allocator/block_functions.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
+#include "allocator/usable_size.h"
 #include "base/attributes.h"
 
 namespace tcmalloc {

@@ -43,6 +43,8 @@ class DrainWatch {
 
   // Returns true while the class drains as far as is known, or a trial is under way.
   bool active() const { return active_; }
+  // Returns how often the list overflowed since it was empty.
+  int overflows() const { return overflows_; }
 
   // Notes that the empty current list was filled from objects that the thread had.
   void NoteRefill() { overflows_ = 0; }

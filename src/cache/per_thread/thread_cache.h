@@ -264,6 +264,8 @@ class ThreadCache : private FastLists, public ListNode {
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.
   static constexpr uint32_t kKeptOfUnused = 7;
+  // Objects over which a walk costs more than the slow path that it saves.
+  static constexpr uint32_t kLongBatch = 64;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
@@ -357,6 +359,12 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t LongestList(uint8_t c) const;
   bool GrowToTwoBatches(uint8_t c);
   Chain TakeOldestOfList(uint8_t c);
+  // Returns true if a full current list leaves as it is. Where the class frees in a row, a list of
+  // two batches gains nothing, and finding its middle takes a step for each object of a batch.
+  bool LeavesWhole(uint8_t c) const {
+    return Batch(c) >= kLongBatch && states_[c].drain.overflows() > 0;
+  }
+  void PutAwayWhole(uint8_t c);
   void ReturnCurrent(uint8_t c);
   void KeepIfWhole(uint8_t c, Chain chain);
   void MakeRoom(uint8_t c);

@@ -129,8 +129,12 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
-  if (GrowToTwoBatches(c)) return;
-  KeepIfWhole(c, TakeOldestOfList(c));
+  if (LeavesWhole(c)) {
+    PutAwayWhole(c);
+  } else {
+    if (GrowToTwoBatches(c)) return;
+    KeepIfWhole(c, TakeOldestOfList(c));
+  }
   if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
@@ -175,6 +179,20 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   context_->codec->Link(last, end);
   room[c] = static_cast<int16_t>(states_[c].capacity - batch);
   return {next, static_cast<uint32_t>(length - batch)};
+}
+
+// Puts all of the current list away. One of two batches holds one from then on.
+template <SourceTable Sources>
+void ThreadCache<Sources>::PutAwayWhole(uint8_t c) {
+  const Chain older = TakeOldestOfList(c);
+  const Chain newer = TakeCurrent(c);
+  const int batch = static_cast<int>(Batch(c));
+  if (states_[c].capacity > batch) {
+    SetCapacity(c, batch);
+    room[c] = static_cast<int16_t>(batch);
+  }
+  KeepIfWhole(c, older);
+  KeepIfWhole(c, newer);
 }
 
 // Returns the current list to the source, in chains of a batch at most.

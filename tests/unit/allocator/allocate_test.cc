@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/deallocate.h"
+#include "allocator/usable_size.h"
 #include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {

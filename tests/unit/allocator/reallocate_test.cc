@@ -11,6 +11,7 @@
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
+#include "allocator/usable_size.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {

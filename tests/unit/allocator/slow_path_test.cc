@@ -15,6 +15,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
+#include "allocator/usable_size.h"
 #include "fakes/current_cache.h"
 
 namespace tcmalloc::testing {

@@ -17,6 +17,7 @@
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
+#include "allocator/usable_size.h"
 #include "base/attributes.h"
 #include "base/spin_lock.h"
 #include "heap/observer.h"

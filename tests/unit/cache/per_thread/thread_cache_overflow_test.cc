@@ -1,0 +1,110 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What leaves a full current list, and what stays.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cache/per_thread/thread_cache.h"
+#include "test_cache.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+class ThreadCacheOverflowTest : public ::testing::Test {
+ protected:
+  static constexpr uint8_t kLong = SizeClassFor(64);
+  static constexpr uint8_t kShort = SizeClassFor(4096);
+  static constexpr size_t kBatches = 20;
+
+  size_t Batch(uint8_t c) { return sources_.source(c).batch(); }
+  size_t Full(uint8_t c) { return cache_->full_bytes() / kSizeClasses[c].size; }
+  size_t Listed(uint8_t c) { return cache_->CountObjects(c) - Full(c); }
+  void Allocate(uint8_t c, size_t count) {
+    for (size_t i = 0; i < count; ++i) used_.push_back(cache_.Allocate(c));
+  }
+  void Free(size_t count) {
+    for (; count > 0; --count) {
+      cache_.Free(used_.back());
+      used_.pop_back();
+    }
+    cache_->CheckInvariants();
+  }
+  // Frees until a full chain is kept, which is when a list of two batches overflows.
+  void FreeToFirstOverflow() {
+    while (Full(kLong) + Full(kShort) == 0) Free(1);
+  }
+
+  TestSources sources_;
+  TestCache cache_{sources_};
+  std::vector<void*> used_;
+};
+
+TEST_F(ThreadCacheOverflowTest, TheFirstOverflowLeavesABatch) {
+  Allocate(kLong, kBatches * Batch(kLong));
+  FreeToFirstOverflow();
+  EXPECT_EQ(Full(kLong), Batch(kLong));
+  EXPECT_EQ(Listed(kLong), Batch(kLong) + 1);
+}
+
+TEST_F(ThreadCacheOverflowTest, FreesInARowPutWholeListsAway) {
+  const size_t batch = Batch(kLong);
+  Allocate(kLong, kBatches * batch);
+  FreeToFirstOverflow();
+  Free(batch);
+  EXPECT_EQ(Full(kLong), 3 * batch);
+  EXPECT_EQ(Listed(kLong), 1u);
+  Free(batch);
+  EXPECT_EQ(Full(kLong), 4 * batch);
+  EXPECT_EQ(Listed(kLong), 1u);
+}
+
+TEST_F(ThreadCacheOverflowTest, FewObjectsLeaveABatchAtEachOverflow) {
+  const size_t batch = Batch(kShort);
+  Allocate(kShort, kBatches * batch);
+  FreeToFirstOverflow();
+  for (size_t overflows = 1; overflows <= 3; ++overflows) {
+    EXPECT_EQ(Full(kShort), overflows * batch);
+    EXPECT_EQ(Listed(kShort), batch + 1);
+    Free(batch);
+  }
+}
+
+// A level that swings by less than a batch about any point costs no slow path, wherever the frees
+// before it ended.
+TEST_F(ThreadCacheOverflowTest, AListThatWasEmptyHoldsTwoBatchesAgain) {
+  const size_t batch = Batch(kLong);
+  Allocate(kLong, kBatches * batch);
+  FreeToFirstOverflow();
+  Free(2 * batch);
+  Allocate(kLong, 2);
+  Free(batch / 2);
+  const size_t full = Full(kLong);
+  EXPECT_GT(Listed(kLong), batch);
+  const size_t hits = cache_.hits;
+  for (int swing = 0; swing < 10; ++swing) {
+    Allocate(kLong, batch - 1);
+    Free(batch - 1);
+  }
+  // The byte clock takes the slow path now and then.
+  EXPECT_GT(cache_.hits - hits, 20 * (batch - 1) - 5);
+  EXPECT_EQ(Full(kLong), full);
+}
+
+// A cache that keeps less bytes than before would take more slow paths.
+TEST_F(ThreadCacheOverflowTest, WhatLeavesWholeIsKept) {
+  const size_t batch = Batch(kLong);
+  Allocate(kLong, kBatches * batch);
+  const size_t fetches = sources_.source(kLong).fetches().size();
+  for (int swing = 0; swing < 5; ++swing) {
+    Free(kBatches * batch / 2);
+    Allocate(kLong, kBatches * batch / 2);
+  }
+  EXPECT_LE(sources_.source(kLong).fetches().size(), fetches + 1);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
