@@ -27,12 +27,21 @@ struct LiveBlock {
   GuardKind guard = GuardKind::kNone;
 };
 
+// A live block of a small class, as the fast paths look at it.
+struct SmallBlock {
+  uint8_t size_class = 0;
+  size_t capacity = 0;
+  size_t slack = 0;  // that the memory has more than the program asked for
+};
+
 // A byte for each 16 bytes of memory. The byte of the first 16 bytes of a block is its state; those
 // of the following tell its size. The bytes lie in mappings of their own, between pages without
 // access, that are made where they are needed and stay. Lock-free; thread safe.
 class BlockMap {
  public:
   using Byte = std::atomic<uint8_t>;
+
+  static constexpr size_t kGranule = 16;
 
   // States of an address. Any other value that is not live means that no block begins there.
   static constexpr uint8_t kLive = 0x80;  // and any higher value
@@ -80,6 +89,18 @@ class BlockMap {
   // Returns the block whose state is `live`.
   static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
 
+  // Do the same for blocks of small classes up to `largest`. Get returns false for a block of
+  // another class or family. Set requires that the program asked for no alignment.
+  TCMALLOC_ALWAYS_INLINE static bool GetSmall(const Byte* state, uint8_t live, BlockFamily family,
+                                              uint8_t largest, SmallBlock* block);
+  TCMALLOC_ALWAYS_INLINE static void SetSmall(Byte* state, BlockFamily family,
+                                              const SmallBlock& block);
+  // Returns true if the program asked for an alignment of a live block that GetSmall knows, as far
+  // as the map can tell.
+  static bool IsAligned(const Byte* state, size_t capacity) {
+    return capacity > kShortBytes && state[2].load(std::memory_order_relaxed) != 0;
+  }
+
  private:
   // The bytes of a block, by the number of 16 bytes that it has:
   //
@@ -110,7 +131,6 @@ class BlockMap {
   // Blocks of fewer bytes have one byte for a long slack.
   static constexpr size_t kThreeSlackBytes = 96;
 
-  static constexpr size_t kGranule = 16;
   static constexpr int kLeafLog2 = 28;
   static constexpr uintptr_t kLeafSpan = uintptr_t{1} << kLeafLog2;
   static constexpr size_t kLeafBytes = kLeafSpan / kGranule;
@@ -168,6 +188,42 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
   const size_t code = is_long ? kLongSlack : slack;
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
   state->store(static_cast<uint8_t>(kLive + family * kCodes + code), std::memory_order_release);
+}
+
+TCMALLOC_ALWAYS_INLINE bool BlockMap::GetSmall(const Byte* state, uint8_t live, BlockFamily family,
+                                               uint8_t largest, SmallBlock* block) {
+  const auto code = static_cast<uint8_t>(live - kLive - static_cast<uint8_t>(family) * kCodes);
+  if (TCMALLOC_LIKELY(code < kCodes)) {
+    block->size_class = state[1].load(std::memory_order_relaxed);
+    if (TCMALLOC_UNLIKELY(block->size_class - 1u >= largest)) return false;
+    block->capacity = kSizeClasses[block->size_class].size;
+    block->slack = code;
+    if (TCMALLOC_UNLIKELY(code == kLongSlack)) block->slack = GetLongSlack(state, block->capacity);
+    return true;
+  }
+  const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny -
+                                         static_cast<uint8_t>(family) * kTinySlacks);
+  *block = {SizeClassFor(kTinyBytes), kTinyBytes, tiny + size_t{1}};
+  return tiny < kTinySlacks;
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetSmall(Byte* state, BlockFamily family,
+                                               const SmallBlock& block) {
+  const auto number = static_cast<uint8_t>(family);
+  size_t value = kLive + number * kCodes;
+  if (block.capacity == kTinyBytes) {
+    value = kLive + kFirstTiny + number * kTinySlacks - 1 + block.slack;
+  } else {
+    state[1].store(block.size_class, std::memory_order_relaxed);
+    if (block.capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
+    if (TCMALLOC_LIKELY(block.slack <= kMostSlack)) {
+      value += block.slack;
+    } else {
+      SetLongSlack(state, block.slack, block.capacity);
+    }
+  }
+  // Release pairs with the acquire in CheckLive: the bytes behind are there.
+  state->store(static_cast<uint8_t>(value), std::memory_order_release);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

@@ -26,6 +26,35 @@ inline constexpr size_t kMostFilled = 512;
 inline constexpr size_t kHeadFill = 256;
 inline constexpr size_t kTailFill = 64;
 
+// Sixteen bytes that are written and compared at once.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
+  WordPair pair;
+  std::memcpy(&pair, from, sizeof(pair));
+  return pair;
+}
+TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
+  std::memcpy(to, &pair, sizeof(pair));
+}
+
+TCMALLOC_ALWAYS_INLINE bool IsZero(WordPair pair) { return (pair[0] | pair[1]) == 0; }
+
+constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
+constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
+
+// The last byte of a block, as part of its last word.
+inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
+
+// Read from byte n on, selects the last n bytes of a pair.
+struct LastBytes {
+  consteval LastBytes() {
+    for (size_t i = sizeof(WordPair); i < sizeof(bytes); ++i) bytes[i] = '\xff';
+  }
+  char bytes[2 * sizeof(WordPair)] = {};
+};
+inline constexpr LastBytes kLastBytes;
+
 // A secret of the process. Its byte at an address depends on the address modulo 8, and is never
 // zero, so that a string's end does not pass for it.
 class Canary {
@@ -35,6 +64,8 @@ class Canary {
 
   constexpr Canary() = default;
   explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {}
+
+  uint64_t word() const { return word_; }
 
   unsigned char ByteAt(const char* address) const {
     return static_cast<unsigned char>(word_ >> reinterpret_cast<uintptr_t>(address) % 8 * 8);
@@ -93,6 +124,22 @@ class Canary {
       begin += 8;
     } while (begin < end);
   }
+
+  // The same for a slack of at most kShortSlack bytes, given the end of the memory. The first tells
+  // whether all is there. The second also fills the bytes before it, up to a multiple of 16, and
+  // the begin of the block, with kFreshFill.
+  static constexpr size_t kShortSlack = sizeof(WordPair);
+  TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
+    const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ WordPair{word_, word_};
+    return IsZero(damage & LoadPair(kLastBytes.bytes + slack));
+  }
+  TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t slack, size_t capacity) const {
+    constexpr WordPair kFresh = {RepeatByte(kFreshFill), RepeatByte(kFreshFill)};
+    const WordPair mask = LoadPair(kLastBytes.bytes + slack);
+    // Neighbours look at the last byte at any time, so it is written once.
+    if (capacity != kTinyBytes) StorePair(block, kFresh);
+    StorePair(block + capacity - sizeof(WordPair), (kFresh & ~mask) | (WordPair{word_, word_} & mask));
+  }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
     return static_cast<unsigned char>(block[-1]) == word_ >> 56;
@@ -143,35 +190,44 @@ class Canary {
   uint64_t word_ = 0;
 };
 
-// Sixteen bytes that are written and compared at once.
-using WordPair = uint64_t __attribute__((vector_size(16)));
-
-TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
-  WordPair pair;
-  std::memcpy(&pair, from, sizeof(pair));
-  return pair;
+// Fills a freed block of a multiple of 16 bytes, at most kMostFilled, whose last 16 become `last`.
+TCMALLOC_ALWAYS_INLINE void FillWhole(char* block, size_t bytes, WordPair pair, WordPair last) {
+  char* end = block + bytes - sizeof(WordPair);
+  char* next = block;
+  if (bytes % (2 * sizeof(WordPair)) == 0) {
+    StorePair(next, pair);
+    next += sizeof(WordPair);
+  }
+  for (; next < end; next += 2 * sizeof(WordPair)) {
+    StorePair(next, pair);
+    StorePair(next + sizeof(WordPair), pair);
+  }
+  StorePair(end, last);
 }
-TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
-  std::memcpy(to, &pair, sizeof(pair));
+// Returns true if nobody wrote to the block since.
+TCMALLOC_ALWAYS_INLINE bool IsFilledWhole(const char* block, size_t bytes, WordPair pair,
+                                          WordPair last) {
+  const char* end = block + bytes - sizeof(WordPair);
+  const char* next = block;
+  WordPair damage = LoadPair(end) ^ last;
+  if (bytes % (2 * sizeof(WordPair)) == 0) {
+    damage |= LoadPair(next) ^ pair;
+    next += sizeof(WordPair);
+  }
+  for (; next < end; next += 2 * sizeof(WordPair)) {
+    damage |= (LoadPair(next) ^ pair) | (LoadPair(next + sizeof(WordPair)) ^ pair);
+  }
+  return IsZero(damage);
 }
-
-constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
-constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
-
-// The last byte of a block, as part of its last word.
-inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
 
 // Fills a freed block whose program asked for `size` of its `bytes` bytes, a multiple of 16. The
 // last byte stays what it is.
 TCMALLOC_ALWAYS_INLINE void FillFreed(char* block, size_t size, size_t bytes, bool zeroes) {
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
     const uint64_t word = FreedWord(zeroes);
-    char* last = block + bytes - sizeof(WordPair);
-    const uint64_t last_word = (word & ~kLastByte) | (LoadPair(last)[1] & kLastByte);
-    for (char* next = block; next < last; next += sizeof(WordPair)) {
-      StorePair(next, WordPair{word, word});
-    }
-    StorePair(last, WordPair{word, last_word});
+    const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
+    const WordPair last = {word, (word & ~kLastByte) | last_byte};
+    FillWhole(block, bytes, WordPair{word, word}, last);
   } else if (zeroes) {
     std::memset(block, 0, size);
   } else {
@@ -205,12 +261,9 @@ TCMALLOC_ALWAYS_INLINE const char* FindWrittenFreed(const char* block, size_t si
   const unsigned char fill = zeroes ? 0 : kFreedFill;
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
     const uint64_t word = FreedWord(zeroes);
-    const char* last = block + bytes - sizeof(WordPair);
-    WordPair damage = (LoadPair(last) ^ WordPair{word, word}) & WordPair{~uint64_t{0}, ~kLastByte};
-    for (const char* next = block; next < last; next += sizeof(WordPair)) {
-      damage |= LoadPair(next) ^ WordPair { word, word };
-    }
-    if (TCMALLOC_LIKELY((damage[0] | damage[1]) == 0)) return nullptr;
+    const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
+    const WordPair last = {word, (word & ~kLastByte) | last_byte};
+    if (TCMALLOC_LIKELY(IsFilledWhole(block, bytes, WordPair{word, word}, last))) return nullptr;
     return FindWrittenByte(block, block + bytes - 1, fill);
   }
   const char* found = FindWritten(block, kHeadFill, fill);

@@ -1,0 +1,140 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Freed blocks of small classes, each thread's apart, which its next allocations take again.
+
+#ifndef TCMALLOC_HARDENED_BLOCK_POOLS_H_
+#define TCMALLOC_HARDENED_BLOCK_POOLS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "hardened/canary.h"
+#include "hardened/quarantine.h"
+#include "pages/metadata_arena.h"
+#include "size_class/size_classes.h"
+
+namespace tcmalloc {
+
+// The quarantine of the small blocks of threads that have a part to themselves. A pool has a list
+// of blocks for each class:
+//
+//     0 <= count <= most;  next < count, or count == 0
+//
+// A block is taken from a random place, and only while more than `least` blocks wait. So most pairs
+// of an allocation and a free never reach the allocator below, and still a block waits for a random
+// time. The place of the next one is drawn ahead, and what waits there is fetched meanwhile.
+//
+// A pool is its thread's own. Others may look at its places. A signal handler must not come in the
+// middle of a change and change it, too; a fork may.
+class BlockPools {
+ public:
+  static constexpr size_t kPools = Quarantine::kOwnParts;
+  // Larger blocks are filled at both ends alone, and wait elsewhere.
+  static constexpr size_t kLargest = kMostFilled;
+  static constexpr size_t kMostBlocks = 128;
+  // A class with fewer places has no block to take, and only exchanges blocks.
+  static constexpr size_t kFewestWaiting = 16;
+
+  constexpr BlockPools() = default;
+  BlockPools(const BlockPools&) = delete;
+  BlockPools& operator=(const BlockPools&) = delete;
+
+  // Makes places for at most `bytes_per_class` bytes of each class in a pool. Called once, before
+  // all others. Returns false if there is no memory.
+  [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class, uint64_t seed);
+
+  // Returns true if the part of the quarantine is a pool.
+  TCMALLOC_ALWAYS_INLINE static bool IsPool(uint8_t part) {
+    return static_cast<uint8_t>(part - 1) < kPools;
+  }
+  static constexpr bool HasClass(uint8_t size_class) {
+    return size_class < kClasses && size_class != 0;
+  }
+
+  // Return null if too few blocks wait, and false if there is no room. Require IsPool and HasClass.
+  TCMALLOC_ALWAYS_INLINE void* TryTake(uint8_t part, uint8_t size_class) {
+    Pool& pool = *pools_[part - 1];
+    List& list = pool.lists[size_class];
+    if (TCMALLOC_UNLIKELY(list.count <= list.least)) return nullptr;
+    const size_t left = list.count - size_t{1};
+    std::atomic<void*>* places = pool.places[size_class];
+    std::atomic<void*>& place = places[list.next];
+    void* block = place.load(std::memory_order_relaxed);
+    place.store(places[left].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    places[left].store(nullptr, std::memory_order_relaxed);
+    list.count = static_cast<uint16_t>(left);
+    Draw(pool, &list, places, size_class);
+    return block;
+  }
+  TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
+    Pool& pool = *pools_[part - 1];
+    List& list = pool.lists[size_class];
+    const size_t count = list.count;
+    if (TCMALLOC_UNLIKELY(count >= list.most)) return false;
+    // Release pairs with the acquire in LookAtOthers.
+    pool.places[size_class][count].store(block, std::memory_order_release);
+    list.count = static_cast<uint16_t>(count + 1);
+    return true;
+  }
+  // Adds a block and returns the one that goes: null if there is room, or `block` itself if the
+  // class has no place.
+  TCMALLOC_ALWAYS_INLINE void* Exchange(uint8_t part, void* block, uint8_t size_class) {
+    if (TryAdd(part, block, size_class)) return nullptr;
+    Pool& pool = *pools_[part - 1];
+    List& list = pool.lists[size_class];
+    if (TCMALLOC_UNLIKELY(list.most == 0)) return block;
+    std::atomic<void*>* places = pool.places[size_class];
+    std::atomic<void*>& place = places[list.next];
+    void* leaving = place.load(std::memory_order_relaxed);
+    // Release pairs with the acquire in LookAtOthers.
+    place.store(block, std::memory_order_release);
+    Draw(pool, &list, places, size_class);
+    return leaving;
+  }
+  // Takes any block out of a pool. Returns null if it is empty.
+  void* TakeAny(uint8_t part);
+
+  // Calls f(block, is_there) as Quarantine::LookAtOthers does.
+  template <typename F>
+  void LookAtOthers(uint8_t own, F f) const {
+    for (size_t p = 0; p < kPools; ++p) {
+      if (p + 1 == own) continue;
+      for (const auto& places : pools_[p]->places) {
+        for (const std::atomic<void*>& place : places) Quarantine::LookAt(place, f);
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
+
+  struct List {
+    uint16_t count = 0;
+    uint16_t next = 0;
+    uint16_t least = 0;
+    uint16_t most = 0;
+  };
+  struct alignas(64) Pool {
+    uint64_t random = 0;
+    List lists[kClasses];
+    std::atomic<void*> places[kClasses][kMostBlocks];
+  };
+
+  // Draws the place of the block that goes next.
+  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, List* list, const std::atomic<void*>* places,
+                                          uint8_t size_class) {
+    pool.random = Quarantine::NextDraw(pool.random);
+    list->next = static_cast<uint16_t>((pool.random >> 32) * list->count >> 32);
+    const auto* start = static_cast<const char*>(places[list->next].load(std::memory_order_relaxed));
+    __builtin_prefetch(start, 1);
+    __builtin_prefetch(start + kSizeClasses[size_class].size - 1, 1);
+  }
+
+  Pool* pools_[kPools] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_HARDENED_BLOCK_POOLS_H_
