@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "hardened/quarantine.h"
 #include "thread/thread_state.h"
 
@@ -15,13 +16,14 @@ namespace tcmalloc {
 // ThreadState. Gives it a part if it has none.
 class BelowChecks {
  public:
-  BelowChecks() : part_(thread_state.quarantine_part) {
-    if (TCMALLOC_UNLIKELY(part_ == 0)) part_ = Quarantine::ChoosePart();
-    thread_state.quarantine_part = ThreadState::kBelowChecks;
-    // Pairs with the question for is_below_checks in a signal handler.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~BelowChecks() {
+  struct HasPart {};
+  static constexpr HasPart kHasPart{};
+
+  BelowChecks() : BelowChecks(PartOfThread()) {}
+  // Works as the other one in a thread that has a part.
+  TCMALLOC_ALWAYS_INLINE explicit BelowChecks(HasPart)
+      : BelowChecks(thread_state.quarantine_part) {}
+  TCMALLOC_ALWAYS_INLINE ~BelowChecks() {
     // Pairs with the question for is_below_checks in a signal handler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     thread_state.quarantine_part = part_;
@@ -32,7 +34,17 @@ class BelowChecks {
   uint8_t part() const { return part_; }
 
  private:
-  uint8_t part_;
+  TCMALLOC_ALWAYS_INLINE explicit BelowChecks(uint8_t part) : part_(part) {
+    thread_state.quarantine_part = ThreadState::kBelowChecks;
+    // Pairs with the question for is_below_checks in a signal handler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  static uint8_t PartOfThread() {
+    const uint8_t part = thread_state.quarantine_part;
+    return TCMALLOC_LIKELY(part != 0) ? part : Quarantine::ChoosePart();
+  }
+
+  const uint8_t part_;
 };
 
 }  // namespace tcmalloc

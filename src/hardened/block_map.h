@@ -28,7 +28,7 @@ struct LiveBlock {
 };
 
 // A live block of a small class, as the fast paths look at it.
-struct SmallBlock {
+struct ShortBlock {
   uint8_t size_class = 0;
   size_t capacity = 0;
   size_t slack = 0;  // that the memory has more than the program asked for
@@ -89,17 +89,16 @@ class BlockMap {
   // Returns the block whose state is `live`.
   static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
 
-  // Do the same for blocks of small classes up to `largest`. Get returns false for a block of
-  // another class or family. Set requires that the program asked for no alignment.
-  TCMALLOC_ALWAYS_INLINE static bool GetSmall(const Byte* state, uint8_t live, BlockFamily family,
-                                              uint8_t largest, SmallBlock* block);
-  TCMALLOC_ALWAYS_INLINE static void SetSmall(Byte* state, BlockFamily family,
-                                              const SmallBlock& block);
-  // Returns true if the program asked for an alignment of a live block that GetSmall knows, as far
-  // as the map can tell.
-  static bool IsAligned(const Byte* state, size_t capacity) {
-    return capacity > kShortBytes && state[2].load(std::memory_order_relaxed) != 0;
-  }
+  // Do the same for blocks for which the program asked without an alignment, whose slack is at most
+  // kShortSlack bytes. Get returns false for other blocks, and for those of another family. Set
+  // requires that the bytes behind the state are those of such a block of the class: of one that
+  // was live, or of any after MakeShort.
+  static constexpr size_t kShortSlack = 16;
+  TCMALLOC_ALWAYS_INLINE static bool GetShort(const Byte* state, uint8_t live, BlockFamily family,
+                                              ShortBlock* block);
+  TCMALLOC_ALWAYS_INLINE static void SetShort(Byte* state, BlockFamily family,
+                                              const ShortBlock& block);
+  static void MakeShort(Byte* state, uint8_t size_class);
 
  private:
   // The bytes of a block, by the number of 16 bytes that it has:
@@ -174,7 +173,8 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
     state->store(static_cast<uint8_t>(value), std::memory_order_release);
     return;
   }
-  const bool is_long = slack > kMostSlack;
+  // A block with an alignment is none that GetShort knows.
+  const bool is_long = slack > kMostSlack || (block.log2_alignment != 0 && block.capacity > kShortBytes);
   uint8_t second = block.size_class;
   if (second == 0) second = kFirstSpan + static_cast<uint8_t>(block.guard);
   if (is_long && second == kClassOf32) {
@@ -190,40 +190,30 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
   state->store(static_cast<uint8_t>(kLive + family * kCodes + code), std::memory_order_release);
 }
 
-TCMALLOC_ALWAYS_INLINE bool BlockMap::GetSmall(const Byte* state, uint8_t live, BlockFamily family,
-                                               uint8_t largest, SmallBlock* block) {
-  const auto code = static_cast<uint8_t>(live - kLive - static_cast<uint8_t>(family) * kCodes);
-  if (TCMALLOC_LIKELY(code < kCodes)) {
-    block->size_class = state[1].load(std::memory_order_relaxed);
-    if (TCMALLOC_UNLIKELY(block->size_class - 1u >= largest)) return false;
-    block->capacity = kSizeClasses[block->size_class].size;
-    block->slack = code;
-    if (TCMALLOC_UNLIKELY(code == kLongSlack)) block->slack = GetLongSlack(state, block->capacity);
-    return true;
-  }
-  const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny -
-                                         static_cast<uint8_t>(family) * kTinySlacks);
-  *block = {SizeClassFor(kTinyBytes), kTinyBytes, tiny + size_t{1}};
-  return tiny < kTinySlacks;
+// Has as few branches as possible, because they would often be predicted wrong.
+TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(const Byte* state, uint8_t live, BlockFamily family,
+                                               ShortBlock* block) {
+  const auto number = static_cast<uint8_t>(family);
+  const auto code = static_cast<uint8_t>(live - kLive - number * kCodes);
+  const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny - number * kTinySlacks + 1);
+  const bool is_tiny = code >= kCodes;
+  const uint8_t second = state[1].load(std::memory_order_relaxed);
+  block->size_class = is_tiny ? SizeClassFor(kTinyBytes) : second;
+  block->slack = is_tiny ? tiny : code;
+  if (TCMALLOC_UNLIKELY(block->slack - 1 >= kShortSlack)) return false;
+  if (TCMALLOC_UNLIKELY(block->size_class >= kShortOf32)) return false;
+  block->capacity = kSizeClasses[block->size_class].size;
+  return true;
 }
 
-TCMALLOC_ALWAYS_INLINE void BlockMap::SetSmall(Byte* state, BlockFamily family,
-                                               const SmallBlock& block) {
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetShort(Byte* state, BlockFamily family,
+                                               const ShortBlock& block) {
+  static_assert(kShortSlack <= kMostSlack && kShortSlack <= kTinySlacks);
   const auto number = static_cast<uint8_t>(family);
-  size_t value = kLive + number * kCodes;
-  if (block.capacity == kTinyBytes) {
-    value = kLive + kFirstTiny + number * kTinySlacks - 1 + block.slack;
-  } else {
-    state[1].store(block.size_class, std::memory_order_relaxed);
-    if (block.capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
-    if (TCMALLOC_LIKELY(block.slack <= kMostSlack)) {
-      value += block.slack;
-    } else {
-      SetLongSlack(state, block.slack, block.capacity);
-    }
-  }
+  const size_t base = block.capacity == kTinyBytes ? kFirstTiny + number * kTinySlacks - 1
+                                                   : number * kCodes;
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
-  state->store(static_cast<uint8_t>(value), std::memory_order_release);
+  state->store(static_cast<uint8_t>(kLive + base + block.slack), std::memory_order_release);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

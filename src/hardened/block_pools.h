@@ -29,6 +29,8 @@ namespace tcmalloc {
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
 class BlockPools {
+  struct Pool;
+
  public:
   static constexpr size_t kPools = Quarantine::kOwnParts;
   // Larger blocks are filled at both ends alone, and wait elsewhere.
@@ -53,21 +55,58 @@ class BlockPools {
     return size_class < kClasses && size_class != 0;
   }
 
-  // Return null if too few blocks wait, and false if there is no room. Require IsPool and HasClass.
-  TCMALLOC_ALWAYS_INLINE void* TryTake(uint8_t part, uint8_t size_class) {
+ private:
+  static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
+
+  struct List {
+    uint16_t count = 0;
+    uint16_t next = 0;
+    uint16_t least = 0;
+    uint16_t most = 0;
+  };
+  struct alignas(64) Pool {
+    uint64_t random = 0;
+    List lists[kClasses];
+    std::atomic<void*> places[kClasses][kMostBlocks];
+  };
+
+ public:
+  // The block that goes next, and its place. Ends with the next change of the pool.
+  class Turn {
+   public:
+    // Null if too few blocks wait.
+    void* block() const { return block_; }
+    // Takes the block, which is not null, out of the pool.
+    TCMALLOC_ALWAYS_INLINE void Take() const {
+      List& list = pool_->lists[size_class_];
+      const size_t left = list.count - size_t{1};
+      std::atomic<void*>* places = pool_->places[size_class_];
+      places[list.next].store(places[left].load(std::memory_order_relaxed),
+                              std::memory_order_relaxed);
+      places[left].store(nullptr, std::memory_order_relaxed);
+      list.count = static_cast<uint16_t>(left);
+      Draw(*pool_, size_class_);
+    }
+
+   private:
+    friend class BlockPools;
+    Turn(Pool* pool, uint8_t size_class, void* block)
+        : pool_(pool), size_class_(size_class), block_(block) {}
+
+    Pool* pool_;
+    uint8_t size_class_;
+    void* block_;
+  };
+
+  // All require IsPool and HasClass.
+  TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, uint8_t size_class) {
     Pool& pool = *pools_[part - 1];
-    List& list = pool.lists[size_class];
-    if (TCMALLOC_UNLIKELY(list.count <= list.least)) return nullptr;
-    const size_t left = list.count - size_t{1};
-    std::atomic<void*>* places = pool.places[size_class];
-    std::atomic<void*>& place = places[list.next];
-    void* block = place.load(std::memory_order_relaxed);
-    place.store(places[left].load(std::memory_order_relaxed), std::memory_order_relaxed);
-    places[left].store(nullptr, std::memory_order_relaxed);
-    list.count = static_cast<uint16_t>(left);
-    Draw(pool, &list, places, size_class);
-    return block;
+    const List& list = pool.lists[size_class];
+    void* block = pool.places[size_class][list.next].load(std::memory_order_relaxed);
+    if (TCMALLOC_UNLIKELY(list.count <= list.least)) block = nullptr;
+    return {&pool, size_class, block};
   }
+  // Returns false if there is no room.
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
     Pool& pool = *pools_[part - 1];
     List& list = pool.lists[size_class];
@@ -85,12 +124,11 @@ class BlockPools {
     Pool& pool = *pools_[part - 1];
     List& list = pool.lists[size_class];
     if (TCMALLOC_UNLIKELY(list.most == 0)) return block;
-    std::atomic<void*>* places = pool.places[size_class];
-    std::atomic<void*>& place = places[list.next];
+    std::atomic<void*>& place = pool.places[size_class][list.next];
     void* leaving = place.load(std::memory_order_relaxed);
     // Release pairs with the acquire in LookAtOthers.
     place.store(block, std::memory_order_release);
-    Draw(pool, &list, places, size_class);
+    Draw(pool, size_class);
     return leaving;
   }
   // Takes any block out of a pool. Returns null if it is empty.
@@ -108,26 +146,14 @@ class BlockPools {
   }
 
  private:
-  static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
-
-  struct List {
-    uint16_t count = 0;
-    uint16_t next = 0;
-    uint16_t least = 0;
-    uint16_t most = 0;
-  };
-  struct alignas(64) Pool {
-    uint64_t random = 0;
-    List lists[kClasses];
-    std::atomic<void*> places[kClasses][kMostBlocks];
-  };
-
   // Draws the place of the block that goes next.
-  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, List* list, const std::atomic<void*>* places,
-                                          uint8_t size_class) {
+  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, uint8_t size_class) {
+    List& list = pool.lists[size_class];
     pool.random = Quarantine::NextDraw(pool.random);
-    list->next = static_cast<uint16_t>((pool.random >> 32) * list->count >> 32);
-    const auto* start = static_cast<const char*>(places[list->next].load(std::memory_order_relaxed));
+    const size_t next = (pool.random >> 32) * list.count >> 32;
+    list.next = static_cast<uint16_t>(next);
+    const void* block = pool.places[size_class][next].load(std::memory_order_relaxed);
+    const auto* start = static_cast<const char*>(block);
     __builtin_prefetch(start, 1);
     __builtin_prefetch(start + kSizeClasses[size_class].size - 1, 1);
   }

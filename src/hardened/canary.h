@@ -126,19 +126,21 @@ class Canary {
   }
 
   // The same for a slack of at most kShortSlack bytes, given the end of the memory. The first tells
-  // whether all is there. The second also fills the bytes before it, up to a multiple of 16, and
-  // the begin of the block, with kFreshFill.
+  // whether all is there. The second also begins the block with kFreshFill, and fills some bytes
+  // before the canary.
   static constexpr size_t kShortSlack = sizeof(WordPair);
   TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
     const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ WordPair{word_, word_};
     return IsZero(damage & LoadPair(kLastBytes.bytes + slack));
   }
   TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t slack, size_t capacity) const {
-    constexpr WordPair kFresh = {RepeatByte(kFreshFill), RepeatByte(kFreshFill)};
+    constexpr uint64_t kFresh = RepeatByte(kFreshFill);
     const WordPair mask = LoadPair(kLastBytes.bytes + slack);
+    Store(block, kFresh);
     // Neighbours look at the last byte at any time, so it is written once.
-    if (capacity != kTinyBytes) StorePair(block, kFresh);
-    StorePair(block + capacity - sizeof(WordPair), (kFresh & ~mask) | (WordPair{word_, word_} & mask));
+    Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
+    const WordPair end = (WordPair{kFresh, kFresh} & ~mask) | (WordPair{word_, word_} & mask);
+    StorePair(block + capacity - sizeof(WordPair), end);
   }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
@@ -190,44 +192,55 @@ class Canary {
   uint64_t word_ = 0;
 };
 
-// Fills a freed block of a multiple of 16 bytes, at most kMostFilled, whose last 16 become `last`.
-TCMALLOC_ALWAYS_INLINE void FillWhole(char* block, size_t bytes, WordPair pair, WordPair last) {
-  char* end = block + bytes - sizeof(WordPair);
-  char* next = block;
-  if (bytes % (2 * sizeof(WordPair)) == 0) {
-    StorePair(next, pair);
-    next += sizeof(WordPair);
+// The contents of a freed block of at most kMostFilled bytes.
+struct Filling {
+  WordPair pair = {};
+  WordPair last = {};  // its last 16 bytes, with the canary before the next block
+};
+
+// Calls f(offset, pair) for places in a block of a multiple of 16 bytes, so that pairs there cover
+// it, without the last 16 bytes if it has more. Some overlap, because a branch for each of them
+// would often be predicted wrong.
+template <typename F>
+TCMALLOC_ALWAYS_INLINE void ForEachPair(size_t bytes, const Filling& filling, F f) {
+  constexpr size_t kPair = sizeof(WordPair);
+  const WordPair pair = bytes == kPair ? filling.last : filling.pair;
+  size_t first = 0;
+  size_t last = std::max(bytes, 2 * kPair) - 2 * kPair;
+  while (TCMALLOC_UNLIKELY(last - first > 2 * kPair)) {
+    f(first, pair);
+    f(first + kPair, pair);
+    f(first + 2 * kPair, pair);
+    first += 3 * kPair;
   }
-  for (; next < end; next += 2 * sizeof(WordPair)) {
-    StorePair(next, pair);
-    StorePair(next + sizeof(WordPair), pair);
-  }
-  StorePair(end, last);
+  f(first, pair);
+  f(std::min(first + kPair, last), pair);
+  f(last, pair);
+}
+
+TCMALLOC_ALWAYS_INLINE void FillWhole(char* block, size_t bytes, const Filling& filling) {
+  ForEachPair(bytes, filling, [&](size_t i, WordPair pair) { StorePair(block + i, pair); });
+  StorePair(block + bytes - sizeof(WordPair), filling.last);
 }
 // Returns true if nobody wrote to the block since.
-TCMALLOC_ALWAYS_INLINE bool IsFilledWhole(const char* block, size_t bytes, WordPair pair,
-                                          WordPair last) {
-  const char* end = block + bytes - sizeof(WordPair);
-  const char* next = block;
-  WordPair damage = LoadPair(end) ^ last;
-  if (bytes % (2 * sizeof(WordPair)) == 0) {
-    damage |= LoadPair(next) ^ pair;
-    next += sizeof(WordPair);
-  }
-  for (; next < end; next += 2 * sizeof(WordPair)) {
-    damage |= (LoadPair(next) ^ pair) | (LoadPair(next + sizeof(WordPair)) ^ pair);
-  }
+TCMALLOC_ALWAYS_INLINE bool IsFilledWhole(const char* block, size_t bytes, const Filling& filling) {
+  WordPair damage = LoadPair(block + bytes - sizeof(WordPair)) ^ filling.last;
+  ForEachPair(bytes, filling,
+              [&](size_t i, WordPair pair) { damage |= LoadPair(block + i) ^ pair; });
   return IsZero(damage);
+}
+// Returns the filling of a block whose last byte stays what it is.
+TCMALLOC_ALWAYS_INLINE Filling FillingFor(const char* block, size_t bytes, bool zeroes) {
+  const uint64_t word = FreedWord(zeroes);
+  const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
+  return {WordPair{word, word}, WordPair{word, (word & ~kLastByte) | last_byte}};
 }
 
 // Fills a freed block whose program asked for `size` of its `bytes` bytes, a multiple of 16. The
 // last byte stays what it is.
 TCMALLOC_ALWAYS_INLINE void FillFreed(char* block, size_t size, size_t bytes, bool zeroes) {
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
-    const uint64_t word = FreedWord(zeroes);
-    const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
-    const WordPair last = {word, (word & ~kLastByte) | last_byte};
-    FillWhole(block, bytes, WordPair{word, word}, last);
+    FillWhole(block, bytes, FillingFor(block, bytes, zeroes));
   } else if (zeroes) {
     std::memset(block, 0, size);
   } else {
@@ -260,10 +273,8 @@ TCMALLOC_ALWAYS_INLINE const char* FindWrittenFreed(const char* block, size_t si
                                                     bool zeroes) {
   const unsigned char fill = zeroes ? 0 : kFreedFill;
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
-    const uint64_t word = FreedWord(zeroes);
-    const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
-    const WordPair last = {word, (word & ~kLastByte) | last_byte};
-    if (TCMALLOC_LIKELY(IsFilledWhole(block, bytes, WordPair{word, word}, last))) return nullptr;
+    const Filling filling = FillingFor(block, bytes, zeroes);
+    if (TCMALLOC_LIKELY(IsFilledWhole(block, bytes, filling))) return nullptr;
     return FindWrittenByte(block, block + bytes - 1, fill);
   }
   const char* found = FindWritten(block, kHeadFill, fill);

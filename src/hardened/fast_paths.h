@@ -1,6 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The fast paths of the hardened mode.
+// The fast paths of the hardened mode. Where they refuse they have changed nothing, and call
+// nothing, so that their callers need not save registers.
 
 #ifndef TCMALLOC_HARDENED_FAST_PATHS_H_
 #define TCMALLOC_HARDENED_FAST_PATHS_H_
@@ -13,6 +14,7 @@
 #include "hardened/hardened_heap.h"
 #include "heap/heap.h"
 #include "hook/hooks.h"
+#include "system/single_threaded.h"
 #include "thread/current_thread.h"
 
 namespace tcmalloc {
@@ -21,33 +23,23 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   if (TCMALLOC_UNLIKELY(size >= BlockPools::kLargest)) return nullptr;
   if (TCMALLOC_UNLIKELY(!BlockPools::IsPool(thread_state.quarantine_part))) return nullptr;
   if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) return nullptr;
-  SmallBlock block;
+  ShortBlock block;
   block.size_class = kClassBySize[std::max<size_t>(size + 1, BlockMap::kGranule)];
   block.capacity = kSizeClasses[block.size_class].size;
   block.slack = block.capacity - size;
+  if (TCMALLOC_UNLIKELY(block.slack > BlockMap::kShortSlack)) return nullptr;
   // The allocator below counts bytes as well, and takes samples.
   EventClock& clock = current_thread->clock;
   if (TCMALLOC_UNLIKELY(clock.WouldExpire(block.capacity))) return nullptr;
-  char* start;
-  {
-    const BelowChecks scope;
-    start = static_cast<char*>(pools_.TryTake(scope.part(), block.size_class));
-    if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
-    clock.Advance(block.capacity);
-  }
-  const bool is_odd =
-      heap.page_map().ClassAt(PageId::Containing(start)) != block.size_class ||
-      !IsFilledWhole(start, block.capacity, filling_, last_filling_);
-  if (TCMALLOC_UNLIKELY(is_odd)) {
-    ReturnOdd(start, block.size_class);
-    return nullptr;
-  }
-  if (TCMALLOC_LIKELY(block.slack <= Canary::kShortSlack)) {
-    canary_.WriteFreshShort(start, block.slack, block.capacity);
-  } else {
-    canary_.WriteFresh(start, size, block.capacity);
-  }
-  BlockMap::SetSmall(map_.Known(start), family, block);
+  const BelowChecks scope(BelowChecks::kHasPart);
+  const BlockPools::Turn turn = pools_.Next(scope.part(), block.size_class);
+  if (TCMALLOC_UNLIKELY(turn.block() == nullptr)) return nullptr;
+  auto* start = static_cast<char*>(turn.block());
+  if (TCMALLOC_UNLIKELY(!IsAsLeft(start, block.size_class))) return nullptr;
+  turn.Take();
+  clock.Advance(block.capacity);
+  canary_.WriteFreshShort(start, block.slack, block.capacity);
+  BlockMap::SetShort(map_.Known(start), family, block);
   return start;
 }
 
@@ -58,34 +50,36 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
   // Acquire pairs with the release in BlockMap::Set.
   uint8_t value = state->load(std::memory_order_acquire);
-  SmallBlock small;
-  constexpr uint8_t kLargestClass = SizeClassFor(BlockPools::kLargest);
-  if (TCMALLOC_UNLIKELY(!BlockMap::GetSmall(state, value, family, kLargestClass, &small))) {
-    return false;
-  }
-  if (size != BlockClaim::kUnknown && small.capacity - small.slack != size) return false;
-  if (family != BlockFamily::kMalloc && BlockMap::IsAligned(state, small.capacity)) return false;
+  ShortBlock known;
+  if (TCMALLOC_UNLIKELY(!BlockMap::GetShort(state, value, family, &known))) return false;
+  if (TCMALLOC_UNLIKELY(!BlockPools::HasClass(known.size_class))) return false;
+  const bool is_size = size == BlockClaim::kUnknown || known.capacity - known.slack == size;
+  if (TCMALLOC_UNLIKELY(!is_size)) return false;
   auto* start = static_cast<char*>(block);
-  if (TCMALLOC_LIKELY(small.slack <= Canary::kShortSlack)) {
-    if (!canary_.IsIntactShort(start + small.capacity, small.slack)) return false;
-  } else {
-    const size_t asked = small.capacity - small.slack;
-    if (canary_.Check(start, asked, small.capacity) != nullptr) return false;
-  }
+  if (TCMALLOC_UNLIKELY(!canary_.IsIntactShort(start + known.capacity, known.slack))) return false;
   if (TCMALLOC_UNLIKELY(!HasFront(start))) return false;
-  // Acquire-release as in Free.
-  if (TCMALLOC_UNLIKELY(!state->compare_exchange_strong(value, BlockMap::kQuarantined,
-                                                        std::memory_order_acq_rel))) {
+  if (IsSingleThreaded()) {
+    state->store(BlockMap::kQuarantined, std::memory_order_relaxed);
+  } else if (TCMALLOC_UNLIKELY(!state->compare_exchange_strong(value, BlockMap::kQuarantined,
+                                                               std::memory_order_acq_rel))) {
+    // Acquire-release as in Free.
     return false;
   }
-  FillWhole(start, small.capacity, filling_, last_filling_);
+  FillWhole(start, known.capacity, filling_);
   bool is_in;
   {
-    const BelowChecks scope;
-    is_in = pools_.TryAdd(scope.part(), start, small.size_class);
+    const BelowChecks scope(BelowChecks::kHasPart);
+    is_in = pools_.TryAdd(scope.part(), start, known.size_class);
   }
-  if (TCMALLOC_UNLIKELY(!is_in)) PutInQuarantine(start, small.size_class);
+  if (TCMALLOC_UNLIKELY(!is_in)) PutInQuarantine(start, known.size_class);
   return true;
+}
+
+// Returns true if a block of a pool is of its class and not a sample, which the allocator below
+// wants to see, and if nobody wrote to it.
+bool HardenedHeap::IsAsLeft(const char* block, uint8_t size_class) const {
+  return heap.page_map().ClassAt(PageId::Containing(block)) == size_class &&
+         IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
 }
 
 // Returns true if the byte before a block is a canary, or is none of a block.

@@ -90,8 +90,8 @@ bool HardenedHeap::Initialize(const Options& options) {
   large_random_.store(random, std::memory_order_relaxed);
   zeroes_ = options.zero_on_free;
   const uint64_t word = FreedWord(zeroes_);
-  filling_ = WordPair{word, word};
-  last_filling_ = WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)};
+  filling_ = {WordPair{word, word},
+              WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
   checks_claims_ = options.check_deletes;
   return map_.Initialize() &&
          pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
@@ -223,6 +223,7 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   block.family = family;
   block.size_class = kClassBySize[std::max(size + 1, kPlainAlignment)];
   block.capacity = kSizeClasses[block.size_class].size;
+  ReturnOdd(block.size_class);
   char* start;
   BlockMap::Byte* state;
   {
@@ -350,6 +351,7 @@ void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
 void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   const BelowChecks scope;
   const bool has_pool = BlockPools::IsPool(scope.part()) && BlockPools::HasClass(size_class);
+  if (has_pool) BlockMap::MakeShort(map_.Known(block), size_class);
   void* leaving = has_pool ? pools_.Exchange(scope.part(), block, size_class)
                            : quarantine_.Exchange(scope.part(), block, size_class);
   if (leaving == nullptr) return;
@@ -359,8 +361,18 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   Deallocate(leaving);
 }
 
-// Gives a block of the pool back that the allocator below wants to see, such as a sample.
-void HardenedHeap::ReturnOdd(void* block, uint8_t size_class) {
+// Gives the next block of the pool back if TryAllocate does not take it. Ends the process if that is
+// because somebody wrote to it.
+void HardenedHeap::ReturnOdd(uint8_t size_class) {
+  void* block;
+  {
+    const BelowChecks scope;
+    if (!BlockPools::IsPool(scope.part()) || !BlockPools::HasClass(size_class)) return;
+    const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
+    block = turn.block();
+    if (block == nullptr || IsAsLeft(static_cast<char*>(block), size_class)) return;
+    turn.Take();
+  }
   CheckFreed(block, size_class);
   GiveBack(block);
 }

@@ -38,8 +38,8 @@ class HardenedHeap {
   // Frees a block, which is not null, after it was checked.
   TCMALLOC_ALWAYS_INLINE void Free(void* block, const BlockClaim& claim);
 
-  // The fast paths: they serve the thread's pool, and refuse whatever they do not like. Then
-  // Allocate and Free do all of it, and tell what is wrong.
+  // The fast paths, with the thread's pool. They refuse whatever they do not like, and then Allocate
+  // and Free do all of it, and tell what is wrong.
 
   // Allocates without an alignment. Returns null if it refuses.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(size_t size, BlockFamily family);
@@ -89,7 +89,8 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
-  TCMALLOC_COLD void ReturnOdd(void* block, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE bool IsAsLeft(const char* block, uint8_t size_class) const;
+  void ReturnOdd(uint8_t size_class);
   void FreeLarge(char* block, LiveBlock live);
   bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);
   GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);
@@ -110,9 +111,7 @@ class HardenedHeap {
   std::atomic<uint64_t> large_random_{0};
   std::atomic<size_t> filled_bytes_{0};  // of those that are
   GuardBudget budget_;
-  // What a freed small block is filled with, and its last 16 bytes.
-  WordPair filling_ = {};
-  WordPair last_filling_ = {};
+  Filling filling_;  // of small blocks
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };
