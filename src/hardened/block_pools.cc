@@ -20,7 +20,7 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64
     for (size_t c = 1; c < kClasses; ++c) {
       const size_t places = std::clamp<size_t>(bytes_per_class / kSizeClasses[c].size, 1, kMostBlocks);
       entry->lists[c].most = static_cast<uint16_t>(places);
-      entry->lists[c].least = static_cast<uint16_t>(std::max(places / 4, kFewestWaiting));
+      entry->lists[c].least = static_cast<uint16_t>(std::max(places / kShare, kFewestWaiting));
     }
   }
   return true;

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_HARDENED_BLOCK_POOLS_H_
 #define TCMALLOC_HARDENED_BLOCK_POOLS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,8 @@ class BlockPools {
   static constexpr size_t kMostBlocks = 128;
   // A class with fewer places has no block to take, and only exchanges blocks.
   static constexpr size_t kFewestWaiting = 16;
+  // The part of the places that is always full, and that is filled or emptied at once.
+  static constexpr size_t kShare = 4;
 
   constexpr BlockPools() = default;
   BlockPools(const BlockPools&) = delete;
@@ -100,11 +103,10 @@ class BlockPools {
 
   // All require IsPool and HasClass.
   TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, uint8_t size_class) {
-    Pool& pool = *pools_[part - 1];
-    const List& list = pool.lists[size_class];
-    void* block = pool.places[size_class][list.next].load(std::memory_order_relaxed);
-    if (TCMALLOC_UNLIKELY(list.count <= list.least)) block = nullptr;
-    return {&pool, size_class, block};
+    const List& list = pools_[part - 1]->lists[size_class];
+    Turn turn = At(part, size_class);
+    if (TCMALLOC_UNLIKELY(list.count <= list.least)) turn.block_ = nullptr;
+    return turn;
   }
   // Returns false if there is no room.
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
@@ -117,19 +119,21 @@ class BlockPools {
     list.count = static_cast<uint16_t>(count + 1);
     return true;
   }
-  // Adds a block and returns the one that goes: null if there is room, or `block` itself if the
-  // class has no place.
-  TCMALLOC_ALWAYS_INLINE void* Exchange(uint8_t part, void* block, uint8_t size_class) {
-    if (TryAdd(part, block, size_class)) return nullptr;
-    Pool& pool = *pools_[part - 1];
-    List& list = pool.lists[size_class];
-    if (TCMALLOC_UNLIKELY(list.most == 0)) return block;
-    std::atomic<void*>& place = pool.places[size_class][list.next];
-    void* leaving = place.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in LookAtOthers.
-    place.store(block, std::memory_order_release);
-    Draw(pool, size_class);
-    return leaving;
+  // Takes a block at random out of a full list. Null if the class has no place.
+  TCMALLOC_ALWAYS_INLINE void* TakeOut(uint8_t part, uint8_t size_class) {
+    const Turn turn = At(part, size_class);
+    if (TCMALLOC_LIKELY(turn.block() != nullptr)) turn.Take();
+    return turn.block();
+  }
+  // Returns how many blocks a list that is full gives up at once, one at least.
+  size_t Batch(uint8_t part, uint8_t size_class) const {
+    return std::max<size_t>(pools_[part - 1]->lists[size_class].most / kShare, 1);
+  }
+  // Returns how many blocks a list wants that has none to take.
+  size_t Wanted(uint8_t part, uint8_t size_class) const {
+    const List& list = pools_[part - 1]->lists[size_class];
+    const size_t full = list.least + size_t{list.most} / kShare;
+    return list.most > list.least && list.count < full ? full - list.count : 0;
   }
   // Takes any block out of a pool. Returns null if it is empty.
   void* TakeAny(uint8_t part);
@@ -146,6 +150,11 @@ class BlockPools {
   }
 
  private:
+  TCMALLOC_ALWAYS_INLINE Turn At(uint8_t part, uint8_t size_class) {
+    Pool& pool = *pools_[part - 1];
+    const std::atomic<void*>& place = pool.places[size_class][pool.lists[size_class].next];
+    return {&pool, size_class, place.load(std::memory_order_relaxed)};
+  }
   // Draws the place of the block that goes next.
   TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, uint8_t size_class) {
     List& list = pool.lists[size_class];

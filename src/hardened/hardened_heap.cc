@@ -223,17 +223,15 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   block.family = family;
   block.size_class = kClassBySize[std::max(size + 1, kPlainAlignment)];
   block.capacity = kSizeClasses[block.size_class].size;
-  ReturnOdd(block.size_class);
   char* start;
-  BlockMap::Byte* state;
   {
     const BelowChecks scope;
-    start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
-    state = map_.Find(start);
-    const bool was_block =
-        state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
-    if (TCMALLOC_UNLIKELY(!was_block)) {
-      const Introduced other = Introduce(scope.part(), start, block);
+    start = TakeWaiting(scope.part(), block.size_class);
+    BlockMap::Byte* state;
+    if (start != nullptr) {
+      state = map_.Known(start);
+    } else {
+      const Introduced other = TakeNew(scope.part(), block);
       if (other.state == nullptr) return other.start;
       start = other.start;
       state = other.state;
@@ -246,9 +244,23 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   return start;
 }
 
+// Returns an object of the allocator below, and lets others wait in the pool. It has no state if it
+// is not the heap's, or null.
+HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& block) {
+  auto* start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
+  if (BlockPools::IsPool(part) && BlockPools::HasClass(block.size_class)) {
+    Refill(part, block.size_class);
+  }
+  BlockMap::Byte* state = map_.Find(start);
+  const bool was_block =
+      state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
+  return TCMALLOC_LIKELY(was_block) ? Introduced{start, state} : Introduce(part, start, block);
+}
+
 // Returns a block in place of memory that was none before. It has no state if it is not the heap's,
 // or null.
-HardenedHeap::Introduced HardenedHeap::Introduce(uint8_t part, char* start, LiveBlock block) {
+HardenedHeap::Introduced HardenedHeap::Introduce(uint8_t part, char* start,
+                                                 const LiveBlock& block) {
   if (start == nullptr || heap.emergency().Owns(start)) return {start, nullptr};
   start = static_cast<char*>(fresh_.Exchange(part, start, block.size_class));
   if (TCMALLOC_UNLIKELY(start == nullptr)) {
@@ -347,34 +359,70 @@ void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
   PutInQuarantine(block, live.size_class);
 }
 
-// Lets a small block wait that was filled. Another one leaves if there is no room.
+// Lets a small block wait that was filled. Others leave if there is no room.
 void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   const BelowChecks scope;
-  const bool has_pool = BlockPools::IsPool(scope.part()) && BlockPools::HasClass(size_class);
-  if (has_pool) BlockMap::MakeShort(map_.Known(block), size_class);
-  void* leaving = has_pool ? pools_.Exchange(scope.part(), block, size_class)
-                           : quarantine_.Exchange(scope.part(), block, size_class);
-  if (leaving == nullptr) return;
-  CheckFreed(leaving, size_class);
-  // Release pairs with the acquire in CheckLive.
-  map_.Known(leaving)->store(BlockMap::kFree, std::memory_order_release);
-  Deallocate(leaving);
+  if (!BlockPools::IsPool(scope.part()) || !BlockPools::HasClass(size_class)) {
+    void* leaving = quarantine_.Exchange(scope.part(), block, size_class);
+    if (leaving != nullptr) Leave(leaving, size_class);
+    return;
+  }
+  BlockMap::MakeShort(map_.Known(block), size_class);
+  if (pools_.TryAdd(scope.part(), block, size_class)) return;
+  for (size_t left = pools_.Batch(scope.part(), size_class); left > 0; --left) {
+    void* leaving = pools_.TakeOut(scope.part(), size_class);
+    if (leaving == nullptr) return Leave(block, size_class);
+    Leave(leaving, size_class);
+  }
+  pools_.TryAdd(scope.part(), block, size_class);
 }
 
-// Gives the next block of the pool back if TryAllocate does not take it. Ends the process if that is
-// because somebody wrote to it.
-void HardenedHeap::ReturnOdd(uint8_t size_class) {
-  void* block;
-  {
-    const BelowChecks scope;
-    if (!BlockPools::IsPool(scope.part()) || !BlockPools::HasClass(size_class)) return;
-    const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
-    block = turn.block();
-    if (block == nullptr || IsAsLeft(static_cast<char*>(block), size_class)) return;
-    turn.Take();
-  }
+// Gives a small block that waited to the allocator below, within BelowChecks.
+void HardenedHeap::Leave(void* block, uint8_t size_class) {
   CheckFreed(block, size_class);
-  GiveBack(block);
+  // Release pairs with the acquire in CheckLive.
+  map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+  Deallocate(block);
+}
+
+// Returns a block that waited in the thread's pool, within BelowChecks, or null. A sample leaves,
+// because the allocator below wants to see it, and takes the next one.
+char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
+  if (!BlockPools::IsPool(part) || !BlockPools::HasClass(size_class)) return nullptr;
+  EventClock& clock = current_thread->clock;
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (clock.WouldExpire(capacity)) return nullptr;
+  const BlockPools::Turn turn = pools_.Next(part, size_class);
+  auto* start = static_cast<char*>(turn.block());
+  if (start == nullptr) return nullptr;
+  turn.Take();
+  if (TCMALLOC_UNLIKELY(!IsAsLeft(start, size_class))) {
+    Leave(start, size_class);
+    return nullptr;
+  }
+  clock.Advance(capacity);
+  return start;
+}
+
+// Lets objects of the thread's list wait in its pool, so that the next allocations find them there
+// in random order.
+void HardenedHeap::Refill(uint8_t part, uint8_t size_class) {
+  const FastThread thread = current_thread;
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return;
+  for (size_t left = pools_.Wanted(part, size_class); left > 0; --left) {
+    auto* object = static_cast<char*>(thread.lists()->TryTake(size_class));
+    if (object == nullptr) return;
+    CheckNextObject(object, size_class);
+    BlockMap::Byte* state = map_.Ensure(object);
+    if (TCMALLOC_UNLIKELY(state == nullptr)) return DeallocateUnreported(object);
+    FillWhole(object, capacity, filling_);
+    if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
+    BlockMap::MakeShort(state, size_class);
+    // Release pairs with the acquire in CheckLive.
+    state->store(BlockMap::kQuarantined, std::memory_order_release);
+    pools_.TryAdd(part, object, size_class);
+  }
 }
 
 // Returns the first byte of a small block in quarantine that was written, or null.
@@ -587,18 +635,25 @@ void HardenedHeap::CheckAll() {
 
 namespace {
 
+// Do what the fast paths do not.
+TCMALLOC_NOINLINE void* MallocAfterTry(size_t size, FastThread thread) {
+  void* block = hardened_heap.AllocatePlain(size, BlockFamily::kMalloc);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : thread->slow.malloc(size);
+}
+TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
+  if (block != nullptr) hardened_heap.Free(block, {});
+}
+
 // Serve malloc and free, which find them in the header that is their entry.
 void* MallocHardened(size_t size, FastThread thread) {
   void* block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : thread->slow.malloc(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size, thread);
 }
-void FreeHardened(void* block, FastThread thread, ObjectReference, size_t) {
-  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFree(block, BlockFamily::kMalloc))) {
-    thread->slow.free(block);
-  }
+void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
+  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFree(block, BlockFamily::kMalloc))) FreeAfterTry(block);
 }
 
-// Serves new, and malloc where MallocHardened could not.
+// Serves new, and malloc where there is no memory.
 void* AllocatePlain(size_t size, BlockFamily family) {
   if (family != BlockFamily::kMalloc) {
     if (void* block = hardened_heap.TryAllocate(size, family)) return block;

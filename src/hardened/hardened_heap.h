@@ -70,7 +70,8 @@ class HardenedHeap {
   void* Take(const BlockRequest& request, LiveBlock* block);
   void* TakeLarge(const BlockRequest& request, LiveBlock* block);
   void* TakeSmall(const BlockRequest& request, LiveBlock* block);
-  TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, LiveBlock block);
+  Introduced TakeNew(uint8_t part, const LiveBlock& block);
+  TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
   TCMALLOC_COLD void* TakeSecond(uint8_t part, size_t wanted, uint8_t size_class);
   void* Shuffle(uint8_t part, void* fresh, size_t wanted, uint8_t size_class);
   bool Publish(void* start, const LiveBlock& block);
@@ -90,7 +91,9 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE bool IsAsLeft(const char* block, uint8_t size_class) const;
-  void ReturnOdd(uint8_t size_class);
+  char* TakeWaiting(uint8_t part, uint8_t size_class);
+  void Refill(uint8_t part, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
   void FreeLarge(char* block, LiveBlock live);
   bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);
   GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);
