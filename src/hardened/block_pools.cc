@@ -19,8 +19,10 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64
     if (bytes_per_class == 0) continue;
     for (size_t c = 1; c < kClasses; ++c) {
       const size_t places = std::clamp<size_t>(bytes_per_class / kSizeClasses[c].size, 1, kMostBlocks);
-      entry->lists[c].most = static_cast<uint16_t>(places);
-      entry->lists[c].least = static_cast<uint16_t>(std::max(places / kShare, kFewestWaiting));
+      List& list = entry->lists[c];
+      list.most = static_cast<uint8_t>(places);
+      list.least = static_cast<uint8_t>(std::max(places / kShare, kFewestWaiting));
+      list.window = static_cast<uint8_t>(std::clamp<size_t>(places / 2, 1, kWindow));
     }
   }
   return true;
@@ -32,8 +34,7 @@ void* BlockPools::TakeAny(uint8_t part) {
     List& list = pool.lists[c];
     if (list.count == 0) continue;
     --list.count;
-    if (list.next >= list.count) list.next = 0;
-    return pool.places[c][list.count].exchange(nullptr, std::memory_order_relaxed);
+    return pool.places[c][list.PlaceOf(list.count)].exchange(nullptr, std::memory_order_relaxed);
   }
   return nullptr;
 }

@@ -21,11 +21,14 @@ namespace tcmalloc {
 // The quarantine of the small blocks of threads that have a part to themselves. A pool has a list
 // of blocks for each class:
 //
-//     0 <= count <= most;  next < count, or count == 0
+//     0 <= count <= most <= kMostBlocks;  next < window <= most
 //
-// A block is taken from a random place, and only while more than `least` blocks wait. So most pairs
-// of an allocation and a free never reach the allocator below, and still a block waits for a random
-// time. The place of the next one is drawn ahead, and what waits there is fetched meanwhile.
+// Blocks come out in the order in which they came in, but for a window of the oldest ones, one of
+// which is drawn at random. They do so only while more than `least` of them wait, or if the list is
+// full. So most pairs of an allocation and a free never reach the allocator below, and still no
+// block comes back soon, or at a known time. The window is small because a program runs slower whose
+// blocks are far from those that it asked for before. The next block is drawn ahead, and is fetched
+// meanwhile.
 //
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
@@ -39,6 +42,7 @@ class BlockPools {
   static constexpr size_t kMostBlocks = 128;
   // A class with fewer places has no block to take, and only exchanges blocks.
   static constexpr size_t kFewestWaiting = 16;
+  static constexpr size_t kWindow = 16;
   // The part of the places that is always full, and that is filled or emptied at once.
   static constexpr size_t kShare = 4;
 
@@ -62,10 +66,14 @@ class BlockPools {
   static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
 
   struct List {
-    uint16_t count = 0;
-    uint16_t next = 0;
-    uint16_t least = 0;
-    uint16_t most = 0;
+    uint8_t first = 0;   // of the blocks, a place
+    uint8_t count = 0;
+    uint8_t next = 0;    // the block that goes next, counted from the first
+    uint8_t window = 0;
+    uint8_t least = 0;
+    uint8_t most = 0;
+
+    size_t PlaceOf(size_t block) const { return (first + block) % kMostBlocks; }
   };
   struct alignas(64) Pool {
     uint64_t random = 0;
@@ -82,12 +90,13 @@ class BlockPools {
     // Takes the block, which is not null, out of the pool.
     TCMALLOC_ALWAYS_INLINE void Take() const {
       List& list = pool_->lists[size_class_];
-      const size_t left = list.count - size_t{1};
       std::atomic<void*>* places = pool_->places[size_class_];
-      places[list.next].store(places[left].load(std::memory_order_relaxed),
-                              std::memory_order_relaxed);
-      places[left].store(nullptr, std::memory_order_relaxed);
-      list.count = static_cast<uint16_t>(left);
+      std::atomic<void*>& oldest = places[list.PlaceOf(0)];
+      places[list.PlaceOf(list.next)].store(oldest.load(std::memory_order_relaxed),
+                                            std::memory_order_relaxed);
+      oldest.store(nullptr, std::memory_order_relaxed);
+      ++list.first;
+      --list.count;
       Draw(*pool_, size_class_);
     }
 
@@ -112,14 +121,13 @@ class BlockPools {
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
     Pool& pool = *pools_[part - 1];
     List& list = pool.lists[size_class];
-    const size_t count = list.count;
-    if (TCMALLOC_UNLIKELY(count >= list.most)) return false;
+    if (TCMALLOC_UNLIKELY(list.count >= list.most)) return false;
     // Release pairs with the acquire in LookAtOthers.
-    pool.places[size_class][count].store(block, std::memory_order_release);
-    list.count = static_cast<uint16_t>(count + 1);
+    pool.places[size_class][list.PlaceOf(list.count)].store(block, std::memory_order_release);
+    ++list.count;
     return true;
   }
-  // Takes a block at random out of a full list. Null if the class has no place.
+  // Takes the next block out of a list that is full, or was before Batch calls of this. Null if the class has no place.
   TCMALLOC_ALWAYS_INLINE void* TakeOut(uint8_t part, uint8_t size_class) {
     const Turn turn = At(part, size_class);
     if (TCMALLOC_LIKELY(turn.block() != nullptr)) turn.Take();
@@ -152,16 +160,17 @@ class BlockPools {
  private:
   TCMALLOC_ALWAYS_INLINE Turn At(uint8_t part, uint8_t size_class) {
     Pool& pool = *pools_[part - 1];
-    const std::atomic<void*>& place = pool.places[size_class][pool.lists[size_class].next];
+    const List& list = pool.lists[size_class];
+    const std::atomic<void*>& place = pool.places[size_class][list.PlaceOf(list.next)];
     return {&pool, size_class, place.load(std::memory_order_relaxed)};
   }
   // Draws the place of the block that goes next.
   TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, uint8_t size_class) {
     List& list = pool.lists[size_class];
     pool.random = Quarantine::NextDraw(pool.random);
-    const size_t next = (pool.random >> 32) * list.count >> 32;
-    list.next = static_cast<uint16_t>(next);
-    const void* block = pool.places[size_class][next].load(std::memory_order_relaxed);
+    list.next = static_cast<uint8_t>((pool.random >> 32) * list.window >> 32);
+    const std::atomic<void*>& place = pool.places[size_class][list.PlaceOf(list.next)];
+    const void* block = place.load(std::memory_order_relaxed);
     const auto* start = static_cast<const char*>(block);
     __builtin_prefetch(start, 1);
     __builtin_prefetch(start + kSizeClasses[size_class].size - 1, 1);
