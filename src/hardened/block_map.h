@@ -90,12 +90,13 @@ class BlockMap {
   static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
 
   // Do the same for blocks for which the program asked without an alignment, whose slack is at most
-  // kShortSlack bytes. Get returns false for other blocks, and for those of another family. Set
+  // kShortSlack bytes. Get returns false for others, and for those of another family or of no class
+  // below `classes`. Set
   // requires that the bytes behind the state are those of such a block of the class: of one that
   // was live, or of any after MakeShort.
   static constexpr size_t kShortSlack = 16;
   TCMALLOC_ALWAYS_INLINE static bool GetShort(const Byte* state, uint8_t live, BlockFamily family,
-                                              ShortBlock* block);
+                                              uint8_t classes, ShortBlock* block);
   TCMALLOC_ALWAYS_INLINE static void SetShort(Byte* state, BlockFamily family,
                                               const ShortBlock& block);
   static void MakeShort(Byte* state, uint8_t size_class);
@@ -192,7 +193,7 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
 
 // Has as few branches as possible, because they would often be predicted wrong.
 TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(const Byte* state, uint8_t live, BlockFamily family,
-                                               ShortBlock* block) {
+                                               uint8_t classes, ShortBlock* block) {
   const auto number = static_cast<uint8_t>(family);
   const auto code = static_cast<uint8_t>(live - kLive - number * kCodes);
   const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny - number * kTinySlacks + 1);
@@ -201,7 +202,7 @@ TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(const Byte* state, uint8_t live, 
   block->size_class = is_tiny ? SizeClassFor(kTinyBytes) : second;
   block->slack = is_tiny ? tiny : code;
   if (TCMALLOC_UNLIKELY(block->slack - 1 >= kShortSlack)) return false;
-  if (TCMALLOC_UNLIKELY(block->size_class >= kShortOf32)) return false;
+  if (TCMALLOC_UNLIKELY(block->size_class >= classes)) return false;
   block->capacity = kSizeClasses[block->size_class].size;
   return true;
 }

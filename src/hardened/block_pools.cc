@@ -10,16 +10,18 @@
 namespace tcmalloc {
 
 bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64_t seed) {
-  for (Pool*& entry : pools_) {
+  for (size_t p = 1; p <= kPools; ++p) {
     // Memory of the arena is zero.
-    entry = static_cast<Pool*>(arena.Allocate(sizeof(Pool), alignof(Pool)));
-    if (entry == nullptr) return false;
+    auto* pool = static_cast<Pool*>(arena.Allocate(sizeof(Pool), alignof(Pool)));
+    if (pool == nullptr) return false;
+    pools_[p] = pool;
     seed = NextRandom(seed);
-    entry->random = seed;
-    if (bytes_per_class == 0) continue;
+    pool->random = seed;
     for (size_t c = 1; c < kClasses; ++c) {
+      pool->lists[c].places = pool->places[c];
+      if (bytes_per_class == 0) continue;
       const size_t places = std::clamp<size_t>(bytes_per_class / kSizeClasses[c].size, 1, kMostBlocks);
-      List& list = entry->lists[c];
+      List& list = pool->lists[c];
       list.most = static_cast<uint8_t>(places);
       list.least = static_cast<uint8_t>(std::max(places / kShare, kFewestWaiting));
       list.window = static_cast<uint8_t>(std::clamp<size_t>(places / 2, 1, kWindow));
@@ -29,12 +31,10 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64
 }
 
 void* BlockPools::TakeAny(uint8_t part) {
-  Pool& pool = *pools_[part - 1];
-  for (size_t c = 1; c < kClasses; ++c) {
-    List& list = pool.lists[c];
+  for (List& list : pools_[part]->lists) {
     if (list.count == 0) continue;
     --list.count;
-    return pool.places[c][list.PlaceOf(list.count)].exchange(nullptr, std::memory_order_relaxed);
+    return list.PlaceOf(list.count).exchange(nullptr, std::memory_order_relaxed);
   }
   return nullptr;
 }

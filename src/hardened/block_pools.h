@@ -62,19 +62,24 @@ class BlockPools {
     return size_class < kClasses && size_class != 0;
   }
 
- private:
   static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
 
+ private:
   struct List {
-    uint8_t first = 0;   // of the blocks, a place
+    std::atomic<void*>* places = nullptr;
+    uint8_t first = 0;  // of the blocks, a place
+    uint8_t next = 0;   // the block that goes next, counted from the first
     uint8_t count = 0;
-    uint8_t next = 0;    // the block that goes next, counted from the first
     uint8_t window = 0;
     uint8_t least = 0;
     uint8_t most = 0;
 
-    size_t PlaceOf(size_t block) const { return (first + block) % kMostBlocks; }
+    std::atomic<void*>& PlaceOf(size_t block) const {
+      return places[(first + block) % kMostBlocks];
+    }
   };
+  // How far behind the beginning of a block another line is fetched. Few blocks end far behind it.
+  static constexpr size_t kPrefetched = 64;
   struct alignas(64) Pool {
     uint64_t random = 0;
     List lists[kClasses];
@@ -82,64 +87,54 @@ class BlockPools {
   };
 
  public:
-  // The block that goes next, and its place. Ends with the next change of the pool.
+  // The block that goes next. Ends with the next change of the pool.
   class Turn {
    public:
-    // Null if too few blocks wait.
-    void* block() const { return block_; }
+    // Returns true if more blocks wait than always do.
+    bool has_come() const { return TCMALLOC_LIKELY(list_.count > list_.least); }
+    // Null if the class has no place. Any other block is there if the turn has come, or if the list
+    // is full.
+    void* block() const { return list_.PlaceOf(list_.next).load(std::memory_order_relaxed); }
     // Takes the block, which is not null, out of the pool.
     TCMALLOC_ALWAYS_INLINE void Take() const {
-      List& list = pool_->lists[size_class_];
-      std::atomic<void*>* places = pool_->places[size_class_];
-      std::atomic<void*>& oldest = places[list.PlaceOf(0)];
-      places[list.PlaceOf(list.next)].store(oldest.load(std::memory_order_relaxed),
-                                            std::memory_order_relaxed);
+      std::atomic<void*>& oldest = list_.PlaceOf(0);
+      list_.PlaceOf(list_.next).store(oldest.load(std::memory_order_relaxed),
+                                      std::memory_order_relaxed);
       oldest.store(nullptr, std::memory_order_relaxed);
-      ++list.first;
-      --list.count;
-      Draw(*pool_, size_class_);
+      ++list_.first;
+      --list_.count;
+      Draw(pool_, list_);
     }
 
    private:
     friend class BlockPools;
-    Turn(Pool* pool, uint8_t size_class, void* block)
-        : pool_(pool), size_class_(size_class), block_(block) {}
+    Turn(Pool& pool, List& list) : pool_(pool), list_(list) {}
 
-    Pool* pool_;
-    uint8_t size_class_;
-    void* block_;
+    Pool& pool_;
+    List& list_;
   };
 
   // All require IsPool and HasClass.
   TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, uint8_t size_class) {
-    const List& list = pools_[part - 1]->lists[size_class];
-    Turn turn = At(part, size_class);
-    if (TCMALLOC_UNLIKELY(list.count <= list.least)) turn.block_ = nullptr;
-    return turn;
+    Pool& pool = *pools_[part];
+    return {pool, pool.lists[size_class]};
   }
   // Returns false if there is no room.
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
-    Pool& pool = *pools_[part - 1];
-    List& list = pool.lists[size_class];
+    List& list = pools_[part]->lists[size_class];
     if (TCMALLOC_UNLIKELY(list.count >= list.most)) return false;
     // Release pairs with the acquire in LookAtOthers.
-    pool.places[size_class][list.PlaceOf(list.count)].store(block, std::memory_order_release);
+    list.PlaceOf(list.count).store(block, std::memory_order_release);
     ++list.count;
     return true;
   }
-  // Takes the next block out of a list that is full, or was before Batch calls of this. Null if the class has no place.
-  TCMALLOC_ALWAYS_INLINE void* TakeOut(uint8_t part, uint8_t size_class) {
-    const Turn turn = At(part, size_class);
-    if (TCMALLOC_LIKELY(turn.block() != nullptr)) turn.Take();
-    return turn.block();
-  }
   // Returns how many blocks a list that is full gives up at once, one at least.
   size_t Batch(uint8_t part, uint8_t size_class) const {
-    return std::max<size_t>(pools_[part - 1]->lists[size_class].most / kShare, 1);
+    return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
   }
   // Returns how many blocks a list wants that has none to take.
   size_t Wanted(uint8_t part, uint8_t size_class) const {
-    const List& list = pools_[part - 1]->lists[size_class];
+    const List& list = pools_[part]->lists[size_class];
     const size_t full = list.least + size_t{list.most} / kShare;
     return list.most > list.least && list.count < full ? full - list.count : 0;
   }
@@ -149,8 +144,8 @@ class BlockPools {
   // Calls f(block, is_there) as Quarantine::LookAtOthers does.
   template <typename F>
   void LookAtOthers(uint8_t own, F f) const {
-    for (size_t p = 0; p < kPools; ++p) {
-      if (p + 1 == own) continue;
+    for (size_t p = 1; p <= kPools; ++p) {
+      if (p == own) continue;
       for (const auto& places : pools_[p]->places) {
         for (const std::atomic<void*>& place : places) Quarantine::LookAt(place, f);
       }
@@ -158,25 +153,16 @@ class BlockPools {
   }
 
  private:
-  TCMALLOC_ALWAYS_INLINE Turn At(uint8_t part, uint8_t size_class) {
-    Pool& pool = *pools_[part - 1];
-    const List& list = pool.lists[size_class];
-    const std::atomic<void*>& place = pool.places[size_class][list.PlaceOf(list.next)];
-    return {&pool, size_class, place.load(std::memory_order_relaxed)};
-  }
-  // Draws the place of the block that goes next.
-  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, uint8_t size_class) {
-    List& list = pool.lists[size_class];
+  // Draws the block that goes next.
+  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, List& list) {
     pool.random = Quarantine::NextDraw(pool.random);
     list.next = static_cast<uint8_t>((pool.random >> 32) * list.window >> 32);
-    const std::atomic<void*>& place = pool.places[size_class][list.PlaceOf(list.next)];
-    const void* block = place.load(std::memory_order_relaxed);
-    const auto* start = static_cast<const char*>(block);
-    __builtin_prefetch(start, 1);
-    __builtin_prefetch(start + kSizeClasses[size_class].size - 1, 1);
+    const void* block = list.PlaceOf(list.next).load(std::memory_order_relaxed);
+    __builtin_prefetch(block, 1);
+    __builtin_prefetch(static_cast<const char*>(block) + kPrefetched, 1);
   }
 
-  Pool* pools_[kPools] = {};
+  Pool* pools_[1 + kPools] = {};  // by part
 };
 
 }  // namespace tcmalloc

@@ -63,7 +63,10 @@ class Canary {
   static constexpr size_t kMostBytes = 32;
 
   constexpr Canary() = default;
-  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {}
+  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {
+    pair_ = WordPair{word_, word_};
+    edge_ = pair_ ^ kFreshPair;
+  }
 
   uint64_t word() const { return word_; }
 
@@ -130,7 +133,7 @@ class Canary {
   // before the canary.
   static constexpr size_t kShortSlack = sizeof(WordPair);
   TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
-    const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ WordPair{word_, word_};
+    const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ pair_;
     return IsZero(damage & LoadPair(kLastBytes.bytes + slack));
   }
   TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t slack, size_t capacity) const {
@@ -139,8 +142,7 @@ class Canary {
     Store(block, kFresh);
     // Neighbours look at the last byte at any time, so it is written once.
     Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
-    const WordPair end = (WordPair{kFresh, kFresh} & ~mask) | (WordPair{word_, word_} & mask);
-    StorePair(block + capacity - sizeof(WordPair), end);
+    StorePair(block + capacity - sizeof(WordPair), (edge_ & mask) ^ kFreshPair);
   }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
@@ -152,6 +154,7 @@ class Canary {
 
  private:
   static constexpr size_t kTinyBytes = 16;
+  static constexpr WordPair kFreshPair = {RepeatByte(kFreshFill), RepeatByte(kFreshFill)};
 
   TCMALLOC_ALWAYS_INLINE const char* CheckTiny(const char* block, size_t size) const {
     const uint64_t first = Load(block) ^ word_;
@@ -190,6 +193,8 @@ class Canary {
   }
 
   uint64_t word_ = 0;
+  WordPair pair_ = {};
+  WordPair edge_ = {};  // what makes a pair of the canary of one that is fresh
 };
 
 // The contents of a freed block of at most kMostFilled bytes.

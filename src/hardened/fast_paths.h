@@ -33,7 +33,7 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   if (TCMALLOC_UNLIKELY(clock.WouldExpire(block.capacity))) return nullptr;
   const BelowChecks scope(BelowChecks::kHasPart);
   const BlockPools::Turn turn = pools_.Next(scope.part(), block.size_class);
-  if (TCMALLOC_UNLIKELY(turn.block() == nullptr)) return nullptr;
+  if (TCMALLOC_UNLIKELY(!turn.has_come())) return nullptr;
   auto* start = static_cast<char*>(turn.block());
   if (TCMALLOC_UNLIKELY(!IsAsLeft(start, block.size_class))) return nullptr;
   turn.Take();
@@ -51,8 +51,9 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   // Acquire pairs with the release in BlockMap::Set.
   uint8_t value = state->load(std::memory_order_acquire);
   ShortBlock known;
-  if (TCMALLOC_UNLIKELY(!BlockMap::GetShort(state, value, family, &known))) return false;
-  if (TCMALLOC_UNLIKELY(!BlockPools::HasClass(known.size_class))) return false;
+  if (TCMALLOC_UNLIKELY(!BlockMap::GetShort(state, value, family, BlockPools::kClasses, &known))) {
+    return false;
+  }
   const bool is_size = size == BlockClaim::kUnknown || known.capacity - known.slack == size;
   if (TCMALLOC_UNLIKELY(!is_size)) return false;
   auto* start = static_cast<char*>(block);
@@ -78,8 +79,11 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
 // Returns true if a block of a pool is of its class and not a sample, which the allocator below
 // wants to see, and if nobody wrote to it.
 bool HardenedHeap::IsAsLeft(const char* block, uint8_t size_class) const {
-  return heap.page_map().ClassAt(PageId::Containing(block)) == size_class &&
-         IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
+  if (TCMALLOC_UNLIKELY(has_samples_.load(std::memory_order_relaxed)) &&
+      heap.page_map().ClassAt(PageId::Containing(block)) != size_class) {
+    return false;
+  }
+  return IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
 }
 
 // Returns true if the byte before a block is a canary, or is none of a block.

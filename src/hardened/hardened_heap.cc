@@ -162,6 +162,7 @@ bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
   if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
   canary_.Write(bytes, block.size, block.capacity);
   if (block.size_class != 0 && !HasFront(bytes)) GuardFront(bytes, block.capacity);
+  if (block.size_class != 0) NoteSample(bytes, block.size_class);
   BlockMap::Set(state, block);
   return true;
 }
@@ -244,6 +245,12 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   return start;
 }
 
+// Makes the fast paths look for samples, which have no class in the page map, from the first on.
+void HardenedHeap::NoteSample(const void* object, uint8_t size_class) {
+  if (TCMALLOC_LIKELY(heap.page_map().ClassAt(PageId::Containing(object)) == size_class)) return;
+  has_samples_.store(true, std::memory_order_relaxed);
+}
+
 // Returns an object of the allocator below, and lets others wait in the pool. It has no state if it
 // is not the heap's, or null.
 HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& block) {
@@ -251,6 +258,7 @@ HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& bl
   if (BlockPools::IsPool(part) && BlockPools::HasClass(block.size_class)) {
     Refill(part, block.size_class);
   }
+  NoteSample(start, block.size_class);
   BlockMap::Byte* state = map_.Find(start);
   const bool was_block =
       state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
@@ -370,8 +378,10 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   BlockMap::MakeShort(map_.Known(block), size_class);
   if (pools_.TryAdd(scope.part(), block, size_class)) return;
   for (size_t left = pools_.Batch(scope.part(), size_class); left > 0; --left) {
-    void* leaving = pools_.TakeOut(scope.part(), size_class);
+    const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
+    void* leaving = turn.block();
     if (leaving == nullptr) return Leave(block, size_class);
+    turn.Take();
     Leave(leaving, size_class);
   }
   pools_.TryAdd(scope.part(), block, size_class);
@@ -393,8 +403,8 @@ char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
   const size_t capacity = kSizeClasses[size_class].size;
   if (clock.WouldExpire(capacity)) return nullptr;
   const BlockPools::Turn turn = pools_.Next(part, size_class);
+  if (!turn.has_come()) return nullptr;
   auto* start = static_cast<char*>(turn.block());
-  if (start == nullptr) return nullptr;
   turn.Take();
   if (TCMALLOC_UNLIKELY(!IsAsLeft(start, size_class))) {
     Leave(start, size_class);
@@ -636,18 +646,18 @@ void HardenedHeap::CheckAll() {
 namespace {
 
 // Do what the fast paths do not.
-TCMALLOC_NOINLINE void* MallocAfterTry(size_t size, FastThread thread) {
+TCMALLOC_NOINLINE void* MallocAfterTry(size_t size) {
   void* block = hardened_heap.AllocatePlain(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : thread->slow.malloc(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : entry_threads.plain->slow.malloc(size);
 }
 TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
   if (block != nullptr) hardened_heap.Free(block, {});
 }
 
 // Serve malloc and free, which find them in the header that is their entry.
-void* MallocHardened(size_t size, FastThread thread) {
+void* MallocHardened(size_t size, FastThread) {
   void* block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size, thread);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
 }
 void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
   if (TCMALLOC_UNLIKELY(!hardened_heap.TryFree(block, BlockFamily::kMalloc))) FreeAfterTry(block);
