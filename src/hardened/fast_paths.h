@@ -79,11 +79,8 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
 // Returns true if a block of a pool is of its class and not a sample, which the allocator below
 // wants to see, and if nobody wrote to it.
 bool HardenedHeap::IsAsLeft(const char* block, uint8_t size_class) const {
-  if (TCMALLOC_UNLIKELY(has_samples_.load(std::memory_order_relaxed)) &&
-      heap.page_map().ClassAt(PageId::Containing(block)) != size_class) {
-    return false;
-  }
-  return IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
+  return heap.page_map().ClassAt(PageId::Containing(block)) == size_class &&
+         IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
 }
 
 // Returns true if the byte before a block is a canary, or is none of a block.

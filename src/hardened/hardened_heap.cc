@@ -162,7 +162,6 @@ bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
   if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
   canary_.Write(bytes, block.size, block.capacity);
   if (block.size_class != 0 && !HasFront(bytes)) GuardFront(bytes, block.capacity);
-  if (block.size_class != 0) NoteSample(bytes, block.size_class);
   BlockMap::Set(state, block);
   return true;
 }
@@ -245,12 +244,6 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   return start;
 }
 
-// Makes the fast paths look for samples, which have no class in the page map, from the first on.
-void HardenedHeap::NoteSample(const void* object, uint8_t size_class) {
-  if (TCMALLOC_LIKELY(heap.page_map().ClassAt(PageId::Containing(object)) == size_class)) return;
-  has_samples_.store(true, std::memory_order_relaxed);
-}
-
 // Returns an object of the allocator below, and lets others wait in the pool. It has no state if it
 // is not the heap's, or null.
 HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& block) {
@@ -258,7 +251,6 @@ HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& bl
   if (BlockPools::IsPool(part) && BlockPools::HasClass(block.size_class)) {
     Refill(part, block.size_class);
   }
-  NoteSample(start, block.size_class);
   BlockMap::Byte* state = map_.Find(start);
   const bool was_block =
       state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;

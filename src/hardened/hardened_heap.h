@@ -74,7 +74,6 @@ class HardenedHeap {
   TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
   TCMALLOC_COLD void* TakeSecond(uint8_t part, size_t wanted, uint8_t size_class);
   void* Shuffle(uint8_t part, void* fresh, size_t wanted, uint8_t size_class);
-  TCMALLOC_ALWAYS_INLINE void NoteSample(const void* object, uint8_t size_class);
   bool Publish(void* start, const LiveBlock& block);
 
   TCMALLOC_ALWAYS_INLINE uint8_t CheckLive(const void* block, const BlockMap::Byte* state,
@@ -116,7 +115,6 @@ class HardenedHeap {
   std::atomic<size_t> filled_bytes_{0};  // of those that are
   GuardBudget budget_;
   Filling filling_;  // of small blocks
-  std::atomic<bool> has_samples_{false};
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };
