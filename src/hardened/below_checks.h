@@ -24,7 +24,7 @@ class BelowChecks {
   TCMALLOC_ALWAYS_INLINE explicit BelowChecks(HasPart)
       : BelowChecks(thread_state.quarantine_part) {}
   TCMALLOC_ALWAYS_INLINE ~BelowChecks() {
-    // Pairs with the question for is_below_checks in a signal handler.
+    // Pairs with Take and GiveBack in a signal handler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     thread_state.quarantine_part = part_;
   }
@@ -36,7 +36,7 @@ class BelowChecks {
  private:
   TCMALLOC_ALWAYS_INLINE explicit BelowChecks(uint8_t part) : part_(part) {
     thread_state.quarantine_part = ThreadState::kBelowChecks;
-    // Pairs with the question for is_below_checks in a signal handler.
+    // Pairs with Take and GiveBack in a signal handler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   static uint8_t PartOfThread() {

@@ -175,7 +175,8 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
     return;
   }
   // A block with an alignment is none that GetShort knows.
-  const bool is_long = slack > kMostSlack || (block.log2_alignment != 0 && block.capacity > kShortBytes);
+  const bool is_long =
+      slack > kMostSlack || (block.log2_alignment != 0 && block.capacity > kShortBytes);
   uint8_t second = block.size_class;
   if (second == 0) second = kFirstSpan + static_cast<uint8_t>(block.guard);
   if (is_long && second == kClassOf32) {
@@ -211,8 +212,8 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::SetShort(Byte* state, BlockFamily family,
                                                const ShortBlock& block) {
   static_assert(kShortSlack <= kMostSlack && kShortSlack <= kTinySlacks);
   const auto number = static_cast<uint8_t>(family);
-  const size_t base = block.capacity == kTinyBytes ? kFirstTiny + number * kTinySlacks - 1
-                                                   : number * kCodes;
+  const size_t base =
+      block.capacity == kTinyBytes ? kFirstTiny + number * kTinySlacks - 1 : number * kCodes;
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
   state->store(static_cast<uint8_t>(kLive + base + block.slack), std::memory_order_release);
 }

@@ -20,7 +20,8 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64
     for (size_t c = 1; c < kClasses; ++c) {
       pool->lists[c].places = pool->places[c];
       if (bytes_per_class == 0) continue;
-      const size_t places = std::clamp<size_t>(bytes_per_class / kSizeClasses[c].size, 1, kMostBlocks);
+      const size_t places =
+          std::clamp<size_t>(bytes_per_class / kSizeClasses[c].size, 1, kMostBlocks);
       List& list = pool->lists[c];
       list.most = static_cast<uint8_t>(places);
       list.least = static_cast<uint8_t>(std::max(places / kShare, kFewestWaiting));

@@ -26,9 +26,9 @@ namespace tcmalloc {
 // Blocks come out in the order in which they came in, but for a window of the oldest ones, one of
 // which is drawn at random. They do so only while more than `least` of them wait, or if the list is
 // full. So most pairs of an allocation and a free never reach the allocator below, and still no
-// block comes back soon, or at a known time. The window is small because a program runs slower whose
-// blocks are far from those that it asked for before. The next block is drawn ahead, and is fetched
-// meanwhile.
+// block comes back soon, or at a known time. The window is small because a program runs slower
+// whose blocks are far from those that it asked for before. The next block is drawn ahead, and is
+// fetched meanwhile.
 //
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
@@ -98,8 +98,8 @@ class BlockPools {
     // Takes the block, which is not null, out of the pool.
     TCMALLOC_ALWAYS_INLINE void Take() const {
       std::atomic<void*>& oldest = list_.PlaceOf(0);
-      list_.PlaceOf(list_.next).store(oldest.load(std::memory_order_relaxed),
-                                      std::memory_order_relaxed);
+      list_.PlaceOf(list_.next)
+          .store(oldest.load(std::memory_order_relaxed), std::memory_order_relaxed);
       oldest.store(nullptr, std::memory_order_relaxed);
       ++list_.first;
       --list_.count;
@@ -123,7 +123,7 @@ class BlockPools {
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
     List& list = pools_[part]->lists[size_class];
     if (TCMALLOC_UNLIKELY(list.count >= list.most)) return false;
-    // Release pairs with the acquire in LookAtOthers.
+    // Release pairs with the acquire in LookAt.
     list.PlaceOf(list.count).store(block, std::memory_order_release);
     ++list.count;
     return true;

@@ -38,8 +38,8 @@ class HardenedHeap {
   // Frees a block, which is not null, after it was checked.
   TCMALLOC_ALWAYS_INLINE void Free(void* block, const BlockClaim& claim);
 
-  // The fast paths, with the thread's pool. They refuse whatever they do not like, and then Allocate
-  // and Free do all of it, and tell what is wrong.
+  // The fast paths, with the thread's pool. They refuse whatever they do not like, and then
+  // Allocate and Free do all of it, and tell what is wrong.
 
   // Allocates without an alignment. Returns null if it refuses.
   TCMALLOC_ALWAYS_INLINE void* TryAllocate(size_t size, BlockFamily family);
@@ -108,7 +108,7 @@ class HardenedHeap {
   Canary canary_;
   BlockPools pools_;
   Quarantine quarantine_;  // of larger blocks, and of threads without a pool
-  Quarantine fresh_;  // objects that are handed out in random order
+  Quarantine fresh_;       // objects that are handed out in random order
   // Blocks in spans of their own that were freed. Most are not accessible.
   std::atomic<void*> large_[kMostLarge] = {};
   std::atomic<uint64_t> large_random_{0};

@@ -64,7 +64,7 @@ class Quarantine {
       return place.exchange(block, std::memory_order_acq_rel);
     }
     void* leaving = place.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in LookAtOthers.
+    // Release pairs with the acquire in LookAt.
     place.store(block, std::memory_order_release);
     return leaving;
   }

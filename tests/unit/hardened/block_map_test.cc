@@ -47,15 +47,13 @@ TEST_F(BlockMapTest, TellsShortSlacksOfUnalignedBlocks) {
     for (size_t slack = 1; slack < std::min<size_t>(capacity, 64); ++slack) {
       if (!BlockMap::CanHold(capacity - slack, capacity)) continue;
       for (const BlockFamily family : kFamilies) {
-        BlockMap::Set(state, {.size = capacity - slack,
-                              .capacity = capacity,
-                              .family = family,
-                              .size_class = c});
+        BlockMap::Set(
+            state,
+            {.size = capacity - slack, .capacity = capacity, .family = family, .size_class = c});
         const uint8_t live = state->load();
         ShortBlock block;
         for (const BlockFamily asked : kFamilies) {
-          const bool is_known =
-              asked == family && slack <= BlockMap::kShortSlack && c < kClasses;
+          const bool is_known = asked == family && slack <= BlockMap::kShortSlack && c < kClasses;
           ASSERT_EQ(BlockMap::GetShort(state, live, asked, kClasses, &block), is_known)
               << capacity << " less " << slack;
         }

@@ -3,8 +3,8 @@
 // The fast paths of the hardened mode. Where they refuse they have changed nothing, and call
 // nothing, so that their callers need not save registers.
 
-#ifndef TCMALLOC_HARDENED_FAST_PATHS_H_
-#define TCMALLOC_HARDENED_FAST_PATHS_H_
+#ifndef TCMALLOC_HARDENED_HARDENED_HEAP_INL_H_
+#define TCMALLOC_HARDENED_HARDENED_HEAP_INL_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -61,10 +61,12 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   if (TCMALLOC_UNLIKELY(!HasFront(start))) return false;
   if (IsSingleThreaded()) {
     state->store(BlockMap::kQuarantined, std::memory_order_relaxed);
-  } else if (TCMALLOC_UNLIKELY(!state->compare_exchange_strong(value, BlockMap::kQuarantined,
-                                                               std::memory_order_acq_rel))) {
-    // Acquire-release as in Free.
-    return false;
+  } else {
+    // Of two threads that free the same block, one gets here first. Acquire-release pairs with the
+    // release in BlockMap::Set and the acquire in CheckLive.
+    const bool is_first =
+        state->compare_exchange_strong(value, BlockMap::kQuarantined, std::memory_order_acq_rel);
+    if (TCMALLOC_UNLIKELY(!is_first)) return false;
   }
   FillWhole(start, known.capacity, filling_);
   bool is_in;
@@ -90,4 +92,4 @@ bool HardenedHeap::HasFront(const char* block) const {
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_HARDENED_FAST_PATHS_H_
+#endif  // TCMALLOC_HARDENED_HARDENED_HEAP_INL_H_
