@@ -58,7 +58,7 @@ size_t BlockMap::SpanCapacity(const void* start, GuardKind guard) {
   return span->bytes() - (guard == GuardKind::kNone ? 0 : KernelPageSize());
 }
 
-void BlockMap::MakeShort(Byte* state, uint8_t size_class) {
+void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
   const size_t capacity = kSizeClasses[size_class].size;
   if (capacity == kTinyBytes) return;
   state[1].store(size_class, std::memory_order_relaxed);

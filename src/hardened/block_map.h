@@ -28,7 +28,7 @@ struct LiveBlock {
 };
 
 // A live block of a small class, as the fast paths look at it.
-struct ShortBlock {
+struct PlainBlock {
   uint8_t size_class = 0;
   size_t capacity = 0;
   size_t slack = 0;  // that the memory has more than the program asked for
@@ -89,17 +89,15 @@ class BlockMap {
   // Returns the block whose state is `live`.
   static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
 
-  // Do the same for blocks for which the program asked without an alignment, whose slack is at most
-  // kShortSlack bytes. Get returns false for others, and for those of another family or of no class
-  // below `classes`. Set
-  // requires that the bytes behind the state are those of such a block of the class: of one that
-  // was live, or of any after MakeShort.
-  static constexpr size_t kShortSlack = 16;
-  TCMALLOC_ALWAYS_INLINE static bool GetShort(const Byte* state, uint8_t live, BlockFamily family,
-                                              uint8_t classes, ShortBlock* block);
-  TCMALLOC_ALWAYS_INLINE static void SetShort(Byte* state, BlockFamily family,
-                                              const ShortBlock& block);
-  static void MakeShort(Byte* state, uint8_t size_class);
+  // Do the same for blocks for which the program asked without an alignment. Get returns false for
+  // others, and for those of another family or of no class below `classes`. Set requires that the
+  // bytes behind the state tell class and alignment: of a block that was live and such, or of any
+  // after MakePlain.
+  TCMALLOC_ALWAYS_INLINE static bool GetPlain(const Byte* state, uint8_t live, BlockFamily family,
+                                              uint8_t classes, PlainBlock* block);
+  TCMALLOC_ALWAYS_INLINE static void SetPlain(Byte* state, BlockFamily family,
+                                              const PlainBlock& block);
+  static void MakePlain(Byte* state, uint8_t size_class);
 
  private:
   // The bytes of a block, by the number of 16 bytes that it has:
@@ -174,7 +172,7 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
     state->store(static_cast<uint8_t>(value), std::memory_order_release);
     return;
   }
-  // A block with an alignment is none that GetShort knows.
+  // A block with an alignment is seen by its long slack.
   const bool is_long =
       slack > kMostSlack || (block.log2_alignment != 0 && block.capacity > kShortBytes);
   uint8_t second = block.size_class;
@@ -193,8 +191,8 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
 }
 
 // Has as few branches as possible, because they would often be predicted wrong.
-TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(const Byte* state, uint8_t live, BlockFamily family,
-                                               uint8_t classes, ShortBlock* block) {
+TCMALLOC_ALWAYS_INLINE bool BlockMap::GetPlain(const Byte* state, uint8_t live, BlockFamily family,
+                                               uint8_t classes, PlainBlock* block) {
   const auto number = static_cast<uint8_t>(family);
   const auto code = static_cast<uint8_t>(live - kLive - number * kCodes);
   const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny - number * kTinySlacks + 1);
@@ -202,20 +200,25 @@ TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(const Byte* state, uint8_t live, 
   const uint8_t second = state[1].load(std::memory_order_relaxed);
   block->size_class = is_tiny ? SizeClassFor(kTinyBytes) : second;
   block->slack = is_tiny ? tiny : code;
-  if (TCMALLOC_UNLIKELY(block->slack - 1 >= kShortSlack)) return false;
-  if (TCMALLOC_UNLIKELY(block->size_class >= classes)) return false;
+  if (TCMALLOC_UNLIKELY(block->slack > kMostSlack || block->size_class >= classes)) return false;
   block->capacity = kSizeClasses[block->size_class].size;
-  return true;
+  if (TCMALLOC_LIKELY(block->slack != kLongSlack)) return !is_tiny || tiny <= kTinySlacks;
+  block->slack = GetLongSlack(state, block->capacity);
+  return !is_tiny && state[2].load(std::memory_order_relaxed) == 0;
 }
 
-TCMALLOC_ALWAYS_INLINE void BlockMap::SetShort(Byte* state, BlockFamily family,
-                                               const ShortBlock& block) {
-  static_assert(kShortSlack <= kMostSlack && kShortSlack <= kTinySlacks);
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetPlain(Byte* state, BlockFamily family,
+                                               const PlainBlock& block) {
   const auto number = static_cast<uint8_t>(family);
   const size_t base =
       block.capacity == kTinyBytes ? kFirstTiny + number * kTinySlacks - 1 : number * kCodes;
+  size_t slack = block.slack;
+  if (TCMALLOC_UNLIKELY(slack > kMostSlack)) {
+    SetLongSlack(state, slack, block.capacity);
+    slack = kLongSlack;
+  }
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
-  state->store(static_cast<uint8_t>(kLive + base + block.slack), std::memory_order_release);
+  state->store(static_cast<uint8_t>(kLive + base + slack), std::memory_order_release);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

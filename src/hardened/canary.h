@@ -90,6 +90,11 @@ class Canary {
   }
   TCMALLOC_ALWAYS_INLINE const char* Check(const char* block, size_t size, size_t capacity) const {
     if (capacity == kTinyBytes) return CheckTiny(block, size);
+    const bool is_intact = IsIntactLong(block, size, capacity);
+    return TCMALLOC_LIKELY(is_intact) ? nullptr : FindDamage(block, size, capacity);
+  }
+  // Works as Check for a capacity of more than 16, without telling the place.
+  TCMALLOC_ALWAYS_INLINE bool IsIntactLong(const char* block, size_t size, size_t capacity) const {
     const size_t slack = capacity - size;
     const char* last = block + capacity - 8;
     uint64_t damage = (Load(last) ^ word_) & OfLast(std::min<size_t>(slack, 8));
@@ -99,7 +104,7 @@ class Canary {
       const char* end = begin + std::min(slack - 7, kMostBytes);
       for (; begin < end; begin += 8) damage |= Load(begin) ^ word;
     }
-    return TCMALLOC_LIKELY(damage == 0) ? nullptr : FindDamage(block, size, capacity);
+    return damage == 0;
   }
 
   // Works as Write for a block without contents, and begins it with kFreshFill. Requires `size` of

@@ -367,7 +367,7 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
     if (leaving != nullptr) Leave(leaving, size_class);
     return;
   }
-  BlockMap::MakeShort(map_.Known(block), size_class);
+  BlockMap::MakePlain(map_.Known(block), size_class);
   if (pools_.TryAdd(scope.part(), block, size_class)) return;
   for (size_t left = pools_.Batch(scope.part(), size_class); left > 0; --left) {
     const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
@@ -420,7 +420,7 @@ void HardenedHeap::Refill(uint8_t part, uint8_t size_class) {
     if (TCMALLOC_UNLIKELY(state == nullptr)) return DeallocateUnreported(object);
     FillWhole(object, capacity, filling_);
     if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
-    BlockMap::MakeShort(state, size_class);
+    BlockMap::MakePlain(state, size_class);
     // Release pairs with the acquire in CheckLive.
     state->store(BlockMap::kQuarantined, std::memory_order_release);
     pools_.TryAdd(part, object, size_class);

@@ -23,11 +23,10 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   if (TCMALLOC_UNLIKELY(size >= BlockPools::kLargest)) return nullptr;
   if (TCMALLOC_UNLIKELY(!BlockPools::IsPool(thread_state.quarantine_part))) return nullptr;
   if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) return nullptr;
-  ShortBlock block;
+  PlainBlock block;
   block.size_class = kClassBySize[std::max<size_t>(size + 1, BlockMap::kGranule)];
   block.capacity = kSizeClasses[block.size_class].size;
   block.slack = block.capacity - size;
-  if (TCMALLOC_UNLIKELY(block.slack > BlockMap::kShortSlack)) return nullptr;
   // The allocator below counts bytes as well, and takes samples.
   EventClock& clock = current_thread->clock;
   if (TCMALLOC_UNLIKELY(clock.WouldExpire(block.capacity))) return nullptr;
@@ -38,8 +37,12 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   if (TCMALLOC_UNLIKELY(!IsAsLeft(start, block.size_class))) return nullptr;
   turn.Take();
   clock.Advance(block.capacity);
-  canary_.WriteFreshShort(start, block.slack, block.capacity);
-  BlockMap::SetShort(map_.Known(start), family, block);
+  if (TCMALLOC_LIKELY(block.slack <= Canary::kShortSlack)) {
+    canary_.WriteFreshShort(start, block.slack, block.capacity);
+  } else {
+    canary_.WriteFresh(start, size, block.capacity);
+  }
+  BlockMap::SetPlain(map_.Known(start), family, block);
   return start;
 }
 
@@ -50,14 +53,17 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
   // Acquire pairs with the release in BlockMap::Set.
   uint8_t value = state->load(std::memory_order_acquire);
-  ShortBlock known;
-  if (TCMALLOC_UNLIKELY(!BlockMap::GetShort(state, value, family, BlockPools::kClasses, &known))) {
+  PlainBlock known;
+  if (TCMALLOC_UNLIKELY(!BlockMap::GetPlain(state, value, family, BlockPools::kClasses, &known))) {
     return false;
   }
-  const bool is_size = size == BlockClaim::kUnknown || known.capacity - known.slack == size;
-  if (TCMALLOC_UNLIKELY(!is_size)) return false;
+  const size_t asked = known.capacity - known.slack;
+  if (TCMALLOC_UNLIKELY(size != BlockClaim::kUnknown && size != asked)) return false;
   auto* start = static_cast<char*>(block);
-  if (TCMALLOC_UNLIKELY(!canary_.IsIntactShort(start + known.capacity, known.slack))) return false;
+  const bool is_intact = TCMALLOC_LIKELY(known.slack <= Canary::kShortSlack)
+                             ? canary_.IsIntactShort(start + known.capacity, known.slack)
+                             : canary_.IsIntactLong(start, asked, known.capacity);
+  if (TCMALLOC_UNLIKELY(!is_intact)) return false;
   if (TCMALLOC_UNLIKELY(!HasFront(start))) return false;
   if (IsSingleThreaded()) {
     state->store(BlockMap::kQuarantined, std::memory_order_relaxed);
