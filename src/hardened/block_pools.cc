@@ -25,7 +25,8 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64
       List& list = pool->lists[c];
       list.most = static_cast<uint8_t>(places);
       list.least = static_cast<uint8_t>(std::max(places / kShare, kFewestWaiting));
-      list.window = static_cast<uint8_t>(std::clamp<size_t>(places / 2, 1, kWindow));
+      list.window = static_cast<uint8_t>(
+          std::clamp<size_t>(std::min<size_t>(places, list.least) / 2, 1, kWindow));
     }
   }
   return true;
