@@ -214,6 +214,19 @@ struct FastLists {
     return object;
   }
 
+  // Takes an object of class `c` as TryAllocate does, but counts no bytes. Returns null where that
+  // would refuse, and then has changed nothing. Signal handlers must not use the lists meanwhile.
+  TCMALLOC_ALWAYS_INLINE void* TryTake(uint8_t c) {
+    void* object = ObjectAt(heads[c]);
+    const ObjectReference next_object = LinkWord(object) * header.codec_inverse;
+    if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
+    ++room[c];
+    heads[c] = next_object;
+    __builtin_prefetch(ObjectAt(next_object), 1);
+    LinkWord(object) = 0;
+    return object;
+  }
+
   // The fast path of free. False leaves the object in use; the caller then calls
   // ThreadCache::UndoTryFree, unless the address is not below the limit.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* object) {

@@ -58,6 +58,13 @@ size_t BlockMap::SpanCapacity(const void* start, GuardKind guard) {
   return span->bytes() - (guard == GuardKind::kNone ? 0 : KernelPageSize());
 }
 
+void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (capacity == kTinyBytes) return;
+  state[1].store(size_class, std::memory_order_relaxed);
+  if (capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
+}
+
 bool BlockMap::CanHold(size_t size, size_t capacity) {
   constexpr size_t kShortest = 3 * kGranule;  // whose slack would need a fourth byte
   const size_t slack = capacity - size;

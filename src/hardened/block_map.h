@@ -27,12 +27,21 @@ struct LiveBlock {
   GuardKind guard = GuardKind::kNone;
 };
 
+// A live block of a small class, as the fast paths look at it.
+struct PlainBlock {
+  uint8_t size_class = 0;
+  size_t capacity = 0;
+  size_t slack = 0;  // that the memory has more than the program asked for
+};
+
 // A byte for each 16 bytes of memory. The byte of the first 16 bytes of a block is its state; those
 // of the following tell its size. The bytes lie in mappings of their own, between pages without
 // access, that are made where they are needed and stay. Lock-free; thread safe.
 class BlockMap {
  public:
   using Byte = std::atomic<uint8_t>;
+
+  static constexpr size_t kGranule = 16;
 
   // States of an address. Any other value that is not live means that no block begins there.
   static constexpr uint8_t kLive = 0x80;  // and any higher value
@@ -80,6 +89,16 @@ class BlockMap {
   // Returns the block whose state is `live`.
   static LiveBlock Get(const void* start, const Byte* state, uint8_t live);
 
+  // Do the same for blocks for which the program asked without an alignment. Get returns false for
+  // others, and for those of another family or of no class below `classes`. Set requires that the
+  // bytes behind the state tell class and alignment: of a block that was live and such, or of any
+  // after MakePlain.
+  TCMALLOC_ALWAYS_INLINE static bool GetPlain(const Byte* state, uint8_t live, BlockFamily family,
+                                              uint8_t classes, PlainBlock* block);
+  TCMALLOC_ALWAYS_INLINE static void SetPlain(Byte* state, BlockFamily family,
+                                              const PlainBlock& block);
+  static void MakePlain(Byte* state, uint8_t size_class);
+
  private:
   // The bytes of a block, by the number of 16 bytes that it has:
   //
@@ -110,7 +129,6 @@ class BlockMap {
   // Blocks of fewer bytes have one byte for a long slack.
   static constexpr size_t kThreeSlackBytes = 96;
 
-  static constexpr size_t kGranule = 16;
   static constexpr int kLeafLog2 = 28;
   static constexpr uintptr_t kLeafSpan = uintptr_t{1} << kLeafLog2;
   static constexpr size_t kLeafBytes = kLeafSpan / kGranule;
@@ -154,7 +172,9 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
     state->store(static_cast<uint8_t>(value), std::memory_order_release);
     return;
   }
-  const bool is_long = slack > kMostSlack;
+  // A block with an alignment is seen by its long slack.
+  const bool is_long =
+      slack > kMostSlack || (block.log2_alignment != 0 && block.capacity > kShortBytes);
   uint8_t second = block.size_class;
   if (second == 0) second = kFirstSpan + static_cast<uint8_t>(block.guard);
   if (is_long && second == kClassOf32) {
@@ -168,6 +188,37 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
   const size_t code = is_long ? kLongSlack : slack;
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
   state->store(static_cast<uint8_t>(kLive + family * kCodes + code), std::memory_order_release);
+}
+
+// Has as few branches as possible, because they would often be predicted wrong.
+TCMALLOC_ALWAYS_INLINE bool BlockMap::GetPlain(const Byte* state, uint8_t live, BlockFamily family,
+                                               uint8_t classes, PlainBlock* block) {
+  const auto number = static_cast<uint8_t>(family);
+  const auto code = static_cast<uint8_t>(live - kLive - number * kCodes);
+  const auto tiny = static_cast<uint8_t>(live - kLive - kFirstTiny - number * kTinySlacks + 1);
+  const bool is_tiny = code >= kCodes;
+  const uint8_t second = state[1].load(std::memory_order_relaxed);
+  block->size_class = is_tiny ? SizeClassFor(kTinyBytes) : second;
+  block->slack = is_tiny ? tiny : code;
+  if (TCMALLOC_UNLIKELY(block->slack > kMostSlack || block->size_class >= classes)) return false;
+  block->capacity = kSizeClasses[block->size_class].size;
+  if (TCMALLOC_LIKELY(block->slack != kLongSlack)) return !is_tiny || tiny <= kTinySlacks;
+  block->slack = GetLongSlack(state, block->capacity);
+  return !is_tiny && state[2].load(std::memory_order_relaxed) == 0;
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetPlain(Byte* state, BlockFamily family,
+                                               const PlainBlock& block) {
+  const auto number = static_cast<uint8_t>(family);
+  const size_t base =
+      block.capacity == kTinyBytes ? kFirstTiny + number * kTinySlacks - 1 : number * kCodes;
+  size_t slack = block.slack;
+  if (TCMALLOC_UNLIKELY(slack > kMostSlack)) {
+    SetLongSlack(state, slack, block.capacity);
+    slack = kLongSlack;
+  }
+  // Release pairs with the acquire in CheckLive: the bytes behind are there.
+  state->store(static_cast<uint8_t>(kLive + base + slack), std::memory_order_release);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

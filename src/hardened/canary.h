@@ -26,6 +26,35 @@ inline constexpr size_t kMostFilled = 512;
 inline constexpr size_t kHeadFill = 256;
 inline constexpr size_t kTailFill = 64;
 
+// Sixteen bytes that are written and compared at once.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
+  WordPair pair;
+  std::memcpy(&pair, from, sizeof(pair));
+  return pair;
+}
+TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
+  std::memcpy(to, &pair, sizeof(pair));
+}
+
+TCMALLOC_ALWAYS_INLINE bool IsZero(WordPair pair) { return (pair[0] | pair[1]) == 0; }
+
+constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
+constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
+
+// The last byte of a block, as part of its last word.
+inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
+
+// Read from byte n on, selects the last n bytes of a pair.
+struct LastBytes {
+  consteval LastBytes() {
+    for (size_t i = sizeof(WordPair); i < sizeof(bytes); ++i) bytes[i] = '\xff';
+  }
+  char bytes[2 * sizeof(WordPair)] = {};
+};
+inline constexpr LastBytes kLastBytes;
+
 // A secret of the process. Its byte at an address depends on the address modulo 8, and is never
 // zero, so that a string's end does not pass for it.
 class Canary {
@@ -34,7 +63,12 @@ class Canary {
   static constexpr size_t kMostBytes = 32;
 
   constexpr Canary() = default;
-  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {}
+  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {
+    pair_ = WordPair{word_, word_};
+    edge_ = pair_ ^ kFreshPair;
+  }
+
+  uint64_t word() const { return word_; }
 
   unsigned char ByteAt(const char* address) const {
     return static_cast<unsigned char>(word_ >> reinterpret_cast<uintptr_t>(address) % 8 * 8);
@@ -56,6 +90,11 @@ class Canary {
   }
   TCMALLOC_ALWAYS_INLINE const char* Check(const char* block, size_t size, size_t capacity) const {
     if (capacity == kTinyBytes) return CheckTiny(block, size);
+    const bool is_intact = IsIntactLong(block, size, capacity);
+    return TCMALLOC_LIKELY(is_intact) ? nullptr : FindDamage(block, size, capacity);
+  }
+  // Works as Check for a capacity of more than 16, without telling the place.
+  TCMALLOC_ALWAYS_INLINE bool IsIntactLong(const char* block, size_t size, size_t capacity) const {
     const size_t slack = capacity - size;
     const char* last = block + capacity - 8;
     uint64_t damage = (Load(last) ^ word_) & OfLast(std::min<size_t>(slack, 8));
@@ -65,7 +104,7 @@ class Canary {
       const char* end = begin + std::min(slack - 7, kMostBytes);
       for (; begin < end; begin += 8) damage |= Load(begin) ^ word;
     }
-    return TCMALLOC_LIKELY(damage == 0) ? nullptr : FindDamage(block, size, capacity);
+    return damage == 0;
   }
 
   // Works as Write for a block without contents, and begins it with kFreshFill. Requires `size` of
@@ -93,6 +132,23 @@ class Canary {
       begin += 8;
     } while (begin < end);
   }
+
+  // The same for a slack of at most kShortSlack bytes, given the end of the memory. The first tells
+  // whether all is there. The second also begins the block with kFreshFill, and fills some bytes
+  // before the canary.
+  static constexpr size_t kShortSlack = sizeof(WordPair);
+  TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
+    const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ pair_;
+    return IsZero(damage & LoadPair(kLastBytes.bytes + slack));
+  }
+  TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t slack, size_t capacity) const {
+    constexpr uint64_t kFresh = RepeatByte(kFreshFill);
+    const WordPair mask = LoadPair(kLastBytes.bytes + slack);
+    Store(block, kFresh);
+    // Neighbours look at the last byte at any time, so it is written once.
+    Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
+    StorePair(block + capacity - sizeof(WordPair), (edge_ & mask) ^ kFreshPair);
+  }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
     return static_cast<unsigned char>(block[-1]) == word_ >> 56;
@@ -103,6 +159,7 @@ class Canary {
 
  private:
   static constexpr size_t kTinyBytes = 16;
+  static constexpr WordPair kFreshPair = {RepeatByte(kFreshFill), RepeatByte(kFreshFill)};
 
   TCMALLOC_ALWAYS_INLINE const char* CheckTiny(const char* block, size_t size) const {
     const uint64_t first = Load(block) ^ word_;
@@ -141,37 +198,59 @@ class Canary {
   }
 
   uint64_t word_ = 0;
+  WordPair pair_ = {};
+  WordPair edge_ = {};  // what makes a pair of the canary of one that is fresh
 };
 
-// Sixteen bytes that are written and compared at once.
-using WordPair = uint64_t __attribute__((vector_size(16)));
+// The contents of a freed block of at most kMostFilled bytes.
+struct Filling {
+  WordPair pair = {};
+  WordPair last = {};  // its last 16 bytes, with the canary before the next block
+};
 
-TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
-  WordPair pair;
-  std::memcpy(&pair, from, sizeof(pair));
-  return pair;
+// Calls f(offset, pair) for places in a block of a multiple of 16 bytes, so that pairs there cover
+// it, without the last 16 bytes if it has more. Some overlap, because a branch for each of them
+// would often be predicted wrong.
+template <typename F>
+TCMALLOC_ALWAYS_INLINE void ForEachPair(size_t bytes, const Filling& filling, F f) {
+  constexpr size_t kPair = sizeof(WordPair);
+  const WordPair pair = bytes == kPair ? filling.last : filling.pair;
+  size_t first = 0;
+  size_t last = std::max(bytes, 2 * kPair) - 2 * kPair;
+  while (TCMALLOC_UNLIKELY(last - first > 2 * kPair)) {
+    f(first, pair);
+    f(first + kPair, pair);
+    f(first + 2 * kPair, pair);
+    first += 3 * kPair;
+  }
+  f(first, pair);
+  f(std::min(first + kPair, last), pair);
+  f(last, pair);
 }
-TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
-  std::memcpy(to, &pair, sizeof(pair));
+
+TCMALLOC_ALWAYS_INLINE void FillWhole(char* block, size_t bytes, const Filling& filling) {
+  ForEachPair(bytes, filling, [&](size_t i, WordPair pair) { StorePair(block + i, pair); });
+  StorePair(block + bytes - sizeof(WordPair), filling.last);
 }
-
-constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
-constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
-
-// The last byte of a block, as part of its last word.
-inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
+// Returns true if nobody wrote to the block since.
+TCMALLOC_ALWAYS_INLINE bool IsFilledWhole(const char* block, size_t bytes, const Filling& filling) {
+  WordPair damage = LoadPair(block + bytes - sizeof(WordPair)) ^ filling.last;
+  ForEachPair(bytes, filling,
+              [&](size_t i, WordPair pair) { damage |= LoadPair(block + i) ^ pair; });
+  return IsZero(damage);
+}
+// Returns the filling of a block whose last byte stays what it is.
+TCMALLOC_ALWAYS_INLINE Filling FillingFor(const char* block, size_t bytes, bool zeroes) {
+  const uint64_t word = FreedWord(zeroes);
+  const uint64_t last_byte = LoadPair(block + bytes - sizeof(WordPair))[1] & kLastByte;
+  return {WordPair{word, word}, WordPair{word, (word & ~kLastByte) | last_byte}};
+}
 
 // Fills a freed block whose program asked for `size` of its `bytes` bytes, a multiple of 16. The
 // last byte stays what it is.
 TCMALLOC_ALWAYS_INLINE void FillFreed(char* block, size_t size, size_t bytes, bool zeroes) {
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
-    const uint64_t word = FreedWord(zeroes);
-    char* last = block + bytes - sizeof(WordPair);
-    const uint64_t last_word = (word & ~kLastByte) | (LoadPair(last)[1] & kLastByte);
-    for (char* next = block; next < last; next += sizeof(WordPair)) {
-      StorePair(next, WordPair{word, word});
-    }
-    StorePair(last, WordPair{word, last_word});
+    FillWhole(block, bytes, FillingFor(block, bytes, zeroes));
   } else if (zeroes) {
     std::memset(block, 0, size);
   } else {
@@ -204,13 +283,8 @@ TCMALLOC_ALWAYS_INLINE const char* FindWrittenFreed(const char* block, size_t si
                                                     bool zeroes) {
   const unsigned char fill = zeroes ? 0 : kFreedFill;
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
-    const uint64_t word = FreedWord(zeroes);
-    const char* last = block + bytes - sizeof(WordPair);
-    WordPair damage = (LoadPair(last) ^ WordPair{word, word}) & WordPair{~uint64_t{0}, ~kLastByte};
-    for (const char* next = block; next < last; next += sizeof(WordPair)) {
-      damage |= LoadPair(next) ^ WordPair { word, word };
-    }
-    if (TCMALLOC_LIKELY((damage[0] | damage[1]) == 0)) return nullptr;
+    const Filling filling = FillingFor(block, bytes, zeroes);
+    if (TCMALLOC_LIKELY(IsFilledWhole(block, bytes, filling))) return nullptr;
     return FindWrittenByte(block, block + bytes - 1, fill);
   }
   const char* found = FindWritten(block, kHeadFill, fill);

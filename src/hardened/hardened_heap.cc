@@ -10,7 +10,9 @@
 #include "allocator/deallocate.h"
 #include "base/bits.h"
 #include "central/corruption.h"
+#include "hardened/below_checks.h"
 #include "hardened/guard_pages.h"
+#include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
@@ -52,23 +54,6 @@ bool IsSizeOf(const LiveBlock& block, size_t size) {
          size < block.size && AlignUp(std::max<size_t>(size, 1), page) == block.size;
 }
 
-// The scope in which the allocator below works; see ThreadState.
-class BelowChecks {
- public:
-  BelowChecks() {
-    thread_state.is_below_checks = true;
-    // Pairs with Take and GiveBack in a signal handler.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~BelowChecks() {
-    // Pairs with Take and GiveBack in a signal handler.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    thread_state.is_below_checks = false;
-  }
-  BelowChecks(const BelowChecks&) = delete;
-  BelowChecks& operator=(const BelowChecks&) = delete;
-};
-
 // Ends the process if the next object of the thread's list is at null: a word with only its highest
 // bit set leads there under any key, and the fast path, which took `object`, lets it pass.
 TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
@@ -104,24 +89,29 @@ bool HardenedHeap::Initialize(const Options& options) {
   random = NextRandom(~random);
   large_random_.store(random, std::memory_order_relaxed);
   zeroes_ = options.zero_on_free;
+  const uint64_t word = FreedWord(zeroes_);
+  filling_ = {WordPair{word, word},
+              WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
   checks_claims_ = options.check_deletes;
   return map_.Initialize() &&
+         pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
+                           NextRandom(random + 1)) &&
          quarantine_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
                                 kMaxSmallSize, NextRandom(random)) &&
          fresh_.Initialize(heap.arena(), kShuffledBytes, kLargestShuffled, NextRandom(~random));
 }
 
 // Hands an object that was there before out in place of a fresh one.
-void* HardenedHeap::Shuffle(void* fresh, size_t wanted, uint8_t size_class) {
-  void* object = fresh_.Exchange(fresh, size_class);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : TakeSecond(wanted, size_class);
+void* HardenedHeap::Shuffle(uint8_t part, void* fresh, size_t wanted, uint8_t size_class) {
+  void* object = fresh_.Exchange(part, fresh, size_class);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : TakeSecond(part, wanted, size_class);
 }
 
 // Takes an object in place of one that went to an empty place. May be memory of the emergency
 // arena. Null if there is no memory.
-void* HardenedHeap::TakeSecond(size_t wanted, uint8_t size_class) {
+void* HardenedHeap::TakeSecond(uint8_t part, size_t wanted, uint8_t size_class) {
   void* object = TakeObject(wanted, size_class);
-  return object != nullptr ? object : fresh_.Exchange(nullptr, size_class);
+  return object != nullptr ? object : fresh_.Exchange(part, nullptr, size_class);
 }
 
 void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
@@ -154,11 +144,6 @@ GuardKind HardenedHeap::ForbidWithin(char* start, size_t bytes, int calls, size_
   return budget_.Take(cost, MonotonicNanoseconds()) ? ForbidPages(start, bytes) : GuardKind::kNone;
 }
 
-// Returns true if the byte before a block is a canary, or is none of a block.
-bool HardenedHeap::HasFront(const char* block) const {
-  return reinterpret_cast<uintptr_t>(block) % kPageSize == 0 || canary_.IsIntactBefore(block);
-}
-
 // Makes the byte before a block a canary, unless the block before it is live and has one there.
 // Nobody owns the byte then.
 void HardenedHeap::GuardFront(char* block, size_t capacity) const {
@@ -184,7 +169,7 @@ bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
 // Returns memory of the allocator below, and completes *block. In a signal handler that interrupted
 // it, memory of the emergency arena.
 void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
-  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) {
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) {
     return heap.emergency().Allocate(std::max<size_t>(request.size, 1),
                                      std::max(request.alignment, kPlainAlignment));
   }
@@ -192,7 +177,7 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
   void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block);
   if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
   if (block->size_class != 0 && block->capacity <= kLargestShuffled && block->log2_alignment == 0) {
-    start = Shuffle(start, block->capacity, block->size_class);
+    start = Shuffle(scope.part(), start, block->capacity, block->size_class);
     if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
   }
   if (TCMALLOC_LIKELY(Publish(start, *block))) return start;
@@ -203,6 +188,11 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
 
 void* HardenedHeap::Allocate(const BlockRequest& request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
+  if (request.alignment <= kPlainAlignment) {
+    if (void* start = TryAllocate(request.size, request.family)) {
+      return request.zeroed ? std::memset(start, 0, request.size) : start;
+    }
+  }
   LiveBlock block;
   block.size = request.size;
   block.family = request.family;
@@ -225,7 +215,7 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
-  if (TCMALLOC_UNLIKELY(size >= kLargestPlain || thread_state.is_below_checks)) {
+  if (TCMALLOC_UNLIKELY(size >= kLargestPlain || thread_state.is_below_checks())) {
     return Allocate({.size = size, .family = family});
   }
   LiveBlock block;
@@ -234,15 +224,14 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   block.size_class = kClassBySize[std::max(size + 1, kPlainAlignment)];
   block.capacity = kSizeClasses[block.size_class].size;
   char* start;
-  BlockMap::Byte* state;
   {
     const BelowChecks scope;
-    start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
-    state = map_.Find(start);
-    const bool was_block =
-        state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
-    if (TCMALLOC_UNLIKELY(!was_block)) {
-      const Introduced other = Introduce(start, block);
+    start = TakeWaiting(scope.part(), block.size_class);
+    BlockMap::Byte* state;
+    if (start != nullptr) {
+      state = map_.Known(start);
+    } else {
+      const Introduced other = TakeNew(scope.part(), block);
       if (other.state == nullptr) return other.start;
       start = other.start;
       state = other.state;
@@ -255,13 +244,27 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   return start;
 }
 
+// Returns an object of the allocator below, and lets others wait in the pool. It has no state if it
+// is not the heap's, or null.
+HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& block) {
+  auto* start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
+  if (BlockPools::IsPool(part) && BlockPools::HasClass(block.size_class)) {
+    Refill(part, block.size_class);
+  }
+  BlockMap::Byte* state = map_.Find(start);
+  const bool was_block =
+      state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
+  return TCMALLOC_LIKELY(was_block) ? Introduced{start, state} : Introduce(part, start, block);
+}
+
 // Returns a block in place of memory that was none before. It has no state if it is not the heap's,
 // or null.
-HardenedHeap::Introduced HardenedHeap::Introduce(char* start, LiveBlock block) {
+HardenedHeap::Introduced HardenedHeap::Introduce(uint8_t part, char* start,
+                                                 const LiveBlock& block) {
   if (start == nullptr || heap.emergency().Owns(start)) return {start, nullptr};
-  start = static_cast<char*>(fresh_.Exchange(start, block.size_class));
+  start = static_cast<char*>(fresh_.Exchange(part, start, block.size_class));
   if (TCMALLOC_UNLIKELY(start == nullptr)) {
-    start = static_cast<char*>(TakeSecond(block.capacity, block.size_class));
+    start = static_cast<char*>(TakeSecond(part, block.capacity, block.size_class));
     if (start == nullptr || heap.emergency().Owns(start)) return {start, nullptr};
   }
   BlockMap::Byte* state = map_.Ensure(start);
@@ -352,14 +355,76 @@ void HardenedHeap::FreeSmall(char* block, const LiveBlock& live) {
   if (live.capacity > kMostFilled) BlockMap::KeepSize(map_.Known(block), size, live.capacity);
   FillFreed(block, size, live.capacity, zeroes_);
   // A handler that interrupted an exchange, or the allocator below, leaves its blocks to them.
-  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) return GiveBack(block);
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) return GiveBack(block);
+  PutInQuarantine(block, live.size_class);
+}
+
+// Lets a small block wait that was filled. Others leave if there is no room.
+void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   const BelowChecks scope;
-  void* leaving = quarantine_.Exchange(block, live.size_class);
-  if (TCMALLOC_UNLIKELY(leaving == nullptr)) return;
-  CheckFreed(leaving, live.size_class);
+  if (!BlockPools::IsPool(scope.part()) || !BlockPools::HasClass(size_class)) {
+    void* leaving = quarantine_.Exchange(scope.part(), block, size_class);
+    if (leaving != nullptr) Leave(leaving, size_class);
+    return;
+  }
+  BlockMap::MakePlain(map_.Known(block), size_class);
+  if (pools_.TryAdd(scope.part(), block, size_class)) return;
+  for (size_t left = pools_.Batch(scope.part(), size_class); left > 0; --left) {
+    const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
+    void* leaving = turn.block();
+    if (leaving == nullptr) return Leave(block, size_class);
+    turn.Take();
+    Leave(leaving, size_class);
+  }
+  pools_.TryAdd(scope.part(), block, size_class);
+}
+
+// Gives a small block that waited to the allocator below, within BelowChecks.
+void HardenedHeap::Leave(void* block, uint8_t size_class) {
+  CheckFreed(block, size_class);
   // Release pairs with the acquire in CheckLive.
-  map_.Known(leaving)->store(BlockMap::kFree, std::memory_order_release);
-  Deallocate(leaving);
+  map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+  Deallocate(block);
+}
+
+// Returns a block that waited in the thread's pool, within BelowChecks, or null. A sample leaves,
+// because the allocator below wants to see it, and takes the next one.
+char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
+  if (!BlockPools::IsPool(part) || !BlockPools::HasClass(size_class)) return nullptr;
+  EventClock& clock = current_thread->clock;
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (clock.WouldExpire(capacity)) return nullptr;
+  const BlockPools::Turn turn = pools_.Next(part, size_class);
+  if (!turn.has_come()) return nullptr;
+  auto* start = static_cast<char*>(turn.block());
+  turn.Take();
+  if (TCMALLOC_UNLIKELY(!IsAsLeft(start, size_class))) {
+    Leave(start, size_class);
+    return nullptr;
+  }
+  clock.Advance(capacity);
+  return start;
+}
+
+// Lets objects of the thread's list wait in its pool, so that the next allocations find them there
+// in random order.
+void HardenedHeap::Refill(uint8_t part, uint8_t size_class) {
+  const FastThread thread = current_thread;
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return;
+  for (size_t left = pools_.Wanted(part, size_class); left > 0; --left) {
+    auto* object = static_cast<char*>(thread.lists()->TryTake(size_class));
+    if (object == nullptr) return;
+    CheckNextObject(object, size_class);
+    BlockMap::Byte* state = map_.Ensure(object);
+    if (TCMALLOC_UNLIKELY(state == nullptr)) return DeallocateUnreported(object);
+    FillWhole(object, capacity, filling_);
+    if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
+    BlockMap::MakePlain(state, size_class);
+    // Release pairs with the acquire in CheckLive.
+    state->store(BlockMap::kQuarantined, std::memory_order_release);
+    pools_.TryAdd(part, object, size_class);
+  }
 }
 
 // Returns the first byte of a small block in quarantine that was written, or null.
@@ -382,7 +447,7 @@ void HardenedHeap::CheckFreed(const void* block, uint8_t size_class) const {
 void HardenedHeap::GiveBack(void* block) {
   // Release pairs with the acquire in CheckLive.
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks)) return heap.deferred().Push(block);
+  if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) return heap.deferred().Push(block);
   const BelowChecks scope;
   Deallocate(block);
 }
@@ -443,7 +508,13 @@ void HardenedHeap::EvictLarge(void* block) {
 
 namespace {
 
-void FreeClaimed(void* block, const BlockClaim& claim) { hardened_heap.Free(block, claim); }
+void FreeClaimed(void* block, const BlockClaim& claim) {
+  if (claim.alignment == BlockClaim::kUnknown &&
+      hardened_heap.TryFree(block, claim.family, claim.size)) {
+    return;
+  }
+  hardened_heap.Free(block, claim);
+}
 
 }  // namespace
 
@@ -499,6 +570,12 @@ bool HardenedHeap::Owns(const void* block) const {
   return state != nullptr && state->load(std::memory_order_relaxed) >= BlockMap::kLive;
 }
 
+// Takes any block out of the thread's pool. Null if there is none.
+void* HardenedHeap::TakeFromPool() {
+  const BelowChecks scope;
+  return BlockPools::IsPool(scope.part()) ? pools_.TakeAny(scope.part()) : nullptr;
+}
+
 // Empties what this thread may, and looks at the rest if it is alone.
 void HardenedHeap::CheckQuarantine() {
   const auto class_of = [](const void* block) -> uint8_t {
@@ -506,21 +583,26 @@ void HardenedHeap::CheckQuarantine() {
     if (span == nullptr) return 0;
     return span->size_class;
   };
-  quarantine_.TakeEach([&](void* block) {
+  const auto give_back = [&](void* block) {
     CheckFreed(block, class_of(block));
     GiveBack(block);
-  });
+  };
+  const uint8_t own = thread_state.quarantine_part;
+  quarantine_.TakeEach(own, give_back);
+  while (void* block = TakeFromPool()) give_back(block);
   if (heap.front_end().threads() > 1) return;
   // A thread whose front end is gone may free all the same. What it takes out is filled no more,
   // and what it puts in is, so two looks at the same block in the same place tell the truth.
-  quarantine_.LookAtOthers([&](const void* block, auto is_there) {
+  const auto look = [&](const void* block, auto is_there) {
     const uint8_t size_class = class_of(block);
     if (size_class == 0) return;
     for (int looks = 0; looks < 2; ++looks) {
       if (FindDamage(block, size_class) == nullptr || !is_there()) return;
     }
     CheckFreed(block, size_class);
-  });
+  };
+  quarantine_.LookAtOthers(own, look);
+  pools_.LookAtOthers(own, look);
 }
 
 void HardenedHeap::CheckAll() {
@@ -555,10 +637,35 @@ void HardenedHeap::CheckAll() {
 
 namespace {
 
+// Do what the fast paths do not.
+TCMALLOC_NOINLINE void* MallocAfterTry(size_t size) {
+  void* block = hardened_heap.AllocatePlain(size, BlockFamily::kMalloc);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : entry_threads.plain->slow.malloc(size);
+}
+TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
+  if (block != nullptr) hardened_heap.Free(block, {});
+}
+
+// Serve malloc and free, which find them in the header that is their entry.
+void* MallocHardened(size_t size, FastThread) {
+  void* block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
+}
+void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
+  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFree(block, BlockFamily::kMalloc))) FreeAfterTry(block);
+}
+
+// Serves new, and malloc where there is no memory.
+void* AllocatePlain(size_t size, BlockFamily family) {
+  if (family != BlockFamily::kMalloc) {
+    if (void* block = hardened_heap.TryAllocate(size, family)) return block;
+  }
+  return hardened_heap.AllocatePlain(size, family);
+}
+
 constexpr BlockFunctions kHardenedFunctions = {
     .allocate = [](const BlockRequest& request) { return hardened_heap.Allocate(request); },
-    .allocate_plain = [](size_t size,
-                         BlockFamily family) { return hardened_heap.AllocatePlain(size, family); },
+    .allocate_plain = AllocatePlain,
     .free = FreeClaimed,
     .free_plain = [](void* block) { hardened_heap.Free(block, {}); },
     .reallocate = [](void* block, size_t size) { return hardened_heap.Reallocate(block, size); },
@@ -577,7 +684,7 @@ constexpr BlockFunctions kHardenedFunctions = {
 
 bool StartHardenedMode(const Options& options) {
   if (!hardened_heap.Initialize(options)) return false;
-  CheckEntries();
+  CheckEntries(MallocHardened, FreeHardened);
   block_functions = &kHardenedFunctions;
   return true;
 }

@@ -12,6 +12,7 @@
 
 #include "allocator/block_functions.h"
 #include "hardened/block_map.h"
+#include "hardened/block_pools.h"
 #include "hardened/canary.h"
 #include "hardened/guard_budget.h"
 #include "hardened/quarantine.h"
@@ -36,6 +37,15 @@ class HardenedHeap {
   void* AllocatePlain(size_t size, BlockFamily family);
   // Frees a block, which is not null, after it was checked.
   TCMALLOC_ALWAYS_INLINE void Free(void* block, const BlockClaim& claim);
+
+  // The fast paths, with the thread's pool. They refuse whatever they do not like, and then
+  // Allocate and Free do all of it, and tell what is wrong.
+
+  // Allocates without an alignment. Returns null if it refuses.
+  TCMALLOC_ALWAYS_INLINE void* TryAllocate(size_t size, BlockFamily family);
+  // Frees a block for which the program claims no alignment, and perhaps a size.
+  TCMALLOC_ALWAYS_INLINE bool TryFree(void* block, BlockFamily family,
+                                      size_t size = BlockClaim::kUnknown);
   // Returns the block for another size: the same one, or a new one with the contents. Null leaves
   // the block as it was. Requires block != nullptr and size > 0.
   void* Reallocate(void* block, size_t size);
@@ -60,9 +70,10 @@ class HardenedHeap {
   void* Take(const BlockRequest& request, LiveBlock* block);
   void* TakeLarge(const BlockRequest& request, LiveBlock* block);
   void* TakeSmall(const BlockRequest& request, LiveBlock* block);
-  TCMALLOC_NOINLINE Introduced Introduce(char* start, LiveBlock block);
-  TCMALLOC_COLD void* TakeSecond(size_t wanted, uint8_t size_class);
-  void* Shuffle(void* fresh, size_t wanted, uint8_t size_class);
+  Introduced TakeNew(uint8_t part, const LiveBlock& block);
+  TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
+  TCMALLOC_COLD void* TakeSecond(uint8_t part, size_t wanted, uint8_t size_class);
+  void* Shuffle(uint8_t part, void* fresh, size_t wanted, uint8_t size_class);
   bool Publish(void* start, const LiveBlock& block);
 
   TCMALLOC_ALWAYS_INLINE uint8_t CheckLive(const void* block, const BlockMap::Byte* state,
@@ -78,24 +89,32 @@ class HardenedHeap {
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
   TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
+  TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE bool IsAsLeft(const char* block, uint8_t size_class) const;
+  char* TakeWaiting(uint8_t part, uint8_t size_class);
+  void Refill(uint8_t part, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
   void FreeLarge(char* block, LiveBlock live);
   bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);
   GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);
   TCMALLOC_ALWAYS_INLINE const char* FindDamage(const void* block, uint8_t size_class) const;
   TCMALLOC_ALWAYS_INLINE void CheckFreed(const void* block, uint8_t size_class) const;
+  void* TakeFromPool();
   void CheckQuarantine();
   void GiveBack(void* block);
   void EvictLarge(void* block);
 
   BlockMap map_;
   Canary canary_;
-  Quarantine quarantine_;
-  Quarantine fresh_;  // objects that are handed out in random order
+  BlockPools pools_;
+  Quarantine quarantine_;  // of larger blocks, and of threads without a pool
+  Quarantine fresh_;       // objects that are handed out in random order
   // Blocks in spans of their own that were freed. Most are not accessible.
   std::atomic<void*> large_[kMostLarge] = {};
   std::atomic<uint64_t> large_random_{0};
   std::atomic<size_t> filled_bytes_{0};  // of those that are
   GuardBudget budget_;
+  Filling filling_;  // of small blocks
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };

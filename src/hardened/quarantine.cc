@@ -10,27 +10,23 @@
 namespace tcmalloc {
 namespace {
 
-// Threads that have a share of their own.
-constinit std::atomic<uint32_t> own_shares{0};
-// Threads that have a shared one.
-constinit std::atomic<uint32_t> shared_shares{0};
+// Threads that have a part of their own.
+constinit std::atomic<uint32_t> owners{0};
+// Threads that share one.
+constinit std::atomic<uint32_t> sharers{0};
 
 }  // namespace
 
-uint8_t Quarantine::ChooseShare() {
-  uint32_t part = own_shares.load(std::memory_order_relaxed);
+uint8_t Quarantine::ChoosePart() {
+  uint32_t part = owners.load(std::memory_order_relaxed);
   while (part < kOwnParts &&
-         !own_shares.compare_exchange_weak(part, part + 1, std::memory_order_relaxed)) {
+         !owners.compare_exchange_weak(part, part + 1, std::memory_order_relaxed)) {
   }
   if (part >= kOwnParts) {
-    part = kOwnParts + shared_shares.fetch_add(1, std::memory_order_relaxed) % kSharedParts;
+    part = kOwnParts + sharers.fetch_add(1, std::memory_order_relaxed) % kSharedParts;
   }
-  own_share = static_cast<uint8_t>(part + 1);
-  return own_share;
+  return static_cast<uint8_t>(part + 1);
 }
-
-constinit thread_local uint8_t own_share TCMALLOC_INITIALIZED_TLS
-    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = 0;
 
 bool Quarantine::Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                             uint64_t seed) {

@@ -16,11 +16,6 @@
 
 namespace tcmalloc {
 
-// Names the thread's part of a quarantine, and is 0 until it has one. One byte, because
-// thread-local storage is scarce.
-extern constinit thread_local uint8_t own_share
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 // For each size class a number of places, each empty or with a block. A block that comes takes a
 // place at random, and the one that was there goes. There are kParts sets of places. Each of the
 // first threads has one to itself, and needs no atomic exchange; the others share the rest.
@@ -46,37 +41,40 @@ class Quarantine {
   [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                                 uint64_t seed);
 
-  // Puts a block in and returns the one that goes: null, or `block` itself if the class has no
-  // place.
-  TCMALLOC_ALWAYS_INLINE void* Exchange(void* block, uint8_t size_class) {
+  // Returns the number of a part for a thread that has none: 1 to kOwnParts as long as there is
+  // one, then up to kParts.
+  static uint8_t ChoosePart();
+
+  // Puts a block into a part of the thread and returns the one that goes: null, or `block` itself
+  // if the class has no place.
+  TCMALLOC_ALWAYS_INLINE void* Exchange(uint8_t number, void* block, uint8_t size_class) {
     const size_t count = counts_[size_class];
     if (TCMALLOC_UNLIKELY(count == 0)) return block;
-    uint8_t share = own_share;
-    if (TCMALLOC_UNLIKELY(share == 0)) share = ChooseShare();
-    Part& part = parts_[share - 1];
+    Part& part = parts_[number - 1];
     std::atomic<void*>* places = part.places + firsts_[size_class];
     // Other threads of the part may do the same; then a number comes twice, which does no harm.
-    const uint64_t random = part.random.load(std::memory_order_relaxed) * kStep + 1;
+    const uint64_t random = NextDraw(part.random.load(std::memory_order_relaxed));
     part.random.store(random, std::memory_order_relaxed);
     const auto following = static_cast<uint16_t>((random >> 32) * count >> 32);
     std::atomic<void*>& place = places[part.next[size_class].load(std::memory_order_relaxed)];
     part.next[size_class].store(following, std::memory_order_relaxed);
     Prefetch(places[following].load(std::memory_order_relaxed), size_class);
-    if (TCMALLOC_UNLIKELY(share > kOwnParts)) {
+    if (TCMALLOC_UNLIKELY(number > kOwnParts)) {
       // Acquire-release pairs with Exchange of another block: it is filled when it comes out.
       return place.exchange(block, std::memory_order_acq_rel);
     }
     void* leaving = place.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in LookAtOthers.
+    // Release pairs with the acquire in LookAt.
     place.store(block, std::memory_order_release);
     return leaving;
   }
 
-  // Takes all blocks out that no other thread has to itself, and calls f(block) for each.
+  // Takes all blocks out that no thread but that of part `own` has to itself, and calls f(block)
+  // for each.
   template <typename F>
-  void TakeEach(F f) {
+  void TakeEach(uint8_t own, F f) {
     for (size_t p = 0; p < kParts; ++p) {
-      if (p < kOwnParts && p + 1 != own_share) continue;
+      if (p < kOwnParts && p + 1 != own) continue;
       for (size_t i = 0; i < places_; ++i) {
         std::atomic<void*>& place = parts_[p].places[i];
         if (place.load(std::memory_order_relaxed) == nullptr) continue;
@@ -86,25 +84,30 @@ class Quarantine {
     }
   }
 
-  // Calls f(block, is_there) for the blocks that other threads have to themselves, which they keep.
-  // `is_there()` tells that the block has not left meanwhile.
+  // Calls f(block, is_there) for the blocks that other threads than that of part `own` have to
+  // themselves, which they keep. `is_there()` tells that the block has not left meanwhile.
   template <typename F>
-  void LookAtOthers(F f) const {
+  void LookAtOthers(uint8_t own, F f) const {
     for (size_t p = 0; p < kOwnParts; ++p) {
-      if (p + 1 == own_share) continue;
-      for (size_t i = 0; i < places_; ++i) {
-        const std::atomic<void*>& place = parts_[p].places[i];
-        // Acquire pairs with the release in Exchange: the block is filled.
-        void* block = place.load(std::memory_order_acquire);
-        if (block == nullptr) continue;
-        f(block, [&] {
-          // Acquire pairs with the release in Exchange, and keeps what was read before in front.
-          std::atomic_thread_fence(std::memory_order_acquire);
-          return place.load(std::memory_order_relaxed) == block;
-        });
-      }
+      if (p + 1 == own) continue;
+      for (size_t i = 0; i < places_; ++i) LookAt(parts_[p].places[i], f);
     }
   }
+  // Does this for one place of another thread.
+  template <typename F>
+  static void LookAt(const std::atomic<void*>& place, F f) {
+    // Acquire pairs with the release in Exchange: the block is filled.
+    void* block = place.load(std::memory_order_acquire);
+    if (block == nullptr) return;
+    f(block, [&] {
+      // Acquire pairs with the release in Exchange, and keeps what was read before in front.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return place.load(std::memory_order_relaxed) == block;
+    });
+  }
+
+  // Returns the number after `random`, whose high bits are as good as any here.
+  static uint64_t NextDraw(uint64_t random) { return random * kStep + 1; }
 
  private:
   struct alignas(64) Part {
@@ -114,7 +117,7 @@ class Quarantine {
     std::atomic<uint16_t> next[kSizeClassCount] = {};
   };
 
-  // Of a linear congruential generator, whose high bits are as good as any here.
+  // Of a linear congruential generator.
   static constexpr uint64_t kStep = 0x5851'F42D'4C95'7F2D;
   static constexpr size_t kLineBytes = 64;
   static constexpr size_t kMostPrefetched = 512;
@@ -124,8 +127,6 @@ class Quarantine {
     const auto* start = static_cast<const char*>(block);
     for (size_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(start + line);
   }
-  TCMALLOC_COLD static uint8_t ChooseShare();
-
   uint16_t counts_[kSizeClassCount] = {};
   uint16_t firsts_[kSizeClassCount] = {};
   size_t places_ = 0;

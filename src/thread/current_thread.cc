@@ -32,7 +32,14 @@ void InitializeCurrentThread() {
   CloseEntries();
 }
 
-void CheckEntries() { entries_are_checked = true; }
+// The writes are volatile, so that each word is written at once: a thread that allocates for the
+// first time reads the old or the new one.
+__attribute__((no_sanitize("thread"))) void CheckEntries(MallocElsewhere malloc,
+                                                         DeallocateElsewhere free) {
+  entries_are_checked = true;
+  const_cast<MallocElsewhere volatile&>(plain_entry.header.malloc) = malloc;
+  const_cast<DeallocateElsewhere volatile&>(plain_entry.header.deallocate) = free;
+}
 
 void SetCurrentThread(FastThread thread) {
   current_thread = thread;

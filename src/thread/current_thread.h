@@ -34,8 +34,10 @@ inline constexpr size_t kArrayTag = size_t{1} << 32;
 extern constinit thread_local EntryThreads entry_threads
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Makes entry_threads stay as it is in new threads. Called before any thread has a front end.
-void CheckEntries();
+// Makes entry_threads stay as it is in new threads, with these functions for malloc and free.
+// Called before any thread has a front end.
+void CheckEntries(MallocElsewhere malloc = MallocClosed,
+                  DeallocateElsewhere free = DeallocateClosed);
 
 // Changes current_thread, and entry_threads with it.
 void SetCurrentThread(FastThread thread);

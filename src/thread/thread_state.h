@@ -26,9 +26,14 @@ struct ThreadState {
   // The nested forks that this thread has under way, and their findings.
   uint8_t fork_depth = 0;
   GateFindings fork_findings;
-  // True while a mode that checks blocks is in the allocator below. A signal handler that comes in
-  // between may keep no block of the thread's lists, as the fast paths demand.
-  bool is_below_checks = false;
+  // The part of the quarantine that a mode that checks blocks gave to the thread, or 0. It is
+  // kBelowChecks while the mode changes that part or is in the allocator below. A signal handler
+  // that comes in between may use neither, and keep no block of the thread's lists, as the fast
+  // paths demand.
+  uint8_t quarantine_part = 0;
+
+  static constexpr uint8_t kBelowChecks = UINT8_MAX;
+  bool is_below_checks() const { return quarantine_part == kBelowChecks; }
 };
 
 extern constinit thread_local ThreadState thread_state

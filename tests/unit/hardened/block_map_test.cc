@@ -37,6 +37,63 @@ TEST_F(BlockMapTest, MisalignedAddressesHaveNoState) {
   for (uintptr_t i = 1; i < 16; ++i) EXPECT_EQ(map_.Find(At(0x7000'0000 + i)), nullptr);
 }
 
+// The fast paths agree with the slow ones on every block that they accept.
+TEST_F(BlockMapTest, TellsUnalignedBlocksToTheFastPaths) {
+  constexpr uintptr_t kAddress = 0x6000'0000;
+  constexpr uint8_t kClasses = SizeClassFor(512) + 1;
+  BlockMap::Byte* state = map_.Ensure(At(kAddress));
+  for (uint8_t c = 2; c < kClasses + 1; ++c) {
+    const size_t capacity = kSizeClasses[c].size;
+    for (size_t slack = 1; slack <= capacity; ++slack) {
+      if (!BlockMap::CanHold(capacity - slack, capacity)) continue;
+      for (const BlockFamily family : kFamilies) {
+        BlockMap::Set(
+            state,
+            {.size = capacity - slack, .capacity = capacity, .family = family, .size_class = c});
+        const uint8_t live = state->load();
+        // The byte for the class tells a long slack in its place, which only aligned blocks have.
+        const bool has_class = capacity != 32 || state[1].load() == c;
+        PlainBlock block;
+        for (const BlockFamily asked : kFamilies) {
+          const bool is_known = asked == family && c < kClasses && has_class;
+          ASSERT_EQ(BlockMap::GetPlain(state, live, asked, kClasses, &block), is_known)
+              << capacity << " less " << slack;
+        }
+        if (c >= kClasses || !has_class) continue;
+        ASSERT_TRUE(BlockMap::GetPlain(state, live, family, kClasses, &block));
+        ASSERT_EQ(block.size_class, c);
+        ASSERT_EQ(block.capacity, capacity);
+        ASSERT_EQ(block.slack, slack);
+        state->store(BlockMap::kQuarantined);
+        BlockMap::SetPlain(state, family, block);
+        ASSERT_EQ(state->load(), live);
+      }
+    }
+  }
+}
+
+TEST_F(BlockMapTest, FastPathsKnowNoOtherBlock) {
+  constexpr uint8_t kClass = SizeClassFor(64);
+  BlockMap::Byte* state = map_.Ensure(At(0x6000'0000));
+  PlainBlock block;
+  const auto is_known = [&] {
+    return BlockMap::GetPlain(state, state->load(), BlockFamily::kMalloc, kSizeClassCount, &block);
+  };
+  for (unsigned value = 0; value < BlockMap::kLive; ++value) {
+    state->store(static_cast<uint8_t>(value));
+    ASSERT_FALSE(is_known()) << value;
+  }
+  BlockMap::Set(state, {.size = 60, .capacity = 64, .log2_alignment = 6, .size_class = kClass});
+  EXPECT_FALSE(is_known());
+  EXPECT_EQ(BlockMap::Get(At(0x6000'0000), state, state->load()).log2_alignment, 6);
+  EXPECT_EQ(BlockMap::Get(At(0x6000'0000), state, state->load()).size, 60u);
+  // Its memory becomes that of a block without alignment.
+  BlockMap::MakePlain(state, kClass);
+  BlockMap::SetPlain(state, BlockFamily::kNew, {kClass, 64, 4});
+  EXPECT_EQ(BlockMap::Get(At(0x6000'0000), state, state->load()).log2_alignment, 0);
+  EXPECT_EQ(BlockMap::Get(At(0x6000'0000), state, state->load()).size, 60u);
+}
+
 // Every size that a class can have, between two neighbours that must not change.
 TEST_F(BlockMapTest, TellsEverySizeOfEveryClass) {
   constexpr uintptr_t kAddress = 0x5000'0000;

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 namespace tcmalloc {
 namespace {
 
@@ -31,6 +34,47 @@ TEST_F(CanaryTest, EachByteNearTheEndIsSeen) {
       }
       block_[capacity - 1] = 0;
       ASSERT_EQ(canary_.Check(block_, size, capacity), block_ + capacity - 1);
+    }
+  }
+}
+
+TEST_F(CanaryTest, EachByteOfAShortCanaryIsSeen) {
+  for (const size_t capacity : {16, 32, 48, 512}) {
+    for (size_t slack = 1; slack <= Canary::kShortSlack; ++slack) {
+      block_[capacity] = 'n';
+      canary_.WriteFreshShort(block_, slack, capacity);
+      const size_t size = capacity - slack;
+      ASSERT_EQ(canary_.Check(block_, size, capacity), nullptr);
+      ASSERT_TRUE(canary_.IsIntactShort(block_ + capacity, slack));
+      ASSERT_EQ(block_[capacity], 'n');
+      for (size_t i = 0; i < capacity; ++i) {
+        const auto byte = static_cast<unsigned char>(block_[i]);
+        ASSERT_TRUE(i >= std::min(size, kFreshBytes) || byte == kFreshFill);
+        block_[i] ^= 1;
+        ASSERT_EQ(canary_.IsIntactShort(block_ + capacity, slack), i < size);
+        block_[i] ^= 1;
+      }
+    }
+  }
+}
+
+TEST_F(CanaryTest, EachByteOfABlockIsFilledAndSeenButForTheCanary) {
+  constexpr unsigned char kNeighbour = 'n';
+  char* block = block_ + 16;
+  for (size_t bytes = 16; bytes <= kMostFilled; bytes += 16) {
+    std::memset(block_, kNeighbour, kBytes);
+    block[bytes - 1] = static_cast<char>(canary_.ByteAt(block + bytes - 1));
+    const Filling filling = FillingFor(block, bytes, false);
+    FillWhole(block, bytes, filling);
+    ASSERT_TRUE(IsFilledWhole(block, bytes, filling));
+    ASSERT_TRUE(canary_.IsIntactBefore(block + bytes));
+    ASSERT_EQ(block[-1], kNeighbour);
+    ASSERT_EQ(block[bytes], kNeighbour);
+    for (size_t i = 0; i < bytes; ++i) {
+      ASSERT_TRUE(i == bytes - 1 || static_cast<unsigned char>(block[i]) == kFreedFill);
+      block[i] ^= 1;
+      ASSERT_FALSE(IsFilledWhole(block, bytes, filling)) << i << " of " << bytes;
+      block[i] ^= 1;
     }
   }
 }

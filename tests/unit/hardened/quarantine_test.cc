@@ -26,23 +26,23 @@ TEST_F(QuarantineTest, EveryBlockLeavesOnceInAnotherOrder) {
   constexpr uintptr_t kBlocks = 5000;
   std::vector<void*> left;
   for (uintptr_t i = 1; i <= kBlocks; ++i) {
-    if (void* block = quarantine_->Exchange(Block(i), 3)) left.push_back(block);
+    if (void* block = quarantine_->Exchange(1, Block(i), 3)) left.push_back(block);
   }
   EXPECT_GE(left.size(), kBlocks - Quarantine::kMostPlaces);
   EXPECT_FALSE(std::is_sorted(left.begin(), left.end()));
-  quarantine_->TakeEach([&](void* block) { left.push_back(block); });
+  quarantine_->TakeEach(1, [&](void* block) { left.push_back(block); });
   EXPECT_EQ(std::set<void*>(left.begin(), left.end()).size(), kBlocks);
   EXPECT_EQ(left.size(), kBlocks);
 }
 
 TEST_F(QuarantineTest, AClassWithoutPlacesKeepsNothing) {
   ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 4096, 1024, 1));
-  EXPECT_EQ(quarantine_->Exchange(Block(1), SizeClassFor(2048)), Block(1));
+  EXPECT_EQ(quarantine_->Exchange(1, Block(1), SizeClassFor(2048)), Block(1));
 }
 
 TEST_F(QuarantineTest, WithoutBytesNothingIsKept) {
   ASSERT_TRUE(quarantine_->Initialize(heap.arena(), 0, kMaxSmallSize, 1));
-  EXPECT_EQ(quarantine_->Exchange(Block(1), SizeClassFor(16)), Block(1));
+  EXPECT_EQ(quarantine_->Exchange(1, Block(1), SizeClassFor(16)), Block(1));
 }
 
 TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
@@ -54,8 +54,9 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
   std::vector<std::thread> threads;
   for (uintptr_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
+      const uint8_t part = Quarantine::ChoosePart();
       for (uintptr_t i = 0; i < kEach; ++i) {
-        void* block = quarantine_->Exchange(Block(1 + t * kEach + i), 3);
+        void* block = quarantine_->Exchange(part, Block(1 + t * kEach + i), 3);
         if (block != nullptr) left[t].push_back(block);
       }
     });
@@ -68,9 +69,10 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
     ++count;
   };
   for (const auto& some : left) std::for_each(some.begin(), some.end(), add);
-  quarantine_->TakeEach(add);
+  constexpr uint8_t kNoPart = 0;
+  quarantine_->TakeEach(kNoPart, add);
   // What other threads had to themselves stays.
-  quarantine_->LookAtOthers([&](void* block, auto is_there) {
+  quarantine_->LookAtOthers(kNoPart, [&](void* block, auto is_there) {
     EXPECT_TRUE(is_there());
     add(block);
   });

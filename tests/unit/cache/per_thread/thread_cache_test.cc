@@ -365,6 +365,23 @@ TEST_F(ThreadCacheFastPathTest, ADefaultCacheIsClosed) {
   EXPECT_FALSE(cache->TryFree(nullptr));
 }
 
+TEST_F(ThreadCacheFastPathTest, TryTakeCountsNothingAndLeavesAnEmptyListAsItIs) {
+  for (void* object : cache_.AllocateMany(kClass, 4)) cache_.Free(object);
+  const uint64_t bytes = cache_->thread()->clock.allocated_bytes();
+  std::vector<void*> taken;
+  while (void* object = FastThread(cache_->thread()).lists()->TryTake(kClass)) {
+    EXPECT_EQ(LinkWord(object), 0u);
+    taken.push_back(object);
+  }
+  EXPECT_GE(taken.size(), 4u);
+  EXPECT_EQ(std::set<void*>(taken.begin(), taken.end()).size(), taken.size());
+  EXPECT_EQ(cache_->CountObjects(kClass), 0u);
+  EXPECT_EQ(cache_->thread()->clock.allocated_bytes(), bytes);
+  cache_->CheckInvariants();
+  for (void* object : taken) cache_.Free(object);
+  cache_->CheckInvariants();
+}
+
 // As for the slow path of a signal handler that interrupts a fast path between its writes.
 class InterruptedFastPathTest : public ThreadCacheFastPathTest {
  protected:
