@@ -19,14 +19,6 @@ LAYER_CALL = re.compile(r"^\s*tcm_layer\s*\(([^)]*)\)", re.MULTILINE)
 KEYWORDS = {"NAME", "FOR_SIZE", "SOURCES", "DEPENDS", "EXCEPTIONS"}
 SOURCE_SUFFIXES = {".h", ".cc", ".c", ".inc", ".S"}
 
-
-# A part, that is a header with its source, and a part that it needs and that needs it.
-TWO_IN_ONE = {
-    frozenset({"report/statistics", "report/statistics_sums"}),
-    frozenset({"system/address_window", "system/memory"}),
-    frozenset({"system/cgroup", "system/topology"}),
-    frozenset({"system/rseq", "system/rseq_self_test"}),
-}
 GLOBAL = re.compile(r"^\s*extern\s+constinit\s+Heap\s+heap\b", re.MULTILINE)
 GLOBAL_HOME = "heap/heap.h"
 
@@ -129,9 +121,7 @@ def read_parts(sources) -> dict[str, set[str]]:
     for source, includes in sources.items():
         part = part_of(source)
         others = {part_of(include) for include in includes if include in sources} - {part}
-        needs.setdefault(part, set()).update(
-            other for other in others if frozenset({part, other}) not in TWO_IN_ONE
-        )
+        needs.setdefault(part, set()).update(others)
     return needs
 
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
-"""Checks that each source names its licence at the top and each header has the right guard."""
+"""Checks that each source names its licence at the top and each header has the right guard.
+
+Also: no line of a comment in src/ and include/ begins with a word that hides the subject.
+"""
 
 import re
 import sys
@@ -11,6 +14,8 @@ import repository
 LICENCE = "Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0"
 LICENSED_SUFFIXES = {".h", ".cc", ".c", ".S", ".go", ".py", ".sh", ".cmake", ".rs"}
 LICENSED_NAMES = {"run", "test"}
+# A comment begins with a verb or with the noun that is meant.
+VAGUE = re.compile(r"^\s*(?://+|/?\*+)\s*(What|Whether|Of these|Those|The same|Likewise)\b")
 
 
 def guard_of(path: Path) -> str:
@@ -33,6 +38,14 @@ def check_guard(path: Path, text: str) -> list[str]:
     return [f"{path}: the include guard is not {guard}"]
 
 
+def check_openings(path: Path, lines: list[str]) -> list[str]:
+    return [
+        f'{path}:{number}: a comment begins with "{match[1]}"'
+        for number, line in enumerate(lines, 1)
+        if (match := VAGUE.match(line))
+    ]
+
+
 def check(root: Path) -> list[str]:
     complaints = []
     for path in repository.files(root):
@@ -42,6 +55,8 @@ def check(root: Path) -> list[str]:
         complaints += check_licence(path, text.splitlines())
         if path.suffix == ".h" and path.parts[0] != "include":
             complaints += check_guard(path, text)
+        if path.parts[0] in {"src", "include"}:
+            complaints += check_openings(path, text.splitlines())
     return complaints
 
 

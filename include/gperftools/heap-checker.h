@@ -55,8 +55,8 @@ class PERFTOOLS_DLL_DECL HeapLeakChecker {
   ssize_t BytesLeaked() const;
   ssize_t ObjectsLeaked() const;
 
-  // What its thread allocates while it lives is not reported, nor what that leads to. Ends in the
-  // thread that it began in; nests.
+  // Blocks that its thread allocates while it lives are not reported, nor blocks that only these
+  // point to. Ends in the thread that it began in; nests.
   class PERFTOOLS_DLL_DECL Disabler {
    public:
     Disabler();

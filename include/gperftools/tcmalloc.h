@@ -8,8 +8,9 @@
  * Names and types are those of gperftools 2.18. For C from C89 on and for C++ from C++11 on.
  *
  * All functions are thread safe. Sizes and alignments are in bytes; an alignment is a power of two.
- * Those without a throw specification throw std::bad_alloc where no memory can be had; those that
- * take std::nothrow_t return null then. The other functions return null and set errno to ENOMEM.
+ * Functions without a throw specification throw std::bad_alloc where no memory can be had; those
+ * that take std::nothrow_t return null then. The other functions return null and set errno to
+ * ENOMEM.
  */
 
 #ifndef TCMALLOC_INCLUDE_GPERFTOOLS_TCMALLOC_H_

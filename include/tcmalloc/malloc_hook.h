@@ -22,7 +22,7 @@ class MallocHook final {
   using SampledAlloc = SampledAllocation;
 
   // Called in the thread that allocates or frees, after the allocator is done with it: holds no
-  // lock of the allocator, and may allocate, free, add and remove hooks. What a hook allocates is
+  // lock of the allocator, and may allocate, free, add and remove hooks. Allocations of a hook are
   // reported to none. Must return in the ordinary way. errno is as before afterwards. Of a block
   // that moves by realloc both hooks are called; one that grows in place is not reported.
   //

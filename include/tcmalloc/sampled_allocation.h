@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What hooks for samples are told: see tcmalloc/malloc_hook.h, which includes this header.
+// The records that hooks for samples get: see tcmalloc/malloc_hook.h, which includes this header.
 
 #ifndef TCMALLOC_INCLUDE_TCMALLOC_SAMPLED_ALLOCATION_H_
 #define TCMALLOC_INCLUDE_TCMALLOC_SAMPLED_ALLOCATION_H_

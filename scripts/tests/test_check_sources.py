@@ -36,6 +36,17 @@ class CheckSourcesTest(TreeTest):
         self.write("src/base/bits.h", header("TCMALLOC_BITS_H_"))
         self.assert_one_complaint(self.check(), "TCMALLOC_BASE_BITS_H_")
 
+    def test_finds_comments_that_hide_their_subject(self):
+        self.write("src/base/a.cc", LICENCE + "// Returns 1.\n// What the caller wants.\n")
+        self.assert_one_complaint(self.check(), "src/base/a.cc:3", "What")
+        self.write("src/base/a.cc", LICENCE + "/*\n * Likewise for 2.\n */\n")
+        self.assert_one_complaint(self.check(), "src/base/a.cc:3", "Likewise")
+
+    def test_leaves_other_comments_alone(self):
+        self.write("src/base/a.cc", LICENCE + "// Whatever works.\nint x;  // what is left\n")
+        self.write("tests/b.cc", LICENCE + "// What the test does.\n")
+        self.assertEqual(self.check(), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the entry points call in a mode that checks blocks (TCMALLOC_MODE).
+// The functions that entry points call in a mode that checks blocks (TCMALLOC_MODE).
 
 #ifndef TCMALLOC_ALLOCATOR_BLOCK_FUNCTIONS_H_
 #define TCMALLOC_ALLOCATOR_BLOCK_FUNCTIONS_H_
@@ -23,7 +23,8 @@ struct BlockRequest {
   bool zeroed = false;
 };
 
-// What a call that frees says of the block. `call` is named in messages; null is plain free.
+// The claims that a call that frees makes about the block. `call` is named in messages; null is
+// plain free.
 struct BlockClaim {
   static constexpr size_t kUnknown = SIZE_MAX;
 

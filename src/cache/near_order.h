@@ -33,8 +33,8 @@ class NearOrder {
     last_word_ = 0;
   }
 
-  // Adds an object unless it lies outside the window or was added before. What does not begin at
-  // one of the places lies outside.
+  // Adds an object unless it lies outside the window or was added before. An object that does not
+  // begin at one of the places lies outside.
   TCMALLOC_ALWAYS_INLINE Added Add(const void* object) {
     const size_t place = PlaceOf(object) - start_;
     if (place >= kPlaces) return Added::kOutside;

@@ -13,7 +13,7 @@ extern "C" int __sigaction(int signal, const struct sigaction* action, struct si
 namespace tcmalloc {
 namespace {
 
-// Those of faults, which must do what the program wants, or end it.
+// The signals of faults, which must do what the program wants, or end it.
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 
 }  // namespace

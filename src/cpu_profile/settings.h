@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the environment says about CPU profiles. The variables belong to libraries that may lack
-// the allocator and its options.
+// Reads the variables that control CPU profiles. They belong to libraries that may lack the
+// allocator and its options.
 
 #ifndef TCMALLOC_CPU_PROFILE_SETTINGS_H_
 #define TCMALLOC_CPU_PROFILE_SETTINGS_H_

@@ -16,8 +16,8 @@ namespace tcmalloc {
 inline constexpr int kMostFrames = 254;
 
 // A hash table of stacks that signal handlers fill: Add takes no lock, waits for nobody, allocates
-// nothing and may be interrupted by another Add of the same thread at any instruction. What finds
-// no room is counted as lost. Pages of the table cost memory once a stack lies in them.
+// nothing and may be interrupted by another Add of the same thread at any instruction. A stack that
+// finds no room is counted as lost. Pages of the table cost memory once a stack lies in them.
 //
 // A slot is 0 or holds the upper half of its stack's hash, and the place of its record in the
 // arena. A record is written before its slot, and only its count changes afterwards. Hence the sum

@@ -15,7 +15,7 @@
 
 namespace tcmalloc {
 
-// What a thread is signalled for.
+// The events for which a thread is signalled.
 enum class TickSource : uint8_t {
   kCpuTime,   // each period of CPU time of the thread
   kWallTime,  // each period of time

@@ -181,7 +181,7 @@ void Ticker::Handle(siginfo_t* info, void* context) {
     return;
   }
   // The handler does not block its signal. Where it takes longer than a period, as in a debugger or
-  // an emulator, ticks would interrupt one another until the stack is full. What is left out is
+  // an emulator, ticks would interrupt one another until the stack is full. The ticks left out are
   // time of the profiler itself.
   if (handles_tick) {
     errno = saved_errno;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "system/number_text.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -29,17 +30,8 @@ constexpr size_t kDirectoryNameOffset = 19;
 
 // Returns 0 for names that are not numbers.
 pid_t ParseThread(const char* name) {
-  pid_t thread = 0;
-  for (; *name >= '0' && *name <= '9'; ++name) thread = thread * 10 + (*name - '0');
-  return *name == '\0' ? thread : 0;
-}
-
-unsigned ParseNumber(const char** text) {
-  unsigned value = 0;
-  for (; **text >= '0' && **text <= '9'; ++*text) {
-    value = value * 10 + static_cast<unsigned>(**text - '0');
-  }
-  return value;
+  uint64_t thread = 0;
+  return ParseNumber(name, &thread) ? static_cast<pid_t>(thread) : 0;
 }
 
 }  // namespace
@@ -98,11 +90,12 @@ void ForEachThread(void (*visit)(pid_t thread, void* argument), void* argument) 
 bool ProcessTimersSignalRunningThread() {
   utsname name = {};
   if (uname(&name) != 0) return false;
-  const char* text = name.release;
-  const unsigned major = ParseNumber(&text);
-  if (*text == '.') ++text;
-  const unsigned minor = ParseNumber(&text);
-  return major > 6 || (major == 6 && minor >= 4);
+  std::string_view release = name.release;
+  uint64_t major = 0;
+  uint64_t minor = 0;
+  if (!TakeNumber(&release, &major) || !release.starts_with('.')) return false;
+  release.remove_prefix(1);
+  return TakeNumber(&release, &minor) && (major > 6 || (major == 6 && minor >= 4));
 }
 
 int OpenClockEvent(pid_t thread, uint64_t period_ns, int signal) {

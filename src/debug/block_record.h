@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the debug mode knows of a block, apart from the block.
+// The debug mode's record of a block, which lies apart from the block.
 
 #ifndef TCMALLOC_DEBUG_BLOCK_RECORD_H_
 #define TCMALLOC_DEBUG_BLOCK_RECORD_H_

@@ -82,7 +82,7 @@ class FreeQueue {
     SpinLock* lock_;
   };
 
-  // What each part may hold if all together may hold `limit`.
+  // Returns the bytes that each part may hold if all together may hold `limit`.
   size_t ShareOf(size_t limit) const;
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because

@@ -7,9 +7,9 @@
 
 #include "heap/heap.h"
 #include "heap/observer.h"
+#include "report/current_statistics.h"
 #include "report/documented_rows.h"
 #include "report/fields.h"
-#include "report/statistics.h"
 
 namespace tcmalloc {
 namespace {

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is printed of faults and mistakes at guarded blocks.
+// Prints reports of faults and mistakes at guarded blocks.
 
 #ifndef TCMALLOC_GUARDED_FAULT_REPORT_H_
 #define TCMALLOC_GUARDED_FAULT_REPORT_H_

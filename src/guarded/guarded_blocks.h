@@ -49,8 +49,8 @@ struct GuardedSlot {
 // Decides which samples are guarded, and has the slots. The pages lie side by side in memory of
 // their own: guard, slot, guard, slot, ..., guard. All are inaccessible but those of live blocks.
 //
-// Thread safe. What takes and frees blocks is called in the slow path, so that no fork takes place
-// meanwhile, and keeps nothing of errno.
+// Thread safe. Functions that take or free blocks are called in the slow path, so that no fork
+// takes place meanwhile, and may change errno.
 class GuardedBlocks {
  public:
   // Samples by default between two guarded blocks.

@@ -6,7 +6,7 @@
 
 #include "heap/heap.h"
 #include "system/auxv.h"
-#include "system/memory.h"
+#include "system/region_name.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {

@@ -17,7 +17,7 @@
 
 namespace tcmalloc {
 
-// What the map knows of a live block.
+// The map's record of a live block.
 struct LiveBlock {
   size_t size = 0;      // that the program asked for
   size_t capacity = 0;  // of the memory, without guard pages; more than `size`

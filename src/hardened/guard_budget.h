@@ -18,8 +18,8 @@ namespace tcmalloc {
 // for one.
 class GuardBudget {
  public:
-  // What the work costs: calls of the kernel, and the faults of pages that were lost, as a virtual
-  // machine with much to do takes them.
+  // The cost of the work: calls of the kernel, and the faults of pages that were lost, as measured
+  // on a busy virtual machine.
   static constexpr int64_t kCallNanoseconds = 2000;
   static constexpr int64_t kPageNanoseconds = 1000;
   // The part of the time that may go into it, the most that can be saved up, and what is there at

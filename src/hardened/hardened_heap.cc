@@ -591,8 +591,9 @@ void HardenedHeap::CheckQuarantine() {
   quarantine_.TakeEach(own, give_back);
   while (void* block = TakeFromPool()) give_back(block);
   if (heap.front_end().threads() > 1) return;
-  // A thread whose front end is gone may free all the same. What it takes out is filled no more,
-  // and what it puts in is, so two looks at the same block in the same place tell the truth.
+  // A thread whose front end is gone may free all the same. A block that it takes out is filled no
+  // more, and a block that it puts in is, so two looks at the same block in the same place tell the
+  // truth.
   const auto look = [&](const void* block, auto is_there) {
     const uint8_t size_class = class_of(block);
     if (size_class == 0) return;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the hardened mode says of a mistake, and then ends the process.
+// Reports the mistakes that the hardened mode finds, and ends the process.
 
 #ifndef TCMALLOC_HARDENED_MISTAKES_H_
 #define TCMALLOC_HARDENED_MISTAKES_H_

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What waits for a thread that has left the slow path.
+// Work that waits for a thread that has left the slow path.
 
 #ifndef TCMALLOC_HEAP_ERRANDS_H_
 #define TCMALLOC_HEAP_ERRANDS_H_

@@ -9,8 +9,8 @@
 
 namespace tcmalloc {
 
-// What sends all entry points to a mode; null where the library does not have it. Called once,
-// before the program gets its first block.
+// Functions that send all entry points to a mode; null where the library does not have it. Called
+// once, before the program gets its first block.
 struct Modes {
   // Returns false if there is no memory for it.
   bool (*start_hardened)(const Options& options) = nullptr;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the heap and the allocator tell those who watch them. The functions are chosen by link:
+// The events that the heap and the allocator report to observers. The functions are chosen by link:
 // heap_profile/none defines them for libraries without profiles, heap_profile for those with.
 
 #ifndef TCMALLOC_HEAP_OBSERVER_H_

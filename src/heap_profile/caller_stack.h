@@ -25,7 +25,7 @@ class CallerStack {
   // tells them apart.
   explicit CallerStack(uint32_t limit = kMostFrames);
 
-  // Likewise, from a copy of the stack that a function of this library made.
+  // Captures the stack from a copy that a function of this library made.
   explicit CallerStack(const StackCopy& copy);
 
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
@@ -37,7 +37,8 @@ class CallerStack {
  private:
   // The library's own frames, of which there are fewer.
   static constexpr uint32_t kMostOwnFrames = 16;
-  // What a limited capture allows for; the outermost frames miss where there are more of them.
+  // The number of own frames that a limited capture allows for. Where there are more, the outermost
+  // frames of the program are missing.
   static constexpr uint32_t kFewOwnFrames = 6;
 
   void LeaveOutOwn(int captured, uint32_t limit);

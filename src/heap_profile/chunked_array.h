@@ -40,8 +40,8 @@ class ChunkedArray {
   [[nodiscard]] bool Ensure(uint32_t index) {
     return Find(index) != nullptr || Map(ChunkOf(index));
   }
-  // Likewise, but takes a chunk of less than a page from `small`. Not at the same time for the same
-  // chunk.
+  // Works as Ensure, but takes a chunk of less than a page from `small`. Not at the same time for
+  // the same chunk.
   template <typename Small>
   [[nodiscard]] bool EnsureFrom(Small& small, uint32_t index) {
     if (Find(index) != nullptr) return true;
@@ -108,7 +108,7 @@ class SmallChunks {
     uint32_t first = 0;
     do {
       const int last_chunk = lines_.ChunkOf(used + wanted - 1);
-      // What is left at the end of a mapping is not used where it is too little.
+      // The rest of a mapping is not used where it is too little.
       first = std::max(used, lines_.FirstIn(last_chunk));
       if (!lines_.Ensure(first)) return nullptr;
     } while (!used_.compare_exchange_weak(used, first + wanted, std::memory_order_relaxed));

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a library with profiles adds to a message about a mistake of the program.
+// Extends a message about a mistake of the program by stacks, in libraries with profiles.
 
 #ifndef TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
 #define TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_

@@ -282,7 +282,7 @@ void CallNotedHooks() { profiles.hooks.CallNoted(); }
 
 SampledMemory CountSampledMemory() {
   const SampledObjectsStats stats = profiles.objects.stats();
-  // What is kept counts as in use where it lies.
+  // Kept memory counts as in use where it lies.
   const uint64_t kept = profiles.kept_bytes.load(std::memory_order_relaxed);
   return {.span_bytes = stats.span_bytes,
           .in_use_bytes = stats.in_use_bytes - std::min<uint64_t>(kept, stats.in_use_bytes)};

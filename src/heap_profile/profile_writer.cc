@@ -35,7 +35,7 @@ constexpr ValueType kLifetimes[] = {
 constexpr ValueType kPinned[] = {{"objects", "count"}, {"pinned_space", "bytes"}};
 constexpr ValueType kGrowth[] = {{"objects", "count"}, {"space", "bytes"}};
 
-// Frames of the allocator in programs that link it statically. Those of the shared library are not
+// Frames of the allocator in programs that link it statically. Frames of the shared library are not
 // recorded.
 constexpr std::string_view kOwnFrames =
     "(tcmalloc::|__?libc_)?(malloc|calloc|realloc|reallocarray|free|memalign|aligned_alloc|"

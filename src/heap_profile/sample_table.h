@@ -18,7 +18,7 @@
 
 namespace tcmalloc {
 
-// What is recorded of a sample.
+// The record of a sample.
 struct Sample {
   uintptr_t address = 0;
   uint64_t requested = 0;  // bytes that the program asked for

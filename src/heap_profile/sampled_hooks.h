@@ -41,9 +41,8 @@ class SampledHooks {
     if (TCMALLOC_UNLIKELY(!list(of_free).empty())) NoteForHooks({of_free, id, 0, 0, sample});
   }
 
-  // Reports what the running thread has noted. Called outside the slow path. What a thread could
-  // not report, because a fork kept it from the slow path for long, is left to others after a
-  // while.
+  // Reports the events that the running thread has noted. Called outside the slow path. Where a
+  // fork kept a thread from the slow path for long, other threads report its events after a while.
   TCMALLOC_COLD void CallNoted() TCMALLOC_EXCLUDES(lock_);
 
  private:

@@ -15,8 +15,8 @@
 namespace tcmalloc {
 
 // Readers of these texts multiply what a record counts by the weight of a sample of its size at the
-// one period that the text names. A sample that was drawn with another period counts as often as
-// gives its own weight then. What rounding leaves over goes to the next record.
+// one period that the text names. A sample that was drawn with another period is counted as often
+// as gives its own weight then. The remainder of rounding goes to the next record.
 class TextSamples {
  public:
   explicit TextSamples(uint64_t period) : period_(static_cast<double>(period)) {}

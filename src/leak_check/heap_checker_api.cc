@@ -24,7 +24,8 @@ constexpr size_t kMostCleanups = 1024;
 constinit std::atomic<HeapCleaner::void_function> cleanups[kMostCleanups] = {};
 constinit std::atomic<size_t> cleanup_count{0};
 
-// What start_snapshot_ holds: the number of the first allocation that the checker looks at.
+// Convert the number of the first allocation that the checker looks at, which start_snapshot_
+// holds.
 void* FromSequence(uint64_t sequence) { return reinterpret_cast<void*>(sequence); }
 uint64_t ToSequence(const void* snapshot) { return reinterpret_cast<uint64_t>(snapshot); }
 

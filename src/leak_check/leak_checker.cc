@@ -200,8 +200,8 @@ int LeakChecker::OnMainEnds(int status) {
   return OnExitBegins(status);
 }
 
-// Several threads may call exit. Those that come later wait for the check, because they end the
-// process. The code that interrupted the check does not.
+// Several threads may call exit. Later ones wait for the check, because they end the process. The
+// code that interrupted the check does not.
 void LeakChecker::CheckAtExit() {
   if (!checks_program() || cancelled_ || InOtherProcess()) return;
   uint32_t nobody = 0;
@@ -226,7 +226,7 @@ void LeakChecker::CheckAtExit() {
 void LeakChecker::EndWithStatus() const {
   const int status = StatusAfterCheck(0);
   if (status == 0) return;
-  // What the program has printed shall not be lost.
+  // Writes out what the program has printed, which would be lost otherwise.
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   ::fflush(nullptr);
   ::_exit(status);
@@ -304,8 +304,8 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
 
   Suppressions suppressions;
   LoadSuppressions(options.heap_check_suppressions, &suppressions);
-  // libc keeps tables of ended threads where only it finds them. Those of dynamic programs come
-  // from the linker.
+  // libc keeps tables of ended threads where only it finds them. The tables of dynamic programs
+  // come from the linker.
   if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 

@@ -20,7 +20,7 @@
 
 namespace tcmalloc {
 
-// What a check has found.
+// The result of a check.
 struct CheckOutcome {
   bool made = false;
   uint64_t objects = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "system/line_reader.h"
+#include "system/maps_line.h"
 #include "system/system_calls.h"
 #include "unwind/readable_memory.h"
 
@@ -18,26 +19,6 @@ constexpr size_t kLongestLine = 4096 + 128;
 // In the kernel's table of pages.
 constexpr uint64_t kPresentOrSwapped = uint64_t{3} << 62;
 
-// Takes the characters up to `end` from the front of *text, and `end` as well.
-std::string_view TakeUntil(char end, std::string_view* text) {
-  size_t length = 0;
-  while (length < text->size() && (*text)[length] != end) ++length;
-  const std::string_view taken(text->data(), length);
-  text->remove_prefix(std::min(length + 1, text->size()));
-  return taken;
-}
-
-std::optional<uintptr_t> ParseHex(std::string_view digits) {
-  if (digits.empty() || digits.size() > 16) return std::nullopt;
-  uintptr_t value = 0;
-  for (const char c : digits) {
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
-    value = value << 4 | static_cast<uintptr_t>(decimal ? c - '0' : c - 'a' + 10);
-  }
-  return value;
-}
-
 // Reads entries of the kernel's table of pages. Returns their number, 0 if there are none.
 size_t ReadPages(int table, uintptr_t first, size_t wanted, uint64_t* entries) {
   const ssize_t got = system_calls.pread(table, entries, wanted * sizeof(entries[0]),
@@ -46,32 +27,23 @@ size_t ReadPages(int table, uintptr_t first, size_t wanted, uint64_t* entries) {
 }
 
 bool NamesLinker(std::string_view path) {
-  std::string_view name = path;
-  while (!name.empty()) {
-    const std::string_view part = TakeUntil('/', &name);
-    if (name.empty()) name = part;
-    if (name.data() == part.data()) break;
-  }
-  return name.starts_with("ld") && name.find(".so") != std::string_view::npos;
+  path.remove_prefix(path.rfind('/') + 1);
+  return path.starts_with("ld") && path.find(".so") != std::string_view::npos;
 }
 
 }  // namespace
 
 std::optional<MappedRange> ParseMappedRange(std::string_view line) {
-  const std::optional<uintptr_t> begin = ParseHex(TakeUntil('-', &line));
-  const std::optional<uintptr_t> end = ParseHex(TakeUntil(' ', &line));
-  const std::string_view permissions = TakeUntil(' ', &line);
-  if (!begin || !end || permissions.size() < 4) return std::nullopt;
-  for (int skipped = 0; skipped < 3; ++skipped) TakeUntil(' ', &line);
-  while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+  const std::optional<MapsLine> parsed = ParseMapsLine(line);
+  if (!parsed) return std::nullopt;
   MappedRange entry;
-  entry.range = {*begin, *end};
-  entry.readable = permissions[0] == 'r';
-  entry.writable = permissions[1] == 'w';
-  entry.shared = permissions[3] == 's';
-  entry.of_file = !line.empty() && line.front() == '/';
-  entry.of_first_stack = line == "[stack]";
-  entry.of_linker = entry.of_file && NamesLinker(line);
+  entry.range = {parsed->begin, parsed->end};
+  entry.readable = parsed->permissions[0] == 'r';
+  entry.writable = parsed->permissions[1] == 'w';
+  entry.shared = parsed->permissions[3] == 's';
+  entry.of_file = parsed->name.starts_with('/');
+  entry.of_first_stack = parsed->name == "[stack]";
+  entry.of_linker = entry.of_file && NamesLinker(parsed->name);
   return entry;
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kLongestName = 256;
 
-// What a report is printed with.
+// The lines of a report, and the names of functions in them.
 struct Printer {
   explicit Printer(const Mappings& mappings) : names(mappings) {}
 
@@ -37,7 +37,7 @@ struct Printer {
 
 // Appends the place in the file as `tcm symbolize` reads it.
 void AppendPlace(const SymbolName& name, Message& line) {
-  // What is behind the call.
+  // `tcm symbolize` expects the address after the call.
   line << name.file << "+" << reinterpret_cast<const void*>(name.file_offset + 1);
 }
 

@@ -21,9 +21,10 @@ struct CheckReport {
   const Options& options;
 };
 
-// Print to stderr. What is lost, by stacks, with the files that were written; or that nothing is.
-// `mappings` are those of the process.
+// Prints the lost blocks by stacks to stderr, and names the profiles that were written. `mappings`
+// are those of the process.
 void PrintLeaks(const CheckReport& report, const Mappings& mappings, std::string_view profile_path);
+// Prints that nothing is lost.
 void PrintNoLeaks(const CheckReport& report);
 // Says why there was no check.
 void PrintFailure(std::string_view name, SnapshotOutcome outcome);

@@ -23,7 +23,8 @@ class ReportLines {
   void Print(const Message& line);
 
  private:
-  // What a pipe takes as a whole, so that the lines of two processes do not mix within one.
+  // The bytes that a pipe takes as a whole, so that the lines of two processes do not mix within
+  // one.
   static constexpr size_t kCapacity = 4096;
   static_assert(Message::kCapacity < kCapacity);
 

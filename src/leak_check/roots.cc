@@ -18,14 +18,15 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 // Variables of a thread are no farther from its thread pointer, unless they were allocated.
 constexpr size_t kMostStaticTls = size_t{16} << 20;
-// What libc keeps beyond the variables of the objects that a program begins with, for those of
-// libraries that are loaded later and expect them there. Nothing tells where those variables are.
+// The bytes that libc keeps beyond the variables of the objects that a program begins with, for
+// libraries that are loaded later and expect their variables there. Nothing tells where those
+// variables are.
 constexpr size_t kTlsSurplus = 1664;
 // The most of a stack that is no thread's own, and that the program's calls of mmap did not tell.
 constexpr size_t kMostForeignStack = size_t{1} << 20;
 // The version of the linker's lists from which on they tell the next namespace.
 constexpr int kVersionWithNext = 2;
-// What functions may use below the stack pointer.
+// The bytes below the stack pointer that functions may use.
 constexpr size_t kRedZone = 128;
 
 uintptr_t AddressOf(const void* object) { return reinterpret_cast<uintptr_t>(object); }
@@ -86,8 +87,8 @@ Range FirstStack(const MemoryMap& memory) {
 
 }  // namespace
 
-// What the linker tells debuggers of a namespace of objects. glibc adds the next one with the first
-// call of dlmopen.
+// The linker's record for debuggers of a namespace of objects. glibc adds the next one with the
+// first call of dlmopen.
 struct LoadedData::Namespace {
   r_debug objects;
   const Namespace* next;

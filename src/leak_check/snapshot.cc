@@ -68,7 +68,7 @@ class RowTable {
   Scratch<uint32_t> places_;  // one more than the index of a row
 };
 
-// What the child does.
+// The search for live blocks that the child makes.
 class Search {
  public:
   Search(const SnapshotRequest& request, LoadedData& data, SnapshotResult* result)
@@ -301,7 +301,7 @@ class Search {
   BlockIndex index_;
 };
 
-// What the child needs; it lies in memory that the child has a copy of.
+// The child's task, in memory of which the child has a copy.
 struct Task {
   const SnapshotRequest* request;
   LoadedData* data;

@@ -33,7 +33,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
   if (!has_star) pattern.remove_prefix(1);
   const bool to_end = pattern.ends_with("$");
   if (to_end) pattern.remove_suffix(1);
-  // What follows the last star, and the text that it then began with.
+  // The places behind the last star in the pattern, and in the text where it is tried next.
   size_t after_star = 0;
   size_t retry = 0;
   size_t p = 0;

@@ -20,6 +20,7 @@
 #include "system/clock.h"
 #include "system/futex.h"
 #include "system/line_reader.h"
+#include "system/number_text.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 #include "unwind/readable_memory.h"
@@ -72,10 +73,10 @@ int FindSignal() {
   return 0;
 }
 
+// Returns 0 for names that are not numbers.
 pid_t ParseId(const char* name) {
-  pid_t id = 0;
-  for (; *name >= '0' && *name <= '9'; ++name) id = id * 10 + (*name - '0');
-  return *name == '\0' ? id : 0;
+  uint64_t id = 0;
+  return ParseNumber(name, &id) ? static_cast<pid_t>(id) : 0;
 }
 
 // Finds the kernel's record of the locks that a thread holds. It lies in the thread's descriptor,
@@ -114,17 +115,6 @@ class ProcFile {
   bool opened_ = false;
 };
 
-uint64_t TakeNumber(std::string_view* text, uint64_t base) {
-  uint64_t value = 0;
-  for (; !text->empty(); text->remove_prefix(1)) {
-    const char c = text->front();
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (base == 10 || c < 'a' || c > 'f')) break;
-    value = value * base + static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
-  }
-  return value;
-}
-
 bool HasSignal(uint64_t mask, int signal) { return signal > 0 && (mask >> (signal - 1) & 1) != 0; }
 
 enum class Attention : uint8_t {
@@ -141,7 +131,9 @@ Attention AttentionOf(pid_t thread, int signal) {
   if (value.starts_with('Z') || value.starts_with('X')) return Attention::kGone;
   if (value.starts_with('T') || value.starts_with('t')) return Attention::kDeaf;
   const bool sleeps = value.starts_with('S');
-  const bool blocks = status.Find("SigBlk:\t", &value) && HasSignal(TakeNumber(&value, 16), signal);
+  uint64_t blocked = 0;
+  const bool blocks = status.Find("SigBlk:\t", &value) && ParseHexNumber(value, &blocked) &&
+                      HasSignal(blocked, signal);
   if (!blocks) return Attention::kListens;
   return sleeps ? Attention::kDeaf : Attention::kBusy;
 }
@@ -151,12 +143,17 @@ Attention AttentionOf(pid_t thread, int signal) {
 bool WaitsForSignal(pid_t thread, int signal) {
   ProcFile call(Message() << "/proc/self/task/" << thread << "/syscall");
   std::string_view line;
-  if (!call.Next(&line) || TakeNumber(&line, 10) != SYS_rt_sigtimedwait) return false;
+  uint64_t number = 0;
+  if (!call.Next(&line) || !TakeNumber(&line, &number) || number != SYS_rt_sigtimedwait) {
+    return false;
+  }
   constexpr std::string_view kHexadecimal = " 0x";
   if (!line.starts_with(kHexadecimal)) return false;
   line.remove_prefix(kHexadecimal.size());
+  uint64_t address = 0;
   uint64_t mask = 0;
-  return CopyIfReadable(TakeNumber(&line, 16), &mask, sizeof(mask)) && HasSignal(mask, signal);
+  return TakeHexNumber(&line, &address) && CopyIfReadable(address, &mask, sizeof(mask)) &&
+         HasSignal(mask, signal);
 }
 
 // Waits for threads that have just started.
@@ -167,8 +164,9 @@ void SleepForAMoment() {
 
 size_t CountThreads() {
   ProcFile status(Message() << "/proc/self/status");
-  std::string_view count;
-  return status.Find("Threads:\t", &count) ? TakeNumber(&count, 10) : 0;
+  std::string_view text;
+  uint64_t count = 0;
+  return status.Find("Threads:\t", &text) && ParseNumber(text, &count) ? count : 0;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace tcmalloc {
 
-// What is known of a thread.
+// The state of a thread, as far as it is known.
 struct StoppedThread {
   Relaxed<pid_t> id = 0;
   bool listens = false;           // takes the signal

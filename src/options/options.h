@@ -33,7 +33,7 @@ enum class CpuIdsOption : uint8_t { kAuto, kMmCid, kCpuId };
 // The page heap that hands out spans.
 enum class PageHeapOption : uint8_t { kAuto, kClassic, kHuge };
 
-// What is checked of blocks.
+// How thoroughly blocks are checked.
 enum class ModeOption : uint8_t { kDefault, kHardened, kDebug };
 
 // The format of profiles whose name does not say it.
@@ -61,7 +61,7 @@ enum class StackTraceOption : uint8_t {
   kGenericFpUnsafe
 };
 
-// What the leak checker does; docs/subsystems/leak-checker.md tells the differences.
+// The leak checker's mode; docs/subsystems/leak-checker.md tells the differences.
 enum class HeapCheckOption : uint8_t {
   kOff,
   kMinimal,

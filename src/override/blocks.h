@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the entry points call: the allocator's functions, by what the program asks for. The
+// The functions that entry points call: the allocator's, by what the program asks for. The
 // allocator does not tell families of functions apart and trusts no size, so most of them are
 // alike. In a mode that checks blocks, they call the functions of the mode instead. The fast paths
 // do not ask for the mode: see EntryThreads.

@@ -13,6 +13,7 @@
 
 #include "system/auxv.h"
 #include "system/line_reader.h"
+#include "system/maps_line.h"
 #include "system/own_maps.h"
 #include "system/system_calls.h"
 
@@ -29,26 +30,6 @@ constexpr size_t kHeadBytes = 16 << 10;
 // library would throw otherwise, and nothing here may need that library.
 std::string_view Part(std::string_view text, size_t from, size_t count) {
   return {text.data() + from, std::min(count, text.size() - from)};
-}
-
-// Takes the characters up to `end` from the front of *text, and `end` as well.
-std::string_view TakeUntil(char end, std::string_view* text) {
-  size_t length = 0;
-  while (length < text->size() && (*text)[length] != end) ++length;
-  const std::string_view taken = Part(*text, 0, length);
-  text->remove_prefix(std::min(length + 1, text->size()));
-  return taken;
-}
-
-std::optional<uint64_t> ParseHex(std::string_view digits) {
-  if (digits.empty() || digits.size() > 16) return std::nullopt;
-  uint64_t value = 0;
-  for (const char c : digits) {
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
-    value = value << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
-  }
-  return value;
 }
 
 // Reads on from a file until `head` has `wanted` bytes or the file ends. Returns how many it has.
@@ -123,16 +104,9 @@ std::string_view VdsoHead() {
 }  // namespace
 
 std::optional<Mapping> ParseMapping(std::string_view line) {
-  const std::optional<uint64_t> start = ParseHex(TakeUntil('-', &line));
-  const std::optional<uint64_t> limit = ParseHex(TakeUntil(' ', &line));
-  const std::string_view permissions = TakeUntil(' ', &line);
-  const std::optional<uint64_t> offset = ParseHex(TakeUntil(' ', &line));
-  TakeUntil(' ', &line);  // the device
-  TakeUntil(' ', &line);  // the inode
-  while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
-  const bool runs = permissions.size() >= 3 && permissions[2] == 'x';
-  if (!start || !limit || !offset || !runs || line.empty()) return std::nullopt;
-  return Mapping{*start, *limit, *offset, line};
+  const std::optional<MapsLine> parsed = ParseMapsLine(line);
+  if (!parsed || parsed->permissions[2] != 'x' || parsed->name.empty()) return std::nullopt;
+  return Mapping{parsed->begin, parsed->end, parsed->offset, parsed->name};
 }
 
 size_t ReadBuildId(const char* path, char* text) {

@@ -12,7 +12,7 @@
 
 namespace tcmalloc {
 
-// A message of at most kBytes bytes. What does not fit is left out, field by field.
+// A message of at most kBytes bytes. Fields that do not fit are left out.
 class MessageBuffer {
  public:
   static constexpr size_t kBytes = 4608;

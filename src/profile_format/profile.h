@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a profile consists of.
+// The parts of a profile.
 
 #ifndef TCMALLOC_PROFILE_FORMAT_PROFILE_H_
 #define TCMALLOC_PROFILE_FORMAT_PROFILE_H_
@@ -12,7 +12,8 @@
 
 namespace tcmalloc {
 
-// What a number of a sample counts, such as {"objects", "count"} or {"space", "bytes"}.
+// Names the quantity that a number of a sample counts, such as {"objects", "count"} or
+// {"space", "bytes"}.
 struct ValueType {
   std::string_view type;
   std::string_view unit;

@@ -36,7 +36,7 @@ class StackRecords {
 
 // Write the records and the mappings of the process. Hold no lock while they write.
 //
-// What made the heap grow; in a library without profiles, one record without a stack.
+// The growth of the heap by stacks; in a library without profiles, one record without a stack.
 void WriteGrowthProfile(ByteSink& sink);
 // The live samples. Returns false, with nothing written, in a library without profiles.
 bool WriteHeapSample(ByteSink& sink);

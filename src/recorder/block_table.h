@@ -18,7 +18,7 @@
 
 namespace tcmalloc {
 
-// What is recorded of a block.
+// The record of a block.
 struct RecordedBlock {
   uintptr_t address = 0;
   uint64_t bytes = 0;  // that the program asked for; less than 2^48
@@ -55,7 +55,7 @@ class BlockTable {
   // Removes the block at an address and returns it, or nothing if it is not in the table.
   std::optional<RecordedBlock> Remove(uintptr_t address);
   std::optional<RecordedBlock> Find(uintptr_t address);
-  // Removes all blocks. Those that are inserted meanwhile may stay.
+  // Removes all blocks. Blocks that are inserted meanwhile may stay.
   void Clear();
 
   // Calls f(const RecordedBlock&) for each block that is in the table during the whole call, and

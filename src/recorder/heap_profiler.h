@@ -50,7 +50,7 @@ class HeapProfiler {
   // Writes a file for `reason`. Does nothing unless it is running, or in a signal handler that
   // interrupted another call.
   void Dump(std::string_view reason);
-  // Likewise, unless another thread writes one.
+  // Writes a file unless another thread is writing one.
   void TryDump(std::string_view reason);
   // Writes the last file.
   void DumpAtExit();
@@ -71,12 +71,12 @@ class HeapProfiler {
 
   Recorder& recorder_;
   DumpLock lock_;
-  // What follows is changed by whoever has the lock, and read by all.
+  // These are changed under the lock, and read without it.
   Relaxed<uint64_t> last_allocated_ = 0;
   Relaxed<uint64_t> last_freed_ = 0;
   Relaxed<uint64_t> high_water_ = 0;  // bytes in use
   Relaxed<int64_t> last_ns_ = 0;
-  // What follows is guarded by the lock.
+  // The lock guards the rest.
   pid_t process_ = 0;      // that the files are of
   bool in_child_ = false;  // of the process that started
   uint64_t files_ = 0;     // since the process began
@@ -84,7 +84,7 @@ class HeapProfiler {
   ProfilePath path_;
 };
 
-// Those of this process.
+// The recorder and the profiler of this process.
 extern constinit Recorder recorder;
 extern constinit HeapProfiler heap_profiler;
 

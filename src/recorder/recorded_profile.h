@@ -14,8 +14,8 @@
 
 namespace tcmalloc {
 
-// Collects small pieces for a sink that makes a system call for each. What it still has goes there
-// when it is destroyed. Passes everything on at once if it finds no memory.
+// Collects small pieces for a sink that makes a system call for each. Passes on the rest when it is
+// destroyed. Passes everything on at once if it finds no memory.
 class BufferedSink final : public ByteSink {
  public:
   explicit BufferedSink(ByteSink& sink) : sink_(sink) {}

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What was allocated and freed by each call stack.
+// Counts the allocations and frees of each call stack.
 
 #ifndef TCMALLOC_RECORDER_RECORDED_STACKS_H_
 #define TCMALLOC_RECORDER_RECORDED_STACKS_H_
@@ -50,7 +50,7 @@ class RecordedStacks {
   void NoteAllocated(StackId id, uint64_t bytes);
   // A piece of an object may be freed, which is no object of its own.
   void NoteFreed(StackId id, uint64_t bytes, uint64_t objects = 1);
-  // Counts from zero again. What others note meanwhile is counted, lost or counted in part.
+  // Counts from zero again. Events of other threads meanwhile are counted, lost or counted in part.
   void Reset();
 
   // Calls f(std::span<const uintptr_t> frames, const StackTotals&) for each stack that allocated.

@@ -43,7 +43,7 @@ class Recorder {
   bool NoteMapped(const void* start, size_t bytes);
   bool NoteUnmapped(const void* start, size_t bytes);
 
-  // Sums over all threads since the start. What others note meanwhile may be counted or not.
+  // Sums over all threads since the start. Events of other threads meanwhile may be counted or not.
   struct Bytes {
     uint64_t allocated = 0;
     uint64_t freed = 0;

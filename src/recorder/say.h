@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the heap profiler tells people, in the words of gperftools.
+// Prints the heap profiler's messages, in the words of gperftools.
 
 #ifndef TCMALLOC_RECORDER_SAY_H_
 #define TCMALLOC_RECORDER_SAY_H_

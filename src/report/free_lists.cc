@@ -9,6 +9,7 @@
 #include "heap/heap.h"
 #include "page_heap/free_runs.h"
 #include "pages/page_types.h"
+#include "report/current_statistics.h"
 #include "report/report_snapshot.h"
 #include "size_class/size_classes.h"
 #include "system/weak_cxx_symbols.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "allocator/slow_path.h"
+#include "report/current_statistics.h"
 #include "report/fields.h"
-#include "report/statistics.h"
 
 namespace tcmalloc {
 

@@ -9,6 +9,7 @@
 
 #include "allocator/slow_path.h"
 #include "heap/heap.h"
+#include "report/current_statistics.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {

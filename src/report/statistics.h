@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The statistics of the allocator, gathered from every layer. fields.h gives the name and the
-// meaning of each figure.
+// The statistics of the allocator, as plain figures. fields.h gives the name and the meaning of
+// each; current_statistics.h gathers them.
 
 #ifndef TCMALLOC_REPORT_STATISTICS_H_
 #define TCMALLOC_REPORT_STATISTICS_H_
@@ -95,10 +95,6 @@ struct Statistics {
 // The statistics of all size classes, by class; entry 0 is not used. Too large for the stack of a
 // small thread.
 using AllSizeClassStatistics = std::array<SizeClassStatistics, kSizeClassCount>;
-
-// Takes each lock of the heap for a short time, for any number of spans. Call it inside a slow path
-// that is not reentrant. Also fills `classes` unless it is null.
-Statistics CurrentStatistics(AllSizeClassStatistics* classes = nullptr);
 
 }  // namespace tcmalloc
 

@@ -9,7 +9,7 @@
 
 #include "base/bits.h"
 #include "base/random.h"
-#include "system/memory.h"
+#include "system/region_name.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {

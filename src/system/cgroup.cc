@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "system/cpu_list.h"
 #include "system/first_line.h"
 #include "system/line_reader.h"
 #include "system/resident.h"
-#include "system/topology.h"
 
 namespace tcmalloc {
 namespace {

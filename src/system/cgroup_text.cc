@@ -4,23 +4,15 @@
 
 #include <algorithm>
 
+#include "system/cpu_list.h"
 #include "system/number_text.h"
-#include "system/topology.h"
+#include "system/text_field.h"
 
 namespace tcmalloc {
 namespace {
 
 // More than any machine has, and less than the number that version 1 writes for no limit.
 constexpr uint64_t kMostMemory = uint64_t{1} << 60;
-
-// Removes the text before the delimiter from the front, and the delimiter. Removes all of it if
-// there is none.
-std::string_view TakeField(std::string_view* text, char delimiter) {
-  const size_t length = std::min(text->find(delimiter), text->size());
-  const std::string_view field(text->data(), length);
-  text->remove_prefix(std::min(length + 1, text->size()));
-  return field;
-}
 
 bool IsOctal(char c) { return c >= '0' && c <= '7'; }
 

@@ -3,7 +3,6 @@
 #include "system/memory.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,14 +11,11 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "system/auxv.h"
+#include "system/region_name.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
-
-// Available since Linux 5.17; older headers do not have them.
-constexpr int kPrSetVma = 0x53564d41;
-constexpr unsigned long kPrSetVmaAnonName = 0;
 
 // PIDFD_SELF: names the calling process since Linux 6.14, and nothing before.
 constexpr int kOwnProcess = -10000;
@@ -44,8 +40,6 @@ constexpr uintptr_t kStrideGrowth = 4;
 
 constexpr uintptr_t kSbrkFailure = UINTPTR_MAX;
 
-constinit std::atomic<bool> names_supported{true};
-
 void* MapPages(const Backing& backing, uintptr_t address, size_t bytes, int extra_flags) {
   void* start = system_calls.mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
                                   backing.flags | extra_flags, backing.fd, backing.offset);
@@ -67,13 +61,6 @@ int ToMadvise(HugeAdvice advice) {
 uintptr_t ToAddress(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 }  // namespace
-
-void NameRegion(void* start, size_t bytes, const char* name) {
-  if (!names_supported.load(std::memory_order_relaxed)) return;
-  const int result =
-      system_calls.prctl(kPrSetVma, kPrSetVmaAnonName, ToAddress(start), bytes, ToAddress(name));
-  if (result != 0 && errno == EINVAL) names_supported.store(false, std::memory_order_relaxed);
-}
 
 void* AllocateMetadata(size_t bytes) {
   size_t rounded = 0;

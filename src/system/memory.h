@@ -18,10 +18,6 @@
 
 namespace tcmalloc {
 
-// Names that /proc/PID/smaps shows for the allocator's mappings.
-inline constexpr char kHeapName[] = "tcmalloc heap";
-inline constexpr char kMetadataName[] = "tcmalloc metadata";
-
 struct MemoryBlock {
   void* start = nullptr;  // null on failure
   size_t bytes = 0;
@@ -191,10 +187,6 @@ class SystemMemory {
 // Returns zeroed memory for the allocator's own records, aligned to the kernel's page, or null. It
 // is never given back.
 void* AllocateMetadata(size_t bytes);
-
-// Makes `name`, which must be a constant, visible in /proc/PID/smaps if the kernel can. Failures
-// are ignored, because this is only a convenience. A kernel that cannot is asked only once.
-void NameRegion(void* start, size_t bytes, const char* name);
 
 }  // namespace tcmalloc
 

@@ -17,6 +17,12 @@ namespace tcmalloc {
 // Parses the whole of `text` as a number. Returns false if it is anything else.
 [[nodiscard]] bool ParseNumber(std::string_view text, uint64_t* number);
 
+// Works as TakeNumber for the hexadecimal digits that the kernel prints, without capitals.
+[[nodiscard]] bool TakeHexNumber(std::string_view* text, uint64_t* number);
+
+// Works as ParseNumber for such digits.
+[[nodiscard]] bool ParseHexNumber(std::string_view text, uint64_t* number);
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_SYSTEM_NUMBER_TEXT_H_

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <iterator>
 
 #include "system/rseq_self_test.h"

@@ -15,7 +15,7 @@
 
 #include "base/bits.h"
 #include "system/auxv.h"
-#include "system/rseq.h"
+#include "system/rseq_area.h"
 #include "system/system_calls.h"
 
 // The section: sets the area's rseq_cs to the descriptor, then faults. Both arguments stay in their

@@ -14,7 +14,7 @@ namespace {
 
 constinit FastLists no_lists{SlowPaths{MallocSlow, DeallocateSlow}};
 
-// What the entry points find in a thread without a front end.
+// The headers that the entry points find in a thread without a front end.
 constinit FastLists plain_entry{SlowPaths{MallocSlow, FreeSlow}};
 constinit FastLists delete_entry{DeleteClosed};
 

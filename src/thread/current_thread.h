@@ -17,16 +17,16 @@ namespace tcmalloc {
 extern constinit thread_local FastThread current_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// What the entry points read in place of current_thread: in the default mode it names the same. In
-// a mode that checks blocks it stays as it is in a new thread, and then names a header that is
-// closed for good, whose slow paths are those of the entry points. Each member serves entry points
-// that free as one family, or all that allocate.
+// Read by the entry points in place of current_thread. In the default mode each member names the
+// same header as current_thread. In a mode that checks blocks it stays as it is in a new thread,
+// and then names a header that is closed for good, whose slow paths are those of the entry points.
+// Each member serves entry points that free as one family, or all that allocate.
 struct EntryThreads {
   FastThread plain;  // malloc, free, and whatever allocates
   FastThread deletes;
 };
 
-// What a delete without a size, and one of an array, pass in place of the size.
+// Passed in place of the size by a delete without a size, and by one of an array.
 inline constexpr size_t kPlainDelete = SIZE_MAX;
 inline constexpr size_t kArrayDelete = SIZE_MAX - 1;
 // Added to the size by a sized delete of an array.

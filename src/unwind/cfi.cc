@@ -19,7 +19,7 @@ namespace {
 
 using E = PointerEncoding;
 
-// What the functions of one compilation have in common.
+// The entry that the functions of one compilation share (CIE).
 struct CommonInformation {
   uint64_t code_alignment = 1;
   int64_t data_alignment = 1;
@@ -385,7 +385,7 @@ class Program {
 
   void AdvanceBy(uint64_t units) { current_.location += units * common_.code_alignment; }
 
-  // Sets the rule of a register by its DWARF number. Those that are not tracked are left alone.
+  // Sets the rule of a register by its DWARF number. Ignores registers that are not tracked.
   bool SetRule(uint64_t dwarf, RuleKind kind, int64_t value) {
     if (value != static_cast<int32_t>(value)) return false;
     const int index = machine::RegisterIndex(dwarf);

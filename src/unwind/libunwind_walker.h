@@ -17,7 +17,7 @@ namespace tcmalloc {
 // Returns true if libunwind is in the process.
 bool HasLibunwind();
 
-// Has the interface of Walker. What libunwind does with locks and memory is its own.
+// Has the interface of Walker. libunwind may take locks and memory of its own.
 class LibunwindWalker {
  public:
   LibunwindWalker(const Registers& registers, bool at_call);

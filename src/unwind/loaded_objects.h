@@ -26,7 +26,7 @@ struct LoadedObject {
   // Differs between two objects that are mapped to the same addresses at different times: it is
   // computed from where they lie, from their build id and from parts of their tables.
   uint64_t identity = 0;
-  // What tells that it is still there; see IsStillLoaded.
+  // IsStillLoaded compares the following.
   const void* descriptor = nullptr;        // libc's
   uintptr_t note = 0;                      // where its build id is; 0 if that is not known
   static constexpr size_t kNoteWords = 4;  // of a build id, as much as any linker writes

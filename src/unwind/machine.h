@@ -29,7 +29,7 @@ struct Registers {
 
 namespace machine {
 
-// What an instruction that faulted wanted of its memory.
+// The access that an instruction that faulted attempted.
 enum class Access : uint8_t { kUnknown, kRead, kWrite };
 
 }  // namespace machine

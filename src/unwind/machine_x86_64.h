@@ -26,7 +26,7 @@ inline constexpr uint32_t kAllKnown = (uint32_t{1} << Registers::kCount) - 1;
 
 // Bytes below the stack pointer that a function may use.
 inline constexpr uintptr_t kRedZone = 128;
-// What a return address and the caller's frame pointer take, where a frame pointer points to them.
+// The bytes of a return address and the caller's frame pointer, which a frame pointer points to.
 inline constexpr uintptr_t kFrameRecordBytes = 16;
 inline constexpr uintptr_t kFrameAlignment = 8;
 
@@ -88,8 +88,8 @@ inline Access AccessOf(const ucontext_t& context) {
 // The beginning of libunwind's names for its functions that walk the own process.
 #define TCMALLOC_LIBUNWIND_NAME(name) "_ULx86_64_" name
 
-// The code that a signal handler returns to: mov $15, %rax; syscall. Those words are so far above
-// its stack pointer.
+// The code that a signal handler returns to: mov $15, %rax; syscall. The saved registers lie
+// kContextWordsOffset bytes above its stack pointer.
 inline constexpr unsigned char kSignalReturn[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 inline constexpr uintptr_t kContextWordsOffset = offsetof(ucontext_t, uc_mcontext.gregs);
 

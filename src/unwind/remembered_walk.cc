@@ -139,9 +139,9 @@ RememberedWalk::Frame RememberedWalk::At(const Walker& walker) {
           .asks = kKind};
 }
 
-// Adds a frame of this walk. Those that no remembered frame can follow are left out. A register
-// from which no frame's address was computed may be the program's last pointer to a block; the leak
-// checker must not find it here.
+// Adds a frame of this walk, unless no remembered frame can follow it. A register from which no
+// frame's address was computed may be the program's last pointer to a block; the leak checker must
+// not find it here.
 void RememberedWalk::Add(Frame frame) {
   if (new_count_ == kMost) notes_ = false;
   if (!notes_) return;
@@ -152,8 +152,8 @@ void RememberedWalk::Add(Frame frame) {
   new_frames_[new_count_++] = frame;
 }
 
-// Adds the frame that the walker has left. What follows a step that was not made by a rule of the
-// tables alone is not remembered.
+// Adds the frame that the walker has left. Frames after a step that was not made by a rule of the
+// tables alone are not remembered.
 void RememberedWalk::Note(Frame frame, Walker& walker, StepResult result) {
   const CompactRule rule = walker.last_rule();
   frame.kind = rule.kind();
@@ -189,8 +189,8 @@ void RememberedWalk::Note(Frame frame, Walker& walker, StepResult result) {
   Add(frame);
 }
 
-// Moves the walker to a frame that was met, from which it has to step. Those before it are of this
-// walk now.
+// Moves the walker to a frame that was met, from which it has to step. The frames before it belong
+// to this walk now.
 void RememberedWalk::GoOnFrom(Walker& walker, size_t at) {
   if (at != first()) {
     walker.MoveUp(frames_[at].sp, frames_[at].pc, LastSaved(&Frame::frame_pointer_at, at),

@@ -63,13 +63,13 @@ class RememberedWalk {
     uintptr_t frame_pointer_at;  // where the step found the caller's, 0 if it was the same
     uintptr_t extra_at;          // likewise
     CompactRule::Kind kind;      // kNone of one that has made no step
-    // What a copy has to look at: the bit of the object that the rule is from, and kKind unless the
-    // kind is kFromStackPointer.
+    // The bits that a copy has to look at: that of the object that the rule is from, and kKind
+    // unless the kind is kFromStackPointer.
     uint32_t asks;
   };
   static constexpr uint32_t kKind = uint32_t{1} << 31;
 
-  // What is asked for, less what is there.
+  // The part of the request that is not there yet.
   struct Wanted {
     uintptr_t above;
     int skip;

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is asked of a walk.
+// The places that a walk of the stack fills: those for its frames and for the words that it read.
 
 #ifndef TCMALLOC_UNWIND_STACK_FRAMES_H_
 #define TCMALLOC_UNWIND_STACK_FRAMES_H_

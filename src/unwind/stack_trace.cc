@@ -92,8 +92,7 @@ TCMALLOC_NOINLINE bool WalkRemembering(RememberedWalk& remembered, const Start& 
   return remembered.Walk(walker, frames, skip, count) == RememberedWalk::Outcome::kDone;
 }
 
-// Likewise, by frame pointers. The objects of the frames that are skipped are known from walks
-// before.
+// Walks by frame pointers. The objects of the frames that are skipped are known from walks before.
 TCMALLOC_NOINLINE bool WalkWithObjectsOf(RememberedWalk& remembered, const Start& start,
                                          const StackFrames& frames, int skip, int* count) {
   ChosenWalker walker(start, Walker::Precision::kFewRegisters, remembered.objects());

@@ -36,12 +36,12 @@ std::optional<UnwindMethod> ParseUnwindMethod(std::string_view text);
 // number. Walks `skip` frames by the tables with either method.
 int CaptureCallers(const Registers& registers, const StackFrames& frames, int skip);
 
-// Likewise, from where a signal handler interrupted a thread: `context` is the handler's third
-// argument. The first address is that of the interrupted instruction.
+// Captures the stack from where a signal handler interrupted a thread: `context` is the handler's
+// third argument. The first address is that of the interrupted instruction.
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip);
 
-// What a walk reads of a stack, for one that comes later: the registers of a function that was
-// making a call, and the stack from its stack pointer on.
+// A copy of a stack, for a walk that comes later: the registers of a function that was making a
+// call, and the stack from its stack pointer on.
 struct StackCopy {
   Registers registers;
   const void* stack = nullptr;

@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
-#include "system/topology.h"
+#include "system/cpu_list.h"
 
 using namespace tcmalloc;
 using namespace tcmalloc::testing;

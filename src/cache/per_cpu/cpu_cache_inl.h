@@ -92,8 +92,8 @@ ObjectArray CpuCache<Sources>::ToArray(uint8_t c, Chain chain) {
   return array;
 }
 
-// Returns the last object of an array and puts the others into the slab. What finds no room there
-// goes back to the source. Null for an empty array.
+// Returns the last object of an array and puts the others into the slab. Objects that find no room
+// there go back to the source. Returns null for an empty array.
 template <SourceTable Sources>
 void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, ObjectArray array) {
   if (TCMALLOC_UNLIKELY(array.objects == nullptr)) return nullptr;

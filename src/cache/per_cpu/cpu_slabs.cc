@@ -10,6 +10,7 @@
 #include "size_class/size_classes.h"
 #include "system/address_window.h"
 #include "system/memory.h"
+#include "system/region_name.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {

@@ -3,7 +3,7 @@
 // The restartable sequences on a slab, for aarch64. The head of sections_x86_64.S tells how they
 // work.
 //
-// No load or store here is ordered. Those of one id follow each other on one CPU, or, where the
+// No load or store here is ordered. Accesses of one id follow each other on one CPU, or, where the
 // kernel moves a concurrency id to another CPU, across a context switch, which is a full barrier;
 // whoever closes a slab from elsewhere uses a fence that is one for the CPU that it interrupts.
 //

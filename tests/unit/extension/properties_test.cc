@@ -18,8 +18,8 @@
 #include "allocator/slow_path.h"
 #include "extension/release.h"
 #include "heap/heap.h"
+#include "report/current_statistics.h"
 #include "report/fields.h"
-#include "report/statistics.h"
 #include "unit/bytes.h"
 
 namespace tcmalloc::testing {

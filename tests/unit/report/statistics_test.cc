@@ -2,8 +2,6 @@
 //
 // The process's heap, in a program whose malloc is another one, so that nothing else changes it.
 
-#include "report/statistics.h"
-
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -22,6 +20,7 @@
 #include "allocator/slow_path.h"
 #include "fakes/thread_sanitizer.h"
 #include "heap/heap.h"
+#include "report/current_statistics.h"
 #include "report/fields.h"
 #include "report/mallinfo.h"
 #include "report/report.h"

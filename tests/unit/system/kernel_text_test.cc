@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "fakes/fake_file.h"
 #include "system/first_line.h"
+#include "system/maps_line.h"
 #include "system/number_text.h"
 
 namespace tcmalloc::testing {
@@ -41,6 +43,40 @@ TEST(NumberTextTest, ANumberIsTheWholeText) {
   uint64_t number = 0;
   for (const std::string_view text : {"", "x", "1x", " 1", "1 ", "-1", "+1", "1.0", "f"}) {
     EXPECT_FALSE(ParseNumber(text, &number)) << text;
+  }
+}
+
+TEST(NumberTextTest, TakesHexadecimalDigits) {
+  uint64_t number = 7;
+  std::string_view text = "0fa9 4";
+  EXPECT_TRUE(TakeHexNumber(&text, &number));
+  EXPECT_EQ(number, 0xfa9u);
+  EXPECT_EQ(text, " 4");
+  EXPECT_TRUE(ParseHexNumber("ffffffffffffffff", &number));
+  EXPECT_EQ(number, UINT64_MAX);
+  for (const std::string_view no : {"", "g", "F", "0x1", "1 ", "-1", "10000000000000000"}) {
+    EXPECT_FALSE(ParseHexNumber(no, &number)) << no;
+  }
+  EXPECT_EQ(number, UINT64_MAX);
+}
+
+TEST(MapsLineTest, HasEachField) {
+  const std::optional<MapsLine> line =
+      ParseMapsLine("7f12a000-7f12b000 r-xp 0002c000 08:01 1234      /lib/a b.so (deleted)");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->begin, 0x7f12a000u);
+  EXPECT_EQ(line->end, 0x7f12b000u);
+  EXPECT_EQ(line->permissions, "r-xp");
+  EXPECT_EQ(line->offset, 0x2c000u);
+  EXPECT_EQ(line->name, "/lib/a b.so (deleted)");
+  EXPECT_EQ(ParseMapsLine("1000-2000 rw-p 00000000 00:00 0 ")->name, "");
+}
+
+TEST(MapsLineTest, RefusesOtherText) {
+  for (const std::string_view text :
+       {"", "nonsense", "1000 2000 rw-p 0 00:00 0", "1000-2000 rw 0 00:00 0", "1000-2000 rw-p",
+        "1000-20g0 rw-p 0 00:00 0", "Size:   132 kB"}) {
+    EXPECT_FALSE(ParseMapsLine(text)) << text;
   }
 }
 

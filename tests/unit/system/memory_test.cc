@@ -20,6 +20,7 @@
 #include "fakes/fake_address_space.h"
 #include "fakes/fault_injection.h"
 #include "system/auxv.h"
+#include "system/region_name.h"
 #include "unit/bytes.h"
 
 namespace tcmalloc {

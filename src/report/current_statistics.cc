@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "report/statistics.h"
+#include "report/current_statistics.h"
 
 #include <algorithm>
 
