@@ -34,7 +34,7 @@ struct ProfilerOptions {
  * which a line on stderr tells. */
 PERFTOOLS_DLL_DECL int ProfilerStart(const char* fname);
 
-/* Likewise; `options` may be null. */
+/* Works as ProfilerStart; `options` may be null. */
 PERFTOOLS_DLL_DECL int ProfilerStartWithOptions(const char* fname,
                                                 const struct ProfilerOptions* options);
 

@@ -53,11 +53,6 @@ class SampledObjects {
     const Span* span = page_map_.Get(PageId::Containing(object));
     Slots(span)[IndexIn(span, object)] = sample;
   }
-  // Returns the sample of an object, which the caller owns.
-  SampleId SampleOf(const Span* span, const void* object) const {
-    const SampleId sample = Slots(span)[IndexIn(span, object)];
-    return sample == kNoSample ? 0 : sample;
-  }
 
   SampledObjectsStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

@@ -72,15 +72,6 @@ TCMALLOC_ALWAYS_INLINE int CaptureStackFrames(void** frames, int* sizes, int lim
   return CaptureCallers(registers, {.addresses = frames, .sizes = sizes, .limit = limit}, skip);
 }
 
-// Leaves out the frames up to `frame`, which a function took by __builtin_frame_address(0) that has
-// called this one: the first address is the one that it returns to.
-TCMALLOC_ALWAYS_INLINE int CaptureStackAbove(const void* frame, void** frames, int limit,
-                                             int skip) {
-  Registers registers;
-  machine::ReadOwnRegisters(&registers);
-  return CaptureCallers(registers, {.addresses = frames, .limit = limit, .above = frame}, skip);
-}
-
 inline int CaptureStackFrom(const void* context, void** frames, int limit, int skip) {
   return CaptureInterrupted(context, {.addresses = frames, .limit = limit}, skip);
 }

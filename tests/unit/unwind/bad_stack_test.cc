@@ -311,7 +311,10 @@ __attribute__((noinline)) void CaptureAbove(const void* frame, int depth, Above*
   if (depth > 0) {
     CaptureAbove(frame, depth - 1, above);
   } else {
-    above->count = CaptureStackAbove(frame, above->frames, kMost, 0);
+    Registers registers;
+    machine::ReadOwnRegisters(&registers);
+    above->count =
+        CaptureCallers(registers, {.addresses = above->frames, .limit = kMost, .above = frame}, 0);
   }
   asm volatile("");
 }
