@@ -54,8 +54,8 @@ class Message {
 // do next, and what crash_details adds. Those lines go to the crash report alone, if there is one.
 [[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
 
-// Writes what more is known of a mistake about `block`: see CrashOnMisuse. Null in a library that
-// knows no more.
+// Writes further details of a mistake about `block`: see CrashOnMisuse. Null in a library that has
+// none.
 using CrashDetails = void (*)(const void* block);
 extern constinit std::atomic<CrashDetails> crash_details;
 

@@ -26,13 +26,14 @@ struct Tick {
 
 // Sends ticks to those who subscribe, in the thread that was interrupted, in a signal handler.
 //
-// Each thread has a timer on its own CPU time. Who has none yet is found by a timer on the CPU time
-// of the process, whose signal goes to the thread that runs: the tick counts, with the weight of
-// that timer's longer period, and the thread gets a timer. So no thread is missed, however it was
-// started, and one that ends early is hit as often as the time that it ran demands. A tick of the
-// process in a thread with a timer is ignored. docs/subsystems/cpu-profiler.md has the reasons.
+// Each thread has a timer on its own CPU time. A timer on the CPU time of the process finds threads
+// that have none yet, because its signal goes to the thread that runs: the tick counts, with the
+// weight of that timer's longer period, and the thread gets a timer. So no thread is missed,
+// however it was started, and the ticks of a thread that ends early are as many as its running time
+// demands. A tick of the process in a thread with a timer is ignored.
+// docs/subsystems/cpu-profiler.md has the reasons.
 //
-// Start and end of subscriptions are made under the profiler's lock, with signals blocked.
+// Subscribe and Unsubscribe are called under the profiler's lock, with signals blocked.
 class Ticker {
  public:
   using Function = void (*)(const Tick& tick, void* argument);
@@ -45,9 +46,9 @@ class Ticker {
   // Returns the place of the subscriber, -1 if there is none or timers cannot be had. The first one
   // starts the timers, as the settings say.
   int Subscribe(Function function, void* argument, const ProfilerSettings& settings);
-  // The last one stops the timers; one that Forget has ended is ignored. Afterwards the function is
-  // not running in any thread. Returns false if it still may be, because a thread did not leave it
-  // for a second.
+  // Ends a subscription; stops the timers after the last one. Ignores a subscription that Forget
+  // has ended. Afterwards the function is not running in any thread. Returns false if it still may
+  // be, because a thread did not leave it for a second.
   bool Unsubscribe(int place);
   // Stops and forgets everything, in the child of a fork.
   void Forget();
@@ -61,7 +62,7 @@ class Ticker {
   // Returns false if the program has replaced the signal handler by means that bypass libc.
   bool IsHeard() const { return action_.IsInPlace(); }
 
-  // Handles a signal.
+  // Handles a signal of a timer: called by the signal handler.
   void Handle(siginfo_t* info, void* context);
 
   ProgramAction& action() { return action_; }

@@ -41,7 +41,7 @@ uint64_t ReleasedFor() {
   return heap.page_heap().stats().released(cause).bytes();
 }
 
-// Memory that was committed and no longer is was released.
+// Returns the bytes that were ever committed: the present ones and all that were released.
 uint64_t EverCommitted() {
   const PageHeapStats pages = heap.page_heap().stats();
   return (pages.committed() + pages.released()).bytes();

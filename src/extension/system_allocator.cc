@@ -21,7 +21,8 @@ constinit std::atomic<const void*> growing{nullptr};
 // Returns a name for the running thread: the address of one of its variables.
 const void* CurrentThreadId() { return &current_thread; }
 
-// Fails where the slow path was interrupted, because it may hold the lock of the system's memory.
+// Fails in a signal handler that interrupted the slow path, which may hold the lock of the system's
+// memory.
 MemoryBlock AllocateFromSystem(size_t bytes, size_t alignment) {
   if (growing.load(std::memory_order_relaxed) == CurrentThreadId()) {
     growing.store(nullptr, std::memory_order_relaxed);

@@ -116,7 +116,9 @@ void CollectedProfile::CollectAllocations() {
   });
 }
 
-// Blocks that were there before, and those that are left, are censored.
+// Collects the lifetimes of blocks. The lifetime of a block that was there before the profile
+// began, or that is there at its end, is only known to be longer than the part that was seen
+// (censored).
 void CollectedProfile::CollectLifetimes() {
   const StackTable::Reader reader(stack_table);
   profiles.freed.ForEach([this](ProfileRow row) {

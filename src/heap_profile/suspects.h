@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Leaks of a program that goes on, by the ages of its samples.
+// Finds suspected leaks of a running program, by the ages of its samples.
 
 #ifndef TCMALLOC_HEAP_PROFILE_SUSPECTS_H_
 #define TCMALLOC_HEAP_PROFILE_SUSPECTS_H_
@@ -13,7 +13,7 @@ namespace tcmalloc {
 // Returns the time since which the program is watched, by the monotonic clock.
 int64_t WatchedSince();
 
-// A live sample, as far as it matters here.
+// The fields of a live sample by which suspects are found.
 struct AgedSample {
   uint32_t stack = 0;
   int64_t time_ns = 0;  // of its allocation

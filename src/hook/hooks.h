@@ -42,7 +42,7 @@ class Replacement {
   std::atomic<Function> function_{nullptr};
 };
 
-// gperftools/malloc_hook_c.h says when each is called.
+// All hooks of the program. gperftools/malloc_hook_c.h says when each is called.
 struct Hooks {
   HookList<MallocHook_NewHook> new_block;
   HookList<MallocHook_DeleteHook> delete_block;

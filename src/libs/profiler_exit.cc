@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Stands before libc's functions that end the process without exit handlers, so that programs that
-// end so, such as shells and workers, leave their CPU profile.
+// Replaces libc's functions that end the process without exit handlers, so that programs which call
+// them, such as shells and workers, leave their CPU profile.
 
 #include <sys/syscall.h>
 #include <unistd.h>

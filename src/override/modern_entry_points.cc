@@ -6,7 +6,8 @@
 
 #include <tcmalloc/alloc_at_least.h>
 
-// The header's functions for programs without the library are not for the library.
+// The header declares its functions weak, for programs that run without the library. Here they are
+// not.
 #define TCMALLOC_OPTIONAL
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"

@@ -18,7 +18,7 @@
 namespace tcmalloc {
 namespace {
 
-// Returns what is behind the folder.
+// Returns the last part of a path, the name of the file.
 const char* NameIn(const char* path) {
   const char* slash = std::strrchr(path, '/');
   return slash == nullptr ? path : slash + 1;
@@ -40,8 +40,8 @@ ProfileFile::~ProfileFile() {
   errno = saved_errno_;
 }
 
-// A process that was killed leaves its file behind, which one with the same number must not trip
-// over: the first process of a container always has the number 1.
+// Tries several temporary names, because a process that was killed leaves its file behind, and a
+// later process may have the same number: the first process of a container always has the number 1.
 void ProfileFile::Create() {
   constexpr int kMostAttempts = 100;
   for (int attempt = 0; fd_ < 0 && attempt < kMostAttempts; ++attempt) {

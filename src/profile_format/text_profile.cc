@@ -17,7 +17,8 @@
 namespace tcmalloc {
 namespace {
 
-// Formats objects and bytes twice: the present ones, and those since the start.
+// Formats objects and bytes twice: the format has a place for the present ones and one for all
+// since the start.
 Message Counts(uint64_t count, uint64_t bytes) {
   Message counts;
   for (const char* between : {"", " ["}) counts << between << count << ": " << bytes;

@@ -35,9 +35,9 @@ class ProfilePath {
   bool too_long_ = false;
 };
 
-// Appends what tells a process apart from others that have its environment: the rank that a
-// launcher of parallel programs gave it, and its number if that is wanted or a launcher gives no
-// rank.
+// Appends the suffix that tells a process apart from others with the same environment: the rank
+// that a launcher of parallel programs gave it, and its process number if that is wanted or there
+// is no rank.
 void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid);
 
 // Removes the files that earlier runs left: those whose path is the prefix, a dot, anything, and

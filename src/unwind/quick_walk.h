@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks that know how to leave most functions from earlier ones.
+// Walks stacks quickly, by rules that earlier walks have read from the unwind tables.
 
 #ifndef TCMALLOC_UNWIND_QUICK_WALK_H_
 #define TCMALLOC_UNWIND_QUICK_WALK_H_
@@ -14,15 +14,14 @@
 namespace tcmalloc {
 
 // Compact rules by return address, for a walk that needs no other register than the frame pointer.
-// A rule is right as long as the object is there from whose tables it was read: the walk looks once
-// at each that can go. By induction from the innermost frame, each address that is taken for a
-// return address is one.
+// A rule is right as long as the object from whose tables it was read stays loaded: each walk
+// checks once that the objects which may be unloaded are still there. By induction from the
+// innermost frame, each address that is taken for a return address is one.
 //
-// Of a function that is on the stack several times, the innermost frame alone is stored: a
-// recursion shows once, however deep it is and whichever way it took, so that the stacks of one are
-// few.
+// If a function is on the stack several times, only its innermost frame is stored. A recursion thus
+// has few different stacks, however deep it is and whichever way it took.
 //
-// A user has one to itself.
+// Not thread safe: each user has an object of its own.
 class QuickWalk {
  public:
   static constexpr uint32_t kMostFrames = 32;
@@ -39,7 +38,8 @@ class QuickWalk {
   QuickWalk& operator=(const QuickWalk&) = delete;
 
   // Walks `limit` frames, kMostFrames at most. Stores return addresses from frame.pc on and returns
-  // their number; 0 where that takes another walk. Tells what was read, if `reads` is not null.
+  // their number; returns 0 if some frame needs a full walk. Stores the words that were read in
+  // *reads, unless it is null.
   uint32_t Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads);
 
  private:
@@ -51,8 +51,8 @@ class QuickWalk {
     uintptr_t pc;
     uintptr_t function;         // where it begins
     uint32_t frame_offset;      // from the base to the caller's stack pointer
-    uint32_t return_slot;       // how far below that the return address is
-    uint32_t pointer_slot;      // likewise, the caller's frame pointer; 0 if it is not saved
+    uint32_t return_slot;       // from there down to the return address
+    uint32_t pointer_slot;      // and to the caller's frame pointer; 0 if it is not saved
     uint32_t object : 30;       // its bit among those of a walk; 0 of one that stays
     bool by_frame_pointer : 1;  // is the base, and not the stack pointer
     bool outermost : 1;

@@ -23,9 +23,7 @@ RememberedWalk* ClaimRememberedWalk() {
   return ClaimOfThread(walks);
 }
 
-TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Wanted::Add(uintptr_t pc, uintptr_t sp) {
-  if (TCMALLOC_UNLIKELY(sp <= above)) return false;
-  above = 0;
+TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Wanted::Add(uintptr_t pc) {
   if (TCMALLOC_UNLIKELY(skip > 0)) {
     --skip;
     return false;
@@ -42,17 +40,14 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
     kept_ = 0;
     objects_.lost_some = false;
   }
-  Wanted wanted = {.above = reinterpret_cast<uintptr_t>(frames.above),
-                   .skip = skip,
-                   .next = frames.addresses,
-                   .end = frames.addresses + frames.limit};
+  Wanted wanted = {.skip = skip, .next = frames.addresses, .end = frames.addresses + frames.limit};
   bool joined = false;
   StepResult result = StepResult::kCaller;
   while (result == StepResult::kCaller) {
     if (Meets(walker)) {
       joined = Copy(walker, &wanted) == Copied::kAll;
       if (TCMALLOC_LIKELY(joined)) break;
-    } else if (wanted.Add(walker.pc(), walker.sp())) {
+    } else if (wanted.Add(walker.pc())) {
       if (walker.at_call()) Add(At(walker));
       break;
     }
@@ -80,7 +75,7 @@ TCMALLOC_ALWAYS_INLINE bool RememberedWalk::Meets(Walker& walker) {
 TCMALLOC_ALWAYS_INLINE RememberedWalk::Copied RememberedWalk::Copy(Walker& walker, Wanted* wanted) {
   size_t at = first();
   for (;; ++at) {
-    if (wanted->Add(frames_[at].pc, frames_[at].sp)) return Copied::kAll;
+    if (wanted->Add(frames_[at].pc)) return Copied::kAll;
     if (TCMALLOC_UNLIKELY(!Leads(walker, at))) break;
   }
   if (frames_[at].kind == CompactRule::Kind::kOutermost &&

@@ -71,13 +71,12 @@ class RememberedWalk {
 
   // The part of the request that is not there yet.
   struct Wanted {
-    uintptr_t above;
     int skip;
     void** next;
     void** end;
 
     // Adds a frame. Returns true if it is the last one.
-    bool Add(uintptr_t pc, uintptr_t sp);
+    bool Add(uintptr_t pc);
   };
 
   size_t first() const { return kMost - kept_; }

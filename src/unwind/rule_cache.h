@@ -69,7 +69,7 @@ class CompactRule {
 // Rules by the address of an instruction and the identity of the object that it is in. A bounded
 // table that all threads and signal handlers read and write without a lock. An entry is two words,
 // of which the first is the key mixed with the second: of two words that were written by different
-// threads, or for code that is not there anymore, the reader finds that they do not fit.
+// threads, or for code that is no longer there, the reader finds that they do not fit.
 //
 // Uses its first lines alone until these have been overwritten about once, and then four times as
 // many, so that a process with few call sites touches few pages. Rules that are not in the line in
@@ -98,7 +98,7 @@ class RuleCache {
     });
     const bool is_full = empty == std::end(line.entries);
     if (is_full) NoteOverwritten();
-    // Makes room by chance.
+    // Replaces a random entry where the line is full.
     Entry& entry = is_full ? line.entries[hash / kLines % kWays] : *empty;
     entry.rule.store(rule.word(), std::memory_order_relaxed);
     entry.check.store(hash ^ identity ^ rule.word(), std::memory_order_relaxed);
@@ -113,7 +113,7 @@ class RuleCache {
 
   uint32_t line_mask() const { return (kFirstLines - 1) | more_lines_; }
 
-  // Two threads that do so at a time may count one line.
+  // Two threads that call this at a time may count one line together.
   void NoteOverwritten() {
     const uint32_t overwritten = overwritten_ + 1;
     overwritten_ = overwritten;
@@ -124,7 +124,7 @@ class RuleCache {
   }
   static_assert(kLines == kFirstLines * 4 * 4 * 4);
 
-  // One to one, so that two addresses never have the same key within an object.
+  // Maps addresses to hashes one to one, so that two never have the same key within an object.
   static constexpr uint64_t HashOf(uintptr_t address) { return NextRandom(address); }
 
   struct Entry {

@@ -29,9 +29,6 @@ struct StackFrames {
   void** addresses;      // of the code in each frame
   int* sizes = nullptr;  // bytes of each frame, 0 where they are not known; may be null
   int limit = 0;         // places in both
-  // Frames up to this address on the stack are left out, before any are skipped: those of the
-  // function that took it by __builtin_frame_address(0), and of all that it called.
-  const void* above = nullptr;
   // Gets what the walk read, if it is not null. Known of walks by the tables alone that leave out
   // no frame but the one they begin at, and are no longer than kMost allows.
   WalkReads* reads = nullptr;

@@ -54,10 +54,8 @@ class CopyWalker : public Walker {
 template <typename AnyWalker>
 TCMALLOC_ALWAYS_INLINE bool Walk(AnyWalker& walker, const StackFrames& frames, int skip,
                                  int* count) {
-  const auto above = reinterpret_cast<uintptr_t>(frames.above);
   *count = 0;
   StepResult result = StepResult::kCaller;
-  while (walker.sp() <= above && result == StepResult::kCaller) result = walker.Step();
   for (; skip > 0 && result == StepResult::kCaller; --skip) result = walker.Step();
   while (result == StepResult::kCaller) {
     if (*count == frames.limit) return true;
@@ -106,8 +104,7 @@ bool WalkByTables(const Start& start, const StackFrames& frames, int skip, int* 
   const bool by_frame_pointers = unwind_method() == UnwindMethod::kFramePointers;
   const bool done = by_frame_pointers ? WalkWithObjectsOf(*remembered, start, frames, skip, count)
                                       : WalkRemembering(*remembered, start, frames, skip, count);
-  if (frames.reads != nullptr && done && !by_frame_pointers && skip == 1 &&
-      frames.above == nullptr) {
+  if (frames.reads != nullptr && done && !by_frame_pointers && skip == 1) {
     remembered->TellReads(frames, *count, frames.reads);
   }
   remembered->Release();
@@ -126,8 +123,7 @@ int Capture(const Start& start, const StackFrames& frames, int skip) {
   if (frames.reads != nullptr) frames.reads->count = 0;
   if (frames.limit <= 0) return 0;
   // A function that makes a call has its return address in the next frame.
-  const bool skips_itself = start.at_call && frames.above == nullptr;
-  skip = std::clamp(skip, 0, kMostSteps) + (skips_itself ? 1 : 0);
+  skip = std::clamp(skip, 0, kMostSteps) + (start.at_call ? 1 : 0);
   int count = 0;
   if (TCMALLOC_UNLIKELY(unwind_method() == UnwindMethod::kLibunwind) && HasLibunwind()) {
     WalkWithLibunwind(start, frames, skip, &count);

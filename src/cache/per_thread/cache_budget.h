@@ -51,8 +51,8 @@ class CacheBudget {
   void Join(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Gives up the share. Does nothing if it has left already.
   void Leave(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
-  // Keeps `held` bytes for a share that stays without a thread until TakeUp, and nobody can take
-  // them meanwhile. False if they are too many of the total, or it has left.
+  // Keeps `held` bytes for a share that stays without a thread until TakeUp. Nobody can take them
+  // meanwhile. Returns false if they are too large a part of the total, or if the share has left.
   bool SetAside(BudgetShare& share, int64_t held) TCMALLOC_EXCLUDES(lock_);
   void TakeUp(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.

@@ -302,37 +302,6 @@ TEST(CaptureTest, SizesAreThoseOfTheFrames) {
   for (int i = 0; i < count - 1; ++i) EXPECT_GT(sizes[i], 0) << i;
 }
 
-struct Above {
-  void* return_address = nullptr;
-  void* frames[kMost];
-  int count = 0;
-};
-__attribute__((noinline)) void CaptureAbove(const void* frame, int depth, Above* above) {
-  if (depth > 0) {
-    CaptureAbove(frame, depth - 1, above);
-  } else {
-    Registers registers;
-    machine::ReadOwnRegisters(&registers);
-    above->count =
-        CaptureCallers(registers, {.addresses = above->frames, .limit = kMost, .above = frame}, 0);
-  }
-  asm volatile("");
-}
-__attribute__((noinline)) void MarkFrame(int depth, Above* above) {
-  above->return_address = __builtin_extract_return_addr(__builtin_return_address(0));
-  CaptureAbove(__builtin_frame_address(0), depth, above);
-  asm volatile("");
-}
-
-TEST(CaptureTest, LeavesOutFramesUpToAMark) {
-  for (int depth : {0, 1, 5}) {
-    Above above;
-    MarkFrame(depth, &above);
-    ASSERT_GT(above.count, 3);
-    EXPECT_EQ(above.frames[0], above.return_address);
-  }
-}
-
 TEST(CaptureTest, KeepsErrno) {
   std::thread([] {
     errno = 77;
