@@ -39,19 +39,15 @@ std::string Describe(const Stack& stack) {
 struct Request {
   int limit = kMost;
   int skip = 0;
-  const void* above = nullptr;
 };
 
 // A walk that is asked for the sizes of frames remembers nothing.
 Stack Fresh(const Registers& registers, const Request& request) {
   static thread_local int sizes[kMost];
   Stack stack;
-  stack.count = CaptureCallers(registers,
-                               {.addresses = stack.frames.data(),
-                                .sizes = sizes,
-                                .limit = request.limit,
-                                .above = request.above},
-                               request.skip);
+  stack.count = CaptureCallers(
+      registers, {.addresses = stack.frames.data(), .sizes = sizes, .limit = request.limit},
+      request.skip);
   return stack;
 }
 
@@ -76,14 +72,11 @@ void CheckReads(const WalkReads& reads, const Registers& registers, const Stack&
 Stack Remembered(const Registers& registers, const Request& request) {
   Stack stack;
   WalkReads reads;
-  stack.count = CaptureCallers(registers,
-                               {.addresses = stack.frames.data(),
-                                .limit = request.limit,
-                                .above = request.above,
-                                .reads = &reads},
-                               request.skip);
+  stack.count = CaptureCallers(
+      registers, {.addresses = stack.frames.data(), .limit = request.limit, .reads = &reads},
+      request.skip);
   CheckReads(reads, registers, stack);
-  if (request.skip != 0 || request.above != nullptr) {
+  if (request.skip != 0) {
     EXPECT_EQ(reads.count, 0U);
   }
   return stack;
@@ -128,8 +121,7 @@ class RandomCalls {
   void Capture() {
     --left_;
     const Request request = {.limit = Below(3) == 0 ? 1 + Below(30) : kMost,
-                             .skip = Below(3) == 0 ? Below(8) : 0,
-                             .above = Below(4) == 0 ? __builtin_frame_address(0) : nullptr};
+                             .skip = Below(3) == 0 ? Below(8) : 0};
     if (!Compare(request)) left_ = 0;
   }
 

@@ -128,6 +128,7 @@ func newRunReport() *cobra.Command {
 	command.Flags().StringVar(&run.Library, "library", "", "the library that was preloaded")
 	command.Flags().StringVar(&commands.Run, "run", "", "how tcm run was called")
 	command.Flags().StringVar(&commands.Bench, "bench", "", "how tcm bench would be called")
+	command.Flags().StringVar(&commands.Program, "called", "", "the program and its arguments")
 	command.Flags().BoolVar(&asJSON, "json", false, "one line of JSON")
 	command.Flags().BoolVar(&quiet, "quiet", false, "no report")
 	command.Flags().StringVar(&heap.profile, "heap-profile", "", "the heap profile")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"tcm/internal/project"
 	"tcm/internal/report"
@@ -114,7 +115,7 @@ func CheckVariables(environment, complaints []string) []Check {
 		if !strings.HasPrefix(name, prefix) || slices.Contains(variables, name) {
 			continue
 		}
-		if slices.ContainsFunc(complaints, func(line string) bool { return strings.Contains(line, name) }) {
+		if slices.ContainsFunc(complaints, func(line string) bool { return mentions(line, name) }) {
 			continue
 		}
 		advice := project.Page("tuning.md") + " lists the variables"
@@ -124,6 +125,13 @@ func CheckVariables(environment, complaints []string) []Check {
 		checks = append(checks, problem("options", advice, "%s is no variable of the allocator", name))
 	}
 	return checks
+}
+
+// mentions tells whether a line has the name as a whole word, not as the beginning of another name.
+func mentions(line, name string) bool {
+	return slices.Contains(strings.FieldsFunc(line, func(letter rune) bool {
+		return letter != '_' && !unicode.IsLetter(letter) && !unicode.IsDigit(letter)
+	}), name)
 }
 
 // CheckExitReport tries to open the file of the report at exit as the allocator does. The programs
@@ -148,9 +156,10 @@ func CheckExitReport(environment []string) []Check {
 }
 
 // nearestVariable returns the known name that shares most words, and of those the one that needs the
-// fewest changes; nothing where no word is shared and all need more than every third letter.
+// fewest changes; nothing where no word is shared and all need more than every third letter behind
+// the prefix.
 func nearestVariable(name string) string {
-	nearest, most, least := "", 0, len(name)/3+1
+	nearest, most, least := "", 0, (len(name)-len(prefix))/3+1
 	for _, known := range variables {
 		shared, changes := sharedWords(name, known), distance(name, known)
 		if shared > most || shared == most && changes < least {

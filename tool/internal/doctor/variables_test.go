@@ -48,6 +48,11 @@ func TestCheckVariables(t *testing.T) {
 		!strings.Contains(checks[0].Advice, "TCMALLOC_SOFT_LIMIT_MB") || strings.Contains(checks[1].Advice, "nearest") {
 		t.Errorf("%+v", checks)
 	}
+	complaint := `tcmalloc: TCMALLOC_HEAP_LIMIT_MB="x": expected a number`
+	checks = CheckVariables([]string{"TCMALLOC_HEAP_LIMIT_MB=x", "TCMALLOC_HEAP_LIMIT=1G", "TCMALLOC_FOO=1"}, []string{complaint})
+	if len(checks) != 2 || !strings.Contains(checks[0].Advice, "TCMALLOC_HEAP_LIMIT_MB") || strings.Contains(checks[1].Advice, "nearest") {
+		t.Errorf("the name of a bad variable begins with that of an unknown one: %+v", checks)
+	}
 	if got := distance("kitten", "sitting"); got != 3 {
 		t.Errorf("%d", got)
 	}

@@ -7,6 +7,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -150,12 +151,14 @@ func (r Report) Text(commands Commands) string {
 	default:
 		r.Allocator.text(&out)
 	}
-	fmt.Fprintf(&out, "tcm: all figures: %s --json %s; other allocators: %s -- %s\n", commands.Run, r.Program, commands.Bench, r.Program)
+	program := cmp.Or(commands.Program, r.Program)
+	fmt.Fprintf(&out, "tcm: all figures: %s --json %s; other allocators: %s -- %s\n", commands.Run, program, commands.Bench, program)
 	return out.String()
 }
 
-// Commands are how this user calls tcm run and tcm bench.
-type Commands struct{ Run, Bench string }
+// Commands are how this user calls tcm run and tcm bench, and the program with its arguments, all as
+// words for a shell.
+type Commands struct{ Run, Bench, Program string }
 
 // leastEstimate is the number of blocks from which on the estimate says something.
 const leastEstimate = 1000

@@ -53,6 +53,11 @@ func TestReport(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, full.Text(called))
 		}
 	}
+	words := called
+	words.Program = "prog -x 'a b'"
+	if want := "all figures: ./run --json prog -x 'a b'; other allocators: build/tcm bench -- prog -x 'a b'\n"; !strings.Contains(full.Text(words), want) {
+		t.Errorf("no %q in\n%s", want, full.Text(words))
+	}
 	if silent := New(prog, result, Allocator{Processes: 1, AllocatedBytes: 1, Allocations: 1}); strings.Contains(silent.Text(called), "caches") || strings.Contains(silent.Text(called), "about") {
 		t.Errorf("a library that does not tell:\n%s", silent.Text(called))
 	}

@@ -22,6 +22,7 @@ import (
 	"tcm/internal/launch"
 	"tcm/internal/project"
 	"tcm/internal/report"
+	"tcm/internal/text"
 )
 
 // ReportCommand is the hidden command of tcm that the launcher calls when the program has ended.
@@ -191,7 +192,8 @@ func followUp(options Options, figures string) ([]string, error) {
 		return nil, err
 	}
 	words := []string{self, ReportCommand, "--figures", figures, "--program", options.Program[0],
-		"--library", options.Library, "--run", options.Called.Run, "--bench", options.Called.Bench}
+		"--library", options.Library, "--run", options.Called.Run, "--bench", options.Called.Bench,
+		"--called", text.ShellWords(options.Program)}
 	if options.JSON {
 		words = append(words, "--json")
 	}

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-// Package text writes quantities for people.
+// Package text writes quantities and commands for people.
 package text
 
 import (
