@@ -18,7 +18,7 @@ constexpr std::string_view kIntroduction = R"(# MallocExtension
 <!-- Generated from src/extension/properties.cc by tests/docs/generate_properties.cc: the test
 docs_properties fails when the two differ, and prints the command that writes this page anew. -->
 
-What a program can ask the allocator, and ask of it, while it runs. Names, types and the order of the
+The questions that a program can ask the allocator, and the requests that it can make, while it runs. Names, types and the order of the
 virtual functions are those of gperftools 2.10 to 2.18: a program that was compiled with their headers, or
 linked with their libraries, runs unchanged when our libraries are found first.
 
@@ -40,7 +40,7 @@ MallocExtension::instance()->GetNumericProperty("generic.current_allocated_bytes
 MallocExtension::instance()->ReleaseFreeMemory();
 ```
 
-The headers say what each function does. What may differ from what a reader of gperftools expects:
+The headers say what each function does. These points may differ from what a reader of gperftools expects:
 
 - **Everywhere.** All of it may be called before main, after exit handlers, in any thread and in the child of
   a fork. In a signal handler that interrupted the allocator, what needs a lock does nothing: texts are empty,

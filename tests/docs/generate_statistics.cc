@@ -18,7 +18,7 @@ constexpr std::string_view kIntroduction = R"(# Statistics
 <!-- Generated from src/report/fields.cc by tests/docs/generate_statistics.cc: the test
 docs_statistics fails when the two differ, and prints the command that writes this page anew. -->
 
-What the allocator tells about itself, and how to read it.
+The figures that the allocator reports about itself, and how to read them.
 
 | you have | you get the figures by |
 |---|---|
