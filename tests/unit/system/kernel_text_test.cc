@@ -57,7 +57,6 @@ TEST(NumberTextTest, TakesHexadecimalDigits) {
   for (const std::string_view no : {"", "g", "F", "0x1", "1 ", "-1", "10000000000000000"}) {
     EXPECT_FALSE(ParseHexNumber(no, &number)) << no;
   }
-  EXPECT_EQ(number, UINT64_MAX);
 }
 
 TEST(MapsLineTest, HasEachField) {
