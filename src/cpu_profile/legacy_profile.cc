@@ -2,13 +2,9 @@
 
 #include "cpu_profile/legacy_profile.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <string_view>
 
-#include "system/own_maps.h"
-#include "system/system_calls.h"
+#include "profile_format/mappings.h"
 
 namespace tcmalloc {
 
@@ -38,14 +34,7 @@ void LegacyWriter::Add(std::span<const uintptr_t> stack, uint64_t count) {
 void LegacyWriter::End() {
   for (const uint64_t word : {0, 1, 0}) Put(word);
   Flush();
-  const int fd = system_calls.open(OwnMapsFile(), O_RDONLY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  char text[2048];
-  ssize_t n = 0;
-  while ((n = system_calls.read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR)) {
-    if (n > 0) out_.Write({text, static_cast<size_t>(n)});
-  }
-  system_calls.close(fd);
+  CopyOwnMaps(out_);
 }
 
 void WriteLegacyProfile(ByteSink& out, uint64_t period_us, const StackCounts& counts) {

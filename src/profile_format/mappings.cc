@@ -127,6 +127,17 @@ size_t ReadBuildId(const char* path, char* text) {
   return digits;
 }
 
+void CopyOwnMaps(ByteSink& sink) {
+  const int fd = system_calls.open(OwnMapsFile(), O_RDONLY | O_CLOEXEC, 0);
+  if (fd < 0) return;
+  char text[2048];
+  ssize_t n = 0;
+  while ((n = system_calls.read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR)) {
+    if (n > 0) sink.Write({text, static_cast<size_t>(n)});
+  }
+  system_calls.close(fd);
+}
+
 Mappings::Mappings() {
   if (entries_.data() == nullptr || paths_.data() == nullptr) return;
   const Scratch<char> buffer(kLongestLine);

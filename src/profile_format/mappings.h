@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "profile_format/byte_sink.h"
 #include "profile_format/scratch.h"
 
 namespace tcmalloc {
@@ -32,7 +33,11 @@ std::optional<Mapping> ParseMapping(std::string_view line);
 // not absolute names no file.
 size_t ReadBuildId(const char* path, char* text);
 
-// A copy of all such mappings, in the order of addresses.
+// Writes the kernel's list of this process's mappings, as it is. Writes nothing if it cannot be
+// read.
+void CopyOwnMaps(ByteSink& sink);
+
+// A copy of all mappings from which code can run, in the order of addresses.
 class Mappings {
  public:
   // Leaves out what does not fit.

@@ -2,17 +2,13 @@
 
 #include "profile_format/text_profile.h"
 
-#include <fcntl.h>
-#include <sys/types.h>
-
 #include <cstddef>
 #include <string_view>
 
 #include "allocator/slow_path.h"
 #include "base/message.h"
 #include "heap/heap.h"
-#include "system/own_maps.h"
-#include "system/system_calls.h"
+#include "profile_format/mappings.h"
 
 namespace tcmalloc {
 namespace {
@@ -38,16 +34,6 @@ void AddTo(const StackRecord& record, void* totals) {
 
 void WriteRecord(const StackRecord& record, void* sink) {
   WriteTextRecord(*static_cast<ByteSink*>(sink), record);
-}
-
-void CopyFile(const char* path, ByteSink& sink) {
-  const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  char buffer[1024];
-  for (ssize_t n = 0; (n = system_calls.read(fd, buffer, sizeof(buffer))) > 0;) {
-    sink.Write({buffer, static_cast<size_t>(n)});
-  }
-  system_calls.close(fd);
 }
 
 // Writes all records below a head line that ends in `format`. Records may come and go between the
@@ -82,7 +68,7 @@ void WriteTextRecord(ByteSink& sink, const StackRecord& record) {
 
 void WriteMappedLibraries(ByteSink& sink) {
   sink.Write("\nMAPPED_LIBRARIES:\n");
-  CopyFile(OwnMapsFile(), sink);
+  CopyOwnMaps(sink);
 }
 
 HeapGrowth CurrentHeapGrowth() {
