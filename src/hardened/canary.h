@@ -133,9 +133,9 @@ class Canary {
     } while (begin < end);
   }
 
-  // The same for a slack of at most kShortSlack bytes, given the end of the memory. The first tells
-  // whether all is there. The second also begins the block with kFreshFill, and fills some bytes
-  // before the canary.
+  // Check and write the canary of a slack of at most kShortSlack bytes, given the end of the
+  // memory. The first returns true if all of it is there. The second also begins the block with
+  // kFreshFill, and fills some bytes before the canary.
   static constexpr size_t kShortSlack = sizeof(WordPair);
   TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
     const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ pair_;
