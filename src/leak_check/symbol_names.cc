@@ -73,7 +73,7 @@ class ElfFile {
       if (address - symbol.st_value >= symbol.st_size) continue;
       const uint32_t type = symbol.st_info & 0xf;
       const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
-      if (!function || symbol.st_shndx == SHN_UNDEF) continue;
+      if (!function || symbol.st_shndx == SHN_UNDEF || address < symbol.st_value) continue;
       *name = TextAt(strings.sh_offset + symbol.st_name);
       *offset = address - symbol.st_value;
       return !name->empty();

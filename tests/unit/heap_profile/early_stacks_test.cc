@@ -30,6 +30,7 @@ using Frames = std::vector<uintptr_t>;
 struct Noted {
   StackId id = 0;
   Frames walked;
+  uintptr_t frame = 0;  // of the innermost call
 };
 
 class EarlyStacksTest : public ::testing::Test {
@@ -38,6 +39,7 @@ class EarlyStacksTest : public ::testing::Test {
     if (depth > 0) {
       Note(noted, depth - 1);
     } else {
+      noted->frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
       noted->id = early_.Add(table_);
       static thread_local void* frames[kMostFrames];
       const int count = CaptureStack(frames, kMostFrames, 0);
@@ -49,6 +51,17 @@ class EarlyStacksTest : public ::testing::Test {
   }
 
  protected:
+  // Returns the depth at which calls of Note take so many bytes. Sanitizers make large frames.
+  int DepthOf(size_t bytes) {
+    uintptr_t frames[2] = {};
+    for (const int depth : {0, 1}) {
+      Noted noted;
+      Note(&noted, depth);
+      frames[depth] = noted.frame;
+      table_.Release(noted.id);
+    }
+    return static_cast<int>(bytes / (frames[0] - frames[1]));
+  }
   // The frames without the innermost one, in which the two captures differ.
   Frames FramesOf(StackId id) {
     const StackTable::Reader reader(table_);
@@ -83,8 +96,10 @@ TEST_F(EarlyStacksTest, AreWalkedWhenTheirFunctionsHaveReturned) {
 }
 
 TEST_F(EarlyStacksTest, ManyAreWalkedTogether) {
+  // Up to 18 KiB, for which there are slots of each size.
+  const int step = DepthOf(size_t{2} << 10);
   std::vector<Noted> all(10);
-  for (size_t i = 0; i < all.size(); ++i) Note(&all[i], static_cast<int>(8 * i));
+  for (size_t i = 0; i < all.size(); ++i) Note(&all[i], static_cast<int>(i) * step);
   early_.WalkAll(table_);
   for (Noted& noted : all) {
     ASSERT_NE(noted.id, 0u);
