@@ -433,7 +433,11 @@ const char* HardenedHeap::FindDamage(const void* block, uint8_t size_class) cons
   const size_t bytes = kSizeClasses[size_class].size;
   size_t size = bytes - 1;
   if (bytes > kMostFilled) size = BlockMap::KeptSize(map_.Known(block), bytes);
-  return FindWrittenFreed(start, size, bytes, zeroes_);
+  const char* damage = FindWrittenFreed(start, size, bytes, zeroes_);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) return damage;
+  // The canary before the next block, which is as much no one's as before.
+  const char* last = start + bytes - 1;
+  return TCMALLOC_LIKELY(canary_.IsIntact(last)) ? nullptr : last;
 }
 
 // Checks that nobody wrote to a small block since it was freed.
