@@ -322,7 +322,8 @@ void HardenedHeap::CheckSurroundings(const char* block, const LiveBlock& live,
 void HardenedHeap::FreeUnknown(void* block, const BlockMap::Byte* state, const char* call) {
   if (!heap.emergency().Owns(block)) CrashOnNoLiveBlock(block, state, call);
   if (!hooks.delete_block.empty()) ReportDelete(block);
-  DeallocateUnreported(block);
+  // The slow path would give deferred frees to the lists of a thread that a handler interrupted.
+  heap.emergency().Free(block);
 }
 
 void HardenedHeap::Free(void* block, const BlockClaim& claim) {
