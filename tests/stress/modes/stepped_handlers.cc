@@ -50,9 +50,9 @@ class Blocks {
     const size_t alignment = std::size_t{16} << Next() % 5;
     block.size = Next() % 600;
     block.byte = static_cast<unsigned char>(Next());
-    block.start = static_cast<unsigned char*>(alignment == 16
-                                                  ? std::malloc(block.size)
-                                                  : std::aligned_alloc(alignment, block.size));
+    void* start = alignment == 16 ? std::malloc(block.size) : nullptr;
+    if (start == nullptr) start = std::aligned_alloc(alignment, block.size);
+    block.start = static_cast<unsigned char*>(start);
     if (block.start == nullptr) std::abort();
     if (reinterpret_cast<uintptr_t>(block.start) % alignment != 0) std::abort();
     std::memset(block.start, block.byte, block.size);
