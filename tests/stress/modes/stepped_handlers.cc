@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// stepped_handlers: allocates and frees while a signal handler that does the same, and keeps blocks,
-// runs before every second instruction. Aborts if a block is not aligned or loses its contents; the
-// mode that it runs in looks at the rest.
+// stepped_handlers: allocates and frees while a signal handler that does the same, and keeps
+// blocks, runs before every second instruction. Aborts if a block is not aligned or loses its
+// contents; the mode that it runs in looks at the rest.
 
 #include <signal.h>
 
