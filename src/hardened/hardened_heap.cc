@@ -322,7 +322,8 @@ void HardenedHeap::CheckSurroundings(const char* block, const LiveBlock& live,
 void HardenedHeap::FreeUnknown(void* block, const BlockMap::Byte* state, const char* call) {
   if (!heap.emergency().Owns(block)) CrashOnNoLiveBlock(block, state, call);
   if (!hooks.delete_block.empty()) ReportDelete(block);
-  DeallocateUnreported(block);
+  // The slow path would give deferred frees to the lists of a thread that a handler interrupted.
+  heap.emergency().Free(block);
 }
 
 void HardenedHeap::Free(void* block, const BlockClaim& claim) {
@@ -433,7 +434,11 @@ const char* HardenedHeap::FindDamage(const void* block, uint8_t size_class) cons
   const size_t bytes = kSizeClasses[size_class].size;
   size_t size = bytes - 1;
   if (bytes > kMostFilled) size = BlockMap::KeptSize(map_.Known(block), bytes);
-  return FindWrittenFreed(start, size, bytes, zeroes_);
+  const char* damage = FindWrittenFreed(start, size, bytes, zeroes_);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) return damage;
+  // The canary before the next block, which is as much no one's as before.
+  const char* last = start + bytes - 1;
+  return TCMALLOC_LIKELY(canary_.IsIntact(last)) ? nullptr : last;
 }
 
 // Checks that nobody wrote to a small block since it was freed.

@@ -31,6 +31,16 @@ T* Hide(T* pointer) {
 char* New(Size n) { return Hide(static_cast<char*>(operator new(n))); }
 char* NewArray(Size n) { return Hide(static_cast<char*>(operator new[](n))); }
 char* Malloc(Size n) { return Hide(static_cast<char*>(std::malloc(n))); }
+// Returns a block that begins within a page of the library's, whatever their size, if it is small.
+char* MallocWithinPage(Size n) {
+  constexpr uintptr_t kSmallestPage = 4096;
+  constexpr int kMostTries = 8;
+  char* block = Malloc(n);
+  for (int i = 0; i < kMostTries && reinterpret_cast<uintptr_t>(block) % kSmallestPage == 0; ++i) {
+    block = Malloc(n);
+  }
+  return block;
+}
 
 void Write(char* to, Size count) {
   for (Size i = 0; i < count; ++i) Hide(to)[i] = static_cast<char>(0x5A + i);
@@ -116,6 +126,14 @@ const Misuse kMisuses[] = {
        std::free(p);
      }},
     {"underflow-kept", true, [](Size n) { Write(Malloc(n) - 4, 4); }},
+    // Nothing looks at the block before once more.
+    {"underflow-until-free", true,
+     [](Size n) {
+       char* p = MallocWithinPage(n);
+       Write(p - 1, 1);
+       std::free(p);
+       _exit(0);
+     }},
     // Uses of free blocks.
     {"write-after-free", true, [](Size n) { Write(AllocatedAndFreed(n), 1); }},
     {"write-after-free-all", true, [](Size n) { Write(AllocatedAndFreed(n), n); }},
