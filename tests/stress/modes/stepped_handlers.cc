@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// stepped_handlers: allocates and frees while a signal handler that does the same, and keeps
-// blocks, runs before every second instruction. Aborts if a block is not aligned or loses its
+// stepped_handlers [OPERATIONS]: allocates and frees while a signal handler that does the same, and
+// keeps blocks, runs before every second instruction. Aborts if a block is not aligned or loses its
 // contents; the mode that it runs in looks at the rest.
 
 #include <signal.h>
@@ -14,7 +14,6 @@
 
 namespace {
 
-constexpr int kOperations = 200;
 constexpr uint64_t kTrapFlag = 0x100;
 
 // Random blocks that come and go.
@@ -83,10 +82,11 @@ void SetTrapFlag(bool on) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const int operations = argc > 1 ? std::atoi(argv[1]) : 200;
   signal(SIGTRAP, HandleTrap);
   static Blocks<300> blocks{2};
-  for (int i = 0; i < kOperations; ++i) {
+  for (int i = 0; i < operations; ++i) {
     SetTrapFlag(true);
     blocks.Toggle();
     SetTrapFlag(false);
