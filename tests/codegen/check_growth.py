@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 
+import check_pair
+
 # The step and the size at which a round ends, and how many rounds.
 GROWTHS = {(16, 1024): 500, (16, 4096): 100, (32, 4096): 200, (16, 65536): 10,
            (1024, 262144): 100, (4096, 16 << 20): 2}
 COPIES = re.compile(r"mem(cpy|move|pcpy)")
-SKIPPED = 77
 
 
 def instructions_in(profile):
@@ -63,13 +64,6 @@ def instructions_per_step(probe, library, step, most):
     return (twice - once) / (rounds * (most // step))
 
 
-def strip_into(folder, path):
-    """Without debug information, of which valgrind cannot read all that compilers write."""
-    stripped = pathlib.Path(folder) / path.name
-    subprocess.run(["strip", "--strip-debug", "-o", stripped, path], check=True, timeout=60)
-    return stripped
-
-
 def check_growths(probe, library, limit):
     """Returns whether no step takes more instructions than `limit`."""
     steps = {growth: instructions_per_step(probe, library, *growth) for growth in GROWTHS}
@@ -87,9 +81,9 @@ def main():
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")
-        return SKIPPED
+        return check_pair.SKIPPED
     with tempfile.TemporaryDirectory(prefix="tcm_growth_") as folder:
-        probe, library = (strip_into(folder, path)
+        probe, library = (check_pair.strip_into(folder, path)
                           for path in (arguments.probe, arguments.library))
         return 0 if check_growths(probe, library, arguments.limit) else 1
 

@@ -43,6 +43,7 @@ def count_instructions(probe, pairs, size, library):
 
 
 def strip_into(folder, path):
+    """Without debug information, of which valgrind cannot read all that compilers write."""
     stripped = pathlib.Path(folder) / path.name
     subprocess.run(["strip", "--strip-debug", "-o", stripped, path], check=True, timeout=60)
     return stripped

@@ -14,7 +14,7 @@ import signal
 import sys
 
 import check_fast_path
-from check_rare_text import output_of
+from check_rare_text import FILE_OFFSET, range_of
 
 PTRACE_TRACEME = 0
 PTRACE_CONT = 7
@@ -25,16 +25,6 @@ PTRACE_EVENT_EXIT = 6
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-def offsets_of(library, section):
-    """Returns where a section lies in the file."""
-    for line in output_of("readelf", "-SW", str(library)).splitlines():
-        fields = line.replace("[ ", "[").split()
-        if len(fields) > 5 and fields[1] == section:
-            start = int(fields[4], 16)
-            return range(start, start + int(fields[5], 16))
-    return None
 
 
 def start_traced(command, environment):
@@ -86,7 +76,7 @@ def main():
     parser.add_argument("--probe", required=True)
     arguments = parser.parse_args()
     library = arguments.library.resolve()
-    rare = offsets_of(library, ".text.rare")
+    rare = range_of(library, ".text.rare", FILE_OFFSET)
     if rare is None:
         print("skipped: the linker took no part of a script")
         return check_fast_path.SKIPPED

@@ -36,11 +36,17 @@ def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def range_of(library, section):
+# The columns of readelf's table in which a section begins.
+ADDRESS = 3
+FILE_OFFSET = 4
+
+
+def range_of(library, section, column=ADDRESS):
+    """Returns where a section of the library lies in memory or in the file; None if it has none."""
     for line in output_of("readelf", "-SW", str(library)).splitlines():
         fields = line.replace("[ ", "[").split()
         if len(fields) > 5 and fields[1] == section:
-            start = int(fields[3], 16)
+            start = int(fields[column], 16)
             return range(start, start + int(fields[5], 16))
     return None
 
