@@ -6,9 +6,26 @@
 #ifndef TCMALLOC_ALLOCATOR_CHECKED_BLOCK_H_
 #define TCMALLOC_ALLOCATOR_CHECKED_BLOCK_H_
 
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "heap/heap.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
 #include "pages/span.h"
+#include "size_class/size_classes.h"
 
 namespace tcmalloc {
+
+// Returns the size class of the small object that begins at `block`, or 0 if no span of small
+// objects has one there. Any pointer may be asked for. Reads no span, whose line is often not in
+// the processor's cache.
+TCMALLOC_ALWAYS_INLINE uint8_t ClassOfObjectAt(const void* block) {
+  const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
+  const uint8_t c = entry.size_class();
+  if (TCMALLOC_UNLIKELY(c == 0)) return 0;
+  return TCMALLOC_LIKELY(IsObjectStart(entry.OffsetOf(block), c)) ? c : uint8_t{0};
+}
 
 // Returns the span in use in which `block` begins a block. Takes no lock. A message says that
 // `call` noticed it, unless that is null: any of the functions that free.
