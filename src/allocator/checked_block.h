@@ -17,14 +17,13 @@
 
 namespace tcmalloc {
 
-// Returns the size class of the small object that begins at `block`, or 0 if no span of small
-// objects has one there. Any pointer may be asked for. Reads no span, whose line is often not in
-// the processor's cache.
-TCMALLOC_ALWAYS_INLINE uint8_t ClassOfObjectAt(const void* block) {
+// Returns the class of the small object that begins at `block`, or null if no span of small objects
+// has one there, or none at the addresses of which the page map knows most quickly. Any pointer may
+// be asked for. Reads no span, whose line is often not in the processor's cache.
+TCMALLOC_ALWAYS_INLINE const SizeClassInfo* ClassOfObjectAt(const void* block) {
   const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
-  const uint8_t c = entry.size_class();
-  if (TCMALLOC_UNLIKELY(c == 0)) return 0;
-  return TCMALLOC_LIKELY(IsObjectStart(entry.OffsetOf(block), c)) ? c : uint8_t{0};
+  const SizeClassInfo* info = OpaqueToOptimizer(&kSizeClasses[entry.size_class()]);
+  return TCMALLOC_LIKELY(IsObjectStart(entry.OffsetOf(block), *info)) ? info : nullptr;
 }
 
 // Returns the span in use in which `block` begins a block. Takes no lock. A message says that

@@ -28,9 +28,8 @@ struct KnownBlock {
 
 // Returns what is known of `block`; aborts if it is not one of ours.
 KnownBlock Find(const void* block) {
-  if (const uint8_t c = ClassOfObjectAt(block); TCMALLOC_LIKELY(c != 0)) {
-    return {nullptr, kSizeClasses[c].size};
-  }
+  const SizeClassInfo* info = ClassOfObjectAt(block);
+  if (TCMALLOC_LIKELY(info != nullptr)) return {nullptr, info->size};
   const size_t bytes = UsableSize(block, "realloc");
   if (bytes < kPageSize) return {nullptr, bytes};
   Span* span = heap.page_map().FindInUse(block);

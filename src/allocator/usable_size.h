@@ -47,8 +47,8 @@ TCMALLOC_ALWAYS_INLINE bool SurelyInUse(const void* object) {
 // the first word leave no doubt about is answered without a call.
 TCMALLOC_ALWAYS_INLINE size_t UsableSizeInUse(const void* block,
                                               const char* call = "malloc_usable_size") {
-  const uint8_t c = ClassOfObjectAt(block);
-  if (TCMALLOC_LIKELY(c != 0) && TCMALLOC_LIKELY(SurelyInUse(block))) return kSizeClasses[c].size;
+  const SizeClassInfo* info = ClassOfObjectAt(block);
+  if (TCMALLOC_LIKELY(info != nullptr) && TCMALLOC_LIKELY(SurelyInUse(block))) return info->size;
   return UsableSizeInDoubt(block, call);
 }
 
