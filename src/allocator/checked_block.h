@@ -6,9 +6,25 @@
 #ifndef TCMALLOC_ALLOCATOR_CHECKED_BLOCK_H_
 #define TCMALLOC_ALLOCATOR_CHECKED_BLOCK_H_
 
+#include <cstdint>
+
+#include "base/attributes.h"
+#include "heap/heap.h"
+#include "pages/page_map.h"
+#include "pages/page_types.h"
 #include "pages/span.h"
+#include "size_class/size_classes.h"
 
 namespace tcmalloc {
+
+// Returns the class of the small object that begins at `block`, or null if no span of small objects
+// has one there, or none at the addresses of which the page map knows most quickly. Any pointer may
+// be asked for. Reads no span, whose line is often not in the processor's cache.
+TCMALLOC_ALWAYS_INLINE const SizeClassInfo* ClassOfObjectAt(const void* block) {
+  const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
+  const SizeClassInfo* info = OpaqueToOptimizer(&kSizeClasses[entry.size_class()]);
+  return TCMALLOC_LIKELY(IsObjectStart(entry.OffsetOf(block), *info)) ? info : nullptr;
+}
 
 // Returns the span in use in which `block` begins a block. Takes no lock. A message says that
 // `call` noticed it, unless that is null: any of the functions that free.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
+#include "allocator/checked_block.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "allocator/usable_size.h"
@@ -27,6 +28,8 @@ struct KnownBlock {
 
 // Returns what is known of `block`; aborts if it is not one of ours.
 KnownBlock Find(const void* block) {
+  const SizeClassInfo* info = ClassOfObjectAt(block);
+  if (TCMALLOC_LIKELY(info != nullptr)) return {nullptr, info->size};
   const size_t bytes = UsableSize(block, "realloc");
   if (bytes < kPageSize) return {nullptr, bytes};
   Span* span = heap.page_map().FindInUse(block);

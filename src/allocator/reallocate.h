@@ -38,16 +38,16 @@ constexpr bool KeepsItsObject(uint8_t c, size_t size) {
 // realloc has nothing left to do. False for any pointer that the page map cannot vouch for, and for
 // a size of 0.
 TCMALLOC_ALWAYS_INLINE bool StaysAsItIs(const void* block, size_t size) {
-  const Span* span = heap.page_map().Get(PageId::Containing(block));
-  if (TCMALLOC_UNLIKELY(span == nullptr)) return false;
-  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
-  const Span::State state = span->state;
-  if (TCMALLOC_LIKELY(state == Span::State::kSmall)) {
-    const uint8_t c = span->size_class;
-    return KeepsItsObject(c, size) && IsObjectStart(offset, c) && !BlocksAreWatched();
+  const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
+  if (const uint8_t c = entry.size_class(); TCMALLOC_LIKELY(c != 0)) {
+    return KeepsItsObject(c, size) && IsObjectStart(entry.OffsetOf(block), c) &&
+           !BlocksAreWatched();
   }
-  if (TCMALLOC_UNLIKELY(state != Span::State::kLarge) || TCMALLOC_UNLIKELY(offset != 0))
+  const Span* span = entry.span();
+  if (TCMALLOC_UNLIKELY(span == nullptr) || TCMALLOC_UNLIKELY(span->start() != block) ||
+      TCMALLOC_UNLIKELY(span->state != Span::State::kLarge)) {
     return false;
+  }
   const size_t bytes = span->bytes();
   if (TCMALLOC_UNLIKELY(size > bytes)) return false;
   return KeepsItsLength(bytes, size) && !BlocksAreWatched();

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/checked_block.h"
 #include "base/attributes.h"
 #include "heap/heap.h"
 #include "pages/free_link.h"
@@ -46,14 +47,8 @@ TCMALLOC_ALWAYS_INLINE bool SurelyInUse(const void* object) {
 // the first word leave no doubt about is answered without a call.
 TCMALLOC_ALWAYS_INLINE size_t UsableSizeInUse(const void* block,
                                               const char* call = "malloc_usable_size") {
-  const Span* span = heap.page_map().Get(PageId::Containing(block));
-  if (TCMALLOC_LIKELY(span != nullptr) && TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
-    const uint8_t c = span->size_class;
-    const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
-    if (TCMALLOC_LIKELY(IsObjectStart(offset, c)) && TCMALLOC_LIKELY(SurelyInUse(block))) {
-      return kSizeClasses[c].size;
-    }
-  }
+  const SizeClassInfo* info = ClassOfObjectAt(block);
+  if (TCMALLOC_LIKELY(info != nullptr) && TCMALLOC_LIKELY(SurelyInUse(block))) return info->size;
   return UsableSizeInDoubt(block, call);
 }
 

@@ -30,9 +30,7 @@ struct ObjectStarts {
     return AddressAt(reference) - start;
   }
   // Requires an offset inside the span.
-  size_t IndexAt(size_t offset) const {
-    return offset * reciprocal >> size_class_internal::kReciprocalShift;
-  }
+  size_t IndexAt(size_t offset) const { return ObjectIndexBy(reciprocal, offset); }
   // Loads every line in which an object of `span` begins.
   void Prefetch(const Span* span) const {
     constexpr size_t kLineBytes = 64;
@@ -40,7 +38,8 @@ struct ObjectStarts {
     const size_t step = std::max(size, kLineBytes);
     for (size_t offset = 0; offset < bytes; offset += step) __builtin_prefetch(start + offset, 1);
   }
-  bool IsAt(size_t offset) const { return offset < bytes && IndexAt(offset) * size == offset; }
+  // Returns true if an object begins at `offset`: see size_class_internal::Product.
+  bool IsAt(size_t offset) const { return offset < bytes && offset * reciprocal < reciprocal; }
 
   uint64_t reciprocal;
   size_t size;

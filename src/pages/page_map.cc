@@ -18,20 +18,39 @@ Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
   return node;
 }
 
+bool PageMap::EnsureLeaf(Root* root, uintptr_t place) {
+  if (place < kNearLeaves) return EnsureNode(root->near[place]) != nullptr;
+  Middle* middle = EnsureNode(root->middles[place >> kMiddleBits]);
+  return middle != nullptr && EnsureNode(middle->leaves[place % kMiddleEntries]) != nullptr;
+}
+
 bool PageMap::Ensure(PageId first, Length n) {
-  const PageId end = first + n;
-  if ((end - Length(1)).index() >> kPageBits != 0) return false;
+  const uintptr_t last = (first + n - Length(1)).index();
+  if (last >> kPageBits != 0) return false;
   Root* root = EnsureNode(root_);
   if (root == nullptr) return false;
-  for (uintptr_t index = first.index(); index < end.index();
-       index = (index | (kLeafEntries - 1)) + 1) {
-    Middle* middle = EnsureNode(root->middles[index >> (kMiddleBits + kLeafBits)]);
-    if (middle == nullptr) return false;
-    if (EnsureNode(middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)]) == nullptr) {
-      return false;
-    }
+  for (uintptr_t place = PlaceOf(first); place <= last >> kLeafBits; ++place) {
+    if (!EnsureLeaf(root, place)) return false;
   }
   return true;
+}
+
+const PageMap::Leaf* PageMap::FindFarLeaf(uintptr_t place) const {
+  if (place >> (kRootBits + kMiddleBits) != 0) return nullptr;
+  // Acquire pairs with the release in EnsureNode, here and at the nodes below.
+  const Root* root = root_.load(std::memory_order_acquire);
+  if (root == nullptr) return nullptr;
+  // Acquire pairs with the release in EnsureNode.
+  const Middle* middle = root->middles[place >> kMiddleBits].load(std::memory_order_acquire);
+  if (middle == nullptr) return nullptr;
+  // Acquire pairs with the release in EnsureNode.
+  return middle->leaves[place % kMiddleEntries].load(std::memory_order_acquire);
+}
+
+void PageMap::SetEntry(PageId page, Entry entry) {
+  // Readers get leaves as const; a caller for whom Ensure made this one may write to it.
+  auto* const leaf = const_cast<Leaf*>(FindLeaf(page));
+  leaf->words[page.index() % kLeafEntries].store(entry.word(), std::memory_order_relaxed);
 }
 
 Span* PageMap::FindInUseBelow(PageId page, Length most) const {
@@ -44,7 +63,7 @@ Span* PageMap::FindInUseBelow(PageId page, Length most) const {
       index = below.index() & ~uintptr_t{kLeafEntries - 1};
       continue;
     }
-    Span* span = leaf->at(below);
+    Span* span = leaf->at(below).span();
     if (span != nullptr && span->in_use() && span->Contains(below)) return span;
     --index;
   }
@@ -64,10 +83,17 @@ void PageMap::Register(Span* span) {
 }
 
 void PageMap::RegisterSmall(Span* span) {
-  Register(span);
+  const size_t pages = span->length.pages();
+  TCMALLOC_DCHECK(pages <= Entry::kMostPlaces);
+  for (size_t place = 0; place < pages; ++place) {
+    SetEntry(span->first + Length(place), Entry(span, place, span->size_class));
+  }
   SetClasses(span, span->size_class);
 }
 
-void PageMap::UnregisterSmall(const Span* span) { SetClasses(span, 0); }
+void PageMap::UnregisterSmall(Span* span) {
+  Register(span);
+  SetClasses(span, 0);
+}
 
 }  // namespace tcmalloc

@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "base/bits.h"
+#include "base/check.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
@@ -24,7 +25,9 @@ namespace tcmalloc {
 // of free's fast path. The heap asks the system for addresses inside the window, which grows with
 // it; pages outside of it work too, by the slow path.
 //
-// The span map is a radix tree of three levels over the pages of all kAddressBits addresses.
+// The span map has an entry for each page, in leaves of many pages. A table has the leaves of the
+// lowest addresses, where heaps lie, so that two loads lead to an entry; a radix tree of three
+// levels has those of all other kAddressBits addresses.
 //
 // Readers take no lock, and any 64-bit value may be looked up. Writers hold the page heap's
 // lock, or own the span. An entry is written before the address it describes is handed out, and
@@ -33,6 +36,46 @@ namespace tcmalloc {
 // pointer is synchronised with nobody.
 class PageMap {
  public:
+  // What the span map knows of a page, in one word, so that a reader sees parts that belong
+  // together:
+  //
+  //     63 ............ 16   15 ......... 8   7 ......... 0
+  //     address of the span   place in it      size class
+  //
+  // The place is the number of pages of the span before this one. It and the class are 0 but for
+  // spans of small objects between RegisterSmall and UnregisterSmall.
+  class Entry {
+   public:
+    constexpr Entry() = default;
+    constexpr explicit Entry(uint64_t word) : word_(word) {}
+    explicit Entry(Span* span) : word_(reinterpret_cast<uint64_t>(span) << kSpanShift) {
+      TCMALLOC_DCHECK(this->span() == span);
+    }
+    Entry(Span* span, size_t place, uint8_t size_class) : Entry(span) {
+      word_ |= place << kPlaceShift | size_class;
+    }
+
+    constexpr uint64_t word() const { return word_; }
+    Span* span() const { return reinterpret_cast<Span*>(word_ >> kSpanShift); }
+    // Returns the class of the small objects in the page, or 0 if there are none.
+    constexpr uint8_t size_class() const { return static_cast<uint8_t>(word_); }
+    // Returns the offset in its span of an address in the page. Requires a size class.
+    size_t OffsetOf(const void* address) const {
+      const auto place = static_cast<uint8_t>(word_ >> kPlaceShift);
+      return Length(place).bytes() + reinterpret_cast<uintptr_t>(address) % kPageSize;
+    }
+
+    // The most pages that a span of small objects may have.
+    static constexpr size_t kMostPlaces = 256;
+
+   private:
+    static constexpr int kPlaceShift = 8;
+    static constexpr int kSpanShift = 16;
+    static_assert(kSpanShift + kAddressBits <= 64);
+
+    uint64_t word_ = 0;
+  };
+
   constexpr explicit PageMap(MetadataArena& arena) : arena_(arena) {}
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
@@ -62,12 +105,22 @@ class PageMap {
   // pages are beyond kAddressBits.
   [[nodiscard]] bool Ensure(PageId first, Length n);
 
-  // Returns the entry of `page`, or null if it never had one. The entry may be stale: see
-  // FindInUse.
-  Span* Get(PageId page) const {
+  // Returns the entry of `page`, which is empty if it never had one. May be stale unless it has a
+  // size class: see FindInUse.
+  TCMALLOC_ALWAYS_INLINE Entry EntryOf(PageId page) const {
     const Leaf* leaf = FindLeaf(page);
-    return leaf != nullptr ? leaf->at(page) : nullptr;
+    return TCMALLOC_LIKELY(leaf != nullptr) ? leaf->at(page) : Entry();
   }
+  // Works as EntryOf for pages of the lowest addresses. Returns an empty entry for others, so that a
+  // fast path calls nothing.
+  TCMALLOC_ALWAYS_INLINE Entry NearEntryOf(PageId page) const {
+    const uintptr_t place = PlaceOf(page);
+    if (TCMALLOC_UNLIKELY(place >= kNearLeaves)) return Entry();
+    const Leaf* leaf = NearLeaf(place);
+    return TCMALLOC_LIKELY(leaf != nullptr) ? leaf->at(page) : Entry();
+  }
+  // Returns the span in the entry of `page`, or null.
+  Span* Get(PageId page) const { return EntryOf(page).span(); }
   class Walker;
 
   // Returns the span in use that holds `address`, or null.
@@ -90,15 +143,7 @@ class PageMap {
   }
 
   // Requires Ensure to have succeeded for `page`.
-  void Set(PageId page, Span* span) {
-    const uintptr_t index = page.index();
-    Leaf* leaf = root_.load(std::memory_order_relaxed)
-                     ->middles[index >> (kMiddleBits + kLeafBits)]
-                     .load(std::memory_order_relaxed)
-                     ->leaves[index >> kLeafBits & (kMiddleEntries - 1)]
-                     .load(std::memory_order_relaxed);
-    leaf->spans[index & (kLeafEntries - 1)].store(span, std::memory_order_relaxed);
-  }
+  void Set(PageId page, Span* span) { SetEntry(page, Entry(span)); }
 
   // Enters the first and last page of a span, which coalescing needs.
   void SetEnds(Span* span) {
@@ -106,12 +151,12 @@ class PageMap {
     if (span->length > Length(1)) Set(span->end() - Length(1), span);
   }
 
-  // Enters every page of a span, in the span map alone.
+  // Enters every page of a span, in the span map alone, without a size class.
   void Register(Span* span);
   // Enters every page of a span of small objects, in both maps.
   void RegisterSmall(Span* span);
-  // Removes the size class of a span from the class window.
-  void UnregisterSmall(const Span* span);
+  // Removes the size class of a span from both maps.
+  void UnregisterSmall(Span* span);
   // Sets the size class in the class window of one page of a span of small objects to that of the
   // span, or to 0. Called by the owner of the only object that begins in the page.
   void SetClassAt(PageId page, uint8_t size_class) {
@@ -126,38 +171,45 @@ class PageMap {
   static constexpr int kRootBits = kPageBits - kMiddleBits - kLeafBits;
   static constexpr size_t kLeafEntries = size_t{1} << kLeafBits;
   static constexpr size_t kMiddleEntries = size_t{1} << kMiddleBits;
+  // With pages of 8 KiB those of the first 256 GiB, in 64 KiB of which one page is touched.
+  static constexpr size_t kNearLeaves = size_t{1} << 13;
   static_assert(kRootBits > 0);
 
   struct Leaf {
-    std::atomic<Span*> spans[kLeafEntries];
+    std::atomic<uint64_t> words[kLeafEntries];
 
-    Span* at(PageId page) const {
-      return spans[page.index() & (kLeafEntries - 1)].load(std::memory_order_relaxed);
+    Entry at(PageId page) const {
+      return Entry(words[page.index() & (kLeafEntries - 1)].load(std::memory_order_relaxed));
     }
   };
   struct Middle {
     std::atomic<Leaf*> leaves[kMiddleEntries];
   };
   struct Root {
+    std::atomic<Leaf*> near[kNearLeaves];
     std::atomic<Middle*> middles[size_t{1} << kRootBits];
   };
 
-  // Returns the node with the entry of `page`, or null.
-  TCMALLOC_ALWAYS_INLINE const Leaf* FindLeaf(PageId page) const {
-    const uintptr_t index = page.index();
-    if (index >> kPageBits != 0) return nullptr;
-    // Acquire pairs with the release in EnsureNode, here and at the nodes below.
-    const Root* root = root_.load(std::memory_order_acquire);
-    if (root == nullptr) return nullptr;
-    // Acquire pairs with the release in EnsureNode.
-    const Middle* middle =
-        root->middles[index >> (kMiddleBits + kLeafBits)].load(std::memory_order_acquire);
-    if (middle == nullptr) return nullptr;
-    // Acquire pairs with the release in EnsureNode.
-    return middle->leaves[index >> kLeafBits & (kMiddleEntries - 1)].load(
-        std::memory_order_acquire);
-  }
+  // Returns the place of the leaf of `page` among all leaves.
+  static constexpr uintptr_t PlaceOf(PageId page) { return page.index() >> kLeafBits; }
 
+  // Returns the leaf with the entry of `page`, or null.
+  TCMALLOC_ALWAYS_INLINE const Leaf* FindLeaf(PageId page) const {
+    const uintptr_t place = PlaceOf(page);
+    return TCMALLOC_LIKELY(place < kNearLeaves) ? NearLeaf(place) : FindFarLeaf(place);
+  }
+  // Requires place < kNearLeaves.
+  TCMALLOC_ALWAYS_INLINE const Leaf* NearLeaf(uintptr_t place) const {
+    // Acquire pairs with the release in EnsureNode, here and at the leaf.
+    const Root* root = root_.load(std::memory_order_acquire);
+    if (TCMALLOC_UNLIKELY(root == nullptr)) return nullptr;
+    // Acquire pairs with the release in EnsureNode.
+    return root->near[place].load(std::memory_order_acquire);
+  }
+  TCMALLOC_COLD const Leaf* FindFarLeaf(uintptr_t place) const;
+  [[nodiscard]] bool EnsureLeaf(Root* root, uintptr_t place);
+
+  void SetEntry(PageId page, Entry entry);
   void SetClasses(const Span* span, uint8_t size_class);
   template <typename Node>
   Node* EnsureNode(std::atomic<Node*>& slot);
@@ -176,12 +228,12 @@ class PageMap::Walker {
 
   // Works as PageMap::Get.
   TCMALLOC_ALWAYS_INLINE Span* Get(PageId page) {
-    const uintptr_t place = page.index() >> kLeafBits;
+    const uintptr_t place = PlaceOf(page);
     if (TCMALLOC_UNLIKELY(place != place_)) {
       leaf_ = map_.FindLeaf(page);
       place_ = leaf_ != nullptr ? place : UINTPTR_MAX;
     }
-    return TCMALLOC_LIKELY(leaf_ != nullptr) ? leaf_->at(page) : nullptr;
+    return TCMALLOC_LIKELY(leaf_ != nullptr) ? leaf_->at(page).span() : nullptr;
   }
 
  private:

@@ -42,7 +42,7 @@ inline constexpr size_t kDefaultMaxBatch = 248;
 // A size class is a plain uint8_t, here and in the page map: the fast paths index arrays with it.
 // Class 0 means none.
 struct SizeClassInfo {
-  uint64_t reciprocal = 0;  // ceil(2^kReciprocalShift / size)
+  uint64_t reciprocal = 0;  // ceil(2^64 / size)
   uint32_t size = 0;        // bytes of one object
   uint16_t objects = 0;     // in a span
   uint8_t pages = 0;        // of a span
@@ -66,9 +66,11 @@ inline constexpr size_t kMapBytesPerPage = 9;
 // FewestInBatch requires more.
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
 
-// The quotient is exact because offset * (reciprocal * size - 2^40) is below 2^40 for offsets below
-// 2^22 and sizes of at most 2^18. Then offset * reciprocal fits 64 bits as well.
-inline constexpr int kReciprocalShift = 40;
+// With `e = reciprocal * size - 2^64`, which is below `size`, an offset `q * size + r` times the
+// reciprocal is `q * 2^64 + q * e + r * reciprocal`. As long as (q + 1) * e is below the reciprocal,
+// as it is for offsets below 2^22 and sizes of at most 2^18, the upper half of the product is the
+// quotient q, and the lower half is below the reciprocal only if r is 0.
+__extension__ using Product = unsigned __int128;
 static_assert(kMaxSmallSize <= size_t{1} << 18);
 static_assert(kMaxSpanPages << kPageShift <= size_t{1} << 22);
 
@@ -123,7 +125,7 @@ consteval size_t FewestInBatch(size_t size) {
 consteval SizeClassInfo MakeClass(size_t size, size_t previous) {
   SizeClassInfo info;
   const size_t pages = SpanPages(size, previous);
-  info.reciprocal = ((uint64_t{1} << kReciprocalShift) + size - 1) / size;
+  info.reciprocal = UINT64_MAX / size + 1;
   info.size = static_cast<uint32_t>(size);
   info.objects = static_cast<uint16_t>((pages << kPageShift) / size);
   info.pages = static_cast<uint8_t>(pages);
@@ -217,18 +219,27 @@ constexpr uintptr_t MisplacedBits(uint8_t size_class) {
   return (size - 1) & ~size & (kPageSize - 1);
 }
 
-// Returns the index of the object in its span that holds the byte at `offset`. Requires a nonzero
-// class and an offset inside the span. An offset in the tail gives info.objects.
-constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
-  return (offset * kSizeClasses[size_class].reciprocal) >> size_class_internal::kReciprocalShift;
+// Returns the index of the object in its span that holds the byte at `offset`, from the reciprocal
+// of the class. Requires an offset inside the span.
+constexpr size_t ObjectIndexBy(uint64_t reciprocal, size_t offset) {
+  return static_cast<size_t>(size_class_internal::Product{offset} * reciprocal >> 64);
 }
 
-// Returns true if an object begins at `offset`. Requires a nonzero class. Any offset may be asked
-// for: where the index has no meaning, no object of that index begins there.
+// Works as ObjectIndexBy. Requires a nonzero class. An offset in the tail gives info.objects.
+constexpr size_t ObjectIndex(size_t offset, uint8_t size_class) {
+  return ObjectIndexBy(kSizeClasses[size_class].reciprocal, offset);
+}
+
+// Returns true if an object of a class begins at `offset`, never for class 0. Any offset may be
+// asked for: one that is larger than the span gives no index of it.
+constexpr bool IsObjectStart(size_t offset, const SizeClassInfo& info) {
+  const size_class_internal::Product product =
+      size_class_internal::Product{offset} * info.reciprocal;
+  return static_cast<uint64_t>(product) < info.reciprocal &&
+         static_cast<uint64_t>(product >> 64) < info.objects;
+}
 constexpr bool IsObjectStart(size_t offset, uint8_t size_class) {
-  const SizeClassInfo& info = kSizeClasses[size_class];
-  const size_t index = ObjectIndex(offset, size_class);
-  return index < info.objects && index * info.size == offset;
+  return IsObjectStart(offset, kSizeClasses[size_class]);
 }
 
 }  // namespace tcmalloc

@@ -68,7 +68,8 @@ class PageMapMachine {
   // Around the end of the window, the borders of nodes, and the end of the address space.
   static uintptr_t FirstPage(uint64_t pick) {
     constexpr uintptr_t kBases[] = {1, kWindowPages - 100, (uintptr_t{1} << 12) * 7 - 100,
-                                    (uintptr_t{1} << 24) - 100, kPages - 400};
+                                    (uintptr_t{1} << 24) - 100, (uintptr_t{1} << 25) - 100,
+                                    kPages - 400};
     return kBases[pick % std::size(kBases)] + pick / 8 % 300;
   }
 
@@ -110,6 +111,7 @@ class PageMapMachine {
 
   void LookUp(PageId page) {
     const Span* owner = Owner(page);
+    CheckEntry(page, owner);
     const Span* found = map_->FindInUse(page.start() + 5);
     // Of a large span only its ends are entered; an older entry may stand between them.
     const bool entered = owner == nullptr || owner->state == Span::State::kSmall ||
@@ -119,6 +121,16 @@ class PageMapMachine {
     } else {
       ASSERT_TRUE(found == nullptr || found == owner) << page.index();
     }
+  }
+
+  // Checks the entry of `page`, which `owner` has. No stale entry has a class.
+  void CheckEntry(PageId page, const Span* owner) {
+    const bool small = owner != nullptr && owner->state == Span::State::kSmall;
+    const PageMap::Entry entry = map_->EntryOf(page);
+    ASSERT_EQ(entry.size_class(), small ? uint8_t{owner->size_class} : 0) << page.index();
+    if (!small) return;
+    ASSERT_EQ(entry.span(), owner) << page.index();
+    ASSERT_EQ(entry.OffsetOf(page.start() + 5), (page - owner->first.value()).bytes() + 5);
   }
 
   FakeMetadata metadata_;

@@ -18,6 +18,8 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr uintptr_t kPages = uintptr_t{1} << (kAddressBits - kPageShift);
+// The first page of which the map knows less quickly.
+constexpr uintptr_t kFirstFarPage = uintptr_t{1} << 25;
 
 class PageMapTest : public ::testing::Test {
  protected:
@@ -73,7 +75,13 @@ TEST_F(PageMapTest, SetEndsEntersFirstAndLastPage) {
 TEST_F(PageMapTest, EnsureReachesOverNodesAndToTheEdges) {
   // Leaves hold 2^12 pages and middle nodes 2^24.
   const std::vector<std::pair<uintptr_t, uintptr_t>> ranges = {
-      {0, 1}, {4095, 2}, {(1 << 24) - 1, 2}, {(3 << 12) + 5, 3 << 12}, {kPages - 1, 1}};
+      {0, 1},
+      {4095, 2},
+      {(1 << 24) - 1, 2},
+      {(3 << 12) + 5, 3 << 12},
+      {kFirstFarPage - 1, 2},
+      {kFirstFarPage + (1 << 24) - 1, 2},
+      {kPages - 1, 1}};
   for (const auto& [first, length] : ranges) {
     ASSERT_TRUE(map_->Ensure(PageId(first), Length(length)));
     for (uintptr_t page = first; page < first + length; ++page) {
@@ -94,6 +102,51 @@ TEST_F(PageMapTest, EnsureFailsWithoutMemoryAndCanBeRepeated) {
   EXPECT_FALSE(map_->Ensure(PageId(5000), Length(10)));
   metadata_.exhausted = false;
   EXPECT_TRUE(map_->Ensure(PageId(5000), Length(10)));
+}
+
+// Expects that the map knows of `page` as the one at `place` in a span of small objects.
+void ExpectSmallEntry(PageMap::Entry entry, PageId page, const Span* span, size_t place) {
+  EXPECT_EQ(entry.span(), span);
+  EXPECT_EQ(entry.size_class(), span->size_class);
+  EXPECT_EQ(entry.OffsetOf(page.start()), Length(place).bytes());
+  EXPECT_EQ(entry.OffsetOf(page.start() + kPageSize - 1), Length(place + 1).bytes() - 1);
+}
+
+TEST_F(PageMapTest, EntriesOfSmallSpansHaveClassAndPlace) {
+  constexpr uintptr_t kLength = PageMap::Entry::kMostPlaces;
+  for (const uintptr_t first : {uintptr_t{5000}, kFirstFarPage - kLength / 2, kPages - kLength}) {
+    Span* span = NewSpan(first, kLength, Span::State::kSmall);
+    span->size_class = 255;
+    ASSERT_TRUE(map_->Ensure(span->first, span->length));
+    map_->RegisterSmall(span);
+    for (size_t place = 0; place < kLength; ++place) {
+      const PageId page = span->first + Length(place);
+      ExpectSmallEntry(map_->EntryOf(page), page, span, place);
+      const bool is_near = page.index() < kFirstFarPage;
+      ASSERT_EQ(map_->NearEntryOf(page).word(), is_near ? map_->EntryOf(page).word() : 0) << place;
+    }
+    map_->UnregisterSmall(span);
+    for (size_t place = 0; place < kLength; ++place) {
+      const PageMap::Entry entry = map_->EntryOf(span->first + Length(place));
+      ASSERT_EQ(entry.span(), span);
+      ASSERT_EQ(entry.size_class(), 0);
+    }
+  }
+}
+
+TEST_F(PageMapTest, EntriesOfOtherSpansHaveNoClass) {
+  Span* span = NewSpan(5000, 10);
+  span->size_class = 7;
+  ASSERT_TRUE(map_->Ensure(span->first, span->length));
+  map_->Register(span);
+  for (PageId page = span->first; page < span->end(); ++page) {
+    EXPECT_EQ(map_->EntryOf(page).span(), span);
+    EXPECT_EQ(map_->EntryOf(page).size_class(), 0);
+  }
+  for (const uintptr_t page : {uintptr_t{4999}, kFirstFarPage, kPages, UINTPTR_MAX}) {
+    EXPECT_EQ(map_->EntryOf(PageId(page)).word(), 0u);
+    EXPECT_EQ(map_->NearEntryOf(PageId(page)).word(), 0u);
+  }
 }
 
 TEST_F(PageMapTest, FindInUseRejectsStaleEntries) {

@@ -164,6 +164,12 @@ TEST(SizeClasses, ObjectIndexIsExactInTheWholeSpan) {
   });
 }
 
+TEST(SizeClasses, NoObjectOfClass0Begins) {
+  for (const size_t offset : {size_t{0}, size_t{8}, kPageSize, SIZE_MAX}) {
+    EXPECT_FALSE(IsObjectStart(offset, uint8_t{0})) << offset;
+  }
+}
+
 TEST(SizeClasses, OnlyStartsOfObjectsAreObjectStarts) {
   ForEachClass([](uint8_t size_class, const SizeClassInfo& info) {
     const size_t step = info.size < 4096 ? 1 : 8;
