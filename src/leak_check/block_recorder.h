@@ -45,6 +45,7 @@ class BlockRecorder final : public BlockSource {
   void NoteDelete(const void* block);
 
   size_t CountAtMost() const override { return table_.stats().blocks + kSlack; }
+  uint64_t Bytes() const override { return table_.stats().bytes; }
   size_t Copy(Block* to, size_t most) const override;
   std::span<const uintptr_t> Frames(uint32_t stack) const override;
 

@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// One look at the blocks of the program, by a process that has a copy of its memory.
+// One look at the blocks of the program, while nobody changes its memory.
 
 #ifndef TCMALLOC_LEAK_CHECK_SNAPSHOT_H_
 #define TCMALLOC_LEAK_CHECK_SNAPSHOT_H_
@@ -13,15 +13,16 @@
 #include "leak_check/block_index.h"
 #include "leak_check/marker.h"
 #include "leak_check/memory_map.h"
-#include "leak_check/thread_stop.h"
 
 namespace tcmalloc {
 
-// The records of the program's blocks. Read without a lock, in a copy of the process.
+// The records of the program's blocks. Read without a lock, while nobody changes them.
 class BlockSource {
  public:
   // Returns a number that the blocks do not exceed.
   virtual size_t CountAtMost() const = 0;
+  // Returns the bytes of all blocks, about.
+  virtual uint64_t Bytes() const = 0;
   // Stores at most `most` blocks and returns their number.
   virtual size_t Copy(Block* to, size_t most) const = 0;
   // Returns the return addresses of a stack, innermost first.
@@ -74,11 +75,7 @@ struct LostBlock {
   bool indirect = false;
 };
 
-// Lies in memory that the child shares with the process.
-struct SnapshotResult {
-  static constexpr size_t kMostRows = size_t{1} << 16;
-  static constexpr size_t kMostListed = 4096;
-
+struct SnapshotCounts {
   bool complete = false;
   uint64_t live_blocks = 0;
   uint64_t live_bytes = 0;
@@ -90,12 +87,17 @@ struct SnapshotResult {
   bool tried_other_rules = false;
   uint64_t lost_at_any_alignment = 0;
   uint64_t lost_at_any_offset = 0;
-  int64_t child_ns = 0;
-  int64_t pause_ns = 0;
   uint32_t threads = 0;       // other than the running one
   uint32_t held_threads = 0;  // of these
   uint32_t row_count = 0;
   uint32_t listed_count = 0;
+};
+
+// Lies in memory that a child shares with the process.
+struct SnapshotResult : SnapshotCounts {
+  static constexpr size_t kMostRows = size_t{1} << 16;
+  static constexpr size_t kMostListed = 4096;
+
   LostRow rows[kMostRows];        // by bytes, largest first; the last one may sum up others
   LostBlock listed[kMostListed];  // some of the lost blocks
 };
@@ -108,8 +110,9 @@ enum class SnapshotOutcome : uint8_t {
   kChildFailed,
 };
 
-// Takes a snapshot into *result, which NewResult made. The threads of the process wait while it is
-// taken, and go on while the copy is looked at. One at a time.
+// Takes a snapshot into *result, which NewResult made. The threads of the process wait while a
+// child gets a copy of the memory, and go on while it looks at the copy. A process with one thread
+// and not too much memory looks at its own. One at a time.
 SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* result);
 
 // Return null if no memory can be had.
