@@ -26,7 +26,6 @@ namespace tcmalloc {
 class OwnFrames {
  public:
   static constexpr size_t kMostFrames = 8;
-  static constexpr uint32_t kNowhere = UINT32_MAX;
 
   // A frame by the address to which its callee returns. Distances are in bytes, from the stack
   // pointer where the walk begins.
@@ -38,12 +37,12 @@ class OwnFrames {
     uintptr_t begin = 0;                           // where the walk begins; 0 if there is no chain
     uint32_t count = 0;                            // of callers
     std::array<Caller, kMostFrames> callers = {};  // in this library, the innermost first
-    // Of what called them: where the last of them returns to, the stack pointer then, and where its
-    // registers were saved; kNowhere if they are as they were.
+    // Of what called them: where the last of them returns to, and the stack pointer then.
     uint32_t return_address_at = 0;
     uint32_t stack_pointer = 0;
-    uint32_t frame_pointer_at = kNowhere;
-    uint32_t extra_at = kNowhere;
+    // One more than where its registers were saved; 0 if they are as they were.
+    uint32_t frame_pointer_place = 0;
+    uint32_t extra_place = 0;
 
     std::span<const Caller> view() const { return {callers.data(), count}; }
   };

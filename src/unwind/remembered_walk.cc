@@ -77,26 +77,26 @@ TCMALLOC_ALWAYS_INLINE bool RememberedWalk::PassOwnFrames(Walker& walker, Wanted
   if (TCMALLOC_UNLIKELY(!wanted->HasRoomFor(chain->count + 2))) return true;
   wanted->Add(walker.pc());
   for (const OwnFrames::Caller& caller : chain->view()) wanted->Add(caller.pc);
-  const auto place = [sp](uint32_t at) { return at == OwnFrames::kNowhere ? 0 : sp + at; };
+  const auto saved_at = [sp](uint32_t place) { return place == 0 ? 0 : sp + place - 1; };
   const uintptr_t pc = machine::LoadWord(sp + chain->return_address_at);
   walker.MoveUp(sp + chain->stack_pointer, machine::StripAuthentication(pc),
-                place(chain->frame_pointer_at), place(chain->extra_at));
+                saved_at(chain->frame_pointer_place), saved_at(chain->extra_place));
   return true;
 }
 
 // Remembers the frames of this library that the last walk began with, at these values of registers.
 TCMALLOC_NOINLINE void RememberedWalk::LearnOwnFrames(uintptr_t sp, uintptr_t pc) {
   if (kept_ == 0 || frames_[first()].sp != sp || frames_[first()].pc != pc) return;
-  const auto from_begin = [sp](uintptr_t at) {
-    return at == 0 ? OwnFrames::kNowhere : static_cast<uint32_t>(at - sp);
+  const auto from_begin = [sp](uintptr_t at) { return static_cast<uint32_t>(at - sp); };
+  const auto place = [&](uintptr_t saved_at) {
+    return saved_at == 0 ? 0 : from_begin(saved_at) + 1;
   };
   OwnFrames::Chain chain = {.begin = pc};
   for (size_t at = first(); at + 1 < kMost; ++at) {
     const Frame& frame = frames_[at];
     const Frame& caller = frames_[at + 1];
     const bool is_simple = frame.kind == CompactRule::Kind::kFromStackPointer;
-    if (!is_simple || !IsOfOwnLibrary(frame.pc - 1) || caller.sp - sp >= OwnFrames::kNowhere)
-      return;
+    if (!is_simple || !IsOfOwnLibrary(frame.pc - 1) || caller.sp - sp >= UINT32_MAX) return;
     const uint32_t return_address_at = from_begin(ReturnAddressAt(frame, caller));
     if (IsOfOwnLibrary(caller.pc - 1)) {
       if (chain.count == OwnFrames::kMostFrames) return;
@@ -105,8 +105,8 @@ TCMALLOC_NOINLINE void RememberedWalk::LearnOwnFrames(uintptr_t sp, uintptr_t pc
     }
     chain.return_address_at = return_address_at;
     chain.stack_pointer = from_begin(caller.sp);
-    chain.frame_pointer_at = from_begin(LastSaved(&Frame::frame_pointer_at, at + 1));
-    chain.extra_at = from_begin(LastSaved(&Frame::extra_at, at + 1));
+    chain.frame_pointer_place = place(LastSaved(&Frame::frame_pointer_at, at + 1));
+    chain.extra_place = place(LastSaved(&Frame::extra_at, at + 1));
     return own_.Add(chain);
   }
 }

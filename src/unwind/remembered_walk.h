@@ -44,7 +44,7 @@ class RememberedWalk {
 
   // For the walker, which lives as long as the claim.
   KnownObjects& objects() { return objects_; }
-  TableProgress& progress() { return progress_; }
+  TableMemory& tables() { return tables_; }
 
   // Moves `walker` up and stores what is asked for. `skip` and `limit` are those of CaptureCallers.
   Outcome Walk(Walker& walker, const StackFrames& frames, int skip, int* count);
@@ -114,7 +114,7 @@ class RememberedWalk {
   OwnFrames own_;
   Frame frames_[kMost] = {};  // from first() on, the innermost first
   Frame new_frames_[kMost] = {};
-  TableProgress progress_;  // last, because most walks never touch it
+  TableMemory tables_;  // last, because most walks never touch it
 };
 
 // Returns one that no other walk uses, for the caller to release; null if there is none. The same

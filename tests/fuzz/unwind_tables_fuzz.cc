@@ -59,7 +59,7 @@ void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t val
 }
 
 // What was found on the way to other addresses makes no difference.
-void LookUp(const LoadedObject& object, uintptr_t address, TableProgress& progress) {
+void LookUp(const LoadedObject& object, uintptr_t address, TableMemory& progress) {
   FrameRules rules;
   FrameRules rules_on_the_way;
   const bool found = ReadFrameRules(object, address, nullptr, &rules);
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                .table = copy.start(),
                                .identity = ++inputs,
                                .stays = true};
-  TableProgress progress;
+  TableMemory progress;
   LookUp(object, copy.start() + offset, progress);
   LookUp(object, copy.start() + offset * size_t{64}, progress);
   LookUp(object, copy.start() + offset * size_t{65}, progress);
