@@ -116,6 +116,14 @@ void PrintRow(const CheckReport& report, const LostRow& row, Printer& printer) {
   if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack, printer.lines);
 }
 
+// Tells of all frames before the first one is printed.
+void WantNames(const CheckReport& report, uint64_t shown, SymbolNames& names) {
+  for (uint64_t i = 0; i < shown; ++i) {
+    const ProgramFrames frames(report.blocks.Frames(report.result.rows[i].stack));
+    for (const uintptr_t frame : frames.view()) names.Want(frame - 1);
+  }
+}
+
 void PrintHints(const CheckReport& report, ReportLines& lines) {
   const SnapshotResult& result = report.result;
   if (!result.tried_other_rules) return;
@@ -197,6 +205,7 @@ void PrintLeaks(const CheckReport& report, const Mappings& mappings,
   const uint64_t shown =
       wanted == 0 ? result.row_count : std::min<uint64_t>(wanted, result.row_count);
   lines.Print(Message() << "The " << shown << " largest leaks:");
+  WantNames(report, shown, printer.names);
   for (uint64_t i = 0; i < shown; ++i) PrintRow(report, result.rows[i], printer);
   PrintHints(report, lines);
   if (profile_path.empty()) return;
