@@ -9,7 +9,7 @@
 namespace tcmalloc {
 
 bool LeakSearch::Run() {
-  if (!memory_.Read() || !CopyBlocks()) return false;
+  if (!maps_.Read() || !memory_.Read(maps_) || !CopyBlocks()) return false;
   data_.AddNewer(memory_);
   if (!index_.Build(blocks_.data(), block_count_)) return false;
   marker_.emplace(index_, memory_, request_.rules);

@@ -32,13 +32,13 @@ class LeakSearch {
  public:
   // All of these outlive the search. `threads` are those at the last Stop.
   LeakSearch(const SnapshotRequest& request, const ThreadStop& threads, LoadedData& data,
-             SnapshotResult* result)
-      : request_(request), threads_(threads), data_(data), result_(result) {}
+             MapsText& maps, SnapshotResult* result)
+      : request_(request), threads_(threads), data_(data), maps_(maps), result_(result) {}
   LeakSearch(const LeakSearch&) = delete;
   LeakSearch& operator=(const LeakSearch&) = delete;
 
-  // Fills the counts, the rows and the list of the result. Returns false if there was no memory for
-  // it.
+  // Fills the counts, the rows and the list of the result, and reads the mappings. Returns false if
+  // there was no memory for it.
   [[nodiscard]] bool Run();
 
  private:
@@ -64,6 +64,7 @@ class LeakSearch {
   const SnapshotRequest& request_;
   const ThreadStop& threads_;
   LoadedData& data_;
+  MapsText& maps_;
   SnapshotResult* result_;
   MemoryMap memory_;
   Scratch<Block> blocks_;

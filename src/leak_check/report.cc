@@ -180,7 +180,7 @@ bool WriteProtoProfile(const CheckReport& report, const Mappings& mappings, Byte
   return writer.Finish();
 }
 
-void WriteTextProfile(const CheckReport& report, ByteSink& out) {
+void WriteTextProfile(const CheckReport& report, const MapsText& maps, ByteSink& out) {
   WriteTextHead(out, report.result.lost_blocks, report.result.lost_bytes, "heapprofile");
   for (uint32_t i = 0; i < report.result.row_count; ++i) {
     const LostRow& row = report.result.rows[i];
@@ -189,7 +189,7 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
                           .bytes = row.bytes + row.indirect_bytes,
                           .frames = frames.view()});
   }
-  WriteMappedLibraries(out);
+  WriteMappedLibraries(out, maps);
 }
 
 }  // namespace
@@ -245,10 +245,11 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
   line.WriteLine(report_stream.descriptor(), kPatience);
 }
 
-bool WriteLeakProfiles(const CheckReport& report, const Mappings& mappings, const char* path) {
+bool WriteLeakProfiles(const CheckReport& report, const MapsText& maps, const Mappings& mappings,
+                       const char* path) {
   ProfileFile text(path);
   if (!text.ok()) return false;
-  WriteTextProfile(report, text);
+  WriteTextProfile(report, maps, text);
   if (!text.Complete()) return false;
   char name[kPathCapacity + 16];
   const size_t length = std::strlen(path);

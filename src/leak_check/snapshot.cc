@@ -86,9 +86,10 @@ bool SearchesInPlace(const SnapshotRequest& request, const LoadedData& data) {
 
 // Returns false if there was no memory or a fault, and leaves the result as it was. Then a child
 // may try, which has its own handlers of faults and its own limits.
-bool SearchInPlace(const SnapshotRequest& request, LoadedData& data, SnapshotResult* result) {
+bool SearchInPlace(const SnapshotRequest& request, LoadedData& data, MapsText* maps,
+                   SnapshotResult* result) {
   const SnapshotCounts counts = *result;
-  LeakSearch search(request, thread_stop, data, result);
+  LeakSearch search(request, thread_stop, data, *maps, result);
   Task task = {&search, result};
   if (CallUntilFault(Run, &task) && result->complete) return true;
   static_cast<SnapshotCounts&>(*result) = counts;
@@ -97,7 +98,8 @@ bool SearchInPlace(const SnapshotRequest& request, LoadedData& data, SnapshotRes
 
 SnapshotOutcome SearchInChild(const SnapshotRequest& request, LoadedData& data,
                               SnapshotResult* result) {
-  LeakSearch search(request, thread_stop, data, result);
+  MapsText maps;
+  LeakSearch search(request, thread_stop, data, maps, result);
   Task task = {&search, result};
   const pid_t child = Fork(&task);
   if (child < 0) return SnapshotOutcome::kNoFork;
@@ -117,7 +119,8 @@ void DeleteResult(SnapshotResult* result) {
   if (result != nullptr) system_calls.munmap(result, sizeof(SnapshotResult));
 }
 
-SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* result) {
+SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, MapsText* maps,
+                             SnapshotResult* result) {
   LoadedData data;
   data.Collect();
   if (!thread_stop.Reserve()) return SnapshotOutcome::kNoMemory;
@@ -126,10 +129,11 @@ SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* res
   for (size_t i = 0; i < thread_stop.size(); ++i) {
     result->held_threads += thread_stop[i].held.load(std::memory_order_relaxed);
   }
-  if (SearchesInPlace(request, data) && SearchInPlace(request, data, result)) {
+  if (SearchesInPlace(request, data) && SearchInPlace(request, data, maps, result)) {
     thread_stop.Resume();
     return SnapshotOutcome::kDone;
   }
+  *maps = MapsText();
   return SearchInChild(request, data, result);
 }
 

@@ -13,6 +13,7 @@
 #include "leak_check/block_index.h"
 #include "leak_check/marker.h"
 #include "leak_check/memory_map.h"
+#include "profile_format/maps_text.h"
 
 namespace tcmalloc {
 
@@ -112,8 +113,10 @@ enum class SnapshotOutcome : uint8_t {
 
 // Takes a snapshot into *result, which NewResult made. The threads of the process wait while a
 // child gets a copy of the memory, and go on while it looks at the copy. A process with one thread
-// and not too much memory looks at its own. One at a time.
-SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* result);
+// and not too much memory looks at its own; *maps then has the mappings of the process, and is
+// empty otherwise. One at a time.
+SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, MapsText* maps,
+                             SnapshotResult* result);
 
 // Return null if no memory can be had.
 SnapshotResult* NewResult();

@@ -77,6 +77,31 @@ bool SkipTemplateArguments(std::string_view* symbol) {
 
 }  // namespace
 
+// The pieces of a file in which wanted addresses lie. Tells quickly that most functions have none
+// of these.
+class SymbolNames::WantedPieces {
+ public:
+  explicit WantedPieces(std::span<const Wanted> wanted) {
+    for (const Wanted& address : wanted) {
+      const uintptr_t piece = address.in_file / kPieceBytes;
+      bits_[piece / 64 % kWords] |= uint64_t{1} << (piece % 64);
+    }
+  }
+
+  bool MayHaveAny(uintptr_t begin, uint64_t bytes) const {
+    if (bytes >= kPieceBytes) return true;
+    return Has(begin / kPieceBytes) || Has((begin + bytes) / kPieceBytes);
+  }
+
+ private:
+  static constexpr uintptr_t kPieceBytes = 1024;
+  static constexpr size_t kWords = 64;
+
+  bool Has(uintptr_t piece) const { return (bits_[piece / 64 % kWords] >> (piece % 64) & 1) != 0; }
+
+  uint64_t bits_[kWords] = {};  // pieces that are a multiple of all bits apart share one
+};
+
 // The bytes of an ELF file. Nothing is read beyond them, whatever the file says.
 class SymbolNames::ElfFile {
  public:
@@ -124,8 +149,7 @@ class SymbolNames::ElfFile {
     ElfW(Shdr) strings;
     if (!Copy(header_.e_shoff + uint64_t{table.sh_link} * sizeof(strings), &strings)) return 0;
     if (table.sh_offset > size_) return 0;
-    const uintptr_t lowest = wanted.front().in_file;
-    const uintptr_t highest = wanted.back().in_file;
+    const WantedPieces pieces(wanted);
     const char* at = bytes_ + table.sh_offset;
     const char* const end = at + std::min<uint64_t>(table.sh_size, size_ - table.sh_offset);
     size_t named = 0;
@@ -133,8 +157,7 @@ class SymbolNames::ElfFile {
       ElfW(Sym) symbol;
       std::memcpy(&symbol, at, sizeof(symbol));
       at += sizeof(symbol);
-      if (symbol.st_value > highest) continue;
-      if (symbol.st_value < lowest && lowest - symbol.st_value >= symbol.st_size) continue;
+      if (!pieces.MayHaveAny(symbol.st_value, symbol.st_size)) continue;
       const uint32_t type = symbol.st_info & 0xf;
       const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
       if (function && symbol.st_shndx != SHN_UNDEF) named += NameIn(symbol, strings, wanted);

@@ -63,6 +63,7 @@ class SymbolNames {
     SymbolName* name = nullptr;
   };
   class ElfFile;
+  class WantedPieces;
 
   bool ok() const {
     return found_.data() != nullptr && wanted_.data() != nullptr && places_.data() != nullptr;

@@ -85,7 +85,7 @@ class OwnFrames {
 // many to remember chains of them.
 bool IsOfOwnLibrary(uintptr_t pc);
 
-// Tests: takes this for the library.
+// Tests: takes this for the library; finds it again if `start` is 0.
 void SetOwnLibrary(uintptr_t start, uintptr_t end);
 
 }  // namespace tcmalloc
