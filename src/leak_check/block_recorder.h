@@ -11,7 +11,7 @@
 #include <span>
 
 #include "leak_check/live_words.h"
-#include "leak_check/snapshot.h"
+#include "leak_check/search_request.h"
 #include "recorder/block_table.h"
 
 namespace tcmalloc {

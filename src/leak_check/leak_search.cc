@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heap_profile/caller_stack.h"
+#include "leak_check/row_table.h"
 
 namespace tcmalloc {
 

@@ -14,10 +14,10 @@
 #include "leak_check/marker.h"
 #include "leak_check/memory_map.h"
 #include "leak_check/roots.h"
-#include "leak_check/row_table.h"
-#include "leak_check/snapshot.h"
+#include "leak_check/search_request.h"
 #include "leak_check/thread_list.h"
 #include "leak_check/thread_stop.h"
+#include "profile_format/maps_text.h"
 #include "profile_format/scratch.h"
 
 namespace tcmalloc {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "leak_check/block_index.h"
-#include "leak_check/snapshot.h"
+#include "leak_check/search_request.h"
 #include "profile_format/scratch.h"
 
 namespace tcmalloc {
