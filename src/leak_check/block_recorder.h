@@ -11,7 +11,7 @@
 #include <span>
 
 #include "leak_check/live_words.h"
-#include "leak_check/snapshot.h"
+#include "leak_check/search_request.h"
 #include "recorder/block_table.h"
 
 namespace tcmalloc {
@@ -45,6 +45,7 @@ class BlockRecorder final : public BlockSource {
   void NoteDelete(const void* block);
 
   size_t CountAtMost() const override { return table_.stats().blocks + kSlack; }
+  uint64_t Bytes() const override { return table_.stats().bytes; }
   size_t Copy(Block* to, size_t most) const override;
   std::span<const uintptr_t> Frames(uint32_t stack) const override;
 

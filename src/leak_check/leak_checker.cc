@@ -325,27 +325,30 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   request.live_words = live_words_.words();
   const uintptr_t main_frame = main_frame_;
   request.own_stack = main_frame != 0 ? main_frame : stack;
-  const SnapshotOutcome outcome = TakeSnapshot(request, result);
+  MapsText maps;
+  const SnapshotOutcome outcome = TakeSnapshot(request, &maps, result);
   const CheckReport report = {name, *result, block_recorder, options};
   if (outcome != SnapshotOutcome::kDone) {
     PrintFailure(name, outcome);
   } else {
     job->outcome = {true, result->lost_blocks, result->lost_bytes};
-    Tell(report, job->say_if_clean);
+    Tell(report, &maps, job->say_if_clean);
   }
   DeleteResult(result);
 }
 
 // Tools that print a report of their own read the profile, also one of nothing.
-void LeakChecker::Tell(const CheckReport& report, bool say_if_clean) {
+void LeakChecker::Tell(const CheckReport& report, MapsText* maps, bool say_if_clean) {
   const bool print = report.options.heap_check_report;
   const bool clean = report.result.lost_blocks == 0;
   if (clean && !say_if_clean) return;
   if (clean && print) return PrintNoLeaks(report);
   PathText path;
   MakeProfilePath(report.options, report.name, &path);
-  const Mappings mappings;
-  const bool written = WriteLeakProfiles(report, mappings, path.text());
+  // Files are written without the mappings if these cannot be read.
+  if (maps->view().empty()) static_cast<void>(maps->Read());
+  const Mappings mappings(*maps);
+  const bool written = WriteLeakProfiles(report, *maps, mappings, path.text());
   if (print) PrintLeaks(report, mappings, written ? path.view() : std::string_view());
 }
 

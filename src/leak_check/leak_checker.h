@@ -89,7 +89,7 @@ class LeakChecker {
   static void RunAtExit(void* self);
   static void RunJob(uintptr_t stack, void* argument);
   void Run(CheckJob* job, uintptr_t stack);
-  static void Tell(const struct CheckReport& report, bool say_if_clean);
+  static void Tell(const struct CheckReport& report, MapsText* maps, bool say_if_clean);
   static uint64_t RunningThread();
   // Waits for other threads. Returns false if the code that this thread interrupted makes a check.
   [[nodiscard]] bool BeginTurn();

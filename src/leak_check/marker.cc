@@ -97,7 +97,6 @@ void Marker::ScanWords(const Range& range, State state) {
     count = 0;
   }
   PushTargets(found, count, state);
-  words_ += range.bytes() / step;
 }
 
 void Marker::PushTargets(const uintptr_t* words, size_t count, State state) {

@@ -50,7 +50,6 @@ class Marker {
   void SortLost();
 
   State state(uint32_t block) const { return states_[block]; }
-  uint64_t words() const { return words_; }
 
  private:
   void Scan(const Range& range, State state);
@@ -71,7 +70,6 @@ class Marker {
   Scratch<uint32_t> work_;  // reached, and not yet gone through
   size_t waiting_ = 0;
   uint32_t leader_ = BlockIndex::kNone;  // where SortLost began
-  uint64_t words_ = 0;
 };
 
 }  // namespace tcmalloc

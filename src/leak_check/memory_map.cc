@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "system/line_reader.h"
 #include "system/maps_line.h"
 #include "system/system_calls.h"
 #include "unwind/readable_memory.h"
@@ -15,7 +14,6 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLongestLine = 4096 + 128;
 // In the kernel's table of pages.
 constexpr uint64_t kPresentOrSwapped = uint64_t{3} << 62;
 
@@ -47,19 +45,15 @@ std::optional<MappedRange> ParseMappedRange(std::string_view line) {
   return entry;
 }
 
-bool MemoryMap::Read() {
-  const Scratch<char> buffer(kLongestLine);
+bool MemoryMap::Read(const MapsText& text) {
   entries_ = Scratch<MappedRange>(kMostEntries);
   count_ = 0;
   last_ = 0;
-  if (buffer.data() == nullptr || entries_.data() == nullptr) return false;
-  LineReader reader(buffer.data(), kLongestLine, '\n');
-  if (!reader.Open("/proc/self/maps")) return false;
-  for (std::string_view line; count_ < kMostEntries && reader.Next(&line);) {
-    if (const std::optional<MappedRange> entry = ParseMappedRange(line)) {
-      entries_[count_++] = *entry;
-    }
-  }
+  if (entries_.data() == nullptr) return false;
+  text.ForEachLine([this](std::string_view line) {
+    const std::optional<MappedRange> entry = ParseMappedRange(line);
+    if (entry && count_ < kMostEntries) entries_[count_++] = *entry;
+  });
   return count_ > 0;
 }
 

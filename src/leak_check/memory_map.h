@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "profile_format/maps_text.h"
 #include "profile_format/scratch.h"
 
 namespace tcmalloc {
@@ -47,8 +48,9 @@ class MemoryMap {
   MemoryMap& operator=(const MemoryMap&) = delete;
   ~MemoryMap();
 
-  // Reads the mappings of the process. Returns false if that is not possible.
-  [[nodiscard]] bool Read();
+  // Reads the mappings of the process from a text. Returns false if there are none, or no memory
+  // for them.
+  [[nodiscard]] bool Read(const MapsText& text);
 
   size_t size() const { return count_; }
   const MappedRange& operator[](size_t i) const { return entries_[i]; }

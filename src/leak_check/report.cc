@@ -116,6 +116,14 @@ void PrintRow(const CheckReport& report, const LostRow& row, Printer& printer) {
   if (report.options.heap_check_identify_leaks) PrintBlocksOf(report, row.stack, printer.lines);
 }
 
+// Tells of all frames before the first one is printed.
+void WantNames(const CheckReport& report, uint64_t shown, SymbolNames& names) {
+  for (uint64_t i = 0; i < shown; ++i) {
+    const ProgramFrames frames(report.blocks.Frames(report.result.rows[i].stack));
+    for (const uintptr_t frame : frames.view()) names.Want(frame - 1);
+  }
+}
+
 void PrintHints(const CheckReport& report, ReportLines& lines) {
   const SnapshotResult& result = report.result;
   if (!result.tried_other_rules) return;
@@ -172,7 +180,7 @@ bool WriteProtoProfile(const CheckReport& report, const Mappings& mappings, Byte
   return writer.Finish();
 }
 
-void WriteTextProfile(const CheckReport& report, ByteSink& out) {
+void WriteTextProfile(const CheckReport& report, const MapsText& maps, ByteSink& out) {
   WriteTextHead(out, report.result.lost_blocks, report.result.lost_bytes, "heapprofile");
   for (uint32_t i = 0; i < report.result.row_count; ++i) {
     const LostRow& row = report.result.rows[i];
@@ -181,7 +189,7 @@ void WriteTextProfile(const CheckReport& report, ByteSink& out) {
                           .bytes = row.bytes + row.indirect_bytes,
                           .frames = frames.view()});
   }
-  WriteMappedLibraries(out);
+  WriteMappedLibraries(out, maps);
 }
 
 }  // namespace
@@ -197,6 +205,7 @@ void PrintLeaks(const CheckReport& report, const Mappings& mappings,
   const uint64_t shown =
       wanted == 0 ? result.row_count : std::min<uint64_t>(wanted, result.row_count);
   lines.Print(Message() << "The " << shown << " largest leaks:");
+  WantNames(report, shown, printer.names);
   for (uint64_t i = 0; i < shown; ++i) PrintRow(report, result.rows[i], printer);
   PrintHints(report, lines);
   if (profile_path.empty()) return;
@@ -236,10 +245,11 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
   line.WriteLine(report_stream.descriptor(), kPatience);
 }
 
-bool WriteLeakProfiles(const CheckReport& report, const Mappings& mappings, const char* path) {
+bool WriteLeakProfiles(const CheckReport& report, const MapsText& maps, const Mappings& mappings,
+                       const char* path) {
   ProfileFile text(path);
   if (!text.ok()) return false;
-  WriteTextProfile(report, text);
+  WriteTextProfile(report, maps, text);
   if (!text.Complete()) return false;
   char name[kPathCapacity + 16];
   const size_t length = std::strlen(path);

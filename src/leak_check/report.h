@@ -30,8 +30,9 @@ void PrintNoLeaks(const CheckReport& report);
 void PrintFailure(std::string_view name, SnapshotOutcome outcome);
 
 // Writes profiles of the lost blocks: the text of gperftools to `path`, and profile.proto to `path`
-// with .pb.gz behind it. Returns false if one was not written.
-bool WriteLeakProfiles(const CheckReport& report, const Mappings& mappings, const char* path);
+// with .pb.gz behind it. `mappings` are those of `maps`. Returns false if one was not written.
+bool WriteLeakProfiles(const CheckReport& report, const MapsText& maps, const Mappings& mappings,
+                       const char* path);
 
 }  // namespace tcmalloc
 

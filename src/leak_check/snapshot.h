@@ -1,104 +1,16 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// One look at the blocks of the program, by a process that has a copy of its memory.
+// One look at the blocks of the program, while nobody changes its memory.
 
 #ifndef TCMALLOC_LEAK_CHECK_SNAPSHOT_H_
 #define TCMALLOC_LEAK_CHECK_SNAPSHOT_H_
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include "leak_check/block_index.h"
-#include "leak_check/marker.h"
-#include "leak_check/memory_map.h"
-#include "leak_check/thread_stop.h"
+#include "leak_check/search_request.h"
+#include "profile_format/maps_text.h"
 
 namespace tcmalloc {
-
-// The records of the program's blocks. Read without a lock, in a copy of the process.
-class BlockSource {
- public:
-  // Returns a number that the blocks do not exceed.
-  virtual size_t CountAtMost() const = 0;
-  // Stores at most `most` blocks and returns their number.
-  virtual size_t Copy(Block* to, size_t most) const = 0;
-  // Returns the return addresses of a stack, innermost first.
-  virtual std::span<const uintptr_t> Frames(uint32_t stack) const = 0;
-
- protected:
-  ~BlockSource() = default;
-};
-
-// Decides if a block of this stack is to be left out, together with everything that it leads to.
-class StackFilter {
- public:
-  virtual bool LeavesOut(std::span<const uintptr_t> frames) = 0;
-
- protected:
-  ~StackFilter() = default;
-};
-
-struct SnapshotRequest {
-  const BlockSource* blocks = nullptr;
-  StackFilter* filter = nullptr;  // may be null
-  PointerRules rules = {};
-  // Blocks that were allocated before this one are not reported.
-  uint64_t first_sequence = 0;
-  bool global_roots = true;    // data of the program and of its libraries
-  bool thread_roots = true;    // stacks, registers and thread-local variables
-  bool mapping_roots = false;  // the mappings below, which otherwise have to be reached
-  // Tries other rules if something is lost, to tell if they are the reason.
-  bool try_other_rules = false;
-  std::span<const Range> mappings = {};        // of the program's own calls of mmap
-  std::span<const Range> root_regions = {};    // that the program named
-  std::span<const uintptr_t> live_words = {};  // whatever these point at is not lost
-  // The stack of the running thread, from its caller's frame on.
-  uintptr_t own_stack = 0;
-};
-
-// Lost blocks of one stack.
-struct LostRow {
-  uint32_t stack = 0;
-  uint64_t objects = 0;           // to which no other lost block leads
-  uint64_t bytes = 0;             // of them
-  uint64_t indirect_objects = 0;  // to which other lost blocks lead
-  uint64_t indirect_bytes = 0;
-};
-
-struct LostBlock {
-  uintptr_t address = 0;
-  uint64_t bytes = 0;
-  uint32_t stack = 0;
-  bool indirect = false;
-};
-
-// Lies in memory that the child shares with the process.
-struct SnapshotResult {
-  static constexpr size_t kMostRows = size_t{1} << 16;
-  static constexpr size_t kMostListed = 4096;
-
-  bool complete = false;
-  uint64_t live_blocks = 0;
-  uint64_t live_bytes = 0;
-  uint64_t lost_blocks = 0;
-  uint64_t lost_bytes = 0;
-  uint64_t left_out_blocks = 0;  // by the filter, with all that they lead to
-  uint64_t left_out_bytes = 0;
-  // Lost blocks under other rules, where they were tried.
-  bool tried_other_rules = false;
-  uint64_t lost_at_any_alignment = 0;
-  uint64_t lost_at_any_offset = 0;
-  int64_t child_ns = 0;
-  int64_t pause_ns = 0;
-  uint32_t threads = 0;       // other than the running one
-  uint32_t held_threads = 0;  // of these
-  uint32_t row_count = 0;
-  uint32_t listed_count = 0;
-  LostRow rows[kMostRows];        // by bytes, largest first; the last one may sum up others
-  LostBlock listed[kMostListed];  // some of the lost blocks
-};
 
 enum class SnapshotOutcome : uint8_t {
   kDone,
@@ -108,9 +20,12 @@ enum class SnapshotOutcome : uint8_t {
   kChildFailed,
 };
 
-// Takes a snapshot into *result, which NewResult made. The threads of the process wait while it is
-// taken, and go on while the copy is looked at. One at a time.
-SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, SnapshotResult* result);
+// Takes a snapshot into *result, which NewResult made. The threads of the process wait while a
+// child gets a copy of the memory, and go on while it looks at the copy. A process with one thread
+// and not too much memory looks at its own; *maps then has the mappings of the process, and is
+// empty otherwise. One at a time.
+SnapshotOutcome TakeSnapshot(const SnapshotRequest& request, MapsText* maps,
+                             SnapshotResult* result);
 
 // Return null if no memory can be had.
 SnapshotResult* NewResult();

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "profile_format/mappings.h"
@@ -33,6 +34,9 @@ class SymbolNames {
 
   // Names the function that an address lies in. The texts are valid as long as the object.
   SymbolName Find(uintptr_t address);
+  // Tells that Find will be asked for an address. The next call of Find reads each table once for
+  // all of them, instead of once for each. Does nothing if there is no room for it.
+  void Want(uintptr_t address);
   // Returns the build id of a file that Find has named, in hexadecimal; empty if it has none. Valid
   // as long as the object.
   std::string_view BuildIdOf(std::string_view path);
@@ -47,20 +51,43 @@ class SymbolNames {
     char build_id[2 * kMostBuildIdBytes] = {};
   };
   static constexpr size_t kMostFiles = 512;
-  // A search reads the whole table of a file, and stacks have most of their frames in common.
   struct Found {
     uintptr_t address = 0;
     SymbolName name;
   };
-  static constexpr size_t kFound = 256;  // a power of two
+  static constexpr size_t kMostFound = 256;
+  // An address whose function is looked for.
+  struct Wanted {
+    const File* file = nullptr;
+    uintptr_t in_file = 0;  // the address in the file's own numbering
+    SymbolName* name = nullptr;
+  };
+  class ElfFile;
+  class WantedPieces;
 
+  bool ok() const {
+    return found_.data() != nullptr && wanted_.data() != nullptr && places_.data() != nullptr;
+  }
+  // Returns where the index of an address is, or where it goes.
+  uint16_t& PlaceOf(uintptr_t address) const;
+  // Finds the file. Returns false if it names no function.
+  bool FindFile(uintptr_t address, SymbolName* name, Wanted* wanted);
   SymbolName Search(uintptr_t address);
+  static void NameAll(std::span<Wanted> wanted);
   File* FileOf(std::string_view path);
 
   const Mappings& mappings_;
   Scratch<File> files_{kMostFiles};
   size_t file_count_ = 0;
-  Scratch<Found> found_{kFound};  // by address
+  // Stacks have most of their frames in common. The last ones are next to each other, because most
+  // reports have few.
+  Scratch<Found> found_{kMostFound};
+  size_t found_count_ = 0;
+  Scratch<Wanted> wanted_{
+      kMostFound};  // of those found, the ones whose functions are not known yet
+  size_t wanted_count_ = 0;
+  static constexpr size_t kPlaces = 2 * kMostFound;  // a power of two
+  Scratch<uint16_t> places_{kPlaces};  // by address, one more than the index; 0 if there is none
 };
 
 // Writes the name of a function without its parameters, as a programmer knows it, to `text`, and

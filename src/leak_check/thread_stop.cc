@@ -207,6 +207,7 @@ void ThreadStop::Prepare() {
   process_ = process;
   self_ = system_calls.gettid();
   count_ = 0;
+  is_alone_ = false;
   ChooseSignal();
 }
 
@@ -314,7 +315,9 @@ bool ThreadStop::HoldMore(int64_t start, bool* changed, bool* complete) {
     return thread.young || (thread.busy && wait_for_busy);
   });
   *changed = added > 0 || asked > 0;
-  *complete = !*changed && !wait && seen >= CountThreads();
+  const size_t threads = CountThreads();
+  *complete = !*changed && !wait && seen >= threads;
+  is_alone_ = *complete && seen == 1 && threads == 1;
   return true;
 }
 

@@ -58,6 +58,8 @@ class ThreadStop {
   bool IsFirst(pid_t thread) const { return thread == process_; }
   bool Lists(pid_t thread) const;
   size_t size() const { return count_; }
+  // Returns true if the running thread was the only one.
+  bool is_alone() const { return is_alone_; }
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }
 
   // Notes where the running thread is and waits. Called by the handler.
@@ -94,6 +96,7 @@ class ThreadStop {
 
   StoppedThread* threads_ = nullptr;  // never unmapped: a late handler may read it
   size_t count_ = 0;
+  bool is_alone_ = false;  // by the list and by the kernel's count
   int signal_ = 0;
   pid_t process_ = 0;
   pid_t self_ = 0;

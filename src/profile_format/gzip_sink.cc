@@ -162,7 +162,8 @@ size_t GzipSink::FindMatch(size_t position, size_t* distance) {
   const unsigned char* input = work_[0].input;
   uint32_t word = 0;
   std::memcpy(&word, input + position, sizeof(word));
-  uint32_t& head = work_[0].heads[(word * 0x9e3779b1U) >> (32 - kHashBits)];
+  const int hash_bits = total_ <= kSmallInput ? kFewHashBits : kHashBits;
+  uint32_t& head = work_[0].heads[(word * 0x9e3779b1U) >> (32 - hash_bits)];
   const size_t before = head;
   head = static_cast<uint32_t>(position) + 1;
   if (before == 0 || position + 1 - before > kWindow) return 0;

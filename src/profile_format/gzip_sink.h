@@ -34,6 +34,10 @@ class GzipSink final : public ByteSink {
   static constexpr size_t kLeastMatch = 4;
   static constexpr size_t kMostMatch = 258;
   static constexpr int kHashBits = 13;
+  // Most profiles are small, and need not touch all heads, which are eight pages. Those that are
+  // written with fewer bits are of no use later, and do no harm.
+  static constexpr int kFewHashBits = 10;
+  static constexpr uint32_t kSmallInput = 16 << 10;  // bytes
   static constexpr size_t kOutBytes = 4096;
 
   // Two windows of input, and the place of the last string of each hash, plus one.

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "system/auxv.h"
-#include "system/line_reader.h"
 #include "system/maps_line.h"
 #include "system/own_maps.h"
 #include "system/system_calls.h"
@@ -20,7 +20,6 @@
 namespace tcmalloc {
 namespace {
 
-constexpr size_t kLongestLine = 4096 + 128;
 // The headers and the notes are at the beginning of files that linkers make, mostly in the first
 // page.
 constexpr size_t kFirstHeadBytes = 4096;
@@ -101,6 +100,15 @@ std::string_view VdsoHead() {
   return {reinterpret_cast<const char*>(image), KernelPageSize()};
 }
 
+// Looks for the build id in more of a file, of which `first` has the beginning.
+size_t ReadBuildIdFurther(int fd, const char (&first)[kFirstHeadBytes], char* text) {
+  const Scratch<char> head(kHeadBytes);
+  if (head.data() == nullptr) return 0;
+  std::memcpy(head.data(), first, sizeof(first));
+  const size_t used = ReadUpTo(fd, kHeadBytes, sizeof(first), head.data());
+  return FormatBuildId({head.data(), used}, text);
+}
+
 }  // namespace
 
 std::optional<Mapping> ParseMapping(std::string_view line) {
@@ -112,17 +120,12 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
 size_t ReadBuildId(const char* path, char* text) {
   if (std::string_view(path) == kVdsoName) return FormatBuildId(VdsoHead(), text);
   if (path[0] != '/') return 0;
-  const Scratch<char> head(kHeadBytes);
-  if (head.data() == nullptr) return 0;
   const int fd = system_calls.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
   if (fd < 0) return 0;
-  size_t used = 0;
-  size_t digits = 0;
-  for (const size_t wanted : {kFirstHeadBytes, kHeadBytes}) {
-    used = ReadUpTo(fd, wanted, used, head.data());
-    digits = FormatBuildId({head.data(), used}, text);
-    if (digits > 0 || used < wanted) break;
-  }
+  char first[kFirstHeadBytes];
+  const size_t used = ReadUpTo(fd, sizeof(first), 0, first);
+  size_t digits = FormatBuildId({first, used}, text);
+  if (digits == 0 && used == sizeof(first)) digits = ReadBuildIdFurther(fd, first, text);
   system_calls.close(fd);
   return digits;
 }
@@ -138,16 +141,18 @@ void CopyOwnMaps(ByteSink& sink) {
   system_calls.close(fd);
 }
 
-Mappings::Mappings() {
+Mappings::Mappings(const MapsText& text) {
   if (entries_.data() == nullptr || paths_.data() == nullptr) return;
-  const Scratch<char> buffer(kLongestLine);
-  if (buffer.data() == nullptr) return;
-  LineReader reader(buffer.data(), kLongestLine, '\n');
-  if (!reader.Open(OwnMapsFile())) return;
-  for (std::string_view line; reader.Next(&line);) {
+  text.ForEachLine([this](std::string_view line) {
     if (const std::optional<Mapping> mapping = ParseMapping(line)) Add(*mapping);
-  }
+  });
 }
+
+Mappings::Mappings()
+    : Mappings([] {
+        MapsText text;
+        return text.Read() ? std::move(text) : MapsText();
+      }()) {}
 
 void Mappings::Add(const Mapping& mapping) {
   if (count_ == kMostMappings || paths_used_ + mapping.path.size() > kPathBytes) return;

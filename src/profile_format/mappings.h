@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "profile_format/byte_sink.h"
+#include "profile_format/maps_text.h"
 #include "profile_format/scratch.h"
 
 namespace tcmalloc {
@@ -42,6 +43,7 @@ class Mappings {
  public:
   // Leaves out what does not fit.
   Mappings();
+  explicit Mappings(const MapsText& text);
 
   size_t size() const { return count_; }
   Mapping operator[](size_t i) const {

@@ -13,6 +13,8 @@
 namespace tcmalloc {
 namespace {
 
+constexpr std::string_view kMappedLibraries = "\nMAPPED_LIBRARIES:\n";
+
 // Formats objects and bytes twice: the format has a place for the present ones and one for all
 // since the start.
 Message Counts(uint64_t count, uint64_t bytes) {
@@ -67,8 +69,13 @@ void WriteTextRecord(ByteSink& sink, const StackRecord& record) {
 }
 
 void WriteMappedLibraries(ByteSink& sink) {
-  sink.Write("\nMAPPED_LIBRARIES:\n");
+  sink.Write(kMappedLibraries);
   CopyOwnMaps(sink);
+}
+
+void WriteMappedLibraries(ByteSink& sink, const MapsText& text) {
+  sink.Write(kMappedLibraries);
+  sink.Write(text.view());
 }
 
 HeapGrowth CurrentHeapGrowth() {

@@ -10,6 +10,7 @@
 
 #include "heap/observer.h"
 #include "profile_format/byte_sink.h"
+#include "profile_format/maps_text.h"
 
 namespace tcmalloc {
 
@@ -23,6 +24,8 @@ HeapGrowth CurrentHeapGrowth();
 
 // Writes the mappings of the process, with which such a text ends.
 void WriteMappedLibraries(ByteSink& sink);
+// Writes what was read before.
+void WriteMappedLibraries(ByteSink& sink, const MapsText& text);
 
 // Whoever has records with stacks.
 class StackRecords {

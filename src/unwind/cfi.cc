@@ -19,18 +19,6 @@ namespace {
 
 using E = PointerEncoding;
 
-// The entry that the functions of one compilation share (CIE).
-struct CommonInformation {
-  uint64_t code_alignment = 1;
-  int64_t data_alignment = 1;
-  int return_register = -1;
-  uint8_t pointer_encoding = E::kAbsolute;
-  bool has_augmentation = false;
-  bool is_signal_frame = false;
-  uintptr_t instructions = 0;
-  uintptr_t instructions_end = 0;
-};
-
 // A function, or a part of one.
 struct FunctionInformation {
   uintptr_t begin = 0;
@@ -38,6 +26,7 @@ struct FunctionInformation {
   uintptr_t instructions = 0;
   uintptr_t instructions_end = 0;
   CommonInformation common;
+  uintptr_t common_position = 0;  // of the entry that it is from
 
   bool Contains(uintptr_t address) const { return address >= begin && address < end; }
 };
@@ -91,6 +80,8 @@ bool ReadCommon(const LoadedObject& object, uintptr_t position, CommonInformatio
   if (entry.Fixed<uint32_t>() != 0) return false;  // not a common entry
   const auto version = entry.Fixed<uint8_t>();
   if (version != 1 && version != 3 && version != 4) return false;
+  *common = {};
+  common->pointer_encoding = E::kAbsolute;
   TableCursor letters = entry;
   while (entry.Fixed<char>() != '\0') {
   }
@@ -116,14 +107,34 @@ bool ReadCommon(const LoadedObject& object, uintptr_t position, CommonInformatio
   return !entry.failed();
 }
 
+bool IsEntry(const CommonEntries::Entry& entry, uint64_t object, uintptr_t position) {
+  return entry.object == object && entry.position == position && object != 0;
+}
+
+// Reads the shared entry at `position`, or finds that it was read before.
+bool FindCommon(const LoadedObject& object, uintptr_t position, TableMemory* memory,
+                CommonInformation* common) {
+  if (memory != nullptr) {
+    const CommonEntries::Entry& known = memory->common.At(object.identity, position);
+    if (IsEntry(known, object.identity, position)) {
+      *common = known.information;
+      return true;
+    }
+  }
+  return ReadCommon(object, position, common);
+}
+
 // Reads the function's entry at the cursor and moves the cursor behind it. Returns false for an
 // entry of another kind, and at the end of the table, where the cursor has failed.
-bool ReadFunction(TableCursor* table, FunctionInformation* function) {
+bool ReadFunction(TableCursor* table, TableMemory* memory, FunctionInformation* function) {
   TableCursor entry = EnterEntry(table);
   const uintptr_t place = entry.position();
   const auto distance = entry.Fixed<uint32_t>();
   if (entry.failed() || distance == 0) return false;
-  if (!ReadCommon(table->object(), place - distance, &function->common)) return false;
+  function->common_position = place - distance;
+  if (!FindCommon(table->object(), function->common_position, memory, &function->common)) {
+    return false;
+  }
   const uint8_t encoding = function->common.pointer_encoding;
   if ((encoding & E::kIndirect) != 0) return false;
   function->begin = entry.Pointer(encoding);
@@ -195,7 +206,7 @@ class SearchEntries {
 
 // Finds the function by its place in the sorted entries.
 bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintptr_t address,
-                    FunctionInformation* function) {
+                    TableMemory* memory, FunctionInformation* function) {
   SearchEntries entries(object, table);
   uint64_t low = 0;  // entries before it begin at `address` or before
   uint64_t high = table.count;
@@ -211,16 +222,16 @@ bool SearchFunction(const LoadedObject& object, const SearchTable& table, uintpt
   const uintptr_t place = entries.Function(low - 1);
   if (entries.failed()) return false;
   TableCursor cursor(object, place, object.tables_end);
-  return ReadFunction(&cursor, function) && function->Contains(address);
+  return ReadFunction(&cursor, memory, function) && function->Contains(address);
 }
 
 // Finds the function by reading all entries, where they are not sorted.
 bool ScanForFunction(const LoadedObject& object, uintptr_t frames, uintptr_t address,
-                     FunctionInformation* function) {
+                     TableMemory* memory, FunctionInformation* function) {
   constexpr int kMostEntries = 1 << 16;
   TableCursor cursor(object, frames, object.tables_end);
   for (int i = 0; i < kMostEntries && !cursor.failed(); ++i) {
-    if (ReadFunction(&cursor, function) && function->Contains(address)) return true;
+    if (ReadFunction(&cursor, memory, function) && function->Contains(address)) return true;
   }
   return false;
 }
@@ -234,7 +245,8 @@ class ProgramIndex {
   ProgramIndex& operator=(const ProgramIndex&) = delete;
 
   // Requires `program` to be the object of the program, and its tables to be .eh_frame.
-  bool Find(const LoadedObject& program, uintptr_t address, FunctionInformation* function) {
+  bool Find(const LoadedObject& program, uintptr_t address, TableMemory* memory,
+            FunctionInformation* function) {
     if (!IsReady(program)) return false;
     const Entry* begin = entries_;
     const Entry* next =
@@ -242,7 +254,7 @@ class ProgramIndex {
                          [](uintptr_t wanted, const Entry& entry) { return wanted < entry.begin; });
     if (next == begin) return false;
     TableCursor cursor(program, (next - 1)->place, program.tables_end);
-    return ReadFunction(&cursor, function) && function->Contains(address);
+    return ReadFunction(&cursor, memory, function) && function->Contains(address);
   }
 
  private:
@@ -271,7 +283,7 @@ class ProgramIndex {
     while (!cursor.failed() && !cursor.done()) {
       const uintptr_t place = cursor.position();
       FunctionInformation function;
-      if (ReadFunction(&cursor, &function)) f(function, place);
+      if (ReadFunction(&cursor, nullptr, &function)) f(function, place);
     }
   }
 
@@ -299,33 +311,29 @@ class ProgramIndex {
 
 constinit ProgramIndex program_index;
 
-bool FindFunction(const LoadedObject& object, uintptr_t address, FunctionInformation* function) {
+bool FindFunction(const LoadedObject& object, uintptr_t address, TableMemory* memory,
+                  FunctionInformation* function) {
   if (object.table == 0) {
-    return object.has_program_frames && program_index.Find(object, address, function);
+    return object.has_program_frames && program_index.Find(object, address, memory, function);
   }
   SearchTable table;
   if (!ReadSearchTable(object, &table)) return false;
-  if (table.entries != 0) return SearchFunction(object, table, address, function);
-  return ScanForFunction(object, table.frames, address, function);
+  if (table.entries != 0) return SearchFunction(object, table, address, memory, function);
+  return ScanForFunction(object, table.frames, address, memory, function);
 }
 
 // Executes instructions up to those of an address.
 class Program {
  public:
   Program(const FunctionInformation& function, uintptr_t address)
-      : common_(function.common), address_(address) {
+      : function_(function), common_(function.common), address_(address) {
     current_.location = function.begin;
   }
 
   const FrameRules& rules() const { return current_.rules; }
 
-  // Executes the instructions that are common to functions.
-  bool RunCommon(const LoadedObject& object) {
-    TableCursor cursor(object, common_.instructions, common_.instructions_end);
-    if (!Run(cursor)) return false;
-    current_.initial = current_.rules;
-    return true;
-  }
+  // Executes the instructions that are common to functions, or takes what they led to before.
+  bool RunCommon(const LoadedObject& object, TableMemory* memory);
 
   // Executes those of a function, and moves the cursor behind the last one.
   bool Run(TableCursor& cursor);
@@ -335,8 +343,7 @@ class Program {
     current_ = std::bit_cast<TableState>(progress.state);
   }
   // Keeps how far this program came, if it was a long way.
-  void Keep(const FunctionInformation& function, const TableCursor& cursor,
-            TableProgress* progress) const;
+  void Keep(const TableCursor& cursor, TableProgress* progress) const;
 
  private:
   // The fewest bytes of instructions for which copying the state is worth it.
@@ -426,16 +433,37 @@ class Program {
     return true;
   }
 
+  const FunctionInformation& function_;
   const CommonInformation& common_;
   uintptr_t address_;
   TableState current_;
 };
 
-void Program::Keep(const FunctionInformation& function, const TableCursor& cursor,
-                   TableProgress* progress) const {
-  if (cursor.position() - function.instructions < kLongWay) return;
+bool Program::RunCommon(const LoadedObject& object, TableMemory* memory) {
+  CommonEntries::Entry none;
+  CommonEntries::Entry& entry =
+      memory != nullptr ? memory->common.At(object.identity, function_.common_position) : none;
+  if (IsEntry(entry, object.identity, function_.common_position)) {
+    current_.rules = std::bit_cast<FrameRules>(entry.rules);
+  } else {
+    TableCursor cursor(object, common_.instructions, common_.instructions_end);
+    if (!Run(cursor)) return false;
+    // Instructions that move on would lead elsewhere in another function.
+    if (current_.location == function_.begin) {
+      entry = {.object = object.identity,
+               .position = function_.common_position,
+               .information = common_,
+               .rules = std::bit_cast<decltype(entry.rules)>(current_.rules)};
+    }
+  }
+  current_.initial = current_.rules;
+  return true;
+}
+
+void Program::Keep(const TableCursor& cursor, TableProgress* progress) const {
+  if (cursor.position() - function_.instructions < kLongWay) return;
   *progress = {.object = cursor.object().identity,
-               .instructions = function.instructions,
+               .instructions = function_.instructions,
                .address = address_,
                .position = cursor.position(),
                .state = std::bit_cast<decltype(progress->state)>(current_)};
@@ -572,21 +600,21 @@ bool IsOnTheWay(const TableProgress& progress, const LoadedObject& object,
 
 }  // namespace
 
-bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableProgress* progress,
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableMemory* memory,
                     FrameRules* rules) {
   FunctionInformation function;
-  if (!FindFunction(object, address, &function)) return false;
+  if (!FindFunction(object, address, memory, &function)) return false;
   Program program(function, address);
   uintptr_t begin = function.instructions;
-  if (progress != nullptr && IsOnTheWay(*progress, object, function, address)) {
-    program.GoOnFrom(*progress);
-    begin = progress->position;
-  } else if (!program.RunCommon(object)) {
+  if (memory != nullptr && IsOnTheWay(memory->progress, object, function, address)) {
+    program.GoOnFrom(memory->progress);
+    begin = memory->progress.position;
+  } else if (!program.RunCommon(object, memory)) {
     return false;
   }
   TableCursor cursor(object, begin, function.instructions_end);
   if (!program.Run(cursor)) return false;
-  if (progress != nullptr) program.Keep(function, cursor, progress);
+  if (memory != nullptr) program.Keep(cursor, &memory->progress);
   *rules = program.rules();
   rules->return_register = static_cast<int16_t>(function.common.return_register);
   rules->is_signal_frame = function.common.is_signal_frame;

@@ -66,10 +66,51 @@ struct TableProgress {
   alignas(TableState) std::array<std::byte, sizeof(TableState)> state = {};
 };
 
+// The entry that the functions of one compilation share (CIE).
+struct CommonInformation {
+  uint64_t code_alignment = 0;
+  int64_t data_alignment = 0;
+  int return_register = 0;  // -1 if it is not tracked
+  uint8_t pointer_encoding = 0;
+  bool has_augmentation = false;
+  bool is_signal_frame = false;
+  uintptr_t instructions = 0;
+  uintptr_t instructions_end = 0;
+};
+
+// Shared entries that were read lately. A library has few, and nearly all of its functions have the
+// same one or two.
+class CommonEntries {
+ public:
+  struct Entry {
+    uint64_t object = 0;  // its identity; 0 if there is none
+    uintptr_t position = 0;
+    CommonInformation information;
+    // The rules that the entry's instructions lead to. As bytes, so that one that never was is all
+    // zero.
+    alignas(FrameRules) std::array<std::byte, sizeof(FrameRules)> rules = {};
+  };
+
+  // Returns the place of an entry, which has that one if it is known.
+  Entry& At(uint64_t object, uintptr_t position) {
+    return entries_[(object ^ position / sizeof(uint32_t)) % kEntries];
+  }
+
+ private:
+  static constexpr size_t kEntries = 4;
+
+  Entry entries_[kEntries];
+};
+
+// Lets reads of tables use the work of earlier ones. For one thread.
+struct TableMemory {
+  CommonEntries common;
+  TableProgress progress;  // last, because few tables are long
+};
+
 // Finds the rules for the instruction at `address` in the tables of `object`. Returns false where
-// they say nothing, are not understood or are damaged. Begins where `progress` ended if that is on
-// the way; null if there is none.
-bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableProgress* progress,
+// they say nothing, are not understood or are damaged. `memory` may be null.
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableMemory* memory,
                     FrameRules* rules);
 
 }  // namespace tcmalloc

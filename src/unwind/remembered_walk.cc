@@ -3,6 +3,7 @@
 #include "unwind/remembered_walk.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/attributes.h"
 #include "base/check.h"
@@ -41,6 +42,11 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
     objects_.lost_some = false;
   }
   Wanted wanted = {.skip = skip, .next = frames.addresses, .end = frames.addresses + frames.limit};
+  const uintptr_t sp = walker.sp();
+  const uintptr_t pc = walker.pc();
+  // Whoever asks for what is read gets all of it.
+  const bool may_pass = frames.reads == nullptr && walker.at_call();
+  const bool knows_own = may_pass && PassOwnFrames(walker, &wanted);
   bool joined = false;
   StepResult result = StepResult::kCaller;
   while (result == StepResult::kCaller) {
@@ -56,8 +62,53 @@ RememberedWalk::Outcome RememberedWalk::Walk(Walker& walker, const StackFrames& 
     Note(frame, walker, result);
   }
   Keep(joined);
+  if (TCMALLOC_UNLIKELY(may_pass && !knows_own)) LearnOwnFrames(sp, pc);
   *count = static_cast<int>(wanted.next - frames.addresses);
   return result == StepResult::kNeedsRegister ? Outcome::kNeedsRegister : Outcome::kDone;
+}
+
+// Moves the walker to the caller of this library, and adds the frames up to there. Returns false if
+// the way is not known. Where it leads beyond what is wanted, the walker stays.
+TCMALLOC_ALWAYS_INLINE bool RememberedWalk::PassOwnFrames(Walker& walker, Wanted* wanted) {
+  const uintptr_t sp = walker.sp();
+  const OwnFrames::Chain* chain = own_.Find(walker.pc(), sp, walker.memory().BytesFrom(sp));
+  if (TCMALLOC_UNLIKELY(chain == nullptr)) return false;
+  // Beside the callers, the frame of the beginning, and the one that the walk adds next.
+  if (TCMALLOC_UNLIKELY(!wanted->HasRoomFor(chain->count + 2))) return true;
+  wanted->Add(walker.pc());
+  for (const OwnFrames::Caller& caller : chain->view()) wanted->Add(caller.pc);
+  const auto saved_at = [sp](uint32_t place) { return place == 0 ? 0 : sp + place - 1; };
+  const uintptr_t pc = machine::LoadWord(sp + chain->return_address_at);
+  walker.MoveUp(sp + chain->stack_pointer, machine::StripAuthentication(pc),
+                saved_at(chain->frame_pointer_place), saved_at(chain->extra_place));
+  return true;
+}
+
+// Remembers the frames of this library that the last walk began with, at these values of registers.
+TCMALLOC_NOINLINE void RememberedWalk::LearnOwnFrames(uintptr_t sp, uintptr_t pc) {
+  if (kept_ == 0 || frames_[first()].sp != sp || frames_[first()].pc != pc) return;
+  const auto from_begin = [sp](uintptr_t at) { return static_cast<uint32_t>(at - sp); };
+  const auto place = [&](uintptr_t saved_at) {
+    return saved_at == 0 ? 0 : from_begin(saved_at) + 1;
+  };
+  OwnFrames::Chain chain = {.begin = pc};
+  for (size_t at = first(); at + 1 < kMost; ++at) {
+    const Frame& frame = frames_[at];
+    const Frame& caller = frames_[at + 1];
+    const bool is_simple = frame.kind == CompactRule::Kind::kFromStackPointer;
+    if (!is_simple || !IsOfOwnLibrary(frame.pc - 1) || caller.sp - sp >= UINT32_MAX) return;
+    const uint32_t return_address_at = from_begin(ReturnAddressAt(frame, caller));
+    if (IsOfOwnLibrary(caller.pc - 1)) {
+      if (chain.count == OwnFrames::kMostFrames) return;
+      chain.callers[chain.count++] = {.return_address_at = return_address_at, .pc = caller.pc};
+      continue;
+    }
+    chain.return_address_at = return_address_at;
+    chain.stack_pointer = from_begin(caller.sp);
+    chain.frame_pointer_place = place(LastSaved(&Frame::frame_pointer_at, at + 1));
+    chain.extra_place = place(LastSaved(&Frame::extra_at, at + 1));
+    return own_.Add(chain);
+  }
 }
 
 // Returns true if the walker is at the first frame that is left. Forgets those that have returned.

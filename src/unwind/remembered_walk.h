@@ -11,6 +11,7 @@
 
 #include "unwind/loaded_objects.h"
 #include "unwind/machine.h"
+#include "unwind/own_frames.h"
 #include "unwind/stack_frames.h"
 #include "unwind/walker.h"
 
@@ -22,6 +23,9 @@ namespace tcmalloc {
 // addresses were computed from. Where all that is as it was, and the code belongs to the same
 // objects, the tables would lead to the same callers. Every word is read again, so a stack that has
 // changed is never taken for the old one.
+//
+// Frames of this library, from which a walk has returned before the next one begins, are passed in
+// one step (unwind/own_frames.h).
 //
 // A walk has it to itself: TryClaim refuses while another walk does, be it that of another thread
 // or one that a signal handler has interrupted.
@@ -40,7 +44,7 @@ class RememberedWalk {
 
   // For the walker, which lives as long as the claim.
   KnownObjects& objects() { return objects_; }
-  TableProgress& progress() { return progress_; }
+  TableMemory& tables() { return tables_; }
 
   // Moves `walker` up and stores what is asked for. `skip` and `limit` are those of CaptureCallers.
   Outcome Walk(Walker& walker, const StackFrames& frames, int skip, int* count);
@@ -77,9 +81,14 @@ class RememberedWalk {
 
     // Adds a frame. Returns true if it is the last one.
     bool Add(uintptr_t pc);
+    bool HasRoomFor(size_t frames) const {
+      return static_cast<ptrdiff_t>(frames) <= end - next + skip;
+    }
   };
 
   size_t first() const { return kMost - kept_; }
+  bool PassOwnFrames(Walker& walker, Wanted* wanted);
+  void LearnOwnFrames(uintptr_t sp, uintptr_t pc);
   bool Meets(Walker& walker);
   enum class Copied : uint8_t { kAll, kUpToHere };
   Copied Copy(Walker& walker, Wanted* wanted);
@@ -102,9 +111,10 @@ class RememberedWalk {
   uint32_t new_count_ = 0;  // of this walk
   size_t kept_ = 0;         // of frames_, the last ones
   KnownObjects objects_;
+  OwnFrames own_;
   Frame frames_[kMost] = {};  // from first() on, the innermost first
   Frame new_frames_[kMost] = {};
-  TableProgress progress_;  // last, because most walks never touch it
+  TableMemory tables_;  // last, because most walks never touch it
 };
 
 // Returns one that no other walk uses, for the caller to release; null if there is none. The same

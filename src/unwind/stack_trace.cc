@@ -86,7 +86,7 @@ TCMALLOC_NOINLINE bool WalkRemembering(RememberedWalk& remembered, const Start& 
                                        const StackFrames& frames, int skip, int* count) {
   Walker walker(start.registers, start.at_call, Walker::Precision::kFewRegisters,
                 remembered.objects());
-  walker.UseProgress(remembered.progress());
+  walker.UseTableMemory(remembered.tables());
   return remembered.Walk(walker, frames, skip, count) == RememberedWalk::Outcome::kDone;
 }
 

@@ -107,7 +107,7 @@ StepResult Walker::Step() {
 
 CompactRule Walker::FindRule(const LoadedObject& object, uintptr_t address) {
   FrameRules rules;
-  const CompactRule rule = ReadFrameRules(object, address, progress_, &rules)
+  const CompactRule rule = ReadFrameRules(object, address, tables_, &rules)
                                ? CompactRule::From(rules)
                                : CompactRule(CompactRule::Kind::kNoTable);
   rule_cache.Add(address, object.identity, rule);
@@ -229,7 +229,7 @@ bool Walker::FindRegister(const LoadedObject& object, const RegisterRule& rule, 
 
 TCMALLOC_NOINLINE StepResult Walker::StepByTables(const LoadedObject& object, uintptr_t address) {
   FrameRules rules;
-  if (!ReadFrameRules(object, address, progress_, &rules)) return StepResult::kEnd;
+  if (!ReadFrameRules(object, address, tables_, &rules)) return StepResult::kEnd;
   if (rules.is_signal_frame && IsSignalReturn()) {
     last_rule_ = CompactRule();
     return StepOutOfHandler();

@@ -36,9 +36,9 @@ class Walker {
   Walker(const Registers& registers, Precision precision, KnownObjects& objects, const void* copy,
          size_t bytes);
 
-  // Lets searches in tables begin where earlier ones ended. `progress` is this walk's until its
+  // Lets searches in tables begin where earlier ones ended. `tables` is this walk's until its
   // end.
-  void UseProgress(TableProgress& progress) { progress_ = &progress; }
+  void UseTableMemory(TableMemory& tables) { tables_ = &tables; }
 
   // Moves to the caller by the tables, or by the frame pointer where they say nothing.
   StepResult Step();
@@ -81,7 +81,7 @@ class Walker {
   Registers registers_;
   StackMemory memory_;
   ObjectsOfWalk objects_;
-  TableProgress* progress_ = nullptr;
+  TableMemory* tables_ = nullptr;
   CompactRule last_rule_;
   bool at_call_;
   bool keeps_all_;

@@ -59,11 +59,11 @@ void EvaluateIfExpression(const LoadedObject& object, RuleKind kind, int32_t val
 }
 
 // What was found on the way to other addresses makes no difference.
-void LookUp(const LoadedObject& object, uintptr_t address, TableProgress& progress) {
+void LookUp(const LoadedObject& object, uintptr_t address, TableMemory& memory) {
   FrameRules rules;
   FrameRules rules_on_the_way;
   const bool found = ReadFrameRules(object, address, nullptr, &rules);
-  TCMALLOC_CHECK_EQ(ReadFrameRules(object, address, &progress, &rules_on_the_way), found);
+  TCMALLOC_CHECK_EQ(ReadFrameRules(object, address, &memory, &rules_on_the_way), found);
   if (!found) return;
   TCMALLOC_CHECK_EQ(CompactRule::From(rules).word(), CompactRule::From(rules_on_the_way).word());
   TCMALLOC_CHECK_EQ(rules.frame_value, rules_on_the_way.frame_value);
@@ -90,9 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                .table = copy.start(),
                                .identity = ++inputs,
                                .stays = true};
-  TableProgress progress;
-  LookUp(object, copy.start() + offset, progress);
-  LookUp(object, copy.start() + offset * size_t{64}, progress);
-  LookUp(object, copy.start() + offset * size_t{65}, progress);
+  TableMemory memory;
+  LookUp(object, copy.start() + offset, memory);
+  LookUp(object, copy.start() + offset * size_t{64}, memory);
+  LookUp(object, copy.start() + offset * size_t{65}, memory);
   return 0;
 }

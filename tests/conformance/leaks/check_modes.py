@@ -83,15 +83,15 @@ def pointer_complaint(settings, size, text, times, folder):
             f"{result.stderr}")
 
 
-def check_failed_fork():
-    """Without a copy of the process there is one line, and the program ends as it would."""
+def check_without_fork():
+    """A process with one thread needs no copy of itself."""
     refuse = pathlib.Path(os.environ["TCM_TEST_PROGRAMS_DIR"]) / "refuse_calls"
     if not refuse.exists():
         return None
     result = subprocess.run([refuse, "EPERM", "clone", PROGRAM],
                             env={**os.environ, "HEAPCHECK": "normal"},
                             capture_output=True, text=True, timeout=120)
-    if result.returncode == 0 and result.stderr.count("\n") == 1 and "was not made" in result.stderr:
+    if result.returncode == 1 and "detected leaks of 11 bytes" in result.stderr:
         return None
     return f"without clone: status {result.returncode}\n{result.stderr}"
 
@@ -126,7 +126,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, text in SUPPRESSIONS.items():
             (pathlib.Path(folder) / name).write_text(text)
-        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_failed_fork(), check_other_tools(folder)]
+        complaints = [complaint(*case, folder) for case in CASES] + [check_files(folder), check_without_fork(), check_other_tools(folder)]
         complaints += [pointer_complaint(*case, folder) for case in POINTER_CASES]
     complaints = [text for text in complaints if text]
     print("\n".join(complaints) or f"{len(CASES) + len(POINTER_CASES)} cases passed")

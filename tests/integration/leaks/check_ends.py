@@ -71,11 +71,26 @@ def complaint_of_reader(folder):
     return None if status == 1 and FOUND in text else f"child left behind: status {status}\n{text}"
 
 
+def complaint_of_filter(folder):
+    """Where other threads go on, and a filter forbids a copy of the process, there is one line.
+
+    glibc starts threads by another call.
+    """
+    refuse = pathlib.Path(os.environ.get("TCM_TEST_PROGRAMS_DIR", "")) / "refuse_calls"
+    if STATIC or not refuse.exists():
+        return None
+    result = subprocess.run([refuse, "EPERM", "clone", *command("thread")], env=environment(folder),
+                            capture_output=True, text=True, timeout=60)
+    if result.returncode == 5 and result.stderr.count("\n") == 1 and REFUSED in result.stderr:
+        return None
+    return f"without clone: status {result.returncode}\n{result.stderr}"
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         cases = [case for case in CASES if not STATIC or case[0] in STATIC_WAYS]
         complaints = [complaint(*case, folder) for case in cases]
-        complaints.append(complaint_of_reader(folder))
+        complaints += [complaint_of_reader(folder), complaint_of_filter(folder)]
         own = pathlib.Path(folder) / "own"
         if own.read_bytes():
             complaints.append(f"a file of the program was written to:\n{own.read_text()}")

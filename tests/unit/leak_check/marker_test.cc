@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "unit/leak_check/own_memory_map.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -37,7 +39,7 @@ class MarkerTest : public ::testing::Test {
   std::unique_ptr<Marker> Start(const PointerRules& rules = {}) {
     index_ = std::make_unique<BlockIndex>();
     EXPECT_TRUE(index_->Build(blocks_.data(), blocks_.size()));
-    EXPECT_TRUE(map_.Read());
+    EXPECT_TRUE(ReadOwn(&map_));
     return std::make_unique<Marker>(*index_, map_, rules);
   }
 

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+#include "unit/leak_check/own_memory_map.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -65,7 +67,7 @@ TEST(MemoryMapTest, LeavesOutPagesThatCannotBeRead) {
   ::mprotect(reinterpret_cast<void*>(range.begin + 2 * kPage), kPage, PROT_NONE);
   ::munmap(reinterpret_cast<void*>(range.begin + 5 * kPage), kPage);
   MemoryMap map;
-  ASSERT_TRUE(map.Read());
+  ASSERT_TRUE(ReadOwn(&map));
   const std::vector<Range> parts = Readable(map, range);
   EXPECT_EQ(Bytes(parts), 6 * kPage);
   for (const Range& part : parts) {
@@ -84,7 +86,7 @@ TEST(MemoryMapTest, LeavesOutMemoryThatWasNeverTouched) {
     *reinterpret_cast<char*>(range.begin + page * kPage) = 1;
   }
   MemoryMap map;
-  ASSERT_TRUE(map.Read());
+  ASSERT_TRUE(ReadOwn(&map));
   const std::vector<Range> parts = Readable(map, range);
   if (::access("/proc/self/pagemap", R_OK) == 0) {
     EXPECT_EQ(Bytes(parts), 4 * kPage);
@@ -106,7 +108,7 @@ TEST(MemoryMapTest, LeavesOutLittleMemoryThatWasNeverTouched) {
   const Range range = Map(kPages);
   *reinterpret_cast<char*>(range.begin + 5 * kPage) = 1;
   MemoryMap map;
-  ASSERT_TRUE(map.Read());
+  ASSERT_TRUE(ReadOwn(&map));
   EXPECT_EQ(Bytes(Readable(map, range)), kPage);
   ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
 }
@@ -119,7 +121,7 @@ TEST(MemoryMapTest, LeavesOutPrivatePagesOfAFileThatWereNeverTouched) {
   const Range range = Map(4, MAP_PRIVATE, fd);
   *reinterpret_cast<char*>(range.begin + kPage) = 1;
   MemoryMap map;
-  ASSERT_TRUE(map.Read());
+  ASSERT_TRUE(ReadOwn(&map));
   const std::vector<Range> parts = Readable(map, range);
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].begin, range.begin + kPage);
@@ -133,7 +135,7 @@ TEST(MemoryMapTest, LeavesOutWhatAFileDoesNotHave) {
   ASSERT_GE(fd, 0);
   const Range range = Map(4, MAP_SHARED, fd);
   MemoryMap map;
-  ASSERT_TRUE(map.Read());
+  ASSERT_TRUE(ReadOwn(&map));
   EXPECT_EQ(Bytes(Readable(map, range)), 2 * kPage);
   ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
   ::close(fd);

@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
+#include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "leak_check/program_mappings.h"
@@ -29,15 +32,16 @@ constexpr uintptr_t kMask = 0x5555'0000'aaaa'ffff;
 class FakeBlocks final : public BlockSource {
  public:
   explicit FakeBlocks(size_t count) : count_(count) {
-    hidden_ = reinterpret_cast<uintptr_t>(::mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE,
+    hidden_ = reinterpret_cast<uintptr_t>(::mmap(nullptr, MappedBytes(), PROT_READ | PROT_WRITE,
                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) ^
               kMask;
   }
   // Keeps the addresses: threads of later tests get the stacks of earlier ones, with what signal
   // frames left there, which must not lead to blocks of a later test.
-  ~FakeBlocks() { ::mprotect(reinterpret_cast<void*>(hidden_ ^ kMask), Bytes(), PROT_NONE); }
+  ~FakeBlocks() { ::mprotect(reinterpret_cast<void*>(hidden_ ^ kMask), MappedBytes(), PROT_NONE); }
 
-  size_t CountAtMost() const override { return count_; }
+  size_t CountAtMost() const override { return count_at_most_; }
+  uint64_t Bytes() const override { return count_ * kBlockWords * sizeof(uintptr_t); }
   size_t Copy(Block* to, size_t most) const override {
     for (size_t i = 0; i < count_ && i < most; ++i) {
       to[i] = {.address = Hidden(i) ^ kMask,
@@ -49,6 +53,10 @@ class FakeBlocks final : public BlockSource {
   }
   std::span<const uintptr_t> Frames(uint32_t) const override { return {}; }
 
+  // Claims to be so many that no search in place is made.
+  void ClaimToBeMany() { count_at_most_ = size_t{1} << 17; }
+  void ClaimToBeFew() { count_at_most_ = count_; }
+
   uintptr_t Hidden(size_t i) const {
     return ((hidden_ ^ kMask) + kGap + i * kBlockWords * sizeof(uintptr_t)) ^ kMask;
   }
@@ -57,9 +65,10 @@ class FakeBlocks final : public BlockSource {
   // The address of the mapping is left on the stack, and must not be that of a block.
   static constexpr size_t kGap = 4096;
 
-  size_t Bytes() const { return kGap + count_ * kBlockWords * sizeof(uintptr_t); }
+  size_t MappedBytes() const { return kGap + count_ * kBlockWords * sizeof(uintptr_t); }
 
   size_t count_;
+  size_t count_at_most_ = count_;
   uintptr_t hidden_;
 };
 
@@ -73,7 +82,8 @@ class SnapshotTest : public ::testing::Test {
       request.own_stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     }
     SnapshotResult* result = NewResult();
-    outcome_ = TakeSnapshot(request, result);
+    MapsText maps;
+    outcome_ = TakeSnapshot(request, &maps, result);
     std::set<size_t> lost;
     for (uint32_t i = 0; i < result->listed_count; ++i) {
       const uintptr_t first = blocks_.Hidden(0) ^ kMask;
@@ -196,7 +206,9 @@ TEST_F(SnapshotTest, TheResultIsNoMemoryOfTheProgram) {
   request.blocks = &blocks_;
   request.own_stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   SnapshotResult* result = NewResult();
-  EXPECT_EQ(TakeSnapshot(request, result), SnapshotOutcome::kDone);
+  MapsText maps;
+  EXPECT_EQ(TakeSnapshot(request, &maps, result), SnapshotOutcome::kDone);
+  EXPECT_FALSE(maps.view().empty());
   EXPECT_LT(TouchedPages(result, sizeof(*result)), size_t{8});
   DeleteResult(result);
 }
@@ -210,7 +222,9 @@ TEST_F(SnapshotTest, SharedMemoryThatNothingLeadsToIsNotReadWithoutALoss) {
   request.global_roots = false;
   request.thread_roots = false;
   SnapshotResult* result = NewResult();
-  EXPECT_EQ(TakeSnapshot(request, result), SnapshotOutcome::kDone);
+  MapsText maps;
+  EXPECT_EQ(TakeSnapshot(request, &maps, result), SnapshotOutcome::kDone);
+  EXPECT_FALSE(maps.view().empty());
   EXPECT_EQ(TouchedPages(memory, kBytes), size_t{0});
   DeleteResult(result);
   ::munmap(memory, kBytes);
@@ -380,7 +394,142 @@ TEST_F(SnapshotTest, TheProgramsChildrenAreLeftToIt) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+// Counts the children that checks make.
+class CountedClones {
+ public:
+  CountedClones() {
+    count = 0;
+    real = system_calls.clone;
+    system_calls.clone = [](unsigned long flags, void* stack, void (*body)(void*), void* argument) {
+      ++count;
+      return real(flags, stack, body, argument);
+    };
+  }
+  ~CountedClones() { system_calls.clone = real; }
+
+  static inline int count = 0;
+
+ private:
+  static inline decltype(system_calls.clone) real = nullptr;
+};
+
+TEST_F(SnapshotTest, OneThreadLooksAtItsOwnMemory) {
+  const CountedClones clones;
+  EXPECT_EQ(Lost().size(), kBlocks);
+  EXPECT_EQ(CountedClones::count, 0);
+}
+
+TEST_F(SnapshotTest, ProcessesWithThreadsMakeACopy) {
+  const CountedClones clones;
+  std::atomic<int> state{0};
+  std::thread thread([&] {
+    state.store(1);
+    AwaitState(state, 2);
+  });
+  AwaitState(state, 1);
+  EXPECT_EQ(Lost().size(), kBlocks);
+  EXPECT_EQ(CountedClones::count, 1);
+  state.store(2);
+  thread.join();
+}
+
+TEST_F(SnapshotTest, ManyBlocksAreLookedAtInACopy) {
+  const CountedClones clones;
+  blocks_.ClaimToBeMany();
+  EXPECT_EQ(Lost().size(), kBlocks);
+  EXPECT_EQ(CountedClones::count, 1);
+}
+
+TEST_F(SnapshotTest, FindsTheSameInPlaceAndInACopy) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 20; ++round) {
+    for (size_t i = 0; i < kBlocks; ++i) {
+      auto* words = reinterpret_cast<uintptr_t*>(blocks_.Hidden(i) ^ kMask);
+      std::fill_n(words, kBlockWords, 0);
+      words[random() % kBlockWords] = blocks_.Hidden(random() % kBlocks) ^ kMask;
+    }
+    global_word = blocks_.Hidden(random() % kBlocks) ^ kMask;
+    blocks_.ClaimToBeFew();
+    const std::set<size_t> in_place = Lost();
+    const uint64_t lost_in_place = lost_blocks_;
+    blocks_.ClaimToBeMany();
+    EXPECT_EQ(Lost(), in_place);
+    EXPECT_EQ(lost_blocks_, lost_in_place);
+  }
+  global_word = 0;
+}
+
+// Does what it is told in the middle of a search.
+class ActingFilter final : public StackFilter {
+ public:
+  explicit ActingFilter(void (*act)()) : act_(act) {}
+  bool LeavesOut(std::span<const uintptr_t>) override {
+    act_();
+    return false;
+  }
+
+ private:
+  void (*act_)();
+};
+
+void ReadNothing() { static_cast<void>(*reinterpret_cast<volatile int*>(uintptr_t{8})); }
+void Trap() { __builtin_trap(); }
+void Abort() { std::abort(); }
+
+std::atomic<int> handled{0};
+void CountSignal(int) { ++handled; }
+
+TEST_F(SnapshotTest, FaultsOfTheSearchAreNotTheProgramsFaults) {
+  handled = 0;
+  ASSERT_NE(::signal(SIGSEGV, CountSignal), SIG_ERR);
+  for (void (*const act)() : {ReadNothing, Trap, Abort}) {
+    const CountedClones clones;
+    ActingFilter filter(act);
+    EXPECT_TRUE(Lost({.filter = &filter}).empty());
+    // The child tries again, and fails.
+    EXPECT_EQ(outcome_, SnapshotOutcome::kChildFailed);
+    EXPECT_EQ(CountedClones::count, 1);
+  }
+  EXPECT_EQ(handled, 0);
+  EXPECT_EQ(::signal(SIGSEGV, SIG_DFL), CountSignal);
+  EXPECT_EQ(Lost().size(), kBlocks);
+}
+
+pid_t faulting_process = 0;
+
+TEST_F(SnapshotTest, AChildFinishesWhatAFaultHasEnded) {
+  faulting_process = ::getpid();
+  ActingFilter filter([] {
+    if (::getpid() == faulting_process) ReadNothing();
+  });
+  EXPECT_EQ(Lost({.filter = &filter}).size(), kBlocks);
+  EXPECT_EQ(outcome_, SnapshotOutcome::kDone);
+  EXPECT_EQ(lost_blocks_, kBlocks);
+  EXPECT_EQ(row_count_, 5u);
+}
+
+TEST_F(SnapshotTest, SignalsThatComeMeanwhileComeAfterwards) {
+  for (const int signal : {SIGUSR1, SIGSEGV}) {
+    static int sent;
+    static int handled_in_check;
+    sent = signal;
+    handled_in_check = 0;
+    handled = 0;
+    ASSERT_NE(::signal(signal, CountSignal), SIG_ERR);
+    ActingFilter filter([] {
+      if (const int now = std::exchange(sent, 0)) ::kill(::getpid(), now);
+      handled_in_check += handled;
+    });
+    EXPECT_EQ(Lost({.filter = &filter}).size(), kBlocks);
+    EXPECT_EQ(outcome_, SnapshotOutcome::kDone);
+    EXPECT_EQ(handled_in_check, 0) << signal;
+    EXPECT_EQ(handled, 1) << signal;
+    EXPECT_EQ(::signal(signal, SIG_DFL), CountSignal);
+  }
+}
+
 TEST_F(SnapshotTest, TellsThatItCannotFork) {
+  blocks_.ClaimToBeMany();
   const auto real = system_calls.clone;
   system_calls.clone = [](unsigned long, void*, void (*)(void*), void*) -> pid_t {
     errno = EAGAIN;
@@ -388,7 +537,11 @@ TEST_F(SnapshotTest, TellsThatItCannotFork) {
   };
   EXPECT_TRUE(Lost().empty());
   EXPECT_EQ(outcome_, SnapshotOutcome::kNoFork);
+  // A process with one thread and few blocks need not.
+  blocks_.ClaimToBeFew();
+  EXPECT_EQ(Lost().size(), kBlocks);
   system_calls.clone = real;
+  blocks_.ClaimToBeMany();
   EXPECT_EQ(Lost().size(), kBlocks);
 }
 

@@ -14,6 +14,7 @@
 
 #include "leak_check/memory_map.h"
 #include "leak_check/thread_stop.h"
+#include "unit/leak_check/own_memory_map.h"
 
 namespace tcmalloc {
 namespace {
@@ -59,7 +60,7 @@ std::map<pid_t, uintptr_t> AllOf(const ThreadList& list) {
 TEST(ThreadListTest, FindsEachThread) {
   const auto threads = StartThreads(5);
   MemoryMap memory;
-  ASSERT_TRUE(memory.Read());
+  ASSERT_TRUE(ReadOwn(&memory));
   const ThreadList list(::gettid(), OwnThreadPointer(), memory);
   EXPECT_EQ(list.Find(::gettid()), OwnThreadPointer());
   for (const auto& thread : threads) EXPECT_EQ(list.Find(thread->number()), thread->pointer());
@@ -72,7 +73,7 @@ TEST(ThreadListTest, FindsTheOthersFromAnyThread) {
   const uintptr_t pointer = OwnThreadPointer();
   std::thread([&] {
     MemoryMap memory;
-    ASSERT_TRUE(memory.Read());
+    ASSERT_TRUE(ReadOwn(&memory));
     const ThreadList list(::gettid(), OwnThreadPointer(), memory);
     EXPECT_EQ(list.Find(first), pointer);
     for (const auto& thread : threads) EXPECT_EQ(list.Find(thread->number()), thread->pointer());
@@ -84,7 +85,7 @@ TEST(ThreadListTest, LeavesOutThreadsThatHaveEnded) {
   pid_t ended = 0;
   std::thread([&] { ended = ::gettid(); }).join();
   MemoryMap memory;
-  ASSERT_TRUE(memory.Read());
+  ASSERT_TRUE(ReadOwn(&memory));
   const auto found = AllOf(ThreadList(::gettid(), OwnThreadPointer(), memory));
   EXPECT_EQ(found.count(ended), 0u);
   for (const auto& thread : threads) EXPECT_EQ(found.count(thread->number()), 1u);
@@ -108,7 +109,7 @@ uintptr_t** LinkOf(const WaitingThread& thread, const MemoryMap& memory) {
 TEST(ThreadListTest, FindsTheOthersWhileOneLeavesTheList) {
   const auto threads = StartThreads(5);
   MemoryMap memory;
-  ASSERT_TRUE(memory.Read());
+  ASSERT_TRUE(ReadOwn(&memory));
   for (const auto& leaving : threads) {
     uintptr_t** link = LinkOf(*leaving, memory);
     ASSERT_NE(link, nullptr);
@@ -174,7 +175,7 @@ TEST(ThreadListTest, TellsHeadsFromThreads) {
     for (size_t i = 1; i < 6; ++i) lists.Add(0, i, static_cast<pid_t>(1000 + i));
     lists.Add(2, 6, 0);
     MemoryMap memory;
-    ASSERT_TRUE(memory.Read());
+    ASSERT_TRUE(ReadOwn(&memory));
     const auto found = AllOf(ThreadList(1000, lists.Pointer(0), memory));
     EXPECT_EQ(found.size(), 6u);
     for (size_t i = 0; i < 6; ++i) {

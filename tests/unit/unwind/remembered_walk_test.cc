@@ -82,15 +82,25 @@ Stack Remembered(const Registers& registers, const Request& request) {
   return stack;
 }
 
-// Expects both walks to find the same. Returns false if they do not.
+// Does not ask what was read, so that the walk may pass frames.
+Stack Passing(const Registers& registers, const Request& request) {
+  Stack stack;
+  stack.count = CaptureCallers(
+      registers, {.addresses = stack.frames.data(), .limit = request.limit}, request.skip);
+  return stack;
+}
+
+// Expects all walks to find the same. Returns false if they do not.
 __attribute__((noinline)) bool Compare(const Request& request) {
   Registers registers;
   machine::ReadOwnRegisters(&registers);
+  const Stack passing = Passing(registers, request);
   const Stack remembered = Remembered(registers, request);
   const Stack fresh = Fresh(registers, request);
   EXPECT_EQ(remembered, fresh) << "remembered:" << Describe(remembered)
                                << "\nfresh:" << Describe(fresh);
-  return remembered == fresh;
+  EXPECT_EQ(passing, fresh) << "passing:" << Describe(passing) << "\nfresh:" << Describe(fresh);
+  return remembered == fresh && passing == fresh;
 }
 
 // Makes calls of all kinds at random, and captures on the way down and up.
@@ -170,6 +180,20 @@ thread_local RandomCalls* RandomCalls::current = nullptr;
 
 TEST(RememberedWalkTest, FindsWhatAFreshWalkFinds) {
   for (unsigned seed = 1; seed <= 20; ++seed) RandomCalls(seed, 1000).Run();
+}
+
+// Each half of the program's functions is taken for the library that the walks begin in.
+TEST(RememberedWalkTest, PassesFramesOfTheLibrary) {
+  LoadedObject program;
+  const auto middle = reinterpret_cast<uintptr_t>(kAllCalls[kAllCallsCount / 2]->plain);
+  ASSERT_TRUE(FindLoadedObject(middle, /*runs=*/true, &program));
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    SetOwnLibrary(program.start, middle);
+    RandomCalls(seed, 1000).Run();
+    SetOwnLibrary(middle, program.end);
+    RandomCalls(seed, 1000).Run();
+  }
+  SetOwnLibrary(0, 0);
 }
 
 TEST(RememberedWalkTest, FindsWhatAFreshWalkFindsInManyThreads) {

@@ -103,9 +103,9 @@ class LongFunctionTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kBytes = 2000;
 
-  int32_t OffsetAt(uint32_t byte, TableProgress* progress) {
+  int32_t OffsetAt(uint32_t byte, TableMemory* memory) {
     FrameRules rules;
-    EXPECT_TRUE(ReadFrameRules(object_, copy_.start() + byte, progress, &rules)) << byte;
+    EXPECT_TRUE(ReadFrameRules(object_, copy_.start() + byte, memory, &rules)) << byte;
     return rules.frame_value;
   }
 
@@ -119,28 +119,28 @@ class LongFunctionTest : public ::testing::Test {
 };
 
 TEST_F(LongFunctionTest, GoesOnFromWhereItWas) {
-  TableProgress progress;
+  TableMemory memory;
   for (uint32_t byte = 0; byte < kBytes; byte += 3) {
-    EXPECT_EQ(OffsetAt(byte, &progress), static_cast<int32_t>(byte));
+    EXPECT_EQ(OffsetAt(byte, &memory), static_cast<int32_t>(byte));
   }
-  EXPECT_EQ(progress.address, copy_.start() + kBytes - 2);
+  EXPECT_EQ(memory.progress.address, copy_.start() + kBytes - 2);
 }
 
 TEST_F(LongFunctionTest, BeginsAnewForWhatLiesBefore) {
-  TableProgress progress;
+  TableMemory memory;
   std::mt19937 random(3);
   for (int i = 0; i < 2000; ++i) {
     const uint32_t byte = static_cast<uint32_t>(random()) % kBytes;
-    ASSERT_EQ(OffsetAt(byte, &progress), OffsetAt(byte, nullptr));
+    ASSERT_EQ(OffsetAt(byte, &memory), OffsetAt(byte, nullptr));
   }
 }
 
 TEST_F(LongFunctionTest, BeginsAnewInAnotherObject) {
-  TableProgress progress;
-  OffsetAt(kBytes / 2, &progress);
-  progress.state = {};  // what nobody shall use
+  TableMemory memory;
+  OffsetAt(kBytes / 2, &memory);
+  memory.progress.state = {};  // what nobody shall use
   object_.identity = 2;
-  EXPECT_EQ(OffsetAt(kBytes - 1, &progress), static_cast<int32_t>(kBytes - 1));
+  EXPECT_EQ(OffsetAt(kBytes - 1, &memory), static_cast<int32_t>(kBytes - 1));
 }
 
 ExpressionResult EvaluateBytes(std::vector<uint8_t> operations, const Registers& registers,
