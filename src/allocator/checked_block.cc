@@ -24,14 +24,10 @@ namespace {
 // page map knows the first and the last page of such a block. The entries of its other pages may
 // name spans that were there before.
 TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
-  constexpr uintptr_t kMostPages = (uintptr_t{1} << 30) >> kPageShift;
+  constexpr Length kMost = Length::FromBytesCeil(size_t{1} << 30);
   const PageId page = PageId::Containing(address);
-  const uintptr_t pages = std::min(page.index(), kMostPages);
-  for (uintptr_t i = 1; i <= pages; ++i) {
-    const Span* span = heap.page_map().FindInUse((page - Length(i)).start());
-    if (span != nullptr) return span->Contains(page) ? span : nullptr;
-  }
-  return nullptr;
+  const Span* span = heap.page_map().FindInUseBelow(page, kMost);
+  return span != nullptr && span->Contains(page) ? span : nullptr;
 }
 
 // Reports `block`, which no span in use is known to hold.

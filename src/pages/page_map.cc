@@ -2,6 +2,9 @@
 
 #include "pages/page_map.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tcmalloc {
 
 template <typename Node>
@@ -47,6 +50,23 @@ PageMap::Leaf* PageMap::FindFarLeaf(uintptr_t place) const {
 void PageMap::SetEntry(PageId page, Entry entry) {
   std::atomic<uint64_t>& word = FindLeaf(page)->words[page.index() % kLeafEntries];
   word.store(entry.word(), std::memory_order_relaxed);
+}
+
+Span* PageMap::FindInUseBelow(PageId page, Length most) const {
+  const uintptr_t end = page.index() - std::min<uintptr_t>(page.index(), most.pages());
+  uintptr_t index = page.index();
+  while (index > end) {
+    const PageId below(index - 1);
+    const Leaf* leaf = FindLeaf(below);
+    if (leaf == nullptr) {
+      index = below.index() & ~uintptr_t{kLeafEntries - 1};
+      continue;
+    }
+    Span* span = leaf->at(below).span();
+    if (span != nullptr && span->in_use() && span->Contains(below)) return span;
+    --index;
+  }
+  return nullptr;
 }
 
 void PageMap::SetClasses(const Span* span, uint8_t size_class) {

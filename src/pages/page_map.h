@@ -130,6 +130,11 @@ class PageMap {
     return span != nullptr && span->in_use() && span->Contains(page) ? span : nullptr;
   }
 
+  // Returns the span in use that holds the last page below `page` to have one, or null if none of
+  // the `most` pages below it has. Skips what the map has no room for, so that it is quick to find
+  // nothing.
+  Span* FindInUseBelow(PageId page, Length most) const;
+
   // Returns the size class of small objects in a page of the class window, and 0 for any other
   // page. May be stale unless the caller keeps the page's owner from changing it.
   uint8_t ClassAt(PageId page) const {

@@ -600,8 +600,8 @@ tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$INPUT" -czf 
 gzip -dc tree.tgz | sha256sum; tar -tzf tree.tgz | wc -l; mkdir out; tar -C out -xzf tree.tgz; diff -r out/tree "$INPUT/tree"; gzip -9c "$INPUT/blob.bin" | sha256sum""",
           needs=("tar", "gzip"), loads=("tar", "gzip")),
     shell("xz", 'xz -T2 -3 --block-size=500000 -c "$INPUT/blob.bin" | tee a.xz | sha256sum; xz -dc a.xz | cmp - "$INPUT/blob.bin";'
-                ' xz -6e -c "$INPUT/words.txt" | sha256sum; xz -l a.xz | tail -n 1 | cut -c1-40'),
-    shell("bzip2", 'bzip2 -9c "$INPUT/words.txt" | tee a.bz2 | sha256sum; bzip2 -dc a.bz2 | cmp - "$INPUT/words.txt"; bzip2 -t a.bz2'),
+                ' head -n 10000 "$INPUT/words.txt" | xz -6e | sha256sum; xz -l a.xz | tail -n 1 | cut -c1-40'),
+    shell("bzip2", 'head -n 20000 "$INPUT/words.txt" > words.txt; bzip2 -9c words.txt | tee a.bz2 | sha256sum; bzip2 -dc a.bz2 | cmp - words.txt; bzip2 -t a.bz2'),
     shell("zstd", 'zstd -q -T2 -10 -c "$INPUT/words.txt" | tee a.zst | sha256sum; zstd -q -dc a.zst | cmp - "$INPUT/words.txt";'
                   ' zstd -q --train "$INPUT"/tree/*/*/*.txt --maxdict=4096 -o dict && sha256sum dict'),
     shell("zip", 'cp -r "$INPUT/tree" . ; zip -qrX a.zip tree; unzip -qt a.zip; unzip -qd out a.zip; diff -r tree out/tree && unzip -l a.zip | tail -n 1',

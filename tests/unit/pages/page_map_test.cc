@@ -163,6 +163,24 @@ TEST_F(PageMapTest, FindInUseRejectsStaleEntries) {
   }
 }
 
+TEST_F(PageMapTest, FindInUseBelowSkipsFreeStaleAndMissingPages) {
+  constexpr uintptr_t kFar = 5'000'000;  // hundreds of leaves that are not there lie before it
+  Span* far_below = NewSpan(5000, 10);
+  Span* unused = NewSpan(kFar, 10, Span::State::kFree);
+  Span* moved = NewSpan(kFar + 10, 10);
+  for (Span* span : {far_below, unused, moved}) {
+    ASSERT_TRUE(map_->Ensure(span->first, span->length));
+    map_->SetEnds(span);
+  }
+  moved->first = PageId(kFar + 100);
+  const PageId page(kFar + 20);
+  EXPECT_EQ(map_->FindInUseBelow(page, Length(kFar)), far_below);
+  EXPECT_EQ(map_->FindInUseBelow(page, Length(kFar + 21 - 5010)), far_below);
+  EXPECT_EQ(map_->FindInUseBelow(page, Length(kFar + 20 - 5010)), nullptr);
+  EXPECT_EQ(map_->FindInUseBelow(far_below->first, Length::Max()), nullptr);
+  EXPECT_EQ(map_->FindInUseBelow(PageId(UINTPTR_MAX), Length(100)), nullptr);
+}
+
 class PageMapWindowTest : public PageMapTest {
  protected:
   static constexpr uintptr_t kWindowPages = 10'000;
