@@ -13,7 +13,7 @@ Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
   if (node != nullptr) return node;
   // The arena's zero bytes are a node without entries.
   node = static_cast<Node*>(arena_.Allocate(sizeof(Node), alignof(Node)));
-  // Release pairs with the acquire in FindLeaf and publishes the node's zero bytes.
+  // Release pairs with the acquire in NearLeaf and FindFarLeaf and publishes the node's zero bytes.
   if (node != nullptr) slot.store(node, std::memory_order_release);
   return node;
 }
@@ -35,7 +35,7 @@ bool PageMap::Ensure(PageId first, Length n) {
   return true;
 }
 
-const PageMap::Leaf* PageMap::FindFarLeaf(uintptr_t place) const {
+PageMap::Leaf* PageMap::FindFarLeaf(uintptr_t place) const {
   if (place >> (kRootBits + kMiddleBits) != 0) return nullptr;
   // Acquire pairs with the release in EnsureNode, here and at the nodes below.
   const Root* root = root_.load(std::memory_order_acquire);
@@ -48,9 +48,8 @@ const PageMap::Leaf* PageMap::FindFarLeaf(uintptr_t place) const {
 }
 
 void PageMap::SetEntry(PageId page, Entry entry) {
-  // Readers get leaves as const; a caller for whom Ensure made this one may write to it.
-  auto* const leaf = const_cast<Leaf*>(FindLeaf(page));
-  leaf->words[page.index() % kLeafEntries].store(entry.word(), std::memory_order_relaxed);
+  std::atomic<uint64_t>& word = FindLeaf(page)->words[page.index() % kLeafEntries];
+  word.store(entry.word(), std::memory_order_relaxed);
 }
 
 Span* PageMap::FindInUseBelow(PageId page, Length most) const {

@@ -36,7 +36,7 @@ namespace tcmalloc {
 // pointer is synchronised with nobody.
 class PageMap {
  public:
-  // What the span map knows of a page, in one word, so that a reader sees parts that belong
+  // An entry of the span map: all about a page in one word, so that a reader sees parts that belong
   // together:
   //
   //     63 ............ 16   15 ......... 8   7 ......... 0
@@ -111,8 +111,8 @@ class PageMap {
     const Leaf* leaf = FindLeaf(page);
     return TCMALLOC_LIKELY(leaf != nullptr) ? leaf->at(page) : Entry();
   }
-  // Works as EntryOf for pages of the lowest addresses. Returns an empty entry for others, so that a
-  // fast path calls nothing.
+  // Works as EntryOf for pages of the lowest addresses. Returns an empty entry for others, so that
+  // a fast path calls nothing.
   TCMALLOC_ALWAYS_INLINE Entry NearEntryOf(PageId page) const {
     const uintptr_t place = PlaceOf(page);
     if (TCMALLOC_UNLIKELY(place >= kNearLeaves)) return Entry();
@@ -194,19 +194,19 @@ class PageMap {
   static constexpr uintptr_t PlaceOf(PageId page) { return page.index() >> kLeafBits; }
 
   // Returns the leaf with the entry of `page`, or null.
-  TCMALLOC_ALWAYS_INLINE const Leaf* FindLeaf(PageId page) const {
+  TCMALLOC_ALWAYS_INLINE Leaf* FindLeaf(PageId page) const {
     const uintptr_t place = PlaceOf(page);
     return TCMALLOC_LIKELY(place < kNearLeaves) ? NearLeaf(place) : FindFarLeaf(place);
   }
   // Requires place < kNearLeaves.
-  TCMALLOC_ALWAYS_INLINE const Leaf* NearLeaf(uintptr_t place) const {
+  TCMALLOC_ALWAYS_INLINE Leaf* NearLeaf(uintptr_t place) const {
     // Acquire pairs with the release in EnsureNode, here and at the leaf.
     const Root* root = root_.load(std::memory_order_acquire);
     if (TCMALLOC_UNLIKELY(root == nullptr)) return nullptr;
     // Acquire pairs with the release in EnsureNode.
     return root->near[place].load(std::memory_order_acquire);
   }
-  TCMALLOC_COLD const Leaf* FindFarLeaf(uintptr_t place) const;
+  TCMALLOC_COLD Leaf* FindFarLeaf(uintptr_t place) const;
   [[nodiscard]] bool EnsureLeaf(Root* root, uintptr_t place);
 
   void SetEntry(PageId page, Entry entry);

@@ -67,9 +67,9 @@ inline constexpr size_t kMapBytesPerPage = 9;
 inline constexpr size_t kBatchBytes = size_t{32} << 10;
 
 // With `e = reciprocal * size - 2^64`, which is below `size`, an offset `q * size + r` times the
-// reciprocal is `q * 2^64 + q * e + r * reciprocal`. As long as (q + 1) * e is below the reciprocal,
-// as it is for offsets below 2^22 and sizes of at most 2^18, the upper half of the product is the
-// quotient q, and the lower half is below the reciprocal only if r is 0.
+// reciprocal is `q * 2^64 + q * e + r * reciprocal`. As long as (q + 1) * e is below the
+// reciprocal, as it is for offsets below 2^22 and sizes of at most 2^18, the upper half of the
+// product is the quotient q, and the lower half is below the reciprocal only if r is 0.
 __extension__ using Product = unsigned __int128;
 static_assert(kMaxSmallSize <= size_t{1} << 18);
 static_assert(kMaxSpanPages << kPageShift <= size_t{1} << 22);

@@ -77,7 +77,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=float, default=150, help="instructions per step")
+    parser.add_argument("--limit", type=float, default=100, help="instructions per step")
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")

@@ -67,8 +67,11 @@ class PageMapMachine {
 
   // Around the end of the window, the borders of nodes, and the end of the address space.
   static uintptr_t FirstPage(uint64_t pick) {
-    constexpr uintptr_t kBases[] = {1, kWindowPages - 100, (uintptr_t{1} << 12) * 7 - 100,
-                                    (uintptr_t{1} << 24) - 100, (uintptr_t{1} << 25) - 100,
+    constexpr uintptr_t kBases[] = {1,
+                                    kWindowPages - 100,
+                                    (uintptr_t{1} << 12) * 7 - 100,
+                                    (uintptr_t{1} << 24) - 100,
+                                    (uintptr_t{1} << 25) - 100,
                                     kPages - 400};
     return kBases[pick % std::size(kBases)] + pick / 8 % 300;
   }

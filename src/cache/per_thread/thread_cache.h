@@ -354,6 +354,7 @@ class ThreadCache : private FastLists, public ListNode {
   bool IsConsistent(uint8_t c) const;
   void CheckPlace(void* object, uint8_t c) const;
   void CrashAtPlace(void* object, uint8_t c) const;
+  ObjectReference CheckedOutside(ObjectReference next, void* object, uint8_t c) const;
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;

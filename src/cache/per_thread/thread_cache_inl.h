@@ -100,19 +100,27 @@ TCMALLOC_COLD void ThreadCache<Sources>::CrashAtPlace(void* object, uint8_t c) c
   source(c).InsertPast({ReferenceTo(object), 1});
 }
 
+// Works as CheckedNext for a successor `next` that is outside of the window and not the end. A
+// function of its own, so that its caller need not save registers.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE ObjectReference ThreadCache<Sources>::CheckedOutside(ObjectReference next,
+                                                                       void* object,
+                                                                       uint8_t c) const {
+  const Span* span = context_->page_map->FindInUse(ObjectAt(next));
+  if (next != ReferenceTo(ObjectAt(next)) || span == nullptr || span->size_class != c) {
+    CrashOnBadLink(*context_->page_map, object, c);
+  }
+  return next;
+}
+
 // Returns the successor of `object` in a list of class `c`: the end, or an address at which an
 // object can begin.
 template <SourceTable Sources>
 ObjectReference ThreadCache<Sources>::CheckedNext(void* object, uint8_t c) const {
   const LinkCodec& codec = *context_->codec;
   const ObjectReference next = codec.Next(object);
-  if (!codec.InWindow(next) && next != codec.end) {
-    const Span* span = context_->page_map->FindInUse(ObjectAt(next));
-    if (next != ReferenceTo(ObjectAt(next)) || span == nullptr || span->size_class != c) {
-      CrashOnBadLink(*context_->page_map, object, c);
-    }
-  }
-  return next;
+  if (TCMALLOC_LIKELY(codec.InWindow(next) || next == codec.end)) return next;
+  return CheckedOutside(next, object, c);
 }
 
 // Takes the first object of a list whose link the fast path refused. The object may be the last

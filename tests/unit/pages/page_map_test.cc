@@ -74,14 +74,13 @@ TEST_F(PageMapTest, SetEndsEntersFirstAndLastPage) {
 
 TEST_F(PageMapTest, EnsureReachesOverNodesAndToTheEdges) {
   // Leaves hold 2^12 pages and middle nodes 2^24.
-  const std::vector<std::pair<uintptr_t, uintptr_t>> ranges = {
-      {0, 1},
-      {4095, 2},
-      {(1 << 24) - 1, 2},
-      {(3 << 12) + 5, 3 << 12},
-      {kFirstFarPage - 1, 2},
-      {kFirstFarPage + (1 << 24) - 1, 2},
-      {kPages - 1, 1}};
+  const std::vector<std::pair<uintptr_t, uintptr_t>> ranges = {{0, 1},
+                                                               {4095, 2},
+                                                               {(1 << 24) - 1, 2},
+                                                               {(3 << 12) + 5, 3 << 12},
+                                                               {kFirstFarPage - 1, 2},
+                                                               {kFirstFarPage + (1 << 24) - 1, 2},
+                                                               {kPages - 1, 1}};
   for (const auto& [first, length] : ranges) {
     ASSERT_TRUE(map_->Ensure(PageId(first), Length(length)));
     for (uintptr_t page = first; page < first + length; ++page) {
