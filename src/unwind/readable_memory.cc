@@ -143,11 +143,13 @@ bool CopyIfReadable(uintptr_t address, void* to, size_t bytes) {
   return true;
 }
 
-void StackMemory::UseCopy(uintptr_t sp, const void* copy, size_t bytes) {
+void StackMemory::UseCopy(uintptr_t sp, const CopiedWords& copy) {
   is_copy_ = true;
   low_ = sp;
-  readable_ = bytes;
-  to_copy_ = reinterpret_cast<uintptr_t>(copy) - sp;
+  readable_ = copy.bytes;
+  to_copy_ = reinterpret_cast<uintptr_t>(copy.words) - sp;
+  zero_bytes_ = copy.zero_bytes;
+  bytes_after_ = copy.bytes_after;
 }
 
 void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
@@ -160,8 +162,17 @@ void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
   if (end != 0) readable_ = end - low_;
 }
 
+// Reads a word of the run of zeros, or of those behind it. Requires a multiple of a word from low_ on.
+bool StackMemory::ReadCopy(uintptr_t address, uintptr_t* word) const {
+  const uintptr_t behind = address - low_ - readable_;
+  if (behind >= zero_bytes_ + bytes_after_) return false;
+  *word = behind < zero_bytes_ ? 0 : machine::LoadWord(address + to_copy_ - zero_bytes_);
+  return true;
+}
+
 bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
-  if (is_copy_ || address < low_ || address % sizeof(*word) != 0) return false;
+  if (address < low_ || address % sizeof(*word) != 0) return false;
+  if (is_copy_) return ReadCopy(address, word);
   if (guessed_) return CopyIfReadable(address, word, sizeof(*word));
   const uintptr_t page = AlignDown(address, kProbedPageBytes);
   if (page != probed_page_) {
