@@ -63,10 +63,11 @@ EarlyStacks::Slot* EarlyStacks::ClaimUsed(StackTable& stacks, uint32_t units) {
   return nullptr;
 }
 
-// Makes a slot behind the others; null if there is no room.
+// Makes a slot behind the others; null if that would take too much of the room that is left, so that
+// a few deep stacks leave it to many others.
 EarlyStacks::Slot* EarlyStacks::ClaimFresh(uint32_t units) {
   uint32_t unit = end_;
-  while (unit + units <= kUnits) {
+  while (units <= (kUnits - unit) / kLeastFits) {
     Slot& slot = SlotAt(unit);
     uint32_t word = 0;
     // Release pairs with the acquire in WordAt. Acquire pairs with the same release of another

@@ -42,7 +42,7 @@ class EarlyStacks {
   size_t copies();
 
   // Larger copies are not made.
-  static constexpr size_t kMostBytes = size_t{24} << 10;
+  static constexpr size_t kMostBytes = size_t{80} << 10;
   // The bytes of all slots.
   static constexpr size_t kMemoryBytes = size_t{1} << 20;
 
@@ -73,6 +73,8 @@ class EarlyStacks {
   static constexpr uint32_t kUnits = kMemoryBytes / kUnit;
   // Copies do not take slots that are so many times larger, which deep stacks need.
   static constexpr uint32_t kMostSpare = 4;
+  // A new slot would fit so many times into the room that is left.
+  static constexpr uint32_t kLeastFits = 8;
   // Bounds the slots at which one copy looks for room.
   static constexpr uint32_t kMostProbes = 32;
 

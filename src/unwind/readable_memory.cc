@@ -42,6 +42,23 @@ uintptr_t FirstStackEnd() {
   return end;
 }
 
+// Returns where the number of arguments is, which the kernel put below them and they below the
+// environment; the highest address if the program has another environment by now.
+uintptr_t FindArguments() {
+  constexpr uintptr_t kMostArguments = 256;
+  constexpr uintptr_t kMostEnvironmentBytes = uintptr_t{64} << 10;
+  constexpr uintptr_t kWord = sizeof(uintptr_t);
+  const auto environment = reinterpret_cast<uintptr_t>(::environ);
+  const uintptr_t distance = FirstStackEnd() - environment;
+  if (distance > kMostEnvironmentBytes || distance % kWord != 0) return UINTPTR_MAX;
+  if (machine::LoadWord(environment - kWord) != 0) return UINTPTR_MAX;
+  for (uintptr_t count = 0; count < kMostArguments; ++count) {
+    const uintptr_t at = environment - (count + 2) * kWord;
+    if (machine::LoadWord(at) == count) return at;
+  }
+  return UINTPTR_MAX;
+}
+
 // Returns an address at the end of the running thread's stack, if that is not the first thread's:
 // libc keeps the thread's descriptor there.
 uintptr_t OtherStackEnd() {
@@ -106,6 +123,16 @@ uintptr_t OwnStackEnd(uintptr_t low) {
 }
 
 }  // namespace
+
+uintptr_t EndOfFirstFrames(uintptr_t sp) {
+  static constinit std::atomic<uintptr_t> stored{0};
+  uintptr_t arguments = stored.load(std::memory_order_relaxed);
+  if (TCMALLOC_UNLIKELY(arguments == 0)) {
+    arguments = FindArguments();
+    stored.store(arguments, std::memory_order_relaxed);
+  }
+  return arguments - sp < kMostStackBytes ? arguments : UINTPTR_MAX;
+}
 
 bool IsReadable(uintptr_t address) {
   // The kernel reads the mask before it looks what shall be done with it, and refuses that.

@@ -191,7 +191,8 @@ size_t OwnStackBytesFrom(uintptr_t sp) {
 }
 
 StackExtent OwnStackFrom(uintptr_t sp) {
-  const size_t bytes = AlignDown(OwnStackBytesFrom(sp), sizeof(uintptr_t));
+  const uintptr_t limit = std::min(sp + OwnStackBytesFrom(sp), EndOfFirstFrames(sp));
+  const size_t bytes = AlignDown(limit - sp, sizeof(uintptr_t));
   const WordRun zeros = FindZeroRun(sp + bytes - std::min(bytes, kReservedBytes), sp + bytes);
   if (zeros.end - zeros.begin < kLeastRunBytes) return {.bytes = bytes};
   return {.bytes = zeros.begin - sp,
