@@ -51,8 +51,7 @@ void FreeQueue::NoteUsed(Part& part) {
   used_parts_.fetch_add(1, std::memory_order_relaxed);
 }
 
-BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block,
-                             size_t limit) {
+BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit) {
   Part& part = parts_[place];
   Entry* entries = storage.entries[place];
   const size_t bytes = block->total;

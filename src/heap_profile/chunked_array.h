@@ -85,8 +85,8 @@ class ChunkedArray {
   bool Map(int chunk) {
     if constexpr (kFirstChunk == FirstChunk::kInside) {
       if (chunk == 0) {
-        // Release pairs with the acquire in Find, and publishes nothing but zeros. All threads store
-        // the same.
+        // Release pairs with the acquire in Find, and publishes nothing but zeros. All threads
+        // store the same.
         chunks_[0].store(inside_.elements, std::memory_order_release);
         return true;
       }

@@ -55,7 +55,8 @@ EarlyStacks::Slot* EarlyStacks::ClaimUsed(StackTable& stacks, uint32_t units) {
       continue;
     }
     const uint32_t has = UnitsOf(word);
-    if (has >= units && has <= kMostSpare * units && ClaimForNew(SlotAt(unit), stacks)) return &SlotAt(unit);
+    if (has >= units && has <= kMostSpare * units && ClaimForNew(SlotAt(unit), stacks))
+      return &SlotAt(unit);
     unit += has;
     if (unit == begin) break;
   }
@@ -63,15 +64,15 @@ EarlyStacks::Slot* EarlyStacks::ClaimUsed(StackTable& stacks, uint32_t units) {
   return nullptr;
 }
 
-// Makes a slot behind the others; null if that would take too much of the room that is left, so that
-// a few deep stacks leave it to many others.
+// Makes a slot behind the others; null if that would take too much of the room that is left, so
+// that a few deep stacks leave it to many others.
 EarlyStacks::Slot* EarlyStacks::ClaimFresh(uint32_t units) {
   uint32_t unit = end_;
   while (units <= (kUnits - unit) / kLeastFits) {
     Slot& slot = SlotAt(unit);
     uint32_t word = 0;
-    // Release pairs with the acquire in WordAt. Acquire pairs with the same release of another
-    // thread, which made a slot here.
+    // Release pairs with the acquire in WordAt. Acquire pairs with the release in ClaimFresh, where
+    // another thread has made a slot here.
     if (slot.word.compare_exchange_strong(word, WordOf(units, State::kClaimed),
                                           std::memory_order_acq_rel, std::memory_order_acquire)) {
       end_ = unit + units;
@@ -90,7 +91,8 @@ uint32_t EarlyStacks::UnitsFor(size_t bytes) {
   return (units + step - 1) / step * step;
 }
 
-// Returns a slot for `bytes` bytes, with the slot's own, that has a stack; null if there is no room.
+// Returns a slot for `bytes` bytes, with the slot's own, that has a stack; null if there is no
+// room.
 EarlyStacks::Slot* EarlyStacks::ClaimOne(StackTable& stacks, size_t bytes) {
   const uint32_t units = UnitsFor(bytes);
   Slot* slot = ClaimUsed(stacks, units);
@@ -117,7 +119,8 @@ TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
   slot->registers = registers;
   uintptr_t* const words = slot->words();
   machine::CopyWords(sp, words, extent.bytes / sizeof(uintptr_t));
-  machine::CopyWords(sp + extent.bytes + extent.zero_bytes, words + extent.bytes / sizeof(uintptr_t),
+  machine::CopyWords(sp + extent.bytes + extent.zero_bytes,
+                     words + extent.bytes / sizeof(uintptr_t),
                      extent.bytes_after / sizeof(uintptr_t));
   const StackId id = slot->stack;
   stacks.AddReference(id);

@@ -21,8 +21,8 @@ namespace tcmalloc {
 // takes one or two KiB.
 //
 // Copies lie one after the other, each in a slot of the size that its first one had. Each belongs
-// to an open stack of the StackTable, which gets its frames when the copies are walked. A copy whose
-// stack nobody refers to any more makes room for the next one, with its stack.
+// to an open stack of the StackTable, which gets its frames when the copies are walked. A copy
+// whose stack nobody refers to any more makes room for the next one, with its stack.
 //
 // Thread safe, without a lock; async-signal-safe. All zero at first.
 class EarlyStacks {
@@ -42,9 +42,9 @@ class EarlyStacks {
   size_t copies();
 
   // Larger copies are not made.
-  static constexpr size_t kMostBytes = size_t{80} << 10;
+  static constexpr size_t kMostBytes = size_t{160} << 10;
   // The bytes of all slots.
-  static constexpr size_t kMemoryBytes = size_t{1} << 20;
+  static constexpr size_t kMemoryBytes = size_t{4} << 20;
 
  private:
   enum class State : uint32_t {

@@ -68,9 +68,9 @@ uint64_t Weighted(const Sample& sample) {
   return static_cast<uint64_t>(sample.weight * static_cast<double>(sample.requested));
 }
 
-// A walk of the stack touches unwind tables of the program and its libraries, which is nothing to a
-// process with a heap of so many pages.
-constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{32} << 20);
+// A walk of the stack touches unwind tables of the program and its libraries, some 400 KiB and up
+// to several MiB, which is little to a process with a heap of so many pages.
+constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{256} << 20);
 
 // Returns true if the stack may be copied and be walked later. Nobody waits for it: a program that
 // sets its own period wants profiles.

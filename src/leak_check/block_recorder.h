@@ -44,7 +44,7 @@ class BlockRecorder {
   void NoteNew(const void* block, size_t bytes);
   void NoteDelete(const void* block);
 
-  // What RecordedBlocks returns.
+  // Serve RecordedBlocks.
   size_t CountAtMost() const { return table_.stats().blocks + kSlack; }
   size_t Copy(Block* to, size_t most) const;
   std::span<const uintptr_t> Frames(uint32_t stack) const;

@@ -189,7 +189,8 @@ void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
   if (end != 0) readable_ = end - low_;
 }
 
-// Reads a word of the run of zeros, or of those behind it. Requires a multiple of a word from low_ on.
+// Reads a word of the run of zeros, or of those behind it. Requires a multiple of a word from low_
+// on.
 bool StackMemory::ReadCopy(uintptr_t address, uintptr_t* word) const {
   const uintptr_t behind = address - low_ - readable_;
   if (behind >= zero_bytes_ + bytes_after_) return false;

@@ -17,9 +17,9 @@ namespace tcmalloc {
 // true of the page.
 inline constexpr uintptr_t kProbedPageBytes = 4096;
 
-// Returns where the frames of the process's first thread end, if `sp` is within its stack: there the
-// kernel put the number of arguments, and behind it all arguments and the environment. Returns the
-// highest address elsewhere, or if that is not found.
+// Returns where the frames of the process's first thread end, if `sp` is within its stack: there
+// the kernel put the number of arguments, and behind it all arguments and the environment. Returns
+// the highest address elsewhere, or if that is not found.
 uintptr_t EndOfFirstFrames(uintptr_t sp);
 
 // Asks the kernel if the word at `address`, a multiple of 8, can be read. One system call, which

@@ -42,7 +42,7 @@ int CaptureCallers(const Registers& registers, const StackFrames& frames, int sk
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip);
 
 // A copy of a stack, for a walk that comes later: the registers of a function that was making a
-// call, and the stack from its stack pointer on.
+// call, and the words from its stack pointer on.
 struct StackCopy {
   Registers registers;
   CopiedWords stack;

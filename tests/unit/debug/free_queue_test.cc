@@ -113,7 +113,8 @@ TEST_F(FreeQueueTest, ThreadsLoseNothing) {
       const auto place = static_cast<uint32_t>(kOwnPlaces + t % kSharedPlaces);
       for (size_t i = 0; i < kEach; ++i) {
         BlockRecord* gone = queue_.Push(*storage_, place, blocks_[t * kEach + i].get(), kLimit);
-        for (; gone != nullptr; gone = queue_.PopExcess(*storage_, place, kLimit)) left[t].push_back(gone);
+        for (; gone != nullptr; gone = queue_.PopExcess(*storage_, place, kLimit))
+          left[t].push_back(gone);
         if (BlockRecord* spare = queue_.TakeSpare(place, 1)) left[t].push_back(spare);
       }
     });
