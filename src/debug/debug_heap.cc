@@ -133,7 +133,7 @@ void Fill(const Request& request, const BlockRecord& block) {
 
 }  // namespace
 
-constinit DebugHeap debug_heap(queue_storage);
+constinit DebugHeap debug_heap;
 
 // Takes memory of the heap for a block, with room for fences.
 void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
@@ -352,10 +352,10 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
   const size_t limit = options.max_free_queue_size;
   const uint32_t place = PlaceOfThread();
-  BlockRecord* victim = queue_.Push(place, freed, limit);
+  BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit);
   while (TCMALLOC_UNLIKELY(victim != nullptr)) {
     if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(place, limit);
+    victim = queue_.PopExcess(queue_storage, place, limit);
   }
   return Freed::kDone;
 }

@@ -52,7 +52,7 @@ struct BlockTotals {
 // put off.
 class DebugHeap {
  public:
-  constexpr explicit DebugHeap(FreeQueue::Storage& storage) : queue_(storage) {}
+  constexpr DebugHeap() = default;
   DebugHeap(const DebugHeap&) = delete;
   DebugHeap& operator=(const DebugHeap&) = delete;
 

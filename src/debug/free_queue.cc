@@ -51,9 +51,9 @@ void FreeQueue::NoteUsed(Part& part) {
   used_parts_.fetch_add(1, std::memory_order_relaxed);
 }
 
-BlockRecord* FreeQueue::Push(uint32_t place, BlockRecord* block, size_t limit) {
+BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit) {
   Part& part = parts_[place];
-  Entry* entries = storage_.entries[place];
+  Entry* entries = storage.entries[place];
   const size_t bytes = block->total;
   PartHolder holder(place, part);
   if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
@@ -66,10 +66,10 @@ BlockRecord* FreeQueue::Push(uint32_t place, BlockRecord* block, size_t limit) {
   return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share) : victim;
 }
 
-BlockRecord* FreeQueue::PopExcess(uint32_t place, size_t limit) {
+BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t limit) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  return FindExcess(part, storage_.entries[place], ShareOf(limit));
+  return FindExcess(part, storage.entries[place], ShareOf(limit));
 }
 
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it

@@ -29,21 +29,23 @@ class FreeQueue {
     BlockRecord* block;
     size_t bytes;
   };
-  // Apart, because it begins as zeros and takes no room in the library's file.
+  // Apart, because it begins as zeros and takes no room in the library's file. Given to each call
+  // that needs it: a reference would be a word that the dynamic linker writes in every process, and
+  // hardly any has this queue.
   struct Storage {
     Entry entries[kPlaces][kBlocks];
   };
 
-  constexpr explicit FreeQueue(Storage& storage) : storage_(storage) {}
+  constexpr FreeQueue() = default;
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
   // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
   // or, as PopExcess, for the bytes; null if PopExcess would return null.
-  BlockRecord* Push(uint32_t place, BlockRecord* block, size_t limit);
+  BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit);
   // Takes the first block out of the part if all parts together may hold no more than `limit` bytes
   // and this one holds more than its share, until one has to go. Returns null otherwise.
-  BlockRecord* PopExcess(uint32_t place, size_t limit);
+  BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit);
   // Takes a spare of that size class out of the part; null if there is none.
   BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
   // Takes any spare out of the part; null if there is none.
@@ -94,8 +96,8 @@ class FreeQueue {
       TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> used_parts_{0};
+  // The entries of a part in the storage are guarded as it is.
   Part parts_[kPlaces];
-  Storage& storage_;  // of each part the entries, guarded as it is
 };
 
 }  // namespace tcmalloc

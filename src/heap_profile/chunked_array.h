@@ -12,15 +12,22 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 
+// Says where the first chunk of a ChunkedArray is.
+enum class FirstChunk : uint8_t {
+  kMapped,  // mapped, as the others
+  kInside,  // inside the array, so that small arrays of one owner share pages
+};
+
 // Chunk i holds kFirst << i elements, beginning with index kFirst * (2^i - 1). Each chunk is mapped
-// when it is first needed, or taken from a SmallChunks. Elements begin as zero bytes, which must be
-// a valid T. Thread safe; async-signal-safe.
-template <typename T, uint32_t kFirst>
+// when it is first needed, or taken from a SmallChunks, but for a first one that lies inside.
+// Elements begin as zero bytes, which must be a valid T. Thread safe; async-signal-safe.
+template <typename T, uint32_t kFirst, FirstChunk kFirstChunk = FirstChunk::kMapped>
 class ChunkedArray {
  public:
   static_assert(std::has_single_bit(kFirst));
@@ -43,6 +50,7 @@ class ChunkedArray {
   // Works as Ensure, but takes a chunk of less than a page from `small`. Not at the same time for
   // the same chunk.
   template <typename Small>
+    requires(kFirstChunk == FirstChunk::kMapped)
   [[nodiscard]] bool EnsureFrom(Small& small, uint32_t index) {
     if (Find(index) != nullptr) return true;
     const int chunk = ChunkOf(index);
@@ -69,7 +77,20 @@ class ChunkedArray {
   size_t mapped_bytes() const { return mapped_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  struct Inside {
+    T elements[kFirst] = {};
+  };
+  struct Nothing {};
+
   bool Map(int chunk) {
+    if constexpr (kFirstChunk == FirstChunk::kInside) {
+      if (chunk == 0) {
+        // Release pairs with the acquire in Find, and publishes nothing but zeros. All threads
+        // store the same.
+        chunks_[0].store(inside_.elements, std::memory_order_release);
+        return true;
+      }
+    }
     const size_t bytes = size_t{SizeOf(chunk)} * sizeof(T);
     void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -88,6 +109,8 @@ class ChunkedArray {
 
   std::atomic<T*> chunks_[kChunks] = {};
   std::atomic<size_t> mapped_bytes_{0};
+  [[no_unique_address]] std::conditional_t<kFirstChunk == FirstChunk::kInside, Inside, Nothing>
+      inside_;
 };
 
 // Memory for chunks that are smaller than a page, next to each other, for owners of many arrays of

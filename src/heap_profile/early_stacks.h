@@ -12,15 +12,17 @@
 #include "base/relaxed.h"
 #include "heap_profile/stack_table.h"
 #include "unwind/machine.h"
+#include "unwind/stack_trace.h"
 
 namespace tcmalloc {
 
 // A walk reads unwind tables of the program and of each library on the stack, which the kernel maps
 // sixteen pages at a time: some 400 KiB, more than a tenth of what many small programs have. A copy
-// takes the room of a few stacks of its size, which lie one after the other.
+// takes one or two KiB.
 //
-// Each copy belongs to an open stack of the StackTable, which gets its frames when the copies are
-// walked. A copy whose stack nobody refers to any more makes room for the next one, with its stack.
+// Copies lie one after the other, each in a slot of the size that its first one had. Each belongs
+// to an open stack of the StackTable, which gets its frames when the copies are walked. A copy
+// whose stack nobody refers to any more makes room for the next one, with its stack.
 //
 // Thread safe, without a lock; async-signal-safe. All zero at first.
 class EarlyStacks {
@@ -31,56 +33,73 @@ class EarlyStacks {
 
   // Copies the stack of the running thread. Returns a stack of `stacks` with a reference for the
   // caller; 0 if the stack has to be walked now, because it is no thread's own, is deep, or there
-  // are many copies of its size in use.
+  // is no room.
   StackId Add(StackTable& stacks);
 
   // Gives all stacks their frames, but for those that another thread is adding or walking.
   void WalkAll(StackTable& stacks);
 
-  size_t copies() const;
+  size_t copies();
+
+  // Larger copies are not made.
+  static constexpr size_t kMostBytes = size_t{160} << 10;
+  // The bytes of all slots.
+  static constexpr size_t kMemoryBytes = size_t{4} << 20;
 
  private:
-  // A copy is the registers, and behind them the words of the stack.
-  static_assert(sizeof(Registers) % sizeof(uintptr_t) == 0);
-
-  // Slots for copies of at most `bytes` bytes.
-  struct Size {
-    size_t bytes;
-    size_t slots;
-  };
-  // Most programs have 1.5 to 2.5 KiB on the stack of their first thread. Other threads have some
-  // 2.5 KiB more, because their thread-local variables lie at its end.
-  static constexpr Size kSizes[] = {
-      {size_t{5} << 9, 32},
-      {size_t{5} << 10, 48},
-      {size_t{24} << 10, 16},
-  };
-  static constexpr size_t kSlots = kSizes[0].slots + kSizes[1].slots + kSizes[2].slots;
-  static constexpr size_t kMemoryBytes = kSizes[0].bytes * kSizes[0].slots +
-                                         kSizes[1].bytes * kSizes[1].slots +
-                                         kSizes[2].bytes * kSizes[2].slots;
-
   enum class State : uint32_t {
     kEmpty,
     kClaimed,  // by a thread, to which all else belongs
     kHeld,     // a copy, and a reference to its stack
   };
+  static constexpr unsigned kStateBits = 2;
+  static constexpr uint32_t kStateMask = (1 << kStateBits) - 1;
 
+  // Precedes the words of its copy.
   struct Slot {
-    std::atomic<State> state;
+    // The units of the slot and, in the lowest bits, its state. 0 behind the last slot. The units
+    // stay as they are.
+    std::atomic<uint32_t> word;
     // Of a slot that is empty, one that nobody else refers to, or 0.
     Relaxed<StackId> stack;
-    uint32_t stack_bytes;
+    StackExtent extent;
+    Registers registers;
+
+    uintptr_t* words() { return reinterpret_cast<uintptr_t*>(this + 1); }
   };
 
-  bool Claim(Slot& slot, State from);
-  bool ClaimForNew(Slot& slot, StackTable& stacks);
-  Slot* ClaimOne(StackTable& stacks, size_t bytes);
-  uintptr_t* MemoryOf(const Slot& slot);
+  // Slots begin at multiples of a unit.
+  static constexpr size_t kUnit = 512;
+  static constexpr uint32_t kUnits = kMemoryBytes / kUnit;
+  // Copies do not take slots that are so many times larger, which deep stacks need.
+  static constexpr uint32_t kMostSpare = 4;
+  // A new slot would fit so many times into the room that is left.
+  static constexpr uint32_t kLeastFits = 8;
+  // Bounds the slots at which one copy looks for room.
+  static constexpr uint32_t kMostProbes = 32;
 
-  alignas(64) uintptr_t memory_[kMemoryBytes / sizeof(uintptr_t)] = {};
-  // Last, because libs/rare_text.ld puts the variables of the table of stacks behind them.
-  Slot slots_[kSlots] = {};
+  static State StateOf(uint32_t word) { return static_cast<State>(word & kStateMask); }
+  static uint32_t UnitsOf(uint32_t word) { return word >> kStateBits; }
+  static uint32_t WordOf(uint32_t units, State state) {
+    return units << kStateBits | static_cast<uint32_t>(state);
+  }
+
+  Slot& SlotAt(uint32_t unit) { return *reinterpret_cast<Slot*>(memory_ + unit * kUnit); }
+  // Returns the word of the slot at `unit`; 0 if there is none.
+  uint32_t WordAt(uint32_t unit);
+  static uint32_t UnitsFor(size_t bytes);
+  static void Leave(Slot& slot, State state);
+  static bool Claim(Slot& slot, State from);
+  static bool ClaimForNew(Slot& slot, StackTable& stacks);
+  Slot* ClaimUsed(StackTable& stacks, uint32_t units);
+  Slot* ClaimFresh(uint32_t units);
+  Slot* ClaimOne(StackTable& stacks, size_t bytes);
+  template <typename F>
+  void ForEachSlot(F f);
+
+  Relaxed<uint32_t> probe_ = 0;  // the unit at which the next search begins
+  Relaxed<uint32_t> end_ = 0;    // a unit at which a slot begins, or the first behind all slots
+  alignas(64) std::byte memory_[kMemoryBytes] = {};
 };
 
 extern constinit EarlyStacks early_stacks;

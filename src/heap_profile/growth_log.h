@@ -50,7 +50,8 @@ class GrowthLog {
   };
 
   StackTable& stacks_;
-  ChunkedArray<Growth, 128> growths_;
+  // A few lie inside, because the first come in every process.
+  ChunkedArray<Growth, 16, FirstChunk::kInside> growths_;
   std::atomic<uint32_t> used_{0};
 };
 

@@ -68,9 +68,9 @@ uint64_t Weighted(const Sample& sample) {
   return static_cast<uint64_t>(sample.weight * static_cast<double>(sample.requested));
 }
 
-// A walk of the stack touches unwind tables of the program and its libraries, which is nothing to a
-// process with a heap of so many pages.
-constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{32} << 20);
+// A walk of the stack touches unwind tables of the program and its libraries, some 400 KiB and up
+// to several MiB, which is little to a process with a heap of so many pages.
+constexpr Length kSmallHeap = Length::FromBytesCeil(size_t{256} << 20);
 
 // Returns true if the stack may be copied and be walked later. Nobody waits for it: a program that
 // sets its own period wants profiles.
@@ -81,12 +81,16 @@ bool MayWalkLater() {
          !profiles.freed.has_users() && !profiles.hooks.has_hooks();
 }
 
+// Walks the stack of whoever called this library. Returns it with a reference. Not inlined, because
+// a copy of the stack has the room for the frames as well.
+TCMALLOC_NOINLINE StackId WalkCaller() { return stack_table.Add(CallerStack().frames()); }
+
 // Returns the stack of whoever called this library, with a reference.
 StackId StackOfCaller() {
   if (MayWalkLater()) {
     if (const StackId id = early_stacks.Add(stack_table)) return id;
   }
-  return stack_table.Add(CallerStack().frames());
+  return WalkCaller();
 }
 
 // Returns the kernel's number of the running thread. Asks the kernel once for each thread that has
@@ -113,6 +117,13 @@ SampleId Record(Sample sample, StackId stack) {
     stack_table.Release(sample.stack);
   }
   return id;
+}
+
+// Records a sample that is a guarded block. Not inlined, as WalkCaller.
+TCMALLOC_NOINLINE void RecordGuardedSample(void* object, const Sample& sample) {
+  const CallerStack stack;
+  const SampleId id = Record(sample, stack_table.Add(stack.frames()));
+  guarded_blocks.SetSample(object, id, stack.frames());
 }
 
 // Records the end of a sample and returns it.
@@ -176,9 +187,7 @@ bool RecordSmallSample(void* object, const void* twin, const SampledRequest& req
                       .twin = reinterpret_cast<uintptr_t>(twin),
                       .keeps_twin = keeps_twin};
   if (guarded) {
-    const CallerStack stack;
-    const SampleId id = Record(sample, stack_table.Add(stack.frames()));
-    guarded_blocks.SetSample(object, id, stack.frames());
+    RecordGuardedSample(object, sample);
     return false;
   }
   const SampleId id = Record(sample, StackOfCaller());

@@ -5,6 +5,7 @@
 namespace tcmalloc {
 
 void PeakSamples::Copy(int64_t live) {
+  rows_.Lend(first_rows_);
   rows_.Clear(stacks_);
   const StackTable::Reader reader(stacks_);
   samples_.ForEach([rows = &rows_, &stacks = stacks_](const Sample& sample) {

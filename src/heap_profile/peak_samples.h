@@ -6,6 +6,7 @@
 #define TCMALLOC_HEAP_PROFILE_PEAK_SAMPLES_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/relaxed.h"
@@ -37,12 +38,16 @@ class PeakSamples {
  private:
   void Copy(int64_t live) TCMALLOC_REQUIRES(lock_);
 
+  // Small programs have no more, and need no mapping for them.
+  static constexpr size_t kFirstRows = 8;
+
   SampleTable& samples_;
   StackTable& stacks_;
   std::atomic<int64_t> live_{0};
   Relaxed<int64_t> next_ = 1;  // bytes at which a copy is due
   SpinLock lock_{LockRank::kProfile};
   SampleBuffer rows_ TCMALLOC_GUARDED_BY(lock_);
+  ProfileRow first_rows_[kFirstRows] TCMALLOC_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace tcmalloc

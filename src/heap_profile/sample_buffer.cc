@@ -22,10 +22,23 @@ bool SampleBuffer::Grow() {
   if (memory == MAP_FAILED) return false;
   auto* rows = static_cast<ProfileRow*>(memory);
   std::copy_n(rows_, count_, rows);
-  if (rows_ != nullptr) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+  GiveBack();
   rows_ = rows;
   capacity_ = capacity;
+  is_lent_ = false;
   return true;
+}
+
+// Gives back the memory that this buffer has mapped.
+void SampleBuffer::GiveBack() {
+  if (rows_ != nullptr && !is_lent_) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+}
+
+void SampleBuffer::Lend(std::span<ProfileRow> rows) {
+  if (rows_ != nullptr) return;
+  rows_ = rows.data();
+  capacity_ = rows.size();
+  is_lent_ = true;
 }
 
 void SampleBuffer::Append(const ProfileRow& row, StackTable& stacks) {
@@ -45,7 +58,7 @@ void SampleBuffer::Clear(StackTable& stacks) {
 
 void SampleBuffer::Free(StackTable& stacks) {
   Clear(stacks);
-  if (rows_ != nullptr) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+  GiveBack();
   *this = SampleBuffer();
 }
 

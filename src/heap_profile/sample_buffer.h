@@ -38,6 +38,10 @@ class SampleBuffer {
   std::span<ProfileRow> mutable_rows() { return {rows_, count_}; }
   uint64_t left_out() const { return left_out_; }
 
+  // Lends rows to a buffer that has no memory. They are the first that it uses, and stay the
+  // caller's.
+  void Lend(std::span<ProfileRow> rows);
+
   // Releases the stacks and forgets the rows, but keeps the memory.
   void Clear(StackTable& stacks);
   // Gives the memory back as well.
@@ -45,11 +49,13 @@ class SampleBuffer {
 
  private:
   bool Grow();
+  void GiveBack();
 
   ProfileRow* rows_ = nullptr;
   size_t count_ = 0;
   size_t capacity_ = 0;
   uint64_t left_out_ = 0;
+  bool is_lent_ = false;
 };
 
 }  // namespace tcmalloc

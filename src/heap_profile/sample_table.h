@@ -108,7 +108,8 @@ class SampleTable {
   static Sample Copy(const Record& record);
   bool Read(SampleId id, Sample* sample) const;
 
-  ChunkedArray<Record, 64> records_;
+  // A few lie inside, because small programs have no more.
+  ChunkedArray<Record, 8, FirstChunk::kInside> records_;
   std::atomic<uint32_t> used_{0};  // records that ever had a sample: 1 to used_
   FreeIndices free_;
   Relaxed<uint64_t> limit_ = 0;

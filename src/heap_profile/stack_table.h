@@ -118,7 +118,8 @@ class StackTable {
   static constexpr uint32_t kHeaderWords = 2;
   static constexpr uint32_t kStepWords = kStackIdStep;
   static constexpr uint32_t kSizes = (kHeaderWords + kMostFrames + kStepWords - 1) / kStepWords;
-  static constexpr uint32_t kFirstWords = 1 << 13;
+  // Enough for three open stacks, which is what small programs need.
+  static constexpr uint32_t kFirstWords = 1 << 8;
   // Added to the number of frames of a stack that has words for kMostFrames.
   static constexpr uint32_t kHasAllWords = uint32_t{1} << 31;
   // The references of a stack that a sweep has removed.
@@ -173,7 +174,7 @@ class StackTable {
   StackId SweepBucket(StackBuckets::Bucket& bucket, StackId removed);
   void FreeAll(StackId removed);
 
-  ChunkedArray<Word, kFirstWords> words_;
+  ChunkedArray<Word, kFirstWords, FirstChunk::kInside> words_;
   std::atomic<uint32_t> used_{0};  // words that a stack ever had, from kStepWords on
   FreeIndices free_[kSizes + 1];
   std::atomic<uint32_t> stacks_{0};  // with a reference

@@ -22,7 +22,7 @@ namespace tcmalloc {
 // A handler that interrupts the slow path gets blocks of the emergency arena, which are not
 // recorded. A block that it frees waits in a list until the next hook, because the table may be
 // locked by what was interrupted.
-class BlockRecorder final : public BlockSource {
+class BlockRecorder {
  public:
   constexpr BlockRecorder() = default;
   BlockRecorder(const BlockRecorder&) = delete;
@@ -44,10 +44,11 @@ class BlockRecorder final : public BlockSource {
   void NoteNew(const void* block, size_t bytes);
   void NoteDelete(const void* block);
 
-  size_t CountAtMost() const override { return table_.stats().blocks + kSlack; }
-  uint64_t Bytes() const override { return table_.stats().bytes; }
-  size_t Copy(Block* to, size_t most) const override;
-  std::span<const uintptr_t> Frames(uint32_t stack) const override;
+  // Serve RecordedBlocks.
+  size_t CountAtMost() const { return table_.stats().blocks + kSlack; }
+  uint64_t Bytes() const { return table_.stats().bytes; }
+  size_t Copy(Block* to, size_t most) const;
+  std::span<const uintptr_t> Frames(uint32_t stack) const;
 
  private:
   // Blocks that may come while they are counted.
@@ -76,6 +77,23 @@ class BlockRecorder final : public BlockSource {
 };
 
 extern constinit BlockRecorder block_recorder;
+
+// The blocks of a recorder. Apart from it, because the pointer to virtual functions would be a word
+// of the recorder that the dynamic linker writes in every process.
+class RecordedBlocks final : public BlockSource {
+ public:
+  explicit RecordedBlocks(const BlockRecorder& recorder) : recorder_(recorder) {}
+
+  size_t CountAtMost() const override { return recorder_.CountAtMost(); }
+  uint64_t Bytes() const override { return recorder_.Bytes(); }
+  size_t Copy(Block* to, size_t most) const override { return recorder_.Copy(to, most); }
+  std::span<const uintptr_t> Frames(uint32_t stack) const override {
+    return recorder_.Frames(stack);
+  }
+
+ private:
+  const BlockRecorder& recorder_;
+};
 
 }  // namespace tcmalloc
 

@@ -310,8 +310,9 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
 
   const int64_t offset = options.heap_check_max_pointer_offset;
+  const RecordedBlocks blocks(block_recorder);
   SnapshotRequest request;
-  request.blocks = &block_recorder;
+  request.blocks = &blocks;
   request.filter = suppressions.empty() ? nullptr : &suppressions;
   request.rules = {.source_alignment = options.heap_check_pointer_source_alignment,
                    .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
@@ -327,7 +328,7 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   request.own_stack = main_frame != 0 ? main_frame : stack;
   MapsText maps;
   const SnapshotOutcome outcome = TakeSnapshot(request, &maps, result);
-  const CheckReport report = {name, *result, block_recorder, options};
+  const CheckReport report = {name, *result, blocks, options};
   if (outcome != SnapshotOutcome::kDone) {
     PrintFailure(name, outcome);
   } else {

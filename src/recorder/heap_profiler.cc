@@ -98,7 +98,7 @@ void WatchBlocks() {
 }  // namespace
 
 constinit Recorder recorder(stack_table);
-constinit HeapProfiler heap_profiler(recorder);
+constinit HeapProfiler heap_profiler;
 
 bool DumpLock::TryLock() {
   const uint64_t own = RunningThread();
@@ -171,10 +171,10 @@ bool HeapProfiler::StartLocked(std::string_view prefix) {
   last_freed_ = 0;
   high_water_ = 0;
   last_ns_ = MonotonicNanoseconds();
-  recorder_.Start(Quantum());
+  recorder.Start(Quantum());
   if (AddHooks()) return true;
   RemoveHooks();
-  recorder_.Stop();
+  recorder.Stop();
   Warn(Message() << "there are too many hooks for the heap profiler; running without it");
   return false;
 }
@@ -200,7 +200,7 @@ void HeapProfiler::Stop() {
   if (!lock_.Lock()) return;
   if (running()) {
     RemoveHooks();
-    recorder_.Stop();
+    recorder.Stop();
   }
   lock_.Unlock();
 }
@@ -220,7 +220,7 @@ void HeapProfiler::NameNextFile() {
 }
 
 void HeapProfiler::DumpLocked(std::string_view reason) {
-  const Recorder::Bytes bytes = recorder_.bytes();
+  const Recorder::Bytes bytes = recorder.bytes();
   last_allocated_ = bytes.allocated;
   last_freed_ = bytes.freed;
   high_water_ = std::max<uint64_t>(high_water_, bytes.in_use());
@@ -233,8 +233,8 @@ void HeapProfiler::DumpLocked(std::string_view reason) {
   Say(Message() << "Dumping heap profile to " << path_.view() << " (" << reason << ")");
   ProfileFile file(path_.text());
   if (!file.ok()) return;
-  const bool whole = WritesProto() ? WriteRecordedProto(recorder_.stacks(), file)
-                                   : WriteRecordedText(recorder_.stacks(), file);
+  const bool whole = WritesProto() ? WriteRecordedProto(recorder.stacks(), file)
+                                   : WriteRecordedText(recorder.stacks(), file);
   if (whole) file.Complete();
 }
 
@@ -252,7 +252,7 @@ void HeapProfiler::TryDump(std::string_view reason) {
 
 void HeapProfiler::DumpAtExit() {
   if (!running()) return;
-  const uint64_t in_use = recorder_.bytes().in_use();
+  const uint64_t in_use = recorder.bytes().in_use();
   Message reason;
   reason << "Exiting, ";
   if (in_use >> 20 != 0) {
@@ -268,7 +268,7 @@ void HeapProfiler::DumpAtExit() {
 // Returns true if a file is due, and why.
 bool HeapProfiler::FindReason(Message* reason) const {
   const Options& options = heap.options();
-  const Recorder::Bytes bytes = recorder_.bytes();
+  const Recorder::Bytes bytes = recorder.bytes();
   const uint64_t in_use_mb = bytes.in_use() >> 20;
   const auto is_due = [](uint64_t interval, uint64_t now, uint64_t last) {
     return interval != 0 && now >= last + interval;

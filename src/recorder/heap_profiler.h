@@ -34,10 +34,15 @@ class DumpLock {
   std::atomic<uint64_t> owner_{0};  // process and thread, 0 if there is none
 };
 
-// Writes prefix.NNNN.heap at intervals, by signal, at the end and when asked. Thread safe.
+// The recorder of this process.
+extern constinit Recorder recorder;
+
+// Writes what the recorder has to prefix.NNNN.heap at intervals, by signal, at the end and when
+// asked. Has no reference to it: that would be a word that the dynamic linker writes in every
+// process. Thread safe.
 class HeapProfiler {
  public:
-  constexpr explicit HeapProfiler(Recorder& recorder) : recorder_(recorder) {}
+  constexpr HeapProfiler() = default;
   HeapProfiler(const HeapProfiler&) = delete;
   HeapProfiler& operator=(const HeapProfiler&) = delete;
 
@@ -46,7 +51,7 @@ class HeapProfiler {
   // Starts for the whole run of a program, as HEAPPROFILE asks, if it does.
   void StartByOptions();
   void Stop();
-  bool running() const { return recorder_.running(); }
+  bool running() const { return recorder.running(); }
   // Writes a file for `reason`. Does nothing unless it is running, or in a signal handler that
   // interrupted another call.
   void Dump(std::string_view reason);
@@ -69,7 +74,6 @@ class HeapProfiler {
   void DumpLocked(std::string_view reason);
   static int Quantum();
 
-  Recorder& recorder_;
   DumpLock lock_;
   // These are changed under the lock, and read without it.
   Relaxed<uint64_t> last_allocated_ = 0;
@@ -84,8 +88,7 @@ class HeapProfiler {
   ProfilePath path_;
 };
 
-// The recorder and the profiler of this process.
-extern constinit Recorder recorder;
+// The profiler of this process.
 extern constinit HeapProfiler heap_profiler;
 
 }  // namespace tcmalloc

@@ -42,6 +42,23 @@ uintptr_t FirstStackEnd() {
   return end;
 }
 
+// Returns where the number of arguments is, which the kernel put below them and they below the
+// environment; the highest address if the program has another environment by now.
+uintptr_t FindArguments() {
+  constexpr uintptr_t kMostArguments = 256;
+  constexpr uintptr_t kMostEnvironmentBytes = uintptr_t{64} << 10;
+  constexpr uintptr_t kWord = sizeof(uintptr_t);
+  const auto environment = reinterpret_cast<uintptr_t>(::environ);
+  const uintptr_t distance = FirstStackEnd() - environment;
+  if (distance > kMostEnvironmentBytes || distance % kWord != 0) return UINTPTR_MAX;
+  if (machine::LoadWord(environment - kWord) != 0) return UINTPTR_MAX;
+  for (uintptr_t count = 0; count < kMostArguments; ++count) {
+    const uintptr_t at = environment - (count + 2) * kWord;
+    if (machine::LoadWord(at) == count) return at;
+  }
+  return UINTPTR_MAX;
+}
+
 // Returns an address at the end of the running thread's stack, if that is not the first thread's:
 // libc keeps the thread's descriptor there.
 uintptr_t OtherStackEnd() {
@@ -107,6 +124,16 @@ uintptr_t OwnStackEnd(uintptr_t low) {
 
 }  // namespace
 
+uintptr_t EndOfFirstFrames(uintptr_t sp) {
+  static constinit std::atomic<uintptr_t> stored{0};
+  uintptr_t arguments = stored.load(std::memory_order_relaxed);
+  if (TCMALLOC_UNLIKELY(arguments == 0)) {
+    arguments = FindArguments();
+    stored.store(arguments, std::memory_order_relaxed);
+  }
+  return arguments - sp < kMostStackBytes ? arguments : UINTPTR_MAX;
+}
+
 bool IsReadable(uintptr_t address) {
   // The kernel reads the mask before it looks what shall be done with it, and refuses that.
   constexpr int kNothing = -1;
@@ -143,11 +170,13 @@ bool CopyIfReadable(uintptr_t address, void* to, size_t bytes) {
   return true;
 }
 
-void StackMemory::UseCopy(uintptr_t sp, const void* copy, size_t bytes) {
+void StackMemory::UseCopy(uintptr_t sp, const CopiedWords& copy) {
   is_copy_ = true;
   low_ = sp;
-  readable_ = bytes;
-  to_copy_ = reinterpret_cast<uintptr_t>(copy) - sp;
+  readable_ = copy.bytes;
+  to_copy_ = reinterpret_cast<uintptr_t>(copy.words) - sp;
+  zero_bytes_ = copy.zero_bytes;
+  bytes_after_ = copy.bytes_after;
 }
 
 void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
@@ -160,8 +189,18 @@ void StackMemory::MoveTo(uintptr_t sp, bool guessed) {
   if (end != 0) readable_ = end - low_;
 }
 
+// Reads a word of the run of zeros, or of those behind it. Requires a multiple of a word from low_
+// on.
+bool StackMemory::ReadCopy(uintptr_t address, uintptr_t* word) const {
+  const uintptr_t behind = address - low_ - readable_;
+  if (behind >= zero_bytes_ + bytes_after_) return false;
+  *word = behind < zero_bytes_ ? 0 : machine::LoadWord(address + to_copy_ - zero_bytes_);
+  return true;
+}
+
 bool StackMemory::ReadSlow(uintptr_t address, uintptr_t* word) {
-  if (is_copy_ || address < low_ || address % sizeof(*word) != 0) return false;
+  if (address < low_ || address % sizeof(*word) != 0) return false;
+  if (is_copy_) return ReadCopy(address, word);
   if (guessed_) return CopyIfReadable(address, word, sizeof(*word));
   const uintptr_t page = AlignDown(address, kProbedPageBytes);
   if (page != probed_page_) {

@@ -17,6 +17,11 @@ namespace tcmalloc {
 // true of the page.
 inline constexpr uintptr_t kProbedPageBytes = 4096;
 
+// Returns where the frames of the process's first thread end, if `sp` is within its stack: there
+// the kernel put the number of arguments, and behind it all arguments and the environment. Returns
+// the highest address elsewhere, or if that is not found.
+uintptr_t EndOfFirstFrames(uintptr_t sp);
+
 // Asks the kernel if the word at `address`, a multiple of 8, can be read. One system call, which
 // has no effect. Keeps errno.
 bool IsReadable(uintptr_t address);
@@ -26,6 +31,15 @@ bool IsReadable(uintptr_t address, size_t bytes);
 // Copies bytes that another thread may be unmapping, by a system call. Returns false if they cannot
 // be read. Keeps errno.
 bool CopyIfReadable(uintptr_t address, void* to, size_t bytes);
+
+// A copy of the words of a stack, from a stack pointer on. One run of zero words may be left out of
+// it, because libc keeps room for thread-local variables at the end of a thread's stack.
+struct CopiedWords {
+  const void* words = nullptr;  // those before the run, followed by those behind it
+  size_t bytes = 0;             // before the run; all of them where there is none
+  size_t zero_bytes = 0;        // of the run
+  size_t bytes_after = 0;       // behind the run
+};
 
 // The memory around a stack pointer. Words of it are read at the cost of a comparison where they
 // lie in pages that are known to be mapped: those from the stack pointer up to the end of the
@@ -39,9 +53,9 @@ class StackMemory {
   // from guesses may lie in memory that is no stack at all, and that another thread unmaps.
   void MoveTo(uintptr_t sp, bool guessed);
 
-  // Turns to a copy of the `bytes` bytes from the stack pointer `sp` on. Nothing else can be read
-  // from now on, and MoveTo changes nothing.
-  void UseCopy(uintptr_t sp, const void* copy, size_t bytes);
+  // Turns to a copy of the words from the stack pointer `sp` on. Nothing else can be read from now
+  // on, and MoveTo changes nothing.
+  void UseCopy(uintptr_t sp, const CopiedWords& copy);
 
   // Reads the word at `address`. Returns false if it cannot be read, is not aligned to a word, or
   // lies below the stack pointer and its red zone.
@@ -67,6 +81,7 @@ class StackMemory {
 
  private:
   bool ReadSlow(uintptr_t address, uintptr_t* word);
+  bool ReadCopy(uintptr_t address, uintptr_t* word) const;
 
   static constexpr uintptr_t kNoPage = 1;
 
@@ -76,6 +91,9 @@ class StackMemory {
   uintptr_t probed_page_ = kNoPage;
   bool guessed_ = false;
   bool is_copy_ = false;
+  // Of a copy, what follows the words that are read without a question.
+  size_t zero_bytes_ = 0;
+  size_t bytes_after_ = 0;
 };
 
 }  // namespace tcmalloc

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/bits.h"
 #include "unwind/libunwind_walker.h"
 #include "unwind/remembered_walk.h"
 #include "unwind/walker.h"
@@ -19,6 +20,32 @@ constinit std::atomic<UnwindMethod> chosen_method{UnwindMethod::kTables};
 
 // Bounds the steps of a walk, whatever the caller asks for.
 constexpr int kMostSteps = 1 << 20;
+
+// Thread-local variables at the end of a stack, and the room that libc keeps for those of libraries
+// that are still to be loaded, are within so many bytes.
+constexpr size_t kReservedBytes = 3072;
+// Shorter runs of zero words are copied.
+constexpr size_t kLeastRunBytes = 128;
+
+// The words from one address to another.
+struct WordRun {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+};
+
+// Returns the longest run of zero words in [begin, end), which is readable.
+WordRun FindZeroRun(uintptr_t begin, uintptr_t end) {
+  WordRun longest;
+  uintptr_t run = begin;
+  for (uintptr_t at = begin; at != end; at += sizeof(uintptr_t)) {
+    if (machine::LoadWord(at) != 0) {
+      run = at + sizeof(uintptr_t);
+    } else if (at + sizeof(uintptr_t) - run > longest.end - longest.begin) {
+      longest = {run, at + sizeof(uintptr_t)};
+    }
+  }
+  return longest;
+}
 
 // Where a walk begins.
 struct Start {
@@ -45,7 +72,7 @@ class ChosenWalker : public Walker {
 class CopyWalker : public Walker {
  public:
   CopyWalker(const StackCopy& copy, Precision precision, KnownObjects& objects)
-      : Walker(copy.registers, precision, objects, copy.stack, copy.bytes) {}
+      : Walker(copy.registers, precision, objects, copy.stack) {}
 
   StepResult StepPastSkipped() { return Step(); }
 };
@@ -161,6 +188,16 @@ size_t OwnStackBytesFrom(uintptr_t sp) {
   StackMemory memory;
   memory.MoveTo(sp, /*guessed=*/false);
   return memory.BytesFrom(sp);
+}
+
+StackExtent OwnStackFrom(uintptr_t sp) {
+  const uintptr_t limit = std::min(sp + OwnStackBytesFrom(sp), EndOfFirstFrames(sp));
+  const size_t bytes = AlignDown(limit - sp, sizeof(uintptr_t));
+  const WordRun zeros = FindZeroRun(sp + bytes - std::min(bytes, kReservedBytes), sp + bytes);
+  if (zeros.end - zeros.begin < kLeastRunBytes) return {.bytes = bytes};
+  return {.bytes = zeros.begin - sp,
+          .zero_bytes = zeros.end - zeros.begin,
+          .bytes_after = sp + bytes - zeros.end};
 }
 
 int CaptureFromCopy(const StackCopy& copy, const StackFrames& frames, int skip) {

@@ -14,6 +14,7 @@
 
 #include "base/attributes.h"
 #include "unwind/machine.h"
+#include "unwind/readable_memory.h"
 #include "unwind/stack_frames.h"
 
 namespace tcmalloc {
@@ -41,16 +42,27 @@ int CaptureCallers(const Registers& registers, const StackFrames& frames, int sk
 int CaptureInterrupted(const void* context, const StackFrames& frames, int skip);
 
 // A copy of a stack, for a walk that comes later: the registers of a function that was making a
-// call, and the stack from its stack pointer on.
+// call, and the words from its stack pointer on.
 struct StackCopy {
   Registers registers;
-  const void* stack = nullptr;
-  size_t bytes = 0;
+  CopiedWords stack;
 };
 
 // Returns how many bytes from `sp` on, the stack pointer of a function that runs, make up the rest
 // of the thread's own stack; 0 if it is not known to be that.
 size_t OwnStackBytesFrom(uintptr_t sp);
+
+// The bytes of a stack, as CopiedWords has them.
+struct StackExtent {
+  size_t bytes = 0;
+  size_t zero_bytes = 0;
+  size_t bytes_after = 0;
+
+  size_t copied() const { return bytes + bytes_after; }
+};
+
+// Returns the extent of the bytes of OwnStackBytesFrom.
+StackExtent OwnStackFrom(uintptr_t sp);
 
 // Walks a copy by the tables, with the result that CaptureCallers had. Where a library has gone
 // since, the walk ends; if another one is in its place, the callers may be wrong.

@@ -71,13 +71,13 @@ Walker::Walker(const Registers& registers, bool at_call, Precision precision, Kn
 }
 
 Walker::Walker(const Registers& registers, Precision precision, KnownObjects& objects,
-               const void* copy, size_t bytes)
+               const CopiedWords& copy)
     : registers_(registers),
       objects_(objects),
       at_call_(true),
       keeps_all_(precision == Precision::kAllRegisters),
       guessed_(true) {
-  memory_.UseCopy(sp(), copy, bytes);
+  memory_.UseCopy(sp(), copy);
 }
 
 StepResult Walker::Step() {

@@ -31,10 +31,10 @@ class Walker {
   // not interrupted. `objects` is this walk's until its end.
   Walker(const Registers& registers, bool at_call, Precision precision, KnownObjects& objects);
 
-  // Begins at a function that made a call with these registers when the `bytes` bytes from its
-  // stack pointer on were copied. All that ran then may be gone by now.
-  Walker(const Registers& registers, Precision precision, KnownObjects& objects, const void* copy,
-         size_t bytes);
+  // Begins at a function that made a call with these registers when the words from its stack
+  // pointer on were copied. All that ran then may be gone by now.
+  Walker(const Registers& registers, Precision precision, KnownObjects& objects,
+         const CopiedWords& copy);
 
   // Lets searches in tables begin where earlier ones ended. `tables` is this walk's until its
   // end.

@@ -29,11 +29,11 @@ class FreeQueueTest : public ::testing::Test {
     return blocks_.back().get();
   }
   BlockRecord* Push(size_t bytes, size_t limit, uint8_t size_class = kNoSpare) {
-    return queue_.Push(kPlace, Block(bytes, size_class), limit);
+    return queue_.Push(*storage_, kPlace, Block(bytes, size_class), limit);
   }
 
   std::unique_ptr<FreeQueue::Storage> storage_ = std::make_unique<FreeQueue::Storage>();
-  std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>(*storage_);
+  std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>();
   FreeQueue& queue_ = *owned_;
   std::vector<std::unique_ptr<BlockRecord>> blocks_;
 };
@@ -49,10 +49,10 @@ TEST_F(FreeQueueTest, TheFirstGoesWhenThereAreTooMany) {
 
 TEST_F(FreeQueueTest, TheFirstGoWhenThereAreTooManyBytes) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Push(100, kNoLimit), nullptr);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 1000), nullptr);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 999), blocks_[0].get());
-  EXPECT_EQ(queue_.PopExcess(kPlace, 999), nullptr);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 800), blocks_[1].get());
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 1000), nullptr);
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), blocks_[0].get());
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), nullptr);
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 800), blocks_[1].get());
   EXPECT_EQ(queue_.bytes(), 800u);
 }
 
@@ -60,18 +60,18 @@ TEST_F(FreeQueueTest, ABlockBeyondTheLimitGoesAtOnce) {
   const BlockRecord* gone = Push(5000, 4999);
   EXPECT_EQ(gone, blocks_[0].get());
   Push(5000, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 4999), blocks_[1].get());
-  EXPECT_EQ(queue_.PopExcess(kPlace, 0), nullptr);
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 4999), blocks_[1].get());
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 0), nullptr);
   EXPECT_EQ(queue_.bytes(), 0u);
 }
 
 TEST_F(FreeQueueTest, PartsShareTheLimit) {
-  queue_.Push(1, Block(100), kNoLimit);
+  queue_.Push(*storage_, 1, Block(100), kNoLimit);
   for (int i = 0; i < 5; ++i) Push(100, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 1000), nullptr);
-  EXPECT_EQ(queue_.PopExcess(kPlace, 999), blocks_[1].get());
-  EXPECT_EQ(queue_.PopExcess(1, 999), nullptr);
-  EXPECT_EQ(queue_.PopExcess(1, 199), blocks_[0].get());
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 1000), nullptr);
+  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), blocks_[1].get());
+  EXPECT_EQ(queue_.PopExcess(*storage_, 1, 999), nullptr);
+  EXPECT_EQ(queue_.PopExcess(*storage_, 1, 199), blocks_[0].get());
 }
 
 TEST_F(FreeQueueTest, ABlockThatLeavesBecomesASpareOfItsClass) {
@@ -112,8 +112,9 @@ TEST_F(FreeQueueTest, ThreadsLoseNothing) {
     threads.emplace_back([&, t] {
       const auto place = static_cast<uint32_t>(kOwnPlaces + t % kSharedPlaces);
       for (size_t i = 0; i < kEach; ++i) {
-        BlockRecord* gone = queue_.Push(place, blocks_[t * kEach + i].get(), kLimit);
-        for (; gone != nullptr; gone = queue_.PopExcess(place, kLimit)) left[t].push_back(gone);
+        BlockRecord* gone = queue_.Push(*storage_, place, blocks_[t * kEach + i].get(), kLimit);
+        for (; gone != nullptr; gone = queue_.PopExcess(*storage_, place, kLimit))
+          left[t].push_back(gone);
         if (BlockRecord* spare = queue_.TakeSpare(place, 1)) left[t].push_back(spare);
       }
     });

@@ -116,6 +116,49 @@ TEST(ReadableMemoryTest, KnowsTheStackOfAnyThread) {
   std::thread(expect_known).join();
 }
 
+TEST(ReadableMemoryTest, ReadsACopyWithARunOfZerosLeftOut) {
+  constexpr uintptr_t kBegin = 0x10000;
+  constexpr uintptr_t kWord = sizeof(uintptr_t);
+  const uintptr_t words[] = {1, 2, 3};
+  StackMemory memory;
+  memory.UseCopy(
+      kBegin, {.words = words, .bytes = 2 * kWord, .zero_bytes = 3 * kWord, .bytes_after = kWord});
+  const uintptr_t expected[] = {1, 2, 0, 0, 0, 3};
+  uintptr_t word = 0;
+  for (uintptr_t i = 0; i < std::size(expected); ++i) {
+    ASSERT_TRUE(memory.Read(kBegin + i * kWord, &word)) << i;
+    EXPECT_EQ(word, expected[i]) << i;
+  }
+  EXPECT_FALSE(memory.Read(kBegin + std::size(expected) * kWord, &word));
+  EXPECT_FALSE(memory.Read(kBegin - kWord, &word));
+  EXPECT_FALSE(memory.Read(kBegin + 2 * kWord + 1, &word)) << "not aligned";
+}
+
+TEST(ReadableMemoryTest, TheExtentOfAStackLeavesOutZerosAlone) {
+  const auto expect_whole = [] {
+    const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    const size_t most = OwnStackBytesFrom(sp);
+    const StackExtent extent = OwnStackFrom(sp);
+    ASSERT_GT(extent.bytes, 0u);
+    EXPECT_LE(extent.copied() + extent.zero_bytes, most);
+    for (size_t i = 0; i < extent.zero_bytes; i += sizeof(uintptr_t)) {
+      ASSERT_EQ(machine::LoadWord(sp + extent.bytes + i), 0u);
+    }
+  };
+  expect_whole();
+  std::thread(expect_whole).join();
+}
+
+TEST(ReadableMemoryTest, TheFirstThreadsFramesEndAtTheArguments) {
+  const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const uintptr_t end = EndOfFirstFrames(sp);
+  if (end == UINTPTR_MAX) GTEST_SKIP() << "the program has another environment";
+  EXPECT_GE(machine::LoadWord(end), 1u);
+  const uintptr_t name = machine::LoadWord(end + sizeof(uintptr_t));
+  EXPECT_STREQ(reinterpret_cast<const char*>(name), program_invocation_name);
+  EXPECT_LE(OwnStackFrom(sp).bytes, end - sp);
+}
+
 TEST(BadStackTest, FramePointersEndAtAPageThatIsNotThere) {
   const GuardedPages pages(1);
   const uintptr_t code = pages.start();  // no object is there
