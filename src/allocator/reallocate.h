@@ -35,8 +35,8 @@ constexpr bool KeepsItsObject(uint8_t c, size_t size) {
 }
 
 // Returns true if `block` serves for `size` bytes as it is and no hook has to hear of it, so that a
-// realloc has nothing left to do. False for any pointer that the page map cannot vouch for, and for
-// a size of 0.
+// realloc has nothing left to do. False for any pointer for which the page map cannot vouch at
+// once, and for a size of 0.
 TCMALLOC_ALWAYS_INLINE bool StaysAsItIs(const void* block, size_t size) {
   const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
   if (const uint8_t c = entry.size_class(); TCMALLOC_LIKELY(c != 0)) {

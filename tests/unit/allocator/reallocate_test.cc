@@ -91,9 +91,12 @@ TEST(ReallocateTest, ABlockStaysForAsManyBytesAsItHas) {
                             kMaxSmallSize + 1, size_t{8} << 20}) {
     void* block = Allocate(size);
     const size_t bytes = UsableSize(block);
-    EXPECT_TRUE(StaysAsItIs(block, bytes));
-    EXPECT_EQ(StaysAsItIs(block, bytes / 2), KeepsItsLength(bytes, bytes / 2));
-    EXPECT_TRUE(StaysAsItIs(block, size));
+    // Where a sanitizer occupies the low addresses, the heap lies beyond those that are looked up
+    // at once.
+    const bool is_near = heap.page_map().NearEntryOf(PageId::Containing(block)).span() != nullptr;
+    EXPECT_EQ(StaysAsItIs(block, bytes), is_near);
+    EXPECT_EQ(StaysAsItIs(block, bytes / 2), is_near && KeepsItsLength(bytes, bytes / 2));
+    EXPECT_EQ(StaysAsItIs(block, size), is_near);
     EXPECT_FALSE(StaysAsItIs(block, bytes + 1));
     EXPECT_FALSE(StaysAsItIs(block, bytes / 2 - 1));
     EXPECT_FALSE(StaysAsItIs(block, 0));
