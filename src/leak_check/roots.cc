@@ -193,6 +193,7 @@ void MarkFromData(const LoadedData& data, Marker* marker) {
   Range own[] = {{AddressOf(&heap), AddressOf(&heap + 1)},
                  {AddressOf(&program_mappings), AddressOf(&program_mappings + 1)},
                  {AddressOf(&block_recorder), AddressOf(&block_recorder + 1)},
+                 {AddressOf(&profiles), AddressOf(&profiles + 1)},
                  {AddressOf(&sample_table), AddressOf(&sample_table + 1)},
                  {AddressOf(&early_stacks), AddressOf(&early_stacks + 1)}};
   std::sort(std::begin(own), std::end(own),

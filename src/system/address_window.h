@@ -43,8 +43,9 @@ AddressWindow ReserveAddressWindow(int page_shift, uint64_t random);
 [[nodiscard]] bool ExtendAddressWindow(AddressWindow* window, uintptr_t end);
 
 // Returns the beginning of a heap below `limit`: a multiple of 64 KiB that `random` picks. It is
-// never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the 16 MiB
-// behind any multiple of them, where two small numbers lead, nor in the last eighth. Returns 0 if that leaves nothing.
+// never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the 16
+// MiB behind any multiple of them, where two small numbers lead, nor in the last eighth. Returns 0
+// if that leaves nothing.
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random);
 
 }  // namespace tcmalloc

@@ -47,6 +47,8 @@ POINTER_CASES = [
     ("HEAP_CHECK_IDENTIFY_LEAKS=0", 5275, "\tblock 0x", 0),
     ("HEAP_CHECK_IDENTIFY_LEAKS=1", 5275, "\tblock 0x", 20),
     ("HEAP_CHECK_TEST_POINTER_ALIGNMENT=1", 5275, "26 blocks are lost with pointers at any address", 1),
+    # Every allocation is a sample, whose records lead to the block and to what was on the stack.
+    ("TCMALLOC_SAMPLE_PARAMETER=1", 5275, "The 20 largest leaks:", 1),
     ("HEAP_CHECK_RUN_UNDER_GDB=1", 5275, "The 20 largest leaks:", 1),
     ("HEAP_CHECK_DUMP_DIRECTORY=/nowhere", 5275, 'profile "/nowhere/leak_pointers.', 1),
 ]
