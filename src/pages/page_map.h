@@ -206,7 +206,7 @@ class PageMap {
     // Acquire pairs with the release in EnsureNode.
     return root->near[place].load(std::memory_order_acquire);
   }
-  TCMALLOC_COLD Leaf* FindFarLeaf(uintptr_t place) const;
+  TCMALLOC_NOINLINE Leaf* FindFarLeaf(uintptr_t place) const;
   [[nodiscard]] bool EnsureLeaf(Root* root, uintptr_t place);
 
   void SetEntry(PageId page, Entry entry);

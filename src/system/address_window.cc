@@ -19,9 +19,9 @@ constexpr uintptr_t kGiB = uintptr_t{1} << 30;
 constexpr uintptr_t kTiB = uintptr_t{1} << 40;
 // The largest page of any kernel, so that every chosen address is a whole page.
 constexpr uintptr_t kPlaceAlignment = uintptr_t{64} << 10;
-// No heap begins so close behind a multiple of 4 GiB. Two small numbers side by side, such as a size
-// and a count, would look like the address of one of its first blocks to whoever takes any word for
-// a pointer: the leak checker and conservative garbage collectors.
+// No heap begins so close behind a multiple of 4 GiB. Two small numbers side by side, such as a
+// size and a count, would look like the address of one of its first blocks to whoever takes any
+// word for a pointer: the leak checker and conservative garbage collectors.
 constexpr uintptr_t kSmallNumbers = uintptr_t{16} << 20;
 constexpr size_t kSmallestTable = size_t{64} << 10;
 constexpr size_t kLimitShare = 64;
@@ -81,8 +81,7 @@ uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
   constexpr uintptr_t kLow = 4 * kGiB;
   const uintptr_t high = AlignDown(limit - limit / 8 - kSmallNumbers, kPlaceAlignment);
   if (high < kLow) return 0;
-  const uintptr_t place =
-      kLow + random % ((high - kLow) / kPlaceAlignment + 1) * kPlaceAlignment;
+  const uintptr_t place = kLow + random % ((high - kLow) / kPlaceAlignment + 1) * kPlaceAlignment;
   return place % (4 * kGiB) < kSmallNumbers ? place + kSmallNumbers : place;
 }
 
