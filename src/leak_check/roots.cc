@@ -187,8 +187,8 @@ void LoadedData::Collect() {
 }
 
 // The heap itself has addresses of free objects, the checker those of all blocks and of the
-// program's mappings, and samples those of their blocks and copies of stacks that are no more. All of
-// these have to be reached from elsewhere.
+// program's mappings, and samples those of their blocks and copies of stacks that are no more. All
+// of these have to be reached from elsewhere.
 void MarkFromData(const LoadedData& data, Marker* marker) {
   Range own[] = {{AddressOf(&heap), AddressOf(&heap + 1)},
                  {AddressOf(&program_mappings), AddressOf(&program_mappings + 1)},
