@@ -2,10 +2,10 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Says what the default sampling costs, from the results of bench/sampling_cost.sh.
 
-    bench/sampling_cost.py OUT/samples.json
+    bench/sampling_cost.py OUT/samples.json OUT/peaks.json
 
-Each round has a run with the full library and one with the minimal library, and their quotient; what counts for
-a workload is the median of its quotients. Prints the geometric means over the workloads, those that lie above the
+Peak memory is that of bench/exact_peaks.py, a median for each library. Each round has a run with the full library and one with the minimal library, and their quotient; what counts for
+a workload otherwise is the median of its quotients. Prints the geometric means over the workloads, those that lie above the
 bound of 3 %, and the whole table, with the quartiles of the quotients of time: where these lie far apart, the median
 says little.
 """
@@ -15,7 +15,7 @@ import math
 import statistics
 import sys
 
-FIGURES = {"time": "seconds", "CPU time": "cpu_seconds", "peak memory": "peak_resident_bytes"}
+FIGURES = {"time": "seconds", "CPU time": "cpu_seconds", "peak memory": None}
 BOUND = 1.03
 
 
@@ -32,21 +32,26 @@ def quotients(workload, columns, figure):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
     with open(sys.argv[1], encoding="utf-8") as file:
         results = json.load(file)
+    with open(sys.argv[2], encoding="utf-8") as file:
+        peaks = json.load(file)
     rows = []
     for workload in results["workloads"]:
         row = {}
         for name, column in FIGURES.items():
             # A workload about memory runs for as long as it is told to.
-            if name != "peak memory" and "memory" in workload["workload"].get("tags", []):
+            if "memory" in workload["workload"].get("tags", []):
                 continue
-            values = quotients(workload, results["columns"], column)
+            values = quotients(workload, results["columns"], column) if column else []
             if len(values) > 1:
                 row[name] = statistics.quantiles(values, n=4)
+        minimal, full = peaks.get(workload["workload"]["name"], ([], []))
+        if minimal and full:
+            row["peak memory"] = [0, statistics.median(full) / statistics.median(minimal), 0]
         rows.append((workload["workload"]["name"], row))
     for name in FIGURES:
         medians = [row[name][1] for _, row in rows if name in row]

@@ -20,4 +20,6 @@ shift
 
 "$build/bin/tcm" bench --build "$build" --baseline ours \
   --allocators "$build/lib/libtcmalloc.so.4" --runs 15 --out "$out" "$@"
-"$root/bench/sampling_cost.py" "$out/samples.json" | tee "$out/cost.md"
+"$root/bench/exact_peaks.py" --build "$build" --rounds 5 "$out/samples.json" \
+  "$build/lib/libtcmalloc_minimal.so.4" "$build/lib/libtcmalloc.so.4" >"$out/peaks.json"
+"$root/bench/sampling_cost.py" "$out/samples.json" "$out/peaks.json" | tee "$out/cost.md"

@@ -390,7 +390,11 @@ class Program {
 
   bool reached() const { return current_.location > address_; }
 
-  void AdvanceBy(uint64_t units) { current_.location += units * common_.code_alignment; }
+  void MoveTo(uintptr_t location) {
+    current_.location = location;
+    has_moved_ = true;
+  }
+  void AdvanceBy(uint64_t units) { MoveTo(current_.location + units * common_.code_alignment); }
 
   // Sets the rule of a register by its DWARF number. Ignores registers that are not tracked.
   bool SetRule(uint64_t dwarf, RuleKind kind, int64_t value) {
@@ -436,6 +440,7 @@ class Program {
   const FunctionInformation& function_;
   const CommonInformation& common_;
   uintptr_t address_;
+  bool has_moved_ = false;
   TableState current_;
 };
 
@@ -448,8 +453,9 @@ bool Program::RunCommon(const LoadedObject& object, TableMemory* memory) {
   } else {
     TableCursor cursor(object, common_.instructions, common_.instructions_end);
     if (!Run(cursor)) return false;
-    // Instructions that move on would lead elsewhere in another function.
-    if (current_.location == function_.begin) {
+    // Instructions that move on would lead elsewhere in another function, and states that they put
+    // away are not in the entry.
+    if (!has_moved_ && current_.remembered_count == 0) {
       entry = {.object = object.identity,
                .position = function_.common_position,
                .information = common_,
@@ -499,7 +505,7 @@ bool Program::Execute(uint8_t instruction, TableCursor& cursor) {
     case kSignAddressWithPc:
       return true;
     case kSetLocation:
-      current_.location = cursor.Pointer(common_.pointer_encoding);
+      MoveTo(cursor.Pointer(common_.pointer_encoding));
       return true;
     case kAdvance1:
       AdvanceBy(cursor.Fixed<uint8_t>());

@@ -231,6 +231,7 @@ class Span:
 class Heap:
     # How far the beginning of a large span is looked for.
     MOST_LEAVES = 64
+    SPAN_SHIFT = 16  # of the address of a span in an entry: PageMap::Entry
 
     def __init__(self):
         self.value = find_heap()
@@ -268,14 +269,17 @@ class Heap:
             return None
         middles = root["middles"]
         middle_count = length_of_field("tcmalloc::PageMap::Middle", "leaves")
-        leaf_count = length_of_field("tcmalloc::PageMap::Leaf", "spans")
-        high = page // (middle_count * leaf_count)
-        if high >= length_of(middles):
+        leaf_count = length_of_field("tcmalloc::PageMap::Leaf", "words")
+        place = page // leaf_count
+        if place < length_of(root["near"]):
+            leaf = scalar(root["near"][place])
+        elif place // middle_count >= length_of(middles):
             return None
-        middle = scalar(middles[high])
-        if int(middle) == 0:
-            return None
-        leaf = scalar(middle["leaves"][page // leaf_count % middle_count])
+        else:
+            middle = scalar(middles[place // middle_count])
+            if int(middle) == 0:
+                return None
+            leaf = scalar(middle["leaves"][place % middle_count])
         if int(leaf) == 0:
             return None
         return int(leaf), page % leaf_count, leaf_count
@@ -289,7 +293,8 @@ class Heap:
             if place is None:
                 return None
             leaf, index, _ = place
-            for pointer in reversed(words_at(leaf, index + 1)):
+            for word in reversed(words_at(leaf, index + 1)):
+                pointer = word >> self.SPAN_SHIFT
                 if pointer not in (0, last):
                     span = Span(pointer_to(pointer, "tcmalloc::Span").dereference())
                     if span.state != "kUnused" and span.contains(page):
