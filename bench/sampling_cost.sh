@@ -2,7 +2,7 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
 # Measures what the default sampling costs: every workload with the full library and with the minimal
-# one, in turn and paired in each round. Writes the results of tcm bench to OUT, and to OUT/cost.md the
+# one, in turn and paired in each round, then their peaks of memory to the page. Writes the results of tcm bench to OUT, and to OUT/cost.md the
 # means, the workloads above the bound and a table. Wants a quiet machine; takes about ten minutes on two
 # CPUs.
 #
