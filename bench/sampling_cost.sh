@@ -2,9 +2,9 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 #
 # Measures what the default sampling costs: every workload with the full library and with the minimal
-# one, in turn and paired in each round, then their peaks of memory to the page. Writes the results of tcm bench to OUT, and to OUT/cost.md the
-# means, the workloads above the bound and a table. Wants a quiet machine; takes about ten minutes on two
-# CPUs.
+# one, in turn and paired in each round, then their peaks of memory to the page. Writes the results of
+# tcm bench to OUT, and to OUT/cost.md the means, the workloads above the bound and a table. Wants a
+# quiet machine; takes about ten minutes on two CPUs.
 #
 #     bench/sampling_cost.sh OUT [OPTION OF tcm bench]...
 #
