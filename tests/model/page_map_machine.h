@@ -112,10 +112,15 @@ class PageMapMachine {
     spans_.erase(removed);
   }
 
+  // An address, not an offset of one: page 0 begins at null.
+  static const void* InPage(PageId page) {
+    return reinterpret_cast<const void*>(page.address() + 5);
+  }
+
   void LookUp(PageId page) {
     const Span* owner = Owner(page);
     CheckEntry(page, owner);
-    const Span* found = map_->FindInUse(page.start() + 5);
+    const Span* found = map_->FindInUse(InPage(page));
     // Of a large span only its ends are entered; an older entry may stand between them.
     const bool entered = owner == nullptr || owner->state == Span::State::kSmall ||
                          page == owner->first || page == owner->end() - Length(1);
@@ -133,7 +138,7 @@ class PageMapMachine {
     ASSERT_EQ(entry.size_class(), small ? uint8_t{owner->size_class} : 0) << page.index();
     if (!small) return;
     ASSERT_EQ(entry.span(), owner) << page.index();
-    ASSERT_EQ(entry.OffsetOf(page.start() + 5), (page - owner->first.value()).bytes() + 5);
+    ASSERT_EQ(entry.OffsetOf(InPage(page)), (page - owner->first.value()).bytes() + 5);
   }
 
   FakeMetadata metadata_;
