@@ -11,46 +11,18 @@ of a workload the largest one counts. Writes JSON: for each workload and library
 """
 
 import argparse
-import ctypes
 import json
 import os
 import pathlib
 import signal
 import sys
 
-PTRACE_TRACEME = 0
-PTRACE_CONT = 7
-PTRACE_SETOPTIONS = 0x4200
-PTRACE_O_TRACEFORK = 0x02
-PTRACE_O_TRACEVFORK = 0x04
-PTRACE_O_TRACEEXEC = 0x10
-PTRACE_O_TRACEEXIT = 0x40
-PTRACE_O_EXITKILL = 0x100000
-PTRACE_EVENT_EXIT = 6
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+
+# pylint: disable=wrong-import-position
+import traced
+
 WAIT_ALL = 0x40000000  # __WALL: threads and clones of any kind
-
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-def start(command, environment):
-    """Starts a program that stops before its first instruction, with its output thrown away."""
-    child = os.fork()
-    if child == 0:
-        nothing = os.open("/dev/null", os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(nothing, descriptor)
-        try:
-            if libc.ptrace(PTRACE_TRACEME, 0, None, None) == 0:
-                os.execvpe(command[0], command, environment)
-        finally:
-            os._exit(127)
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSTOPPED(status):
-        raise OSError(f"cannot trace {command[0]}")
-    libc.ptrace(PTRACE_SETOPTIONS, child, None,
-                PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
-    return child
 
 
 def high_water(process):
@@ -64,8 +36,10 @@ def high_water(process):
 
 def run(command, environment):
     """Returns the peak of the largest process, or None if the program fails."""
-    first = start(command, environment)
-    libc.ptrace(PTRACE_CONT, first, None, 0)
+    first = traced.start(command, environment, traced.TRACE_EXIT | traced.TRACE_PROCESSES, quiet=True)
+    if first is None:
+        return None
+    traced.go_on(first)
     known = {first}
     peak = 0
     failed = False
@@ -79,14 +53,12 @@ def run(command, environment):
             continue
         event = status >> 16
         delivered = 0
-        if event == PTRACE_EVENT_EXIT:
+        if event == traced.PTRACE_EVENT_EXIT:
             peak = max(peak, high_water(process))
-        elif event == 0 and process in known:
-            delivered = os.WSTOPSIG(status)
-        elif event == 0 and os.WSTOPSIG(status) != signal.SIGSTOP:
-            delivered = os.WSTOPSIG(status)
+        elif event == 0 and (process in known or os.WSTOPSIG(status) != signal.SIGSTOP):
+            delivered = os.WSTOPSIG(status)  # but not the stop with which a new process begins
         known.add(process)
-        libc.ptrace(PTRACE_CONT, process, None, delivered)
+        traced.go_on(process, delivered)
 
 
 def command_of(workload, build):

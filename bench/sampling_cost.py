@@ -4,10 +4,10 @@
 
     bench/sampling_cost.py OUT/samples.json OUT/peaks.json
 
-Peak memory is that of bench/exact_peaks.py, a median for each library. Each round has a run with the full library and one with the minimal library, and their quotient; what counts for
-a workload otherwise is the median of its quotients. Prints the geometric means over the workloads, those that lie above the
-bound of 3 %, and the whole table, with the quartiles of the quotients of time: where these lie far apart, the median
-says little.
+Each round has a run with the full library and one with the minimal library, and their quotient of time; what counts
+for a workload is the median of its quotients. What counts of the peaks, which bench/exact_peaks.py measures, is the
+quotient of the medians. Prints the geometric means over the workloads, those that lie above the bound of 3 %, and the
+whole table, with the quartiles of the quotients of time: where these lie far apart, the median says little.
 """
 
 import json
@@ -15,7 +15,7 @@ import math
 import statistics
 import sys
 
-FIGURES = {"time": "seconds", "CPU time": "cpu_seconds", "peak memory": None}
+TIMES = {"time": "seconds", "CPU time": "cpu_seconds"}
 BOUND = 1.03
 
 
@@ -42,31 +42,32 @@ def main():
     rows = []
     for workload in results["workloads"]:
         row = {}
-        for name, column in FIGURES.items():
-            # A workload about memory runs for as long as it is told to.
-            if "memory" in workload["workload"].get("tags", []):
-                continue
-            values = quotients(workload, results["columns"], column) if column else []
-            if len(values) > 1:
-                row[name] = statistics.quantiles(values, n=4)
+        spread = ""
+        # A workload about memory runs for as long as it is told to.
+        if "memory" not in workload["workload"].get("tags", []):
+            for name, column in TIMES.items():
+                values = quotients(workload, results["columns"], column)
+                if len(values) > 1:
+                    first, row[name], third = statistics.quantiles(values, n=4)
+                    if name == "time":
+                        spread = f"{first:.3f} to {third:.3f}"
         minimal, full = peaks.get(workload["workload"]["name"], ([], []))
         if minimal and full:
-            row["peak memory"] = [0, statistics.median(full) / statistics.median(minimal), 0]
-        rows.append((workload["workload"]["name"], row))
-    for name in FIGURES:
-        medians = [row[name][1] for _, row in rows if name in row]
-        if medians:
-            mean = math.exp(statistics.fmean(math.log(median) for median in medians))
-            print(f"{name}: x {mean:.4f} in the geometric mean of {len(medians)} workloads")
+            row["peak memory"] = statistics.median(full) / statistics.median(minimal)
+        rows.append((workload["workload"]["name"], row, spread))
+    for name in (*TIMES, "peak memory"):
+        figures = [row[name] for _, row, _ in rows if name in row]
+        if figures:
+            mean = math.exp(statistics.fmean(math.log(figure) for figure in figures))
+            print(f"{name}: x {mean:.4f} in the geometric mean of {len(figures)} workloads")
     for name in ("time", "peak memory"):
-        above = [f"{workload} ({row[name][1]:.3f})" for workload, row in rows
-                 if name in row and row[name][1] > BOUND]
+        above = [f"{workload} ({row[name]:.3f})" for workload, row, _ in rows if row.get(name, 0) > BOUND]
         print(f"more than 3 % {name}: {', '.join(above) or 'none'}")
     print("\n| workload | time | its quartiles | CPU time | peak memory |\n|---|---|---|---|---|")
-    for workload, row in rows:
-        median = {name: f"{row[name][1]:.3f}" if name in row else "" for name in FIGURES}
-        spread = f"{row['time'][0]:.3f} to {row['time'][2]:.3f}" if "time" in row else ""
-        print(f"| {workload} | {median['time']} | {spread} | {median['CPU time']} | {median['peak memory']} |")
+    for workload, row, spread in rows:
+        shown = {name: f"{figure:.3f}" for name, figure in row.items()}
+        print(f"| {workload} | {shown.get('time', '')} | {spread} | {shown.get('CPU time', '')} | "
+              f"{shown.get('peak memory', '')} |")
     return 0
 
 

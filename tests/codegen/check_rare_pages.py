@@ -7,7 +7,6 @@ code in runs of pages, so that one call of a rare function takes 64 KiB.
 """
 
 import argparse
-import ctypes
 import os
 import pathlib
 import signal
@@ -16,37 +15,18 @@ import sys
 import check_fast_path
 from check_rare_text import FILE_OFFSET, range_of
 
-PTRACE_TRACEME = 0
-PTRACE_CONT = 7
-PTRACE_SETOPTIONS = 0x4200
-PTRACE_O_EXITKILL = 0x100000
-PTRACE_O_TRACEEXIT = 0x40
-PTRACE_EVENT_EXIT = 6
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-def start_traced(command, environment):
-    """Starts a program that stops before its first instruction and where it exits. Returns None if that is refused."""
-    child = os.fork()
-    if child == 0:
-        if libc.ptrace(PTRACE_TRACEME, 0, None, None) != 0:
-            os._exit(check_fast_path.SKIPPED)
-        os.execve(command[0], command, environment)
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSTOPPED(status):
-        return None
-    libc.ptrace(PTRACE_SETOPTIONS, child, None, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)
-    return child
+# pylint: disable=wrong-import-position
+import traced
 
 
 def go_on_to_exit(child):
     """Returns true if the program has come to its exit."""
     signal_number = 0
-    while libc.ptrace(PTRACE_CONT, child, None, signal_number) == 0:
+    while traced.go_on(child, signal_number):
         _, status = os.waitpid(child, 0)
-        if status >> 8 == signal.SIGTRAP | PTRACE_EVENT_EXIT << 8:
+        if status >> 8 == signal.SIGTRAP | traced.PTRACE_EVENT_EXIT << 8:
             return True
         if not os.WIFSTOPPED(status):
             return False
@@ -81,7 +61,7 @@ def main():
         print("skipped: the linker took no part of a script")
         return check_fast_path.SKIPPED
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TCMALLOC_", "HEAP"))}
-    child = start_traced([arguments.probe], {**kept, "LD_PRELOAD": str(library)})
+    child = traced.start([arguments.probe], {**kept, "LD_PRELOAD": str(library)}, traced.TRACE_EXIT)
     if child is None:
         print("skipped: programs cannot be traced here")
         return check_fast_path.SKIPPED
@@ -89,7 +69,7 @@ def main():
         print("the program did not come to its exit")
         return 1
     found, mappings = resident(child, library, rare)
-    libc.ptrace(PTRACE_CONT, child, None, 0)
+    traced.go_on(child)
     os.waitpid(child, 0)
     print(f"{found} bytes of {mappings} mappings of rare code are resident")
     return 0 if mappings == 1 and found == 0 else 1
