@@ -18,6 +18,7 @@
 #include "central/free_objects.h"
 #include "central/object_order.h"
 #include "central/object_run.h"
+#include "central/takers.h"
 #include "page_heap/span_source.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
@@ -99,6 +100,8 @@ class CentralFreeList {
   static constexpr uint8_t kRanks = 8;
   // Fresh memory is carved up to the next multiple of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
+  // Threads that ask for less share spans, so that a thread which needs little does not spread.
+  static constexpr uint32_t kUnsharedBytes = 1024;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // The number of runs that are looked up before the lock is taken to insert them.
@@ -112,6 +115,9 @@ class CentralFreeList {
     void* last;
     uint32_t count;
   };
+
+  // Whether a thread may take from a span from which another one takes at the same time.
+  enum class Sharing : uint8_t { kAllowed, kAvoided };
 
   // Objects that were freed, from one span's list, linked as they were there.
   struct FreedRun {
@@ -147,8 +153,9 @@ class CentralFreeList {
 
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
   Span* ListedAt(PageId page, uint8_t rank) TCMALLOC_REQUIRES(lock_);
-  Span* FullestSpan() TCMALLOC_REQUIRES(lock_);
-  void ContinueAfter(const Span* span) TCMALLOC_REQUIRES(lock_);
+  Span* FullestSpan(const Takers::Taker& taker) TCMALLOC_REQUIRES(lock_);
+  Span* FullestUnshared(const Takers::Taker& taker) TCMALLOC_REQUIRES(lock_);
+  static void ContinueAfter(const Span* span, Takers::Taker* taker);
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -156,12 +163,13 @@ class CentralFreeList {
   FreedRun TakeFreed(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
-  void Take(uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
+  void Take(uint32_t wanted, Sharing sharing, Taken* taken) TCMALLOC_REQUIRES(lock_);
   void Order(const FreedRun& run, ObjectOrder* order) const;
   ObjectReference LinkInOrder(const FreedRun& run, ObjectReference rest) const;
   Chain LinkTaken(const Taken& taken) const;
   void CopyTaken(const Taken& taken, void** end) const;
-  Chain FetchListed(void** out, uint32_t wanted, Span* added, bool* needless)
+  Sharing SharingFor(uint32_t wanted) const;
+  Chain FetchListed(void** out, uint32_t wanted, Sharing sharing, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
   Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
   Span* SpanOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
@@ -183,7 +191,7 @@ class CentralFreeList {
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
   IntrusiveList<Span> lists_[kRanks] TCMALLOC_GUARDED_BY(lock_);
-  PageId continue_at_ TCMALLOC_GUARDED_BY(lock_);
+  Takers takers_ TCMALLOC_GUARDED_BY(lock_);
   CentralStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
@@ -209,13 +217,13 @@ Span* CentralFreeList<PageHeap>::ListedAt(PageId page, uint8_t rank) {
   return span->linked() && span->rank == rank ? span : nullptr;
 }
 
-// Returns one of the fullest spans, or null: the one behind the span from which objects were taken
-// last or, if that is none of them, the first of several that lie side by side.
+// Returns one of the fullest spans, or null: the one behind the span from which the thread took
+// objects last or, if that is none of them, the first of several that lie side by side.
 template <SpanSource PageHeap>
-Span* CentralFreeList<PageHeap>::FullestSpan() {
+Span* CentralFreeList<PageHeap>::FullestSpan(const Takers::Taker& taker) {
   if (listed_ranks_ == 0) return nullptr;
   const auto rank = static_cast<uint8_t>(Log2Floor(listed_ranks_));
-  if (Span* next = ListedAt(continue_at_, rank)) return next;
+  if (Span* next = ListedAt(taker.continue_at, rank)) return next;
   Span* first = lists_[rank].front();
   for (int i = 0; i < kMostStepsBack; ++i) {
     Span* before = ListedAt(first->first - Length(1), rank);
@@ -225,10 +233,24 @@ Span* CentralFreeList<PageHeap>::FullestSpan() {
   return first;
 }
 
-// Notes that objects were taken from `span`: the next ones shall lie behind them.
+// Returns the fullest span from which no other thread takes, or null.
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::ContinueAfter(const Span* span) {
-  continue_at_ = span->linked() ? span->first.value() : span->end();
+Span* CentralFreeList<PageHeap>::FullestUnshared(const Takers::Taker& taker) {
+  Span* fullest = FullestSpan(taker);
+  if (fullest == nullptr || !takers_.IsHeldByOther(fullest, taker)) return fullest;
+  for (uint8_t rank = kRanks; rank-- > 0;) {
+    for (Span* span = lists_[rank].front(); span != nullptr; span = lists_[rank].next(span)) {
+      if (!takers_.IsHeldByOther(span, taker)) return span;
+    }
+  }
+  return nullptr;
+}
+
+// Notes that objects were taken from `span`: the thread's next ones shall lie behind them.
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::ContinueAfter(const Span* span, Takers::Taker* taker) {
+  taker->holds_span = span->linked();
+  taker->continue_at = taker->holds_span ? span->first.value() : span->end();
 }
 
 template <SpanSource PageHeap>
@@ -343,23 +365,24 @@ Chain CentralFreeList<PageHeap>::FetchLine() {
 
 // Takes objects from listed spans: freed ones, or else a run of fresh ones.
 template <SpanSource PageHeap>
-void CentralFreeList<PageHeap>::Take(uint32_t wanted, Taken* taken) {
+void CentralFreeList<PageHeap>::Take(uint32_t wanted, Sharing sharing, Taken* taken) {
+  Takers::Taker& taker = takers_.Take(__builtin_thread_pointer());
   // Fewer are worth a visit to another span.
   const uint32_t enough = (wanted + 1) / 2;
   while (taken->freed_count < enough && taken->spans < kFetchSpans) {
-    Span* span = FullestSpan();
+    Span* span = sharing == Sharing::kAllowed ? FullestSpan(taker) : FullestUnshared(taker);
     if (span == nullptr) return;
     if (span->carved > span->allocated) {
       const FreedRun run = TakeFreed(span, wanted - taken->freed_count);
       taken->freed[taken->spans++] = run;
       taken->freed_count += run.count;
       Relink(span);
-      ContinueAfter(span);
+      ContinueAfter(span, &taker);
     } else {
       if (taken->freed_count > 0) return;
       taken->fresh = TakeFresh(span, wanted);
       Relink(span);
-      return ContinueAfter(span);
+      return ContinueAfter(span, &taker);
     }
   }
 }
@@ -419,6 +442,7 @@ void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const 
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Enlist(Span* span) {
   page_map_->RegisterSmall(span);
+  takers_.Release(span);
   Link(span);
   ++stats_.spans;
   stats_.span_bytes += span->bytes();
@@ -444,12 +468,13 @@ void CentralFreeList<PageHeap>::Delist(Span* span) {
 // made.
 template <SpanSource PageHeap>
 TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint32_t wanted,
-                                                               Span* added, bool* needless) {
+                                                               Sharing sharing, Span* added,
+                                                               bool* needless) {
   Taken taken;
   {
     SpinLockHolder holder(lock_);
     if (added != nullptr) Enlist(added);
-    Take(wanted, &taken);
+    Take(wanted, sharing, &taken);
     // Another thread may have added a span or freed objects in the meantime.
     *needless = added != nullptr && added->allocated == 0;
     if (*needless) Delist(added);
@@ -460,14 +485,25 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint3
   return {codec_->end, count};
 }
 
+// Returns whether so many objects may come from a span from which another thread takes.
+template <SpanSource PageHeap>
+typename CentralFreeList<PageHeap>::Sharing CentralFreeList<PageHeap>::SharingFor(
+    uint32_t wanted) const {
+  const bool few = wanted == 1 || wanted * info().size < kUnsharedBytes;
+  return few || info().size > kTouchBytes ? Sharing::kAllowed : Sharing::kAvoided;
+}
+
 template <SpanSource PageHeap>
 Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
   bool needless = false;
-  Chain chain = FetchListed(out, wanted, nullptr, &needless);
+  const Sharing sharing = SharingFor(wanted);
+  Chain chain = FetchListed(out, wanted, sharing, nullptr, &needless);
   while (chain.empty()) {
     Span* added = NewSpan();
-    if (added == nullptr) return {};
-    chain = FetchListed(out, wanted, added, &needless);
+    if (added == nullptr) {
+      return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
+    }
+    chain = FetchListed(out, wanted, sharing, added, &needless);
     if (needless) page_heap_->Delete(added);
   }
   return chain;
