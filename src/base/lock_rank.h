@@ -23,6 +23,7 @@ enum class LockRank : uint8_t {
   kSizeClassLists,  // which size classes have lists
   kTransferCache,   // one per size class
   kCentralList,     // one per size class
+  kSpanZones,
   kSampledObjects,
   kChainArrays,
   kProfile,      // logs and copies of samples

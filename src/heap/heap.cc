@@ -19,7 +19,7 @@
 
 namespace tcmalloc {
 
-template class CentralFreeList<PageHeaps>;
+template class CentralFreeList<Spans>;
 template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;
 template class ThreadCaches<SizeClassLists>;

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
+#include "central/span_zones.h"
 #include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
 #include "pages/page_map.h"
@@ -24,10 +25,11 @@
 
 namespace tcmalloc {
 
-using Central = CentralFreeList<PageHeaps>;
+using Spans = SpanZones<PageHeaps>;
+using Central = CentralFreeList<Spans>;
 using Transfer = TransferCache<Central>;
 
-extern template class CentralFreeList<PageHeaps>;
+extern template class CentralFreeList<Spans>;
 extern template class TransferCache<Central>;
 
 struct ListsOfClass {
@@ -50,11 +52,7 @@ class SizeClassLists {
 
   constexpr SizeClassLists(SizeClassMemory& memory, PageHeaps& page_heaps, PageMap& page_map,
                            const LinkCodec& codec, ChainArrays& arrays)
-      : memory_(memory),
-        page_heaps_(page_heaps),
-        page_map_(page_map),
-        codec_(codec),
-        arrays_(arrays) {}
+      : memory_(memory), spans_(page_heaps), page_map_(page_map), codec_(codec), arrays_(arrays) {}
   SizeClassLists(const SizeClassLists&) = delete;
   SizeClassLists& operator=(const SizeClassLists&) = delete;
 
@@ -97,7 +95,7 @@ class SizeClassLists {
   SpinLock lock_{LockRank::kSizeClassLists};
   size_t made_ TCMALLOC_GUARDED_BY(lock_) = 0;  // classes that have lists
   SizeClassMemory& memory_;
-  PageHeaps& page_heaps_;
+  Spans spans_;
   PageMap& page_map_;
   const LinkCodec& codec_;
   ChainArrays& arrays_;

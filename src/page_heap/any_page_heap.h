@@ -37,6 +37,7 @@ class AnyPageHeap {
   PageHeap& chosen() const { return *chosen_; }
 
   Span* New(Length n) { return chosen_->New(n); }
+  Span* NewNear(Length n, PageId near) { return chosen_->NewNear(n, near); }
   Span* NewAligned(Length n, Length alignment) { return chosen_->NewAligned(n, alignment); }
   void Delete(Span* span) { chosen_->Delete(span); }
 

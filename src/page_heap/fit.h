@@ -5,6 +5,8 @@
 #ifndef TCMALLOC_PAGE_HEAP_FIT_H_
 #define TCMALLOC_PAGE_HEAP_FIT_H_
 
+#include <cstddef>
+
 #include "base/bits.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
@@ -12,6 +14,17 @@
 namespace tcmalloc {
 
 inline constexpr Length kOnePage(1);
+
+// Where a span shall begin.
+struct Placement {
+  // The parts of memory in which the spans of one thread shall lie together.
+  static constexpr Length kZone = Length::FromBytesCeil(size_t{64} << 10);
+
+  Length alignment = kOnePage;
+  // If `zoned`, spans shall begin at `near`, right behind the one before, or else with a zone.
+  PageId near;
+  bool zoned = false;
+};
 
 // Returns the first aligned page at or behind the beginning of the range.
 inline PageId AlignedStart(const Span* range, Length alignment) {

@@ -45,6 +45,10 @@ class PageHeap {
   // that case.
   virtual Span* New(Length n) = 0;
 
+  // Works as New, for one of several threads whose spans shall lie apart: at `near`, where its last
+  // one ended, if as good pages begin there as elsewhere.
+  virtual Span* NewNear(Length n, PageId near) = 0;
+
   // Works as New, at an address that is a multiple of `alignment`, a power of two.
   virtual Span* NewAligned(Length n, Length alignment) = 0;
 

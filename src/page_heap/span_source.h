@@ -22,6 +22,13 @@ concept SpanSource = requires(T source, Span* span, Length length, Length alignm
   { source.Delete(span) } -> std::same_as<void>;
 };
 
+// Also has places for the spans of several threads.
+//   NewNear(n, page)  works as New, for a thread whose last span ended before `page`
+template <typename T>
+concept PlacingSpanSource = SpanSource<T> && requires(T source, Length length, PageId near) {
+  { source.NewNear(length, near) } -> std::same_as<Span*>;
+};
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_PAGE_HEAP_SPAN_SOURCE_H_

@@ -14,18 +14,43 @@ namespace {
 // Returns the number of pages that has room for n aligned pages wherever it begins.
 Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
 
+// Returns the page of `span` at which n pages begin.
+PageId StartIn(const Span* span, Length n, const Placement& placement) {
+  if (!placement.zoned) return AlignedStart(span, placement.alignment);
+  const bool new_zone = span->state == Span::State::kReturned && span->first != placement.near &&
+                        Fits(span, n, Placement::kZone);
+  return new_zone ? AlignedStart(span, Placement::kZone) : span->first.value();
+}
+
 }  // namespace
 
-Span* HeapSpans::Find(Span::State state, Length n, Length alignment) const {
+// Returns the span at `near` or the shortest one, as for any request. Where nothing is resident,
+// one with a whole zone comes before the shortest: it costs addresses only.
+Span* HeapSpans::FindInZone(Span::State state, Length n, PageId near) const {
   const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
+  Span* shortest = spans.BestFit(n);
+  if (shortest == nullptr) return nullptr;
+  Span* next = map_.Get(near);
+  const bool fits =
+      next != nullptr && next->state == state && next->first == near && next->length >= n;
+  if (fits) return next;
+  if (state == Span::State::kFree) return shortest;
+  Span* with_zone = spans.BestFit(LengthForAny(Placement::kZone, Placement::kZone));
+  return with_zone != nullptr ? with_zone : shortest;
+}
+
+Span* HeapSpans::Find(Span::State state, Length n, const Placement& placement) const {
+  if (placement.zoned) return FindInZone(state, n, placement.near);
+  const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
+  const Length alignment = placement.alignment;
   Span* span = spans.BestFit(n);
   if (span == nullptr || alignment == kOnePage || Fits(span, n, alignment)) return span;
   return spans.BestFit(LengthForAny(n, alignment));
 }
 
-Span* HeapSpans::Take(Span* span, Length n, Length alignment) {
+Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
   list(span->state).Remove(span);
-  const PageId start = AlignedStart(span, alignment);
+  const PageId start = StartIn(span, n, placement);
   if (start != span->first) {
     Span* head = SplitHead(span, start - span->first);
     if (head == nullptr) {

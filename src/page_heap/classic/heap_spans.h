@@ -11,6 +11,7 @@
 #include "base/intrusive_list.h"
 #include "page_heap/classic/free_spans.h"
 #include "page_heap/classic/heap_regions.h"
+#include "page_heap/fit.h"
 #include "page_heap/free_runs.h"
 #include "page_heap/stats.h"
 #include "pages/metadata_arena.h"
@@ -36,20 +37,21 @@ class HeapSpans {
   HeapSpans(const HeapSpans&) = delete;
   HeapSpans& operator=(const HeapSpans&) = delete;
 
-  // Returns a span of `state` (kFree or kReturned) in which n pages fit at a multiple of
-  // `alignment`, a power of two; null if there is none. Without alignment it is the shortest such
-  // span. With alignment, a suitable span may be missed.
-  Span* Find(Span::State state, Length n, Length alignment) const;
+  // Returns a span of `state` (kFree or kReturned) in which n pages fit at a multiple of the
+  // placement's alignment, a power of two; null if there is none. Without alignment it is the
+  // shortest such span, unless another one is wanted for its place. With alignment, a suitable span
+  // may be missed.
+  Span* Find(Span::State state, Length n, const Placement& placement) const;
 
   // Joins neighbouring free and returned spans to one free span with room for n pages, aligned as
   // above. Its returned pages count as committed from then on. Returns null if there is no such
   // place with at most `most_returned` of them. Visits every span of the heap.
   Span* MergeRun(Length n, Length alignment, Length most_returned);
 
-  // Cuts n pages at the first aligned address out of a span that Find, MergeRun or AddFresh
+  // Cuts n pages at the first suitable address out of a span that Find, MergeRun or AddFresh
   // returned, and hands them out as kLarge. Returns null, with nothing lost, if no memory for a
   // record can be had.
-  Span* Take(Span* span, Length n, Length alignment);
+  Span* Take(Span* span, Length n, const Placement& placement);
 
   // Takes back a span in use. Returns the span that it merged into.
   Span* Free(Span* span);
@@ -117,6 +119,7 @@ class HeapSpans {
     return span->state == Span::State::kFree || span->state == Span::State::kReturned;
   }
 
+  Span* FindInZone(Span::State state, Length n, PageId near) const;
   void Retire(Span* record);
   // Merges an unlisted kFree or kReturned span with its neighbours of the same state, and lists it.
   void MergeAndList(Span* span);

@@ -15,6 +15,7 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "page_heap/classic/heap_spans.h"
+#include "page_heap/fit.h"
 #include "page_heap/page_heap_base.h"
 #include "page_heap/release/growth_offset.h"
 #include "pages/metadata_arena.h"
@@ -48,12 +49,17 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 
   Span* New(Length n) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return Allocate(n, Length(1));
+    return Allocate(n, {});
+  }
+
+  Span* NewNear(Length n, PageId near) final TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return Allocate(n, {.alignment = kOnePage, .near = near, .zoned = true});
   }
 
   Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return Allocate(n, alignment);
+    return Allocate(n, {.alignment = alignment, .near = PageId(), .zoned = false});
   }
 
   void Delete(Span* span) final TCMALLOC_EXCLUDES(lock_) {
@@ -82,22 +88,24 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   // The most that one free has to wait for: about a tenth of a millisecond.
   static constexpr Length kMaxPacedRelease = Length::FromBytesCeil(size_t{1} << 20);
 
-  TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, Length alignment) TCMALLOC_REQUIRES(lock_) {
-    TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(alignment.pages()));
+  TCMALLOC_ALWAYS_INLINE Span* Allocate(Length n, const Placement& placement)
+      TCMALLOC_REQUIRES(lock_) {
+    TCMALLOC_DCHECK(n > Length(0) && IsPowerOfTwo(placement.alignment.pages()));
     this->NoteRequest();
-    Span* span = spans_.Find(Span::State::kFree, n, alignment);
+    Span* span = spans_.Find(Span::State::kFree, n, placement);
     if (TCMALLOC_LIKELY(span != nullptr)) {
-      span = spans_.Take(span, n, alignment);
+      span = spans_.Take(span, n, placement);
       this->NoteFreeTaken();
     } else {
-      span = AllocateSlow(n, alignment);
+      span = AllocateSlow(n, placement);
       this->PublishCommitted();
     }
     return span;
   }
 
-  TCMALLOC_NOINLINE Span* AllocateSlow(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  Span* FindAnywhere(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
+      TCMALLOC_REQUIRES(lock_);
+  Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
   void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
 
@@ -109,22 +117,23 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 };
 
 template <typename System>
-Span* ClassicPageHeap<System>::AllocateSlow(Length n, Length alignment) {
-  if (n > Base::kMaxRequest || alignment > Base::kMaxRequest) return nullptr;
+Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement) {
+  if (n > Base::kMaxRequest || placement.alignment > Base::kMaxRequest) return nullptr;
   OffsetGrowth(n);
   int retries = 0;
   do {
     if (!this->MakeRoom(n)) continue;
-    if (Span* span = FindAnywhere(n, alignment)) return spans_.Take(span, n, alignment);
+    if (Span* span = FindAnywhere(n, placement)) return spans_.Take(span, n, placement);
   } while (this->MayRetry(&retries));
   return nullptr;
 }
 
 template <typename System>
-Span* ClassicPageHeap<System>::FindAnywhere(Length n, Length alignment) {
+Span* ClassicPageHeap<System>::FindAnywhere(Length n, const Placement& placement) {
+  const Length alignment = placement.alignment;
   // MakeRoom may have let go of the lock, so search again.
-  Span* span = spans_.Find(Span::State::kFree, n, alignment);
-  if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, alignment);
+  Span* span = spans_.Find(Span::State::kFree, n, placement);
+  if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, placement);
   if (span == nullptr) span = this->Grow(n, alignment, this->least_growth());
   if (span == nullptr) span = spans_.MergeRun(n, alignment, this->Headroom());
   return span;

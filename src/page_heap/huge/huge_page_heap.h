@@ -65,6 +65,9 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
     return Allocate(n, Length(1));
   }
 
+  // Places spans by hugepages only.
+  Span* NewNear(Length n, PageId) final TCMALLOC_EXCLUDES(lock_) { return New(n); }
+
   Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, alignment);

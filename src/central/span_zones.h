@@ -1,0 +1,74 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The spans of each thread, beside each other.
+
+#ifndef TCMALLOC_CENTRAL_SPAN_ZONES_H_
+#define TCMALLOC_CENTRAL_SPAN_ZONES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
+#include "page_heap/span_source.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc {
+
+// A SpanSource for all central free lists. Once two threads have asked for spans, the next ones of
+// each thread lie together, whatever their size classes. Spans that threads get in turn would lie
+// in turn, too, and a processor that fetches lines ahead fetches those that another one writes:
+// see Takers.
+//
+// Remembers where the last kMost threads go on, which costs no memory: the pages there are free.
+// Thread safe.
+template <PlacingSpanSource PageHeap>
+class SpanZones {
+ public:
+  constexpr explicit SpanZones(PageHeap& page_heap) : page_heap_(page_heap) {}
+  SpanZones(const SpanZones&) = delete;
+  SpanZones& operator=(const SpanZones&) = delete;
+
+  Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
+    // A long span touches few others.
+    if (n > kMostZoned) return page_heap_.New(n);
+    SpinLockHolder holder(lock_);
+    Zone& zone = ZoneOf(__builtin_thread_pointer());
+    Span* span = count_ == 1 ? page_heap_.New(n) : page_heap_.NewNear(n, zone.next);
+    if (span != nullptr) zone.next = span->end();
+    return span;
+  }
+  Span* NewAligned(Length n, Length alignment) { return page_heap_.NewAligned(n, alignment); }
+  void Delete(Span* span) { page_heap_.Delete(span); }
+
+ private:
+  static constexpr uint32_t kMost = 16;
+  static constexpr Length kMostZoned = Length::FromBytesCeil(size_t{16} << 10);
+
+  struct Zone {
+    const void* thread = nullptr;
+    PageId next;
+  };
+
+  // Returns the entry of `thread`, an address that no two threads share at a time.
+  Zone& ZoneOf(const void* thread) TCMALLOC_REQUIRES(lock_) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (zones_[i].thread == thread) return zones_[i];
+    }
+    Zone& zone = zones_[replaced_++ % kMost];
+    if (count_ < kMost) ++count_;
+    zone = {thread, PageId()};
+    return zone;
+  }
+
+  PageHeap& page_heap_;
+  SpinLock lock_{LockRank::kSpanZones};
+  Zone zones_[kMost] TCMALLOC_GUARDED_BY(lock_);
+  uint32_t count_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  uint32_t replaced_ TCMALLOC_GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CENTRAL_SPAN_ZONES_H_

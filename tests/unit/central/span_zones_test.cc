@@ -1,0 +1,84 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "central/span_zones.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "fakes/turns.h"
+#include "page_heap/span_source.h"
+#include "pages/page_types.h"
+#include "pages/span.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+// Notes how it is asked, and hands out spans one after the other.
+struct FakePageHeap {
+  Span* New(Length n) {
+    ++plain;
+    return Next(n);
+  }
+  Span* NewNear(Length n, PageId near) {
+    nears.push_back(near);
+    return fail ? nullptr : Next(n);
+  }
+  Span* NewAligned(Length n, Length) { return New(n); }
+  void Delete(Span*) {}
+
+  Span* Next(Length n) {
+    Span& span = spans[count++];
+    span.first = end;
+    span.length = n;
+    end = span.end();
+    return &span;
+  }
+
+  Span spans[16];
+  int count = 0;
+  PageId end = PageId(1000);
+  int plain = 0;
+  std::vector<PageId> nears;
+  bool fail = false;
+};
+static_assert(PlacingSpanSource<FakePageHeap>);
+static_assert(SpanSource<SpanZones<FakePageHeap>>);
+
+constexpr Length kOne(1);
+
+class SpanZonesTest : public ::testing::Test {
+ protected:
+  FakePageHeap heap_;
+  SpanZones<FakePageHeap> zones_{heap_};
+};
+
+TEST_F(SpanZonesTest, OneThreadHasNoZones) {
+  zones_.New(kOne);
+  zones_.New(kOne);
+  EXPECT_EQ(heap_.plain, 2);
+}
+
+TEST_F(SpanZonesTest, EachThreadGoesOnBehindItsOwnSpan) {
+  std::vector<PageId> ends[2];
+  TakeTurns(3, [&](int thread) { ends[thread].push_back(zones_.New(kOne)->end()); });
+  EXPECT_EQ(heap_.plain, 1);
+  const std::vector<PageId> expected = {PageId(), ends[0][0], ends[1][0], ends[0][1], ends[1][1]};
+  EXPECT_EQ(heap_.nears, expected);
+}
+
+TEST_F(SpanZonesTest, LongSpansAreInNoZone) {
+  TakeTurns(2, [&](int) { zones_.New(Length(100)); });
+  EXPECT_EQ(heap_.plain, 4);
+}
+
+TEST_F(SpanZonesTest, AFailedRequestChangesNoZone) {
+  TakeTurns(3, [&](int thread) {
+    heap_.fail = heap_.nears.size() == 1;
+    EXPECT_EQ(zones_.New(kOne) == nullptr, heap_.fail) << thread;
+  });
+  EXPECT_EQ(heap_.nears[1], heap_.nears[3]);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
