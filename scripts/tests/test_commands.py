@@ -137,11 +137,14 @@ class TestBuildsTest(TreeTest):
         never = f"{self.fifo}.never"
         os.mkfifo(never)
         self.write_command("ninja", f"exec >{self.fifo}; echo started; read -r -t 40 <>{never}; echo left\n")
-        with self.start() as command, open(self.fifo, encoding="utf-8") as of_ninja:
+        command = self.start()
+        with open(self.fifo, encoding="utf-8") as of_ninja:
             self.assertEqual(of_ninja.readline(), "started\n")
             command.terminate()
             # Reads to the end, when nobody is left who could write.
             self.assertEqual(of_ninja.read(), "")
+        # Nor does anybody else keep its output open.
+        command.communicate(timeout=30)
 
 
 @unittest.skipUnless(shutil.which("clang-format-19"), "clang-format-19 is missing")
