@@ -10,6 +10,7 @@
 #include "allocator/deallocate.h"
 #include "base/bits.h"
 #include "central/corruption.h"
+#include "central/sampled_page.h"
 #include "hardened/below_checks.h"
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
@@ -586,7 +587,7 @@ void HardenedHeap::CheckQuarantine() {
   const auto class_of = [](const void* block) -> uint8_t {
     const Span* span = heap.page_map().Get(PageId::Containing(block));
     if (span == nullptr) return 0;
-    return span->size_class;
+    return ClassOfObject(span, block);
   };
   const auto give_back = [&](void* block) {
     CheckFreed(block, class_of(block));
@@ -624,7 +625,7 @@ void HardenedHeap::CheckAll() {
   heap.page_heap().ForEachSpan([&](const Span& span) {
     const bool small = span.state == Span::State::kSmall || span.state == Span::State::kSampled;
     if (!small && span.state != Span::State::kLarge) return;
-    const size_t objects = small ? kSizeClasses[span.size_class].objects : 1;
+    const size_t objects = small ? span.capacity : 1;
     for (size_t i = 0; i < objects && left > 0; ++i, --left) {
       const char* block = span.start() + (small ? i * kSizeClasses[span.size_class].size : 0);
       const BlockMap::Byte* state = map_.Find(block);
