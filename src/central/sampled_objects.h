@@ -27,9 +27,9 @@ struct SampledObjectsStats {
   size_t in_use_bytes = 0;
 };
 
-// Keeps sampled objects in pages of their own, which objects of all classes share, so that a program
-// with few samples has few such pages. These have no class in the page map's window, so that each
-// free of such an object takes the slow path by itself, and no other free pays for it.
+// Keeps sampled objects in pages of their own, which objects of all classes share, so that a
+// program with few samples has few such pages. These have no class in the page map's window, so
+// that each free of such an object takes the slow path by itself, and no other free pays for it.
 //
 // Thread safe.
 template <SpanSource PageHeap>

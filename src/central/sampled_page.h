@@ -24,7 +24,8 @@ namespace tcmalloc {
 // class. Units that are not used keep the class of an object that was freed, so that a second free
 // finds it, until another object takes them.
 //
-// Whoever has SampledObjects' lock changes it. The owner of an object may read what is at its place.
+// Whoever has SampledObjects' lock changes it. The owner of an object may read what is at its
+// place.
 struct SampledPage {
   static constexpr size_t kUnits = 64;
   static constexpr size_t kUnitBytes = kPageSize / kUnits;
@@ -33,9 +34,9 @@ struct SampledPage {
   static constexpr uint8_t kUnitClass = SizeClassFor(kUnitBytes);
   static_assert(kSizeClasses[kUnitClass].size == kUnitBytes);
 
-  uint64_t used = 0;                   // bit i: unit i belongs to an object in use
-  Relaxed<SampleId> samples[kUnits];   // of the object that begins there
-  Relaxed<uint8_t> classes[kUnits];    // likewise; 0 if none begins there
+  uint64_t used = 0;                  // bit i: unit i belongs to an object in use
+  Relaxed<SampleId> samples[kUnits];  // of the object that begins there
+  Relaxed<uint8_t> classes[kUnits];   // likewise; 0 if none begins there
 
   // Returns the record of a kSampled span.
   static SampledPage& Of(const Span* span) {
@@ -53,7 +54,8 @@ struct SampledPage {
       more = std::min(length, units - length);
       begins &= begins >> more;
     }
-    const size_t aligned = std::max(size_t{1} << std::countr_zero(kSizeClasses[c].size), kUnitBytes);
+    const size_t aligned =
+        std::max(size_t{1} << std::countr_zero(kSizeClasses[c].size), kUnitBytes);
     begins &= ~uint64_t{0} / ((uint64_t{1} << aligned / kUnitBytes) - 1);
     return static_cast<size_t>(std::countr_zero(begins));
   }
