@@ -150,8 +150,12 @@ GuardKind HardenedHeap::ForbidWithin(char* start, size_t bytes, int calls, size_
 void HardenedHeap::GuardFront(char* block, size_t capacity) const {
   // In another leaf of the map, perhaps, or nowhere.
   const BlockMap::Byte* before = map_.Find(block - capacity);
+  // Among samples a block of another size may come before. The byte is its last one, which has this
+  // value anyway, or nobody's.
+  const Span* span = heap.page_map().Get(PageId::Containing(block));
+  const bool sampled = span != nullptr && span->state == Span::State::kSampled;
   // Acquire pairs with the release in BlockMap::Set: a live block has its canary.
-  if (before == nullptr || before->load(std::memory_order_acquire) < BlockMap::kLive) {
+  if (sampled || before == nullptr || before->load(std::memory_order_acquire) < BlockMap::kLive) {
     block[-1] = static_cast<char>(canary_.ByteAt(block - 1));
   }
 }

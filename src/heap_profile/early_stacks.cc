@@ -87,7 +87,7 @@ EarlyStacks::Slot* EarlyStacks::ClaimFresh(uint32_t units) {
 // other depths find room in them.
 uint32_t EarlyStacks::UnitsFor(size_t bytes) {
   const auto units = static_cast<uint32_t>((bytes + kUnit - 1) / kUnit);
-  const uint32_t step = std::max(std::bit_floor(units) / 8, uint32_t{1});
+  const uint32_t step = std::max(std::bit_floor(units) / 4, uint32_t{1});
   return (units + step - 1) / step * step;
 }
 

@@ -69,7 +69,7 @@ class EarlyStacks {
   };
 
   // Slots begin at multiples of a unit.
-  static constexpr size_t kUnit = 128;
+  static constexpr size_t kUnit = 512;
   static constexpr uint32_t kUnits = kMemoryBytes / kUnit;
   // Copies do not take slots that are so many times larger, which deep stacks need.
   static constexpr uint32_t kMostSpare = 4;
