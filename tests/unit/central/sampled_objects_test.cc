@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -68,12 +69,18 @@ TEST_F(SampledObjectsTest, AnObjectThatDoesNotFitGoesToAnotherPage) {
 }
 
 TEST_F(SampledObjectsTest, NoObjectBeginsInsideOfAnother) {
+  // Of earlier objects nothing is left there.
+  void* earlier[1024 / SampledPage::kUnitBytes + 1];
+  for (void*& small : earlier) small = objects_.New(SizeClassFor(8));
+  for (size_t i = 0; i + 1 < std::size(earlier); ++i) Delete(earlier[i]);
   char* object = static_cast<char*>(objects_.New(SizeClassFor(1024)));
+  EXPECT_EQ(object, earlier[0]);
   const Span* span = SpanOf(object);
   for (size_t i = 8; i < 1024; i += 8) EXPECT_EQ(ClassOfSampled(span, object + i), 0);
   const auto at = static_cast<size_t>(object - span->start());
   EXPECT_EQ(SampledPage::Of(span).FindAround(at + 1023), at / SampledPage::kUnitBytes);
-  EXPECT_EQ(SampledPage::Of(span).FindAround(at + 1024), SampledPage::kNoPlace);
+  EXPECT_EQ(SampledPage::Of(span).FindAround(at + 1024 + SampledPage::kUnitBytes),
+            SampledPage::kNoPlace);
 }
 
 TEST_F(SampledObjectsTest, ASampleIsNamedByItsObject) {
