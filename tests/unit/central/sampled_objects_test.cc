@@ -93,7 +93,8 @@ TEST_F(SampledObjectsTest, ASampleIsNamedByItsObject) {
 }
 
 TEST_F(SampledObjectsTest, EverySpanGoesBackWithItsLastObject) {
-  for (const size_t size : {8, 100, 1024, 5120, 7168}) {
+  for (const size_t size :
+       {size_t{8}, size_t{100}, size_t{1024}, kPageSize * 5 / 8, kPageSize * 7 / 8}) {
     const uint8_t c = SizeClassFor(size);
     std::set<void*> objects;
     for (int i = 0; i < 2000; ++i) objects.insert(objects_.New(c));
