@@ -583,7 +583,7 @@ def print_small(heap, span, address):
 def print_sampled(heap, span, address):
     start = span.first << heap.classes.page_shift
     page = pointer_to(span.free_list, "tcmalloc::SampledPage").dereference()
-    unit = (1 << heap.classes.page_shift) // length_of(page["classes"].type)
+    unit = (1 << heap.classes.page_shift) // length_of(page["classes"])
     place = (address - start) // unit
     if number(page["used"]) >> place & 1 == 0:
         print("It is free, in a span of samples.")
