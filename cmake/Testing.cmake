@@ -20,12 +20,13 @@
 # tcm_repeat_unit_test(NAME <name> OF <unit test of this folder> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
 #
-# tcm_program_test(NAME <name> LABELS <kind> ... (SOURCES ... | COMMAND <program> ...)
+# tcm_program_test(NAME <name> LABELS <kind> ... ([SOURCES ...] [PARTS ...] | COMMAND <program> ...)
 #                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
 #                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
-#                  [SERIAL] [COST <seconds>])
+#                  [SERIAL] [COST <seconds>] [AS_ONE])
 #   A program of its own that passes by exiting with 0 and is skipped when it exits with 77.
-#   Built from SOURCES it runs with LD_PRELOAD on the library (tcmalloc_minimal when left out);
+#   Built from SOURCES it runs with LD_PRELOAD on the library (tcmalloc_minimal when left out). PARTS are
+#   sources that other programs have as well. AS_ONE: TCMALLOC_UNITY_TESTS compiles SOURCES as one.
 #   NO_PRELOAD is for a program that links an allocator itself (LIBRARIES). A COMMAND, usually a
 #   script, runs without preload and finds what was built in TCM_TEST_LIBRARY_DIR and
 #   TCM_TEST_BIN_DIR, and preloading programs in TCM_TEST_PROGRAMS_DIR. Nothing is declared where
@@ -98,7 +99,7 @@ endfunction()
 
 set(test_program_options NAME OF TIMEOUT PRELOAD COST)
 set(test_program_lists
-  SOURCES LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
+  SOURCES PARTS LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
 
 macro(tcm_parse_test_arguments function flags)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;${flags}" "${test_program_options}"
@@ -118,6 +119,12 @@ function(tcm_unit_program)
   endforeach()
 endfunction()
 
+# Compiles the sources of a program as one, where that is wanted.
+function(tcm_compile_as_one target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${TCMALLOC_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 0)
+endfunction()
+
 # tcm_googletest_program(NAME <name> [SOURCES ...] LAYERS ... [LIBRARIES ...] [COMPILE_OPTIONS ...])
 function(tcm_googletest_program)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LAYERS;LIBRARIES;COMPILE_OPTIONS")
@@ -125,8 +132,7 @@ function(tcm_googletest_program)
               LAYERS ${arg_LAYERS} LIBRARIES GTest::gtest ${arg_LIBRARIES}
               COMPILE_OPTIONS ${TCM_UNIT_TEST_COMPILE_OPTIONS} ${arg_COMPILE_OPTIONS} FOLDER tests)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  set_target_properties(${arg_NAME} PROPERTIES
-    UNITY_BUILD ${TCMALLOC_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 0)
+  tcm_compile_as_one(${arg_NAME})
   if(TCM_HAVE_GOLD)
     target_link_options(${arg_NAME} PRIVATE -fuse-ld=gold)
   endif()
@@ -236,7 +242,7 @@ function(tcm_preloading_program)
 endfunction()
 
 function(tcm_program_test)
-  tcm_parse_test_arguments(tcm_program_test NO_PRELOAD)
+  tcm_parse_test_arguments(tcm_program_test "NO_PRELOAD;AS_ONE")
   if(NOT arg_LABELS)
     message(FATAL_ERROR "tcm_program_test ${arg_NAME}: LABELS is missing")
   endif()
@@ -253,15 +259,20 @@ function(tcm_program_test)
     "TCM_TEST_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
     "TCM_TEST_PROGRAMS_DIR=${TCM_PROGRAMS_DIR}"
     ${arg_ENVIRONMENT})
-  if(arg_SOURCES)
+  if(arg_SOURCES OR arg_PARTS)
     # Otherwise the compiler removes pairs of malloc and free that the test is about.
     set(options ${TCM_TEST_COMPILE_OPTIONS} -fno-builtin ${arg_COMPILE_OPTIONS})
+    tcm_program_parts(parts SOURCES ${arg_PARTS} COMPILE_OPTIONS ${options})
+    list(APPEND arg_SOURCES ${parts})
     if(arg_LIBRARIES)
       tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
                   COMPILE_OPTIONS ${options} FOLDER tests)
       target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     else()
       tcm_preloading_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} COMPILE_OPTIONS ${options})
+    endif()
+    if(arg_AS_ONE)
+      tcm_compile_as_one(${arg_NAME})
     endif()
     set(arg_COMMAND ${arg_NAME})
     if(NOT arg_NO_PRELOAD)

@@ -88,6 +88,65 @@ class TestCommandTest(unittest.TestCase):
                 self.assertEqual(run(PROJECT / "test", *arguments).returncode, 2)
 
 
+class TestBuildsTest(TreeTest):
+    """Builds of ./test beside its tests, with commands that do nothing in place of cmake, ninja and ctest."""
+
+    PASSED = "echo '100% tests passed, 0 tests failed out of 1'\n"
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(PROJECT / "test", self.root)
+        shutil.copy(PROJECT / "CMakePresets.json", self.root)
+        self.write("scripts/common.sh", (PROJECT / "scripts/common.sh").read_text())
+        self.fifo = self.root / "fifo"
+        os.mkfifo(self.fifo)
+        self.write_command("cmake", 'mkdir -p "build/$2"\n')
+        self.write_command("ninja", "")
+        self.write_command("ctest", self.PASSED)
+
+    def write_command(self, name: str, text: str):
+        self.write(f"bin/{name}", "#!/bin/bash\n" + text).chmod(0o755)
+
+    def start(self) -> subprocess.Popen:
+        command = [self.root / "test", "--no-setup", "--preset", "clang", "--preset", "fuzz"]
+        environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        process = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        return process
+
+    def last_line(self) -> str:
+        output, _ = self.start().communicate(timeout=60)
+        return output.splitlines()[-1]
+
+    def test_counts_builds_and_tests(self):
+        self.assertEqual(self.last_line(), "4 passed, 0 failed")
+
+    def test_goes_on_after_a_failed_build(self):
+        self.write_command("ninja", "[[ $2 != */clang ]]\n")
+        self.assertEqual(self.last_line(), "2 passed, 1 failed")
+
+    def test_builds_the_next_preset_while_tests_run(self):
+        self.write_command("ninja", f"[[ $2 != */fuzz ]] || echo built >{self.fifo}\n")
+        self.write_command("ctest", f"[[ $2 != clang ]] || read -r -t 40 <>{self.fifo} || exit\n" + self.PASSED)
+        self.assertEqual(self.last_line(), "4 passed, 0 failed")
+
+    def test_ends_its_builds_with_itself(self):
+        never = f"{self.fifo}.never"
+        os.mkfifo(never)
+        self.write_command("ninja", f"exec >{self.fifo}; echo started; read -r -t 40 <>{never}; echo left\n")
+        command = self.start()
+        with open(self.fifo, encoding="utf-8") as of_ninja:
+            self.assertEqual(of_ninja.readline(), "started\n")
+            command.terminate()
+            # Reads to the end, when nobody is left who could write.
+            self.assertEqual(of_ninja.read(), "")
+        # Nor does anybody else keep its output open.
+        command.communicate(timeout=30)
+
+
 @unittest.skipUnless(shutil.which("clang-format-19"), "clang-format-19 is missing")
 class CheckFormatTest(TreeTest):
     def setUp(self):

@@ -8,6 +8,7 @@
 
 #include "base/message.h"
 #include "central/corruption.h"
+#include "central/sampled_page.h"
 #include "heap/heap.h"
 #include "size_class/size_classes.h"
 
@@ -105,7 +106,10 @@ bool LooksLikeLink(ObjectReference next, uint8_t c) {
 // Returns true if a block begins at this address in the span, which is in use.
 TCMALLOC_ALWAYS_INLINE bool BeginsIn(const Span* span, const void* block) {
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
-  return span->state == Span::State::kLarge ? offset == 0 : IsObjectStart(offset, span->size_class);
+  if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
+    return IsObjectStart(offset, span->size_class);
+  }
+  return span->state == Span::State::kLarge ? offset == 0 : ClassOfSampled(span, block) != 0;
 }
 
 // Reports `block`, at which no block begins. One function, so that its caller has nothing to save.

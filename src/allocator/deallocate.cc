@@ -72,7 +72,9 @@ void CheckDeletedSize(const void* block, size_t size) {
   const bool is_close = span == nullptr || size > found.bytes / 2;
   if (TCMALLOC_LIKELY(is_close && size <= found.bytes)) return;
   const bool has_class = span != nullptr && span->state != Span::State::kLarge;
-  if (has_class && size <= kMaxSmallSize && SizeClassFor(size) == span->size_class) return;
+  if (has_class && size <= kMaxSmallSize && kSizeClasses[SizeClassFor(size)].size == found.bytes) {
+    return;
+  }
   CrashOnDeletedSize(block, size, found.bytes);
 }
 

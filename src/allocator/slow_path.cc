@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "allocator/checked_block.h"
+#include "central/sampled_page.h"
 
 namespace tcmalloc {
 
@@ -79,7 +80,7 @@ void SlowPath::FreeBlock(void* block) const {
 // Frees a block in a span of its own, or among samples.
 void SlowPath::FreeOther(Span* span, const void* block) const {
   if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled)) {
-    const uint8_t c = span->size_class;
+    const uint8_t c = ClassOfSampled(span, block);
     void* twin = FreeSampledObject(span, block);
     if (twin != nullptr) DeallocateObject(twin, c);
     return;

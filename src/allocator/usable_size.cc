@@ -4,6 +4,7 @@
 
 #include "allocator/checked_block.h"
 #include "allocator/slow_path.h"
+#include "central/sampled_page.h"
 #include "heap/observer.h"
 
 namespace tcmalloc {
@@ -14,7 +15,7 @@ FoundBlock FindBlock(const void* block, const char* call) {
   if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return {nullptr, GuardedBytes(block, call)};
   const Span* span = CheckedSpanOf(block, call);
   const bool is_large = span->state == Span::State::kLarge;
-  return {span, is_large ? span->bytes() : kSizeClasses[span->size_class].size};
+  return {span, is_large ? span->bytes() : kSizeClasses[ClassOfObject(span, block)].size};
 }
 
 size_t UsableSize(const void* block, const char* call) { return FindBlock(block, call).bytes; }

@@ -116,7 +116,7 @@ class CentralFreeList {
     uint32_t count;
   };
 
-  // Whether a thread may take from a span from which another one takes at the same time.
+  // Says if a thread may take from a span from which another one takes at the same time.
   enum class Sharing : uint8_t { kAllowed, kAvoided };
 
   // Objects that were freed, from one span's list, linked as they were there.

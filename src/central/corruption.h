@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/message.h"
+#include "central/sampled_page.h"
 #include "pages/page_map.h"
 #include "pages/span.h"
 #include "size_class/size_classes.h"
@@ -45,8 +46,14 @@ inline Message& operator<<(Message& message, NoticedBy by) {
 // Reports `block`, which lies in `span`, one of small objects, but at which no object begins.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnStray(const void* block, const Span* span,
                                                     const char* call = nullptr) {
-  const SizeClassInfo& info = kSizeClasses[span->size_class];
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
+  if (span->state == Span::State::kSampled) {
+    const size_t place = SampledPage::Of(span).FindAround(offset);
+    if (place == SampledPage::kNoPlace) CrashOnUnknownBlock(block, call);
+    const char* start = span->start() + place * SampledPage::kUnitBytes;
+    CrashOnInterior(block, start, kSizeClasses[ClassOfSampled(span, start)].size, call);
+  }
+  const SizeClassInfo& info = kSizeClasses[span->size_class];
   const size_t index = ObjectIndex(offset, span->size_class);
   if (index >= info.objects) CrashOnUnknownBlock(block, call);
   CrashOnInterior(block, span->start() + index * info.size, info.size, call);

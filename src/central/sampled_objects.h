@@ -5,17 +5,15 @@
 #ifndef TCMALLOC_CENTRAL_SAMPLED_OBJECTS_H_
 #define TCMALLOC_CENTRAL_SAMPLED_OBJECTS_H_
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "base/attributes.h"
-#include "base/bits.h"
 #include "base/intrusive_list.h"
-#include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "central/corruption.h"
+#include "central/sampled_page.h"
 #include "page_heap/span_source.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -29,9 +27,9 @@ struct SampledObjectsStats {
   size_t in_use_bytes = 0;
 };
 
-// Keeps sampled objects in spans of their own, many to a span. The pages of these spans have no
-// class in the page map's window, so that each free of such an object takes the slow path by
-// itself, and no other free pays for it. Each object has a slot that names its sample.
+// Keeps sampled objects in pages of their own, which objects of all classes share, so that a
+// program with few samples has few such pages. These have no class in the page map's window, so
+// that each free of such an object takes the slow path by itself, and no other free pays for it.
 //
 // Thread safe.
 template <SpanSource PageHeap>
@@ -42,7 +40,8 @@ class SampledObjects {
   SampledObjects(const SampledObjects&) = delete;
   SampledObjects& operator=(const SampledObjects&) = delete;
 
-  // Returns an object of class `c`, without a sample. Null if no memory can be had.
+  // Returns an object of class `c`, of less than a page, without a sample. Null if no memory can be
+  // had.
   void* New(uint8_t c) TCMALLOC_EXCLUDES(lock_);
 
   // Takes back an object of `span` and returns its sample. Crashes if it is free already.
@@ -51,7 +50,7 @@ class SampledObjects {
   // Names the sample of an object, which the caller owns.
   void SetSample(const void* object, SampleId sample) {
     const Span* span = page_map_.Get(PageId::Containing(object));
-    Slots(span)[IndexIn(span, object)] = sample;
+    SampledPage::Of(span).samples[PlaceIn(span, object)] = sample;
   }
 
   SampledObjectsStats stats() TCMALLOC_EXCLUDES(lock_) {
@@ -60,34 +59,21 @@ class SampledObjects {
   }
 
  private:
-  using Slot = Relaxed<SampleId>;
-  // A slot is 0 while its object is free.
-  static constexpr SampleId kNoSample = UINT32_MAX;
-  static constexpr size_t kSlotSizes = 12;
+  // Bounds the spans in which one object looks for room.
+  static constexpr int kMostProbes = 8;
 
-  // Free arrays of one size are linked through their first word.
-  struct FreeSlots {
-    FreeSlots* next;
-  };
-  struct Lists {
-    IntrusiveList<Span> with_room[kSizeClassCount];
-    FreeSlots* free_slots[kSlotSizes];
+  // Free records are linked through their first word.
+  struct FreePage {
+    FreePage* next;
   };
 
-  static Slot* Slots(const Span* span) { return reinterpret_cast<Slot*>(span->free_list); }
-  static size_t IndexIn(const Span* span, const void* object) {
+  static size_t PlaceIn(const Span* span, const void* object) {
     const auto offset = static_cast<size_t>(static_cast<const char*>(object) - span->start());
-    return ObjectIndex(offset, span->size_class);
-  }
-  // A power of two, and enough bytes for a link.
-  static size_t SlotCount(uint32_t objects) {
-    return std::max<size_t>(std::bit_ceil(size_t{objects}), sizeof(FreeSlots) / sizeof(Slot));
+    return offset / SampledPage::kUnitBytes;
   }
 
-  bool EnsureLists() TCMALLOC_REQUIRES(lock_);
-  Slot* NewSlots(uint32_t objects) TCMALLOC_REQUIRES(lock_);
-  void DeleteSlots(Slot* slots, uint32_t objects) TCMALLOC_REQUIRES(lock_);
-  void* TakeFrom(Span* span) TCMALLOC_REQUIRES(lock_);
+  SampledPage* NewPage() TCMALLOC_REQUIRES(lock_);
+  void* TakeFrom(Span* span, size_t place, uint8_t c) TCMALLOC_REQUIRES(lock_);
   void* TryNew(uint8_t c) TCMALLOC_EXCLUDES(lock_);
   void* TakeFromNew(Span* span, uint8_t c) TCMALLOC_EXCLUDES(lock_);
 
@@ -95,84 +81,68 @@ class SampledObjects {
   PageMap& page_map_;
   MetadataArena& arena_;
   SpinLock lock_{LockRank::kSampledObjects};
-  Lists* lists_ TCMALLOC_GUARDED_BY(lock_) = nullptr;  // null until there is a sample
+  // Spans with units that are not used. The one that had most lately an object freed, or is newest,
+  // comes first.
+  IntrusiveList<Span> with_room_ TCMALLOC_GUARDED_BY(lock_);
+  FreePage* free_pages_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
   SampledObjectsStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
 template <SpanSource PageHeap>
-bool SampledObjects<PageHeap>::EnsureLists() {
-  if (TCMALLOC_LIKELY(lists_ != nullptr)) return true;
-  void* memory = arena_.Allocate(sizeof(Lists), alignof(Lists));
-  if (memory == nullptr) return false;
-  lists_ = new (memory) Lists();
-  return true;
-}
-
-template <SpanSource PageHeap>
-typename SampledObjects<PageHeap>::Slot* SampledObjects<PageHeap>::NewSlots(uint32_t objects) {
-  const size_t count = SlotCount(objects);
-  FreeSlots*& free = lists_->free_slots[std::countr_zero(count)];
-  void* memory = free;
+SampledPage* SampledObjects<PageHeap>::NewPage() {
+  void* memory = free_pages_;
   if (memory != nullptr) {
-    free = free->next;
+    free_pages_ = free_pages_->next;
   } else {
-    memory = arena_.Allocate(count * sizeof(Slot), alignof(FreeSlots));
+    memory = arena_.Allocate(sizeof(SampledPage), alignof(SampledPage));
     if (memory == nullptr) return nullptr;
   }
-  return new (memory) Slot[count]();
+  return new (memory) SampledPage();
 }
 
 template <SpanSource PageHeap>
-void SampledObjects<PageHeap>::DeleteSlots(Slot* slots, uint32_t objects) {
-  FreeSlots*& free = lists_->free_slots[std::countr_zero(SlotCount(objects))];
-  free = new (slots) FreeSlots{free};
-}
-
-// Takes the first free object of a span that has one.
-template <SpanSource PageHeap>
-void* SampledObjects<PageHeap>::TakeFrom(Span* span) {
-  const uint8_t c = span->size_class;
-  Slot* slots = Slots(span);
-  const auto index =
-      static_cast<size_t>(std::find(slots, slots + span->capacity, SampleId{0}) - slots);
-  slots[index] = kNoSample;
-  span->allocated += 1;
-  if (span->allocated == span->capacity) lists_->with_room[c].Remove(span);
+void* SampledObjects<PageHeap>::TakeFrom(Span* span, size_t place, uint8_t c) {
+  SampledPage::Of(span).Take(place, c, 0);
+  span->allocated += static_cast<uint32_t>(SampledPage::UnitsOf(c));
+  if (span->allocated == span->capacity) with_room_.Remove(span);
   stats_.in_use_bytes += kSizeClasses[c].size;
-  return span->start() + index * kSizeClasses[c].size;
+  return span->start() + place * SampledPage::kUnitBytes;
 }
 
 template <SpanSource PageHeap>
 void* SampledObjects<PageHeap>::TryNew(uint8_t c) {
   SpinLockHolder holder(lock_);
-  if (!EnsureLists()) return nullptr;
-  Span* span = lists_->with_room[c].front();
-  return span != nullptr ? TakeFrom(span) : nullptr;
+  Span* span = with_room_.front();
+  for (int probes = 0; span != nullptr && probes < kMostProbes; ++probes) {
+    const size_t place = SampledPage::Of(span).FindRoom(c);
+    if (place != SampledPage::kNoPlace) return TakeFrom(span, place, c);
+    span = with_room_.next(span);
+  }
+  return nullptr;
 }
 
-// Adds a span for objects of class `c` and takes its first, before other threads take them all.
-// Null if no memory can be had for its slots.
+// Adds a page and takes an object of class `c` there, before other threads fill it. Null if no
+// memory can be had for its record.
 template <SpanSource PageHeap>
 void* SampledObjects<PageHeap>::TakeFromNew(Span* span, uint8_t c) {
-  const auto objects = static_cast<uint32_t>(span->bytes() / kSizeClasses[c].size);
   SpinLockHolder holder(lock_);
-  Slot* slots = EnsureLists() ? NewSlots(objects) : nullptr;
-  if (slots == nullptr) return nullptr;
-  span->free_list = reinterpret_cast<uintptr_t>(slots);
+  SampledPage* page = NewPage();
+  if (page == nullptr) return nullptr;
+  span->free_list = reinterpret_cast<uintptr_t>(page);
   span->allocated = 0;
-  span->capacity = objects;
-  span->size_class = c;
+  span->capacity = SampledPage::kUnits;
+  span->size_class = SampledPage::kUnitClass;
   span->state = Span::State::kSampled;
   page_map_.Register(span);
-  lists_->with_room[c].PushFront(span);
+  with_room_.PushFront(span);
   stats_.span_bytes += span->bytes();
-  return TakeFrom(span);
+  return TakeFrom(span, 0, c);
 }
 
 template <SpanSource PageHeap>
 void* SampledObjects<PageHeap>::New(uint8_t c) {
   if (void* object = TryNew(c)) return object;
-  Span* span = page_heap_.New(Length::FromBytesCeil(kSizeClasses[c].size));
+  Span* span = page_heap_.New(Length(1));
   if (span == nullptr) return nullptr;
   if (void* object = TakeFromNew(span, c)) return object;
   page_heap_.Delete(span);
@@ -181,26 +151,28 @@ void* SampledObjects<PageHeap>::New(uint8_t c) {
 
 template <SpanSource PageHeap>
 SampleId SampledObjects<PageHeap>::Delete(Span* span, const void* object) {
-  const uint8_t c = span->size_class;
-  const size_t index = IndexIn(span, object);
   SampleId sample = 0;
   {
     SpinLockHolder holder(lock_);
-    if (index >= span->capacity) CrashOnStray(object, span);
-    Slot& slot = Slots(span)[index];
-    sample = slot;
-    if (TCMALLOC_UNLIKELY(sample == 0)) CrashOnDoubleFree(object, kSizeClasses[c].size);
-    slot = 0;
+    const uint8_t c = ClassOfSampled(span, object);
+    if (c == 0) CrashOnStray(object, span);
+    SampledPage& page = SampledPage::Of(span);
+    const size_t place = PlaceIn(span, object);
+    if (TCMALLOC_UNLIKELY(!page.InUse(place))) CrashOnDoubleFree(object, kSizeClasses[c].size);
+    sample = page.samples[place];
+    page.Leave(place);
     stats_.in_use_bytes -= kSizeClasses[c].size;
-    if (span->allocated == span->capacity) lists_->with_room[c].PushFront(span);
-    span->allocated -= 1;
-    if (span->allocated > 0) return sample == kNoSample ? 0 : sample;
-    lists_->with_room[c].Remove(span);
+    if (span->allocated < span->capacity) with_room_.Remove(span);
+    span->allocated -= static_cast<uint32_t>(SampledPage::UnitsOf(c));
+    if (span->allocated > 0) {
+      with_room_.PushFront(span);
+      return sample;
+    }
     stats_.span_bytes -= span->bytes();
-    DeleteSlots(Slots(span), span->capacity);
+    free_pages_ = new (&page) FreePage{free_pages_};
   }
   page_heap_.Delete(span);
-  return sample == kNoSample ? 0 : sample;
+  return sample;
 }
 
 }  // namespace tcmalloc

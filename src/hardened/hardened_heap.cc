@@ -10,6 +10,7 @@
 #include "allocator/deallocate.h"
 #include "base/bits.h"
 #include "central/corruption.h"
+#include "central/sampled_page.h"
 #include "hardened/below_checks.h"
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
@@ -149,8 +150,12 @@ GuardKind HardenedHeap::ForbidWithin(char* start, size_t bytes, int calls, size_
 void HardenedHeap::GuardFront(char* block, size_t capacity) const {
   // In another leaf of the map, perhaps, or nowhere.
   const BlockMap::Byte* before = map_.Find(block - capacity);
+  // Among samples a block of another size may come before. The byte is its last one, which has this
+  // value anyway, or nobody's.
+  const Span* span = heap.page_map().Get(PageId::Containing(block));
+  const bool sampled = span != nullptr && span->state == Span::State::kSampled;
   // Acquire pairs with the release in BlockMap::Set: a live block has its canary.
-  if (before == nullptr || before->load(std::memory_order_acquire) < BlockMap::kLive) {
+  if (sampled || before == nullptr || before->load(std::memory_order_acquire) < BlockMap::kLive) {
     block[-1] = static_cast<char>(canary_.ByteAt(block - 1));
   }
 }
@@ -586,7 +591,7 @@ void HardenedHeap::CheckQuarantine() {
   const auto class_of = [](const void* block) -> uint8_t {
     const Span* span = heap.page_map().Get(PageId::Containing(block));
     if (span == nullptr) return 0;
-    return span->size_class;
+    return ClassOfObject(span, block);
   };
   const auto give_back = [&](void* block) {
     CheckFreed(block, class_of(block));
@@ -624,7 +629,7 @@ void HardenedHeap::CheckAll() {
   heap.page_heap().ForEachSpan([&](const Span& span) {
     const bool small = span.state == Span::State::kSmall || span.state == Span::State::kSampled;
     if (!small && span.state != Span::State::kLarge) return;
-    const size_t objects = small ? kSizeClasses[span.size_class].objects : 1;
+    const size_t objects = small ? span.capacity : 1;
     for (size_t i = 0; i < objects && left > 0; ++i, --left) {
       const char* block = span.start() + (small ? i * kSizeClasses[span.size_class].size : 0);
       const BlockMap::Byte* state = map_.Find(block);

@@ -5,6 +5,7 @@
 #include "allocator/checked_block.h"
 #include "base/message.h"
 #include "central/corruption.h"
+#include "central/sampled_page.h"
 #include "heap/heap.h"
 #include "size_class/size_classes.h"
 
@@ -24,8 +25,9 @@ const char* AllocatorOf(BlockFamily family) {
 
 const char* CallOf(BlockClaim claim) { return claim.call != nullptr ? claim.call : "free"; }
 
-uint64_t BytesAt(const Span* span) {
-  return span->state == Span::State::kLarge ? span->bytes() : kSizeClasses[span->size_class].size;
+uint64_t BytesAt(const Span* span, const void* address) {
+  if (span->state == Span::State::kLarge) return span->bytes();
+  return kSizeClasses[ClassOfObject(span, address)].size;
 }
 
 }  // namespace
@@ -34,7 +36,7 @@ void CrashOnNoLiveBlock(const void* address, const BlockMap::Byte* state, const 
   const uint8_t value = state != nullptr ? state->load(std::memory_order_relaxed) : 0;
   if (value == BlockMap::kFree || value == BlockMap::kQuarantined) {
     const Span* span = heap.page_map().Get(PageId::Containing(address));
-    CrashOnDoubleFree(address, span != nullptr ? BytesAt(span) : 0, call);
+    CrashOnDoubleFree(address, span != nullptr ? BytesAt(span, address) : 0, call);
   }
   CheckedSpanOf(address, call);
   // A block begins there, but the program does not own it.

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/message.h"
+#include "central/sampled_page.h"
 #include "guarded/fault_handler.h"
 #include "guarded/guarded_blocks.h"
 #include "heap/heap.h"
@@ -40,6 +41,11 @@ TCMALLOC_RETAINED void (*const recorder_reference)() = KeepRecorder;
 
 // Says which methods there are, and warns if the one that is wanted is not there.
 void ChooseUnwindMethod(const Options& options) {
+  // As usual, so that the process need not read the names.
+  if (options.stacktrace_method == StackTraceOption::kTables &&
+      !options.stacktrace_method_verbose) {
+    return;
+  }
   const auto index = static_cast<size_t>(options.stacktrace_method);
   const std::string_view name = kStackTraceMethods[index];
   const UnwindMethod method = ParseUnwindMethod(name).value_or(UnwindMethod::kTables);
@@ -173,8 +179,9 @@ void* NewSampledObject(void* object, uint8_t c, const SampledRequest& request) {
 bool RecordSmallSample(void* object, const void* twin, const SampledRequest& request) {
   const auto [size, alignment, period] = request;
   const bool guarded = heap.guarded().Owns(object);
-  const uint8_t c = guarded ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
-                            : uint8_t{heap.page_map().Get(PageId::Containing(object))->size_class};
+  const uint8_t c = guarded
+                        ? SizeClassForAligned(size, std::max(alignment, size_t{1}))
+                        : ClassOfObject(heap.page_map().Get(PageId::Containing(object)), object);
   const size_t allocated = kSizeClasses[c].size;
   const bool stays = object == twin;
   const bool keeps_twin =

@@ -174,6 +174,8 @@ class StackTable {
   StackId SweepBucket(StackBuckets::Bucket& bucket, StackId removed);
   void FreeAll(StackId removed);
 
+  // First, because a process whose stacks are all open does not touch it (src/libs/rare_text.ld).
+  StackBuckets buckets_;
   ChunkedArray<Word, kFirstWords, FirstChunk::kInside> words_;
   std::atomic<uint32_t> used_{0};  // words that a stack ever had, from kStepWords on
   FreeIndices free_[kSizes + 1];
@@ -183,8 +185,6 @@ class StackTable {
   std::atomic<uint32_t> generation_{0};  // a child of fork begins another one
   std::atomic<bool> sweeping_{false};
   StackId removed_ = 0;  // by earlier sweeps, while somebody was reading; guarded by sweeping_
-  // Last, so that a process whose stacks are all open touches one page.
-  StackBuckets buckets_;
 };
 
 }  // namespace tcmalloc

@@ -18,6 +18,7 @@
 #include "base/message.h"
 #include "heap/heap.h"
 #include "leak_check/block_recorder.h"
+#include "leak_check/live_words.h"
 #include "leak_check/program_mappings.h"
 #include "leak_check/report.h"
 #include "leak_check/suppressions.h"
@@ -35,6 +36,9 @@ namespace {
 
 // Greater than the number of any thread.
 constexpr uint32_t kExitWasChecked = UINT32_MAX;
+
+constinit LiveWords<(size_t{1} << 14)> live_words;
+constinit RegionSet root_regions;
 
 uintptr_t StackPointer() {
   uintptr_t stack;
@@ -270,6 +274,11 @@ CheckOutcome LeakChecker::CheckProgram(bool say_if_clean) {
   return Check("_main_", first_sequence_, say_if_clean);
 }
 
+bool LeakChecker::AddLiveWord(uintptr_t word) { return live_words.Add(word); }
+bool LeakChecker::RemoveLiveWord(uintptr_t word) { return live_words.Remove(word); }
+void LeakChecker::AddRootRegion(const Range& range) { root_regions.Add(range); }
+void LeakChecker::RemoveRootRegion(const Range& range) { root_regions.Remove(range); }
+
 void LeakChecker::RunJob(uintptr_t stack, void* argument) {
   auto* job = static_cast<CheckJob*>(argument);
   const int saved_errno = errno;
@@ -300,7 +309,7 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   }
   const size_t mapping_count = program_mappings.Copy(mappings.data(), MappingSet::kMost);
   Range* regions = mappings.data() + mapping_count;
-  const size_t region_count = root_regions_.Copy(regions, RegionSet::kMost);
+  const size_t region_count = root_regions.Copy(regions, RegionSet::kMost);
 
   Suppressions suppressions;
   LoadSuppressions(options.heap_check_suppressions, &suppressions);
@@ -323,7 +332,7 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   request.try_other_rules = options.heap_check_test_pointer_alignment;
   request.mappings = {mappings.data(), mapping_count};
   request.root_regions = {regions, region_count};
-  request.live_words = live_words_.words();
+  request.live_words = live_words.words();
   const uintptr_t main_frame = main_frame_;
   request.own_stack = main_frame != 0 ? main_frame : stack;
   MapsText maps;

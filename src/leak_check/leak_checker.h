@@ -12,7 +12,6 @@
 #include <cstdint>
 
 #include "base/relaxed.h"
-#include "leak_check/live_words.h"
 #include "leak_check/memory_map.h"
 #include "leak_check/range_set.h"
 #include "leak_check/snapshot.h"
@@ -72,10 +71,10 @@ class LeakChecker {
   void CancelCheckAtExit() { cancelled_ = true; }
 
   // Words whose blocks are live, and memory in which pointers are looked for.
-  bool AddLiveWord(uintptr_t word) { return live_words_.Add(word); }
-  bool RemoveLiveWord(uintptr_t word) { return live_words_.Remove(word); }
-  void AddRootRegion(const Range& range) { root_regions_.Add(range); }
-  void RemoveRootRegion(const Range& range) { root_regions_.Remove(range); }
+  static bool AddLiveWord(uintptr_t word);
+  static bool RemoveLiveWord(uintptr_t word);
+  static void AddRootRegion(const Range& range);
+  static void RemoveRootRegion(const Range& range);
 
  private:
   struct CheckJob;
@@ -96,7 +95,7 @@ class LeakChecker {
   void EndTurn();
   bool InOtherProcess() const;
 
-  // All members begin as zero, so that the file of the library need not have 256 KiB of them.
+  // Few, because each process asks for some at its exit. Large tables lie apart.
   HeapCheckOption mode_ = HeapCheckOption::kOff;
   bool after_destructors_ = false;
   bool global_roots_ = false;
@@ -111,8 +110,6 @@ class LeakChecker {
   std::atomic<uint32_t> exit_checker_{0};  // the thread that makes the check at exit
   std::atomic<bool> leaks_at_exit_{false};
   std::atomic<uint64_t> turn_{0};  // process and thread that make a check
-  LiveWords<(size_t{1} << 14)> live_words_;
-  RegionSet root_regions_;
 };
 
 extern constinit LeakChecker leak_checker;

@@ -255,6 +255,7 @@ void LoadOptions(Environment& environment, Options* options) {
   bool seen[kMostOptions] = {};
   EnvironmentVariable variable;
   while (environment.Next(&variable)) {
+    if (!MayBeOption(variable.name)) continue;
     const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
       return candidate.variable == variable.name;
     });

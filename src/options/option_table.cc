@@ -3,6 +3,8 @@
 #include "options/option_table.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 
 namespace tcmalloc {
@@ -330,6 +332,32 @@ constexpr MissingTool kMissingTools[] = {
     {"CPUPROFILE", "CPU profiler"},
 };
 
+// How many of the first letters of a variable are looked at first.
+constexpr size_t kStartLetters = 4;
+
+constexpr uint32_t StartOf(std::string_view variable) {
+  uint32_t start = 0;
+  for (const char letter : variable.substr(0, kStartLetters)) {
+    start = start << 8 | static_cast<unsigned char>(letter);
+  }
+  return start;
+}
+
+// The starts of all variables that are looked for, each once.
+consteval auto AllStarts() {
+  constexpr size_t kMostStarts = 4;
+  std::array<uint32_t, kMostStarts> starts{};
+  size_t count = 0;
+  const auto add = [&](std::string_view variable) {
+    const uint32_t start = StartOf(variable);
+    if (std::ranges::find(starts, start) == starts.end()) starts[count++] = start;
+  };
+  for (const OptionRow& row : kTable) add(row.variable);
+  for (const MissingTool& missing : kMissingTools) add(missing.variable);
+  return starts;
+}
+constexpr auto kStarts = AllStarts();
+
 // Gives each path a place of its own.
 consteval uint32_t PathIndexes() {
   uint32_t indexes = 0;
@@ -350,5 +378,9 @@ static_assert(std::ranges::all_of(kTable, [](const OptionRow& row) {
 std::span<const OptionRow> OptionTable() { return kTable; }
 std::span<const IgnoredVariable> IgnoredVariables() { return kIgnored; }
 std::span<const MissingTool> MissingTools() { return kMissingTools; }
+
+bool MayBeOption(std::string_view variable) {
+  return std::ranges::find(kStarts, StartOf(variable)) != kStarts.end();
+}
 
 }  // namespace tcmalloc

@@ -89,6 +89,11 @@ struct MissingTool {
 };
 std::span<const MissingTool> MissingTools();
 
+// Returns false if a variable is certainly none of the table, and no missing tool's. Reads none of
+// their names, which lie where processes without such variables touch nothing
+// (src/libs/rare_text.ld).
+bool MayBeOption(std::string_view variable);
+
 // Bounds that the table respects, so that buffers of a fixed size suffice.
 inline constexpr size_t kMostOptions = 128;
 inline constexpr size_t kLongestVariable = 64;

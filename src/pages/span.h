@@ -43,7 +43,7 @@ using SampleId = uint32_t;
 //   kInTransit the page heap, which is making a system call on it outside its lock
 //   kLarge     the application: one object
 //   kSmall     a central free list: objects of one size class
-//   kSampled   SampledObjects: objects of one size class that are samples
+//   kSampled   SampledObjects: a page of small objects that are samples
 //
 // Invariant of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
 // carved - allocated objects are on free_list. Objects past `carved` were never touched.
@@ -59,13 +59,13 @@ struct Span : ListNode {
   SharedPages<PageId> first;
   SharedPages<Length> length;
   // kSmall: head, in the form of pages/free_link.h
-  // kSampled: address of the objects' SampleSlots
+  // kSampled: address of a SampledPage
   // kLarge: see SetSample
   uintptr_t free_list = 0;
-  Relaxed<uint32_t> allocated = 0;  // kSmall, kSampled
+  Relaxed<uint32_t> allocated = 0;  // kSmall; kSampled: units of a SampledPage
   uint32_t carved = 0;              // kSmall
-  uint32_t capacity = 0;            // kSmall, kSampled
-  Relaxed<uint8_t> size_class = 0;  // kSmall, kSampled
+  uint32_t capacity = 0;            // likewise
+  Relaxed<uint8_t> size_class = 0;  // kSmall; kSampled: that of a unit
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it

@@ -16,12 +16,13 @@ namespace {
 using Size = std::size_t;
 
 // Small, medium, large, and large enough that giving it back may be a system call.
-constexpr Size kSizes[] = {0, 1, 8, 100, 1024, 8192, 100000, 262144, 300000, 1 << 20, 64 << 20};
+constexpr Size kDeallocatedSizes[] = {0,      1,      8,      100,     1024,    8192,
+                                      100000, 262144, 300000, 1 << 20, 64 << 20};
 
 void AddErrno(Suite& suite) {
   for (const Breaker& breaker : Breakers()) {
     suite.Add("free/" + breaker.name + "/keeps errno", [&breaker](Case& result) {
-      for (const Size size : kSizes) {
+      for (const Size size : kDeallocatedSizes) {
         for (const int error : {0, ENOMEM, 4242}) {
           void* const block = MakeFor(breaker, size, 64);
           if (size > 0) static_cast<char*>(block)[size - 1] = 1;
@@ -128,7 +129,7 @@ void AddMixedNames(Suite& suite) {
       for (const char* name : {"free", "cfree", "tc_free", "tc_cfree", "__libc_free"}) {
         void (*f)(void*) = Symbol(name);
         if (f == nullptr) continue;
-        for (const Size size : kSizes) {
+        for (const Size size : kDeallocatedSizes) {
           const Outcome outcome = Make(maker, size, 64);
           if (!result.True("a block", outcome.block != nullptr)) return;
           f(outcome.block);

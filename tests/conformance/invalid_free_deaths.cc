@@ -225,11 +225,11 @@ void WarmUp(Size size) {
   for (void* block : blocks) Api().free(block);
 }
 
-constexpr Size kSmallSizes[] = {16, 32, 48, 80, 100, 256, 1000, 5000};
+constexpr Size kFreedSizes[] = {16, 32, 48, 80, 100, 256, 1000, 5000};
 
 // An address that the fast path took in is noticed when it goes back to its span.
 void AddInteriorInCaches(Suite& suite) {
-  for (const Size size : kSmallSizes) {
+  for (const Size size : kFreedSizes) {
     for (const Size offset : std::initializer_list<Size>{8, 16, 24}) {
       if (offset >= size) continue;
       suite.Add("interior in a cache/" + std::to_string(size) + " bytes +" + std::to_string(offset),
@@ -249,7 +249,7 @@ void AddInteriorInCaches(Suite& suite) {
 // `delete` of what `new[]` gave with a count of elements before the first one: no block of 16 bytes
 // or more begins there, which shows in the address.
 void AddCookies(Suite& suite) {
-  for (const Size size : kSmallSizes) {
+  for (const Size size : kFreedSizes) {
     suite.Add("cookie/every block of " + std::to_string(size) + " bytes", [size](Case& result) {
       ExpectAbort(result, Fault::kInterior, [size] {
         std::vector<char*> blocks(2000);

@@ -53,7 +53,7 @@ class NewModeScope {
   int (*query_)() = Symbol("tc_query_new_mode");
 };
 
-void ExpectRefusal(Case& result, const Maker& maker, const Outcome& outcome) {
+void ExpectNoBlock(Case& result, const Maker& maker, const Outcome& outcome) {
   result.Equal<const void*>("block", nullptr, outcome.block);
   result.Equal("std::bad_alloc", maker.refusal == Refusal::kException, outcome.threw);
 }
@@ -61,7 +61,7 @@ void ExpectRefusal(Case& result, const Maker& maker, const Outcome& outcome) {
 void AddOperator(Suite& suite, const Maker& maker) {
   suite.Add("new/" + maker.name + "/calls the handler until it gives up", [&maker](Case& result) {
     const HandlerScope scope(CountingHandler);
-    ExpectRefusal(result, maker, Make(maker, kImpossible, 64));
+    ExpectNoBlock(result, maker, Make(maker, kImpossible, 64));
     result.Equal("handler calls", kPatience, handler_calls);
   });
   suite.Add("new/" + maker.name + "/an exception of the handler", [&maker](Case& result) {
@@ -89,7 +89,7 @@ void AddOperator(Suite& suite, const Maker& maker) {
 void AddC(Suite& suite, const Maker& maker) {
   suite.Add("new/" + maker.name + "/does not call the handler", [&maker](Case& result) {
     const HandlerScope scope(CountingHandler);
-    ExpectRefusal(result, maker, Make(maker, kImpossible, 64));
+    ExpectNoBlock(result, maker, Make(maker, kImpossible, 64));
     result.Equal("handler calls", 0, handler_calls);
   });
   if (!NewModeScope::Available()) return;
@@ -98,11 +98,11 @@ void AddC(Suite& suite, const Maker& maker) {
     const NewModeScope mode(result);
     {
       const HandlerScope scope(CountingHandler);
-      ExpectRefusal(result, maker, Make(maker, kImpossible, 64));
+      ExpectNoBlock(result, maker, Make(maker, kImpossible, 64));
       result.Equal("handler calls", skips ? 0 : kPatience, handler_calls);
     }
     const HandlerScope scope(ThrowingHandler);
-    ExpectRefusal(result, maker, Make(maker, kImpossible, 64));
+    ExpectNoBlock(result, maker, Make(maker, kImpossible, 64));
   });
 }
 

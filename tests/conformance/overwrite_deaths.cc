@@ -17,7 +17,7 @@ namespace {
 
 using Size = std::size_t;
 
-constexpr Size kHeld = 64;
+constexpr Size kHeldBlocks = 64;
 constexpr Size kAllocated = 1000;
 
 alignas(64) std::uint64_t static_target[8];
@@ -58,20 +58,22 @@ constexpr Overwrite kOverwrites[] = {
 enum class Depth { kTop, kMiddle, kBottom };
 
 void OverwriteAndAllocate(const Overwrite& overwrite, Depth depth, Size size) {
-  LiveBlocks live(kHeld + kAllocated);
-  char* blocks[kHeld];
+  LiveBlocks live(kHeldBlocks + kAllocated);
+  char* blocks[kHeldBlocks];
   for (char*& block : blocks) {
     block = static_cast<char*>(Api().malloc(size));
     std::memset(block, 0x77, size);
   }
   // Every second one stays live, so that freed blocks have live neighbours.
-  for (Size i = 1; i < kHeld; i += 2) live.Add(blocks[i], size);
-  for (Size i = 0; i < kHeld; i += 2) Api().free(blocks[i]);
-  const Size victim = depth == Depth::kTop ? kHeld - 2 : depth == Depth::kMiddle ? kHeld / 2 : 0;
+  for (Size i = 1; i < kHeldBlocks; i += 2) live.Add(blocks[i], size);
+  for (Size i = 0; i < kHeldBlocks; i += 2) Api().free(blocks[i]);
+  const Size victim = depth == Depth::kTop      ? kHeldBlocks - 2
+                      : depth == Depth::kMiddle ? kHeldBlocks / 2
+                                                : 0;
   const std::uint64_t value = overwrite.value(blocks[victim], blocks[victim + 1]);
   std::memcpy(blocks[victim] + overwrite.offset, &value, overwrite.length);
   AllocateAndCheck(live, kAllocated, size);
-  for (Size i = 1; i < kHeld; i += 2) {
+  for (Size i = 1; i < kHeldBlocks; i += 2) {
     if (blocks[i][0] != 0x77 || blocks[i][size - 1] != 0x77) _exit(7);
   }
 }
@@ -106,12 +108,12 @@ void AddRandom(Suite& suite) {
         std::mt19937_64 random(seed);
         constexpr Size kSizes[] = {8, 16, 48, 128, 600};
         const Size size = kSizes[random() % std::size(kSizes)];
-        char* blocks[kHeld];
+        char* blocks[kHeldBlocks];
         for (char*& block : blocks) block = static_cast<char*>(Api().malloc(size));
         for (char* block : blocks) Api().free(block);
         for (int i = 0; i < 4; ++i) {
           const std::uint64_t value = random() >> (random() % 64);
-          char* const block = blocks[random() % kHeld];
+          char* const block = blocks[random() % kHeldBlocks];
           std::memcpy(block + random() % (size / 8) * 8, &value, 1 + random() % 8);
         }
         LiveBlocks live(kAllocated);

@@ -18,8 +18,9 @@ namespace {
 
 using Size = std::size_t;
 
-constexpr Size kSizes[] = {1,    7,    8,     15,    16,    33,     100,    1024,   4096,
-                           5000, 8192, 32768, 40000, 65537, 262144, 262145, 300000, 4 << 20};
+constexpr Size kReallocatedSizes[] = {1,     7,     8,      15,     16,     33,
+                                      100,   1024,  4096,   5000,   8192,   32768,
+                                      40000, 65537, 262144, 262145, 300000, 4 << 20};
 
 struct Resizer {
   std::string name;
@@ -63,7 +64,7 @@ bool Kept(const void* block, Size size) {
 }
 
 void AddFailure(Suite& suite, const Resizer& resizer) {
-  for (const Size size : kSizes) {
+  for (const Size size : kReallocatedSizes) {
     suite.Add("realloc/" + resizer.name + "/failure keeps " + std::to_string(size) + " bytes",
               [resizer, size](Case& result) {
                 void* const block = Api().malloc(size);
@@ -81,10 +82,10 @@ void AddFailure(Suite& suite, const Resizer& resizer) {
 }
 
 void AddContents(Suite& suite, const Resizer& resizer) {
-  for (const Size from : kSizes) {
+  for (const Size from : kReallocatedSizes) {
     suite.Add("realloc/" + resizer.name + "/contents from " + std::to_string(from) + " bytes",
               [resizer, from](Case& result) {
-                for (const Size to : kSizes) {
+                for (const Size to : kReallocatedSizes) {
                   void* const block = Api().malloc(from);
                   Fill(block, from);
                   void* const resized = resizer.call(block, to);
@@ -122,7 +123,7 @@ void AddToZero(Suite& suite, const Resizer& resizer) {
 void AddAligned(Suite& suite, const Resizer& resizer) {
   suite.Add("realloc/" + resizer.name + "/of aligned blocks", [resizer](Case& result) {
     for (Size alignment = 8; alignment <= 65536; alignment *= 2) {
-      for (const Size from : kSizes) {
+      for (const Size from : kReallocatedSizes) {
         void* const block = Api().memalign(alignment, from);
         Fill(block, from);
         void* const resized = resizer.call(block, from * 2 + 1);

@@ -20,7 +20,7 @@ namespace {
 
 using Size = std::size_t;
 
-constexpr Size kMiB = Size{1} << 20;
+constexpr Size kMebibyte = Size{1} << 20;
 
 // Memory held and touched for the length of a scope.
 class Hoard {
@@ -49,10 +49,10 @@ Size InUse() {
 }
 
 void AddMallinfo(Suite& suite) {
-  for (const Size block_size : {Size{100}, Size{5000}, 2 * kMiB}) {
+  for (const Size block_size : {Size{100}, Size{5000}, 2 * kMebibyte}) {
     suite.Add("statistics/mallinfo2 counts blocks of " + std::to_string(block_size),
               [block_size](Case& result) {
-                constexpr Size kHeld = 40 * kMiB;
+                constexpr Size kHeld = 40 * kMebibyte;
                 const Size before = InUse();
                 Hoard hoard(kHeld, block_size);
                 const Size within = InUse();
@@ -67,17 +67,17 @@ void AddMallinfo(Suite& suite) {
               });
   }
   suite.Add("statistics/mallinfo2 parts fit the whole", [](Case& result) {
-    const Hoard hoard(10 * kMiB, 1000);
+    const Hoard hoard(10 * kMebibyte, 1000);
     const struct mallinfo2 info = Api().mallinfo2();
     const Size whole = info.arena + info.hblkhd;
     result.Check(info.uordblks <= whole, "uordblks", "at most " + std::to_string(whole),
                  info.uordblks);
     result.Check(info.fordblks <= whole, "fordblks", "at most " + std::to_string(whole),
                  info.fordblks);
-    result.Check(whole >= 10 * kMiB, "arena + hblkhd", "at least 10 MiB", whole);
+    result.Check(whole >= 10 * kMebibyte, "arena + hblkhd", "at least 10 MiB", whole);
   });
   suite.Add("statistics/mallinfo agrees with mallinfo2", [](Case& result) {
-    const Hoard hoard(10 * kMiB, 1000);
+    const Hoard hoard(10 * kMebibyte, 1000);
     const struct mallinfo2 wide = Api().mallinfo2();
     const struct mallinfo narrow = Api().mallinfo();
     result.Equal("arena", static_cast<int>(wide.arena), narrow.arena);
@@ -110,7 +110,7 @@ std::string MallocInfoDocument(Case& result, int options, int expected) {
 
 void AddMallocInfo(Suite& suite) {
   suite.Add("statistics/malloc_info is an XML document", [](Case& result) {
-    const Hoard hoard(20 * kMiB, 1000);
+    const Hoard hoard(20 * kMebibyte, 1000);
     const std::string document = MallocInfoDocument(result, 0, 0);
     std::string root;
     std::string version;
@@ -127,7 +127,7 @@ void AddMallocInfo(Suite& suite) {
     result.Equal<std::string>("problem", "", problem);
     result.Equal<std::string>("root element", "malloc", root);
     result.Equal<std::string>("version", "1", version);
-    result.Check(largest >= 20 * kMiB, "largest figure", "at least what is held", largest);
+    result.Check(largest >= 20 * kMebibyte, "largest figure", "at least what is held", largest);
   });
   suite.Add("statistics/malloc_info refuses options",
             [](Case& result) { MallocInfoDocument(result, 1, 1); });
@@ -166,10 +166,10 @@ void AddMallocStats(Suite& suite) {
 }
 
 void AddTrim(Suite& suite) {
-  for (const Size block_size : {Size{200}, Size{64} << 10, 2 * kMiB}) {
+  for (const Size block_size : {Size{200}, Size{64} << 10, 2 * kMebibyte}) {
     suite.Add("statistics/malloc_trim releases blocks of " + std::to_string(block_size),
               [block_size](Case& result) {
-                constexpr Size kHeld = 128 * kMiB;
+                constexpr Size kHeld = 128 * kMebibyte;
                 Api().malloc_trim(0);
                 const Size before = ResidentBytes();
                 Hoard(kHeld, block_size).Release();

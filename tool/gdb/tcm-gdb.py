@@ -564,15 +564,6 @@ def print_small(heap, span, address):
         print("No object has the address: it is in the rest of the span, which is too short for one.")
         return
     print_place(address, object_start, size)
-    if span.state == "kSampled":
-        slot = struct.unpack("<I", read(span.free_list + 4 * index, 4))[0]
-        if slot == 0:
-            print("It is free, in a span of samples.")
-            return
-        if not print_debug_record(address, object_start):
-            print("It is live.")
-            print_sample(slot if slot != 0xFFFFFFFF else 0)
-        return
     if index >= span.carved:
         print("It was never handed out.")
         return
@@ -587,6 +578,23 @@ def print_small(heap, span, address):
     else:
         print("It is live.")
         print_sample(sample_in_place(span, object_start))
+
+
+def print_sampled(heap, span, address):
+    start = span.first << heap.classes.page_shift
+    page = pointer_to(span.free_list, "tcmalloc::SampledPage").dereference()
+    unit = (1 << heap.classes.page_shift) // length_of(page["classes"])
+    place = (address - start) // unit
+    if number(page["used"]) >> place & 1 == 0:
+        print("It is free, in a span of samples.")
+        return
+    while number(page["classes"][place]) == 0:
+        place -= 1
+    object_start = start + place * unit
+    print_place(address, object_start, heap.classes.size[number(page["classes"][place])])
+    if not print_debug_record(address, object_start):
+        print("It is live.")
+        print_sample(number(page["samples"][place]))
 
 
 def print_block(address):
@@ -614,11 +622,13 @@ def print_block(address):
     if span.state == "kSmall":
         what = f"of {span.capacity} objects, {span.allocated} given out"
     text = f"{address:#x} is in the span at {begin:#x} of {size} bytes {what}"
-    if span.state in ("kSmall", "kSampled"):
+    if span.state == "kSmall":
         text += f", class {span.size_class} ({heap.classes.size[span.size_class]} bytes)"
     print(text + ".")
     if span.state == "kLarge":
         print_large(heap, span, address)
+    elif span.state == "kSampled":
+        print_sampled(heap, span, address)
     elif span.in_use:
         print_small(heap, span, address)
 

@@ -192,7 +192,7 @@ int Wait() {
   return status;
 }
 
-constexpr StreamProbe kProbes[] = {
+constexpr StreamProbe kCancellationProbes[] = {
     {"report", Report},
     {"statistics", Statistics},
     {"information", Information},
@@ -201,6 +201,6 @@ constexpr StreamProbe kProbes[] = {
 
 }  // namespace
 
-std::span<const StreamProbe> CancellationProbes() { return kProbes; }
+std::span<const StreamProbe> CancellationProbes() { return kCancellationProbes; }
 
 }  // namespace tcmalloc::testing

@@ -90,7 +90,7 @@ int DataFile() {
   return lseek(STDERR_FILENO, 0, SEEK_END) == 0 ? 0 : 4;
 }
 
-constexpr StreamProbe kProbes[] = {
+constexpr StreamProbe kStreamProbes[] = {
     {"pipe without reader", PipeWithoutReader},
     {"socket without reader", SocketWithoutReader},
     {"pending signal stays", PendingSignalStays},
@@ -101,6 +101,6 @@ constexpr StreamProbe kProbes[] = {
 
 }  // namespace
 
-std::span<const StreamProbe> StreamProbes() { return kProbes; }
+std::span<const StreamProbe> StreamProbes() { return kStreamProbes; }
 
 }  // namespace tcmalloc::testing

@@ -527,6 +527,14 @@ TEST(OptionsTest, KnownNamesAreNoTypos) {
   }
 }
 
+TEST(OptionTableTest, NoNameIsReadForMostVariables) {
+  for (const OptionRow& row : OptionTable()) EXPECT_TRUE(MayBeOption(row.variable));
+  for (const MissingTool& tool : MissingTools()) EXPECT_TRUE(MayBeOption(tool.variable));
+  for (const char* name : {"", "H", "HEA", "PATH", "LANG", "TERM", "SSL_CERT_FILE"}) {
+    EXPECT_FALSE(MayBeOption(name)) << name;
+  }
+}
+
 TEST(OptionTableTest, RowsAreCompleteAndDefaultsInRange) {
   const Options defaults;
   std::set<std::string_view> names;
