@@ -101,7 +101,7 @@ class CentralFreeList {
   // Fresh memory is carved up to the next multiple of this, the smallest page of any kernel.
   static constexpr uintptr_t kTouchBytes = 4096;
   // Threads that ask for less share spans, so that a thread which needs little does not spread.
-  static constexpr uint32_t kUnsharedBytes = 1024;
+  static constexpr uint32_t kUnsharedBytes = 256;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // The number of runs that are looked up before the lock is taken to insert them.

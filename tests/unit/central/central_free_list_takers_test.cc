@@ -41,7 +41,7 @@ class CentralFreeListTakersTest : public ::testing::Test {
   static constexpr uint32_t kSize = 64;
   // Of a page of the system, which is what a fetch of fresh objects ends with.
   static constexpr uint32_t kMany = 4096 / kSize;
-  static constexpr uint32_t kFew = 8;
+  static constexpr uint32_t kFew = 3;
 
   TestCentral central_{SizeClassFor(kSize)};
   Objects taken_[2];
