@@ -60,7 +60,7 @@ class SampledObjects {
 
  private:
   // Bounds the spans in which one object looks for room.
-  static constexpr int kMostProbes = 8;
+  static constexpr int kMostProbes = 32;
 
   // Free records are linked through their first word.
   struct FreePage {
