@@ -60,13 +60,17 @@ class SampledObjects {
 
  private:
   // Bounds the spans in which one object looks for room.
-  static constexpr int kMostProbes = 8;
+  static constexpr int kMostProbes = 32;
 
   // Free records are linked through their first word.
   struct FreePage {
     FreePage* next;
   };
 
+  // Returns false if the last object of `span` was freed by now. Its record is another one's then.
+  static bool HasObjects(const Span* span) {
+    return span->state == Span::State::kSampled && span->allocated > 0;
+  }
   static size_t PlaceIn(const Span* span, const void* object) {
     const auto offset = static_cast<size_t>(static_cast<const char*>(object) - span->start());
     return offset / SampledPage::kUnitBytes;
@@ -154,6 +158,7 @@ SampleId SampledObjects<PageHeap>::Delete(Span* span, const void* object) {
   SampleId sample = 0;
   {
     SpinLockHolder holder(lock_);
+    if (TCMALLOC_UNLIKELY(!HasObjects(span))) CrashOnDoubleFree(object, 0);
     const uint8_t c = ClassOfSampled(span, object);
     if (c == 0) CrashOnStray(object, span);
     SampledPage& page = SampledPage::Of(span);

@@ -138,6 +138,19 @@ TEST_F(SampledObjectsDeathTest, ADoubleFreeEndsTheProcess) {
   EXPECT_DEATH(Delete(object), "double free of .* \\(48 bytes\\)");
 }
 
+// Of two threads that free the last object of a page, the second one may wait for the lock until
+// the record is free.
+TEST_F(SampledObjectsDeathTest, ADoubleFreeOfTheLastObjectOfAPageEndsTheProcess) {
+  const uint8_t c = SizeClassFor(48);
+  void* objects[SampledPage::kUnits];
+  for (void*& object : objects) object = objects_.New(c);
+  void* other_page = objects_.New(c);
+  Span* span = SpanOf(objects[0]);
+  Delete(other_page);
+  for (void* object : objects) Delete(object);
+  for (void* object : objects) EXPECT_DEATH(objects_.Delete(span, object), "double free");
+}
+
 TEST_F(SampledObjectsDeathTest, AnAddressInsideOfAnObjectEndsTheProcess) {
   char* object = static_cast<char*>(objects_.New(SizeClassFor(640)));
   EXPECT_DEATH(Delete(object + 512), "points into the block at .* \\(640 bytes\\)");
