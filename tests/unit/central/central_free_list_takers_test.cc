@@ -98,6 +98,17 @@ TEST_F(CentralFreeListTakersTest, AThreadTakesWhatAnotherOneLeftLongAgo) {
   EXPECT_EQ(SharedSpans(), 1u);
 }
 
+TEST_F(CentralFreeListTakersTest, ASpanThatComesBackIsNotHeld) {
+  const Span* first = nullptr;
+  TakeTurns(1, [&](int thread) {
+    const Objects objects = central_.Fetch(kMany / 2);
+    if (thread == 0) first = central_.SpanOf(objects.front());
+    EXPECT_EQ(central_.SpanOf(objects.front()), first);
+    central_.Insert(objects);
+  });
+  EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
+}
+
 TEST_F(CentralFreeListTakersTest, WithoutMemoryTheySpareNothing) {
   TakeTurns(1, [&](int thread) {
     Note(thread, central_.Fetch(kMany));
