@@ -102,6 +102,11 @@ class CentralFreeList {
   static constexpr uintptr_t kTouchBytes = 4096;
   // Threads that ask for less share spans, so that a thread which needs little does not spread.
   static constexpr uint32_t kUnsharedBytes = 256;
+  // Threads share spans of objects of more than kSpreadBytes unless there are kSpansPerTaker of
+  // them for each thread. Several threads would otherwise leave a large part of such a class
+  // unused.
+  static constexpr uint32_t kSpreadBytes = 256;
+  static constexpr uint32_t kSpansPerTaker = 4;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
   // The number of runs that are looked up before the lock is taken to insert them.
@@ -154,6 +159,7 @@ class CentralFreeList {
   Span* NewSpan() TCMALLOC_EXCLUDES(lock_);
   Span* ListedAt(PageId page, uint8_t rank) TCMALLOC_REQUIRES(lock_);
   Span* FullestSpan(const Takers::Taker& taker) TCMALLOC_REQUIRES(lock_);
+  bool MaySpread() const TCMALLOC_REQUIRES(lock_);
   Span* FullestUnshared(const Takers::Taker& taker) TCMALLOC_REQUIRES(lock_);
   static void ContinueAfter(const Span* span, Takers::Taker* taker);
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
@@ -231,6 +237,12 @@ Span* CentralFreeList<PageHeap>::FullestSpan(const Takers::Taker& taker) {
     first = before;
   }
   return first;
+}
+
+// Returns true if little of the class is unused where each thread has a span of its own.
+template <SpanSource PageHeap>
+bool CentralFreeList<PageHeap>::MaySpread() const {
+  return info().size <= kSpreadBytes || stats_.spans >= kSpansPerTaker * takers_.count();
 }
 
 // Returns the fullest span from which no other thread takes, or null.
@@ -367,10 +379,11 @@ Chain CentralFreeList<PageHeap>::FetchLine() {
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Take(uint32_t wanted, Sharing sharing, Taken* taken) {
   Takers::Taker& taker = takers_.Take(__builtin_thread_pointer());
+  const bool shared = sharing == Sharing::kAllowed || !MaySpread();
   // Fewer are worth a visit to another span.
   const uint32_t enough = (wanted + 1) / 2;
   while (taken->freed_count < enough && taken->spans < kFetchSpans) {
-    Span* span = sharing == Sharing::kAllowed ? FullestSpan(taker) : FullestUnshared(taker);
+    Span* span = shared ? FullestSpan(taker) : FullestUnshared(taker);
     if (span == nullptr) return;
     if (span->carved > span->allocated) {
       const FreedRun run = TakeFreed(span, wanted - taken->freed_count);

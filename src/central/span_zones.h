@@ -22,7 +22,8 @@ namespace tcmalloc {
 // see Takers.
 //
 // Remembers where the last kMost threads go on, which costs no memory: the pages there are free.
-// Thread safe.
+// Each further thread goes on in the place of the one that is forgotten, so that any number of
+// threads begins no more than kMost zones. Thread safe.
 template <PlacingSpanSource PageHeap>
 class SpanZones {
  public:
@@ -33,10 +34,11 @@ class SpanZones {
   Span* New(Length n) TCMALLOC_EXCLUDES(lock_) {
     // A long span touches few others.
     if (n > kMostZoned) return page_heap_.New(n);
-    SpinLockHolder holder(lock_);
-    Zone& zone = ZoneOf(__builtin_thread_pointer());
-    Span* span = count_ == 1 ? page_heap_.New(n) : page_heap_.NewNear(n, zone.next);
-    if (span != nullptr) zone.next = span->end();
+    const void* thread = __builtin_thread_pointer();
+    const Place place = PlaceOf(thread);
+    // Without the lock, because this may take long.
+    Span* span = place.alone ? page_heap_.New(n) : page_heap_.NewNear(n, place.next);
+    if (span != nullptr) GoOnBehind(span, thread);
     return span;
   }
   Span* NewAligned(Length n, Length alignment) { return page_heap_.NewAligned(n, alignment); }
@@ -51,6 +53,22 @@ class SpanZones {
     PageId next;
   };
 
+  // Where the next span of a thread shall begin.
+  struct Place {
+    PageId next;
+    bool alone;  // no other thread has asked for spans
+  };
+
+  Place PlaceOf(const void* thread) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    const PageId next = ZoneOf(thread).next;
+    return {next, count_ == 1};
+  }
+  void GoOnBehind(const Span* span, const void* thread) TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    ZoneOf(thread).next = span->end();
+  }
+
   // Returns the entry of `thread`, an address that no two threads share at a time.
   Zone& ZoneOf(const void* thread) TCMALLOC_REQUIRES(lock_) {
     for (uint32_t i = 0; i < count_; ++i) {
@@ -58,7 +76,7 @@ class SpanZones {
     }
     Zone& zone = zones_[replaced_++ % kMost];
     if (count_ < kMost) ++count_;
-    zone = {thread, PageId()};
+    zone.thread = thread;
     return zone;
   }
 

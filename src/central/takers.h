@@ -48,6 +48,9 @@ class Takers {
     return *taker;
   }
 
+  // The number of threads that it remembers.
+  uint32_t count() const { return count_; }
+
   // Returns true if a thread other than that of `own` holds `span`.
   bool IsHeldByOther(const Span* span, const Taker& own) const {
     for (uint32_t i = 0; i < count_; ++i) {

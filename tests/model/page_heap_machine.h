@@ -40,10 +40,12 @@ template <typename Heap>
 class PageHeapMachine {
  public:
   // `a` is a number of pages, or of calls that fail; `b` picks a span in use, or is the logarithm
-  // of an alignment or a time in nanoseconds.
+  // of an alignment or a time in nanoseconds. kNewNear asks for pages behind the span that `b`
+  // picks.
   enum Op : unsigned {
     kNew,
     kNewAligned,
+    kNewNear,
     kDelete,
     kExtend,
     kTruncate,
@@ -52,9 +54,9 @@ class PageHeapMachine {
     kFailRelease,
     kPassTime
   };
-  static constexpr const char* kNames[] = {"kNew",        "kNewAligned",  "kDelete",
-                                           "kExtend",     "kTruncate",    "kRelease",
-                                           "kFailGrowth", "kFailRelease", "kPassTime"};
+  static constexpr const char* kNames[] = {"kNew",         "kNewAligned", "kNewNear", "kDelete",
+                                           "kExtend",      "kTruncate",   "kRelease", "kFailGrowth",
+                                           "kFailRelease", "kPassTime"};
 
   explicit PageHeapMachine(const PageHeapConfig& config)
       : config_(config), heap_(config.reserved_bytes) {
@@ -82,6 +84,8 @@ class PageHeapMachine {
         return New(Length(action.a), Length(1));
       case kNewAligned:
         return New(Length(action.a), Length(uintptr_t{1} << action.b));
+      case kNewNear:
+        return NewNear(Length(action.a), EndOf(action.b));
       case kDelete:
         return WithSpan(action.b, [&](Span* span) { Delete(span); });
       case kExtend:
@@ -173,18 +177,48 @@ class PageHeapMachine {
       CheckFailure(before, n + alignment - Length(1), stats.growth_failures);
       return;
     }
-    ASSERT_EQ(span->state, State::kLarge);
-    ASSERT_EQ(span->length, n);
+    CheckNew(span, n);
     ASSERT_EQ(span->first.index() % alignment.pages(), 0u);
-    CheckIsFree(span->first, span->end());
     if (alignment == Length(1)) {
       const bool offset = heap_->stats().released() > stats.released();
       Placement<Heap>::Check(heap_, before, span, config_.limit > Length(0) || offset);
     }
+    Add(span);
+  }
+
+  // The end of the span that `pick` picks; a page that is in no span if there is none.
+  PageId EndOf(uint64_t pick) {
+    PageId end;
+    WithSpan(pick, [&](const Span* span) { end = span->end(); });
+    return end;
+  }
+
+  void NewNear(Length n, PageId near) {
+    const std::vector<Span> before = heap_.SpansByAddress();
+    const PageHeapStats stats = heap_->stats();
+    Span* span = heap_->NewNear(n, near);
+    if (span == nullptr) {
+      CheckFailure(before, n, stats.growth_failures);
+      return;
+    }
+    CheckNew(span, n);
+    // Resident pages come first wherever they are.
+    const bool resident = std::any_of(before.begin(), before.end(), [&](const Span& other) {
+      return other.state == State::kFree && other.length >= n;
+    });
+    if (resident && heap_->kind() == PageHeapKind::kClassic) {
+      ASSERT_EQ(heap_->stats().committed(), stats.committed());
+    }
+    Add(span);
+  }
+
+  void CheckNew(const Span* span, Length n) {
+    ASSERT_EQ(span->state, State::kLarge);
+    ASSERT_EQ(span->length, n);
+    CheckIsFree(span->first, span->end());
     if (span->zeroed) {
       ASSERT_TRUE(ReadsAsZero(span));
     }
-    Add(span);
   }
 
   void CheckFailure(const std::vector<Span>& before, Length needed, uint64_t refusals) {

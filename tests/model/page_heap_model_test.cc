@@ -28,7 +28,9 @@ Actions RandomPageActions(uint64_t seed, size_t count, bool failures, uint64_t l
     const uint64_t choice = random() % 100;
     const uint64_t pages = 1 + random() % (random() % 10 == 0 ? longest : 12);
     const uint64_t pick = random();
-    if (choice < grow) {
+    if (choice < grow / 3) {
+      actions.push_back({ClassicMachine::kNewNear, pages, pick});
+    } else if (choice < grow) {
       actions.push_back({ClassicMachine::kNew, pages, 0});
     } else if (choice < grow + 5) {
       actions.push_back({ClassicMachine::kNewAligned, pages, pick % 8});

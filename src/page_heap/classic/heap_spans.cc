@@ -35,7 +35,7 @@ Span* HeapSpans::FindInZone(Span::State state, Length n, PageId near) const {
       next != nullptr && next->state == state && next->first == near && next->length >= n;
   if (fits) return next;
   if (state == Span::State::kFree) return shortest;
-  Span* with_zone = spans.BestFit(LengthForAny(Placement::kZone, Placement::kZone));
+  Span* with_zone = spans.BestFit(LengthForAny(std::max(n, Placement::kZone), Placement::kZone));
   return with_zone != nullptr ? with_zone : shortest;
 }
 

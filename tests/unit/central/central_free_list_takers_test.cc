@@ -59,6 +59,23 @@ TEST_F(CentralFreeListTakersTest, FewObjectsComeFromOneSpan) {
   EXPECT_EQ(central_.space.spans.spans_in_use(), 1u);
 }
 
+TEST(CentralFreeListTakersOfFewSpansTest, LargerObjectsComeFromOneSpan) {
+  TestCentral central(SizeClassFor(512));
+  TakeTurns(1, [&](int) { EXPECT_FALSE(central.Fetch(4).empty()); });
+  EXPECT_EQ(central.space.spans.spans_in_use(), 1u);
+}
+
+TEST(CentralFreeListTakersOfFewSpansTest, LargerObjectsOfManySpansComeFromDifferentOnes) {
+  TestCentral central(SizeClassFor(512));
+  const std::vector<void*> all = central.FetchAll(size_t{32} * central.info().objects);
+  std::vector<void*> freed;
+  for (size_t i = 0; i < all.size(); i += 2) freed.push_back(all[i]);
+  central.Insert(freed);
+  const Span* spans[2];
+  TakeTurns(1, [&](int thread) { spans[thread] = central.SpanOf(central.Fetch(2).front()); });
+  EXPECT_NE(spans[0], spans[1]);
+}
+
 TEST_F(CentralFreeListTakersTest, FreedObjectsComeFromDifferentSpans) {
   // Every second object of many spans.
   const uint32_t per_span = central_.info().objects;
@@ -79,6 +96,17 @@ TEST_F(CentralFreeListTakersTest, AThreadTakesWhatAnotherOneLeftLongAgo) {
     }
   });
   EXPECT_EQ(SharedSpans(), 1u);
+}
+
+TEST_F(CentralFreeListTakersTest, ASpanThatComesBackIsNotHeld) {
+  const Span* first = nullptr;
+  TakeTurns(1, [&](int thread) {
+    const Objects objects = central_.Fetch(kMany / 2);
+    if (thread == 0) first = central_.SpanOf(objects.front());
+    EXPECT_EQ(central_.SpanOf(objects.front()), first);
+    central_.Insert(objects);
+  });
+  EXPECT_EQ(central_.space.spans.fresh_spans(), 1u);
 }
 
 TEST_F(CentralFreeListTakersTest, WithoutMemoryTheySpareNothing) {

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "fakes/turns.h"
@@ -22,6 +27,7 @@ struct FakePageHeap {
   }
   Span* NewNear(Length n, PageId near) {
     nears.push_back(near);
+    if (on_near) std::exchange(on_near, nullptr)();
     return fail ? nullptr : Next(n);
   }
   Span* NewAligned(Length n, Length) { return New(n); }
@@ -35,11 +41,12 @@ struct FakePageHeap {
     return &span;
   }
 
-  Span spans[16];
+  Span spans[64];
   int count = 0;
   PageId end = PageId(1000);
   int plain = 0;
   std::vector<PageId> nears;
+  std::function<void()> on_near;  // called by the next NewNear
   bool fail = false;
 };
 static_assert(PlacingSpanSource<FakePageHeap>);
@@ -70,6 +77,32 @@ TEST_F(SpanZonesTest, EachThreadGoesOnBehindItsOwnSpan) {
 TEST_F(SpanZonesTest, LongSpansAreInNoZone) {
   TakeTurns(2, [&](int) { zones_.New(Length(100)); });
   EXPECT_EQ(heap_.plain, 4);
+}
+
+TEST_F(SpanZonesTest, AThreadTakesThePlaceOfTheOneThatIsForgotten) {
+  // All of them live until the last one has asked.
+  constexpr int kThreads = 40;
+  std::barrier barrier(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int turn = 0; turn < kThreads; ++turn) {
+        if (turn == i) zones_.New(kOne);
+        barrier.arrive_and_wait();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto begun = std::count(heap_.nears.begin(), heap_.nears.end(), PageId());
+  // The first thread asked before there were zones.
+  EXPECT_EQ(begun, 15);
+}
+
+TEST_F(SpanZonesTest, AThreadThatWaitsForPagesHoldsUpNoOther) {
+  TakeTurns(1, [&](int) { zones_.New(kOne); });
+  heap_.on_near = [&] { std::thread([&] { zones_.New(kOne); }).join(); };
+  zones_.New(kOne);
+  EXPECT_EQ(heap_.count, 4);
 }
 
 TEST_F(SpanZonesTest, AFailedRequestChangesNoZone) {

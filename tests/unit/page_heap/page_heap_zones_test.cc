@@ -77,6 +77,15 @@ TEST_F(PageHeapZonesTest, LengthsBeyondAZoneAreServed) {
   for (uintptr_t pages = 1; pages < 4 * zone; ++pages) NewNear(pages, PageId());
 }
 
+TEST_F(PageHeapZonesTest, ALengthBeyondAZoneIsNotServedFromOneZone) {
+  const uintptr_t zone = Placement::kZone.pages();
+  Span* short_span = New(2 * zone);
+  New(1);
+  heap_->Delete(short_span);
+  heap_->ReleaseAtLeast(Length::Max());
+  NewNear(4 * zone, PageId());
+}
+
 TEST_F(PageHeapZonesTest, NeitherZonesNorPlacesAreNeeded) {
   Span* all = New(1024);
   RefuseGrowth();
