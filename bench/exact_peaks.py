@@ -2,7 +2,7 @@
 # Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 """Measures the peak memory of workloads under two libraries to the page.
 
-    bench/exact_peaks.py --build BUILD --rounds N SAMPLES LIBRARY LIBRARY
+    bench/exact_peaks.py --build BUILD --rounds N [--workloads NAME,...] SAMPLES LIBRARY LIBRARY
 
 Runs the workloads of a samples.json of tcm bench, under both libraries in turn. What wait4 reports of a process lacks up
 to some hundred KiB, because the kernel keeps counts of pages for each CPU and adds them up in steps. So each process
@@ -71,6 +71,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workloads", type=lambda names: names.split(","), help="only these of the samples")
     parser.add_argument("samples", type=pathlib.Path)
     parser.add_argument("libraries", type=pathlib.Path, nargs=2)
     arguments = parser.parse_args()
@@ -79,6 +80,8 @@ def main():
     peaks = {}
     for entry in json.loads(arguments.samples.read_text(encoding="utf-8"))["workloads"]:
         workload = entry["workload"]
+        if arguments.workloads and workload["name"] not in arguments.workloads:
+            continue
         rows = [[], []]
         for _ in range(arguments.rounds):
             for row, library in zip(rows, libraries):

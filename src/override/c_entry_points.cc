@@ -122,7 +122,7 @@ using tcmalloc::Blocks;
 
 extern "C" {
 
-TCMALLOC_EXPORT void* tc_malloc(size_t size) noexcept {
+TCMALLOC_EXPORT_FAST void* tc_malloc(size_t size) noexcept {
   return Blocks::MallocOr<tcmalloc::MallocSlow>(size);
 }
 
@@ -132,7 +132,7 @@ TCMALLOC_EXPORT void* tc_malloc_skip_new_handler(size_t size) noexcept {
   return block;
 }
 
-TCMALLOC_EXPORT void tc_free(void* block) noexcept { Blocks::Free(block); }
+TCMALLOC_EXPORT_FAST void tc_free(void* block) noexcept { Blocks::Free(block); }
 
 TCMALLOC_EXPORT void tc_free_sized(void* block, size_t size) noexcept {
   Blocks::FreeSized(block, size);
@@ -146,7 +146,7 @@ TCMALLOC_EXPORT void sdallocx(void* block, size_t size, int) noexcept {
   Blocks::FreeSized(block, size);
 }
 
-TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
+TCMALLOC_EXPORT_FAST void* tc_calloc(size_t count, size_t size) noexcept {
   size_t bytes = 0;
   if (!tcmalloc::CheckedMultiply(count, size, &bytes)) {
     errno = ENOMEM;
@@ -158,7 +158,7 @@ TCMALLOC_EXPORT void* tc_calloc(size_t count, size_t size) noexcept {
   return block != nullptr ? std::memset(block, 0, bytes) : nullptr;
 }
 
-TCMALLOC_EXPORT void* tc_realloc(void* block, size_t size) noexcept {
+TCMALLOC_EXPORT_FAST void* tc_realloc(void* block, size_t size) noexcept {
   if (TCMALLOC_LIKELY(Blocks::StaysAsItIs(block, size))) return block;
   return tcmalloc::ReallocSlow(block, size);
 }

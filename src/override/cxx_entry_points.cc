@@ -12,8 +12,8 @@
 
 // Each function has a C++ name and the tc_ name that gperftools gave it. The table gives, for every
 // function: both names, result, parameters with names, and body.
-#define TCMALLOC_DEFINE_OPERATOR(cxx_name, c_name, result, parameters, specifier, body)     \
-  extern "C" TCMALLOC_EXPORT result c_name parameters specifier body TCMALLOC_EXPORT result \
+#define TCMALLOC_DEFINE_OPERATOR(cxx_name, c_name, result, parameters, specifier, body)          \
+  extern "C" TCMALLOC_EXPORT result c_name parameters specifier body TCMALLOC_EXPORT_FAST result \
       cxx_name parameters specifier body
 
 // clang-format off

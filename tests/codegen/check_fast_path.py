@@ -6,7 +6,7 @@ Disassembles the library and walks each entry point from its first instruction t
 the not-taken side of every conditional branch. A side is given up, and the branch taken, where it
 leaves the function, calls, uses an atomic instruction or enters the kernel, or returns without
 having stored anything, as free(nullptr) does. The number of instructions must be that of
-golden/COMPILER.json.
+golden/COMPILER.json, and the first one must begin a cache line.
 """
 
 import argparse
@@ -25,6 +25,7 @@ ENTRY_POINTS = {
     "sized operator delete": "_ZdlPvm",
 }
 MAX_INSTRUCTIONS = 60
+CACHE_LINE = 64
 SKIPPED = 77
 
 PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16", "cs", "ds", "es", "ss",
@@ -170,6 +171,8 @@ def walk_all(library, show):
         if symbol not in functions:
             problems.append(f"{name}: {symbol} is not exported")
             continue
+        if functions[symbol][0] % CACHE_LINE:
+            problems.append(f"{name}: {symbol} begins at {functions[symbol][0]:x}, within a cache line")
         walk = Walk(code, functions[symbol][0], sizes)
         path = walk.run()
         if path is None:
