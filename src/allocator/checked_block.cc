@@ -78,8 +78,7 @@ bool AnyCacheHolds(uint8_t c, const void* object) {
 // random words of the application's data is one too, so the lists decide.
 TCMALLOC_COLD void CheckDoubleFree(const Span* span, const void* object, const char* call) {
   const uint8_t c = span->size_class;
-  if (AnyCacheHolds(c, object) || TransferHolds(c, object) ||
-      heap.central(c).IsOnFreeList(span, object)) {
+  if (AnyCacheHolds(c, object) || TransferHolds(c, object) || heap.central(c).IsFree(object)) {
     CrashOnDoubleFree(object, kSizeClasses[c].size, call);
   }
 }

@@ -15,12 +15,14 @@
 #include "base/intrusive_list.h"
 #include "base/spin_lock.h"
 #include "central/corruption.h"
+#include "central/free_bits.h"
 #include "central/free_objects.h"
-#include "central/object_order.h"
 #include "central/object_run.h"
+#include "central/object_starts.h"
 #include "central/takers.h"
 #include "page_heap/span_source.h"
 #include "pages/free_link.h"
+#include "pages/metadata_arena.h"
 #include "pages/page_map.h"
 #include "pages/span.h"
 #include "size_class/size_classes.h"
@@ -40,9 +42,9 @@ struct CentralStats {
 // taken from the fullest spans, so that the others can drain and go back to the page heap. Full
 // spans are in no list. Thread safe.
 //
-// Objects leave a span in one of two ways. Objects that were freed leave first, from the span's own
-// list. Objects that were never used leave next, in address order and one page of the system at a
-// time, so that memory is not touched before it is needed.
+// Objects leave a span in one of two ways. Objects that were freed leave first, those of the lowest
+// addresses before others: see FreeBits. Objects that were never used leave next, in address order
+// and one page of the system at a time, so that memory is not touched before it is needed.
 template <SpanSource PageHeap>
 class CentralFreeList {
  public:
@@ -53,13 +55,15 @@ class CentralFreeList {
   constexpr CentralFreeList() = default;
 
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
-                  const LinkCodec& codec) {
+                  const LinkCodec& codec, MetadataArena& arena) {
     size_class_ = size_class;
     // A span in a list has fewer objects given out than it holds, so this makes ranks below kRanks.
     rank_shift_ = static_cast<uint8_t>(std::max(Log2Ceil(info().objects) - Log2Ceil(kRanks), 0));
     page_heap_ = &page_heap;
     page_map_ = &page_map;
     codec_ = &codec;
+    SpinLockHolder holder(lock_);
+    free_bits_.Initialize(arena, info().objects);
   }
 
   // Returns between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be
@@ -84,11 +88,10 @@ class CentralFreeList {
   // be worth draining.
   bool IsSparse() TCMALLOC_EXCLUDES(lock_);
 
-  // Returns true if `object`, which lies in `span`, is on the span's list. Used to report a double
-  // free.
-  bool IsOnFreeList(const Span* span, const void* object) TCMALLOC_EXCLUDES(lock_);
+  // Returns true if `object` is a free object in one of the spans. Used to report a double free.
+  bool IsFree(const void* object) TCMALLOC_EXCLUDES(lock_);
 
-  // Checks objects on the lists of spans, at most as many as *most, which it counts down. Checks
+  // Checks free objects in spans, at most as many as *most, which it counts down. Checks
   // that memory behind the objects is zero if all memory that reads as zero is `fresh`, never used.
   // Does nothing if the lock is held.
   void CheckFreeObjects(bool fresh, size_t* most) TCMALLOC_EXCLUDES(lock_);
@@ -109,35 +112,38 @@ class CentralFreeList {
   static constexpr uint32_t kSpansPerTaker = 4;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
-  // The number of runs that are looked up before the lock is taken to insert them.
+  // The number of objects that are looked up before the lock is taken to put them back.
   static constexpr uint32_t kInsertBlock = 32;
+  // The rank of spans in no list.
+  static constexpr uint8_t kNoRank = UINT8_MAX;
 
-  // Adjacent objects of a chain that lie in one span. They are linked already, so that they enter
-  // the span's list as a whole.
-  struct SpanRun {
+  // An object by its place in its span.
+  struct Place {
     Span* span;
-    ObjectReference first;
-    void* last;
-    uint32_t count;
+    uint32_t index;
   };
 
   // Says if a thread may take from a span from which another one takes at the same time.
   enum class Sharing : uint8_t { kAllowed, kAvoided };
 
-  // Objects that were freed, from one span's list, linked as they were there.
-  struct FreedRun {
-    Span* span;
-    ObjectReference first;
-    uint32_t count;
-  };
-  // How many spans are visited for freed objects before the lock is released.
+  // How many spans are visited for freed objects, and how many of these are taken, before the lock
+  // is released.
   static constexpr uint32_t kFetchSpans = 32;
+  static constexpr uint32_t kFetchObjects = 256;
+
   // Freed objects, or a run of fresh ones.
   struct Taken {
-    FreedRun freed[kFetchSpans];
+    // Objects of one span, in address order.
+    struct Run {
+      Span* span;
+      uint32_t end;  // the number of objects in this run and those before
+    };
+
+    Run freed[kFetchSpans];
     uint32_t spans = 0;
     uint32_t freed_count = 0;  // objects in all of them
     ObjectRun fresh;
+    uint16_t indices[kFetchObjects];
   };
 
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
@@ -165,27 +171,29 @@ class CentralFreeList {
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
-  ObjectReference NextIn(const ObjectStarts& starts, uintptr_t start, void* object) const;
-  FreedRun TakeFreed(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
+  bool AttachBits(Span* span) TCMALLOC_EXCLUDES(lock_);
+  void TakeFreed(Span* span, uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
   void Take(uint32_t wanted, Sharing sharing, Taken* taken) TCMALLOC_REQUIRES(lock_);
-  void Order(const FreedRun& run, ObjectOrder* order) const;
-  ObjectReference LinkInOrder(const FreedRun& run, ObjectReference rest) const;
+  void* ObjectIn(const Span* span, size_t index) const {
+    return span->start() + index * info().size;
+  }
+  void* CheckedObjectIn(const Span* span, size_t index) const;
   Chain LinkTaken(const Taken& taken) const;
   void CopyTaken(const Taken& taken, void** end) const;
   Sharing SharingFor(uint32_t wanted) const;
   Chain FetchListed(void** out, uint32_t wanted, Sharing sharing, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
   Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
-  Span* SpanOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
-               const void* before) const;
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
-  SpanRun NextRun(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference* next,
-                  const void* before) const;
+  bool HasBits(const Span* span) const;
+  [[noreturn]] void CrashOnUnfreed(const Place& place) const;
+  Place PlaceOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
+                const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  void PutBack(const SpanRun& run, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
+  void PutBack(const Place& place, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
   ObjectReference InsertBlock(ObjectReference next, const void** before,
                               IntrusiveList<Span>* drained) TCMALLOC_EXCLUDES(lock_);
 
@@ -198,16 +206,26 @@ class CentralFreeList {
   const LinkCodec* codec_ = nullptr;
   IntrusiveList<Span> lists_[kRanks] TCMALLOC_GUARDED_BY(lock_);
   Takers takers_ TCMALLOC_GUARDED_BY(lock_);
+  FreeBitsPool free_bits_ TCMALLOC_GUARDED_BY(lock_);
   CentralStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
+
+template <SpanSource PageHeap>
+bool CentralFreeList<PageHeap>::AttachBits(Span* span) {
+  SpinLockHolder holder(lock_);
+  return free_bits_.Attach(span);
+}
 
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::NewSpan() {
   Span* span = page_heap_->New(Length(info().pages));
   if (span == nullptr) return nullptr;
+  if (TCMALLOC_UNLIKELY(!AttachBits(span))) {
+    page_heap_->Delete(span);
+    return nullptr;
+  }
   span->state = Span::State::kSmall;
   span->size_class = size_class_;
-  span->free_list = codec_->end;
   span->allocated = 0;
   span->carved = 0;
   span->capacity = info().objects;
@@ -276,6 +294,7 @@ template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Unlink(Span* span) {
   lists_[span->rank].Remove(span);
   if (lists_[span->rank].empty()) listed_ranks_ &= ~(uint32_t{1} << span->rank);
+  span->rank = kNoRank;
 }
 
 // Moves `span`, which is linked unless it was full, to the list for its count of objects.
@@ -289,39 +308,16 @@ void CentralFreeList<PageHeap>::Relink(Span* span) {
   if (!full) Link(span);
 }
 
-// Returns the successor of `object` on the list of the span at `start`, where it is not the last.
+// Takes at most `wanted` freed objects of `span`, which has some.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::NextIn(const ObjectStarts& starts,
-                                                                         uintptr_t start,
-                                                                         void* object) const {
-  const ObjectReference next = codec_->Next(object);
-  if (TCMALLOC_UNLIKELY(!starts.IsAt(starts.OffsetIn(start, next)))) {
-    CrashOnBadLink(*page_map_, object, size_class_);
-  }
-  return next;
-}
-
-// Takes at most `wanted` objects from the list of `span`, which has some. The whole list goes
-// untouched. Where many objects are taken, their links are followed soon, in any order and each
-// after the one before, so all lines are fetched first.
-template <SpanSource PageHeap>
-typename CentralFreeList<PageHeap>::FreedRun CentralFreeList<PageHeap>::TakeFreed(Span* span,
-                                                                                  uint32_t wanted) {
-  const uint32_t available = span->carved - span->allocated;
-  const FreedRun run{span, span->free_list, std::min(available, wanted)};
-  const ObjectStarts starts(size_class_);
-  if (run.count >= info().objects / 4) starts.Prefetch(span);
-  span->free_list = codec_->end;
-  if (run.count < available) {
-    ObjectReference rest = run.first;
-    const uintptr_t start = span->first.address();
-    for (uint32_t i = 0; i < run.count; ++i) rest = NextIn(starts, start, ObjectAt(rest));
-    span->free_list = rest;
-  }
-  span->allocated += run.count;
-  stats_.free_objects -= run.count;
-  stats_.allocated_objects += run.count;
-  return run;
+void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Taken* taken) {
+  const uint32_t count =
+      FreeBits(span, free_bits_.words()).Take(wanted, taken->indices + taken->freed_count);
+  taken->freed_count += count;
+  taken->freed[taken->spans++] = {span, taken->freed_count};
+  span->allocated += count;
+  stats_.free_objects -= count;
+  stats_.allocated_objects += count;
 }
 
 template <SpanSource PageHeap>
@@ -380,15 +376,14 @@ template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Take(uint32_t wanted, Sharing sharing, Taken* taken) {
   Takers::Taker& taker = takers_.Take(__builtin_thread_pointer());
   const bool shared = sharing == Sharing::kAllowed || !MaySpread();
+  wanted = std::min(wanted, kFetchObjects);
   // Fewer are worth a visit to another span.
   const uint32_t enough = (wanted + 1) / 2;
   while (taken->freed_count < enough && taken->spans < kFetchSpans) {
     Span* span = shared ? FullestSpan(taker) : FullestUnshared(taker);
     if (span == nullptr) return;
     if (span->carved > span->allocated) {
-      const FreedRun run = TakeFreed(span, wanted - taken->freed_count);
-      taken->freed[taken->spans++] = run;
-      taken->freed_count += run.count;
+      TakeFreed(span, wanted - taken->freed_count, taken);
       Relink(span);
       ContinueAfter(span, &taker);
     } else {
@@ -400,33 +395,15 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Sharing sharing, Taken* ta
   }
 }
 
-// Adds the objects of `run` to `order`.
+// Returns a free object of `span`. Crashes if its link was overwritten.
 template <SpanSource PageHeap>
-TCMALLOC_NOINLINE void CentralFreeList<PageHeap>::Order(const FreedRun& run,
-                                                        ObjectOrder* order) const {
-  const ObjectStarts starts(size_class_);
-  const uintptr_t start = run.span->first.address();
-  ObjectReference reference = run.first;
-  order->Add(starts.IndexAt(starts.OffsetIn(start, reference)));
-  for (uint32_t i = 1; i < run.count; ++i) {
-    reference = NextIn(starts, start, ObjectAt(reference));
-    if (TCMALLOC_UNLIKELY(!order->Add(starts.IndexAt(starts.OffsetIn(start, reference))))) {
-      CrashOnDoubleFree(ObjectAt(reference), info().size);
-    }
+TCMALLOC_ALWAYS_INLINE void* CentralFreeList<PageHeap>::CheckedObjectIn(const Span* span,
+                                                                        size_t index) const {
+  void* object = ObjectIn(span, index);
+  if (TCMALLOC_UNLIKELY(!LinkCodec::IsToAddress(codec_->Next(object)))) {
+    CrashOnBadLink(*page_map_, object, size_class_);
   }
-}
-
-// Links the objects of `run` in address order, and the last one to `rest`. Returns the first one.
-template <SpanSource PageHeap>
-ObjectReference CentralFreeList<PageHeap>::LinkInOrder(const FreedRun& run,
-                                                       ObjectReference rest) const {
-  if (run.count == 1) {
-    codec_->Link(ObjectAt(run.first), rest);
-    return run.first;
-  }
-  ObjectOrder order(info().objects);
-  Order(run, &order);
-  return order.LinkAll(run.span->start(), info().size, rest, *codec_);
+  return object;
 }
 
 // Links what was taken, without the lock: nobody else has these objects, and they keep their spans.
@@ -434,7 +411,15 @@ template <SpanSource PageHeap>
 Chain CentralFreeList<PageHeap>::LinkTaken(const Taken& taken) const {
   if (taken.fresh.count > 0) return LinkRun(taken.fresh, *codec_);
   ObjectReference head = codec_->end;
-  for (uint32_t i = taken.spans; i-- > 0;) head = LinkInOrder(taken.freed[i], head);
+  uint32_t end = taken.freed_count;
+  for (uint32_t i = taken.spans; i-- > 0;) {
+    const uint32_t begin = i > 0 ? taken.freed[i - 1].end : 0;
+    for (const Span* span = taken.freed[i].span; end > begin; --end) {
+      void* object = CheckedObjectIn(span, taken.indices[end - 1]);
+      codec_->Link(object, head);
+      head = ReferenceTo(object);
+    }
+  }
   return {head, taken.freed_count};
 }
 
@@ -444,10 +429,10 @@ void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const 
   for (uint32_t i = 0; i < taken.fresh.count; ++i) {
     *--end = taken.fresh.start + size_t{i} * taken.fresh.size;
   }
+  uint32_t next = 0;
   for (uint32_t i = 0; i < taken.spans; ++i) {
-    ObjectOrder order(info().objects);
-    Order(taken.freed[i], &order);
-    end = order.CopyAll(taken.freed[i].span->start(), info().size, end);
+    const typename Taken::Run& run = taken.freed[i];
+    for (; next < run.end; ++next) *--end = CheckedObjectIn(run.span, taken.indices[next]);
   }
 }
 
@@ -467,6 +452,7 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Delist(Span* span) {
   page_map_->UnregisterSmall(span);
+  free_bits_.Detach(span);
   if (span->linked()) Unlink(span);
   stats_.free_objects -= span->carved;
   stats_.uncarved_objects -= span->capacity - span->carved;
@@ -535,82 +521,76 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
   CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
 }
 
-// Returns the span of a free object of this class. `before` is the object that links to it, or
+// Returns false for a span that drained after it was looked up, as it may where two threads free
+// one object.
+template <SpanSource PageHeap>
+TCMALLOC_ALWAYS_INLINE bool CentralFreeList<PageHeap>::HasBits(const Span* span) const {
+  return span->size_class == size_class_ && span->state == Span::State::kSmall;
+}
+
+// Crashes because the object is free already, or was never handed out.
+template <SpanSource PageHeap>
+TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Place& place) const {
+  const Span* span = place.span;
+  const void* object = ObjectIn(span, place.index);
+  const bool fresh = HasBits(span) && span->allocated > 0 && place.index >= span->carved;
+  if (fresh) CrashOnUnknownBlock(object);
+  CrashOnDoubleFree(object, info().size);
+}
+
+// Returns the place of a free object of this class. `before` is the object that links to it, or
 // null.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE Span* CentralFreeList<PageHeap>::SpanOf(PageMap::Walker& walker,
-                                                               const ObjectStarts& starts,
-                                                               ObjectReference reference,
-                                                               const void* before) const {
-  Span* span = walker.Get(PageId::Containing(ObjectAt(reference)));
-  if (TCMALLOC_UNLIKELY(span == nullptr || span->size_class != size_class_ ||
-                        span->state != Span::State::kSmall ||
-                        !starts.IsAt(starts.OffsetIn(span->first.address(), reference)))) {
-    CrashAt(reference, before);
-  }
-  return span;
-}
-
-// Returns the objects from *next on that lie in one span, and moves *next behind them.
-template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::SpanRun
-CentralFreeList<PageHeap>::NextRun(PageMap::Walker& walker, const ObjectStarts& starts,
-                                   ObjectReference* next, const void* before) const {
-  const ObjectReference first = *next;
-  Span* span = SpanOf(walker, starts, first, before);
-  const uintptr_t start = span->first.address();
-  void* last = ObjectAt(first);
-  uint32_t count = 1;
-  for (*next = codec_->Next(last); *next != codec_->end; *next = codec_->Next(last)) {
-    const size_t offset = starts.OffsetIn(start, *next);
-    if (offset >= starts.bytes) break;
-    if (TCMALLOC_UNLIKELY(!starts.IsAt(offset))) CrashAt(*next, last);
-    // The chain leads back to itself.
-    if (TCMALLOC_UNLIKELY(count == span->capacity)) CrashOnDoubleFree(last, info().size);
-    last = ObjectAt(*next);
-    ++count;
-  }
-  return {span, first, last, count};
+TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::Place CentralFreeList<PageHeap>::PlaceOf(
+    PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
+    const void* before) const {
+  const auto* address = reinterpret_cast<const void*>(AddressAt(reference));
+  const PageMap::Entry entry = walker.EntryOf(PageId::Containing(address));
+  const size_t index = starts.IndexAt(entry.OffsetOf(address));
+  const bool found = entry.size_class() == starts.size_class && index != ObjectStarts::kNone;
+  if (TCMALLOC_UNLIKELY(!found)) CrashAt(reference, before);
+  return {entry.span(), static_cast<uint32_t>(index)};
 }
 
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const SpanRun& run,
+TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const Place& place,
                                                                IntrusiveList<Span>* drained) {
-  Span* span = run.span;
+  Span* span = place.span;
   const uint32_t allocated = span->allocated;
-  if (TCMALLOC_UNLIKELY(allocated < run.count)) CrashOnDoubleFree(run.last, info().size);
-  codec_->Link(run.last, span->free_list);
-  span->free_list = run.first;
-  span->allocated = allocated - run.count;
-  if (TCMALLOC_LIKELY(allocated != run.count)) {
-    if (TCMALLOC_UNLIKELY(!span->linked() || RankOf(span) != span->rank)) Relink(span);
-    return;
+  if (TCMALLOC_UNLIKELY(!HasBits(span) || allocated == 0 || place.index >= span->carved ||
+                        !FreeBits(span, free_bits_.words()).Set(place.index))) {
+    CrashOnUnfreed(place);
   }
-  Delist(span);
-  drained->PushFront(span);
+  span->allocated = allocated - 1;
+  if (TCMALLOC_UNLIKELY(allocated == 1)) {
+    Delist(span);
+    drained->PushFront(span);
+  } else if (TCMALLOC_UNLIKELY(RankOf(span) != span->rank)) {
+    Relink(span);
+  }
 }
 
-// Puts back the next runs of a chain. `next` is their first object; *before is the object before
-// it, and afterwards the last one put back. Returns the next object of the chain. A function of its
+// Puts back the next objects of a chain. `next` is the first one; *before is the object before it,
+// and afterwards the last one put back. Returns the next object of the chain. A function of its
 // own, so that its stack is free again when spans are deleted.
 template <SpanSource PageHeap>
 TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
     ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
-  SpanRun block[kInsertBlock];
+  Place block[kInsertBlock];
   const ObjectStarts starts(size_class_);
+  const LinkCodec codec = *codec_;
   PageMap::Walker walker(*page_map_);
   uint32_t count = 0;
-  size_t objects = 0;
   const void* last = *before;
-  for (; count < kInsertBlock && next != codec_->end; ++count) {
-    block[count] = NextRun(walker, starts, &next, last);
-    last = block[count].last;
-    objects += block[count].count;
+  for (; count < kInsertBlock && next != codec.end; ++count) {
+    block[count] = PlaceOf(walker, starts, next, last);
+    last = ObjectAt(next);
+    next = codec.Next(ObjectAt(next));
   }
   *before = last;
   SpinLockHolder holder(lock_);
-  stats_.free_objects += objects;
-  stats_.allocated_objects -= objects;
+  stats_.free_objects += count;
+  stats_.allocated_objects -= count;
   for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
   return next;
 }
@@ -633,15 +613,12 @@ bool CentralFreeList<PageHeap>::IsSparse() {
 }
 
 template <SpanSource PageHeap>
-bool CentralFreeList<PageHeap>::IsOnFreeList(const Span* span, const void* object) {
+bool CentralFreeList<PageHeap>::IsFree(const void* object) {
   SpinLockHolder holder(lock_);
-  ObjectReference reference = span->free_list;
-  for (uint32_t i = span->carved - span->allocated; i > 0; --i) {
-    if (ObjectAt(reference) == object) return true;
-    reference = codec_->Next(ObjectAt(reference));
-    if (page_map_->Get(PageId::Containing(ObjectAt(reference))) != span) return false;
-  }
-  return false;
+  const PageMap::Entry entry = page_map_->EntryOf(PageId::Containing(object));
+  if (entry.size_class() != size_class_) return false;
+  const size_t index = ObjectStarts(size_class_).IndexAt(entry.OffsetOf(object));
+  return index != ObjectStarts::kNone && FreeBits(entry.span(), free_bits_.words()).IsSet(index);
 }
 
 template <SpanSource PageHeap>
@@ -651,7 +628,11 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
   for (IntrusiveList<Span>& list : lists_) {
     for (Span* span = list.front(); span != nullptr && !check.done(); span = list.next(span)) {
       check.CountOne();
-      check.CheckList(span->free_list);
+      size_t left = FreeObjectCheck::kMostOfList;
+      FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+        check.CheckFree(ObjectIn(span, index));
+        return --left > 0 && !check.done();
+      });
       if (fresh && span->zeroed && span->carved < span->capacity) {
         CheckUntouched(span->start() + size_t{span->carved} * info().size);
       }
@@ -676,13 +657,12 @@ void CentralFreeList<PageHeap>::CheckInvariants() {
       TCMALLOC_CHECK_EQ(RankOf(span), rank);
       TCMALLOC_CHECK_LE(span->allocated, span->carved);
       TCMALLOC_CHECK_LE(span->carved, span->capacity);
-      ObjectReference reference = span->free_list;
-      for (uint32_t i = span->carved - span->allocated; i > 0; --i) {
-        void* object = ObjectAt(reference);
-        TCMALLOC_CHECK(span->Contains(PageId::Containing(object)));
-        reference = codec_->Next(object);
-      }
-      TCMALLOC_CHECK_EQ(reference, codec_->end);
+      uint32_t free = 0;
+      FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+        TCMALLOC_CHECK_LE(index + 1, size_t{span->carved});
+        return ++free > 0;
+      });
+      TCMALLOC_CHECK_EQ(free, span->carved - span->allocated);
     }
   }
 }

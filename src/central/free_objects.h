@@ -39,6 +39,14 @@ class FreeObjectCheck {
     *most_ += left;
   }
 
+  // Checks a free object of a span. Requires that the number is not used up.
+  void CheckFree(const void* object) {
+    --*most_;
+    if (TCMALLOC_UNLIKELY(!LinkCodec::IsToAddress(codec_.Next(const_cast<void*>(object))))) {
+      CrashOnBadLink(map_, object, size_class_);
+    }
+  }
+
   // Checks an object that a slab or an array names. `marked` is true if it bears its mark.
   void CheckNamed(const void* object, bool marked) {
     if (*most_ == 0) return;
@@ -55,10 +63,10 @@ class FreeObjectCheck {
   void CountOne() { --*most_; }
   bool done() const { return *most_ == 0; }
 
- private:
   // A long list must not use up the number.
   static constexpr size_t kMostOfList = 128;
 
+ private:
   const Span* SpanOf(ObjectReference reference) const {
     if (reference != ReferenceTo(ObjectAt(reference))) return nullptr;
     const Span* span = map_.FindInUse(ObjectAt(reference));

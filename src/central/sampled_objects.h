@@ -132,7 +132,7 @@ void* SampledObjects<PageHeap>::TakeFromNew(Span* span, uint8_t c) {
   SpinLockHolder holder(lock_);
   SampledPage* page = NewPage();
   if (page == nullptr) return nullptr;
-  span->free_list = reinterpret_cast<uintptr_t>(page);
+  span->details = reinterpret_cast<uintptr_t>(page);
   span->allocated = 0;
   span->capacity = SampledPage::kUnits;
   span->size_class = SampledPage::kUnitClass;

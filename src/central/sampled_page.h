@@ -40,7 +40,7 @@ struct SampledPage {
 
   // Returns the record of a kSampled span.
   static SampledPage& Of(const Span* span) {
-    return *reinterpret_cast<SampledPage*>(span->free_list);
+    return *reinterpret_cast<SampledPage*>(span->details);
   }
   // Returns how many units an object of class `c` takes.
   static size_t UnitsOf(uint8_t c) { return (kSizeClasses[c].size + kUnitBytes - 1) / kUnitBytes; }

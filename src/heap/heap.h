@@ -225,7 +225,7 @@ class Heap final : private HousekeepingHost {
   PageHeaps page_heaps_{memory_, page_map_, arena_};
   LinkCodec codec_;
   ChainArrays arrays_{arena_};
-  SizeClassLists lists_{size_class_memory, page_heaps_, page_map_, codec_, arrays_};
+  SizeClassLists lists_{size_class_memory, page_heaps_, page_map_, codec_, arrays_, arena_};
   CacheBudget budget_;
   Cache::Context context_;
   Caches caches_{arena_};

@@ -26,7 +26,7 @@ ListsOfClass& SizeClassLists::Make(uint8_t c) {
   if (ListsOfClass* lists = lists_[c].load(std::memory_order_relaxed)) return *lists;
   auto* lists = new (memory_.bytes + made_ * sizeof(ListsOfClass)) ListsOfClass;
   ++made_;
-  lists->central.Initialize(c, spans_, page_map_, codec_);
+  lists->central.Initialize(c, spans_, page_map_, codec_, arena_);
   const uint32_t batch = BatchFor(c);
   const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
   lists->transfer.Initialize(lists->central, arrays_, codec_, batch,

@@ -51,8 +51,13 @@ class SizeClassLists {
   using Source = Transfer;
 
   constexpr SizeClassLists(SizeClassMemory& memory, PageHeaps& page_heaps, PageMap& page_map,
-                           const LinkCodec& codec, ChainArrays& arrays)
-      : memory_(memory), spans_(page_heaps), page_map_(page_map), codec_(codec), arrays_(arrays) {}
+                           const LinkCodec& codec, ChainArrays& arrays, MetadataArena& arena)
+      : memory_(memory),
+        spans_(page_heaps),
+        page_map_(page_map),
+        codec_(codec),
+        arrays_(arrays),
+        arena_(arena) {}
   SizeClassLists(const SizeClassLists&) = delete;
   SizeClassLists& operator=(const SizeClassLists&) = delete;
 
@@ -99,6 +104,7 @@ class SizeClassLists {
   PageMap& page_map_;
   const LinkCodec& codec_;
   ChainArrays& arrays_;
+  MetadataArena& arena_;
   uint64_t batch_ = 0;
   std::atomic<ListsOfClass*> lists_[kSizeClassCount] = {};
 };

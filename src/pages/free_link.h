@@ -32,6 +32,7 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "pages/page_types.h"
 
 namespace tcmalloc {
 
@@ -86,6 +87,13 @@ struct LinkCodec {
   // decodes to it under any key, so the slow path tells the two apart.
   bool InWindow(ObjectReference reference) const {
     return IsBelow(reference, limit()) && reference != ReferenceTo(nullptr);
+  }
+
+  // Returns true if the reference is to an aligned address that a program may have, as that of each
+  // link is, the end included. Of all words that are no links a fraction of 2^-19 decodes to one.
+  static bool IsToAddress(ObjectReference reference) {
+    constexpr uint64_t kNull = uint64_t{1} << 63;
+    return reference - kNull - 1 < (uint64_t{1} << (kAddressBits - 3)) - 1;
   }
 
   ObjectReference Next(void* object) const { return Decode(LinkWord(object)); }

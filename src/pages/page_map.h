@@ -226,20 +226,22 @@ class PageMap::Walker {
  public:
   explicit Walker(const PageMap& map) : map_(map) {}
 
-  // Works as PageMap::Get.
-  TCMALLOC_ALWAYS_INLINE Span* Get(PageId page) {
+  // Works as PageMap::EntryOf.
+  TCMALLOC_ALWAYS_INLINE Entry EntryOf(PageId page) {
     const uintptr_t place = PlaceOf(page);
     if (TCMALLOC_UNLIKELY(place != place_)) {
-      leaf_ = map_.FindLeaf(page);
-      place_ = leaf_ != nullptr ? place : UINTPTR_MAX;
+      const Leaf* leaf = map_.FindLeaf(page);
+      if (TCMALLOC_UNLIKELY(leaf == nullptr)) return Entry();
+      leaf_ = leaf;
+      place_ = place;
     }
-    return TCMALLOC_LIKELY(leaf_ != nullptr) ? leaf_->at(page).span() : nullptr;
+    return leaf_->at(page);
   }
 
  private:
   const PageMap& map_;
   const Leaf* leaf_ = nullptr;
-  uintptr_t place_ = UINTPTR_MAX;  // of the leaf in the tree
+  uintptr_t place_ = UINTPTR_MAX;  // of the leaf in the tree; no leaf has this one
 };
 
 }  // namespace tcmalloc

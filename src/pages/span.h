@@ -46,7 +46,7 @@ using SampleId = uint32_t;
 //   kSampled   SampledObjects: a page of small objects that are samples
 //
 // Invariant of a kSmall span with `capacity` objects: allocated <= carved <= capacity, and
-// carved - allocated objects are on free_list. Objects past `carved` were never touched.
+// carved - allocated objects are marked as free. Objects past `carved` were never touched.
 // allocated counts every object that the span has given out, whether the application or a cache
 // has it now.
 //
@@ -58,10 +58,10 @@ struct Span : ListNode {
 
   SharedPages<PageId> first;
   SharedPages<Length> length;
-  // kSmall: head, in the form of pages/free_link.h
+  // kSmall: see FreeBits
   // kSampled: address of a SampledPage
   // kLarge: see SetSample
-  uintptr_t free_list = 0;
+  uintptr_t details = 0;
   Relaxed<uint32_t> allocated = 0;  // kSmall; kSampled: units of a SampledPage
   uint32_t carved = 0;              // kSmall
   uint32_t capacity = 0;            // likewise
@@ -80,12 +80,12 @@ struct Span : ListNode {
   // how many points of the sampling process were expected in the bytes that it got so far, which
   // gives the probability with which it became one.
   void SetSample(SampleId id, float points) {
-    free_list = uintptr_t{std::bit_cast<uint32_t>(points)} << 32 | id;
+    details = uintptr_t{std::bit_cast<uint32_t>(points)} << 32 | id;
   }
   // Require kLarge.
-  SampleId sample() const { return static_cast<SampleId>(free_list); }
+  SampleId sample() const { return static_cast<SampleId>(details); }
   float expected_points() const {
-    return std::bit_cast<float>(static_cast<uint32_t>(free_list >> 32));
+    return std::bit_cast<float>(static_cast<uint32_t>(details >> 32));
   }
   bool in_use() const {
     const State now = state;

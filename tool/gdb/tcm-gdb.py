@@ -185,6 +185,8 @@ class Links:
             reference = self.decode(link)
 
 
+FREE_BITS_OF_WORD = 64
+
 COUNT_SHIFT = 45
 COUNT_MASK = 0xFFFF
 
@@ -217,7 +219,7 @@ class Span:
         self.allocated = number(value["allocated"])
         self.carved = int(value["carved"])
         self.capacity = int(value["capacity"])
-        self.free_list = int(value["free_list"])
+        self.details = int(value["details"])
         self.first_sample = number(value["first_sample"])
 
     @property
@@ -316,11 +318,18 @@ class Heap:
     def holder(self, address, span):
         """Names what holds a free object, or returns None."""
         size_class = span.size_class
-        free = span.carved - span.allocated
-        if span.free_list and address in self.links.follow(span.free_list, free):
-            return "free, on the list of its span"
+        if self.is_free_in_span(address, span):
+            return "free, in its span"
         return (self.slab_with(address, size_class) or self.transfer_with(address, size_class) or
                 self.cache_with(address, size_class))
+
+    def is_free_in_span(self, address, span):
+        """Reads the bit of an object: see FreeBits. A span of few objects has all bits in its record."""
+        start = span.first << self.classes.page_shift
+        index = (address - start) // self.classes.size[span.size_class]
+        count = -(-span.capacity // FREE_BITS_OF_WORD)
+        words = [span.details] if count == 1 else words_at(span.details, count)
+        return words[index // FREE_BITS_OF_WORD] >> index % FREE_BITS_OF_WORD & 1 == 1
 
     def slab_with(self, address, size_class):
         begins = variable("tcmalloc::kSlabBegin")
@@ -552,7 +561,7 @@ def print_large(heap, span, address):
     if print_debug_record(address, start):
         return
     print("It is live.")
-    print_sample(span.free_list & 0xFFFFFFFF)
+    print_sample(span.details & 0xFFFFFFFF)
 
 
 def print_small(heap, span, address):
@@ -582,7 +591,7 @@ def print_small(heap, span, address):
 
 def print_sampled(heap, span, address):
     start = span.first << heap.classes.page_shift
-    page = pointer_to(span.free_list, "tcmalloc::SampledPage").dereference()
+    page = pointer_to(span.details, "tcmalloc::SampledPage").dereference()
     unit = (1 << heap.classes.page_shift) // length_of(page["classes"])
     place = (address - start) // unit
     if number(page["used"]) >> place & 1 == 0:

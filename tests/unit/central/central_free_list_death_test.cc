@@ -58,7 +58,7 @@ TEST_F(CentralFreeListDeathTest, ZeroedLinkInAChain) {
   EXPECT_DEATH(central_->Insert(chain), "corrupted free list: object at ");
 }
 
-TEST_F(CentralFreeListDeathTest, OverwrittenLinkOnASpansList) {
+TEST_F(CentralFreeListDeathTest, OverwrittenObjectOfASpan) {
   const Objects objects = central_.FetchAll(central_.info().objects);
   central_.Insert({objects[1], objects[2], objects[3], objects[4]});
   LinkWord(objects[3]) = 0x4141414141414141;
@@ -86,6 +86,31 @@ TEST_F(CentralFreeListDeathTest, ObjectInsertedTwice) {
   const Objects objects = central_.Fetch(1);
   central_.Insert(objects);
   EXPECT_DEATH(central_.Insert(objects), Corrupted(objects.front()));
+}
+
+// What the program wrote meanwhile does not matter, nor what lies between.
+TEST_F(CentralFreeListDeathTest, ObjectInsertedTwiceWhileItsSpanIsInUse) {
+  const Objects objects = central_.FetchAll(4);
+  central_.Insert({objects[1], objects[2]});
+  LinkWord(objects[1]) = 0x4141414141414141;
+  EXPECT_DEATH(central_.Insert({objects[3], objects[1]}), Naming("double free of ", objects[1]));
+}
+
+// The first half of the chain drains the span.
+TEST_F(CentralFreeListDeathTest, ChainWithTheObjectsOfASpanTwice) {
+  const Objects objects = central_.FetchAll(4);
+  Chain chain = central_.space.MakeChain(objects);
+  central_.space.codec.Link(objects[3], chain.head);
+  chain.count *= 2;
+  EXPECT_DEATH(central_->Insert(chain), Naming("double free of ", objects[0]));
+}
+
+TEST_F(CentralFreeListDeathTest, ObjectThatWasNeverHandedOut) {
+  const Objects objects = central_.FetchAll(2);
+  const Span* span = central_.SpanOf(objects.front());
+  ASSERT_LT(span->carved, span->capacity);
+  void* fresh = span->start() + size_t{span->carved} * kSize;
+  EXPECT_DEATH(central_.Insert({fresh}), Invalid(fresh) + "not allocated by this allocator");
 }
 
 TEST_F(CentralFreeListDeathTest, ObjectTwiceInOneChain) {
@@ -131,7 +156,7 @@ TEST_F(CentralFreeListDeathTest, TailOfASpan) {
 TEST_F(CentralFreeListDeathTest, ObjectOfAnotherClass) {
   CentralFreeList<FakeSpanSource> other;
   other.Initialize(SizeClassFor(2 * kSize), central_.space.spans, *central_.space.map,
-                   central_.space.codec);
+                   central_.space.codec, central_.space.arena);
   const Objects objects = central_.Fetch(1);
   EXPECT_DEATH(other.Insert(central_.space.MakeChain(objects)), Corrupted(objects.front()));
 }

@@ -92,7 +92,7 @@ TEST_P(CentralFreeListTest, SpansSideBySideAreTakenInAddressOrder) {
   size_t steps_back = 0;
   const void* before = nullptr;
   for (size_t i = 0; i < kSpans; ++i) {
-    const Objects objects = central_.Fetch(per_span - 1);
+    const Objects objects = central_.FetchAll(per_span - 1);
     ASSERT_EQ(objects.size(), per_span - 1);
     EXPECT_EQ(central_.SpanOf(objects.front()), central_.SpanOf(objects.back()));
     if (objects.front() < before) ++steps_back;
@@ -299,6 +299,21 @@ TEST_P(CentralFreeListTest, ARefusalIsAnEmptyChain) {
   EXPECT_EQ(central_->stats().spans, 0u);
 }
 
+TEST_P(CentralFreeListTest, WithoutMemoryForBitsASpanGoesBack) {
+  const bool in_record = central_.info().objects <= FreeBits::kWordBits;
+  // The first span brings the entries of the page map.
+  central_.FetchAll(central_.info().objects);
+  central_.space.metadata.exhausted = true;
+  while (central_.space.arena.Allocate(8, 8) != nullptr) {
+  }
+  const Objects objects = central_.Fetch(1);
+  EXPECT_EQ(objects.empty(), !in_record);
+  EXPECT_EQ(central_.space.spans.spans_in_use(), in_record ? 2u : 1u);
+  central_.space.metadata.exhausted = false;
+  EXPECT_FALSE(central_.Fetch(1).empty());
+  central_->CheckInvariants();
+}
+
 TEST_P(CentralFreeListTest, MemoryOutsideTheWindowServesAsWell) {
   TestCentral outside(central_.size_class, Window::kNone);
   const Objects objects = outside.FetchAll(3 * size_t{outside.info().objects});
@@ -346,13 +361,14 @@ TEST_F(CentralFreeListRankTest, FreedObjectsComeBeforeFreshOnes) {
   EXPECT_GT(central_.FetchAll(1).front(), objects.back());
 }
 
-TEST_F(CentralFreeListRankTest, FindsObjectsOnItsList) {
+TEST_F(CentralFreeListRankTest, KnowsItsFreeObjects) {
   const Objects objects = central_.FetchAll(central_.info().objects);
-  const Span* span = central_.SpanOf(objects.front());
   central_.Insert(Part(objects, 3, 9));
   for (size_t i = 0; i < objects.size(); ++i) {
-    EXPECT_EQ(central_->IsOnFreeList(span, objects[i]), 3 <= i && i < 9);
+    EXPECT_EQ(central_->IsFree(objects[i]), 3 <= i && i < 9);
   }
+  EXPECT_FALSE(central_->IsFree(static_cast<char*>(objects[3]) + 8));
+  EXPECT_FALSE(central_->IsFree(&objects));
 }
 
 }  // namespace

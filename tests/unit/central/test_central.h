@@ -21,7 +21,7 @@ struct TestCentral {
   static_assert(ChainSource<List>);
 
   explicit TestCentral(uint8_t c, Window window = Window::kAll) : size_class(c), space(window) {
-    list.Initialize(c, space.spans, *space.map, space.codec);
+    list.Initialize(c, space.spans, *space.map, space.codec, space.arena);
   }
 
   List* operator->() { return &list; }

@@ -52,7 +52,8 @@ class SizeClassListsTest : public ::testing::Test {
 
   std::unique_ptr<SizeClassMemory> memory_ = std::make_unique<SizeClassMemory>();
   ChainArrays arrays_{heap.arena()};
-  SizeClassLists lists_{*memory_, heap.page_heaps(), heap.page_map(), heap.codec(), arrays_};
+  SizeClassLists lists_{*memory_,     heap.page_heaps(), heap.page_map(),
+                        heap.codec(), arrays_,           heap.arena()};
 };
 
 TEST_F(SizeClassListsTest, NothingIsMadeOrTouchedBeforeItIsUsed) {

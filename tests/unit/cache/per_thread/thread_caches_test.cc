@@ -332,7 +332,7 @@ struct Stack {
   Stack() {
     for (size_t i = 1; i < kSizeClassCount; ++i) {
       const auto c = static_cast<uint8_t>(i);
-      centrals[c].Initialize(c, space.spans, *space.map, space.codec);
+      centrals[c].Initialize(c, space.spans, *space.map, space.codec, space.arena);
       transfers.at(c).Initialize(centrals[c], arrays, space.codec, kSizeClasses[c].batch, 16);
     }
     budget.SetTotal(size_t{16} << 20);

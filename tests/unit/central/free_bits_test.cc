@@ -1,0 +1,114 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "central/free_bits.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "fakes/fake_metadata.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Indices = std::vector<size_t>;
+
+// The bits of one span: some fit its record, some need one word or several.
+class FreeBitsTest : public ::testing::TestWithParam<size_t> {
+ protected:
+  FreeBitsTest() {
+    pool_.Initialize(arena_, GetParam());
+    EXPECT_TRUE(pool_.Attach(&span_));
+  }
+
+  FreeBits bits() { return {&span_, pool_.words()}; }
+  Indices Set() {
+    Indices found;
+    bits().ForEach([&found](size_t index) {
+      found.push_back(index);
+      return true;
+    });
+    return found;
+  }
+  Indices Take(uint32_t most) {
+    std::vector<uint16_t> out(GetParam());
+    out.resize(bits().Take(most, out.data()));
+    return {out.begin(), out.end()};
+  }
+
+  FakeMetadata metadata_;
+  MetadataArena arena_{FakeMetadata::Source};
+  FreeBitsPool pool_;
+  Span span_;
+};
+
+TEST_P(FreeBitsTest, NoneIsSetAtFirst) {
+  EXPECT_TRUE(Set().empty());
+  EXPECT_FALSE(bits().IsSet(0));
+  EXPECT_FALSE(bits().IsSet(GetParam() - 1));
+  EXPECT_TRUE(Take(1).empty());
+}
+
+TEST_P(FreeBitsTest, SettingOneTwiceIsNoticed) {
+  for (size_t i = 0; i < GetParam(); ++i) {
+    ASSERT_TRUE(bits().Set(i));
+    ASSERT_TRUE(bits().IsSet(i));
+    ASSERT_FALSE(bits().Set(i));
+  }
+}
+
+TEST_P(FreeBitsTest, TheLowestAreTakenFirst) {
+  Indices indices(GetParam());
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = i;
+  std::shuffle(indices.begin(), indices.end(), std::mt19937(1));
+  indices.resize(std::max<size_t>(indices.size() / 2, 1));
+  for (const size_t index : indices) bits().Set(index);
+  std::sort(indices.begin(), indices.end());
+  EXPECT_EQ(Set(), indices);
+  for (uint32_t most = 1; !indices.empty(); most = most * 3 % 100) {
+    const size_t count = std::min<size_t>(most, indices.size());
+    const Indices expected(indices.begin(), indices.begin() + static_cast<long>(count));
+    ASSERT_EQ(Take(most), expected);
+    indices.erase(indices.begin(), indices.begin() + static_cast<long>(count));
+    ASSERT_EQ(Set(), indices);
+  }
+}
+
+TEST_P(FreeBitsTest, AVisitEndsWhenItIsTold) {
+  if (GetParam() < 3) GTEST_SKIP() << "too few to end before the last";
+  for (const size_t index : {size_t{0}, size_t{1}, GetParam() - 1}) bits().Set(index);
+  size_t visits = 0;
+  bits().ForEach([&visits](size_t) { return ++visits < 2; });
+  EXPECT_EQ(visits, 2u);
+}
+
+TEST_P(FreeBitsTest, BitsThatServeAgainAreClear) {
+  for (size_t i = 0; i < GetParam(); ++i) bits().Set(i);
+  Span other;
+  ASSERT_TRUE(pool_.Attach(&other));
+  const uintptr_t first = span_.details;
+  pool_.Detach(&span_);
+  EXPECT_EQ(span_.details, 0u);
+  ASSERT_TRUE(pool_.Attach(&span_));
+  if (pool_.words() > 1) {
+    EXPECT_EQ(span_.details, first) << "the words of the span that went";
+    EXPECT_NE(span_.details, other.details);
+  }
+  EXPECT_TRUE(Set().empty());
+}
+
+TEST_P(FreeBitsTest, WithoutMemoryOnlyARecordHasRoom) {
+  metadata_.exhausted = true;
+  std::vector<Span> spans(size_t{1} << 16);
+  const auto refused =
+      std::find_if(spans.begin(), spans.end(), [this](Span& span) { return !pool_.Attach(&span); });
+  EXPECT_EQ(refused == spans.end(), GetParam() <= FreeBits::kWordBits);
+}
+
+INSTANTIATE_TEST_SUITE_P(Objects, FreeBitsTest, ::testing::Values(1, 2, 63, 64, 65, 341, 1024));
+
+}  // namespace
+}  // namespace tcmalloc::testing
