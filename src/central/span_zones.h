@@ -10,6 +10,7 @@
 
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "central/recent_threads.h"
 #include "page_heap/span_source.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
@@ -48,11 +49,6 @@ class SpanZones {
   static constexpr uint32_t kMost = 16;
   static constexpr Length kMostZoned = Length::FromBytesCeil(size_t{16} << 10);
 
-  struct Zone {
-    const void* thread = nullptr;
-    PageId next;
-  };
-
   // Where the next span of a thread shall begin.
   struct Place {
     PageId next;
@@ -61,30 +57,17 @@ class SpanZones {
 
   Place PlaceOf(const void* thread) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    const PageId next = ZoneOf(thread).next;
-    return {next, count_ == 1};
+    const PageId next = nexts_.Find(thread).place;
+    return {next, nexts_.count() == 1};
   }
   void GoOnBehind(const Span* span, const void* thread) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    ZoneOf(thread).next = span->end();
-  }
-
-  // Returns the entry of `thread`, an address that no two threads share at a time.
-  Zone& ZoneOf(const void* thread) TCMALLOC_REQUIRES(lock_) {
-    for (uint32_t i = 0; i < count_; ++i) {
-      if (zones_[i].thread == thread) return zones_[i];
-    }
-    Zone& zone = zones_[replaced_++ % kMost];
-    if (count_ < kMost) ++count_;
-    zone.thread = thread;
-    return zone;
+    nexts_.Find(thread).place = span->end();
   }
 
   PageHeap& page_heap_;
   SpinLock lock_{LockRank::kSpanZones};
-  Zone zones_[kMost] TCMALLOC_GUARDED_BY(lock_);
-  uint32_t count_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  uint32_t replaced_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  RecentThreads<PageId, kMost> nexts_ TCMALLOC_GUARDED_BY(lock_);
 };
 
 }  // namespace tcmalloc

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "central/recent_threads.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
 
@@ -25,7 +26,6 @@ class Takers {
   static constexpr uint32_t kIdleTakes = 64;
 
   struct Taker {
-    const void* thread = nullptr;
     // In the span from which the thread took last, or right behind it if nothing is left there.
     PageId continue_at;
     uint32_t last_take = 0;
@@ -36,25 +36,18 @@ class Takers {
   // share at a time.
   Taker& Take(const void* thread) {
     ++takes_;
-    Taker* taker = Find(thread);
-    if (taker == nullptr) {
-      taker = &takers_[next_];
-      next_ = (next_ + 1) % kMost;
-      if (count_ < kMost) ++count_;
-      *taker = {};
-      taker->thread = thread;
-    }
-    taker->last_take = takes_;
-    return *taker;
+    const auto [taker, known] = threads_.Find(thread);
+    if (!known) taker = {};
+    taker.last_take = takes_;
+    return taker;
   }
 
   // The number of threads that it remembers.
-  uint32_t count() const { return count_; }
+  uint32_t count() const { return threads_.count(); }
 
   // Returns true if a thread other than that of `own` holds `span`.
   bool IsHeldByOther(const Span* span, const Taker& own) const {
-    for (uint32_t i = 0; i < count_; ++i) {
-      const Taker& other = takers_[i];
+    for (const Taker& other : threads_.places()) {
       if (Holds(other, span) && &other != &own && IsActive(other)) return true;
     }
     return false;
@@ -62,26 +55,18 @@ class Takers {
 
   // Ends what threads held in the place of `span`, which is new.
   void Release(const Span* span) {
-    for (uint32_t i = 0; i < count_; ++i) {
-      if (Holds(takers_[i], span)) takers_[i].holds_span = false;
+    for (Taker& taker : threads_.places()) {
+      if (Holds(taker, span)) taker.holds_span = false;
     }
   }
 
  private:
-  Taker* Find(const void* thread) {
-    for (uint32_t i = 0; i < count_; ++i) {
-      if (takers_[i].thread == thread) return &takers_[i];
-    }
-    return nullptr;
-  }
   static bool Holds(const Taker& taker, const Span* span) {
     return taker.holds_span && span->Contains(taker.continue_at);
   }
   bool IsActive(const Taker& taker) const { return takes_ - taker.last_take < kIdleTakes; }
 
-  Taker takers_[kMost];
-  uint32_t count_ = 0;
-  uint32_t next_ = 0;  // whose entry a thread gets that has none
+  RecentThreads<Taker, kMost> threads_;
   uint32_t takes_ = 0;
 };
 
