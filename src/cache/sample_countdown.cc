@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "system/clock.h"
+#include "system/random.h"
 
 namespace tcmalloc {
 
@@ -32,6 +33,12 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random) {
   const double distance = -LogOfFraction(u) * static_cast<double>(period);
   return distance < static_cast<double>(kNoSampleDistance) ? static_cast<int64_t>(distance)
                                                            : kNoSampleDistance;
+}
+
+uint64_t NewThreadSeed() {
+  constexpr uint64_t kSalt = 0x7468726561647321;
+  static constinit std::atomic<uint64_t> seeds{0};
+  return RandomSeed(kSalt + seeds.fetch_add(1, std::memory_order_relaxed));
 }
 
 void SampleCountdown::Restart(uint64_t period) {

@@ -46,6 +46,10 @@ double LogOfFraction(uint64_t u);
 // bytes. Advances *random.
 int64_t DrawSampleDistance(uint64_t period, uint64_t* random);
 
+// Returns a number that differs from process to process and from call to call, from which a thread
+// draws. Thread safe, without a lock; async-signal-safe.
+uint64_t NewThreadSeed();
+
 // Samples are the points of a Poisson process over the bytes that are allocated one after the
 // other. An allocation is a sample if a point lies in it, which for a block of s bytes has the
 // probability 1 - exp(-s / period). The process has no memory, so that it may begin anew at the

@@ -122,8 +122,9 @@ struct alignas(64) ThreadHeader {
   // The kernel's number of the thread, or 0 if nobody has asked for it yet.
   uint32_t kernel_number = 0;
 
+  // Threads whose headers lie where others have lain draw other samples than those.
   void InitializeClocks(const SamplePeriod& period) {
-    const auto seed = reinterpret_cast<uintptr_t>(this);
+    const uint64_t seed = NewThreadSeed();
     kernel_number = 0;
     clock.Initialize(seed);
     samples.Initialize(~seed, period);

@@ -188,6 +188,21 @@ TEST(LiveSamplesTest, BlocksOfEndedThreadsAreFreedByOthers) {
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
+// A thread may have the header of one that ended. If it drew what that one drew, all of them would
+// have samples of the same blocks, or none.
+TEST(LiveSamplesTest, ThreadsOneAfterTheOtherDrawSamplesOfTheirOwn) {
+  constexpr int kThreads = 1000;
+  constexpr int kBlocks = 100;
+  std::vector<void*> blocks;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    std::thread([&blocks] {
+      for (int i = 0; i < kBlocks; ++i) blocks.push_back(Allocate(64));
+    }).join();
+  }
+  EXPECT_NEAR(LiveBytes(), kThreads * kBlocks * 64.0, Tolerance(64, kThreads * kBlocks));
+  FreeAll(blocks);
+}
+
 TEST(LiveSamplesTest, AChildOfForkHasTheSamplesOfItsParent) {
   std::vector<void*> blocks;
   for (int i = 0; i < 50'000; ++i) blocks.push_back(Allocate(64));
