@@ -47,6 +47,18 @@ void SampleCountdown::Restart(uint64_t period) {
   if (period_ != 0) distance_ = DrawSampleDistance(period_ << doublings_, &random_);
 }
 
+// The allocations in the interval have had their chance at the old period. So the last one is a
+// sample if the point lies in it, and is not drawn again. If there were no samples, its chance is
+// yet to come.
+DrawnPeriod SampleCountdown::PassChange(uint64_t bytes, size_t size, const SamplePeriod& period) {
+  const DrawnPeriod old = period_ << doublings_;
+  const bool has_point = distance_ < static_cast<int64_t>(bytes);
+  doublings_ = 0;
+  Restart(period);
+  if (old == 0) return Pass(size, size, period);
+  return has_point && period_ != 0 ? old : 0;
+}
+
 DrawnPeriod SampleCountdown::EndDistance() {
   const DrawnPeriod drawn = period_ << doublings_;
   if (SamplePace::Applies(period_)) {

@@ -52,9 +52,8 @@ uint64_t NewThreadSeed();
 
 // Samples are the points of a Poisson process over the bytes that are allocated one after the
 // other. An allocation is a sample if a point lies in it, which for a block of s bytes has the
-// probability 1 - exp(-s / period). The process has no memory, so that it may begin anew at the
-// start of any allocation, and after each sample it does, with the period that SamplePace then
-// allows.
+// probability 1 - exp(-s / period). The process has no memory, so that it may begin anew after any
+// allocation. After each sample it does, with the period that SamplePace then allows.
 //
 // Counts the bytes of one thread. Owned by that thread.
 class SampleCountdown {
@@ -73,11 +72,7 @@ class SampleCountdown {
   // Passes `bytes`, which end with an allocation of `size` bytes. Returns the period if that is a
   // sample, else 0. Requires that bytes without the allocation are at most distance().
   DrawnPeriod Pass(uint64_t bytes, size_t size, const SamplePeriod& period) {
-    if (TCMALLOC_UNLIKELY(period_ != period)) {
-      doublings_ = 0;
-      Restart(period);
-      bytes = size;
-    }
+    if (TCMALLOC_UNLIKELY(period_ != period)) return PassChange(bytes, size, period);
     distance_ -= static_cast<int64_t>(bytes);
     return TCMALLOC_LIKELY(distance_ >= 0) ? 0 : EndDistance();
   }
@@ -87,6 +82,8 @@ class SampleCountdown {
 
  private:
   void Restart(uint64_t period);
+  // Does the work of Pass when the period has changed.
+  DrawnPeriod PassChange(uint64_t bytes, size_t size, const SamplePeriod& period);
   // Draws the distance after a sample and returns the period of that sample.
   DrawnPeriod EndDistance();
 

@@ -90,6 +90,37 @@ TEST(SampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   EXPECT_FALSE(countdown.IsOn(period));
 }
 
+// Allocations between a change and the end of the interval have had their chance at the old period,
+// once.
+TEST(SampleCountdownTest, EstimatesAreUnbiasedHoweverOftenThePeriodChanges) {
+  constexpr size_t kPeriods[] = {20'000, 50'000};
+  constexpr int kBlocks = 1'000'000;
+  for (const size_t size : {64, 5'000, 40'000}) {
+    SamplePeriod period = kPeriods[0];
+    SampleCountdown countdown;
+    countdown.Initialize(size, period);
+    double estimate = 0;
+    double variance = 0;
+    int64_t passed = 0;
+    int64_t most = std::min<int64_t>(countdown.distance(), 100'000);
+    for (int i = 0; i < kBlocks; ++i) {
+      // A change comes some blocks before the interval ends, at the latest.
+      if (i % 10 == 0) period = kPeriods[i / 10 % 2];
+      passed += static_cast<int64_t>(size);
+      if (passed <= most) continue;
+      const DrawnPeriod drawn = countdown.Pass(static_cast<uint64_t>(passed), size, period);
+      passed = 0;
+      most = std::min<int64_t>(countdown.distance(), 100'000);
+      if (drawn == 0) continue;
+      const double probability =
+          -std::expm1(-static_cast<double>(size) / static_cast<double>(drawn));
+      estimate += 1 / probability;
+      variance += (1 - probability) / (probability * probability);
+    }
+    EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(variance)) << size;
+  }
+}
+
 // A clock that tests set.
 class SetClock {
  public:
