@@ -7,8 +7,14 @@
 #include "base/random.h"
 #include "system/clock.h"
 #include "system/random.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
+namespace {
+
+constinit std::atomic<uint64_t> thread_seeds{0};
+
+}  // namespace
 
 double LogOfFraction(uint64_t u) {
   constexpr double kLn2 = 0.693147180559945309417;
@@ -37,8 +43,14 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random) {
 
 uint64_t NewThreadSeed() {
   constexpr uint64_t kSalt = 0x7468726561647321;
-  static constinit std::atomic<uint64_t> seeds{0};
-  return RandomSeed(kSalt + seeds.fetch_add(1, std::memory_order_relaxed));
+  return RandomSeed(kSalt + thread_seeds.fetch_add(1, std::memory_order_relaxed));
+}
+
+// Brothers may be born at the same time, and one may have the number that another one had.
+void RenewThreadSeeds() {
+  const uint64_t process = NextRandom(static_cast<uint64_t>(system_calls.gettid()));
+  const auto now = static_cast<uint64_t>(MonotonicNanoseconds());
+  thread_seeds.fetch_add(NextRandom(process + now), std::memory_order_relaxed);
 }
 
 void SampleCountdown::Restart(uint64_t period) {

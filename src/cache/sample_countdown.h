@@ -49,6 +49,8 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random);
 // Returns a number that differs from process to process and from call to call, from which a thread
 // draws. Thread safe, without a lock; async-signal-safe.
 uint64_t NewThreadSeed();
+// Makes the numbers to come others than those of the parent. Called in the child of a fork.
+void RenewThreadSeeds();
 
 // Samples are the points of a Poisson process over the bytes that are allocated one after the
 // other. An allocation is a sample if a point lies in it, which for a block of s bytes has the
@@ -77,6 +79,14 @@ class SampleCountdown {
     return TCMALLOC_LIKELY(distance_ >= 0) ? 0 : EndDistance();
   }
 
+  // Draws the next sample anew from another seed, `passed` bytes after the last Pass. The process
+  // begins there.
+  void Redraw(uint64_t seed, int64_t passed) {
+    random_ = seed;
+    Restart(period_);
+    distance_ += passed;
+  }
+
   // Returns the bytes up to the next sample.
   int64_t distance() const { return distance_; }
 
@@ -103,8 +113,11 @@ class SharedSampleCountdown {
 
   constexpr explicit SharedSampleCountdown(Pace pace = Pace::kBounded) : pace_(pace) {}
 
-  // Makes the samples those of this seed. Called before the first one.
-  void Seed(uint64_t seed) { draws_.store(seed, std::memory_order_relaxed); }
+  // Makes the samples to come those of this seed. Called while there is one thread.
+  void Seed(uint64_t seed) {
+    draws_.store(seed, std::memory_order_relaxed);
+    period_ = 0;
+  }
 
   // Passes an allocation of `size` bytes.
   SampleDraw Pass(size_t size, const SamplePeriod& period) {

@@ -131,6 +131,13 @@ struct alignas(64) ThreadHeader {
     clock.ExpireWithin(samples.distance());
   }
 
+  // Lets the thread draw other samples from here on than its copy in the parent does. Called by the
+  // owner in the child of a fork.
+  void RedrawSamples() {
+    samples.Redraw(NewThreadSeed(), clock.passed());
+    clock.ExpireWithin(samples.distance() - clock.passed());
+  }
+
   // Counts an allocation of `size` bytes; see EventClock::AdvanceSlow. Returns true if the clock
   // expired.
   TCMALLOC_ALWAYS_INLINE bool CountSlow(size_t size, const SamplePeriod& period) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,25 @@ TEST(SampleCountdownTest, EstimatesAreUnbiasedHoweverOftenThePeriodChanges) {
     }
     EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(variance)) << size;
   }
+}
+
+// Whoever draws anew within an interval has blocks before that with the chance of the old point,
+// and blocks after it with that of the new one.
+TEST(SampleCountdownTest, SamplesDrawnAnewBeginAfterWhatHasPassed) {
+  constexpr int kRounds = 200'000;
+  constexpr size_t kSize = 1000;
+  constexpr int64_t kPassed = 10'000;
+  const SamplePeriod period = 5'000;
+  SampleCountdown countdown;
+  int samples = 0;
+  for (uint64_t seed = 0; seed < kRounds; ++seed) {
+    countdown.Initialize(~seed, period);
+    countdown.Redraw(seed, kPassed);
+    EXPECT_GE(countdown.distance(), kPassed);
+    samples += countdown.distance() < kPassed + int64_t{kSize} ? 1 : 0;
+  }
+  const double expected = -std::expm1(-0.2) * kRounds;
+  EXPECT_NEAR(samples, expected, 5 * std::sqrt(expected));
 }
 
 // A clock that tests set.
@@ -259,6 +279,21 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
   };
   EXPECT_EQ(samples_of(1), samples_of(1));
   EXPECT_NE(samples_of(1), samples_of(1'000'000));
+}
+
+TEST(SharedSampleCountdownTest, AnotherSeedDrawsTheNextSampleAnew) {
+  const SamplePeriod period = 100'000;
+  std::set<int> first_samples;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    SharedSampleCountdown countdown;
+    countdown.Seed(1);
+    countdown.Pass(1, period);
+    countdown.Seed(seed * 1'000'000);
+    int blocks = 0;
+    while (!countdown.Pass(100, period).is_sample) ++blocks;
+    first_samples.insert(blocks);
+  }
+  EXPECT_GT(first_samples.size(), 10u);
 }
 
 TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {

@@ -203,6 +203,28 @@ TEST(LiveSamplesTest, ThreadsOneAfterTheOtherDrawSamplesOfTheirOwn) {
   FreeAll(blocks);
 }
 
+// Otherwise all children of a server that forks for each request would have the same samples.
+TEST(LiveSamplesTest, ChildrenOfForkDrawSamplesOfTheirOwn) {
+  constexpr int kChildren = 60;
+  for (const size_t size : {64, 3000}) {
+    std::set<int> first_samples;
+    for (int i = 0; i < kChildren; ++i) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        int bytes = 0;
+        for (const size_t before = LiveSamples(); LiveSamples() == before; Allocate(size))
+          bytes += static_cast<int>(size);
+        _exit(bytes / 1024 % 256);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      first_samples.insert(WEXITSTATUS(status));
+    }
+    EXPECT_GT(first_samples.size(), 6u) << size;
+  }
+}
+
 TEST(LiveSamplesTest, AChildOfForkHasTheSamplesOfItsParent) {
   std::vector<void*> blocks;
   for (int i = 0; i < 50'000; ++i) blocks.push_back(Allocate(64));
