@@ -122,12 +122,12 @@ struct alignas(64) ThreadHeader {
   // The kernel's number of the thread, or 0 if nobody has asked for it yet.
   uint32_t kernel_number = 0;
 
-  // Threads whose headers lie where others have lain draw other samples than those.
+  // Threads whose headers lie where others have lain draw other samples than those. The clock may
+  // tick as theirs did, and then counts of instructions are always the same.
   void InitializeClocks(const SamplePeriod& period) {
-    const uint64_t seed = NewThreadSeed();
     kernel_number = 0;
-    clock.Initialize(seed);
-    samples.Initialize(~seed, period);
+    clock.Initialize(reinterpret_cast<uintptr_t>(this));
+    samples.Initialize(NewThreadSeed(), period);
     clock.ExpireWithin(samples.distance());
   }
 
