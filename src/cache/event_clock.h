@@ -52,12 +52,15 @@ class EventClock {
   // now; otherwise 0.
   uint64_t AdvanceSlow(size_t size) {
     if (remaining_ >= 0 && !Advance(size)) return 0;
-    const auto passed = static_cast<uint64_t>(interval_ - remaining_);
-    counted_bytes_ = counted_bytes_ + passed;
-    counted_allocations_ = counted_allocations_ + passed / (size == 0 ? 1 : size);
+    const auto bytes = static_cast<uint64_t>(passed());
+    counted_bytes_ = counted_bytes_ + bytes;
+    counted_allocations_ = counted_allocations_ + bytes / (size == 0 ? 1 : size);
     NextInterval();
-    return passed;
+    return bytes;
   }
+
+  // Returns the bytes of the interval up to now.
+  int64_t passed() const { return interval_ - remaining_; }
 
   // Lets the interval run out after `bytes` more at the latest.
   void ExpireWithin(int64_t bytes) {

@@ -6,8 +6,15 @@
 
 #include "base/random.h"
 #include "system/clock.h"
+#include "system/random.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
+namespace {
+
+constinit std::atomic<uint64_t> thread_seeds{0};
+
+}  // namespace
 
 double LogOfFraction(uint64_t u) {
   constexpr double kLn2 = 0.693147180559945309417;
@@ -34,10 +41,34 @@ int64_t DrawSampleDistance(uint64_t period, uint64_t* random) {
                                                            : kNoSampleDistance;
 }
 
+uint64_t NewThreadSeed() {
+  constexpr uint64_t kSalt = 0x7468726561647321;
+  return RandomSeed(kSalt + thread_seeds.fetch_add(1, std::memory_order_relaxed));
+}
+
+// Brothers may be born at the same time, and one may have the number that another one had.
+void RenewThreadSeeds() {
+  const uint64_t process = NextRandom(static_cast<uint64_t>(system_calls.gettid()));
+  const auto now = static_cast<uint64_t>(MonotonicNanoseconds());
+  thread_seeds.fetch_add(NextRandom(process + now), std::memory_order_relaxed);
+}
+
 void SampleCountdown::Restart(uint64_t period) {
   period_ = period;
   distance_ = kNoSampleDistance;
   if (period_ != 0) distance_ = DrawSampleDistance(period_ << doublings_, &random_);
+}
+
+// The allocations in the interval have had their chance at the old period. So the last one is a
+// sample if the point lies in it, and is not drawn again. If there were no samples, its chance is
+// yet to come.
+DrawnPeriod SampleCountdown::PassChange(uint64_t bytes, size_t size, const SamplePeriod& period) {
+  const DrawnPeriod old = period_ << doublings_;
+  const bool has_point = distance_ < static_cast<int64_t>(bytes);
+  doublings_ = 0;
+  Restart(period);
+  if (old == 0) return Pass(size, size, period);
+  return has_point && period_ != 0 ? old : 0;
 }
 
 DrawnPeriod SampleCountdown::EndDistance() {

@@ -46,11 +46,16 @@ double LogOfFraction(uint64_t u);
 // bytes. Advances *random.
 int64_t DrawSampleDistance(uint64_t period, uint64_t* random);
 
+// Returns a number that differs from process to process and from call to call, from which a thread
+// draws. Thread safe, without a lock; async-signal-safe.
+uint64_t NewThreadSeed();
+// Makes the numbers to come others than those of the parent. Called in the child of a fork.
+void RenewThreadSeeds();
+
 // Samples are the points of a Poisson process over the bytes that are allocated one after the
 // other. An allocation is a sample if a point lies in it, which for a block of s bytes has the
-// probability 1 - exp(-s / period). The process has no memory, so that it may begin anew at the
-// start of any allocation, and after each sample it does, with the period that SamplePace then
-// allows.
+// probability 1 - exp(-s / period). The process has no memory, so that it may begin anew after any
+// allocation. After each sample it does, with the period that SamplePace then allows.
 //
 // Counts the bytes of one thread. Owned by that thread.
 class SampleCountdown {
@@ -69,13 +74,17 @@ class SampleCountdown {
   // Passes `bytes`, which end with an allocation of `size` bytes. Returns the period if that is a
   // sample, else 0. Requires that bytes without the allocation are at most distance().
   DrawnPeriod Pass(uint64_t bytes, size_t size, const SamplePeriod& period) {
-    if (TCMALLOC_UNLIKELY(period_ != period)) {
-      doublings_ = 0;
-      Restart(period);
-      bytes = size;
-    }
+    if (TCMALLOC_UNLIKELY(period_ != period)) return PassChange(bytes, size, period);
     distance_ -= static_cast<int64_t>(bytes);
     return TCMALLOC_LIKELY(distance_ >= 0) ? 0 : EndDistance();
+  }
+
+  // Draws the next sample anew from another seed, `passed` bytes after the last Pass. The process
+  // begins there.
+  void Redraw(uint64_t seed, int64_t passed) {
+    random_ = seed;
+    Restart(period_);
+    distance_ += passed;
   }
 
   // Returns the bytes up to the next sample.
@@ -83,6 +92,8 @@ class SampleCountdown {
 
  private:
   void Restart(uint64_t period);
+  // Does the work of Pass when the period has changed.
+  DrawnPeriod PassChange(uint64_t bytes, size_t size, const SamplePeriod& period);
   // Draws the distance after a sample and returns the period of that sample.
   DrawnPeriod EndDistance();
 
@@ -102,8 +113,11 @@ class SharedSampleCountdown {
 
   constexpr explicit SharedSampleCountdown(Pace pace = Pace::kBounded) : pace_(pace) {}
 
-  // Makes the samples those of this seed. Called before the first one.
-  void Seed(uint64_t seed) { draws_.store(seed, std::memory_order_relaxed); }
+  // Makes the samples to come those of this seed. Called while there is one thread.
+  void Seed(uint64_t seed) {
+    draws_.store(seed, std::memory_order_relaxed);
+    period_ = 0;
+  }
 
   // Passes an allocation of `size` bytes.
   SampleDraw Pass(size_t size, const SamplePeriod& period) {

@@ -122,12 +122,20 @@ struct alignas(64) ThreadHeader {
   // The kernel's number of the thread, or 0 if nobody has asked for it yet.
   uint32_t kernel_number = 0;
 
+  // Threads whose headers lie where others have lain draw other samples than those. The clock may
+  // tick as theirs did, and then counts of instructions are always the same.
   void InitializeClocks(const SamplePeriod& period) {
-    const auto seed = reinterpret_cast<uintptr_t>(this);
     kernel_number = 0;
-    clock.Initialize(seed);
-    samples.Initialize(~seed, period);
+    clock.Initialize(reinterpret_cast<uintptr_t>(this));
+    samples.Initialize(NewThreadSeed(), period);
     clock.ExpireWithin(samples.distance());
+  }
+
+  // Lets the thread draw other samples from here on than its copy in the parent does. Called by the
+  // owner in the child of a fork.
+  void RedrawSamples() {
+    samples.Redraw(NewThreadSeed(), clock.passed());
+    clock.ExpireWithin(samples.distance() - clock.passed());
   }
 
   // Counts an allocation of `size` bytes; see EventClock::AdvanceSlow. Returns true if the clock

@@ -35,10 +35,22 @@ void ForgetThreadNumbers(ThreadHeader* thread) {
   }
 }
 
+// Lets a child draw other samples than its parent and its brothers, which may do what it does.
+void DrawOtherSamples(ThreadHeader* thread) {
+  if (heap.sample_period() == 0) return;
+  RenewThreadSeeds();
+  heap.SeedShared(NewThreadSeed());
+  for (ThreadHeader* record : {thread, thread->other}) {
+    // A thread without a front end has a header that others share.
+    if (record != nullptr && record->seat != nullptr) record->RedrawSamples();
+  }
+}
+
 void InChild() {
   heap.threads().EndForkInChild([] {
     heap.background().ResetAfterFork();
     ForgetReadersAfterFork();
+    DrawOtherSamples(current_thread.header());
     ForgetThreadNumbers(current_thread.header());
     heap.errands().ResetAfterFork(heap.background().is_lost());
   });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -88,6 +89,56 @@ TEST(SampleCountdownTest, APeriodOfZeroTakesNoSamples) {
   EXPECT_TRUE(countdown.IsOn(period));
   EXPECT_EQ(CountSamples(countdown, 100, 100'000, period), 0);
   EXPECT_FALSE(countdown.IsOn(period));
+}
+
+// Allocations between a change and the end of the interval have had their chance at the old period,
+// once.
+TEST(SampleCountdownTest, EstimatesAreUnbiasedHoweverOftenThePeriodChanges) {
+  constexpr size_t kPeriods[] = {20'000, 50'000};
+  constexpr int kBlocks = 1'000'000;
+  for (const size_t size : {64, 5'000, 40'000}) {
+    SamplePeriod period = kPeriods[0];
+    SampleCountdown countdown;
+    countdown.Initialize(size, period);
+    double estimate = 0;
+    double variance = 0;
+    int64_t passed = 0;
+    int64_t most = std::min<int64_t>(countdown.distance(), 100'000);
+    for (int i = 0; i < kBlocks; ++i) {
+      // A change comes some blocks before the interval ends, at the latest.
+      if (i % 10 == 0) period = kPeriods[i / 10 % 2];
+      passed += static_cast<int64_t>(size);
+      if (passed <= most) continue;
+      const DrawnPeriod drawn = countdown.Pass(static_cast<uint64_t>(passed), size, period);
+      passed = 0;
+      most = std::min<int64_t>(countdown.distance(), 100'000);
+      if (drawn == 0) continue;
+      const double probability =
+          -std::expm1(-static_cast<double>(size) / static_cast<double>(drawn));
+      estimate += 1 / probability;
+      variance += (1 - probability) / (probability * probability);
+    }
+    EXPECT_NEAR(estimate, kBlocks, 5 * std::sqrt(variance)) << size;
+  }
+}
+
+// Whoever draws anew within an interval has blocks before that with the chance of the old point,
+// and blocks after it with that of the new one.
+TEST(SampleCountdownTest, SamplesDrawnAnewBeginAfterWhatHasPassed) {
+  constexpr int kRounds = 200'000;
+  constexpr size_t kSize = 1000;
+  constexpr int64_t kPassed = 10'000;
+  const SamplePeriod period = 5'000;
+  SampleCountdown countdown;
+  int samples = 0;
+  for (uint64_t seed = 0; seed < kRounds; ++seed) {
+    countdown.Initialize(~seed, period);
+    countdown.Redraw(seed, kPassed);
+    EXPECT_GE(countdown.distance(), kPassed);
+    samples += countdown.distance() < kPassed + int64_t{kSize} ? 1 : 0;
+  }
+  const double expected = -std::expm1(-0.2) * kRounds;
+  EXPECT_NEAR(samples, expected, 5 * std::sqrt(expected));
 }
 
 // A clock that tests set.
@@ -228,6 +279,21 @@ TEST(SharedSampleCountdownTest, SeedsChooseTheSamples) {
   };
   EXPECT_EQ(samples_of(1), samples_of(1));
   EXPECT_NE(samples_of(1), samples_of(1'000'000));
+}
+
+TEST(SharedSampleCountdownTest, AnotherSeedDrawsTheNextSampleAnew) {
+  const SamplePeriod period = 100'000;
+  std::set<int> first_samples;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    SharedSampleCountdown countdown;
+    countdown.Seed(1);
+    countdown.Pass(1, period);
+    countdown.Seed(seed * 1'000'000);
+    int blocks = 0;
+    while (!countdown.Pass(100, period).is_sample) ++blocks;
+    first_samples.insert(blocks);
+  }
+  EXPECT_GT(first_samples.size(), 10u);
 }
 
 TEST(SharedSampleCountdownTest, APeriodOfZeroTakesNoSamples) {

@@ -188,6 +188,43 @@ TEST(LiveSamplesTest, BlocksOfEndedThreadsAreFreedByOthers) {
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
+// A thread may have the header of one that ended. If it drew what that one drew, all of them would
+// have samples of the same blocks, or none.
+TEST(LiveSamplesTest, ThreadsOneAfterTheOtherDrawSamplesOfTheirOwn) {
+  constexpr int kThreads = 1000;
+  constexpr int kBlocks = 100;
+  std::vector<void*> blocks;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    std::thread([&blocks] {
+      for (int i = 0; i < kBlocks; ++i) blocks.push_back(Allocate(64));
+    }).join();
+  }
+  EXPECT_NEAR(LiveBytes(), kThreads * kBlocks * 64.0, Tolerance(64, kThreads * kBlocks));
+  FreeAll(blocks);
+}
+
+// Otherwise all children of a server that forks for each request would have the same samples.
+TEST(LiveSamplesTest, ChildrenOfForkDrawSamplesOfTheirOwn) {
+  constexpr int kChildren = 60;
+  for (const size_t size : {64, 3000}) {
+    std::set<int> first_samples;
+    for (int i = 0; i < kChildren; ++i) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        int bytes = 0;
+        for (const size_t before = LiveSamples(); LiveSamples() == before; Allocate(size))
+          bytes += static_cast<int>(size);
+        _exit(bytes / 1024 % 256);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      first_samples.insert(WEXITSTATUS(status));
+    }
+    EXPECT_GT(first_samples.size(), 6u) << size;
+  }
+}
+
 TEST(LiveSamplesTest, AChildOfForkHasTheSamplesOfItsParent) {
   std::vector<void*> blocks;
   for (int i = 0; i < 50'000; ++i) blocks.push_back(Allocate(64));

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -82,6 +85,8 @@ func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.S
 	if _, err := f.selection(); err != nil {
 		return nil, err
 	}
+	// A pipe may have nothing to read for ever, and then nobody looks at the context that ends other commands.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	made, err := profiles.LoadAll(names)
 	if err != nil {
 		return nil, err

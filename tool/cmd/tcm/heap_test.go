@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tcm/internal/profiles"
@@ -53,6 +54,31 @@ func TestHeap(t *testing.T) {
 	output, _, err = called("heap", "--folded", "--focus", "Walk", path)
 	if err != nil || output != "main;Walk;Walk;Walk 524288\n" {
 		t.Errorf("%s%v", output, err)
+	}
+}
+
+func TestSignalsEndACommandThatReads(t *testing.T) {
+	tcm := install(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := tcm.command(t, "heap", pipe)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Returns once tcm has opened the pipe, too.
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+	if status := command.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("ends with %v", status)
 	}
 }
 
