@@ -44,7 +44,8 @@
 set(TCM_SKIPPED_EXIT_STATUS 77)
 
 # Most of a whole run of the tests is their compilation: little optimization, none under the
-# address sanitizer, which doubles it, and no more than line numbers for stack traces. With it gcc 12 finds fault with the inlined strings of its own library.
+# address sanitizer, which doubles it, and no more than line numbers for stack traces; presets whose tests print
+# none go without. When it optimizes, gcc 12 finds fault with the inlined strings of its own library.
 set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
 # Unit tests of the paranoid build are not optimized either: the layers that they test are.
 set(TCMALLOC_UNIT_TEST_FLAGS "${TCMALLOC_TEST_FLAGS}" CACHE STRING

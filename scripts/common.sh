@@ -5,6 +5,9 @@
 
 readonly GO_MINIMUM_MINOR=24
 readonly GO_VENV="$root/build/go-venv"
+# Names of hosts and users are looked up without libc. Those of `go build`, `vet` and `test`, which share what they
+# have compiled only where these are the same.
+readonly GO_BUILD_OPTIONS=(-trimpath -buildvcs=false -buildmode=pie -tags netgo,osusergo)
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -123,9 +126,8 @@ build_tool() {
     cd "$root/tool" || exit 1
     exec {lock}>"$root/build/.tool.lock"
     flock "$lock"
-    # By the system's linker, which makes it position-independent and read-only where it can be. Names of
-    # hosts and users are looked up without libc.
-    "$go" build -trimpath -buildvcs=false -buildmode=pie -tags netgo,osusergo \
+    # By the system's linker, which makes it position-independent and read-only where it can be.
+    "$go" build "${GO_BUILD_OPTIONS[@]}" \
       -ldflags '-s -w -linkmode=external -extldflags=-Wl,-z,relro,-z,now' \
       -o "$program" ./cmd/tcm </dev/null >&2 &&
       "$program" texts "$(dirname "$program")/../tool_texts"

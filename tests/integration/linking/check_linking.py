@@ -76,19 +76,31 @@ LINKS = [
 ]
 
 
-def compile_command(link, library, program, arguments):
-    compiler = arguments.cc if link.source.endswith(".c") else arguments.cxx
-    command = [compiler, "-O2", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread",
-               f"-L{arguments.library_dir}"]
+def compiler(link, arguments):
+    return [arguments.cc if link.source.endswith(".c") else arguments.cxx, "-O2", "-g", "-pthread"]
+
+
+def compile_command(link, arguments):
+    """All but what object it makes. What the compiler, unlike the linker, may make something of is in it."""
+    command = [*compiler(link, arguments), "-Wall", "-Werror", "-fno-builtin", "-c",
+               str(SOURCES / link.source)]
     if link.source.endswith(".cc"):
         command.append("-std=c++17")
     if link.is_static:
+        command.append("-DFULLY_STATIC")
+    return command + [argument for argument in link.arguments.split()
+                      if argument.startswith("-") and not argument.startswith(("-l", "-Wl,"))]
+
+
+def link_command(link, library, made, program, arguments):
+    command = [*compiler(link, arguments), f"-L{arguments.library_dir}"]
+    if link.is_static:
         # The table by which stacks are walked, which static programs lack otherwise.
-        command += ["-DFULLY_STATIC", "-Wl,--eh-frame-hdr"]
+        command.append("-Wl,--eh-frame-hdr")
     else:
         command.append(f"-Wl,-rpath,{arguments.library_dir}")
     for argument in link.arguments.replace(LIBRARY, library).split():
-        command.append(str(SOURCES / link.source) if argument == "@" else argument)
+        command.append(str(made) if argument == "@" else argument)
     return command + ["-ldl", "-o", str(program)]
 
 
@@ -113,12 +125,27 @@ def has_libc_malloc(program):
     return any(line.split()[-1] == "_int_malloc" for line in symbols.stdout.splitlines())
 
 
-def check(link, library, program, arguments):
+def build(link, library, objects, program, arguments):
+    """Compiles what no link before has compiled in the same way, and links it. Returns what is wrong, or None."""
+    command = compile_command(link, arguments)
+    made = objects.get(tuple(command))
+    if not made:
+        made = program.with_name(f"object_{len(objects)}.o")
+        compiled = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True,
+                                  timeout=TIMEOUT_SECONDS)
+        if compiled.returncode != 0:
+            return "does not compile:\n" + compiled.stderr
+        objects[tuple(command)] = made
+    linked = subprocess.run(link_command(link, library, made, program, arguments),
+                            capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    return "does not link:\n" + linked.stderr if linked.returncode != 0 else None
+
+
+def check(link, library, objects, program, arguments):
     """Returns what is wrong, or None."""
-    compiled = subprocess.run(compile_command(link, library, program, arguments), capture_output=True,
-                              text=True, timeout=TIMEOUT_SECONDS)
-    if compiled.returncode != 0:
-        return "does not link:\n" + compiled.stderr
+    problem = build(link, library, objects, program, arguments)
+    if problem:
+        return problem
     if link.is_static and has_libc_malloc(program):
         return "libc's own malloc is linked as well"
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -142,9 +169,11 @@ def main():
     if not arguments.library_dir:
         parser.error("no --library-dir")
     failures = 0
+    # By the command that compiles them.
+    objects = {}
     with tempfile.TemporaryDirectory(prefix="tcm_linking_") as directory:
         for library, link in itertools.product(LIBRARIES, LINKS):
-            problem = check(link, library, pathlib.Path(directory) / "program", arguments)
+            problem = check(link, library, objects, pathlib.Path(directory) / "program", arguments)
             print(f"{library:<17} {link.name:<40} {'FAILED' if problem else 'ok'}", flush=True)
             if problem:
                 failures += 1

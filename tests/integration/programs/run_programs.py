@@ -7,12 +7,17 @@ without and once with each library in LD_PRELOAD. Standard output, standard erro
 must be identical. The dynamic linker's own log shows that the named programs really ran on the
 library.
 Programs that are not installed are skipped and counted; too few left over is a failure.
+
+TCM_KEPT_BASELINES names a folder that lasts as long as nothing of the system changes, such as one run of ./test.
+What programs do on glibc is kept there, and taken from there by this script's next run.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import difflib
+import json
 import os
 import pathlib
 import random
@@ -162,6 +167,22 @@ def run_once(program, scratch, inputs, library):
                    programs_on_library(log, library) if library else set())
 
 
+def baseline_of(program, scratch, inputs, kept):
+    """What it does on glibc. Where a folder is given, that is kept unless it is not as the table says."""
+    file = kept / f"{program.name}.json" if kept else None
+    if file and file.exists():
+        return Outcome(**json.loads(file.read_text(encoding="utf-8")), on_library=set())
+    outcome = run_once(program, scratch / program.name, inputs, None)
+    if file and outcome.status == f"exit status {program.status}":
+        fields = dataclasses.asdict(outcome)
+        del fields["on_library"]
+        # In one step, so that nobody reads a part of it.
+        unfinished = file.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(fields), encoding="utf-8")
+        unfinished.rename(file)
+    return outcome
+
+
 def difference(kind, baseline, ours):
     lines = difflib.unified_diff(baseline.splitlines(), ours.splitlines(),
                                  f"{kind} on glibc", f"{kind} on the library", lineterm="", n=1)
@@ -185,12 +206,12 @@ def compare(program, baseline, ours):
     return reasons
 
 
-def run_program(program, scratch, inputs, libraries, left_out):
+def run_program(program, scratch, inputs, libraries, left_out, kept):
     """Runs it on glibc, and on all libraries but those for which left_out has its name."""
     missing = [command for command in program.needs if not shutil.which(command, path=search_path())]
     if missing:
         return Verdict(program.name, "skipped", "not installed: " + " ".join(missing))
-    baseline = run_once(program, scratch / program.name, inputs, None)
+    baseline = baseline_of(program, scratch, inputs, kept)
     reasons = []
     seconds = []
     for library in libraries:
@@ -226,6 +247,27 @@ def default_library():
     return pathlib.Path(directory) / LIBRARY_NAME if directory else None
 
 
+@contextlib.contextmanager
+def scratch_folder(kept):
+    """A folder for the runs, whose path is the same each time where baselines, which may have it in them, are kept."""
+    if not kept:
+        with tempfile.TemporaryDirectory(prefix="tcm_programs_") as directory:
+            yield pathlib.Path(directory)
+        return
+    directory = kept / "scratch"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def kept_baselines():
+    directory = os.environ.get("TCM_KEPT_BASELINES")
+    return pathlib.Path(directory) if directory else None
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", type=pathlib.Path, default=default_library(),
@@ -254,15 +296,15 @@ def main():
     chosen = [program for program in programs.PROGRAMS
               if not arguments.names or program.name in arguments.names]
     left_out = {arguments.libraries[-1]: arguments.leave_out_also} if arguments.also else {}
-    with tempfile.TemporaryDirectory(prefix="tcm_programs_") as directory:
-        scratch = pathlib.Path(directory)
+    kept = kept_baselines()
+    with scratch_folder(kept) as scratch:
         inputs = scratch / "input"
         write_inputs(inputs)
         verdicts = []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for verdict in pool.map(
                     lambda program: run_program(program, scratch, inputs, arguments.libraries,
-                                                left_out),
+                                                left_out, kept),
                     chosen):
                 print(f"{len(verdicts) + 1}/{len(chosen)} {verdict.name}: {verdict.result}",
                       flush=True)

@@ -4,7 +4,8 @@
 // exactly once. The threads come in waves: between two waves few are alive, so that an allocator
 // that goes by their number changes its mind. Now and then one of them has the allocator give back
 // what it can, which empties the caches of the others.
-// Usage: ownership_storm [seconds [threads]]
+// Usage: ownership_storm [seconds [threads [steps]]], with 0 for the usual number of threads. The
+// steps are those of each thread in a wave; the last wave is finished.
 
 #include <malloc.h>
 #include <unistd.h>
@@ -23,16 +24,16 @@
 namespace tcmalloc::testing {
 namespace {
 
-constexpr int kStepsPerWave = 400'000;  // of each thread
-constexpr int kStepsPerTrim = 20'000;   // of one of the threads
+constexpr int kStepsPerTrim = 20'000;  // of one of the threads
 constexpr int kThreadsPerCpu = 6;
 
 int seconds = 10;
 int thread_count = 0;
+int steps_per_wave = 400'000;  // of each thread
 
 void Work(OwnedMailbox& mailbox, uint64_t seed, bool trims, Progress& progress) {
   OwnedBlocks blocks(mailbox, seed);
-  for (int step = 0; step < kStepsPerWave; step += 1000) {
+  for (int step = 0; step < steps_per_wave; step += 1000) {
     blocks.Steps(1000);
     progress.Advance();
     if (trims && step % kStepsPerTrim == 0) malloc_trim(0);
@@ -66,10 +67,14 @@ int Body(Progress& progress) {
 
 int main(int argc, char** argv) {
   using tcmalloc::testing::seconds;
+  using tcmalloc::testing::steps_per_wave;
   using tcmalloc::testing::thread_count;
-  thread_count = std::min<int>(
-      tcmalloc::testing::kThreadsPerCpu * static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 128);
   if (argc > 1) seconds = atoi(argv[1]);
   if (argc > 2) thread_count = atoi(argv[2]);
+  if (argc > 3) steps_per_wave = atoi(argv[3]);
+  if (thread_count == 0) {
+    thread_count = std::min<int>(
+        tcmalloc::testing::kThreadsPerCpu * static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 128);
+  }
   return tcmalloc::testing::RunSupervised("ownership_storm", tcmalloc::testing::Body);
 }

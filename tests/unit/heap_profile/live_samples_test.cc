@@ -122,7 +122,7 @@ TEST(LiveSamplesTest, ZeroedSamplesAreZero) {
     std::vector<char*> blocks;
     for (int i = 0; i < 20; ++i) blocks.push_back(static_cast<char*>(AllocateZeroed(5000)));
     for (char* block : blocks) {
-      for (int i = 0; i < 5000; ++i) ASSERT_EQ(block[i], 0);
+      ASSERT_EQ(std::count(block, block + 5000, 0), 5000);
       std::fill_n(block, 5000, 'x');
       Deallocate(block);
     }

@@ -1,5 +1,10 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
+// Instead of an option of the compiler, with which it would not use the headers that are compiled
+// once.
+#undef TCMALLOC_PAGE_SHIFT
+#define TCMALLOC_PAGE_SHIFT TCM_PAGE_SHIFT_OF_TEST
+
 #include "size_class/size_classes.h"
 
 #include <gtest/gtest.h>

@@ -93,7 +93,7 @@ class Slab {
 
  private:
   CpuSlabs slabs_;
-  FakeWindow window_;
+  FakeWindow& window_ = WindowOfAllTests();
   RseqArea area_;
   std::optional<SlabThread> thread_;
 };

@@ -79,7 +79,15 @@ inline const FreeMark& FreeMarkBy(CpuIds ids) {
 }
 inline void SetMark(void* object, uint32_t mark) { std::memcpy(object, &mark, sizeof(mark)); }
 
-// Memory that the class window calls objects of one class. The marks of new objects are zero.
+// For tests that come one after another: their pools leave nothing in it, and to map one takes the
+// emulator half a second.
+inline FakeWindow& WindowOfAllTests() {
+  static FakeWindow window;
+  return window;
+}
+
+// Memory that the class window calls objects of one class, as long as it is there. The marks of new
+// objects are zero.
 class ObjectPool {
  public:
   ObjectPool(FakeWindow& window, uint8_t c, size_t count) {
@@ -87,11 +95,15 @@ class ObjectPool {
     const size_t bytes = Length::FromBytesCeil(size * count).bytes();
     memory_ = static_cast<char*>(std::aligned_alloc(kPageSize, bytes));
     std::memset(memory_, 0, bytes);
-    const uintptr_t first = reinterpret_cast<uintptr_t>(memory_) >> kPageShift;
-    std::memset(window.table() + first, c, bytes >> kPageShift);
+    entries_ = window.table() + (reinterpret_cast<uintptr_t>(memory_) >> kPageShift);
+    entry_count_ = bytes >> kPageShift;
+    std::memset(entries_, c, entry_count_);
     for (size_t i = 0; i < count; ++i) objects.push_back(memory_ + i * size);
   }
-  ~ObjectPool() { std::free(memory_); }
+  ~ObjectPool() {
+    std::memset(entries_, 0, entry_count_);
+    std::free(memory_);
+  }
   ObjectPool(const ObjectPool&) = delete;
   ObjectPool& operator=(const ObjectPool&) = delete;
 
@@ -106,6 +118,8 @@ class ObjectPool {
 
  private:
   char* memory_;
+  uint8_t* entries_;
+  size_t entry_count_;
 };
 
 // Requests to a thread's slow paths.
