@@ -630,8 +630,10 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
       check.CountOne();
       size_t left = FreeObjectCheck::kMostOfList;
       FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+        if (left == 0 || check.done()) return false;
+        --left;
         check.CheckFree(ObjectIn(span, index));
-        return --left > 0 && !check.done();
+        return true;
       });
       if (fresh && span->zeroed && span->carved < span->capacity) {
         CheckUntouched(span->start() + size_t{span->carved} * info().size);
