@@ -508,8 +508,9 @@ Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
   return chain;
 }
 
-// Crashes because no object of this class begins at `reference`, to which `before` links unless it
-// is null. Either a link was overwritten, or an address inside a block was freed.
+// Crashes because no object of this class that was handed out begins at `reference`, to which
+// `before` links unless it is null. A link was overwritten, an address inside a block was freed, or
+// an object was freed again after it had drained its span.
 template <SpanSource PageHeap>
 TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
                                                       const void* before) const {
@@ -517,7 +518,12 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
   const Span* span = page_map_->FindInUse(object);
   const bool of_this_class = span != nullptr && span->state == Span::State::kSmall &&
                              span->size_class == size_class_ && reference == ReferenceTo(object);
-  if (of_this_class) CrashOnStray(object, span);
+  if (of_this_class) {
+    const auto offset = static_cast<size_t>(static_cast<const char*>(object) - span->start());
+    // The span drained, and is not registered any more.
+    if (IsObjectStart(offset, size_class_)) CrashOnDoubleFree(object, info().size);
+    CrashOnStray(object, span);
+  }
   CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
 }
 
@@ -630,8 +636,10 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
       check.CountOne();
       size_t left = FreeObjectCheck::kMostOfList;
       FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+        if (left == 0 || check.done()) return false;
+        --left;
         check.CheckFree(ObjectIn(span, index));
-        return --left > 0 && !check.done();
+        return true;
       });
       if (fresh && span->zeroed && span->carved < span->capacity) {
         CheckUntouched(span->start() + size_t{span->carved} * info().size);

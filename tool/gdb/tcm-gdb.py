@@ -325,6 +325,8 @@ class Heap:
 
     def is_free_in_span(self, address, span):
         """Reads the bit of an object: see FreeBits. A span of few objects has all bits in its record."""
+        if span.allocated == 0:
+            return True  # It drained, and has no bits any more.
         start = span.first << self.classes.page_shift
         index = (address - start) // self.classes.size[span.size_class]
         count = -(-span.capacity // FREE_BITS_OF_WORD)

@@ -1,10 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Leaves blocks for the commands of gdb to find, and stops in Stop.
+// Leaves blocks for the commands of gdb to find, and stops in Stop. With an argument, frees a block
+// twice, which is noticed when its span has drained.
+
+#include <malloc.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 extern "C" {
@@ -60,9 +64,25 @@ void ReadFigures() {
   }
 }
 
+// The write hides that the block is in the list of the thread.
+void FreeTwice() {
+  constexpr int kTwice = 20;
+  void* blocks[64];
+  for (void*& block : blocks) block = std::malloc(1024);
+  freed[0] = blocks[kTwice];
+  std::free(blocks[kTwice]);
+  std::memset(blocks[kTwice], 0x41, sizeof(void*));
+  for (int i = 0; i < 64; ++i) {
+    if (i != kTwice) std::free(blocks[i]);
+  }
+  std::free(blocks[kTwice]);
+  malloc_trim(0);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) std::thread(FreeTwice).join();
   std::thread(FreeMany).join();
   FreeMany();
   Allocate();

@@ -122,6 +122,16 @@ def check_mode(arguments, mode, library, settings, folder):
     return check.failures
 
 
+def check_drained(arguments):
+    """What is said of a block that was freed twice, where its span has no bits any more."""
+    environment = dict(os.environ)
+    start = ["-ex", f"set environment LD_PRELOAD {arguments.library}", "-ex", "set environment TCMALLOC_FRONT_END per_thread"]
+    output = run_gdb([*start, "-ex", "run twice", "-ex", f"source {arguments.script}", "-ex", "heap block freed[0]", arguments.program],
+                     environment)
+    said = "SIGABRT" in output and "It is free" in output
+    return [] if said else [f"freed twice: {output}"]
+
+
 def check_missing(arguments, folder):
     """What is said where the debugging information, or the allocator, is missing."""
     stripped = folder / "libtcmalloc.so.4"
@@ -160,6 +170,7 @@ def main():
             return SKIPPED
         failures += [failure for found in results for failure in found]
         failures += check_missing(arguments, folder)
+        failures += check_drained(arguments)
     print("\n".join(failures) or f"{len(modes)} modes, as promised")
     return 1 if failures else 0
 

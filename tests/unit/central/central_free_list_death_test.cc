@@ -105,6 +105,17 @@ TEST_F(CentralFreeListDeathTest, ChainWithTheObjectsOfASpanTwice) {
   EXPECT_DEATH(central_->Insert(chain), Naming("double free of ", objects[0]));
 }
 
+// The span drains before the second half of the chain is looked up.
+TEST_F(CentralFreeListDeathTest, LongChainWithTheObjectsOfASpanTwice) {
+  TestCentral central(SizeClassFor(128));
+  const Objects objects = central.FetchAll(32);
+  ASSERT_EQ(central.SpanOf(objects.front())->allocated, objects.size());
+  Chain chain = central.space.MakeChain(objects);
+  central.space.codec.Link(objects.back(), chain.head);
+  chain.count *= 2;
+  EXPECT_DEATH(central->Insert(chain), Naming("double free of ", objects.front()));
+}
+
 TEST_F(CentralFreeListDeathTest, ObjectThatWasNeverHandedOut) {
   const Objects objects = central_.FetchAll(2);
   const Span* span = central_.SpanOf(objects.front());

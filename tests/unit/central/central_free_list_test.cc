@@ -371,5 +371,18 @@ TEST_F(CentralFreeListRankTest, KnowsItsFreeObjects) {
   EXPECT_FALSE(central_->IsFree(&objects));
 }
 
+TEST_F(CentralFreeListRankTest, ACheckEndsWithItsNumber) {
+  const size_t per_span = central_.info().objects;
+  const Objects objects = central_.FetchAll(2 * per_span);
+  central_.Insert(Part(objects, 0, 3));
+  central_.Insert(Part(objects, per_span, per_span + 3));
+  // A span counts as one, and so does each of its objects.
+  for (size_t limit = 0; limit <= 9; ++limit) {
+    size_t most = limit;
+    central_->CheckFreeObjects(false, &most);
+    EXPECT_EQ(most, limit - std::min<size_t>(limit, 8)) << limit;
+  }
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing
