@@ -597,7 +597,7 @@ ssh-keygen -Y sign -f key -n file "$INPUT/words.txt" > /dev/null 2>&1 || true; s
     # --- Archives ---
     shell("tar-gzip", r"""
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$INPUT" -czf tree.tgz tree words.txt
-gzip -dc tree.tgz | sha256sum; tar -tzf tree.tgz | wc -l; mkdir out; tar -C out -xzf tree.tgz; diff -r out/tree "$INPUT/tree"; gzip -9c "$INPUT/blob.bin" | sha256sum""",
+gzip -dc tree.tgz | sha256sum; tar -tzf tree.tgz | wc -l; mkdir out; tar -C out -xzf tree.tgz; diff -r out/tree "$INPUT/tree"; gzip -9nc "$INPUT/blob.bin" | sha256sum""",
           needs=("tar", "gzip"), loads=("tar", "gzip")),
     shell("xz", 'xz -T2 -3 --block-size=500000 -c "$INPUT/blob.bin" | tee a.xz | sha256sum; xz -dc a.xz | cmp - "$INPUT/blob.bin";'
                 ' head -n 10000 "$INPUT/words.txt" | xz -6e | sha256sum; xz -l a.xz | tail -n 1 | cut -c1-40'),

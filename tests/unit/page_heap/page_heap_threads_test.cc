@@ -49,9 +49,9 @@ class SharedSpans {
 };
 
 template <typename Heap>
-void Churn(Heap* heap, SharedSpans* spans, uint64_t seed) {
+void Churn(Heap* heap, SharedSpans* spans, uint64_t seed, std::atomic<uint64_t>* steps) {
   std::mt19937_64 random(seed);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kSteps; ++step, steps->fetch_add(1, std::memory_order_relaxed)) {
     const Length n(1 + random() % (random() % 8 == 0 ? 300 : 10));
     switch (random() % 8) {
       case 0:
@@ -84,23 +84,33 @@ void Churn(Heap* heap, SharedSpans* spans, uint64_t seed) {
   }
 }
 
-// Another thread calls beside() all the time.
-template <typename Heap, typename F>
-void RunThreads(Heap* heap, F beside) {
+// Another thread calls beside() all the time. The threads go on until is_enough(), because a busy
+// machine may let the other one call it seldom, but not for ever.
+template <typename Heap, typename F, typename G>
+void RunThreads(Heap* heap, F beside, G is_enough) {
+  constexpr uint64_t kMostChurns = 100;
   SharedSpans spans;
+  std::atomic<uint64_t> steps{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back(Churn<Heap>, heap, &spans, static_cast<uint64_t>(i) + 1);
+  for (uint64_t i = 1; i <= kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      uint64_t churns = 0;
+      do {
+        Churn(heap, &spans, i + churns * kThreads, &steps);
+      } while (++churns < kMostChurns && !is_enough());
+    });
   }
   std::atomic<bool> done{false};
-  // Readers of the map and of statistics take part without owning anything.
+  // Readers of the map and of statistics take part without owning anything. The checks take the
+  // lock for long. If they came one right after the other, nobody else would get it.
   std::thread reader([&] {
     while (!done) {
+      const uint64_t before = steps;
       beside();
       const PageHeapStats stats = (*heap)->stats();
       EXPECT_EQ(stats.system, stats.in_use() + stats.free + stats.returned + stats.in_transit);
       (*heap)->CheckInvariants();
-      std::this_thread::yield();
+      while (steps == before && !done) std::this_thread::yield();
     }
   });
   for (std::thread& thread : threads) thread.join();
@@ -114,7 +124,7 @@ void RunThreads(Heap* heap, F beside) {
 
 template <typename Heap>
 void RunThreads(Heap* heap) {
-  RunThreads(heap, [] {});
+  RunThreads(heap, [] {}, [] { return true; });
 }
 
 template <typename Heap>
@@ -155,8 +165,12 @@ TEST(HugePageHeapThreads, ChurnWithHugepages) {
                        .hugepage_bytes = kHugePageSize});
   heap->set_release_half_life(100);
   uint64_t now = 1;
-  RunThreads(&heap, [&] { heap->ReleaseUnused(now += 10, Length(100)); });
-  EXPECT_GT(heap->huge_stats().asked_for + heap->huge_stats().collapses, 0u);
+  const auto has_hugepages = [&heap] {
+    const auto stats = heap->huge_stats();
+    return stats.asked_for + stats.collapses > 0;
+  };
+  RunThreads(&heap, [&] { heap->ReleaseUnused(now += 10, Length(100)); }, has_hugepages);
+  EXPECT_TRUE(has_hugepages());
 }
 
 TYPED_TEST(PageHeapThreads, ChurnWithoutAddressSpaceLeft) {
