@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr int kSteps = 4000;
+constexpr uint64_t kStepsPerCheck = 50;  // of all threads together
 
 // Spans that any thread may delete, each stamped with its own address.
 class SharedSpans {
@@ -105,12 +106,12 @@ void RunThreads(Heap* heap, F beside, G is_enough) {
   // lock for long. If they came one right after the other, nobody else would get it.
   std::thread reader([&] {
     while (!done) {
-      const uint64_t before = steps;
+      const uint64_t next_check = steps + kStepsPerCheck;
       beside();
       const PageHeapStats stats = (*heap)->stats();
       EXPECT_EQ(stats.system, stats.in_use() + stats.free + stats.returned + stats.in_transit);
       (*heap)->CheckInvariants();
-      while (steps == before && !done) std::this_thread::yield();
+      while (steps < next_check && !done) std::this_thread::yield();
     }
   });
   for (std::thread& thread : threads) thread.join();
