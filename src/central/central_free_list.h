@@ -527,8 +527,9 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
   CrashOnBadLink(*page_map_, before != nullptr ? before : object, size_class_);
 }
 
-// Returns false for a span that drained after it was looked up, as it may where two threads free
-// one object.
+// Returns false for a span that went back after it was looked up, and that serves something else by
+// now, as it may where two threads free one object. One that serves nothing yet has no allocated
+// objects.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE bool CentralFreeList<PageHeap>::HasBits(const Span* span) const {
   return span->size_class == size_class_ && span->state == Span::State::kSmall;
