@@ -146,6 +146,11 @@ RseqArea* CurrentRseqArea() {
   return own_area_state == OwnArea::kRegistered ? &own_area : nullptr;
 }
 
+uint32_t CurrentCpuOrZero() {
+  const RseqArea& area = IsRegisteredByLibc() ? *LibcArea() : own_area;
+  return __atomic_load_n(&area.cpu_id_start, __ATOMIC_RELAXED);
+}
+
 bool FenceRseq(int cpu) {
   const ErrnoKeeper keeper;
   const unsigned flags = cpu >= 0 ? MEMBARRIER_CMD_FLAG_CPU : 0;

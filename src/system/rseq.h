@@ -55,6 +55,10 @@ const char* RseqStateName(RseqState state);
 // the kernel no longer updates, and no section would ever be aborted.
 RseqArea* CurrentRseqArea();
 
+// Returns the number of the CPU on which the running thread runs, as the kernel wrote it to the
+// thread's area, or 0 if it has none yet. Makes no system call. Async-signal-safe.
+uint32_t CurrentCpuOrZero();
+
 // Aborts the section in which any thread of the process is, on CPU number `cpu` (not a concurrency
 // id) or, if that is negative, on all. A thread outside sections has by then done everything that
 // comes before in program order, and sees everything that the caller did. Returns false if the

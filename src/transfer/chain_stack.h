@@ -24,11 +24,16 @@ struct ObjectArray {
   uint32_t count = 0;
 };
 
-// A chain or an array of objects in one word. The reference to the first object of a chain, or to
-// an array, uses bit 63 and, below kAddressBits, bits 0 to 44; the count takes the bits between.
-// Bit 63, which is set in both, is cleared for an array.
+// A chain or an array of objects in one word, and the CPU on which it was put away. The reference
+// to the first object of a chain, or to an array, uses bit 63 and, below kAddressBits, bits 0 to
+// 44; the count and the CPU take the bits between. Bit 63, which is set in both, is cleared for an
+// array.
 class PackedChain {
  public:
+  // CPUs with the same number modulo this are not told apart.
+  static constexpr uint32_t kCpus = 64;
+  static constexpr uint32_t kMaxCount = (1U << 12) - 1;
+
   constexpr PackedChain() = default;
   explicit PackedChain(Chain chain) : word_(Pack(chain.head, chain.count)) {
     TCMALLOC_DCHECK(!is_array());
@@ -39,22 +44,31 @@ class PackedChain {
   bool is_array() const { return (word_ & kChainBit) == 0; }
   uint32_t count() const { return static_cast<uint32_t>(word_ >> kCountShift) & kMaxCount; }
 
+  // Returns the same chain or array, put away on CPU number `cpu`.
+  PackedChain OnCpu(uint32_t cpu) const {
+    PackedChain placed = *this;
+    placed.word_ = (word_ & ~kCpuBits) | uint64_t{cpu % kCpus} << kCpuShift;
+    return placed;
+  }
+  bool IsOnCpu(uint32_t cpu) const { return (word_ & kCpuBits) >> kCpuShift == cpu % kCpus; }
+
   // Requires a chain.
   Chain Unpack() const { return {reference(), count()}; }
   // Requires an array.
   ObjectArray UnpackArray() const { return {static_cast<void**>(ObjectAt(reference())), count()}; }
 
  private:
+  static constexpr int kCountShift = 45;
+  static constexpr uint64_t kCountBits = uint64_t{kMaxCount} << kCountShift;
+  static constexpr int kCpuShift = 57;
+  static constexpr uint64_t kCpuBits = uint64_t{kCpus - 1} << kCpuShift;
   static constexpr uint64_t kChainBit = uint64_t{1} << 63;
 
   static uint64_t Pack(ObjectReference reference, uint32_t count) {
     TCMALLOC_DCHECK_LE(count, kMaxCount);
     return reference | uint64_t{count} << kCountShift;
   }
-  ObjectReference reference() const { return word_ & ~(uint64_t{kMaxCount} << kCountShift); }
-
-  static constexpr int kCountShift = 45;
-  static constexpr uint32_t kMaxCount = (1U << 16) - 1;
+  ObjectReference reference() const { return word_ & ~(kCountBits | kCpuBits); }
 
   uint64_t word_ = 0;
 };
@@ -94,9 +108,9 @@ class ChainArrays {
   Free* free_[kMaxLog2 + 1] TCMALLOC_GUARDED_BY(lock_) = {};
 };
 
-// A stack of chains from which DropOldest can also remove the oldest. Grows on demand and keeps its
-// array until Clear gives it back. Not thread safe, except that others may read size() as an
-// estimate.
+// A stack of chains from which PopOfCpu and DropOldest also remove others than the newest. Grows on
+// demand and keeps its array until Clear gives it back. Not thread safe, except that others may
+// read size() as an estimate.
 class ChainStack {
  public:
   constexpr ChainStack() = default;
@@ -119,6 +133,17 @@ class ChainStack {
   PackedChain PopPacked() {
     size_ = size_ - 1;
     return slots_[size_];
+  }
+  // Removes the newest of those that were put away on CPU number `cpu`, or the oldest of all if
+  // there is none. Requires !empty().
+  PackedChain PopOfCpu(uint32_t cpu) {
+    uint32_t i = size_;
+    while (--i > 0 && !slots_[i].IsOnCpu(cpu)) {
+    }
+    const PackedChain chain = slots_[i];
+    size_ = size_ - 1;
+    std::memmove(slots_ + i, slots_ + i + 1, (size_ - i) * sizeof(*slots_));
+    return chain;
   }
   // Requires that there are chains alone.
   Chain Pop() { return PopPacked().Unpack(); }

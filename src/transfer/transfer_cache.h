@@ -13,6 +13,7 @@
 #include "base/bits.h"
 #include "base/spin_lock.h"
 #include "pages/free_link.h"
+#include "system/rseq.h"
 #include "transfer/batch_source.h"
 #include "transfer/chain_stack.h"
 
@@ -34,10 +35,16 @@ struct TransferStats {
 // untouched as well. It is linked where somebody else needs its objects. An array has room for one
 // batch, and belongs to whoever has it.
 //
+// A thread gets what was put away last on the CPU on which it runs, because that CPU's caches have
+// its lines. If there is nothing of that CPU, the thread gets what was put away first, because
+// nobody may have use for that on the other CPUs. docs/decisions/0107-pairs-and-steps.md.
+//
 // The bound follows use and starts small. If an insert finds the stack full after fetches found it
 // empty, batches swing between threads by more than the bound. The bound then doubles, up to the
 // bytes that Initialize was given. Thread safe.
-template <ChainSource Central>
+//
+// `kCurrentCpu` returns the number of the CPU on which the thread runs, or a constant.
+template <ChainSource Central, uint32_t (*kCurrentCpu)() = CurrentCpuOrZero>
 class TransferCache {
  public:
   constexpr TransferCache() = default;
@@ -66,10 +73,11 @@ class TransferCache {
 
   // Returns a chain or an array that was inserted, or an empty one if none is kept.
   TCMALLOC_NOINLINE PackedChain FetchKept() TCMALLOC_EXCLUDES(lock_) {
+    const uint32_t cpu = kCurrentCpu();
     SpinLockHolder holder(lock_);
     if (!stack_.empty()) {
       ++hits_;
-      return Pop();
+      return NotePopped(stack_.PopOfCpu(cpu));
     }
     ++misses_;
     ++misses_since_overflow_;
@@ -159,7 +167,7 @@ class TransferCache {
       {
         SpinLockHolder holder(lock_);
         if (stack_.empty()) return;
-        chain = Pop();
+        chain = NotePopped(stack_.PopPacked());
       }
       central_->Insert(ToChain(chain));
     }
@@ -180,6 +188,7 @@ class TransferCache {
   }
 
   bool Keep(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
+    const PackedChain placed = chain.OnCpu(kCurrentCpu());
     SpinLockHolder holder(lock_);
     if (objects_ >= few) return false;
     if (stack_.size() >= limit_) {
@@ -187,13 +196,12 @@ class TransferCache {
       if (misses_since_overflow_ > 0) limit_ = std::min(limit_ * 2, max_chains_);
       misses_since_overflow_ = 0;
     }
-    if (stack_.size() >= limit_ || !stack_.Push(chain, *arrays_)) return false;
+    if (stack_.size() >= limit_ || !stack_.Push(placed, *arrays_)) return false;
     objects_ += chain.count();
     return true;
   }
 
-  PackedChain Pop() TCMALLOC_REQUIRES(lock_) {
-    const PackedChain chain = stack_.PopPacked();
+  PackedChain NotePopped(PackedChain chain) TCMALLOC_REQUIRES(lock_) {
     objects_ -= chain.count();
     low_water_ = std::min(low_water_, stack_.size());
     return chain;

@@ -179,6 +179,18 @@ TEST_F(RseqTest, AreaFollowsTheThread) {
   EXPECT_TRUE(AreaFollowsTheThread());
 }
 
+TEST_F(RseqTest, TheCpuOfAThreadIsKnownWithoutACall) {
+  ASSERT_NE(CurrentRseqArea(), nullptr);
+  const std::vector<int> cpus = AllowedCpus();
+  for (const int cpu : cpus) {
+    ASSERT_TRUE(RunOnlyOn({cpu}));
+    EXPECT_EQ(CurrentCpuOrZero(), static_cast<uint32_t>(cpu));
+  }
+  EXPECT_TRUE(RunOnlyOn(cpus));
+  if (!LibcIsToldNotToRegister()) return;
+  EXPECT_TRUE(TrueInThread([] { return CurrentCpuOrZero() == 0; })) << "it has no area";
+}
+
 // Looks for the traces of a stray store of ours.
 TEST_F(RseqTest, LeavesTheKernelsFieldsAlone) {
   const std::vector<int> cpus = AllowedCpus();

@@ -30,10 +30,16 @@ TEST(PackedChain, UnpacksWhatWasPacked) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 100'000; ++i) {
     void* object = reinterpret_cast<void*>(random() % kEnd & ~uintptr_t{7});
-    const Chain chain{ReferenceTo(object), static_cast<uint32_t>(random() % 65536)};
+    const Chain chain{ReferenceTo(object),
+                      static_cast<uint32_t>(random() % (PackedChain::kMaxCount + 1))};
     ExpectSame(PackedChain(chain).Unpack(), chain);
+    const auto cpu = static_cast<uint32_t>(random() % PackedChain::kCpus);
+    const PackedChain moved = PackedChain(chain).OnCpu(63).OnCpu(cpu);
+    ExpectSame(moved.Unpack(), chain);
+    ASSERT_TRUE(moved.IsOnCpu(cpu) && moved.IsOnCpu(cpu + PackedChain::kCpus));
+    ASSERT_FALSE(moved.IsOnCpu(cpu ^ 1));
   }
-  const Chain last{ReferenceTo(reinterpret_cast<void*>(kEnd - 8)), 65535};
+  const Chain last{ReferenceTo(reinterpret_cast<void*>(kEnd - 8)), PackedChain::kMaxCount};
   ExpectSame(PackedChain(last).Unpack(), last);
 }
 
@@ -47,6 +53,8 @@ TEST(PackedChain, TellsArraysFromChains) {
   EXPECT_FALSE(chain.is_array());
   EXPECT_EQ(chain.count(), 3u);
   EXPECT_EQ(PackedChain().count(), 0u);
+  EXPECT_TRUE(packed.OnCpu(63).is_array());
+  EXPECT_EQ(packed.OnCpu(63).UnpackArray().objects, objects);
 }
 
 class ChainStackTest : public ::testing::Test {
@@ -86,6 +94,23 @@ TEST_F(ChainStackTest, DropsTheOldest) {
   PushNumbers(100, 110);
   ExpectSame(stack_.at(79), ChainNumber(109));
   stack_.DropOldest(80);
+  EXPECT_TRUE(stack_.empty());
+}
+
+TEST_F(ChainStackTest, PopsTheNewestOfACpuOrTheOldest) {
+  const auto push = [this](uint32_t i, uint32_t cpu) {
+    ASSERT_TRUE(stack_.Push(PackedChain(ChainNumber(i)).OnCpu(cpu), arrays_));
+  };
+  push(1, 5);
+  push(2, 7);
+  push(3, 5);
+  push(4, 7);
+  push(5, 6);
+  ExpectSame(stack_.PopOfCpu(5).Unpack(), ChainNumber(3));
+  ExpectSame(stack_.PopOfCpu(6).Unpack(), ChainNumber(5));
+  ExpectSame(stack_.PopOfCpu(6).Unpack(), ChainNumber(1));
+  ExpectSame(stack_.PopOfCpu(7).Unpack(), ChainNumber(4));
+  ExpectSame(stack_.PopOfCpu(7).Unpack(), ChainNumber(2));
   EXPECT_TRUE(stack_.empty());
 }
 

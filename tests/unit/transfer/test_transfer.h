@@ -15,8 +15,12 @@
 
 namespace tcmalloc::testing {
 
+// The CPU on which the calling thread runs, as far as its transfer caches are told.
+inline thread_local uint32_t fake_cpu = 0;
+inline uint32_t FakeCpu() { return fake_cpu; }
+
 struct TestTransfer {
-  using Cache = TransferCache<FakeBatchSource>;
+  using Cache = TransferCache<FakeBatchSource, FakeCpu>;
   static_assert(BatchSource<Cache>);
 
   static constexpr uint32_t kBatch = 16;

@@ -19,6 +19,8 @@ constexpr uint32_t kMaxChains = 64;
 
 class TransferCacheTest : public ::testing::Test {
  protected:
+  ~TransferCacheTest() override { fake_cpu = 0; }
+
   // Full chains that came from the central list.
   Chains FromCentral(size_t count) {
     Chains chains;
@@ -90,6 +92,21 @@ TEST_F(TransferCacheTest, TheLastChainComesFirst) {
   EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[0].head);
 }
 
+TEST_F(TransferCacheTest, ChainsStayOnTheirCpu) {
+  const Chains chains = FromCentral(4);
+  for (uint32_t i = 0; i < 4; ++i) {
+    fake_cpu = i % 2;
+    transfer_->Insert(chains[i]);
+  }
+  fake_cpu = 0;
+  EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[2].head);
+  EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[0].head);
+  EXPECT_EQ(transfer_->Fetch(kBatch).head, chains[1].head) << "the oldest of another CPU";
+  transfer_->CheckInvariants();
+  EXPECT_EQ(transfer_->FetchKept().Unpack().head, chains[3].head);
+  EXPECT_TRUE(transfer_.central.fetches().empty());
+}
+
 TEST_F(TransferCacheTest, ShortChainsPassThrough) {
   transfer_->Insert(transfer_.central.Fetch(1));
   EXPECT_EQ(transfer_->stats().chains, 0u);
@@ -112,6 +129,7 @@ TEST_F(TransferCacheTest, AnArrayMovesUntouched) {
   const ObjectArray array = NewArray(kBatch);
   const std::vector<void*> objects(array.objects, array.objects + kBatch);
   for (void* object : objects) LinkWord(object) = 17;
+  fake_cpu = 1;
   transfer_->InsertWhileFew(PackedChain(array), SIZE_MAX);
   EXPECT_EQ(transfer_->stats().chains, 1u);
   EXPECT_EQ(transfer_->stats().objects, kBatch);

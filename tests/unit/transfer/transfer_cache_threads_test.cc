@@ -37,6 +37,7 @@ void Churn(TestTransfer* transfer, uint64_t seed) {
       transfer->cache.Insert(chains.back());
       chains.pop_back();
     }
+    if (random() % 32 == 0) fake_cpu = static_cast<uint32_t>(random() % kThreads);
     if (random() % 64 == 0) transfer->cache.CheckInvariants();
     if (random() % 512 == 0) transfer->cache.Drain();
   }
