@@ -20,6 +20,12 @@ namespace {
 // A block in a span of its own that grows by little grows by this share of itself.
 constexpr size_t kMarginShare = 16;
 
+// A block that moves because it grew by at most this share of itself grows step by step. Below
+// kMostSteppedBytes it then gets half of itself in advance; otherwise a quarter, which is less
+// memory. docs/decisions/0107-pairs-and-steps.md.
+constexpr size_t kStepShare = 16;
+constexpr size_t kMostSteppedBytes = size_t{64} << 10;
+
 // A block and what is known of it.
 struct KnownBlock {
   Span* own_span = nullptr;  // null of a small object and of a block of the emergency arena
@@ -75,11 +81,17 @@ bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
   return grown;
 }
 
+// Returns the bytes that a block of `old_bytes` gets where it moves for `size`, if that is less.
+constexpr size_t BytesInAdvance(size_t old_bytes, size_t size) {
+  const bool steps = old_bytes < kMostSteppedBytes && size - old_bytes <= old_bytes / kStepShare;
+  return old_bytes + old_bytes / (steps ? 2 : 4);
+}
+
 // Allocates the block to which one of `old_bytes` moves, for `size` bytes.
 void* AllocateToGrow(size_t old_bytes, size_t size) {
-  // A block that grows once often grows again; a quarter more makes the copies amortise. If the
-  // margin cannot be had, the block does without it.
-  const size_t margin = old_bytes + old_bytes / 4;
+  // A block that grows once often grows again; a margin makes the copies amortise. If it cannot be
+  // had, the block does without it.
+  const size_t margin = BytesInAdvance(old_bytes, size);
   if (size < margin) {
     if (void* fresh = AllocateOr<AllocateUnreported>(margin)) return fresh;
   }

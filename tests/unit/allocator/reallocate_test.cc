@@ -72,6 +72,25 @@ TEST(ReallocateTest, GrowingByLittleCopiesSeldom) {
   Deallocate(block);
 }
 
+// Returns the bytes of a block of at least `old_bytes` after it has grown by `more` than it has.
+size_t BytesAfterGrowth(size_t old_bytes, size_t more) {
+  void* block = Allocate(old_bytes);
+  block = Reallocate(block, UsableSize(block) + more);
+  const size_t bytes = UsableSize(block);
+  Deallocate(block);
+  return bytes;
+}
+
+TEST(ReallocateTest, AShortBlockThatGrowsByLittleGetsHalfInAdvance) {
+  for (const size_t size : {size_t{1024}, size_t{8} << 10, size_t{56} << 10}) {
+    const size_t half = size + size / 2;
+    EXPECT_GE(BytesAfterGrowth(size, 16), half);
+    EXPECT_GE(BytesAfterGrowth(size, size / 16), half);
+    EXPECT_LT(BytesAfterGrowth(size, size / 16 + 1), half) << "it did not grow by a small step";
+  }
+  EXPECT_LT(BytesAfterGrowth(size_t{64} << 10, 16), size_t{96} << 10) << "it is not short";
+}
+
 TEST(ReallocateTest, ALongBlockThatGrowsByLittleGrowsInAdvance) {
   constexpr size_t kLong = size_t{8} << 20;
   void* block = Allocate(kLong);
