@@ -302,7 +302,7 @@ function(tcm_fuzz_test)
   set(failing_inputs "${PROJECT_BINARY_DIR}/failing_inputs")
   file(MAKE_DIRECTORY "${failing_inputs}")
   add_test(NAME ${arg_NAME}
-           COMMAND ${arg_NAME} -runs=200000 -max_total_time=5 -max_len=2048 -len_control=0
+           COMMAND ${arg_NAME} -runs=200000 -max_total_time=3 -max_len=2048 -len_control=0
                    -timeout=60 -rss_limit_mb=2048 -error_exitcode=1
                    "-artifact_prefix=${failing_inputs}/${arg_NAME}-")
   set(arg_LABELS fuzz)

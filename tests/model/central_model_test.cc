@@ -16,7 +16,7 @@ namespace {
 class CentralModelTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(CentralModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     CentralMachine machine(GetParam());
     if (!Replay(machine, RandomActions(seed, 3000, {6, 4, 0, 1}, {4, 6, 1, 0}))) break;

@@ -23,7 +23,7 @@ class CpuCacheModelTest : public ::testing::TestWithParam<CpuCacheConfig> {};
 
 TEST_P(CpuCacheModelTest, RandomActions) {
   if (Support().state != RseqState::kUsable) GTEST_SKIP() << RseqStateName(Support().state);
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     CpuCacheMachine machine(GetParam().ids, GetParam().bytes_per_cpu);
     const Actions actions = RandomActions(seed, 2000, {20, 40, 15, 25, 10, 5, 1, 1, 1, 1, 1},

@@ -56,7 +56,7 @@ Actions RandomPageActions(uint64_t seed, size_t count, bool failures, uint64_t l
 class PageHeapModelTest : public ::testing::TestWithParam<PageHeapConfig> {};
 
 TEST_P(PageHeapModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     ClassicMachine machine(GetParam());
     if (!Replay(machine, RandomPageActions(seed, 4000, GetParam().failures))) break;
@@ -64,7 +64,7 @@ TEST_P(PageHeapModelTest, RandomActions) {
 }
 
 TEST_P(PageHeapModelTest, RandomActionsOnHugePages) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     HugeMachine machine(GetParam());
     if (!Replay(machine, RandomPageActions(seed, 4000, GetParam().failures))) break;
@@ -74,7 +74,7 @@ TEST_P(PageHeapModelTest, RandomActionsOnHugePages) {
 // Long enough for regions, and for hugepages inside of spans.
 TEST_P(PageHeapModelTest, LongSpansOnHugePages) {
   const uint64_t longest = 4 * kPagesPerHugePage.pages();
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     HugeMachine machine(GetParam());
     if (!Replay(machine, RandomPageActions(seed, 2000, GetParam().failures, longest))) break;

@@ -13,7 +13,7 @@ namespace tcmalloc::testing {
 namespace {
 
 TEST(PageMapModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     PageMapMachine machine;
     if (!Replay(machine, RandomActions(seed, 3000, {6, 3, 3, 6}, {4, 2, 6, 6}))) break;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <ranges>
 #include <vector>
 
 namespace tcmalloc::testing {
@@ -25,10 +26,19 @@ struct Action {
 };
 using Actions = std::vector<Action>;
 
-// How many sequences each test runs: TCM_MODEL_SEEDS in the environment.
-inline uint64_t ModelSeeds() {
-  const char* seeds = std::getenv("TCM_MODEL_SEEDS");
-  return seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 3;
+// The seeds of the sequences that each test runs: TCM_MODEL_SEEDS in the environment, one number or
+// FIRST-LAST; 1-3 where that is not set. Ends the process where the text is neither.
+inline std::ranges::iota_view<uint64_t, uint64_t> ModelSeeds() {
+  const char* text = std::getenv("TCM_MODEL_SEEDS");
+  if (text == nullptr) text = "1-3";
+  char* end = nullptr;
+  const uint64_t first = std::strtoull(text, &end, 10);
+  const uint64_t last = *end == '-' ? std::strtoull(end + 1, &end, 10) : first;
+  if (*end != '\0' || first == 0 || last < first) {
+    std::fprintf(stderr, "TCM_MODEL_SEEDS is %s\n", text);
+    std::abort();
+  }
+  return {first, last + 1};
 }
 
 // Prints what was done so far where a check inside the component ends the process, and where

@@ -54,7 +54,7 @@ TEST_P(SizeClassModelTest, ObjectByOffset) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SizeClassModelTest,
-                         ::testing::Range<uint64_t>(1, 1 + ModelSeeds()));
+                         ::testing::Range(ModelSeeds().front(), ModelSeeds().back() + 1));
 
 }  // namespace
 }  // namespace tcmalloc::testing

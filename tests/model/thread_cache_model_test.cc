@@ -22,7 +22,7 @@ struct ThreadCacheConfig {
 class ThreadCacheModelTest : public ::testing::TestWithParam<ThreadCacheConfig> {};
 
 TEST_P(ThreadCacheModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     ThreadCacheMachine machine(GetParam().window, GetParam().budget);
     const Actions actions = RandomActions(seed, 2000, {20, 40, 15, 25, 3, 1, 1, 1, 1, 2},

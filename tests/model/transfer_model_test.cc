@@ -17,7 +17,7 @@ namespace {
 class TransferModelTest : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(TransferModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     for (size_t size : {16, 512, 32768}) {
       TransferMachine machine(size, GetParam());

@@ -63,10 +63,10 @@ def write_inputs(directory):
     vocabulary = ["".join(generator.choices("abcdefghijklmnoprstuw", k=generator.randint(2, 11)))
                   for _ in range(5000)]
     with open(directory / "words.txt", "w", encoding="ascii") as words:
-        for _ in range(60_000):
+        for _ in range(40_000):
             words.write(" ".join(generator.choices(vocabulary, k=generator.randint(1, 9))) + "\n")
     with open(directory / "numbers.txt", "w", encoding="ascii") as numbers:
-        for _ in range(300_000):
+        for _ in range(100_000):
             numbers.write(f"{generator.randrange(10**9)}\n")
     (directory / "blob.bin").write_bytes(generator.randbytes(1_000_000) + bytes(2_000_000))
     tree = directory / "tree"

@@ -26,6 +26,8 @@ namespace {
 
 constexpr int kChurners = 4;
 constexpr int kRounds = 100;
+// Each has two forks and a thread in the child, which copy most of the heap.
+constexpr int kNestedRounds = 40;
 
 // --- A child that forks ---------------------------------------------------------------------
 
@@ -48,7 +50,7 @@ constexpr int kRounds = 100;
 void NestedForks() {
   const Churners churners(kChurners);
   BlockSet<64> blocks(1);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kNestedRounds; ++round) {
     blocks.Steps(20);
     const pid_t pid = fork();
     PROGRAM_CHECK(pid >= 0);

@@ -22,7 +22,7 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr size_t kSizes[] = {16, 64, 64, 64, 256, 1024, 4096, 32 << 10};
-constexpr auto kDuration = std::chrono::milliseconds(2000);
+constexpr auto kDuration = std::chrono::milliseconds(1000);
 constexpr uint32_t kNobody = 0;
 
 // The first word belongs to the caches.

@@ -258,7 +258,7 @@ class SlabMachine {
 class SlabModelTest : public ::testing::TestWithParam<CpuIds> {};
 
 TEST_P(SlabModelTest, RandomActions) {
-  for (uint64_t seed = 1; seed <= ModelSeeds(); ++seed) {
+  for (const uint64_t seed : ModelSeeds()) {
     SCOPED_TRACE(seed);
     SlabMachine machine(GetParam());
     const Actions actions = RandomActions(seed, 4000, {10, 15, 10, 15, 5, 10, 10, 10, 2, 1, 5, 1},
