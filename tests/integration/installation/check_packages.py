@@ -128,8 +128,32 @@ class Packages:
         if not shutil.which("lintian"):
             print("lintian is not installed, so the packages are not checked by it")
             return
-        said = run("lintian", "--allow-root", "--fail-on", "error", *self.files.values())
+        packages = {**self.files, "tcmalloc-dev": self._with_one_archive()}
+        said = run("lintian", "--allow-root", "--fail-on", "error", *packages.values())
         expect("E: " not in said, said)
+
+    def check_archives(self):
+        """What lintian would say of those that it is not shown."""
+        archives = sorted(self.root.folder.rglob("*.a"))
+        expect(len(archives) > 1, f"archives: {archives}")
+        for archive in archives:
+            expect(" .debug_" not in run("readelf", "-SW", archive), f"{archive} is not stripped")
+
+    def _with_one_archive(self):
+        """A copy of tcmalloc-dev with one of its archives: lintian takes some seconds for each."""
+        folder = self.work / "one_archive"
+        run("dpkg-deb", "-R", self.files["tcmalloc-dev"], folder)
+        sums = folder / "DEBIAN/md5sums"
+        left_out = sorted(folder.rglob("*.a"))[1:]
+        for archive in left_out:
+            archive.unlink()
+        names = {archive.relative_to(folder).as_posix() for archive in left_out}
+        lines = sums.read_text(encoding="ascii").splitlines(keepends=True)
+        sums.write_text("".join(line for line in lines if line.split()[1] not in names),
+                        encoding="ascii")
+        package = self.work / self.files["tcmalloc-dev"].name
+        run("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", folder, package)
+        return package
 
     def check_places(self):
         """Every file lies where no other package of Debian's has one."""
@@ -244,7 +268,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tcm_packages_") as folder:
         packages = Packages(arguments, pathlib.Path(folder))
         names = ("make", "check_fields", "check_lintian", "check_places", "install_system", "check_beside",
-                 "check_development", "check_instead", "check_provided", "check_removal")
+                 "check_archives", "check_development", "check_instead", "check_provided", "check_removal")
         return run_checks([(name, getattr(packages, name)) for name in names])
 
 

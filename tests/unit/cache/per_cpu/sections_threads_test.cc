@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kSize = 64;
 constexpr uint8_t kClass = kClassBySize[kSize];
 constexpr int kSignals = 100;  // after each change of a slab
-constexpr auto kDuration = std::chrono::milliseconds(1000);
+constexpr auto kDuration = std::chrono::milliseconds(1500);
 constexpr auto kPatience = std::chrono::seconds(60);  // for threads that get no turn
 
 // An object: the first word belongs to the slabs.
