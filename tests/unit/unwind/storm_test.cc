@@ -33,7 +33,7 @@ std::atomic<bool> done{false};
 
 std::chrono::seconds Duration() {
   const char* seconds = std::getenv("TCM_STORM_SECONDS");
-  return std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 3);
+  return std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 2);
 }
 
 void Handle(int, siginfo_t*, void* context) {
