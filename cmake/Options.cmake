@@ -32,7 +32,6 @@ set(TCMALLOC_COVERAGE OFF CACHE BOOL "Instrument for gcov")
 
 set(TCMALLOC_UNITY OFF CACHE BOOL "Compile each layer as one source, in a third of the time")
 set(TCMALLOC_NO_UNITY "" CACHE STRING "Layers that are compiled source by source even so, a regular expression")
-set(TCMALLOC_UNITY_FLAGS "" CACHE STRING "Compiler options of layers that are compiled as one source")
 set(TCMALLOC_UNITY_TESTS OFF CACHE BOOL
     "Compile the unit tests of a folder as one source, in half of the time")
 

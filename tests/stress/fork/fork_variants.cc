@@ -27,7 +27,7 @@ namespace {
 constexpr int kChurners = 4;
 constexpr int kRounds = 100;
 // Each has two forks and a thread in the child, which copy most of the heap.
-constexpr int kNestedRounds = 40;
+constexpr int kNestedRounds = 60;
 
 // --- A child that forks ---------------------------------------------------------------------
 
