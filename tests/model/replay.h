@@ -38,7 +38,7 @@ inline std::ranges::iota_view<uint64_t, uint64_t> ModelSeeds() {
     std::fprintf(stderr, "TCM_MODEL_SEEDS is %s\n", text);
     std::abort();
   }
-  return {first, last + 1};
+  return std::views::iota(first, last + 1);
 }
 
 // Prints what was done so far where a check inside the component ends the process, and where
