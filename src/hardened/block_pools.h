@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/attributes.h"
 #include "hardened/canary.h"
@@ -18,17 +19,47 @@
 
 namespace tcmalloc {
 
-// The quarantine of the small blocks of threads that have a part to themselves. A pool has a list
-// of blocks for each class:
+// Draws small numbers, several from each number of a generator.
+class SmallDraws {
+ public:
+  explicit SmallDraws(uint64_t random) : random_(random) {}
+
+  // Returns a number below `limit`, which is 1 to 256. All are as likely but for a 256th.
+  TCMALLOC_ALWAYS_INLINE size_t Below(size_t limit) {
+    if (left_ == 0) {
+      random_ = Quarantine::NextDraw(random_);
+      bits_ = random_;
+      left_ = kDraws;
+    }
+    const size_t drawn = (bits_ >> (64 - kBits)) * limit >> kBits;
+    bits_ <<= kBits;
+    --left_;
+    return drawn;
+  }
+  uint64_t random() const { return random_; }
+
+ private:
+  static constexpr int kBits = 8;
+  static constexpr size_t kDraws = 5;  // the low bits of a number are not good
+  uint64_t random_;
+  uint64_t bits_ = 0;
+  size_t left_ = 0;
+};
+
+// The quarantine of the small blocks of threads that have a part to themselves. A pool has for each
+// class a queue of freed blocks, and a group of blocks that go next:
 //
-//     0 <= count <= most <= kMostBlocks;  next < window <= most
+//     waiting <= most <= kMostBlocks;  ready <= kRun, and kGroup if they were freed
 //
-// Blocks come out in the order in which they came in, but for a window of the oldest ones, one of
-// which is drawn at random. They do so only while more than `least` of them wait, or if the list is
-// full. So most pairs of an allocation and a free never reach the allocator below, and still no
-// block comes back soon, or at a known time. The window is small because a program runs slower
-// whose blocks are far from those that it asked for before. The next block is drawn ahead, and is
-// fetched meanwhile.
+// Freed blocks leave the queue kGroup at a time, the oldest ones, while at least `least` others
+// stay. So most pairs of an allocation and a free never reach the allocator below, and still no
+// block comes back soon. The order within a group is drawn when it is made, from all orders; the
+// order of groups stays, so that blocks that were near each other in time stay so however often
+// they pass. A program runs slower whose blocks are far from those that it asked for before.
+//
+// If too few wait, the group is of new objects, which are not filled. Each changes places with
+// neighbours alone, kNeighbours in a row, because programs read new objects in the order in which
+// they got them, and processors fetch memory ahead that is read in order.
 //
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
@@ -40,10 +71,11 @@ class BlockPools {
   // Larger blocks are filled at both ends alone, and wait elsewhere.
   static constexpr size_t kLargest = kMostFilled;
   static constexpr size_t kMostBlocks = 128;
-  // A class with fewer places has no block to take, and only exchanges blocks.
   static constexpr size_t kFewestWaiting = 16;
-  static constexpr size_t kWindow = 16;
-  // The part of the places that is always full, and that is filled or emptied at once.
+  static constexpr size_t kGroup = 32;
+  static constexpr size_t kRun = 64;  // the most new objects of a group
+  static constexpr size_t kNeighbours = 4;
+  // The part of the places that is always full, and that is emptied at once.
   static constexpr size_t kShare = 4;
 
   constexpr BlockPools() = default;
@@ -66,78 +98,128 @@ class BlockPools {
 
  private:
   struct List {
-    std::atomic<void*>* places = nullptr;
-    uint8_t first = 0;  // of the blocks, a place
-    uint8_t next = 0;   // the block that goes next, counted from the first
-    uint8_t count = 0;
-    uint8_t window = 0;
+    uint8_t first = 0;    // of the blocks in the queue, a place
+    uint8_t waiting = 0;  // blocks in the queue
     uint8_t least = 0;
     uint8_t most = 0;
-
-    std::atomic<void*>& PlaceOf(size_t block) const {
-      return places[(first + block) % kMostBlocks];
-    }
+    uint8_t group = 0;       // freed blocks that go at once
+    uint8_t ready = 0;       // blocks of the group
+    bool is_filled = false;  // they were freed
   };
-  // How far behind the beginning of a block another line is fetched. Few blocks end far behind it.
-  static constexpr size_t kPrefetched = 64;
   struct alignas(64) Pool {
     uint64_t random = 0;
     List lists[kClasses];
-    std::atomic<void*> places[kClasses][kMostBlocks];
+    // The last one goes first. There is none at 0.
+    std::atomic<void*> groups[kClasses][1 + kRun];
+    std::atomic<void*> queues[kClasses][kMostBlocks];
+
+    std::atomic<void*>& PlaceOf(uint8_t size_class, size_t block) {
+      return queues[size_class][(lists[size_class].first + block) % kMostBlocks];
+    }
   };
 
  public:
+  // Fetches a block that whoever takes it out looks at and writes. Few end far behind their second
+  // line.
+  TCMALLOC_ALWAYS_INLINE static void Prefetch(const void* block) {
+    constexpr size_t kLineBytes = 64;
+    __builtin_prefetch(block, 1);
+    __builtin_prefetch(static_cast<const char*>(block) + kLineBytes, 1);
+  }
+
   // The block that goes next. Ends with the next change of the pool.
   class Turn {
    public:
-    // Returns true if more blocks wait than always do.
-    bool has_come() const { return TCMALLOC_LIKELY(list_.count > list_.least); }
-    // Null if the class has no place. Any other block is there if the turn has come, or if the list
-    // is full.
-    void* block() const { return list_.PlaceOf(list_.next).load(std::memory_order_relaxed); }
-    // Takes the block, which is not null, out of the pool.
+    // Returns true if there is a block in the group. All others require that.
+    TCMALLOC_ALWAYS_INLINE bool has_come() const { return TCMALLOC_LIKELY(list_.ready != 0); }
+    // Returns true if the block was freed, and nobody should have written to it since.
+    TCMALLOC_ALWAYS_INLINE bool is_filled() const { return list_.is_filled; }
+    TCMALLOC_ALWAYS_INLINE void* block() const {
+      return group_[list_.ready].load(std::memory_order_relaxed);
+    }
+    // Takes the block out of the pool, and fetches the next one meanwhile.
     TCMALLOC_ALWAYS_INLINE void Take() const {
-      std::atomic<void*>& oldest = list_.PlaceOf(0);
-      list_.PlaceOf(list_.next)
-          .store(oldest.load(std::memory_order_relaxed), std::memory_order_relaxed);
-      oldest.store(nullptr, std::memory_order_relaxed);
-      ++list_.first;
-      --list_.count;
-      Draw(pool_, list_);
+      std::atomic<void*>* place = group_ + list_.ready--;
+      place->store(nullptr, std::memory_order_relaxed);
+      Prefetch(place[-1].load(std::memory_order_relaxed));
     }
 
    private:
     friend class BlockPools;
-    Turn(Pool& pool, List& list) : pool_(pool), list_(list) {}
+    Turn(List& list, std::atomic<void*>* group) : list_(list), group_(group) {}
 
-    Pool& pool_;
     List& list_;
+    std::atomic<void*>* group_;
   };
 
   // All require IsPool and HasClass.
   TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, uint8_t size_class) {
     Pool& pool = *pools_[part];
-    return {pool, pool.lists[size_class]};
+    return {pool.lists[size_class], pool.groups[size_class]};
   }
   // Returns false if there is no room.
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
-    List& list = pools_[part]->lists[size_class];
-    if (TCMALLOC_UNLIKELY(list.count >= list.most)) return false;
+    Pool& pool = *pools_[part];
+    List& list = pool.lists[size_class];
+    if (TCMALLOC_UNLIKELY(list.waiting >= list.most)) return false;
     // Release pairs with the acquire in LookAt.
-    list.PlaceOf(list.count).store(block, std::memory_order_release);
-    ++list.count;
+    pool.PlaceOf(size_class, list.waiting).store(block, std::memory_order_release);
+    ++list.waiting;
     return true;
   }
-  // Returns how many blocks a list that is full gives up at once, one at least.
+  // Returns how many blocks a queue that is full gives up at once, one at least.
   size_t Batch(uint8_t part, uint8_t size_class) const {
     return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
   }
-  // Returns how many blocks a list wants that has none to take.
-  size_t Wanted(uint8_t part, uint8_t size_class) const {
-    const List& list = pools_[part]->lists[size_class];
-    const size_t full = list.least + size_t{list.most} / kShare;
-    return list.most > list.least && list.count < full ? full - list.count : 0;
+  // Takes the blocks out of a queue that wait longest, `most` at most. Returns how many it took.
+  TCMALLOC_ALWAYS_INLINE size_t TakeOldest(uint8_t part, uint8_t size_class, void** blocks,
+                                           size_t most) {
+    Pool& pool = *pools_[part];
+    List& list = pool.lists[size_class];
+    std::atomic<void*>* queue = pool.queues[size_class];
+    const size_t count = std::min<size_t>(most, list.waiting);
+    const size_t first = list.first;
+    for (size_t i = 0; i < count; ++i) {
+      std::atomic<void*>& place = queue[(first + i) % kMostBlocks];
+      blocks[i] = place.load(std::memory_order_relaxed);
+      place.store(nullptr, std::memory_order_relaxed);
+    }
+    list.first = static_cast<uint8_t>(first + count);
+    list.waiting = static_cast<uint8_t>(list.waiting - count);
+    return count;
   }
+  // Returns how many freed blocks go at once, kGroup at most.
+  size_t GroupSize(uint8_t part, uint8_t size_class) const {
+    return pools_[part]->lists[size_class].group;
+  }
+  // Returns how many blocks of a queue may go, which are more than always wait.
+  size_t MayGo(uint8_t part, uint8_t size_class) const {
+    const List& list = pools_[part]->lists[size_class];
+    return list.waiting > list.least ? size_t{list.waiting} - list.least : 0;
+  }
+  // Makes the group, which is empty, of the blocks that wait longest, `most` at most, but for those
+  // for which leaves(block) takes over and returns true. Returns false if none is left.
+  template <typename F>
+  TCMALLOC_ALWAYS_INLINE bool MakeGroup(uint8_t part, uint8_t size_class, size_t most, F leaves) {
+    Pool& pool = *pools_[part];
+    void* oldest[kGroup];
+    const size_t taken = TakeOldest(part, size_class, oldest, std::min(most, kGroup));
+    SmallDraws draws(pool.random);
+    void* blocks[kGroup];
+    size_t count = 0;
+    for (size_t i = 0; i < taken; ++i) {
+      if (leaves(oldest[i])) continue;
+      blocks[count] = oldest[i];
+      std::swap(blocks[count], blocks[draws.Below(count + 1)]);
+      ++count;
+    }
+    pool.random = draws.random();
+    Put(pool, size_class, blocks, count, /*is_filled=*/true);
+    return count != 0;
+  }
+  // Makes the group, which is empty, of new objects, kRun at most, in the order of the allocator
+  // below.
+  void MakeRun(uint8_t part, uint8_t size_class, void** objects, size_t count);
   // Takes any block out of a pool. Returns null if it is empty.
   void* TakeAny(uint8_t part);
 
@@ -146,21 +228,18 @@ class BlockPools {
   void LookAtOthers(uint8_t own, F f) const {
     for (size_t p = 1; p <= kPools; ++p) {
       if (p == own) continue;
-      for (const auto& places : pools_[p]->places) {
-        for (const std::atomic<void*>& place : places) Quarantine::LookAt(place, f);
+      for (const auto& queue : pools_[p]->queues) {
+        for (const std::atomic<void*>& place : queue) Quarantine::LookAt(place, f);
+      }
+      for (const auto& group : pools_[p]->groups) {
+        for (const std::atomic<void*>& place : group) Quarantine::LookAt(place, f);
       }
     }
   }
 
  private:
-  // Draws the block that goes next.
-  TCMALLOC_ALWAYS_INLINE static void Draw(Pool& pool, List& list) {
-    pool.random = Quarantine::NextDraw(pool.random);
-    list.next = static_cast<uint8_t>((pool.random >> 32) * list.window >> 32);
-    const void* block = list.PlaceOf(list.next).load(std::memory_order_relaxed);
-    __builtin_prefetch(block, 1);
-    __builtin_prefetch(static_cast<const char*>(block) + kPrefetched, 1);
-  }
+  static void Put(Pool& pool, uint8_t size_class, void* const* blocks, size_t count,
+                  bool is_filled);
 
   Pool* pools_[1 + kPools] = {};  // by part
 };

@@ -72,6 +72,9 @@ TCMALLOC_ALWAYS_INLINE void* TakeObject(size_t capacity, uint8_t size_class) {
   return object;
 }
 
+// Returns true if AllocatePlain serves a block of `size` bytes without Allocate.
+bool IsPlain(size_t size) { return size < kLargestPlain && !thread_state.is_below_checks(); }
+
 // The page of the kernel behind a block in a span of its own.
 char* GuardPageOf(char* block, const LiveBlock& live) { return block + live.capacity; }
 
@@ -194,9 +197,12 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
 void* HardenedHeap::Allocate(const BlockRequest& request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
   if (request.alignment <= kPlainAlignment) {
-    if (void* start = TryAllocate(request.size, request.family)) {
-      return request.zeroed ? std::memset(start, 0, request.size) : start;
+    void* start = TryAllocate(request.size, request.family);
+    if (start == nullptr && IsPlain(request.size)) {
+      start = AllocatePlain(request.size, request.family);
+      if (start == nullptr) return nullptr;
     }
+    if (start != nullptr) return request.zeroed ? std::memset(start, 0, request.size) : start;
   }
   LiveBlock block;
   block.size = request.size;
@@ -220,7 +226,7 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
-  if (TCMALLOC_UNLIKELY(size >= kLargestPlain || thread_state.is_below_checks())) {
+  if (TCMALLOC_UNLIKELY(!IsPlain(size))) {
     return Allocate({.size = size, .family = family});
   }
   LiveBlock block;
@@ -249,13 +255,9 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
   return start;
 }
 
-// Returns an object of the allocator below, and lets others wait in the pool. It has no state if it
-// is not the heap's, or null.
+// Returns an object of the allocator below. It has no state if it is not the heap's, or null.
 HardenedHeap::Introduced HardenedHeap::TakeNew(uint8_t part, const LiveBlock& block) {
   auto* start = static_cast<char*>(TakeObject(block.capacity, block.size_class));
-  if (BlockPools::IsPool(part) && BlockPools::HasClass(block.size_class)) {
-    Refill(part, block.size_class);
-  }
   BlockMap::Byte* state = map_.Find(start);
   const bool was_block =
       state != nullptr && state->load(std::memory_order_relaxed) == BlockMap::kFree;
@@ -276,6 +278,13 @@ HardenedHeap::Introduced HardenedHeap::Introduce(uint8_t part, char* start,
   if (state != nullptr) return {start, state};
   DeallocateUnreported(start);
   return {nullptr, nullptr};
+}
+
+// Returns true if a live block begins there.
+bool HardenedHeap::IsLive(const BlockMap::Byte* state) {
+  // Acquire pairs with the release in BlockMap::Set.
+  return TCMALLOC_LIKELY(state != nullptr) &&
+         TCMALLOC_LIKELY(state->load(std::memory_order_acquire) >= BlockMap::kLive);
 }
 
 // Returns the state of a block; ends the process if none begins there that is live.
@@ -375,62 +384,95 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   }
   BlockMap::MakePlain(map_.Known(block), size_class);
   if (pools_.TryAdd(scope.part(), block, size_class)) return;
-  for (size_t left = pools_.Batch(scope.part(), size_class); left > 0; --left) {
-    const BlockPools::Turn turn = pools_.Next(scope.part(), size_class);
-    void* leaving = turn.block();
-    if (leaving == nullptr) return Leave(block, size_class);
-    turn.Take();
-    Leave(leaving, size_class);
-  }
-  pools_.TryAdd(scope.part(), block, size_class);
+  void* leaving[BlockPools::kMostBlocks / BlockPools::kShare];
+  const size_t batch = pools_.Batch(scope.part(), size_class);
+  const size_t count = pools_.TakeOldest(scope.part(), size_class, leaving, batch);
+  for (size_t i = 0; i < count; ++i) BlockPools::Prefetch(leaving[i]);
+  for (size_t i = 0; i < count; ++i) Leave(leaving[i], size_class);
+  if (!pools_.TryAdd(scope.part(), block, size_class)) Leave(block, size_class);
 }
 
 // Gives a small block that waited to the allocator below, within BelowChecks.
 void HardenedHeap::Leave(void* block, uint8_t size_class) {
-  CheckFreed(block, size_class);
+  const size_t bytes = kSizeClasses[size_class].size;
+  const bool is_as_left =
+      bytes <= kMostFilled && IsFilledWhole(static_cast<char*>(block), bytes, filling_);
+  if (TCMALLOC_UNLIKELY(!is_as_left)) CheckFreed(block, size_class);
   // Release pairs with the acquire in CheckLive.
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
   Deallocate(block);
 }
 
-// Returns a block that waited in the thread's pool, within BelowChecks, or null. A sample leaves,
-// because the allocator below wants to see it, and takes the next one.
+void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block, size_class); }
+
+// Returns a block that waited in the thread's pool, within BelowChecks, or null.
 char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
   if (!BlockPools::IsPool(part) || !BlockPools::HasClass(size_class)) return nullptr;
   EventClock& clock = current_thread->clock;
   const size_t capacity = kSizeClasses[size_class].size;
   if (clock.WouldExpire(capacity)) return nullptr;
   const BlockPools::Turn turn = pools_.Next(part, size_class);
-  if (!turn.has_come()) return nullptr;
+  if (!turn.has_come() && !PrepareGroup(part, size_class)) return nullptr;
   auto* start = static_cast<char*>(turn.block());
+  if (turn.is_filled()) CheckFreed(start, size_class);
   turn.Take();
-  if (TCMALLOC_UNLIKELY(!IsAsLeft(start, size_class))) {
-    Leave(start, size_class);
-    return nullptr;
-  }
   clock.Advance(capacity);
   return start;
 }
 
-// Lets objects of the thread's list wait in its pool, so that the next allocations find them there
-// in random order.
-void HardenedHeap::Refill(uint8_t part, uint8_t size_class) {
+// Makes the group of the pool that goes next. Returns false if there are no blocks for it.
+bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
+  if (TakeGroup(part, size_class, pools_.GroupSize(part, size_class))) {
+    return true;
+  }
   const FastThread thread = current_thread;
+  const bool has_list =
+      !thread->is_served_by_cpus() && kSizeClasses[size_class].size < thread->size_limit;
+  return has_list ? TakeRun(part, size_class) : TakeGroup(part, size_class, 1);
+}
+
+// Makes a group of the blocks that wait longest, if `fewest` may go. Samples leave, because the
+// allocator below wants to see them. Returns false if there is no group.
+bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t fewest) {
+  const size_t most = pools_.MayGo(part, size_class);
+  if (most < fewest) return false;
+  const auto leaves = [&](void* block) {
+    const uint8_t known = heap.page_map().ClassAt(PageId::Containing(block));
+    if (TCMALLOC_LIKELY(known == size_class)) return false;
+    LeaveAsSample(block, size_class);
+    return true;
+  };
+  return pools_.MakeGroup(part, size_class, std::min(most, pools_.GroupSize(part, size_class)),
+                          leaves);
+}
+
+// Makes a group of objects of the thread's list. Returns false if it is empty.
+bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
   const size_t capacity = kSizeClasses[size_class].size;
-  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return;
-  for (size_t left = pools_.Wanted(part, size_class); left > 0; --left) {
+  const FastThread thread = current_thread;
+  void* objects[BlockPools::kRun];
+  size_t count = 0;
+  while (count < BlockPools::kRun) {
     auto* object = static_cast<char*>(thread.lists()->TryTake(size_class));
-    if (object == nullptr) return;
+    if (object == nullptr) break;
     CheckNextObject(object, size_class);
     BlockMap::Byte* state = map_.Ensure(object);
-    if (TCMALLOC_UNLIKELY(state == nullptr)) return DeallocateUnreported(object);
-    FillWhole(object, capacity, filling_);
-    if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
+    if (TCMALLOC_UNLIKELY(state == nullptr)) {
+      DeallocateUnreported(object);
+      break;
+    }
     BlockMap::MakePlain(state, size_class);
-    // Release pairs with the acquire in CheckLive.
-    state->store(BlockMap::kQuarantined, std::memory_order_release);
-    pools_.TryAdd(part, object, size_class);
+    // It is the front of the next one, which is in the group as a rule.
+    char* last = object + capacity - 1;
+    *last = static_cast<char>(canary_.ByteAt(last));
+    objects[count++] = object;
   }
+  for (size_t i = 0; i < count; ++i) {
+    auto* object = static_cast<char*>(objects[i]);
+    if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
+  }
+  pools_.MakeRun(part, size_class, objects, count);
+  return count != 0;
 }
 
 // Returns the first byte of a small block in quarantine that was written, or null.
@@ -528,30 +570,42 @@ void FreeClaimed(void* block, const BlockClaim& claim) {
 
 }  // namespace
 
+// Changes the size of a live block, which stays where it is. Returns false if it must move.
+bool HardenedHeap::TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,
+                             size_t size) const {
+  // It stays unless it becomes much smaller.
+  const bool fits =
+      size < live.capacity && size >= live.capacity / 2 && BlockMap::CanHold(size, live.capacity);
+  if (!fits || live.log2_alignment != 0 || BlocksAreWatched()) return false;
+  LiveBlock resized = live;
+  resized.size = size;
+  canary_.Write(block, size, live.capacity);
+  BlockMap::Set(state, resized);
+  return true;
+}
+
 void* HardenedHeap::Reallocate(void* block, size_t size) {
-  const size_t old_size = SizeOf(block, "realloc");
-  if (TCMALLOC_LIKELY(!heap.emergency().Owns(block))) {
-    BlockMap::Byte* state = map_.Known(block);
-    const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, "realloc"));
+  constexpr char kCall[] = "realloc";
+  BlockMap::Byte* state = map_.Find(block);
+  // Blocks of the emergency arena have no state.
+  const bool is_emergency = !IsLive(state) && heap.emergency().Owns(block);
+  size_t old_size;
+  if (TCMALLOC_UNLIKELY(is_emergency)) {
+    old_size = EmergencyArena::SizeOf(block);
+  } else {
+    const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, kCall));
     BlockClaim claim;
-    claim.call = "realloc";
+    claim.call = kCall;
     if (checks_claims_ && live.family != claim.family) CrashOnFamily(block, live, claim);
-    CheckSurroundings(static_cast<const char*>(block), live, claim.call);
-    // It stays where it is, unless it becomes much smaller.
-    const bool fits =
-        size < live.capacity && size >= live.capacity / 2 && BlockMap::CanHold(size, live.capacity);
-    if (fits && live.log2_alignment == 0 && !BlocksAreWatched()) {
-      LiveBlock resized = live;
-      resized.size = size;
-      canary_.Write(static_cast<char*>(block), size, live.capacity);
-      BlockMap::Set(state, resized);
-      return block;
-    }
+    CheckSurroundings(static_cast<const char*>(block), live, kCall);
+    if (TryResize(static_cast<char*>(block), state, live, size)) return block;
+    old_size = live.size;
   }
-  void* moved = Allocate({.size = size});
+  void* moved = TryAllocate(size, BlockFamily::kMalloc);
+  if (moved == nullptr) moved = Allocate({.size = size});
   if (moved == nullptr) return nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
-  FreeClaimed(block, {.call = "realloc"});
+  if (!TryFree(block, BlockFamily::kMalloc)) Free(block, {.call = kCall});
   return moved;
 }
 
@@ -565,8 +619,8 @@ void HardenedHeap::SetFamily(void* block, BlockFamily family) {
 
 size_t HardenedHeap::SizeOf(const void* block, const char* call) {
   if (block == nullptr) return 0;
-  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return EmergencyArena::SizeOf(block);
   const BlockMap::Byte* state = map_.Find(block);
+  if (!IsLive(state) && heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
   return BlockMap::Get(block, state, CheckLive(block, state, call)).size;
 }
 
@@ -593,8 +647,12 @@ void HardenedHeap::CheckQuarantine() {
     if (span == nullptr) return 0;
     return ClassOfObject(span, block);
   };
+  // New objects that wait are not filled.
+  const auto was_freed = [&](const void* block) {
+    return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
+  };
   const auto give_back = [&](void* block) {
-    CheckFreed(block, class_of(block));
+    if (was_freed(block)) CheckFreed(block, class_of(block));
     GiveBack(block);
   };
   const uint8_t own = thread_state.quarantine_part;
@@ -606,7 +664,7 @@ void HardenedHeap::CheckQuarantine() {
   // truth.
   const auto look = [&](const void* block, auto is_there) {
     const uint8_t size_class = class_of(block);
-    if (size_class == 0) return;
+    if (size_class == 0 || !was_freed(block)) return;
     for (int looks = 0; looks < 2; ++looks) {
       if (FindDamage(block, size_class) == nullptr || !is_there()) return;
     }

@@ -76,6 +76,7 @@ class HardenedHeap {
   void* Shuffle(uint8_t part, void* fresh, size_t wanted, uint8_t size_class);
   bool Publish(void* start, const LiveBlock& block);
 
+  TCMALLOC_ALWAYS_INLINE static bool IsLive(const BlockMap::Byte* state);
   TCMALLOC_ALWAYS_INLINE uint8_t CheckLive(const void* block, const BlockMap::Byte* state,
                                            const char* call) const;
   TCMALLOC_ALWAYS_INLINE void CheckClaim(const void* block, const LiveBlock& live,
@@ -90,10 +91,14 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
-  TCMALLOC_ALWAYS_INLINE bool IsAsLeft(const char* block, uint8_t size_class) const;
   char* TakeWaiting(uint8_t part, uint8_t size_class);
-  void Refill(uint8_t part, uint8_t size_class);
+  bool PrepareGroup(uint8_t part, uint8_t size_class);
+  bool TakeGroup(uint8_t part, uint8_t size_class, size_t fewest);
+  bool TakeRun(uint8_t part, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
+  TCMALLOC_ALWAYS_INLINE bool TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,
+                                        size_t size) const;
+  TCMALLOC_COLD void LeaveAsSample(void* block, uint8_t size_class);
   void FreeLarge(char* block, LiveBlock live);
   bool KeepFilled(char* block, const LiveBlock& live, size_t bytes);
   GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);

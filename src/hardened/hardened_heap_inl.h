@@ -34,7 +34,10 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   const BlockPools::Turn turn = pools_.Next(scope.part(), block.size_class);
   if (TCMALLOC_UNLIKELY(!turn.has_come())) return nullptr;
   auto* start = static_cast<char*>(turn.block());
-  if (TCMALLOC_UNLIKELY(!IsAsLeft(start, block.size_class))) return nullptr;
+  if (TCMALLOC_LIKELY(turn.is_filled()) &&
+      TCMALLOC_UNLIKELY(!IsFilledWhole(start, block.capacity, filling_))) {
+    return nullptr;
+  }
   turn.Take();
   clock.Advance(block.capacity);
   if (TCMALLOC_LIKELY(block.slack <= Canary::kShortSlack)) {
@@ -82,13 +85,6 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   }
   if (TCMALLOC_UNLIKELY(!is_in)) PutInQuarantine(start, known.size_class);
   return true;
-}
-
-// Returns true if a block of a pool is of its class and not a sample, which the allocator below
-// wants to see, and if nobody wrote to it.
-bool HardenedHeap::IsAsLeft(const char* block, uint8_t size_class) const {
-  return heap.page_map().ClassAt(PageId::Containing(block)) == size_class &&
-         IsFilledWhole(block, kSizeClasses[size_class].size, filling_);
 }
 
 // Returns true if the byte before a block is a canary, or is none of a block.

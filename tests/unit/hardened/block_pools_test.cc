@@ -21,13 +21,28 @@ void* Numbered(uintptr_t number) { return reinterpret_cast<void*>(number * 16); 
 
 class BlockPoolsTest : public ::testing::Test {
  protected:
+  void Initialize(size_t places, uint64_t seed = 1) {
+    ASSERT_TRUE(pools_->Initialize(heap.arena(), places * 64, seed));
+  }
   // Adds blocks from `first` on until there is no room. Returns the number after the last one.
   uintptr_t Fill(uintptr_t first) {
     while (pools_->TryAdd(kPart, Numbered(first), kClass)) ++first;
     return first;
   }
-  // Takes all blocks out whose turn comes.
-  std::vector<void*> TakeWhatHasCome() {
+  // Makes a group of the blocks that wait longest, but for those for which leaves(block) is true.
+  // Returns it in order, or nothing if too few blocks may go.
+  template <typename F>
+  std::vector<void*> OldestGroup(F leaves) {
+    const size_t size = pools_->GroupSize(kPart, kClass);
+    if (pools_->MayGo(kPart, kClass) < size) return {};
+    pools_->MakeGroup(kPart, kClass, size, leaves);
+    return TakeGroup();
+  }
+  std::vector<void*> OldestGroup() {
+    return OldestGroup([](void*) { return false; });
+  }
+  // Takes all blocks of the group out, in order.
+  std::vector<void*> TakeGroup() {
     std::vector<void*> taken;
     for (;;) {
       const BlockPools::Turn turn = pools_->Next(kPart, kClass);
@@ -49,70 +64,126 @@ TEST_F(BlockPoolsTest, OnlyPartsOfOneThreadArePools) {
 }
 
 TEST_F(BlockPoolsTest, EveryBlockComesOutOnceAndNoneSoon) {
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), 64 * BlockPools::kMostBlocks, 1));
+  Initialize(BlockPools::kMostBlocks);
   std::vector<void*> taken;
   uintptr_t next = 1;
   for (int round = 0; round < 20; ++round) {
     next = Fill(next);
-    for (void* block : TakeWhatHasCome()) {
-      taken.push_back(block);
-      const auto number = reinterpret_cast<uintptr_t>(block) / 16;
-      EXPECT_LT(number + BlockPools::kFewestWaiting, next);
+    for (std::vector<void*> group = OldestGroup(); !group.empty(); group = OldestGroup()) {
+      taken.insert(taken.end(), group.begin(), group.end());
+    }
+    for (void* block : taken) {
+      EXPECT_LT(reinterpret_cast<uintptr_t>(block) / 16 + BlockPools::kFewestWaiting, next);
     }
   }
   EXPECT_GT(taken.size(), 10 * BlockPools::kMostBlocks);
-  EXPECT_FALSE(std::is_sorted(taken.begin(), taken.end()));
   while (void* block = pools_->TakeAny(kPart)) taken.push_back(block);
   EXPECT_EQ(taken.size(), next - 1);
   EXPECT_EQ(std::set<void*>(taken.begin(), taken.end()).size(), taken.size());
 }
 
-TEST_F(BlockPoolsTest, AFullListGivesUpABatch) {
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), 64 * BlockPools::kMostBlocks, 1));
-  const uintptr_t next = Fill(1);
-  EXPECT_EQ(next, BlockPools::kMostBlocks + 1);
-  std::set<void*> left;
-  for (size_t i = pools_->Batch(kPart, kClass); i > 0; --i) {
-    const BlockPools::Turn turn = pools_->Next(kPart, kClass);
-    ASSERT_NE(turn.block(), nullptr);
-    left.insert(turn.block());
-    turn.Take();
+TEST_F(BlockPoolsTest, NeighboursInTimeStayInOneGroupAtEachPass) {
+  Initialize(BlockPools::kMostBlocks);
+  Fill(1);
+  for (int group = 0; group < 1000; ++group) {
+    const std::vector<void*> taken = OldestGroup();
+    ASSERT_EQ(taken.size(), BlockPools::kGroup);
+    const auto group_of = [](void* block) {
+      return (reinterpret_cast<uintptr_t>(block) / 16 - 1) / BlockPools::kGroup;
+    };
+    for (void* block : taken) {
+      ASSERT_EQ(group_of(block), group_of(taken[0]));
+      ASSERT_TRUE(pools_->TryAdd(kPart, block, kClass));
+    }
   }
-  EXPECT_EQ(left.size(), pools_->Batch(kPart, kClass));
-  EXPECT_TRUE(pools_->TryAdd(kPart, Numbered(next), kClass));
-  EXPECT_EQ(pools_->Wanted(kPart, kClass), 0u);
 }
 
-TEST_F(BlockPoolsTest, AnEmptyListWantsBlocksUntilOneHasCome) {
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), 64 * BlockPools::kMostBlocks, 1));
-  const size_t wanted = pools_->Wanted(kPart, kClass);
-  ASSERT_GT(wanted, 0u);
-  for (uintptr_t i = 1; i <= wanted; ++i) ASSERT_TRUE(pools_->TryAdd(kPart, Numbered(i), kClass));
-  EXPECT_EQ(pools_->Wanted(kPart, kClass), 0u);
-  EXPECT_TRUE(pools_->Next(kPart, kClass).has_come());
+TEST_F(BlockPoolsTest, EveryBlockOfAGroupMayComeFirstOrLast) {
+  Initialize(BlockPools::kMostBlocks);
+  Fill(1);
+  constexpr size_t kGroup = BlockPools::kGroup;
+  constexpr int kTries = 4096;
+  std::vector<int> first(kGroup);
+  std::vector<int> last(kGroup);
+  for (int i = 0; i < kTries; ++i) {
+    std::vector<void*> taken = OldestGroup();
+    ASSERT_EQ(taken.size(), kGroup);
+    ++first[(reinterpret_cast<uintptr_t>(taken.front()) / 16 - 1) % kGroup];
+    ++last[(reinterpret_cast<uintptr_t>(taken.back()) / 16 - 1) % kGroup];
+    std::sort(taken.begin(), taken.end());
+    for (void* block : taken) ASSERT_TRUE(pools_->TryAdd(kPart, block, kClass));
+  }
+  // Six standard deviations.
+  for (size_t b = 0; b < kGroup; ++b) {
+    EXPECT_NEAR(first[b], kTries / kGroup, 67) << b;
+    EXPECT_NEAR(last[b], kTries / kGroup, 67) << b;
+  }
+}
+
+TEST_F(BlockPoolsTest, BlocksThatLeaveAreInNoGroup) {
+  Initialize(BlockPools::kMostBlocks);
+  Fill(1);
+  const auto taken = OldestGroup([](void* block) { return block == Numbered(3); });
+  EXPECT_EQ(taken.size(), BlockPools::kGroup - 1);
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), Numbered(3)), 0);
+  EXPECT_TRUE(OldestGroup([](void*) { return true; }).empty());
+}
+
+TEST_F(BlockPoolsTest, NewObjectsChangePlacesWithNeighbours) {
+  Initialize(BlockPools::kMostBlocks);
+  constexpr int kTries = 1024;
+  constexpr size_t kPlaces = BlockPools::kNeighbours;
+  std::vector<int> seen(kPlaces * kPlaces);
+  for (int i = 0; i < kTries; ++i) {
+    std::vector<void*> objects;
+    for (uintptr_t o = 0; o < BlockPools::kRun; ++o) objects.push_back(Numbered(o));
+    pools_->MakeRun(kPart, kClass, objects.data(), objects.size());
+    EXPECT_FALSE(pools_->Next(kPart, kClass).is_filled());
+    const std::vector<void*> taken = TakeGroup();
+    ASSERT_EQ(std::set<void*>(taken.begin(), taken.end()).size(), BlockPools::kRun);
+    for (size_t place = 0; place < taken.size(); ++place) {
+      const size_t object = reinterpret_cast<uintptr_t>(taken[place]) / 16;
+      ASSERT_EQ(object / kPlaces, place / kPlaces);
+      if (object < kPlaces) ++seen[object * kPlaces + place];
+    }
+  }
+  // Six standard deviations.
+  for (const int times : seen) EXPECT_NEAR(times, kTries / kPlaces, 84);
+}
+
+TEST_F(BlockPoolsTest, ThePlacesOfAFullQueueServeTheNextBlocks) {
+  Initialize(BlockPools::kMostBlocks);
+  const uintptr_t next = Fill(1);
+  EXPECT_EQ(next, BlockPools::kMostBlocks + 1);
+  std::vector<void*> left(BlockPools::kMostBlocks);
+  left.resize(pools_->TakeOldest(kPart, kClass, left.data(), pools_->Batch(kPart, kClass)));
+  ASSERT_EQ(left.size(), BlockPools::kMostBlocks / BlockPools::kShare);
+  for (uintptr_t i = 0; i < left.size(); ++i) EXPECT_EQ(left[i], Numbered(i + 1));
+  EXPECT_EQ(Fill(next), next + left.size());
 }
 
 TEST_F(BlockPoolsTest, FewPlacesKeepBlocksUntilTheyAreFull) {
   constexpr size_t kPlaces = 3;
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), kPlaces * 64, 1));
-  EXPECT_EQ(pools_->Wanted(kPart, kClass), 0u);
+  Initialize(kPlaces);
   EXPECT_EQ(Fill(1), kPlaces + 1);
-  EXPECT_FALSE(pools_->Next(kPart, kClass).has_come());
+  EXPECT_EQ(pools_->MayGo(kPart, kClass), 0u);
   EXPECT_EQ(pools_->Batch(kPart, kClass), 1u);
-  EXPECT_NE(pools_->Next(kPart, kClass).block(), nullptr);
 }
 
 TEST_F(BlockPoolsTest, WithoutBytesNothingIsKept) {
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), 0, 1));
+  Initialize(0);
   EXPECT_FALSE(pools_->TryAdd(kPart, Numbered(1), kClass));
-  EXPECT_EQ(pools_->Next(kPart, kClass).block(), nullptr);
+  EXPECT_EQ(pools_->MayGo(kPart, kClass), 0u);
   EXPECT_FALSE(pools_->Next(kPart, kClass).has_come());
+  EXPECT_EQ(pools_->TakeAny(kPart), nullptr);
 }
 
 TEST_F(BlockPoolsTest, OthersSeeWhatWaitsUntilItLeaves) {
-  ASSERT_TRUE(pools_->Initialize(heap.arena(), 64 * BlockPools::kMostBlocks, 1));
+  Initialize(BlockPools::kMostBlocks);
   Fill(1);
+  ASSERT_TRUE(pools_->MakeGroup(kPart, kClass, 2, [](void*) { return false; }));
   const BlockPools::Turn turn = pools_->Next(kPart, kClass);
+  EXPECT_TRUE(turn.is_filled());
   void* leaving = turn.block();
   std::set<void*> seen;
   pools_->LookAtOthers(kPart + 1, [&](void* block, auto is_there) {
