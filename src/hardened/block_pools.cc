@@ -8,6 +8,7 @@
 #include "base/random.h"
 
 namespace tcmalloc {
+
 bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, uint64_t seed) {
   for (size_t p = 1; p <= kPools; ++p) {
     // Memory of the arena is zero.
