@@ -34,7 +34,7 @@ struct TwinPlace {
 
 TwinPlace PlaceOf(const Sample& sample, uint32_t row) {
   TwinPlace place{.start = sample.twin, .row = row, .kept = sample.keeps_twin};
-  place.size_class = SizeClassFor(sample.allocated);
+  place.size_class = SmallestSizeClassFor(sample.allocated);
   const Span* span = heap.page_map().FindInUse(reinterpret_cast<const void*>(place.start));
   place.gone =
       span == nullptr || span->state != Span::State::kSmall || span->size_class != place.size_class;

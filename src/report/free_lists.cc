@@ -22,8 +22,8 @@ using FreeListInfo = MallocExtension::FreeListInfo;
 constexpr size_t kMostLists = 3 * (kSizeClassCount - 1) + 2 * FreeRunCounts::kListed + 2;
 
 // Allocates nothing, because kMostLists entries are reserved.
-void AppendSizeClass(size_t c, const SizeClassStatistics& of, std::vector<FreeListInfo>* lists) {
-  const size_t least = kSizeClasses[c - 1].size + 1;
+void AppendSizeClass(uint8_t c, const SizeClassStatistics& of, std::vector<FreeListInfo>* lists) {
+  const size_t least = LeastRequest(c);
   const auto append = [&](const char* type, size_t objects) {
     lists->push_back({least, of.object_bytes, objects * of.object_bytes, type});
   };
@@ -57,7 +57,7 @@ void ListFreeLists(std::vector<FreeListInfo>* lists) {
   ReportDetails* details = holder.get();
   if (details == nullptr) return;
   CurrentStatistics(&details->classes);
-  for (size_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(c, details->classes[c], lists);
+  for (uint8_t c = 1; c < kSizeClassCount; ++c) AppendSizeClass(c, details->classes[c], lists);
   heap.page_heap().CountFreeRuns(&details->free_runs);
   AppendPages(details->free_runs, lists);
 }

@@ -35,7 +35,7 @@ SizeClassStatistics CombineSizeClass(uint8_t c, const CentralStats& central,
                                      const CachedObjects& cached) {
   SizeClassStatistics of;
   of.object_bytes = kSizeClasses[c].size;
-  of.least_bytes = c == 1 ? 0 : kSizeClasses[c - 1].size + 1;
+  of.least_bytes = c == 1 ? 0 : LeastRequest(c);
   of.spans = central.spans;
   of.span_bytes = central.span_bytes;
   of.untouched = central.untouched_objects;

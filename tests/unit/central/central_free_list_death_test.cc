@@ -39,7 +39,7 @@ std::string Interior(const void* address, const void* block) {
 
 class CentralFreeListDeathTest : public ::testing::Test {
  protected:
-  static constexpr uint32_t kSize = 512;
+  static constexpr uint32_t kSize = 640;
 
   TestCentral central_{SizeClassFor(kSize)};
 };

@@ -73,7 +73,7 @@ TEST_F(SampledObjectsTest, NoObjectBeginsInsideOfAnother) {
   void* earlier[1024 / SampledPage::kUnitBytes + 1];
   for (void*& small : earlier) small = objects_.New(SizeClassFor(8));
   for (size_t i = 0; i + 1 < std::size(earlier); ++i) Delete(earlier[i]);
-  char* object = static_cast<char*>(objects_.New(SizeClassFor(1024)));
+  char* object = static_cast<char*>(objects_.New(SmallestSizeClassFor(1024)));
   EXPECT_EQ(object, earlier[0]);
   const Span* span = SpanOf(object);
   for (size_t i = 8; i < 1024; i += 8) EXPECT_EQ(ClassOfSampled(span, object + i), 0);

@@ -31,7 +31,7 @@ class ShedTest : public WholeHeapTest {
 };
 
 TEST_F(ShedTest, EmptiesEveryStage) {
-  constexpr size_t kSize = 256;
+  constexpr size_t kSize = 320;
   const uint8_t c = SizeClassFor(kSize);
   heap.Shed(nullptr, Length::Max());
   FillTransferCache(c);

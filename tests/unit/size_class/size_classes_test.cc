@@ -12,9 +12,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
+
+#include "model/smallest_class.h"
 
 namespace tcmalloc {
 namespace {
+
+using testing::IsForAlignedOnly;
+using testing::SmallestClass;
 
 constexpr size_t kAlignments[] = {1,    2,    4,    8,    16,    32,    64,    128,    256,   512,
                                   1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144};
@@ -25,16 +31,6 @@ void ForEachClass(Check check) {
     SCOPED_TRACE(::testing::Message() << "class " << i << ", size " << kSizeClasses[i].size);
     check(static_cast<uint8_t>(i), kSizeClasses[i]);
   }
-}
-
-// The slow definition of what the tables say.
-uint8_t SmallestClassFor(size_t size, size_t alignment) {
-  for (size_t i = 1; i < kSizeClassCount; ++i) {
-    if (kSizeClasses[i].size >= size && kSizeClasses[i].size % alignment == 0) {
-      return static_cast<uint8_t>(i);
-    }
-  }
-  return 0;
 }
 
 TEST(SizeClasses, ClassZeroIsEmpty) {
@@ -53,9 +49,43 @@ TEST(SizeClasses, SizesGrowAndAreAligned) {
 TEST(SizeClasses, EverySizeGetsTheSmallestClassThatHoldsIt) {
   size_t expected = 1;
   for (size_t size = 0; size <= kMaxSmallSize; ++size) {
-    while (kSizeClasses[expected].size < size) ++expected;
+    while (kSizeClasses[expected].size < size || IsForAlignedOnly(kSizeClasses[expected].size)) {
+      ++expected;
+    }
     ASSERT_EQ(SizeClassFor(size), expected) << size;
   }
+}
+
+// Returns the number of cache lines, of 64 bytes in 64 sets, in whose sets objects begin.
+size_t SetsInWhichObjectsBegin(size_t object_bytes) {
+  std::set<size_t> sets;
+  for (size_t i = 0; i < 4096; ++i) sets.insert(i * object_bytes / 64 % 64);
+  return sets.size();
+}
+
+TEST(SizeClasses, ObjectsOfPowersOfTwoBeginInAllSetsOfACache) {
+  for (const size_t size : {256, 512, 1024}) {
+    EXPECT_EQ(SetsInWhichObjectsBegin(kSizeClasses[SizeClassFor(size)].size), 64u) << size;
+    EXPECT_EQ(kSizeClasses[SizeClassFor(size)].size, size + 16);
+  }
+}
+
+TEST(SizeClasses, NoSmallerRequestGetsAClass) {
+  ForEachClass([](uint8_t size_class, const SizeClassInfo& info) {
+    if (size_class == 1 || IsForAlignedOnly(info.size)) return;
+    const size_t least = LeastRequest(size_class);
+    EXPECT_EQ(SizeClassFor(least), size_class);
+    EXPECT_LT(SizeClassFor(least - 1), size_class);
+  });
+}
+
+TEST(SizeClasses, AClassIsFoundByItsOwnSize) {
+  ForEachClass([](uint8_t size_class, const SizeClassInfo& info) {
+    EXPECT_EQ(SmallestSizeClassFor(info.size), size_class);
+    if (!IsForAlignedOnly(info.size)) {
+      EXPECT_EQ(SizeClassFor(info.size), size_class);
+    }
+  });
 }
 
 TEST(SizeClasses, RoundingWastesAtMostAnEighthAndATenthOnAverage) {
@@ -105,7 +135,7 @@ TEST(SizeClasses, TailsAreShort) {
 TEST(SizeClasses, RoundingAndTailTogetherWasteAtMostAnEighth) {
   ForEachClass([](uint8_t size_class, const SizeClassInfo& info) {
     if (info.size < 128) return;
-    const size_t least = size_t{kSizeClasses[size_class - 1].size} + 1;
+    const size_t least = LeastRequest(size_class);
     EXPECT_LE((info.span_bytes() - info.objects * least) * 8, info.span_bytes());
   });
 }
@@ -144,7 +174,7 @@ TEST(SizeClasses, AlignedRequestsGetTheSmallestClassThatIsAligned) {
       continue;
     }
     for (size_t size = 0; size <= kMaxSmallSize; size += size < 2048 ? 1 : 61) {
-      ASSERT_EQ(SizeClassForAligned(size, alignment), SmallestClassFor(size, alignment))
+      ASSERT_EQ(SizeClassForAligned(size, alignment), SmallestClass(size, alignment))
           << size << " aligned to " << alignment;
     }
   }

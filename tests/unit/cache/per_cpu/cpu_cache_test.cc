@@ -19,7 +19,7 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr uint8_t k64 = kClassBySize[64];
-constexpr uint8_t k1024 = kClassBySize[1024];
+constexpr uint8_t k1024 = SmallestSizeClassFor(1024);
 constexpr uint8_t k32K = SizeClassFor(size_t{32} << 10);
 constexpr uint32_t kBatch = kSizeClasses[k64].batch;
 

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kKiB = 1024;
 constexpr uint8_t k64 = kClassBySize[64];
-constexpr uint8_t k512 = kClassBySize[512];
-constexpr uint8_t k1024 = kClassBySize[1024];
+constexpr uint8_t k512 = SmallestSizeClassFor(512);
+constexpr uint8_t k1024 = SmallestSizeClassFor(1024);
 constexpr uint8_t kLargest = SizeClassFor(kMaxSmallSize);
 constexpr uint32_t kBatch = 32;
 

@@ -91,9 +91,10 @@ class TestCpuThread {
   void* Allocate(uint8_t c) {
     current_ = this;
     const size_t size = kSizeClasses[c].size;
-    if (size < kClassBySize.size()) return thread_->malloc(size, thread_->name());
+    const bool is_looked_up = size < kClassBySize.size() && kClassBySize[size] == c;
+    if (is_looked_up) return thread_->malloc(size, thread_->name());
     void* object = cpus_.cache.TryAllocate(thread_, c, size);
-    return object != nullptr ? object : SlowAllocate(size);
+    return object != nullptr ? object : AllocateClosed(c, size);
   }
 
   void Free(void* object) {
@@ -125,10 +126,11 @@ class TestCpuThread {
     return result;
   }
 
+  void* AllocateClosed(uint8_t c, size_t size) {
+    return Closed([=, this] { return cpus_.cache.Allocate(thread_, c, size); });
+  }
   static void* SlowAllocate(size_t size) {
-    TestCpuThread* self = current_;
-    return self->Closed(
-        [=] { return self->cpus_.cache.Allocate(self->thread_, SizeClassFor(size), size); });
+    return current_->AllocateClosed(SizeClassFor(size), size);
   }
   static void SlowDeallocate(void* object) {
     TestCpuThread* self = current_;
