@@ -92,6 +92,14 @@ class PageId {
   uintptr_t index_ = 0;
 };
 
+// A run of pages; of length 0 for none.
+struct PageRange {
+  PageId first;
+  Length length;
+
+  constexpr PageId end() const { return first + length; }
+};
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_PAGES_PAGE_TYPES_H_

@@ -15,6 +15,7 @@
 #include "base/thread_annotations.h"
 #include "system/address_window.h"
 #include "system/file_memory.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 
@@ -121,6 +122,9 @@ class SystemMemory {
   // Advises the kernel about the whole hugepages [start, start + bytes). Returns false if it
   // refuses or does not know the advice, or if memory comes from files. Takes no lock.
   bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
+
+  // Works as ReadTransparentHugepages.
+  static TransparentHugepages ReadHugepageSetting() { return ReadTransparentHugepages(); }
 
   // Undoes an allocation of which nothing was used. Returns false, with nothing changed, if the
   // kernel refuses, for memory from sbrk upon which others have built, and for shared memory of a

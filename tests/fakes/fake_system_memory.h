@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "system/memory.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc::testing {
 
@@ -59,6 +60,7 @@ class FakeSystemMemory {
   size_t gap = 0;                                // bytes left out after each block
   bool zeroed = true;                            // what Allocate says of its blocks
   bool limited = false;                          // what IsLimited says
+  TransparentHugepages hugepages;                // what ReadHugepageSetting says
 
   MemoryBlock Allocate(size_t bytes, size_t alignment) {
     if (fail_allocate && fail_allocate()) return {};
@@ -71,6 +73,7 @@ class FakeSystemMemory {
   }
 
   bool IsLimited() const { return limited; }
+  TransparentHugepages ReadHugepageSetting() const { return hugepages; }
 
   bool Release(void* start, size_t bytes) {
     const Block block{static_cast<char*>(start), bytes};

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
+#include "page_heap/classic/growing_hugepage.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/fit.h"
 #include "page_heap/page_heap_base.h"
@@ -106,6 +107,8 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Takes n pages out of a span that FindAnywhere returned.
+  Span* TakeFrom(Span* found, Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
   void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
 
@@ -114,6 +117,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
 
   GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
+  GrowingHugepage<System> growing_hugepage_ TCMALLOC_GUARDED_BY(lock_);
 };
 
 template <typename System>
@@ -123,9 +127,22 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
   int retries = 0;
   do {
     if (!this->MakeRoom(n)) continue;
-    if (Span* span = FindAnywhere(n, placement)) return spans_.Take(span, n, placement);
+    if (Span* found = FindAnywhere(n, placement)) return TakeFrom(found, n, placement);
   } while (this->MayRetry(&retries));
   return nullptr;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
+  // A limit leaves no room for what a hugepage has beyond the span.
+  const bool by_hugepage = found->state == Span::State::kReturned && !this->HasLimit() &&
+                           GrowingHugepage<System>::Suits(n, spans_.committed());
+  const PageRange unused{found->first, found->length};
+  Span* span = spans_.Take(found, n, placement);
+  if (TCMALLOC_UNLIKELY(by_hugepage && span != nullptr)) {
+    growing_hugepage_.NoteTaken(this->system_, {span->first, n}, unused);
+  }
+  return span;
 }
 
 template <typename System>

@@ -26,12 +26,6 @@
 
 namespace tcmalloc {
 
-// A run of pages; of length 0 for none.
-struct PageRange {
-  PageId first;
-  Length length;
-};
-
 // Each hugepage of the heap is one of
 //
 //   shared   its tracker, in the filler or a region, says what each page is

@@ -1,0 +1,77 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Backs the memory by which a large heap grows with hugepages.
+
+#ifndef TCMALLOC_PAGE_HEAP_CLASSIC_GROWING_HUGEPAGE_H_
+#define TCMALLOC_PAGE_HEAP_CLASSIC_GROWING_HUGEPAGE_H_
+
+#include <cerrno>
+#include <cstddef>
+
+#include "base/bits.h"
+#include "pages/page_types.h"
+#include "system/memory.h"
+#include "system/transparent_hugepages.h"
+
+namespace tcmalloc {
+
+// A large heap that grows by short spans touches its pages one behind the other, so the hugepage
+// that it begins with one of them will soon be full. If the kernel backs it as a whole, one page
+// fault takes the place of hundreds.
+//
+// Asks for one hugepage at a time, and withdraws that when the next one begins. The earlier one
+// stays what it is, but the kernel does not fill it up again after a part of it was given back. A
+// heap uses all of its hugepages but the last, which is below 1/32 of it. Not thread safe.
+template <typename System>
+class GrowingHugepage {
+ public:
+  static constexpr Length kLength = Length::FromBytesCeil(size_t{2} << 20);
+  static constexpr Length kLeastHeap = kLength * 32;
+  // Programs fill the spans of small objects. They may leave longer ones empty.
+  static constexpr Length kLongestSpan = Length::FromBytesCeil(size_t{128} << 10);
+
+  constexpr GrowingHugepage() = default;
+
+  // Returns true if a heap that has committed so much may grow by a hugepage for n pages.
+  static bool Suits(Length n, Length committed) {
+    return n <= kLongestSpan && committed >= kLeastHeap;
+  }
+
+  // Asks for the hugepage in which `taken` ends if all of it lies in `unused`, which `taken` was
+  // cut from and of which nothing is resident. Keeps errno.
+  void NoteTaken(System& system, PageRange taken, PageRange unused) {
+    const PageId first(AlignDown(taken.end().index() - 1, kLength.pages()));
+    if (first < unused.first || unused.end() < first + kLength || !IsWanted(system)) return;
+    const int saved_errno = errno;
+    if (begun_ != PageId()) Advise(system, HugeAdvice::kNoHugepage);
+    begun_ = first;
+    Advise(system, HugeAdvice::kHugepage);
+    errno = saved_errno;
+  }
+
+ private:
+  // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
+  // gets them there is nothing to ask for.
+  bool IsWanted(System& system) {
+    if (!setting_known_) {
+      const int saved_errno = errno;
+      const TransparentHugepages setting = system.ReadHugepageSetting();
+      wanted_ = setting.mode == HugepageMode::kMadvise && setting.hugepage_bytes == kLength.bytes();
+      setting_known_ = true;
+      errno = saved_errno;
+    }
+    return wanted_;
+  }
+  // A refusal costs nothing but the hugepage.
+  void Advise(System& system, HugeAdvice advice) {
+    static_cast<void>(system.AdviseHuge(begun_.start(), kLength.bytes(), advice));
+  }
+
+  PageId begun_;
+  bool setting_known_ = false;
+  bool wanted_ = false;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_CLASSIC_GROWING_HUGEPAGE_H_

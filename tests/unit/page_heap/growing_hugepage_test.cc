@@ -1,0 +1,134 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a growing heap asks of the kernel.
+
+#include "page_heap/classic/growing_hugepage.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "page_heap/classic/page_heap.h"
+#include "test_heap.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+using Growing = GrowingHugepage<FakeSystemMemory>;
+
+constexpr uintptr_t kLongest = Growing::kLongestSpan.pages();
+
+class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
+ protected:
+  using Advice = std::vector<std::pair<uintptr_t, HugeAdvice>>;
+
+  GrowingHugepageTest() {
+    heap_.system.hugepages = {.mode = HugepageMode::kMadvise, .hugepage_bytes = kHugePageSize};
+    heap_->set_growth(Length(64 * kHuge), Length(64 * kHuge));
+  }
+
+  // Makes the heap large by a span that ends where a hugepage does.
+  void MakeLarge() { large_ = New(Growing::kLeastHeap.pages()); }
+
+  // Hugepages, counted from the beginning of the heap, and what was said of each.
+  Advice advice() const {
+    Advice advice;
+    for (const auto& [block, said] : heap_.system.advised()) {
+      EXPECT_EQ(block.bytes, kHugePageSize);
+      const auto offset = static_cast<uintptr_t>(block.start - heap_.system.begin());
+      EXPECT_EQ(offset % kHugePageSize, 0u);
+      advice.emplace_back(offset / kHugePageSize, said);
+    }
+    return advice;
+  }
+
+  static constexpr uintptr_t kFirst = Growing::kLeastHeap.pages() / kHuge;
+  Span* large_ = nullptr;
+};
+
+TEST_F(GrowingHugepageTest, EachIsAskedForWhenItBeginsAndThenLeftAlone) {
+  MakeLarge();
+  New(1);
+  EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage}}));
+  for (uintptr_t i = 1; i < kHuge; ++i) New(1);
+  EXPECT_EQ(advice().size(), 1u);
+  New(1);
+  EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage},
+                              {kFirst, HugeAdvice::kNoHugepage},
+                              {kFirst + 1, HugeAdvice::kHugepage}}));
+}
+
+TEST_F(GrowingHugepageTest, ASpanThatCrossesIntoOneBeginsIt) {
+  MakeLarge();
+  New(1);
+  for (uintptr_t used = 1; used < kHuge; used += kLongest) New(kLongest);
+  EXPECT_EQ(advice().back(), std::pair(kFirst + 1, HugeAdvice::kHugepage));
+}
+
+TEST_F(GrowingHugepageTest, ASmallHeapAsksForNone) {
+  New(Growing::kLeastHeap.pages() - kHuge);
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, LongSpansAskForNone) {
+  MakeLarge();
+  New(kLongest + 1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, ResidentPagesAskForNone) {
+  MakeLarge();
+  heap_->Delete(large_);
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, OneOfWhichAPartIsInUseIsNotAskedFor) {
+  MakeLarge();
+  New(kLongest + 1);
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, AHeapWithALimitAsksForNone) {
+  heap_->set_limit(Length(128 * kHuge));
+  MakeLarge();
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, NobodyAsksWhereTheKernelDecidesAlone) {
+  for (const HugepageMode mode : {HugepageMode::kNever, HugepageMode::kAlways}) {
+    TestHeap heap;
+    heap.system.hugepages = {.mode = mode, .hugepage_bytes = kHugePageSize};
+    heap->set_growth(Length(64 * kHuge), Length(64 * kHuge));
+    ASSERT_NE(heap->New(Growing::kLeastHeap), nullptr);
+    ASSERT_NE(heap->New(Length(1)), nullptr);
+    EXPECT_TRUE(heap.system.advised().empty());
+  }
+}
+
+TEST_F(GrowingHugepageTest, HugepagesOfAnotherSizeAreNotAskedFor) {
+  heap_.system.hugepages.hugepage_bytes = 2 * kHugePageSize;
+  MakeLarge();
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, ARefusalChangesNothingAndErrnoStays) {
+  heap_.system.fail_advise = [](HugeAdvice) {
+    errno = EINVAL;
+    return true;
+  };
+  MakeLarge();
+  errno = 0;
+  for (uintptr_t i = 0; i < 3 * kHuge; ++i) New(1);
+  EXPECT_EQ(errno, 0);
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
