@@ -21,12 +21,12 @@ namespace tcmalloc {
 //
 // Asks for one hugepage at a time, and withdraws that when the next one begins. The earlier one
 // stays what it is, but the kernel does not fill it up again after a part of it was given back. A
-// heap uses all of its hugepages but the last, which is below 1/32 of it. Not thread safe.
+// heap uses all of its hugepages but the last, which is at most an eighth of it. Not thread safe.
 template <typename System>
 class GrowingHugepage {
  public:
   static constexpr Length kLength = Length::FromBytesCeil(size_t{2} << 20);
-  static constexpr Length kLeastHeap = kLength * 32;
+  static constexpr Length kLeastHeap = kLength * 8;
   // Programs fill the spans of small objects. They may leave longer ones empty.
   static constexpr Length kLongestSpan = Length::FromBytesCeil(size_t{128} << 10);
 
