@@ -119,12 +119,13 @@ class BlockPools {
   };
 
  public:
-  // Fetches a block that whoever takes it out looks at and writes. Few end far behind their second
-  // line.
+  // Fetches a block, or nothing for null, that whoever takes it out looks at and writes. Few end
+  // far behind their second line.
   TCMALLOC_ALWAYS_INLINE static void Prefetch(const void* block) {
     constexpr size_t kLineBytes = 64;
     __builtin_prefetch(block, 1);
-    __builtin_prefetch(static_cast<const char*>(block) + kLineBytes, 1);
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(block) + kLineBytes), 1);
   }
 
   // The block that goes next. Ends with the next change of the pool.

@@ -22,7 +22,7 @@ inline constexpr unsigned char kFreshFill = 0xAB;
 inline constexpr size_t kFreshBytes = 16;
 // A freed block of more bytes is filled at both ends only. Half of it is the program's at least,
 // unless it asked for an alignment.
-inline constexpr size_t kMostFilled = 512;
+inline constexpr size_t kMostFilled = 528;
 inline constexpr size_t kHeadFill = 256;
 inline constexpr size_t kTailFill = 64;
 

@@ -229,10 +229,15 @@ constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   if (alignment > kPageSize || size > kMaxSmallSize) return 0;
   const size_t rounded = AlignUp(size == 0 ? 1 : size, alignment);
   if (rounded > kMaxSmallSize) return 0;
-  if (alignment <= size_class_internal::kFineStep) return SizeClassFor(rounded);
-  uint8_t size_class = SmallestSizeClassFor(rounded);
-  // Ends at the next power of two at the latest.
-  while (!IsAligned(kSizeClasses[size_class].size, alignment)) ++size_class;
+  uint8_t size_class = SizeClassFor(rounded);
+  if (alignment <= size_class_internal::kFineStep) return size_class;
+  // The class before may be one that serves only aligned requests. Ends at the next power of two at
+  // the latest.
+  --size_class;
+  while (kSizeClasses[size_class].size < rounded ||
+         !IsAligned(kSizeClasses[size_class].size, alignment)) {
+    ++size_class;
+  }
   return size_class;
 }
 

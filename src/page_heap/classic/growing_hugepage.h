@@ -5,9 +5,11 @@
 #ifndef TCMALLOC_PAGE_HEAP_CLASSIC_GROWING_HUGEPAGE_H_
 #define TCMALLOC_PAGE_HEAP_CLASSIC_GROWING_HUGEPAGE_H_
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
+#include "base/attributes.h"
 #include "base/bits.h"
 #include "pages/page_types.h"
 #include "system/memory.h"
@@ -39,17 +41,34 @@ class GrowingHugepage {
 
   // Asks for the hugepage in which `taken` ends if all of it lies in `unused`, which `taken` was
   // cut from and of which nothing is resident. Keeps errno.
-  void NoteTaken(System& system, PageRange taken, PageRange unused) {
+  TCMALLOC_COLD void NoteTaken(System& system, PageRange taken, PageRange unused) {
     const PageId first(AlignDown(taken.end().index() - 1, kLength.pages()));
-    if (first < unused.first || unused.end() < first + kLength || !IsWanted(system)) return;
-    const int saved_errno = errno;
-    if (begun_ != PageId()) Advise(system, HugeAdvice::kNoHugepage);
-    begun_ = first;
-    Advise(system, HugeAdvice::kHugepage);
-    errno = saved_errno;
+    if (unused.first <= first && first + kLength <= unused.end() && IsWanted(system)) {
+      Begin(system, first);
+    }
+    if (first == begun_) used_to_ = std::max(used_to_, taken.end());
+  }
+
+  // Returns true if there is a hugepage that was asked for last.
+  bool is_begun() const { return begun_ != PageId(); }
+
+  // Forgets the hugepage, which must be begun. Returns those of its pages behind all that were
+  // taken, which are resident though no span may have them. Keeps errno.
+  PageRange End(System& system) {
+    const PageRange rest{used_to_, begun_ + kLength - used_to_};
+    Begin(system, PageId());
+    return rest;
   }
 
  private:
+  void Begin(System& system, PageId first) {
+    const int saved_errno = errno;
+    if (begun_ != PageId()) Advise(system, HugeAdvice::kNoHugepage);
+    begun_ = first;
+    used_to_ = first;
+    if (begun_ != PageId()) Advise(system, HugeAdvice::kHugepage);
+    errno = saved_errno;
+  }
   // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
   // gets them there is nothing to ask for.
   bool IsWanted(System& system) {
@@ -67,7 +86,8 @@ class GrowingHugepage {
     static_cast<void>(system.AdviseHuge(begun_.start(), kLength.bytes(), advice));
   }
 
-  PageId begun_;
+  PageId begun_;    // its first page; 0 if there is none
+  PageId used_to_;  // behind the last of its pages that were taken
   bool setting_known_ = false;
   bool wanted_ = false;
 };

@@ -126,6 +126,26 @@ bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
   return true;
 }
 
+Length HeapSpans::MakeFree(PageId first, Length most) {
+  Span* span = map_.Get(first);
+  const bool begins =
+      span != nullptr && span->first == first && span->state == Span::State::kReturned;
+  if (!begins || most == Length(0)) return Length(0);
+  returned_.Remove(span);
+  Span* tail = span->length > most ? SplitTail(span, most) : nullptr;
+  const bool fits = span->length <= most;
+  if (tail != nullptr) returned_.Insert(tail);
+  if (!fits) {
+    returned_.Insert(span);
+    return Length(0);
+  }
+  const Length made = span->length;
+  span->state = Span::State::kFree;
+  span->zeroed = false;
+  MergeAndList(span);
+  return made;
+}
+
 Span* HeapSpans::SplitTail(Span* span, Length n) {
   Span* tail = pool_.New();
   if (tail == nullptr) return nullptr;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "page_heap/classic/free_spans.h"
 #include "page_heap/classic/heap_regions.h"
@@ -64,6 +65,10 @@ class HeapSpans {
   // with nothing changed, if they are too short or if more than `most_returned` of these pages are
   // returned.
   bool Extend(Span* span, Length n, Length most_returned);
+
+  // Makes returned pages from `first` on, `most` at most, free ones, which are resident. Returns
+  // their number, 0 unless a returned span begins there.
+  TCMALLOC_COLD Length MakeFree(PageId first, Length most);
 
   // Cuts the pages behind the first n off a span. Returns them as a span of the same state, or
   // null, with nothing changed, if no memory for a record can be had.

@@ -75,12 +75,15 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   // Releases the longest spans first.
   Length ReleaseAtLeast(Length n, ReleaseCause cause) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
+    // Callers do not know of the pages that become free here, and want so many others to go.
+    n += growing_hugepage_.is_begun() ? EndHugepage() : Length(0);
     return this->ReleaseLocked(n, Base::Cut::kNever, cause);
   }
 
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
       TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
+    if (growing_hugepage_.is_begun()) EndHugepage();
     const Length due = decay_.PagesDue(now, spans_.free());
     return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
@@ -109,6 +112,8 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Takes n pages out of a span that FindAnywhere returned.
   Span* TakeFrom(Span* found, Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
+  TCMALLOC_COLD Length EndHugepage() TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
   void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
 
@@ -143,6 +148,14 @@ Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& 
     growing_hugepage_.NoteTaken(this->system_, {span->first, n}, unused);
   }
   return span;
+}
+
+template <typename System>
+Length ClassicPageHeap<System>::EndHugepage() {
+  const PageRange rest = growing_hugepage_.End(this->system_);
+  const Length made = spans_.MakeFree(rest.first, rest.length);
+  this->PublishCommitted();
+  return made;
 }
 
 template <typename System>

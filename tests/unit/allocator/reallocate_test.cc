@@ -82,7 +82,7 @@ size_t BytesAfterGrowth(size_t old_bytes, size_t more) {
 }
 
 TEST(ReallocateTest, AShortBlockThatGrowsByLittleGetsHalfInAdvance) {
-  for (const size_t size : {size_t{1024}, size_t{8} << 10, size_t{56} << 10}) {
+  for (const size_t size : {size_t{1280}, size_t{8} << 10, size_t{56} << 10}) {
     const size_t half = size + size / 2;
     EXPECT_GE(BytesAfterGrowth(size, 16), half);
     EXPECT_GE(BytesAfterGrowth(size, size / 16), half);

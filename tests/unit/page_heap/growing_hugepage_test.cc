@@ -119,6 +119,38 @@ TEST_F(GrowingHugepageTest, HugepagesOfAnotherSizeAreNotAskedFor) {
   EXPECT_TRUE(advice().empty());
 }
 
+TEST_F(GrowingHugepageTest, ItsRestIsFreeAndGoesWithARelease) {
+  MakeLarge();
+  New(1);
+  New(1);
+  const Span* last = New(kLongest);
+  const Length committed = heap_->stats().committed();
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - 2 - kLongest));
+  EXPECT_LE(heap_->committed(), committed) << "for a limit that was computed before";
+  EXPECT_EQ(heap_.system.released().front().start, last->end().start());
+  EXPECT_EQ(heap_->stats().committed(), committed);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0)) << "once";
+}
+
+TEST_F(GrowingHugepageTest, PagesThatOthersTookOfItsRestStay) {
+  MakeLarge();
+  New(1);
+  Span* large = New(2 * kHuge);
+  Fill(large, 'x');
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0));
+  EXPECT_TRUE(heap_.system.released().empty());
+}
+
+TEST_F(GrowingHugepageTest, AReleaseByTimeEndsItToo) {
+  MakeLarge();
+  New(1);
+  heap_->ReleaseUnused(1, Length::Max());
+  EXPECT_EQ(heap_->stats().free + heap_->stats().returned, Length((64 - kFirst) * kHuge - 1));
+  EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
+}
+
 TEST_F(GrowingHugepageTest, ARefusalChangesNothingAndErrnoStays) {
   heap_.system.fail_advise = [](HugeAdvice) {
     errno = EINVAL;
