@@ -65,6 +65,13 @@ void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
   if (capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
 }
 
+void BlockMap::MakeNew(Byte* state, uint8_t size_class) {
+  if (state->load(std::memory_order_relaxed) == kQuarantined) {
+    state->store(kFree, std::memory_order_relaxed);
+  }
+  MakePlain(state, size_class);
+}
+
 bool BlockMap::CanHold(size_t size, size_t capacity) {
   constexpr size_t kShortest = 3 * kGranule;  // whose slack would need a fourth byte
   const size_t slack = capacity - size;

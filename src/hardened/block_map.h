@@ -98,6 +98,9 @@ class BlockMap {
   TCMALLOC_ALWAYS_INLINE static void SetPlain(Byte* state, BlockFamily family,
                                               const PlainBlock& block);
   static void MakePlain(Byte* state, uint8_t size_class);
+  // Works as MakePlain for memory that is no block. Where longer blocks were, a byte of a size may
+  // look like the state of a block in quarantine, and does so no more.
+  static void MakeNew(Byte* state, uint8_t size_class);
 
  private:
   // The bytes of a block, by the number of 16 bytes that it has:

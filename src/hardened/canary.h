@@ -252,7 +252,7 @@ TCMALLOC_ALWAYS_INLINE void FillFreed(char* block, size_t size, size_t bytes, bo
   if (TCMALLOC_LIKELY(bytes <= kMostFilled)) {
     FillWhole(block, bytes, FillingFor(block, bytes, zeroes));
   } else if (zeroes) {
-    std::memset(block, 0, size);
+    std::memset(block, 0, bytes - 1);  // also what the block had before it was made smaller
   } else {
     std::memset(block, kFreedFill, kHeadFill);
     std::memset(block + size - kTailFill, kFreedFill, kTailFill);

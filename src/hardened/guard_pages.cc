@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "system/system_calls.h"
 
@@ -62,6 +63,17 @@ bool AllowPages(void* start, size_t bytes, GuardKind kind) {
   }
   errno = saved_errno;
   return allowed;
+}
+
+void ZeroPages(void* start, size_t bytes) {
+  const int saved_errno = errno;
+  // The first is for files that processes share, whose bytes would come back. The kernel refuses
+  // the second for memory that is locked.
+  if (system_calls.madvise(start, bytes, MADV_REMOVE) != 0 &&
+      system_calls.madvise(start, bytes, MADV_DONTNEED) != 0) {
+    std::memset(start, 0, bytes);
+  }
+  errno = saved_errno;
 }
 
 }  // namespace tcmalloc

@@ -26,6 +26,9 @@ bool AllowPages(void* start, size_t bytes, GuardKind kind);
 
 inline constexpr int kMostProtected = 4096;
 
+// Makes pages zero, without their memory if the kernel takes it. Keeps errno.
+void ZeroPages(void* start, size_t bytes);
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_HARDENED_GUARD_PAGES_H_

@@ -422,28 +422,25 @@ char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
 
 // Makes the group of the pool that goes next. Returns false if there are no blocks for it.
 bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
-  if (TakeGroup(part, size_class, pools_.GroupSize(part, size_class))) {
-    return true;
-  }
+  if (TakeGroup(part, size_class)) return true;
   const FastThread thread = current_thread;
   const bool has_list =
       !thread->is_served_by_cpus() && kSizeClasses[size_class].size < thread->size_limit;
-  return has_list ? TakeRun(part, size_class) : TakeGroup(part, size_class, 1);
+  return has_list && TakeRun(part, size_class);
 }
 
-// Makes a group of the blocks that wait longest, if `fewest` may go. Samples leave, because the
-// allocator below wants to see them. Returns false if there is no group.
-bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t fewest) {
-  const size_t most = pools_.MayGo(part, size_class);
-  if (most < fewest) return false;
+// Makes a group of the blocks that wait longest, if enough may go: the order of few is no secret.
+// Samples leave, because the allocator below wants to see them. Returns false if there is no group.
+bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class) {
+  const size_t group = pools_.GroupSize(part, size_class);
+  if (pools_.MayGo(part, size_class) < group) return false;
   const auto leaves = [&](void* block) {
     const uint8_t known = heap.page_map().ClassAt(PageId::Containing(block));
     if (TCMALLOC_LIKELY(known == size_class)) return false;
     LeaveAsSample(block, size_class);
     return true;
   };
-  return pools_.MakeGroup(part, size_class, std::min(most, pools_.GroupSize(part, size_class)),
-                          leaves);
+  return pools_.MakeGroup(part, size_class, group, leaves);
 }
 
 // Makes a group of objects of the thread's list. Returns false if it is empty.
@@ -461,7 +458,7 @@ bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
       DeallocateUnreported(object);
       break;
     }
-    BlockMap::MakePlain(state, size_class);
+    BlockMap::MakeNew(state, size_class);
     // It is the front of the next one, which is in the group as a rule.
     char* last = object + capacity - 1;
     *last = static_cast<char>(canary_.ByteAt(last));
@@ -508,8 +505,9 @@ void HardenedHeap::GiveBack(void* block) {
 void HardenedHeap::FreeLarge(char* block, LiveBlock live) {
   Unguard(block, live);
   const size_t bytes = heap.page_map().Get(PageId::Containing(block))->bytes();
+  if (zeroes_) ZeroPages(block, bytes);
   if (bytes > kLargestQuarantined) return GiveBack(block);
-  // Without its pages a block is zeroed as well, and the time for that is the program's own wish.
+  // The time for a block that is zeroed, which loses its pages anyway, is the program's own wish.
   const GuardKind kind = zeroes_ ? ForbidPages(block, bytes) : ForbidWithin(block, bytes, 2, bytes);
   if (kind == GuardKind::kNone && (zeroes_ || !KeepFilled(block, live, bytes))) {
     return GiveBack(block);

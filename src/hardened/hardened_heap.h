@@ -93,7 +93,7 @@ class HardenedHeap {
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
   char* TakeWaiting(uint8_t part, uint8_t size_class);
   bool PrepareGroup(uint8_t part, uint8_t size_class);
-  bool TakeGroup(uint8_t part, uint8_t size_class, size_t fewest);
+  bool TakeGroup(uint8_t part, uint8_t size_class);
   bool TakeRun(uint8_t part, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE bool TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,

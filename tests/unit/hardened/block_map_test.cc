@@ -109,6 +109,22 @@ TEST_F(BlockMapTest, FastPathsKnowNoOtherBlock) {
   EXPECT_EQ(BlockMap::Get(At(0x6000'0000), state, state->load()).size, 60u);
 }
 
+// The size of a longer block, where its memory is cut into smaller objects.
+TEST_F(BlockMapTest, NewObjectsDoNotLookLikeBlocksInQuarantine) {
+  constexpr size_t kCapacity = 512;
+  BlockMap::Byte* state = map_.Ensure(At(0x6000'0000));
+  BlockMap::Set(state, {.size = kCapacity - BlockMap::kQuarantined,
+                        .capacity = kCapacity,
+                        .log2_alignment = 9,
+                        .size_class = SizeClassForAligned(kCapacity, kCapacity)});
+  BlockMap::Byte* inside = std::find_if(
+      state + 1, state + kCapacity / BlockMap::kGranule,
+      [](const BlockMap::Byte& byte) { return byte.load() == BlockMap::kQuarantined; });
+  ASSERT_NE(inside, state + kCapacity / BlockMap::kGranule);
+  BlockMap::MakeNew(inside, SizeClassFor(16));
+  EXPECT_EQ(inside->load(), BlockMap::kFree);
+}
+
 // Every size that a class can have, between two neighbours that must not change.
 TEST_F(BlockMapTest, TellsEverySizeOfEveryClass) {
   constexpr uintptr_t kAddress = 0x5000'0000;

@@ -101,5 +101,14 @@ TEST_F(CanaryTest, BothEndsOfALargeBlockAreSeen) {
   EXPECT_EQ(FindWrittenFreed(block_, 1030, kBytes, false), block_ + 1029);
 }
 
+TEST_F(CanaryTest, ZeroesLeaveNothingBehindTheSize) {
+  for (const size_t bytes : {size_t{112}, kMostFilled, kBytes}) {
+    std::memset(block_, 'x', kBytes);
+    FillFreed(block_, bytes * 5 / 8, bytes, /*zeroes=*/true);
+    EXPECT_EQ(FindWrittenByte(block_, block_ + bytes - 1, 0), block_ + bytes - 1);
+    EXPECT_EQ(block_[bytes - 1], 'x');
+  }
+}
+
 }  // namespace
 }  // namespace tcmalloc
