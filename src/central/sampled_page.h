@@ -31,7 +31,7 @@ struct SampledPage {
   static constexpr size_t kUnitBytes = kPageSize / kUnits;
   static constexpr size_t kNoPlace = kUnits;
   // A kSampled span has it, so that what it has given out is told as of other small objects.
-  static constexpr uint8_t kUnitClass = SizeClassFor(kUnitBytes);
+  static constexpr uint8_t kUnitClass = SmallestSizeClassFor(kUnitBytes);
   static_assert(kSizeClasses[kUnitClass].size == kUnitBytes);
 
   uint64_t used = 0;                  // bit i: unit i belongs to an object in use
