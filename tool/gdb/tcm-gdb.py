@@ -187,13 +187,15 @@ class Links:
 
 FREE_BITS_OF_WORD = 64
 
+# The count, and above it the number of a CPU, which is no part of the reference.
 COUNT_SHIFT = 45
-COUNT_MASK = 0xFFFF
+COUNT_MASK = 0xFFF
+COUNT_AND_CPU_MASK = 0x3FFFF
 
 
 def unpack_chain(word):
     """(reference, count, is_array) of a PackedChain."""
-    return word & ~(COUNT_MASK << COUNT_SHIFT), word >> COUNT_SHIFT & COUNT_MASK, not word & SIGN
+    return word & ~(COUNT_AND_CPU_MASK << COUNT_SHIFT), word >> COUNT_SHIFT & COUNT_MASK, not word & SIGN
 
 
 # ---- The heap ------------------------------------------------------------------------------------

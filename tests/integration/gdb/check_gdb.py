@@ -132,6 +132,18 @@ def check_drained(arguments):
     return [] if said else [f"freed twice: {output}"]
 
 
+def check_chains(arguments):
+    """A word of a transfer cache is unpacked to the same, whatever CPU it was put away on."""
+    reference, count = 1 << 63 | 0x7F3, 7
+    failures = []
+    for cpu in (0, 1, 16, 63):
+        word = reference | count << 45 | cpu << 57
+        output = run_gdb(["-ex", f"source {arguments.script}", "-ex", f"python print(unpack_chain({word}))"], dict(os.environ))
+        if str((reference, count, False)) not in output:
+            failures.append(f"a chain of CPU {cpu}: {output}")
+    return failures
+
+
 def check_missing(arguments, folder):
     """What is said where the debugging information, or the allocator, is missing."""
     stripped = folder / "libtcmalloc.so.4"
@@ -171,6 +183,7 @@ def main():
         failures += [failure for found in results for failure in found]
         failures += check_missing(arguments, folder)
         failures += check_drained(arguments)
+        failures += check_chains(arguments)
     print("\n".join(failures) or f"{len(modes)} modes, as promised")
     return 1 if failures else 0
 
