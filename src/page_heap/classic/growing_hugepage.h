@@ -61,12 +61,13 @@ class GrowingHugepage {
   }
 
  private:
+  // Begins another hugepage; none if `first` is 0 or the kernel refuses.
   void Begin(System& system, PageId first) {
     const int saved_errno = errno;
-    if (begun_ != PageId()) Advise(system, HugeAdvice::kNoHugepage);
-    begun_ = first;
-    used_to_ = first;
-    if (begun_ != PageId()) Advise(system, HugeAdvice::kHugepage);
+    if (begun_ != PageId()) Advise(system, begun_, HugeAdvice::kNoHugepage);
+    const bool begins = first != PageId() && Advise(system, first, HugeAdvice::kHugepage);
+    begun_ = begins ? first : PageId();
+    used_to_ = begun_;
     errno = saved_errno;
   }
   // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
@@ -81,9 +82,8 @@ class GrowingHugepage {
     }
     return wanted_;
   }
-  // A refusal costs nothing but the hugepage.
-  void Advise(System& system, HugeAdvice advice) {
-    static_cast<void>(system.AdviseHuge(begun_.start(), kLength.bytes(), advice));
+  static bool Advise(System& system, PageId first, HugeAdvice advice) {
+    return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
   PageId begun_;    // its first page; 0 if there is none

@@ -110,6 +110,10 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Returns true if pages that no span has may be resident, until a release makes them free ones.
+  bool MayHaveHugepage() const TCMALLOC_REQUIRES(lock_) {
+    return !this->HasLimit() && !aggressive_decommit_ && decay_.half_life_ns() != 0;
+  }
   // Takes n pages out of a span that FindAnywhere returned.
   Span* TakeFrom(Span* found, Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
@@ -128,6 +132,8 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement) {
   if (n > Base::kMaxRequest || placement.alignment > Base::kMaxRequest) return nullptr;
+  // A limit that was set since the hugepage began counts all of it.
+  if (this->HasLimit()) EndHugepage();
   OffsetGrowth(n);
   int retries = 0;
   do {
@@ -139,8 +145,7 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
 
 template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
-  // A limit leaves no room for what a hugepage has beyond the span.
-  const bool by_hugepage = found->state == Span::State::kReturned && !this->HasLimit() &&
+  const bool by_hugepage = found->state == Span::State::kReturned && MayHaveHugepage() &&
                            GrowingHugepage<System>::Suits(n, spans_.committed());
   const PageRange unused{found->first, found->length};
   Span* span = spans_.Take(found, n, placement);

@@ -24,10 +24,12 @@ constexpr uintptr_t kLongest = Growing::kLongestSpan.pages();
 class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
  protected:
   using Advice = std::vector<std::pair<uintptr_t, HugeAdvice>>;
+  static constexpr uint64_t kHalfLife = 1'000'000'000;
 
   GrowingHugepageTest() {
     heap_.system.hugepages = {.mode = HugepageMode::kMadvise, .hugepage_bytes = kHugePageSize};
     heap_->set_growth(Length(64 * kHuge), Length(64 * kHuge));
+    heap_->set_release_half_life(kHalfLife);
   }
 
   // Makes the heap large by a span that ends where a hugepage does.
@@ -101,11 +103,37 @@ TEST_F(GrowingHugepageTest, AHeapWithALimitAsksForNone) {
   EXPECT_TRUE(advice().empty());
 }
 
+TEST_F(GrowingHugepageTest, ALimitThatIsSetLaterCountsAllOfIt) {
+  MakeLarge();
+  New(1);
+  const Length limit = heap_->stats().committed() + Length(kHuge);
+  heap_->set_limit(limit);
+  New(kHuge);
+  EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
+  EXPECT_EQ(ReleasedLengths(), std::vector<uintptr_t>{kHuge - 1});
+  EXPECT_LE(heap_->stats().committed(), limit);
+}
+
+TEST_F(GrowingHugepageTest, AHeapThatGivesAllFreeMemoryBackAtOnceAsksForNone) {
+  heap_->set_aggressive_decommit(true);
+  MakeLarge();
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(GrowingHugepageTest, AHeapThatGivesNothingBackByTimeAsksForNone) {
+  heap_->set_release_half_life(0);
+  MakeLarge();
+  New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
 TEST_F(GrowingHugepageTest, NobodyAsksWhereTheKernelDecidesAlone) {
   for (const HugepageMode mode : {HugepageMode::kNever, HugepageMode::kAlways}) {
     TestHeap heap;
     heap.system.hugepages = {.mode = mode, .hugepage_bytes = kHugePageSize};
     heap->set_growth(Length(64 * kHuge), Length(64 * kHuge));
+    heap->set_release_half_life(kHalfLife);
     ASSERT_NE(heap->New(Growing::kLeastHeap), nullptr);
     ASSERT_NE(heap->New(Length(1)), nullptr);
     EXPECT_TRUE(heap.system.advised().empty());
@@ -149,6 +177,14 @@ TEST_F(GrowingHugepageTest, AReleaseByTimeEndsItToo) {
   heap_->ReleaseUnused(1, Length::Max());
   EXPECT_EQ(heap_->stats().free + heap_->stats().returned, Length((64 - kFirst) * kHuge - 1));
   EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
+}
+
+TEST_F(GrowingHugepageTest, NothingOfARefusedOneBecomesFree) {
+  heap_.system.fail_advise = [](HugeAdvice) { return true; };
+  MakeLarge();
+  New(1);
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0));
+  EXPECT_TRUE(heap_.system.released().empty());
 }
 
 TEST_F(GrowingHugepageTest, ARefusalChangesNothingAndErrnoStays) {
