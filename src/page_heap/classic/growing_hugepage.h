@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/attributes.h"
 #include "base/bits.h"
@@ -31,6 +32,9 @@ class GrowingHugepage {
   static constexpr Length kLeastHeap = kLength * 8;
   // Programs fill the spans of small objects. They may leave longer ones empty.
   static constexpr Length kLongestSpan = Length::FromBytesCeil(size_t{128} << 10);
+  // A hugepage that does not follow the one before it may cost two of the mappings that a process
+  // may have, 65530 by default. After this many of them the heap asks for no other.
+  static constexpr uint32_t kMostApart = 8192;
 
   constexpr GrowingHugepage() = default;
 
@@ -43,7 +47,10 @@ class GrowingHugepage {
   // cut from and of which nothing is resident. Keeps errno.
   TCMALLOC_COLD void NoteTaken(System& system, PageRange taken, PageRange unused) {
     const PageId first(AlignDown(taken.end().index() - 1, kLength.pages()));
-    if (unused.first <= first && first + kLength <= unused.end() && IsWanted(system)) {
+    const bool is_unused = unused.first <= first && first + kLength <= unused.end();
+    if (is_unused && first == begun_) {
+      used_to_ = first;
+    } else if (is_unused && IsWanted(system) && MayDivideMappings(first)) {
       Begin(system, first);
     }
     if (first == begun_) used_to_ = std::max(used_to_, taken.end());
@@ -70,6 +77,13 @@ class GrowingHugepage {
     used_to_ = begun_;
     errno = saved_errno;
   }
+  // Returns false if the hugepage would cost mappings and there were too many such.
+  bool MayDivideMappings(PageId first) {
+    const bool is_apart = begun_ == PageId() || first != begun_ + kLength;
+    if (is_apart && apart_ >= kMostApart) return false;
+    if (is_apart) ++apart_;
+    return true;
+  }
   // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
   // gets them there is nothing to ask for.
   bool IsWanted(System& system) {
@@ -86,8 +100,9 @@ class GrowingHugepage {
     return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
-  PageId begun_;    // its first page; 0 if there is none
-  PageId used_to_;  // behind the last of its pages that were taken
+  PageId begun_;        // its first page; 0 if there is none
+  PageId used_to_;      // behind the last of its pages that were taken
+  uint32_t apart_ = 0;  // hugepages that did not follow the one before
   bool setting_known_ = false;
   bool wanted_ = false;
 };

@@ -187,6 +187,20 @@ TEST_F(GrowingHugepageTest, NothingOfARefusedOneBecomesFree) {
   EXPECT_TRUE(heap_.system.released().empty());
 }
 
+TEST_F(GrowingHugepageTest, ThoseThatDivideMappingsAreFew) {
+  Growing growing;
+  const PageId begin = PageId::Containing(heap_.system.begin());
+  const auto take = [&](uintptr_t hugepage) {
+    const PageId first = begin + Growing::kLength * hugepage;
+    growing.NoteTaken(heap_.system, {first, Length(1)}, {first, Growing::kLength});
+  };
+  for (uintptr_t i = 0; i < 2 * Growing::kMostApart; ++i) take(2 * i);
+  EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart - 1);
+  // Whatever follows the last one does not divide any.
+  take(2 * Growing::kMostApart - 1);
+  EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart + 1);
+}
+
 TEST_F(GrowingHugepageTest, ARefusalChangesNothingAndErrnoStays) {
   heap_.system.fail_advise = [](HugeAdvice) {
     errno = EINVAL;
