@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/bits.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
@@ -16,8 +17,8 @@
 namespace tcmalloc {
 
 // Returns the usable size of a block for a request of `size` bytes aligned to `alignment`, a power
-// of two; 0 if no block can be that large.
-constexpr size_t AllocatedSizeFor(size_t size, size_t alignment = 1) {
+// of two; 0 if no block can be that large. Several entry points have it; none is in a hurry.
+TCMALLOC_NOINLINE constexpr size_t AllocatedSizeFor(size_t size, size_t alignment = 1) {
   constexpr size_t kMostBytes = size_t{1} << kAddressBits;
   if (std::max(size, alignment) > kMostBytes) return 0;
   if (const uint8_t c = SizeClassForAligned(size, alignment)) return kSizeClasses[c].size;

@@ -30,18 +30,25 @@ class GrowingHugepage {
  public:
   static constexpr Length kLength = Length::FromBytesCeil(size_t{2} << 20);
   static constexpr Length kLeastHeap = kLength * 8;
-  // Programs fill the spans of small objects. They may leave longer ones empty.
-  static constexpr Length kLongestSpan = Length::FromBytesCeil(size_t{128} << 10);
+  // Spans that are no longer have objects of at most 5 KiB, of which a program touches nearly every
+  // page. Of larger objects it may touch the first page alone. 0 where a page is longer.
+  static constexpr Length kLongestSpan = Length((size_t{40} << 10) >> kPageShift);
   // A hugepage that does not follow the one before it may cost two of the mappings that a process
   // may have, 65530 by default. After this many of them the heap asks for no other.
   static constexpr uint32_t kMostApart = 8192;
 
   constexpr GrowingHugepage() = default;
 
-  // Returns true if a heap that has committed so much may grow by a hugepage for n pages.
-  static bool Suits(Length n, Length committed) {
-    return n <= kLongestSpan && committed >= kLeastHeap;
+  // Long spans may lie in a hugepage that short ones have begun, and be touched at their beginning
+  // alone. So the heap must have grown by this much of short spans since the last long one.
+  static constexpr Length kLeastShort = kLength * 4;
+
+  // Notes that n pages are about to become resident.
+  void NoteGrowth(Length n) {
+    short_ = n <= kLongestSpan ? std::min(short_ + n, kLeastShort) : Length(0);
   }
+  // Returns true if a heap that has committed so much may grow by a hugepage for these pages.
+  bool Suits(Length committed) const { return short_ == kLeastShort && committed >= kLeastHeap; }
 
   // Asks for the hugepage in which `taken` ends if all of it lies in `unused`, which `taken` was
   // cut from and of which nothing is resident. Keeps errno.
@@ -100,6 +107,7 @@ class GrowingHugepage {
     return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
+  Length short_;        // growth by short spans since the last long one, kLeastShort at most
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
   uint32_t apart_ = 0;  // hugepages that did not follow the one before

@@ -133,7 +133,7 @@ template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement) {
   if (n > Base::kMaxRequest || placement.alignment > Base::kMaxRequest) return nullptr;
   // A limit that was set since the hugepage began counts all of it.
-  if (this->HasLimit()) EndHugepage();
+  if (this->HasLimit() && growing_hugepage_.is_begun()) EndHugepage();
   OffsetGrowth(n);
   int retries = 0;
   do {
@@ -145,8 +145,10 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
 
 template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
-  const bool by_hugepage = found->state == Span::State::kReturned && MayHaveHugepage() &&
-                           GrowingHugepage<System>::Suits(n, spans_.committed());
+  const bool grows = found->state == Span::State::kReturned;
+  if (grows) growing_hugepage_.NoteGrowth(n);
+  const bool by_hugepage =
+      grows && MayHaveHugepage() && growing_hugepage_.Suits(spans_.committed());
   const PageRange unused{found->first, found->length};
   Span* span = spans_.Take(found, n, placement);
   if (TCMALLOC_UNLIKELY(by_hugepage && span != nullptr)) {

@@ -32,8 +32,15 @@ class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
     heap_->set_release_half_life(kHalfLife);
   }
 
-  // Makes the heap large by a span that ends where a hugepage does.
-  void MakeLarge() { large_ = New(Growing::kLeastHeap.pages()); }
+  // Makes the heap large by short spans behind a long one, of which the last one ends where a
+  // hugepage does.
+  void MakeLarge() { MakeLarge(heap_); }
+  void MakeLarge(TestHeap& heap) {
+    const uintptr_t shorts = Growing::kLeastShort.pages();
+    large_ = heap->New(Length(Growing::kLeastHeap.pages() - shorts));
+    for (uintptr_t i = 0; i < shorts; ++i) EXPECT_NE(heap->New(Length(1)), nullptr);
+    EXPECT_TRUE(heap.system.advised().empty());
+  }
 
   // Hugepages, counted from the beginning of the heap, and what was said of each.
   Advice advice() const {
@@ -66,13 +73,12 @@ TEST_F(GrowingHugepageTest, EachIsAskedForWhenItBeginsAndThenLeftAlone) {
 TEST_F(GrowingHugepageTest, ASpanThatCrossesIntoOneBeginsIt) {
   MakeLarge();
   New(1);
-  for (uintptr_t used = 1; used < kHuge; used += kLongest) New(kLongest);
+  for (uintptr_t used = 1; used <= kHuge; used += kLongest) New(kLongest);
   EXPECT_EQ(advice().back(), std::pair(kFirst + 1, HugeAdvice::kHugepage));
 }
 
 TEST_F(GrowingHugepageTest, ASmallHeapAsksForNone) {
-  New(Growing::kLeastHeap.pages() - kHuge);
-  New(1);
+  for (uintptr_t i = 0; i < Growing::kLeastHeap.pages() - kHuge; ++i) New(1);
   EXPECT_TRUE(advice().empty());
 }
 
@@ -90,10 +96,24 @@ TEST_F(GrowingHugepageTest, ResidentPagesAskForNone) {
 }
 
 TEST_F(GrowingHugepageTest, OneOfWhichAPartIsInUseIsNotAskedFor) {
-  MakeLarge();
-  New(kLongest + 1);
-  New(1);
+  Growing growing;
+  const PageId first = PageId::Containing(heap_.system.begin());
+  const Length one(1);
+  growing.NoteTaken(heap_.system, {first + one, one}, {first + one, Growing::kLength});
   EXPECT_TRUE(advice().empty());
+  growing.NoteTaken(heap_.system, {first + one, one}, {first, Growing::kLength - one});
+  EXPECT_TRUE(advice().empty());
+  growing.NoteTaken(heap_.system, {first + one, one}, {first, Growing::kLength});
+  EXPECT_EQ(advice(), (Advice{{0, HugeAdvice::kHugepage}}));
+}
+
+TEST_F(GrowingHugepageTest, AfterALongSpanTheHeapGrowsByManyShortOnesFirst) {
+  MakeLarge();
+  New(kHuge);
+  for (uintptr_t i = 1; i < Growing::kLeastShort.pages(); ++i) New(1);
+  EXPECT_TRUE(advice().empty());
+  for (int i = 0; i < 2; ++i) New(1);
+  EXPECT_EQ(advice().size(), 1u);
 }
 
 TEST_F(GrowingHugepageTest, AHeapWithALimitAsksForNone) {
@@ -134,7 +154,7 @@ TEST_F(GrowingHugepageTest, NobodyAsksWhereTheKernelDecidesAlone) {
     heap.system.hugepages = {.mode = mode, .hugepage_bytes = kHugePageSize};
     heap->set_growth(Length(64 * kHuge), Length(64 * kHuge));
     heap->set_release_half_life(kHalfLife);
-    ASSERT_NE(heap->New(Growing::kLeastHeap), nullptr);
+    MakeLarge(heap);
     ASSERT_NE(heap->New(Length(1)), nullptr);
     EXPECT_TRUE(heap.system.advised().empty());
   }
