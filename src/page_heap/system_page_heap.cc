@@ -2,6 +2,8 @@
 
 #include "page_heap/system_page_heap.h"
 
+#include "system/weak_cxx_symbols.h"
+
 namespace tcmalloc {
 
 template class PageHeapBase<SystemMemory, HeapSpans>;
