@@ -132,12 +132,13 @@ Length HeapSpans::MakeFree(PageId first, Length most) {
       span != nullptr && span->first == first && span->state == Span::State::kReturned;
   if (!begins || most == Length(0)) return Length(0);
   returned_.Remove(span);
-  Span* tail = span->length > most ? SplitTail(span, most) : nullptr;
-  const bool fits = span->length <= most;
-  if (tail != nullptr) returned_.Insert(tail);
-  if (!fits) {
-    returned_.Insert(span);
-    return Length(0);
+  if (span->length > most) {
+    Span* tail = SplitTail(span, most);
+    if (tail == nullptr) {
+      returned_.Insert(span);
+      return Length(0);
+    }
+    returned_.Insert(tail);
   }
   const Length made = span->length;
   span->state = Span::State::kFree;
