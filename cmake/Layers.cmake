@@ -81,9 +81,8 @@ function(tcm_layer)
   set_target_properties(${target} PROPERTIES TCM_CLOSURE "${closure}")
 endfunction()
 
-# Object files of the named layers and of everything below them. CMake itself hands on only the
-# objects of a directly linked OBJECT library.
-function(tcm_layer_objects result)
+# tcm_layer_closure(<result> <layer>...): the names of the layers and parts of a library of the named layers.
+function(tcm_layer_closure result)
   set(closure)
   foreach(name IN LISTS ARGN)
     tcm_layer_target("${name}" target)
@@ -119,7 +118,13 @@ function(tcm_layer_objects result)
     list(APPEND closure unwind/functions)
   endif()
   list(REMOVE_DUPLICATES closure)
+  set(${result} ${closure} PARENT_SCOPE)
+endfunction()
 
+# Object files of the named layers and of everything below them. CMake itself hands on only the
+# objects of a directly linked OBJECT library.
+function(tcm_layer_objects result)
+  tcm_layer_closure(closure ${ARGN})
   set(objects)
   foreach(name IN LISTS closure)
     tcm_layer_target("${name}" target)

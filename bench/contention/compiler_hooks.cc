@@ -75,6 +75,7 @@ HOOK void __tsan_write_range(void* address, size_t) {
   ATOMIC_OPERATION(T, bits, fetch_sub, __atomic_fetch_sub)                                  \
   ATOMIC_OPERATION(T, bits, fetch_and, __atomic_fetch_and)                                  \
   ATOMIC_OPERATION(T, bits, fetch_or, __atomic_fetch_or)                                    \
+  ATOMIC_OPERATION(T, bits, fetch_xor, __atomic_fetch_xor)                                  \
   HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile T* address, T* expected,  \
                                                          T desired, int, int);              \
   HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile T* address, T* expected,  \
