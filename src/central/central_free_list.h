@@ -1,6 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The central free list of one size class: its spans and the free objects in them.
+// A central free list of one size class: spans and the free objects in them.
 
 #ifndef TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
 #define TCMALLOC_CENTRAL_CENTRAL_FREE_LIST_H_
@@ -51,12 +51,28 @@ class CentralFreeList {
   // The most objects that a cache line holds.
   static constexpr uint32_t kLineBytes = 64;
   static constexpr uint32_t kLineObjects = kLineBytes / sizeof(void*);
+  // The number of objects that are looked up before the lock is taken to put them back.
+  static constexpr uint32_t kInsertBlock = 32;
+
+  // An object by its place in its span.
+  struct Place {
+    Span* span;
+    uint32_t index;
+  };
+  // Objects that were looked up, to be put back.
+  struct Block {
+    Place places[kInsertBlock];
+    uint32_t count = 0;
+  };
+  using Drained = IntrusiveList<Span>;
 
   constexpr CentralFreeList() = default;
 
+  // `name` tells the lists of one class apart.
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
-                  const LinkCodec& codec, MetadataArena& arena) {
+                  const LinkCodec& codec, MetadataArena& arena, uint8_t name = 0) {
     size_class_ = size_class;
+    name_ = name;
     // A span in a list has fewer objects given out than it holds, so this makes ranks below kRanks.
     rank_shift_ = static_cast<uint8_t>(std::max(Log2Ceil(info().objects) - Log2Ceil(kRanks), 0));
     page_heap_ = &page_heap;
@@ -76,6 +92,15 @@ class CentralFreeList {
     return FetchTo(out, wanted).count;
   }
 
+  // Works as FetchArray, or as Fetch if `out` is null. The chain that stands for an array has its
+  // number of objects alone.
+  Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+  // Works as FetchTo, but asks for no memory.
+  Chain FetchAtHand(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    bool needless = false;
+    return FetchListed(out, wanted, SharingFor(wanted), nullptr, &needless);
+  }
+
   // Returns objects that were never handed out, up to the end of a group, without asking for
   // memory. Returns an empty chain if there are none at hand.
   Chain FetchLine() TCMALLOC_EXCLUDES(lock_);
@@ -83,6 +108,24 @@ class CentralFreeList {
   // Takes back every object of `chain` up to its end, ignoring its count. Crashes, naming the
   // object, if one of them is not a free object of this size class.
   void Insert(Chain chain) TCMALLOC_EXCLUDES(lock_);
+
+  // The steps of Insert, where the objects of a chain belong to several lists. Looks up the next
+  // objects of a chain of any of the lists: `next` is the first one, *before the object before it
+  // and afterwards the last one of the block. Returns the next object of the chain.
+  ObjectReference LookUp(ObjectReference next, const void** before, Block* block) const;
+  // Puts back those objects of a block that are of this list, and takes them out of the block.
+  void PutBackOwn(Block* block, Drained* drained) TCMALLOC_EXCLUDES(lock_);
+  // Gives up the spans that have drained.
+  void Release(Drained* drained) TCMALLOC_EXCLUDES(lock_) {
+    while (Span* span = drained->PopFront()) page_heap_->Delete(span);
+  }
+  // Crashes because the object is free already, or was never handed out.
+  [[noreturn]] void CrashOnUnfreed(const Place& place) const;
+
+  // Returns true if threads often wait for each other here. An estimate; needs no lock.
+  bool is_crowded() const { return is_crowded_; }
+  // The bytes of the freed objects in the spans. An estimate; needs no lock.
+  size_t free_bytes() const { return size_t{free_objects_} * info().size; }
 
   // Returns true if at least a third of the objects in the spans are free, and those are enough to
   // be worth draining.
@@ -112,16 +155,11 @@ class CentralFreeList {
   static constexpr uint32_t kSpansPerTaker = 4;
   // A class with fewer bytes of free objects is not sparse.
   static constexpr size_t kLeastSparseBytes = size_t{128} << 10;
-  // The number of objects that are looked up before the lock is taken to put them back.
-  static constexpr uint32_t kInsertBlock = 32;
   // The rank of spans in no list.
   static constexpr uint8_t kNoRank = UINT8_MAX;
-
-  // An object by its place in its span.
-  struct Place {
-    Span* span;
-    uint32_t index;
-  };
+  // A list is crowded if this many of so many threads that came one after the other had to wait.
+  static constexpr uint32_t kCrowd = 256;
+  static constexpr uint32_t kWaitsInCrowd = 16;
 
   // Says if a thread may take from a span from which another one takes at the same time.
   enum class Sharing : uint8_t { kAllowed, kAvoided };
@@ -171,7 +209,6 @@ class CentralFreeList {
   void Link(Span* span) TCMALLOC_REQUIRES(lock_);
   void Unlink(Span* span) TCMALLOC_REQUIRES(lock_);
   void Relink(Span* span) TCMALLOC_REQUIRES(lock_);
-  bool AttachBits(Span* span) TCMALLOC_EXCLUDES(lock_);
   void TakeFreed(Span* span, uint32_t wanted, Taken* taken) TCMALLOC_REQUIRES(lock_);
   Span* SpanWithFresh() TCMALLOC_REQUIRES(lock_);
   ObjectRun TakeFresh(Span* span, uint32_t wanted) TCMALLOC_REQUIRES(lock_);
@@ -185,21 +222,26 @@ class CentralFreeList {
   Sharing SharingFor(uint32_t wanted) const;
   Chain FetchListed(void** out, uint32_t wanted, Sharing sharing, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
-  Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
+  void LockCounted() TCMALLOC_ACQUIRE(lock_);
+  void UnlockCounted() TCMALLOC_RELEASE(lock_);
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   bool HasBits(const Span* span) const;
-  [[noreturn]] void CrashOnUnfreed(const Place& place) const;
   Place PlaceOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
                 const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  void PutBack(const Place& place, IntrusiveList<Span>* drained) TCMALLOC_REQUIRES(lock_);
-  ObjectReference InsertBlock(ObjectReference next, const void** before,
-                              IntrusiveList<Span>* drained) TCMALLOC_EXCLUDES(lock_);
+  void PutBack(const Place& place, Drained* drained) TCMALLOC_REQUIRES(lock_);
+  ObjectReference InsertBlock(ObjectReference next, const void** before, Drained* drained)
+      TCMALLOC_EXCLUDES(lock_);
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
+  uint8_t name_ = 0;
   uint8_t rank_shift_ = 0;
+  uint16_t arrivals_ TCMALLOC_GUARDED_BY(lock_) = 0;  // since the last look at the crowd
+  uint16_t waits_ TCMALLOC_GUARDED_BY(lock_) = 0;     // of these, those who had to wait
+  Relaxed<bool> is_crowded_ = false;
+  Relaxed<uint32_t> free_objects_ = 0;  // stats_.free_objects for those without the lock
   uint32_t listed_ranks_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bit r: lists_[r] is not empty
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
@@ -211,19 +253,9 @@ class CentralFreeList {
 };
 
 template <SpanSource PageHeap>
-bool CentralFreeList<PageHeap>::AttachBits(Span* span) {
-  SpinLockHolder holder(lock_);
-  return free_bits_.Attach(span);
-}
-
-template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::NewSpan() {
   Span* span = page_heap_->New(Length(info().pages));
   if (span == nullptr) return nullptr;
-  if (TCMALLOC_UNLIKELY(!AttachBits(span))) {
-    page_heap_->Delete(span);
-    return nullptr;
-  }
   span->state = Span::State::kSmall;
   span->size_class = size_class_;
   span->allocated = 0;
@@ -232,13 +264,32 @@ Span* CentralFreeList<PageHeap>::NewSpan() {
   return span;
 }
 
-// Returns the span in the list of `rank` that has `page`, or null. The classes in the window of
-// pages of this class change under the lock, so that a span found by them is one of this list.
+// Takes the lock, and notes whether that took a wait.
+template <SpanSource PageHeap>
+TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::LockCounted() {
+  const bool waits = !lock_.TryLock();
+  if (TCMALLOC_UNLIKELY(waits)) lock_.Lock();
+  waits_ = static_cast<uint16_t>(waits_ + waits);
+}
+
+template <SpanSource PageHeap>
+TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::UnlockCounted() {
+  free_objects_ = static_cast<uint32_t>(std::min<size_t>(stats_.free_objects, UINT32_MAX));
+  if (TCMALLOC_UNLIKELY(++arrivals_ == kCrowd)) {
+    is_crowded_ = waits_ >= kWaitsInCrowd;
+    arrivals_ = 0;
+    waits_ = 0;
+  }
+  lock_.Unlock();
+}
+
+// Returns the span in the list of `rank` that has `page`, or null. Another list of the class may
+// have it, and may just give it up.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::ListedAt(PageId page, uint8_t rank) {
   if (page_map_->ClassAt(page) != size_class_) return nullptr;
   Span* span = page_map_->Get(page);
-  return span->linked() && span->rank == rank ? span : nullptr;
+  return span != nullptr && span->central == name_ && span->rank == rank ? span : nullptr;
 }
 
 // Returns one of the fullest spans, or null: the one behind the span from which the thread took
@@ -439,6 +490,7 @@ void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const 
 // Adds a new span.
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Enlist(Span* span) {
+  span->central = name_;
   page_map_->RegisterSmall(span);
   takers_.Release(span);
   Link(span);
@@ -452,6 +504,7 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Delist(Span* span) {
   page_map_->UnregisterSmall(span);
+  span->central = Span::kNoCentral;
   free_bits_.Detach(span);
   if (span->linked()) Unlink(span);
   stats_.free_objects -= span->carved;
@@ -470,14 +523,15 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint3
                                                                Sharing sharing, Span* added,
                                                                bool* needless) {
   Taken taken;
-  {
-    SpinLockHolder holder(lock_);
-    if (added != nullptr) Enlist(added);
-    Take(wanted, sharing, &taken);
-    // Another thread may have added a span or freed objects in the meantime.
-    *needless = added != nullptr && added->allocated == 0;
-    if (*needless) Delist(added);
-  }
+  LockCounted();
+  // A span that gets no bits stays unused.
+  const bool enlisted = added != nullptr && free_bits_.Attach(added);
+  if (enlisted) Enlist(added);
+  Take(wanted, sharing, &taken);
+  // Another thread may have added a span or freed objects in the meantime.
+  *needless = added != nullptr && added->allocated == 0;
+  if (*needless && enlisted) Delist(added);
+  UnlockCounted();
   if (out == nullptr) return LinkTaken(taken);
   const uint32_t count = taken.freed_count + taken.fresh.count;
   CopyTaken(taken, out + count);
@@ -503,7 +557,10 @@ Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
       return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
     }
     chain = FetchListed(out, wanted, sharing, added, &needless);
-    if (needless) page_heap_->Delete(added);
+    if (!needless) continue;
+    page_heap_->Delete(added);
+    // There was no memory for the bits of the span, either.
+    if (chain.empty()) return chain;
   }
   return chain;
 }
@@ -532,10 +589,10 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
 // objects.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE bool CentralFreeList<PageHeap>::HasBits(const Span* span) const {
-  return span->size_class == size_class_ && span->state == Span::State::kSmall;
+  return span->size_class == size_class_ && span->central == name_ &&
+         span->state == Span::State::kSmall;
 }
 
-// Crashes because the object is free already, or was never handed out.
 template <SpanSource PageHeap>
 TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Place& place) const {
   const Span* span = place.span;
@@ -561,7 +618,7 @@ TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::Place CentralFreeList
 
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const Place& place,
-                                                               IntrusiveList<Span>* drained) {
+                                                               Drained* drained) {
   Span* span = place.span;
   const uint32_t allocated = span->allocated;
   if (TCMALLOC_UNLIKELY(!HasBits(span) || allocated == 0 || place.index >= span->carved ||
@@ -577,39 +634,67 @@ TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const Place& plac
   }
 }
 
-// Puts back the next objects of a chain. `next` is the first one; *before is the object before it,
-// and afterwards the last one put back. Returns the next object of the chain. A function of its
-// own, so that its stack is free again when spans are deleted.
 template <SpanSource PageHeap>
-TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(
-    ObjectReference next, const void** before, IntrusiveList<Span>* drained) {
-  Place block[kInsertBlock];
+TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectReference next,
+                                                                         const void** before,
+                                                                         Block* block) const {
   const ObjectStarts starts(size_class_);
   const LinkCodec codec = *codec_;
   PageMap::Walker walker(*page_map_);
   uint32_t count = 0;
   const void* last = *before;
   for (; count < kInsertBlock && next != codec.end; ++count) {
-    block[count] = PlaceOf(walker, starts, next, last);
+    block->places[count] = PlaceOf(walker, starts, next, last);
     last = ObjectAt(next);
     next = codec.Next(ObjectAt(next));
   }
+  block->count = count;
   *before = last;
-  SpinLockHolder holder(lock_);
-  stats_.free_objects += count;
-  stats_.allocated_objects -= count;
-  for (uint32_t i = 0; i < count; ++i) PutBack(block[i], drained);
+  return next;
+}
+
+// Puts back the next objects of a chain. A function of its own, so that its stack is free again
+// when spans are deleted.
+template <SpanSource PageHeap>
+TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(ObjectReference next,
+                                                                         const void** before,
+                                                                         Drained* drained) {
+  Block block;
+  next = LookUp(next, before, &block);
+  LockCounted();
+  stats_.free_objects += block.count;
+  stats_.allocated_objects -= block.count;
+  for (uint32_t i = 0; i < block.count; ++i) PutBack(block.places[i], drained);
+  UnlockCounted();
   return next;
 }
 
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Insert(Chain chain) {
-  IntrusiveList<Span> drained;
+  Drained drained;
   const void* before = nullptr;
   for (ObjectReference next = chain.head; next != codec_->end;) {
     next = InsertBlock(next, &before, &drained);
   }
-  while (Span* span = drained.PopFront()) page_heap_->Delete(span);
+  Release(&drained);
+}
+
+template <SpanSource PageHeap>
+void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
+  uint32_t others = 0;
+  LockCounted();
+  for (uint32_t i = 0; i < block->count; ++i) {
+    const Place place = block->places[i];
+    if (place.span->central == name_) {
+      ++stats_.free_objects;
+      --stats_.allocated_objects;
+      PutBack(place, drained);
+    } else {
+      block->places[others++] = place;
+    }
+  }
+  UnlockCounted();
+  block->count = others;
 }
 
 template <SpanSource PageHeap>
@@ -623,7 +708,7 @@ template <SpanSource PageHeap>
 bool CentralFreeList<PageHeap>::IsFree(const void* object) {
   SpinLockHolder holder(lock_);
   const PageMap::Entry entry = page_map_->EntryOf(PageId::Containing(object));
-  if (entry.size_class() != size_class_) return false;
+  if (entry.size_class() != size_class_ || entry.span()->central != name_) return false;
   const size_t index = ObjectStarts(size_class_).IndexAt(entry.OffsetOf(object));
   return index != ObjectStarts::kNone && FreeBits(entry.span(), free_bits_.words()).IsSet(index);
 }

@@ -20,6 +20,7 @@
 namespace tcmalloc {
 
 template class CentralFreeList<Spans>;
+template class CentralLists<Spans>;
 template class TransferCache<Central>;
 template class ThreadCache<SizeClassLists>;
 template class ThreadCaches<SizeClassLists>;
@@ -70,6 +71,11 @@ FileMemory::Config DeviceConfig(const Options& options) {
           .ignore_map_failures = true};
 }
 
+uint64_t DefaultThreadCacheBytes(int cpus) {
+  return std::clamp(static_cast<uint64_t>(cpus) * kThreadCacheBytesPerCpu,
+                    kDefaultTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
+}
+
 size_t CachedBytes(const Cpus& cpus) {
   size_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -117,6 +123,8 @@ void Heap::ConfigureFromOptions() {
   }
   ApplyReleaseRate();
   lists_.set_batch(options_.transfer_num_obj);
+  const int cpus = UsableCpus();
+  lists_.set_cpus(static_cast<uint32_t>(cpus));
   page_heap().set_aggressive_decommit(options_.aggressive_decommit);
   threads_.front_end().Configure(options_.front_end, LimitedCpus);
   if (!options_.crash_report.empty()) {
@@ -124,6 +132,9 @@ void Heap::ConfigureFromOptions() {
   }
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
+  if (options_.max_total_thread_cache_bytes == kDefaultTotalThreadCacheBytes) {
+    options_.max_total_thread_cache_bytes = DefaultThreadCacheBytes(cpus);
+  }
   budget_.SetTotal(ThreadCacheBytes());
   sample_period_ = InitialSamplePeriod(options_);
 }

@@ -224,7 +224,7 @@ class Heap final : private HousekeepingHost {
   PageMap page_map_{arena_};
   PageHeaps page_heaps_{memory_, page_map_, arena_};
   LinkCodec codec_;
-  ChainArrays arrays_{arena_};
+  ChainArrays arrays_{arena_, &size_class_memory.spare_arrays};
   SizeClassLists lists_{size_class_memory, page_heaps_, page_map_, codec_, arrays_, arena_};
   CacheBudget budget_;
   Cache::Context context_;

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "central/central_free_list.h"
+#include "central/central_lists.h"
 #include "central/span_zones.h"
 #include "page_heap/system_page_heap.h"
 #include "pages/free_link.h"
@@ -26,10 +27,11 @@
 namespace tcmalloc {
 
 using Spans = SpanZones<PageHeaps>;
-using Central = CentralFreeList<Spans>;
+using Central = CentralLists<Spans>;
 using Transfer = TransferCache<Central>;
 
 extern template class CentralFreeList<Spans>;
+extern template class CentralLists<Spans>;
 extern template class TransferCache<Central>;
 
 struct ListsOfClass {
@@ -41,6 +43,7 @@ struct ListsOfClass {
 // it lies in .bss: unused lists then take up neither resident memory nor room in the file.
 struct SizeClassMemory {
   alignas(ListsOfClass) char bytes[(kSizeClassCount - 1) * sizeof(ListsOfClass)];
+  SpareArrays spare_arrays;
 };
 
 // Makes the lists of a class when they are first asked for, adjacent in the order of first use.
@@ -64,6 +67,9 @@ class SizeClassLists {
   // Sets the objects of a full chain, as far as the class admits it; 0 keeps each class's own
   // number. Called before everything else.
   void set_batch(uint64_t objects) { batch_ = objects; }
+  // Sets the number of CPUs among which the central free lists of a class may be divided. Called
+  // before everything else.
+  void set_cpus(uint32_t cpus) { cpus_ = cpus; }
 
   // The transfer cache of class `c`, as a SourceTable gives it.
   Transfer& Ensure(uint8_t c) TCMALLOC_EXCLUDES(lock_) {
@@ -106,6 +112,7 @@ class SizeClassLists {
   ChainArrays& arrays_;
   MetadataArena& arena_;
   uint64_t batch_ = 0;
+  uint32_t cpus_ = 1;
   std::atomic<ListsOfClass*> lists_[kSizeClassCount] = {};
 };
 static_assert(SourceTable<SizeClassLists>);

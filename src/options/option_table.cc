@@ -75,7 +75,8 @@ constexpr OptionRow kTable[] = {
               kMostTotalThreadCacheBytes, SizeUnit::kByte},
      "bytes",
      "The most that the caches of all threads hold together. More of it lets many threads "
-     "allocate without sharing; less of it lowers resident memory."},
+     "allocate without sharing; less of it lowers resident memory. The default stands for 4 MiB "
+     "for each CPU that the process may use where there are more than 8."},
     {"TCMALLOC_TRANSFER_NUM_OBJ", CountType{&Options::transfer_num_obj, 0, 512}, "objects",
      "The most objects of one size that move between a thread's cache and the shared lists at "
      "once. 0 takes the built-in number of each size.",

@@ -78,6 +78,9 @@ enum class HeapCheckMappingsOption : uint8_t { kReached, kAll };
 // Bounds of options that programs may also set at run time.
 inline constexpr double kMostReleaseRate = 10;
 inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
+// Stands for kThreadCacheBytesPerCpu for each CPU where that is more.
+inline constexpr uint64_t kDefaultTotalThreadCacheBytes = uint64_t{32} << 20;
+inline constexpr uint64_t kThreadCacheBytesPerCpu = uint64_t{4} << 20;
 inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
 inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
@@ -104,7 +107,7 @@ struct Options {
   double release_rate = 1.0;
   uint64_t release_half_life = 1000;
   bool background = false;
-  uint64_t max_total_thread_cache_bytes = uint64_t{32} << 20;
+  uint64_t max_total_thread_cache_bytes = kDefaultTotalThreadCacheBytes;
   uint64_t transfer_num_obj = 0;
   uint64_t heap_limit_mb = 0;
   uint64_t soft_limit_mb = 0;

@@ -6,6 +6,7 @@
 #ifndef TCMALLOC_TRANSFER_CHAIN_STACK_H_
 #define TCMALLOC_TRANSFER_CHAIN_STACK_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,10 +74,55 @@ class PackedChain {
   uint64_t word_ = 0;
 };
 
+// A few arrays of PackedChain that were given back on each CPU, so that CPUs which take arrays and
+// give them back all the time share no lock. Thread safe, whatever `cpu` says.
+class SpareArrays {
+ public:
+  constexpr SpareArrays() = default;
+
+  // Returns an array of 1 << log2 slots that was given back on the CPU, or null.
+  PackedChain* Take(uint32_t cpu, int log2) {
+    if (log2 > kMaxLog2) return nullptr;
+    for (std::atomic<PackedChain*>& spare : arrays_[cpu % kCpus][log2]) {
+      if (spare.load(std::memory_order_relaxed) == nullptr) continue;
+      // Acquire pairs with the release in Keep: whoever had the array is done with it.
+      PackedChain* array = spare.exchange(nullptr, std::memory_order_acquire);
+      if (array != nullptr) return array;
+    }
+    return nullptr;
+  }
+
+  // Returns false if there are enough.
+  bool Keep(uint32_t cpu, int log2, PackedChain* array) {
+    if (log2 > kMaxLog2) return false;
+    for (std::atomic<PackedChain*>& spare : arrays_[cpu % kCpus][log2]) {
+      PackedChain* expected = spare.load(std::memory_order_relaxed);
+      // Release pairs with the acquire in Take.
+      if (expected == nullptr &&
+          spare.compare_exchange_strong(expected, array, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  // CPUs with the same number modulo this share arrays.
+  static constexpr uint32_t kCpus = 16;
+  // Arrays for batches are no longer.
+  static constexpr int kMaxLog2 = 7;
+  static constexpr size_t kSpares = 4;
+
+  alignas(64) std::atomic<PackedChain*> arrays_[kCpus][kMaxLog2 + 1][kSpares] = {};
+};
+
 // Arrays of PackedChain by powers of two, recycled. Thread safe.
 class ChainArrays {
  public:
-  constexpr explicit ChainArrays(MetadataArena& arena) : arena_(arena) {}
+  // `spares` may be null.
+  constexpr explicit ChainArrays(MetadataArena& arena, SpareArrays* spares = nullptr)
+      : arena_(arena), spares_(spares) {}
 
   // Returns an array of 1 << log2 slots, or null.
   TCMALLOC_NOINLINE PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
@@ -96,6 +142,15 @@ class ChainArrays {
     free_[log2] = new (array) Free{free_[log2]};
   }
 
+  // Do the same for arrays that a CPU takes and gives back all the time.
+  PackedChain* AllocateOn(uint32_t cpu, int log2) TCMALLOC_EXCLUDES(lock_) {
+    PackedChain* spare = spares_ != nullptr ? spares_->Take(cpu, log2) : nullptr;
+    return TCMALLOC_LIKELY(spare != nullptr) ? spare : Allocate(log2);
+  }
+  void DeallocateOn(uint32_t cpu, PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
+    if (spares_ == nullptr || !spares_->Keep(cpu, log2, array)) Deallocate(array, log2);
+  }
+
   static constexpr int kMaxLog2 = 20;
 
  private:
@@ -105,6 +160,7 @@ class ChainArrays {
 
   SpinLock lock_{LockRank::kChainArrays};
   MetadataArena& arena_;
+  SpareArrays* const spares_;
   Free* free_[kMaxLog2 + 1] TCMALLOC_GUARDED_BY(lock_) = {};
 };
 

@@ -99,9 +99,11 @@ class TransferCache {
   }
 
   // Returns an array with room for one batch, or null if no memory can be had.
-  void** NewArray() { return reinterpret_cast<void**>(arrays_->Allocate(Log2Ceil(batch_))); }
+  void** NewArray() {
+    return reinterpret_cast<void**>(arrays_->AllocateOn(kCurrentCpu(), Log2Ceil(batch_)));
+  }
   void DeleteArray(void** array) {
-    arrays_->Deallocate(reinterpret_cast<PackedChain*>(array), Log2Ceil(batch_));
+    arrays_->DeallocateOn(kCurrentCpu(), reinterpret_cast<PackedChain*>(array), Log2Ceil(batch_));
   }
 
   // Pass by the chains that are kept here. The central list lets spans drain by serving from the

@@ -696,20 +696,28 @@ class Statistics:
                 counts[c] += max((tops[c] & 0xFFFF) - begin[c], 0)
         return counts
 
+    @staticmethod
+    def central_stats(central):
+        """The statistics of all central free lists of a class."""
+        others = [central["others_"][i].dereference() for i in range(scalar(central["count_"]) - 1)]
+        lists = [central["first_"], *others]
+        return {field.name: sum(int(one["stats_"][field.name]) for one in lists)
+                for field in central["first_"]["stats_"].type.fields()}
+
     def add_class(self, heap, c, in_threads, in_slabs):
         lists = heap.lists(c)
         if lists is None:
             return
         size = heap.classes.size[c]
-        central = lists["central"]["stats_"]
-        given_out = int(central["allocated_objects"])
+        central = self.central_stats(lists["central"])
+        given_out = central["allocated_objects"]
         transfer = min(int(lists["transfer"]["objects_"]), given_out)
         cpu = min(in_slabs, given_out - transfer)
         thread = min(in_threads, given_out - transfer - cpu)
         in_use = given_out - transfer - cpu - thread
-        untouched = int(central["untouched_objects"])
-        free = int(central["free_objects"]) + int(central["uncarved_objects"]) - untouched
-        span_bytes = int(central["span_bytes"])
+        untouched = central["untouched_objects"]
+        free = central["free_objects"] + central["uncarved_objects"] - untouched
+        span_bytes = central["span_bytes"]
         tail = span_bytes - size * (given_out + free + untouched)
         self.in_use += in_use * size
         self.thread_free += thread * size
@@ -717,7 +725,7 @@ class Statistics:
         self.transfer_free += transfer * size
         self.central_free += free * size + tail
         self.untouched += untouched * size
-        self.small_spans += int(central["spans"])
+        self.small_spans += central["spans"]
         self.small_bytes += span_bytes
 
     def add_samples(self):

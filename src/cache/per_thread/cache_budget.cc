@@ -89,8 +89,20 @@ void CacheBudget::KeepOnly(BudgetShare* mine) {
 }
 
 bool CacheBudget::Grow(BudgetShare& share) {
-  SpinLockHolder holder(lock_);
-  if (unclaimed_ <= 0) return Steal(share);
+  if (share.pause > 0) {
+    --share.pause;
+    return false;
+  }
+  if (!lock_.TryLock()) {
+    share.pause = kPause;
+    return false;
+  }
+  const bool grown = unclaimed_ > 0 ? Claim(share) : Steal(share);
+  lock_.Unlock();
+  return grown;
+}
+
+bool CacheBudget::Claim(BudgetShare& share) {
   const int64_t step = std::min(kStep, unclaimed_);
   unclaimed_ -= step;
   Add(share, step);

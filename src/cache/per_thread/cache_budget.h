@@ -18,6 +18,7 @@ namespace tcmalloc {
 // through it, so relaxed accesses suffice.
 struct BudgetShare : ListNode {
   std::atomic<int64_t> bytes{0};
+  uint32_t pause = 0;  // requests of the owner that are refused; the owner's alone
 
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
@@ -57,7 +58,9 @@ class CacheBudget {
   void TakeUp(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.
   void KeepOnly(BudgetShare* mine) TCMALLOC_EXCLUDES(lock_);
-  // Raises the share. Returns false if no bytes were available.
+  // Raises the share. Returns false if no bytes were available, or for a while after another cache
+  // asked at the same time: where all are active, to rob each other in turn gains nothing, and they
+  // would wait for each other to do so. Called by the owner.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
@@ -66,11 +69,14 @@ class CacheBudget {
  private:
   // The part of the total that may be set aside.
   static constexpr int64_t kAsidePart = 16;
+  // The number of requests that a cache makes in vain after it met another one.
+  static constexpr uint32_t kPause = 64;
   // The number of other shares that are asked before a share stays as it is.
   static constexpr size_t kMaxVictims = 10;
 
   void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
+  bool Claim(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   // Cuts shares down to first shares while they exceed the total.
   void CutShares(size_t most_victims) TCMALLOC_REQUIRES(lock_);
