@@ -74,37 +74,37 @@ class PackedChain {
   uint64_t word_ = 0;
 };
 
-// A few arrays of PackedChain that were given back on each CPU, so that CPUs which take arrays and
-// give them back all the time share no lock. Thread safe, whatever `cpu` says.
+// Arrays of PackedChain that were given back on each CPU, so that CPUs which take arrays and give
+// them back all the time share no lock. Thread safe, whatever `cpu` says. All zero at first, so
+// that it can lie in .bss.
 class SpareArrays {
  public:
   constexpr SpareArrays() = default;
 
   // Returns an array of 1 << log2 slots that was given back on the CPU, or null.
   PackedChain* Take(uint32_t cpu, int log2) {
-    if (log2 > kMaxLog2) return nullptr;
-    for (std::atomic<PackedChain*>& spare : arrays_[cpu % kCpus][log2]) {
-      if (spare.load(std::memory_order_relaxed) == nullptr) continue;
-      // Acquire pairs with the release in Keep: whoever had the array is done with it.
-      PackedChain* array = spare.exchange(nullptr, std::memory_order_acquire);
-      if (array != nullptr) return array;
+    OfCpu& spares = cpus_[cpu % kCpus];
+    if (log2 > kMaxLog2 || !TryLock(spares)) return nullptr;
+    Free* array = spares.free[log2];
+    if (array != nullptr) {
+      spares.free[log2] = array->next;
+      --spares.counts[log2];
     }
-    return nullptr;
+    Unlock(spares);
+    return reinterpret_cast<PackedChain*>(array);
   }
 
-  // Returns false if there are enough.
-  bool Keep(uint32_t cpu, int log2, PackedChain* array) {
-    if (log2 > kMaxLog2) return false;
-    for (std::atomic<PackedChain*>& spare : arrays_[cpu % kCpus][log2]) {
-      PackedChain* expected = spare.load(std::memory_order_relaxed);
-      // Release pairs with the acquire in Take.
-      if (expected == nullptr &&
-          spare.compare_exchange_strong(expected, array, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-        return true;
-      }
+  // Returns false if the CPU has enough.
+  bool Keep(uint32_t cpu, PackedChain* array, int log2) {
+    OfCpu& spares = cpus_[cpu % kCpus];
+    if (log2 > kMaxLog2 || !TryLock(spares)) return false;
+    const bool keeps = spares.counts[log2] < kMostSpares;
+    if (keeps) {
+      spares.free[log2] = new (array) Free{spares.free[log2]};
+      ++spares.counts[log2];
     }
-    return false;
+    Unlock(spares);
+    return keeps;
   }
 
  private:
@@ -112,9 +112,26 @@ class SpareArrays {
   static constexpr uint32_t kCpus = 16;
   // Arrays for batches are no longer.
   static constexpr int kMaxLog2 = 7;
-  static constexpr size_t kSpares = 4;
+  // Of each length. All of a CPU have at most 64 KiB.
+  static constexpr uint8_t kMostSpares = 32;
 
-  alignas(64) std::atomic<PackedChain*> arrays_[kCpus][kMaxLog2 + 1][kSpares] = {};
+  struct Free {
+    Free* next;
+  };
+  struct alignas(64) OfCpu {
+    std::atomic<bool> busy = false;  // a thread of this CPU that was interrupted may have it
+    uint8_t counts[kMaxLog2 + 1] = {};
+    Free* free[kMaxLog2 + 1] = {};
+  };
+
+  // Acquire pairs with the release in Unlock.
+  static bool TryLock(OfCpu& spares) {
+    return !spares.busy.exchange(true, std::memory_order_acquire);
+  }
+  // Release pairs with the acquire in TryLock.
+  static void Unlock(OfCpu& spares) { spares.busy.store(false, std::memory_order_release); }
+
+  OfCpu cpus_[kCpus] = {};
 };
 
 // Arrays of PackedChain by powers of two, recycled. Thread safe.
@@ -148,7 +165,7 @@ class ChainArrays {
     return TCMALLOC_LIKELY(spare != nullptr) ? spare : Allocate(log2);
   }
   void DeallocateOn(uint32_t cpu, PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
-    if (spares_ == nullptr || !spares_->Keep(cpu, log2, array)) Deallocate(array, log2);
+    if (spares_ == nullptr || !spares_->Keep(cpu, array, log2)) Deallocate(array, log2);
   }
 
   static constexpr int kMaxLog2 = 20;

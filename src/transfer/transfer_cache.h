@@ -6,6 +6,7 @@
 #define TCMALLOC_TRANSFER_TRANSFER_CACHE_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,14 +74,16 @@ class TransferCache {
 
   // Returns a chain or an array that was inserted, or an empty one if none is kept.
   TCMALLOC_NOINLINE PackedChain FetchKept() TCMALLOC_EXCLUDES(lock_) {
-    const uint32_t cpu = kCurrentCpu();
-    SpinLockHolder holder(lock_);
+    // Threads that find nothing need not wait for each other to see that.
     if (!stack_.empty()) {
-      ++hits_;
-      return NotePopped(stack_.PopOfCpu(cpu));
+      const uint32_t cpu = kCurrentCpu();
+      SpinLockHolder holder(lock_);
+      if (!stack_.empty()) {
+        ++hits_;
+        return NotePopped(stack_.PopOfCpu(cpu));
+      }
     }
-    ++misses_;
-    ++misses_since_overflow_;
+    misses_.fetch_add(1, std::memory_order_relaxed);
     return PackedChain();
   }
 
@@ -144,7 +147,12 @@ class TransferCache {
 
   TransferStats stats() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    return {stack_.size(), objects_, limit_, hits_, misses_, overflows_};
+    return {stack_.size(),
+            objects_,
+            limit_,
+            hits_,
+            misses_.load(std::memory_order_relaxed),
+            overflows_.load(std::memory_order_relaxed)};
   }
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_) {
@@ -190,17 +198,25 @@ class TransferCache {
   }
 
   bool Keep(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
+    // Threads that find no room need not wait for each other to see that.
+    if (stack_.size() >= max_chains_) {
+      overflows_.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
     const PackedChain placed = chain.OnCpu(kCurrentCpu());
     SpinLockHolder holder(lock_);
     if (objects_ >= few) return false;
-    if (stack_.size() >= limit_) {
-      ++overflows_;
-      if (misses_since_overflow_ > 0) limit_ = std::min(limit_ * 2, max_chains_);
-      misses_since_overflow_ = 0;
-    }
+    if (stack_.size() >= limit_) NoteOverflow();
     if (stack_.size() >= limit_ || !stack_.Push(placed, *arrays_)) return false;
     objects_ += chain.count();
     return true;
+  }
+
+  void NoteOverflow() TCMALLOC_REQUIRES(lock_) {
+    overflows_.fetch_add(1, std::memory_order_relaxed);
+    const size_t misses = misses_.load(std::memory_order_relaxed);
+    if (misses > misses_at_overflow_) limit_ = std::min(limit_ * 2, max_chains_);
+    misses_at_overflow_ = misses;
   }
 
   PackedChain NotePopped(PackedChain chain) TCMALLOC_REQUIRES(lock_) {
@@ -217,13 +233,13 @@ class TransferCache {
   ChainArrays* arrays_ = nullptr;
   const LinkCodec* codec_ = nullptr;
   uint32_t limit_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  uint32_t misses_since_overflow_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  size_t misses_at_overflow_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uint32_t low_water_ TCMALLOC_GUARDED_BY(lock_) = 0;  // fewest chains since ReturnUnused
-  ChainStack stack_ TCMALLOC_GUARDED_BY(lock_);
+  ChainStack stack_;                                   // changes under the lock
   size_t objects_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t hits_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  size_t misses_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  size_t overflows_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  std::atomic<size_t> misses_ = 0;
+  std::atomic<size_t> overflows_ = 0;
 };
 
 }  // namespace tcmalloc
