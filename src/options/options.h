@@ -103,7 +103,7 @@ struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
   CpuIdsOption cpu_ids = CpuIdsOption::kAuto;
   PageHeapOption page_heap = PageHeapOption::kAuto;
-  uint64_t max_per_cpu_cache_size = uint64_t{3} << 19;
+  uint64_t max_per_cpu_cache_size = uint64_t{4} << 20;
   double release_rate = 1.0;
   uint64_t release_half_life = 1000;
   bool background = false;

@@ -110,9 +110,9 @@ class SpareArrays {
  private:
   // CPUs with the same number modulo this share arrays.
   static constexpr uint32_t kCpus = 16;
-  // Arrays for batches are no longer.
-  static constexpr int kMaxLog2 = 7;
-  // Of each length. All of a CPU have at most 64 KiB.
+  // Arrays for batches, which have at most 255 objects, are no longer.
+  static constexpr int kMaxLog2 = 8;
+  // Of each length. All of a CPU have at most 128 KiB.
   static constexpr uint8_t kMostSpares = 32;
 
   struct Free {

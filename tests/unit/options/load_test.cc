@@ -45,7 +45,7 @@ TEST(OptionsTest, DefaultsOfAnEmptyEnvironment) {
   EXPECT_EQ(options.quarantine_size, 16777216u);
   EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
   EXPECT_EQ(options.cpu_ids, CpuIdsOption::kAuto);
-  EXPECT_EQ(options.max_per_cpu_cache_size, 1572864u);
+  EXPECT_EQ(options.max_per_cpu_cache_size, 4194304u);
   EXPECT_EQ(options.release_rate, 1.0);
   EXPECT_EQ(options.max_total_thread_cache_bytes, 33554432u);
   EXPECT_EQ(options.transfer_num_obj, 0u);
@@ -448,7 +448,7 @@ TEST(OptionsTest, EmptyNumberWordOrPathIsAsGoodAsNone) {
       Load({"TCMALLOC_RELEASE_RATE=", "TCMALLOC_HEAP_LIMIT_MB=", "TCMALLOC_EXIT_REPORT=",
             "TCMALLOC_FRONT_END=", "TCMALLOC_MAX_PER_CPU_CACHE_SIZE="});
   EXPECT_EQ(options.front_end, FrontEndOption::kAuto);
-  EXPECT_EQ(options.max_per_cpu_cache_size, uint64_t{3} << 19);
+  EXPECT_EQ(options.max_per_cpu_cache_size, uint64_t{4} << 20);
   EXPECT_EQ(options.release_rate, 1.0);
   EXPECT_EQ(options.heap_limit_mb, 0u);
   EXPECT_TRUE(options.exit_report.empty());
