@@ -699,6 +699,8 @@ void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
 
 template <SpanSource PageHeap>
 bool CentralFreeList<PageHeap>::IsSparse() {
+  // Most classes have few free objects, and caches ask often.
+  if (free_bytes() < kLeastSparseBytes) return false;
   SpinLockHolder holder(lock_);
   return stats_.free_objects * 2 >= stats_.allocated_objects + stats_.uncarved_objects &&
          stats_.free_objects * info().size >= kLeastSparseBytes;

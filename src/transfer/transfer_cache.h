@@ -118,6 +118,8 @@ class TransferCache {
 
   // Hands half of the chains that were not needed since the last call to the central free list.
   void ReturnUnused() TCMALLOC_EXCLUDES(lock_) {
+    // Caches ask often, and of all classes.
+    if (stack_.empty()) return;
     uint32_t count = 0;
     {
       SpinLockHolder holder(lock_);
