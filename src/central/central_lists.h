@@ -127,9 +127,9 @@ class CentralLists {
                                                 typename List::Drained* drained);
 
   uint8_t size_class_ = 0;
-  std::atomic<bool> is_dividing_ = false;
+  std::atomic<bool> is_dividing_{false};
   uint32_t most_ = 1;
-  std::atomic<uint32_t> count_ = 1;
+  std::atomic<uint32_t> count_{1};
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
@@ -173,12 +173,12 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
 void CentralLists<PageHeap, kCurrentCpu>::Divide() {
-  // Acquire pairs with the release below: the lists of the last division are in place.
+  // Acquire pairs with the release in Divide: what the last division did is in place.
   if (is_dividing_.exchange(true, std::memory_order_acquire)) return;
   const uint32_t lists = count_.load(std::memory_order_relaxed);
   // Release pairs with the acquire in count.
   if (lists < most_ && AddLists(lists)) count_.store(2 * lists, std::memory_order_release);
-  // Release pairs with the acquire above.
+  // Release pairs with the acquire in Divide.
   is_dividing_.store(false, std::memory_order_release);
 }
 

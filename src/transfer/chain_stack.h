@@ -119,17 +119,19 @@ class SpareArrays {
     Free* next;
   };
   struct alignas(64) OfCpu {
-    std::atomic<bool> busy = false;  // a thread of this CPU that was interrupted may have it
+    std::atomic<bool> busy{false};  // a thread of this CPU that was interrupted may have it
     uint8_t counts[kMaxLog2 + 1] = {};
     Free* free[kMaxLog2 + 1] = {};
   };
 
-  // Acquire pairs with the release in Unlock.
   static bool TryLock(OfCpu& spares) {
+    // Acquire pairs with the release in Unlock.
     return !spares.busy.exchange(true, std::memory_order_acquire);
   }
-  // Release pairs with the acquire in TryLock.
-  static void Unlock(OfCpu& spares) { spares.busy.store(false, std::memory_order_release); }
+  static void Unlock(OfCpu& spares) {
+    // Release pairs with the acquire in TryLock.
+    spares.busy.store(false, std::memory_order_release);
+  }
 
   OfCpu cpus_[kCpus] = {};
 };

@@ -240,8 +240,8 @@ class TransferCache {
   ChainStack stack_;                                   // changes under the lock
   size_t objects_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t hits_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  std::atomic<size_t> misses_ = 0;
-  std::atomic<size_t> overflows_ = 0;
+  std::atomic<size_t> misses_{0};
+  std::atomic<size_t> overflows_{0};
 };
 
 }  // namespace tcmalloc

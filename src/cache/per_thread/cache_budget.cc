@@ -88,14 +88,22 @@ void CacheBudget::KeepOnly(BudgetShare* mine) {
   unclaimed_ -= mine->limit();
 }
 
-bool CacheBudget::Grow(BudgetShare& share) {
+// Returns false while the cache pauses, which begins when it meets another one.
+bool CacheBudget::TryLockForTheft(BudgetShare& share) {
   if (share.pause > 0) {
     --share.pause;
     return false;
   }
-  if (!lock_.TryLock()) {
-    share.pause = kPause;
-    return false;
+  const bool alone = lock_.TryLock();
+  if (!alone) share.pause = kPause;
+  return alone;
+}
+
+bool CacheBudget::Grow(BudgetShare& share) {
+  if (unclaimed_ <= 0) {
+    if (!TryLockForTheft(share)) return false;
+  } else {
+    lock_.Lock();
   }
   const bool grown = unclaimed_ > 0 ? Claim(share) : Steal(share);
   lock_.Unlock();
@@ -103,7 +111,7 @@ bool CacheBudget::Grow(BudgetShare& share) {
 }
 
 bool CacheBudget::Claim(BudgetShare& share) {
-  const int64_t step = std::min(kStep, unclaimed_);
+  const int64_t step = std::min<int64_t>(kStep, unclaimed_);
   unclaimed_ -= step;
   Add(share, step);
   return true;

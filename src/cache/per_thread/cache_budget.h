@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/intrusive_list.h"
+#include "base/relaxed.h"
 #include "base/spin_lock.h"
 
 namespace tcmalloc {
@@ -58,9 +59,10 @@ class CacheBudget {
   void TakeUp(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
   // Forgets all shares but `mine`, which may be null: in the child of fork their threads are gone.
   void KeepOnly(BudgetShare* mine) TCMALLOC_EXCLUDES(lock_);
-  // Raises the share. Returns false if no bytes were available, or for a while after another cache
-  // asked at the same time: where all are active, to rob each other in turn gains nothing, and they
-  // would wait for each other to do so. Called by the owner.
+  // Raises the share. Returns false if no bytes were available. While all bytes are claimed, it
+  // also does so for some requests after another cache asked at the same time: where all are
+  // active, to rob each other in turn gains nothing, and they would wait for each other to do so.
+  // Called by the owner.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
@@ -76,6 +78,7 @@ class CacheBudget {
 
   void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
+  bool TryLockForTheft(BudgetShare& share) TCMALLOC_TRY_ACQUIRE(true, lock_);
   bool Claim(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   // Cuts shares down to first shares while they exceed the total.
@@ -83,7 +86,7 @@ class CacheBudget {
 
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  int64_t unclaimed_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  Relaxed<int64_t> unclaimed_ = 0;                // changes under the lock
   int64_t aside_ TCMALLOC_GUARDED_BY(lock_) = 0;  // the sum of the shares that are set aside
   int64_t first_share_ TCMALLOC_GUARDED_BY(lock_) = kFirstShare;
   IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);

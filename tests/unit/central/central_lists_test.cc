@@ -232,5 +232,23 @@ TEST_F(CentralListsTest, Churn) {
   EXPECT_EQ(lists_.stats().free_objects, 0u);
 }
 
+TEST_F(CentralListsTest, ThreadsThatOftenWaitForEachOtherGetAnotherList) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "threads take turns on one CPU";
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      cpu_of_test = i;
+      while (lists_.count() == 1) lists_.Insert(lists_.Fetch(32));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(lists_.count(), 1u);
+}
+
+TEST_F(CentralListsTest, AThreadAloneKeepsOneList) {
+  for (int i = 0; i < 10'000; ++i) lists_.Insert(lists_.Fetch(32));
+  EXPECT_EQ(lists_.count(), 1u);
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "fakes/fake_metadata.h"
@@ -134,6 +138,71 @@ TEST_F(ChainStackTest, GivesItsArrayBack) {
   stack_.Clear(arrays_);
   PushNumbers(0, 1000);
   EXPECT_EQ(arena_.stats().used_bytes, used);
+}
+
+class SpareArraysTest : public ::testing::Test {
+ protected:
+  // Arrays of 8 slots, which nobody else has.
+  PackedChain* NewArray() {
+    return arrays_.emplace_back(std::make_unique<std::array<PackedChain, 8>>())->data();
+  }
+
+  SpareArrays spares_;
+  std::vector<std::unique_ptr<std::array<PackedChain, 8>>> arrays_;
+};
+
+TEST_F(SpareArraysTest, ACpuGetsWhatWasGivenBackThere) {
+  PackedChain* array = NewArray();
+  EXPECT_EQ(spares_.Take(1, 3), nullptr);
+  ASSERT_TRUE(spares_.Keep(1, array, 3));
+  EXPECT_EQ(spares_.Take(0, 3), nullptr) << "another CPU";
+  EXPECT_EQ(spares_.Take(1, 2), nullptr) << "another length";
+  EXPECT_EQ(spares_.Take(1, 3), array);
+  EXPECT_EQ(spares_.Take(1, 3), nullptr);
+}
+
+TEST_F(SpareArraysTest, KeepsFew) {
+  int kept = 0;
+  while (kept < 1000 && spares_.Keep(5, NewArray(), 3)) ++kept;
+  EXPECT_GT(kept, 4);
+  EXPECT_LT(kept, 100);
+  std::set<PackedChain*> taken;
+  for (PackedChain* array = spares_.Take(5, 3); array != nullptr; array = spares_.Take(5, 3)) {
+    EXPECT_TRUE(taken.insert(array).second) << "handed out twice";
+  }
+  EXPECT_EQ(taken.size(), static_cast<size_t>(kept));
+}
+
+TEST_F(SpareArraysTest, LeavesLongArraysAlone) {
+  PackedChain* array = NewArray();
+  EXPECT_FALSE(spares_.Keep(0, array, 9));
+  EXPECT_EQ(spares_.Take(0, 9), nullptr);
+}
+
+// Each array is written by one thread at a time.
+TEST_F(SpareArraysTest, ThreadsOfOneCpu) {
+  constexpr int kThreads = 4;
+  for (int i = 0; i < kThreads; ++i) ASSERT_TRUE(spares_.Keep(0, NewArray(), 3));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this] {
+      for (int step = 0; step < 20'000; ++step) {
+        PackedChain* array = spares_.Take(0, 3);
+        if (array == nullptr) continue;
+        std::fill_n(array, 8, PackedChain(Chain{ReferenceTo(array), 1}));
+        EXPECT_TRUE(std::all_of(array, array + 8, [array](PackedChain chain) {
+          return chain.Unpack().head == ReferenceTo(array);
+        }));
+        while (!spares_.Keep(0, array, 3)) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<PackedChain*> taken;
+  for (PackedChain* array = spares_.Take(0, 3); array != nullptr; array = spares_.Take(0, 3)) {
+    taken.insert(array);
+  }
+  EXPECT_EQ(taken.size(), static_cast<size_t>(kThreads));
 }
 
 TEST(ChainArrays, RecyclesBySize) {

@@ -144,6 +144,34 @@ TEST_F(CacheBudgetTest, GrowthStaysWithinTheTotal) {
   }
 }
 
+// The lock is held as if by another cache that asks at the same time.
+TEST_F(CacheBudgetTest, ACacheThatMeetsAnotherOnePausesItsThefts) {
+  SetTotal(2, 2);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  while (shares_[0].limit() < kFirst + 2 * kStep) ASSERT_TRUE(budget_.Grow(shares_[0]));
+  budget_.lock().Lock();
+  EXPECT_FALSE(budget_.Grow(shares_[1])) << "does not wait";
+  budget_.lock().Unlock();
+  int refused = 0;
+  while (!budget_.Grow(shares_[1])) ++refused;
+  EXPECT_GT(refused, 0);
+  EXPECT_LE(refused, 100) << "the pause ends";
+  EXPECT_TRUE(budget_.Grow(shares_[1])) << "there is no other pause";
+}
+
+TEST_F(CacheBudgetTest, APauseDoesNotKeepACacheFromUnclaimedBytes) {
+  SetTotal(2, 1);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  ASSERT_TRUE(budget_.Grow(shares_[0]));
+  budget_.lock().Lock();
+  EXPECT_FALSE(budget_.Grow(shares_[1]));
+  budget_.lock().Unlock();
+  SetTotal(2, 2);
+  EXPECT_TRUE(budget_.Grow(shares_[1]));
+}
+
 TEST_F(CacheBudgetTest, KeepOnlyReclaimsAllOtherShares) {
   SetTotal(3, 2);
   for (size_t i = 0; i < 3; ++i) budget_.Join(shares_[i]);
