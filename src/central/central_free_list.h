@@ -267,9 +267,9 @@ Span* CentralFreeList<PageHeap>::NewSpan() {
 // Takes the lock, and notes whether that took a wait.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::LockCounted() {
-  const bool waits = !lock_.TryLock();
-  if (TCMALLOC_UNLIKELY(waits)) lock_.Lock();
-  waits_ = static_cast<uint16_t>(waits_ + waits);
+  if (lock_.TryLock()) return;
+  lock_.Lock();
+  ++waits_;
 }
 
 template <SpanSource PageHeap>
