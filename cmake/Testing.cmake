@@ -20,6 +20,11 @@
 # tcm_repeat_unit_test(NAME <name> OF <unit test of this folder> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
 #
+# tcm_unit_test_of_page_sizes(<name> SOURCE <source> LAYERS ...)
+#   The tests <name>_<page shift>_test, one for each page size, of headers that take it from
+#   TCM_PAGE_SHIFT_OF_TEST. ALONE, of layers below `pages`: that one is built for one page size, and
+#   would mix two in one program.
+#
 # tcm_program_test(NAME <name> LABELS <kind> ... ([SOURCES ...] [PARTS ...] | COMMAND <program> ...)
 #                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
 #                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
@@ -206,6 +211,21 @@ function(tcm_repeat_unit_test)
   get_test_property(${arg_OF} TIMEOUT arg_TIMEOUT)
   add_test(NAME ${arg_NAME} COMMAND ${command})
   tcm_set_test_properties(${arg_ENVIRONMENT})
+endfunction()
+
+function(tcm_unit_test_of_page_sizes name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LAYERS")
+  if(NOT arg_SOURCE OR NOT arg_LAYERS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tcm_unit_test_of_page_sizes: bad arguments: ${name} ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(shift RANGE 12 18)
+    set(test ${name}_${shift}_test)
+    tcm_unit_test(NAME ${test} SOURCES ${arg_SOURCE} ALONE LAYERS ${arg_LAYERS})
+    # Not by COMPILE_OPTIONS, with which the compiler refuses the precompiled headers.
+    if(TARGET ${test})
+      target_compile_definitions(${test} PRIVATE TCM_PAGE_SHIFT_OF_TEST=${shift})
+    endif()
+  endforeach()
 endfunction()
 
 # All programs that other presets may use.
