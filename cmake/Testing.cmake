@@ -42,9 +42,12 @@
 #   preset: where TCMALLOC_PROGRAMS_OF names another preset, that one's is used. It may include
 #   headers of src/ only for what does not depend on the level of checks.
 #
-# tcm_fuzz_test(NAME <name> SOURCES ... LAYERS ...)
-#   A libFuzzer program; declared only where TCMALLOC_FUZZ is on. As a test it runs for some
-#   seconds.
+# tcm_fuzz_program(SOURCES ... LAYERS ...)
+#   The libFuzzer program fuzz_targets, of which all targets become parts; declared only where
+#   TCMALLOC_FUZZ is on.
+#
+# tcm_fuzz_test(NAME <name> SOURCES ...)
+#   A target of that program. As a test it runs for some seconds.
 
 set(TCM_SKIPPED_EXIT_STATUS 77)
 
@@ -305,24 +308,31 @@ function(tcm_program_test)
   tcm_set_test_properties(${environment})
 endfunction()
 
-function(tcm_fuzz_test)
-  tcm_parse_test_arguments(tcm_fuzz_test "")
+function(tcm_fuzz_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "SOURCES;LAYERS")
   if(NOT TCMALLOC_FUZZ OR NOT GTest_FOUND)
     return()
   endif()
   # The models report by GoogleTest; its main is libFuzzer's.
-  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
-              LIBRARIES GTest::gtest ${arg_LIBRARIES}
-              COMPILE_OPTIONS ${arg_COMPILE_OPTIONS} FOLDER tests)
-  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+  tcm_program(NAME fuzz_targets SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS} LIBRARIES GTest::gtest FOLDER tests)
+  target_include_directories(fuzz_targets PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_options(fuzz_targets PRIVATE -fsanitize=fuzzer)
+  tcm_compile_as_one(fuzz_targets)
+endfunction()
+
+function(tcm_fuzz_test)
+  tcm_parse_test_arguments(tcm_fuzz_test "")
+  if(NOT TARGET fuzz_targets)
+    return()
+  endif()
+  target_sources(fuzz_targets PRIVATE ${arg_SOURCES})
 
   # The run passes at whichever bound comes first, so that the speed of the machine decides nothing.
   # A failing input is left in a file. libFuzzer's own exit status for it would say skipped.
   set(failing_inputs "${PROJECT_BINARY_DIR}/failing_inputs")
   file(MAKE_DIRECTORY "${failing_inputs}")
   add_test(NAME ${arg_NAME}
-           COMMAND ${arg_NAME} -runs=200000 -max_total_time=3 -max_len=2048 -len_control=0
+           COMMAND fuzz_targets --target=${arg_NAME} -runs=200000 -max_total_time=3 -max_len=2048 -len_control=0
                    -timeout=60 -rss_limit_mb=2048 -error_exitcode=1
                    "-artifact_prefix=${failing_inputs}/${arg_NAME}-")
   set(arg_LABELS fuzz)
