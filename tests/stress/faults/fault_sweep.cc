@@ -8,8 +8,8 @@
 // --sparse: some values of k for every kind.
 //
 // The values of a kind are tried in ascending order, and no more of them after several in a row
-// that the workload did not reach. Where every k-th call was only one, greater values of k let one
-// call fail as well, as `once` does. --full tries all of them nevertheless.
+// that the workload did not reach. Where every k-th call is only one, the run is that of `once`
+// with another error, and greater values of k are not tried. --full tries all of them nevertheless.
 
 #include <unistd.h>
 
@@ -37,6 +37,9 @@ constexpr int kMostFailures = 20;
 // Runs of a kind in a row without a fault, after which the workload makes no more such calls. More
 // than one value of k, because the number of calls depends on the order of threads.
 constexpr int kMostBarrenRuns = 6;
+// Runs in a row in which every k-th call was only one. After a fault the workload makes more or
+// fewer calls than without, so that one such run does not tell what a greater k would do.
+constexpr int kMostSingleFaults = 6;
 
 struct Programs {
   std::string ordinary;
@@ -93,7 +96,7 @@ class Tally {
     ++counts.runs;
     const bool one_fault = result.outcome == Outcome::kOneFaultAbsorbed;
     if (one_fault || result.outcome == Outcome::kFaultsAbsorbed) ++counts.with_faults;
-    if (one_fault && run.every) counts.every_is_once = true;
+    if (run.every) counts.single_faults = one_fault ? counts.single_faults + 1 : 0;
     counts.barren = result.outcome == Outcome::kNothingInjected ? counts.barren + 1 : 0;
     if (result.outcome != Outcome::kFailed) return;
     ++failures_;
@@ -104,7 +107,8 @@ class Tally {
   bool IsRepetition(const Run& run) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Counts& counts = counts_[run.kind];
-    return counts.barren >= kMostBarrenRuns || (run.every && counts.every_is_once);
+    return counts.barren >= kMostBarrenRuns ||
+           (run.every && counts.single_faults >= kMostSingleFaults);
   }
 
   bool TooManyFailures() {
@@ -134,8 +138,8 @@ class Tally {
   struct Counts {
     int runs = 0;
     int with_faults = 0;
-    int barren = 0;  // in a row
-    bool every_is_once = false;
+    int barren = 0;         // in a row
+    int single_faults = 0;  // in a row, of the runs with every k-th call
   };
 
   std::mutex mutex_;
