@@ -20,6 +20,11 @@
 # tcm_repeat_unit_test(NAME <name> OF <unit test of this folder> ENVIRONMENT NAME=value ...)
 #   Another run of a unit test, in another environment; declared only where that test is.
 #
+# tcm_unit_test_of_page_sizes(<name> SOURCE <source> LAYERS ...)
+#   The tests <name>_<page shift>_test, one for each page size, of headers that take it from
+#   TCM_PAGE_SHIFT_OF_TEST. ALONE, of layers below `pages`: that one is built for one page size, and
+#   would mix two in one program.
+#
 # tcm_program_test(NAME <name> LABELS <kind> ... ([SOURCES ...] [PARTS ...] | COMMAND <program> ...)
 #                  [ARGS ...] [PRELOAD <library target> | NO_PRELOAD] [LIBRARIES ...]
 #                  [COMPILE_OPTIONS ...] [TIMEOUT <seconds>] [ENVIRONMENT NAME=value ...]
@@ -37,9 +42,12 @@
 #   preset: where TCMALLOC_PROGRAMS_OF names another preset, that one's is used. It may include
 #   headers of src/ only for what does not depend on the level of checks.
 #
-# tcm_fuzz_test(NAME <name> SOURCES ... LAYERS ...)
-#   A libFuzzer program; declared only where TCMALLOC_FUZZ is on. As a test it runs for some
-#   seconds.
+# tcm_fuzz_program(SOURCES ... LAYERS ...)
+#   The libFuzzer program fuzz_targets, of which all targets become parts; declared only where
+#   TCMALLOC_FUZZ is on.
+#
+# tcm_fuzz_test(NAME <name> SOURCES ...)
+#   A target of that program. As a test it runs for some seconds.
 
 set(TCM_SKIPPED_EXIT_STATUS 77)
 
@@ -208,6 +216,21 @@ function(tcm_repeat_unit_test)
   tcm_set_test_properties(${arg_ENVIRONMENT})
 endfunction()
 
+function(tcm_unit_test_of_page_sizes name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LAYERS")
+  if(NOT arg_SOURCE OR NOT arg_LAYERS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tcm_unit_test_of_page_sizes: bad arguments: ${name} ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(shift RANGE 12 18)
+    set(test ${name}_${shift}_test)
+    tcm_unit_test(NAME ${test} SOURCES ${arg_SOURCE} ALONE LAYERS ${arg_LAYERS})
+    # Not by COMPILE_OPTIONS, with which the compiler refuses the precompiled headers.
+    if(TARGET ${test})
+      target_compile_definitions(${test} PRIVATE TCM_PAGE_SHIFT_OF_TEST=${shift})
+    endif()
+  endforeach()
+endfunction()
+
 # All programs that other presets may use.
 add_custom_target(preloading_programs)
 set(TCM_PROGRAMS_DIR "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
@@ -285,24 +308,31 @@ function(tcm_program_test)
   tcm_set_test_properties(${environment})
 endfunction()
 
-function(tcm_fuzz_test)
-  tcm_parse_test_arguments(tcm_fuzz_test "")
+function(tcm_fuzz_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "SOURCES;LAYERS")
   if(NOT TCMALLOC_FUZZ OR NOT GTest_FOUND)
     return()
   endif()
   # The models report by GoogleTest; its main is libFuzzer's.
-  tcm_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS}
-              LIBRARIES GTest::gtest ${arg_LIBRARIES}
-              COMPILE_OPTIONS ${arg_COMPILE_OPTIONS} FOLDER tests)
-  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+  tcm_program(NAME fuzz_targets SOURCES ${arg_SOURCES} LAYERS ${arg_LAYERS} LIBRARIES GTest::gtest FOLDER tests)
+  target_include_directories(fuzz_targets PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_options(fuzz_targets PRIVATE -fsanitize=fuzzer)
+  tcm_compile_as_one(fuzz_targets)
+endfunction()
+
+function(tcm_fuzz_test)
+  tcm_parse_test_arguments(tcm_fuzz_test "")
+  if(NOT TARGET fuzz_targets)
+    return()
+  endif()
+  target_sources(fuzz_targets PRIVATE ${arg_SOURCES})
 
   # The run passes at whichever bound comes first, so that the speed of the machine decides nothing.
   # A failing input is left in a file. libFuzzer's own exit status for it would say skipped.
   set(failing_inputs "${PROJECT_BINARY_DIR}/failing_inputs")
   file(MAKE_DIRECTORY "${failing_inputs}")
   add_test(NAME ${arg_NAME}
-           COMMAND ${arg_NAME} -runs=200000 -max_total_time=3 -max_len=2048 -len_control=0
+           COMMAND fuzz_targets --target=${arg_NAME} -runs=200000 -max_total_time=3 -max_len=2048 -len_control=0
                    -timeout=60 -rss_limit_mb=2048 -error_exitcode=1
                    "-artifact_prefix=${failing_inputs}/${arg_NAME}-")
   set(arg_LABELS fuzz)

@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "fuzz/fuzz_actions.h"
+#include "fuzz/fuzz_target.h"
 #include "model/central_machine.h"
 
 using namespace tcmalloc;
 using namespace tcmalloc::testing;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(central_free_list_fuzz, AppendActions)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const SizeClassInfo& info = kSizeClasses[1 + input.Take<uint8_t>() % (kSizeClassCount - 1)];
   CentralMachine machine(info.size);

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "system/cgroup_text.h"
 #include "system/resident.h"
 
@@ -88,7 +89,7 @@ void CheckQuota(uint64_t quota, uint64_t period) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(cgroup_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const auto quota = input.Take<uint32_t>();
   const auto period = input.Take<uint32_t>();

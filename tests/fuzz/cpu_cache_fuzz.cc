@@ -7,12 +7,13 @@
 #include <cstdint>
 
 #include "fuzz/fuzz_actions.h"
+#include "fuzz/fuzz_target.h"
 #include "model/cpu_cache_machine.h"
 
 using namespace tcmalloc;
 using namespace tcmalloc::testing;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(cpu_cache_fuzz, AppendActions)(const uint8_t* data, size_t size) {
   if (Support().state != RseqState::kUsable) return 0;
   FuzzInput input(data, size);
   const CpuIds ids = input.Pick({CpuIds::kMmCid, CpuIds::kCpuId});

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "system/cpu_list.h"
 
 using namespace tcmalloc;
@@ -54,7 +55,7 @@ int EndOfList(std::string_view list) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(cpu_list_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   while (!input.empty()) {
     const std::string_view text = input.TakeUntil('\n');

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "pages/free_link.h"
 
 using namespace tcmalloc;
@@ -66,7 +67,7 @@ void CheckChain(const LinkCodec& codec, uintptr_t limit, FuzzInput& input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(free_link_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const auto limit = input.Take<uintptr_t>() / 8 * 8;
   LinkCodec codec;

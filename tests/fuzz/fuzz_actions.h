@@ -42,6 +42,10 @@ void ReplayOrAbort(Machine& machine, const Actions& actions) {
   if (!Replay(machine, actions)) std::abort();
 }
 
+// Mutates an input of actions. libFuzzer's own mutations keep an input short until shorter ones
+// show nothing new, but a component fills up and drains only in long runs.
+size_t AppendActions(uint8_t* data, size_t size, size_t max_size, unsigned seed);
+
 }  // namespace tcmalloc::testing
 
 #endif  // TCMALLOC_TESTS_FUZZ_FUZZ_ACTIONS_H_

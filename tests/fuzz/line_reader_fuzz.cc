@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "fakes/fake_file.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "system/line_reader.h"
 
 using namespace tcmalloc;
@@ -40,7 +41,7 @@ void CheckLines(LineReader& reader, std::string_view contents, size_t capacity, 
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(line_reader_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const size_t capacity = 1 + input.Take<uint8_t>() % 64;
   const char delimiter = input.Pick({'\n', '\0'});

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "options/load.h"
 #include "options/option_table.h"
 #include "options/parse.h"
@@ -162,7 +163,7 @@ void CheckReports(std::string_view reports, size_t variables) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(options_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const std::vector<std::string> variables = TakeVariables(input);
   std::vector<const char*> block;

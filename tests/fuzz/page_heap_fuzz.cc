@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "fuzz/fuzz_actions.h"
+#include "fuzz/fuzz_target.h"
 #include "model/page_heap_machine.h"
 
 using namespace tcmalloc;
@@ -55,7 +56,7 @@ void Run(const PageHeapConfig& config, const Actions& actions) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(page_heap_fuzz, AppendActions)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const PageHeapConfig config = TakeConfig(input);
   Actions actions = TakeActions<Classic>(input);

@@ -6,11 +6,12 @@
 #include <cstdint>
 
 #include "fuzz/fuzz_actions.h"
+#include "fuzz/fuzz_target.h"
 #include "model/page_map_machine.h"
 
 using namespace tcmalloc::testing;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(page_map_fuzz, AppendActions)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   PageMapMachine machine;
   ReplayOrAbort(machine, TakeActions<PageMapMachine>(input));

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "options/parse.h"
 
 using namespace tcmalloc;
@@ -111,7 +112,7 @@ void CheckReal(std::optional<double> parsed, std::optional<double> expected) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(parse_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   while (!input.empty()) {
     const std::string_view text = input.TakeUntil('\0');

@@ -16,6 +16,7 @@
 #include "extension/heap_extension.h"
 #include "extension/properties.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "report/fields.h"
 
 using namespace tcmalloc;
@@ -49,7 +50,7 @@ bool IsWritable(const std::string& name) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(properties_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   constexpr size_t kUntouched = 4711;
   MallocExtension& extension = *ExtensionOfHeap();
   FuzzInput input(data, size);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "model/smallest_class.h"
 #include "size_class/size_classes.h"
 
@@ -34,7 +35,7 @@ void CheckOffset(size_t offset, uint8_t size_class) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(size_class_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   while (!input.empty()) {
     // Most inputs are small sizes and powers of two that a page holds, all lengths alike.

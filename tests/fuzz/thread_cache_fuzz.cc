@@ -6,11 +6,12 @@
 #include <cstdint>
 
 #include "fuzz/fuzz_actions.h"
+#include "fuzz/fuzz_target.h"
 #include "model/thread_cache_machine.h"
 
 using namespace tcmalloc::testing;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(thread_cache_fuzz, AppendActions)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const Window window = input.Pick({Window::kAll, Window::kFirstBytes, Window::kNone});
   const size_t budget = size_t{input.Take<uint8_t>()} << 15;

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
+#include "fuzz/fuzz_target.h"
 #include "unit/unwind/guarded_copy.h"
 #include "unit/unwind/made_tables.h"
 #include "unwind/cfi.h"
@@ -77,7 +78,7 @@ void LookUp(const LoadedObject& object, uintptr_t address, TableMemory& memory) 
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+TCM_FUZZ_TARGET(unwind_tables_fuzz, MutateBytes)(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const bool sound = input.Pick({false, true});
   const auto offset = input.Take<uint8_t>();

@@ -8,7 +8,8 @@
 // --sparse: some values of k for every kind.
 //
 // The values of a kind are tried in ascending order, and no more of them after several in a row
-// that the workload did not reach. --full tries them nevertheless.
+// that the workload did not reach. Where every k-th call is only one, the run is that of `once`
+// with another error, and greater values of k are not tried. --full tries all of them nevertheless.
 
 #include <unistd.h>
 
@@ -33,9 +34,12 @@ namespace {
 
 // Enough to see what they have in common.
 constexpr int kMostFailures = 20;
-// Runs of a kind in a row without a fault, after which the workload makes no more such calls. Eight
-// values of k in each mode, because the number of calls depends on the order of threads.
-constexpr int kMostBarrenRuns = 24;
+// Runs of a kind in a row without a fault, after which the workload makes no more such calls. More
+// than one value of k, because the number of calls depends on the order of threads.
+constexpr int kMostBarrenRuns = 6;
+// Runs in a row in which every k-th call was only one. After a fault the workload makes more or
+// fewer calls than without, so that one such run does not tell what a greater k would do.
+constexpr int kMostSingleFaults = 6;
 
 struct Programs {
   std::string ordinary;
@@ -90,16 +94,21 @@ class Tally {
     const std::lock_guard<std::mutex> lock(mutex_);
     Counts& counts = counts_[run.kind];
     ++counts.runs;
-    if (result.outcome == Outcome::kFaultsAbsorbed) ++counts.with_faults;
+    const bool one_fault = result.outcome == Outcome::kOneFaultAbsorbed;
+    if (one_fault || result.outcome == Outcome::kFaultsAbsorbed) ++counts.with_faults;
+    if (run.every) counts.single_faults = one_fault ? counts.single_faults + 1 : 0;
     counts.barren = result.outcome == Outcome::kNothingInjected ? counts.barren + 1 : 0;
     if (result.outcome != Outcome::kFailed) return;
     ++failures_;
     fprintf(stderr, "%s\n  %s\n", result.reason.c_str(), command.Text().c_str());
   }
 
-  bool IsExhausted(const Kind* kind) {
+  // Tells if the run would show what others of its kind have shown.
+  bool IsRepetition(const Run& run) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return counts_[kind].barren >= kMostBarrenRuns;
+    const Counts& counts = counts_[run.kind];
+    return counts.barren >= kMostBarrenRuns ||
+           (run.every && counts.single_faults >= kMostSingleFaults);
   }
 
   bool TooManyFailures() {
@@ -129,7 +138,8 @@ class Tally {
   struct Counts {
     int runs = 0;
     int with_faults = 0;
-    int barren = 0;  // in a row
+    int barren = 0;         // in a row
+    int single_faults = 0;  // in a row, of the runs with every k-th call
   };
 
   std::mutex mutex_;
@@ -146,7 +156,7 @@ int Sweep(const Programs& programs, Extent extent) {
   for (long i = 0; i < std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)); ++i) {
     workers.emplace_back([&] {
       for (size_t run = next++; run < runs.size() && !tally.TooManyFailures(); run = next++) {
-        if (extent != Extent::kFull && tally.IsExhausted(runs[run].kind)) continue;
+        if (extent != Extent::kFull && tally.IsRepetition(runs[run])) continue;
         const WorkloadCommand command = CommandFor(runs[run], programs, files);
         tally.Add(runs[run], command, RunWorkload(command));
       }

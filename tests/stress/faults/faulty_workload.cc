@@ -216,10 +216,11 @@ int Run(const Arguments& arguments) {
   const size_t unaccounted_at_start = Unaccounted();
   Random random(1);
   RunWaves(random, arguments.quiet_fork, kWaves, Memory::kMayFail);
-  const bool injected = tcmalloc_test_faults_injected() > 0;
+  const unsigned long injected = tcmalloc_test_faults_injected();
   PROGRAM_CHECK(tcmalloc_test_inject_faults(nullptr) != 0);
   CheckRecovery(random, arguments, in_use_at_start, unaccounted_at_start);
-  return injected ? kAbsorbedStatus : kNothingInjectedStatus;
+  if (injected == 0) return kNothingInjectedStatus;
+  return injected == 1 ? kOneFaultAbsorbedStatus : kAbsorbedStatus;
 }
 
 }  // namespace

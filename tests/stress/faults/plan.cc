@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <string_view>
 
 namespace tcmalloc::testing {
 namespace {
@@ -111,7 +112,8 @@ void PlanKind(const Kind& kind, Extent extent, std::vector<Run>* runs) {
       const size_t first = full ? 0 : (k + mode) % std::size(kErrors);
       const size_t count = full ? std::size(kErrors) : 1;
       for (size_t i = 0; i < count; ++i) {
-        runs->push_back({&kind, PlanText(kind, k, kModes[mode], kErrors[first + i])});
+        runs->push_back({&kind, PlanText(kind, k, kModes[mode], kErrors[first + i]),
+                         std::string_view(kModes[mode]) == "every"});
       }
     }
   }

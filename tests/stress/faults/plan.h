@@ -39,6 +39,7 @@ std::span<const Kind> Kinds();
 struct Run {
   const Kind* kind = nullptr;
   std::string plans;
+  bool every = false;  // each k-th call fails
 };
 
 // kSparse takes kSomeK for kEveryK.

@@ -21,6 +21,7 @@ inline constexpr char kSmallStepsArgument[] = "--small-steps";
 // Exit statuses of a workload that found nothing wrong.
 inline constexpr int kAbsorbedStatus = 0;
 inline constexpr int kNothingInjectedStatus = 10;
+inline constexpr int kOneFaultAbsorbedStatus = 11;
 
 // Seconds after which SIGALRM ends a process, which then counts as hung.
 inline constexpr unsigned kHangSeconds = 30;

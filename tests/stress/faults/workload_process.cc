@@ -42,6 +42,7 @@ WorkloadResult Explain(int status) {
     return {Outcome::kFailed, "killed by signal " + std::to_string(WTERMSIG(status))};
   }
   if (WEXITSTATUS(status) == kAbsorbedStatus) return {Outcome::kFaultsAbsorbed, ""};
+  if (WEXITSTATUS(status) == kOneFaultAbsorbedStatus) return {Outcome::kOneFaultAbsorbed, ""};
   if (WEXITSTATUS(status) == kNothingInjectedStatus) return {Outcome::kNothingInjected, ""};
   return {Outcome::kFailed, "exit status " + std::to_string(WEXITSTATUS(status))};
 }

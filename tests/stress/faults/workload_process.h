@@ -9,7 +9,7 @@
 
 namespace tcmalloc::testing {
 
-enum class Outcome : uint8_t { kFaultsAbsorbed, kNothingInjected, kFailed };
+enum class Outcome : uint8_t { kOneFaultAbsorbed, kFaultsAbsorbed, kNothingInjected, kFailed };
 
 // A program to run with these variables and no others in its environment.
 struct WorkloadCommand {

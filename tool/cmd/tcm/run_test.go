@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,34 +38,90 @@ type installed struct {
 	tcm, library, temporary string
 }
 
+func compile(name string, words ...string) error {
+	if output, err := exec.Command(name, words...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %v: %w\n%s", name, words, err, output)
+	}
+	return nil
+}
+
 func build(t *testing.T, name string, words ...string) {
 	t.Helper()
-	if output, err := exec.Command(name, words...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, words, err, output)
+	if err := compile(name, words...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// builtTree is the folder that every installed one is a copy of, made by the first test that wants one.
+var builtTree struct {
+	once   sync.Once
+	folder string
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(builtTree.folder)
+	os.Exit(status)
+}
+
+// optionsOfThisBuild returns the options that this test was built with, so that no package is compiled in two ways.
+func optionsOfThisBuild() []string {
+	options := []string{"-buildvcs=false"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return options
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "-trimpath", "-buildmode", "-tags":
+			options = append(options, setting.Key+"="+setting.Value)
+		}
+	}
+	return options
+}
+
+func buildTree() (string, error) {
+	folder, err := os.MkdirTemp("", "tcm_test")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"bin", "lib", "tmp"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
+			return folder, err
+		}
+	}
+	source := filepath.Join(folder, "forward.c")
+	if err := os.WriteFile(source, []byte(forwardingMalloc), 0o644); err != nil {
+		return folder, err
+	}
+	tree := installedIn(folder)
+	goBuild := append([]string{"build", "-o", tree.tcm}, optionsOfThisBuild()...)
+	return folder, errors.Join(
+		compile("go", append(goBuild, ".")...),
+		compile("cc", "-shared", "-fPIC", "-o", tree.library, source),
+		compile("cc", "-O1", "-static", "-o", filepath.Join(folder, "bin", "tcm_launch"), "../../launch/launch.c"))
+}
+
+func installedIn(folder string) installed {
+	return installed{
+		tcm:       filepath.Join(folder, "bin", "tcm"),
+		library:   filepath.Join(folder, "lib", "libtcmalloc_minimal.so.4"),
+		temporary: filepath.Join(folder, "tmp"),
 	}
 }
 
 func install(t *testing.T) installed {
 	t.Helper()
+	builtTree.once.Do(func() { builtTree.folder, builtTree.err = buildTree() })
+	if builtTree.err != nil {
+		t.Fatal(builtTree.err)
+	}
 	folder := t.TempDir()
-	made := installed{
-		tcm:       filepath.Join(folder, "bin", "tcm"),
-		library:   filepath.Join(folder, "lib", "libtcmalloc_minimal.so.4"),
-		temporary: filepath.Join(folder, "tmp"),
-	}
-	for _, name := range []string{"bin", "lib", "tmp"} {
-		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	source := filepath.Join(folder, "forward.c")
-	if err := os.WriteFile(source, []byte(forwardingMalloc), 0o644); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(builtTree.folder)); err != nil {
 		t.Fatal(err)
 	}
-	build(t, "go", "build", "-buildvcs=false", "-o", made.tcm, ".")
-	build(t, "cc", "-shared", "-fPIC", "-o", made.library, source)
-	build(t, "cc", "-O1", "-static", "-o", filepath.Join(folder, "bin", "tcm_launch"), "../../launch/launch.c")
-	return made
+	return installedIn(folder)
 }
 
 // ended is how a command ended and what it said.
