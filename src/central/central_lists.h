@@ -59,7 +59,7 @@ class CentralLists {
   // The functions of CentralFreeList, for all lists together.
   Chain Fetch(uint32_t wanted) { return FetchTo(nullptr, wanted); }
   uint32_t FetchArray(void** out, uint32_t wanted) { return FetchTo(out, wanted).count; }
-  Chain FetchLine() { return Own().FetchLine(); }
+  Chain FetchLine();
   void Insert(Chain chain) {
     if (TCMALLOC_LIKELY(count() == 1)) {
       first_.Insert(chain);
@@ -137,6 +137,18 @@ class CentralLists {
   List first_;
   List** others_ = nullptr;  // those behind the first, from the first division on
 };
+
+// Takes from any list, because the list of the CPU may have nothing, and no memory is asked for.
+template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
+Chain CentralLists<PageHeap, kCurrentCpu>::FetchLine() {
+  const uint32_t lists = count();
+  const uint32_t own = kCurrentCpu();
+  Chain line;
+  for (uint32_t i = 0; i < lists && line.empty(); ++i) {
+    line = list((own + i) & (lists - 1)).FetchLine();
+  }
+  return line;
+}
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
 CentralStats CentralLists<PageHeap, kCurrentCpu>::stats() {

@@ -150,6 +150,16 @@ TEST_F(CentralListsTest, TakesTheLastOfAnotherListIfNoMemoryCanBeHad) {
   EXPECT_TRUE(FetchOn(1, 1).empty());
 }
 
+TEST_F(CentralListsTest, ALineComesFromAnyList) {
+  lists_.Divide();
+  const Objects objects = FetchOn(0, 1);
+  cpu_of_test = 1;
+  const Objects line = space_.Objects(lists_.FetchLine());
+  ASSERT_FALSE(line.empty());
+  EXPECT_EQ(SpanOf(line[0]), SpanOf(objects[0]));
+  EXPECT_EQ(space_.spans.spans_in_use(), 1u);
+}
+
 TEST_F(CentralListsTest, AddsUpAllLists) {
   lists_.Divide();
   const size_t given_out = FetchOn(0, 3).size() + FetchOn(1, 3).size();
