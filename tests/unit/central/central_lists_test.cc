@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -150,6 +151,45 @@ TEST_F(CentralListsTest, TakesTheLastOfAnotherListIfNoMemoryCanBeHad) {
   EXPECT_TRUE(FetchOn(1, 1).empty());
 }
 
+// Threads take from spans of their own only while there are others.
+TEST_F(CentralListsTest, TakesFromASpanOfAnotherThreadIfNoMemoryCanBeHad) {
+  Lists lists;
+  lists.Initialize(SizeClassFor(64), space_.spans, *space_.map, space_.codec, space_.arena, 2);
+  lists.Divide();
+  ASSERT_FALSE(lists.Fetch(32).empty());
+  ASSERT_GT(lists.stats().uncarved_objects, 0u);
+  space_.spans.fail = [] { return true; };
+  std::thread([&] {
+    cpu_of_test = 1;
+    EXPECT_FALSE(lists.Fetch(32).empty());
+  }).join();
+}
+
+TEST_F(CentralListsTest, TakesFromASpanOfAnotherThreadIfNewSpansGetNoBits) {
+  Lists lists;
+  lists.Initialize(SizeClassFor(64), space_.spans, *space_.map, space_.codec, space_.arena);
+  ASSERT_FALSE(lists.Fetch(32).empty());
+  space_.metadata.exhausted = true;
+  while (space_.arena.Allocate(sizeof(uint64_t), alignof(uint64_t)) != nullptr) {
+  }
+  std::thread([&] { EXPECT_FALSE(lists.Fetch(32).empty()); }).join();
+  EXPECT_EQ(space_.spans.spans_in_use(), 1u);
+}
+
+// Spans go from class to class, and a list may look at one that it does not own.
+TEST_F(CentralListsTest, ListsOfDifferentClassesHaveDifferentNames) {
+  Lists others;
+  others.Initialize(SizeClassFor(64), space_.spans, *space_.map, space_.codec, space_.arena, 4);
+  lists_.Divide();
+  others.Divide();
+  std::set<uint16_t> names;
+  for (const uint32_t cpu : {0u, 1u}) {
+    names.insert(SpanOf(FetchOn(cpu, 1)[0])->central);
+    names.insert(SpanOf(space_.Objects(others.Fetch(1))[0])->central);
+  }
+  EXPECT_EQ(names.size(), 4u);
+}
+
 TEST_F(CentralListsTest, AddsUpAllLists) {
   lists_.Divide();
   const size_t given_out = FetchOn(0, 3).size() + FetchOn(1, 3).size();
@@ -232,6 +272,7 @@ TEST_F(CentralListsTest, Churn) {
   EXPECT_EQ(lists_.stats().free_objects, 0u);
 }
 
+// A crowd that was there before a division says nothing of the lists that there are now.
 TEST_F(CentralListsTest, ThreadsThatOftenWaitForEachOtherGetAnotherList) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "threads take turns on one CPU";
   std::vector<std::thread> threads;
@@ -242,7 +283,7 @@ TEST_F(CentralListsTest, ThreadsThatOftenWaitForEachOtherGetAnotherList) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(lists_.count(), 1u);
+  EXPECT_EQ(lists_.count(), 2u);
 }
 
 TEST_F(CentralListsTest, AThreadAloneKeepsOneList) {
