@@ -53,6 +53,8 @@ class CentralFreeList {
   static constexpr uint32_t kLineObjects = kLineBytes / sizeof(void*);
   // The number of objects that are looked up before the lock is taken to put them back.
   static constexpr uint32_t kInsertBlock = 32;
+  // The most lists of one class.
+  static constexpr uint16_t kMostOfClass = 16;
 
   // An object by its place in its span.
   struct Place {
@@ -68,11 +70,11 @@ class CentralFreeList {
 
   constexpr CentralFreeList() = default;
 
-  // `name` tells the lists of one class apart.
+  // `number`, less than kMostOfClass, tells the lists of one class apart.
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
-                  const LinkCodec& codec, MetadataArena& arena, uint8_t name = 0) {
+                  const LinkCodec& codec, MetadataArena& arena, uint8_t number = 0) {
     size_class_ = size_class;
-    name_ = name;
+    name_ = static_cast<uint16_t>(size_class * kMostOfClass + number);
     // A span in a list has fewer objects given out than it holds, so this makes ranks below kRanks.
     rank_shift_ = static_cast<uint8_t>(std::max(Log2Ceil(info().objects) - Log2Ceil(kRanks), 0));
     page_heap_ = &page_heap;
@@ -95,10 +97,15 @@ class CentralFreeList {
   // Works as FetchArray, or as Fetch if `out` is null. The chain that stands for an array has its
   // number of objects alone.
   Chain FetchTo(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_);
-  // Works as FetchTo, but asks for no memory.
+  // Works as FetchTo, but asks for no memory, and may leave alone what other threads take from.
   Chain FetchAtHand(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
     bool needless = false;
     return FetchListed(out, wanted, SharingFor(wanted), nullptr, &needless);
+  }
+  // Works as FetchTo where no memory can be had: takes whatever there is.
+  Chain FetchLeft(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    bool needless = false;
+    return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
   }
 
   // Returns objects that were never handed out, up to the end of a group, without asking for
@@ -119,11 +126,18 @@ class CentralFreeList {
   void Release(Drained* drained) TCMALLOC_EXCLUDES(lock_) {
     while (Span* span = drained->PopFront()) page_heap_->Delete(span);
   }
+  // Returns the number of the list of this class that has the span in its care; kMostOfClass or
+  // more if none has.
+  uint32_t NumberOfOwner(const Span* span) const {
+    return uint32_t{span->central} - uint32_t{size_class_} * kMostOfClass;
+  }
   // Crashes because the object is free already, or was never handed out.
   [[noreturn]] void CrashOnUnfreed(const Place& place) const;
 
   // Returns true if threads often wait for each other here. An estimate; needs no lock.
   bool is_crowded() const { return is_crowded_; }
+  // Makes is_crowded false until as many threads have come again.
+  void ForgetCrowd() { is_crowded_ = false; }
   // The bytes of the freed objects in the spans. An estimate; needs no lock.
   size_t free_bytes() const { return size_t{free_objects_} * info().size; }
 
@@ -236,8 +250,8 @@ class CentralFreeList {
 
   SpinLock lock_{LockRank::kCentralList};
   uint8_t size_class_ = 0;
-  uint8_t name_ = 0;
   uint8_t rank_shift_ = 0;
+  uint16_t name_ = 0;
   uint16_t arrivals_ TCMALLOC_GUARDED_BY(lock_) = 0;  // since the last look at the crowd
   uint16_t waits_ TCMALLOC_GUARDED_BY(lock_) = 0;     // of these, those who had to wait
   Relaxed<bool> is_crowded_ = false;
@@ -267,6 +281,7 @@ Span* CentralFreeList<PageHeap>::NewSpan() {
 // Takes the lock, and notes whether that took a wait.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::LockCounted() {
+  if constexpr (kDebugChecks) CheckRankOrder(lock_.rank());
   if (lock_.TryLock()) return;
   lock_.Lock();
   ++waits_;
@@ -284,7 +299,7 @@ TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::UnlockCounted() {
 }
 
 // Returns the span in the list of `rank` that has `page`, or null. Another list of the class may
-// have it, and may just give it up.
+// have it, and may just give it up, so that one of another class gets it: the name decides.
 template <SpanSource PageHeap>
 Span* CentralFreeList<PageHeap>::ListedAt(PageId page, uint8_t rank) {
   if (page_map_->ClassAt(page) != size_class_) return nullptr;
@@ -553,14 +568,12 @@ Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
   Chain chain = FetchListed(out, wanted, sharing, nullptr, &needless);
   while (chain.empty()) {
     Span* added = NewSpan();
-    if (added == nullptr) {
-      return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
-    }
+    if (added == nullptr) return FetchLeft(out, wanted);
     chain = FetchListed(out, wanted, sharing, added, &needless);
     if (!needless) continue;
     page_heap_->Delete(added);
     // There was no memory for the bits of the span, either.
-    if (chain.empty()) return chain;
+    if (chain.empty()) return FetchLeft(out, wanted);
   }
   return chain;
 }
@@ -585,12 +598,10 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashAt(ObjectReference reference,
 }
 
 // Returns false for a span that went back after it was looked up, and that serves something else by
-// now, as it may where two threads free one object. One that serves nothing yet has no allocated
-// objects.
+// now, as it may where two threads free one object.
 template <SpanSource PageHeap>
 TCMALLOC_ALWAYS_INLINE bool CentralFreeList<PageHeap>::HasBits(const Span* span) const {
-  return span->size_class == size_class_ && span->central == name_ &&
-         span->state == Span::State::kSmall;
+  return span->central == name_;
 }
 
 template <SpanSource PageHeap>

@@ -40,7 +40,7 @@ class CentralLists {
   using List = CentralFreeList<PageHeap>;
 
   static constexpr uint32_t kLineObjects = List::kLineObjects;
-  static constexpr uint32_t kMostLists = 16;
+  static constexpr uint32_t kMostLists = List::kMostOfClass;
 
   constexpr CentralLists() = default;
 
@@ -85,16 +85,23 @@ class CentralLists {
 
   // The number of lists.
   uint32_t count() const {
-    // Acquire pairs with the release in Divide and publishes the lists.
+    // Acquire pairs with the release in DivideIf and publishes the lists.
     return count_.load(std::memory_order_acquire);
   }
   // Doubles the number of lists, if that is allowed and there is memory.
-  TCMALLOC_COLD void Divide();
+  TCMALLOC_COLD void Divide() {
+    DivideIf([] { return true; });
+  }
 
  private:
   // A list that has fewer bytes of freed objects is left alone by those of other CPUs.
   static constexpr size_t kMostUntaken = size_t{64} << 10;
   static constexpr size_t kCacheLine = 64;
+
+  // A list beside which nothing else lies that CPUs write to.
+  struct alignas(kCacheLine) OwnLines {
+    List list;
+  };
 
   List& list(uint32_t i) { return i == 0 ? first_ : *others_[i - 1]; }
   List& Own() { return list(kCurrentCpu() & (count() - 1)); }
@@ -105,7 +112,7 @@ class CentralLists {
   }
 
   TCMALLOC_ALWAYS_INLINE void DivideIfCrowded(const List& list) {
-    if (TCMALLOC_UNLIKELY(list.is_crowded()) && count() < most_) Divide();
+    if (TCMALLOC_UNLIKELY(list.is_crowded()) && count() < most_) DivideCrowded(list);
   }
   // Returns true if the list has more than it may keep from CPUs that need memory.
   bool HasMuch(const List& list) const {
@@ -118,10 +125,16 @@ class CentralLists {
     DivideIfCrowded(first_);
     return chain;
   }
+  template <typename Condition>
+  void DivideIf(Condition condition);
+  // The crowd was there before the last division if another thread divided meanwhile.
+  TCMALLOC_COLD void DivideCrowded(const List& list) {
+    DivideIf([&list] { return list.is_crowded(); });
+  }
   bool AddLists(uint32_t lists);
   TCMALLOC_NOINLINE Chain FetchDivided(void** out, uint32_t wanted);
-  template <typename Condition>
-  Chain FetchOfOthers(uint32_t own, void** out, uint32_t wanted, Condition condition);
+  template <typename FetchFrom>
+  Chain FetchOfOthers(uint32_t own, FetchFrom fetch);
   TCMALLOC_NOINLINE void InsertDivided(Chain chain);
   TCMALLOC_NOINLINE ObjectReference InsertBlock(ObjectReference next, const void** before,
                                                 typename List::Drained* drained);
@@ -172,10 +185,10 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
     others_ = static_cast<List**>(arena_->Allocate((most_ - 1) * sizeof(*others_), alignof(List*)));
   }
   if (others_ == nullptr) return false;
-  auto* added = static_cast<List*>(arena_->Allocate(lists * sizeof(List), kCacheLine));
+  auto* added = static_cast<OwnLines*>(arena_->Allocate(lists * sizeof(OwnLines), kCacheLine));
   if (added == nullptr) return false;
   for (uint32_t i = 0; i < lists; ++i) {
-    List* list = new (added + i) List;
+    List* list = &(new (added + i) OwnLines)->list;
     list->Initialize(size_class_, *page_heap_, *page_map_, *codec_, *arena_,
                      static_cast<uint8_t>(lists + i));
     others_[lists + i - 1] = list;
@@ -184,26 +197,27 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
 }
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
-void CentralLists<PageHeap, kCurrentCpu>::Divide() {
-  // Acquire pairs with the release in Divide: what the last division did is in place.
+template <typename Condition>
+void CentralLists<PageHeap, kCurrentCpu>::DivideIf(Condition condition) {
+  // Acquire pairs with the release in DivideIf: what the last division did is in place.
   if (is_dividing_.exchange(true, std::memory_order_acquire)) return;
   const uint32_t lists = count_.load(std::memory_order_relaxed);
-  // Release pairs with the acquire in count.
-  if (lists < most_ && AddLists(lists)) count_.store(2 * lists, std::memory_order_release);
-  // Release pairs with the acquire in Divide.
+  if (lists < most_ && condition() && AddLists(lists)) {
+    // Release pairs with the acquire in count.
+    count_.store(2 * lists, std::memory_order_release);
+    ForEachList([](List& list) { list.ForgetCrowd(); });
+  }
+  // Release pairs with the acquire in DivideIf.
   is_dividing_.store(false, std::memory_order_release);
 }
 
-// Fetches from the first list but `own` that fulfils the condition and has something.
+// Returns the first chain that is not empty of those that `fetch` returns for the lists but `own`.
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
-template <typename Condition>
-Chain CentralLists<PageHeap, kCurrentCpu>::FetchOfOthers(uint32_t own, void** out, uint32_t wanted,
-                                                         Condition condition) {
+template <typename FetchFrom>
+Chain CentralLists<PageHeap, kCurrentCpu>::FetchOfOthers(uint32_t own, FetchFrom fetch) {
   const uint32_t lists = count();
   for (uint32_t i = 1; i < lists; ++i) {
-    List& other = list((own + i) & (lists - 1));
-    if (!condition(other)) continue;
-    const Chain chain = other.FetchAtHand(out, wanted);
+    const Chain chain = fetch(list((own + i) & (lists - 1)));
     if (!chain.empty()) return chain;
   }
   return {};
@@ -217,10 +231,12 @@ TCMALLOC_NOINLINE Chain CentralLists<PageHeap, kCurrentCpu>::FetchDivided(void**
   Chain chain = own.FetchAtHand(out, wanted);
   DivideIfCrowded(own);
   if (!chain.empty()) return chain;
-  chain = FetchOfOthers(number, out, wanted, [this](const List& list) { return HasMuch(list); });
+  chain = FetchOfOthers(number, [=, this](List& other) {
+    return HasMuch(other) ? other.FetchAtHand(out, wanted) : Chain();
+  });
   if (chain.empty()) chain = own.FetchTo(out, wanted);
   if (!chain.empty()) return chain;
-  return FetchOfOthers(number, out, wanted, [](const List&) { return true; });
+  return FetchOfOthers(number, [=](List& other) { return other.FetchLeft(out, wanted); });
 }
 
 // Puts back the next objects of a chain, each into the list of its span. A function of its own, so
@@ -232,7 +248,7 @@ TCMALLOC_NOINLINE ObjectReference CentralLists<PageHeap, kCurrentCpu>::InsertBlo
   next = first_.LookUp(next, before, &block);
   while (block.count > 0) {
     const typename List::Place place = block.places[0];
-    const uint32_t number = place.span->central;
+    const uint32_t number = first_.NumberOfOwner(place.span);
     // Two threads that free one object may find its span in use for something else.
     if (TCMALLOC_UNLIKELY(number >= count())) first_.CrashOnUnfreed(place);
     const uint32_t left = block.count;

@@ -71,11 +71,6 @@ FileMemory::Config DeviceConfig(const Options& options) {
           .ignore_map_failures = true};
 }
 
-uint64_t DefaultThreadCacheBytes(int cpus) {
-  return std::clamp(static_cast<uint64_t>(cpus) * kThreadCacheBytesPerCpu,
-                    kDefaultTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
-}
-
 size_t CachedBytes(const Cpus& cpus) {
   size_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
@@ -123,8 +118,7 @@ void Heap::ConfigureFromOptions() {
   }
   ApplyReleaseRate();
   lists_.set_batch(options_.transfer_num_obj);
-  const int cpus = UsableCpus();
-  lists_.set_cpus(static_cast<uint32_t>(cpus));
+  lists_.set_cpus(static_cast<uint32_t>(UsableCpus()));
   page_heap().set_aggressive_decommit(options_.aggressive_decommit);
   threads_.front_end().Configure(options_.front_end, LimitedCpus);
   if (!options_.crash_report.empty()) {
@@ -132,10 +126,10 @@ void Heap::ConfigureFromOptions() {
   }
   large_reports_.set_threshold(options_.large_alloc_report_threshold);
   ConfigureLimits();
-  if (options_.max_total_thread_cache_bytes == kDefaultTotalThreadCacheBytes) {
-    options_.max_total_thread_cache_bytes = DefaultThreadCacheBytes(cpus);
+  {
+    SpinLockHolder holder(limits_.lock());
+    budget_.SetTotal(ThreadCacheBytes());
   }
-  budget_.SetTotal(ThreadCacheBytes());
   sample_period_ = InitialSamplePeriod(options_);
 }
 
@@ -259,8 +253,15 @@ void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   });
 }
 
-size_t Heap::ThreadCacheBytes() {
+uint64_t Heap::WantedThreadCacheBytes() {
   const uint64_t wanted = options_.max_total_thread_cache_bytes;
+  if (wanted != kDefaultTotalThreadCacheBytes) return wanted;
+  const auto cpus = static_cast<uint64_t>(UsableCpus(limits_.cgroup()));
+  return std::clamp(cpus * kThreadCacheBytesPerCpu, wanted, kMostTotalThreadCacheBytes);
+}
+
+size_t Heap::ThreadCacheBytes() {
+  const uint64_t wanted = WantedThreadCacheBytes();
   return std::min(wanted, std::max(LimitOfHeap() / kCacheShare, kLeastThreadCaches));
 }
 
@@ -334,7 +335,7 @@ void Heap::SetSoftLimit(uint64_t bytes) {
 
 uint64_t Heap::max_total_thread_cache_bytes() {
   SpinLockHolder holder(limits_.lock());
-  return options_.max_total_thread_cache_bytes;
+  return WantedThreadCacheBytes();
 }
 
 uint64_t Heap::max_per_cpu_cache_size() {

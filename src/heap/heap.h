@@ -206,8 +206,10 @@ class Heap final : private HousekeepingHost {
   void ApplyReleaseRate();
   void RefreshAndApply(int64_t now, Limits::Reader reader) TCMALLOC_REQUIRES(limits_.lock());
   void ApplyCacheLimits() TCMALLOC_REQUIRES(limits_.lock());
+  // Returns the bytes of thread caches that were set, or that the number of CPUs calls for.
+  uint64_t WantedThreadCacheBytes() TCMALLOC_REQUIRES(limits_.lock());
   // Returns the bytes that the options and limits together allow caches to hold.
-  size_t ThreadCacheBytes();
+  size_t ThreadCacheBytes() TCMALLOC_REQUIRES(limits_.lock());
   uint64_t LimitOfHeap();
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();

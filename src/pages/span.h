@@ -56,7 +56,7 @@ using SampleId = uint32_t;
 struct Span : ListNode {
   enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall, kSampled };
 
-  static constexpr uint8_t kNoCentral = UINT8_MAX;
+  static constexpr uint16_t kNoCentral = UINT16_MAX;
 
   SharedPages<PageId> first;
   SharedPages<Length> length;
@@ -71,9 +71,10 @@ struct Span : ListNode {
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
-  // The name, among those of its class, of the central free list that has the span in its care, and
-  // under whose lock this changes; kNoCentral if none has. Objects that were handed out keep it.
-  Relaxed<uint8_t> central = kNoCentral;
+  // The name, among those of all classes, of the central free list that has the span in its care,
+  // and under whose lock this changes; kNoCentral if none has. Objects that were handed out keep
+  // it.
+  Relaxed<uint16_t> central = kNoCentral;
   // kSmall: one of the samples among its objects, which leads to the others; 0 if there is none.
   // Changed by the owners of samples, under a lock of theirs.
   Relaxed<SampleId> first_sample = 0;
