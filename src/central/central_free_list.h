@@ -102,11 +102,6 @@ class CentralFreeList {
     bool needless = false;
     return FetchListed(out, wanted, SharingFor(wanted), nullptr, &needless);
   }
-  // Works as FetchTo where no memory can be had: takes whatever there is.
-  Chain FetchLeft(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
-    bool needless = false;
-    return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
-  }
 
   // Returns objects that were never handed out, up to the end of a group, without asking for
   // memory. Returns an empty chain if there are none at hand.
@@ -236,6 +231,11 @@ class CentralFreeList {
   Sharing SharingFor(uint32_t wanted) const;
   Chain FetchListed(void** out, uint32_t wanted, Sharing sharing, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
+  // Works as FetchTo where no memory can be had: takes whatever there is.
+  Chain FetchLeft(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    bool needless = false;
+    return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
+  }
   void LockCounted() TCMALLOC_ACQUIRE(lock_);
   void UnlockCounted() TCMALLOC_RELEASE(lock_);
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;

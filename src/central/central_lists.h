@@ -236,7 +236,8 @@ TCMALLOC_NOINLINE Chain CentralLists<PageHeap, kCurrentCpu>::FetchDivided(void**
   });
   if (chain.empty()) chain = own.FetchTo(out, wanted);
   if (!chain.empty()) return chain;
-  return FetchOfOthers(number, [=](List& other) { return other.FetchLeft(out, wanted); });
+  // Another list may have room for the bits of a span that this one had none for.
+  return FetchOfOthers(number, [=](List& other) { return other.FetchTo(out, wanted); });
 }
 
 // Puts back the next objects of a chain, each into the list of its span. A function of its own, so

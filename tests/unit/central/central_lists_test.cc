@@ -186,6 +186,21 @@ TEST_F(CentralListsTest, TakesFromASpanOfAnotherThreadIfNewSpansGetNoBits) {
   EXPECT_EQ(space_.spans.spans_in_use(), 1u);
 }
 
+// Bits of spans that went back stay with their list.
+TEST_F(CentralListsTest, TakesASpanForWhoseBitsAnotherListHasRoom) {
+  Lists lists;
+  lists.Initialize(SizeClassFor(64), space_.spans, *space_.map, space_.codec, space_.arena, 2);
+  lists.Divide();
+  cpu_of_test = 0;
+  lists.Insert(lists.Fetch(32));
+  ASSERT_EQ(space_.spans.spans_in_use(), 0u);
+  space_.metadata.exhausted = true;
+  while (space_.arena.Allocate(sizeof(uint64_t), alignof(uint64_t)) != nullptr) {
+  }
+  cpu_of_test = 1;
+  EXPECT_FALSE(lists.Fetch(32).empty());
+}
+
 // Spans go from class to class, and a list may look at one that it does not own.
 TEST_F(CentralListsTest, ListsOfDifferentClassesHaveDifferentNames) {
   Lists others;
