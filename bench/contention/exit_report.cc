@@ -20,10 +20,11 @@ namespace {
 
 // In the order of LockRank.
 constexpr const char* kRankNames[] = {
-    "initialization", "limits",      "peak",         "thread caches",  "cache budget",
-    "full chains",    "CPU slab",    "size classes", "transfer cache", "central list",
-    "span zones",     "samples",     "chain arrays", "profile",        "block table",
-    "debug blocks",   "debug queue", "page heap",    "metadata",       "system"};
+    "initialization", "limits",       "peak",         "thread caches",  "cache budget",
+    "full chains",    "CPU slab",     "size classes", "transfer cache", "central list",
+    "free bits",      "span zones",   "samples",      "chain arrays",   "profile",
+    "block table",    "debug blocks", "debug queue",  "page heap",      "metadata",
+    "system"};
 static_assert(std::size(kRankNames) == kLockRankCount);
 
 void PrintLocks(FILE* file) {

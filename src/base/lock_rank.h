@@ -22,7 +22,8 @@ enum class LockRank : uint8_t {
   kCpuSlab,         // one per CPU or concurrency id
   kSizeClassLists,  // which size classes have lists
   kTransferCache,   // one per size class
-  kCentralList,     // one per size class
+  kCentralList,     // one or several per size class
+  kFreeBits,        // one per size class
   kSpanZones,
   kSampledObjects,
   kChainArrays,

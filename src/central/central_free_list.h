@@ -70,9 +70,10 @@ class CentralFreeList {
 
   constexpr CentralFreeList() = default;
 
-  // `number`, less than kMostOfClass, tells the lists of one class apart.
+  // `free_bits` is of the class. `number`, less than kMostOfClass, tells the lists of one class
+  // apart.
   void Initialize(uint8_t size_class, PageHeap& page_heap, PageMap& page_map,
-                  const LinkCodec& codec, MetadataArena& arena, uint8_t number = 0) {
+                  const LinkCodec& codec, FreeBitsPool& free_bits, uint8_t number = 0) {
     size_class_ = size_class;
     name_ = static_cast<uint16_t>(size_class * kMostOfClass + number);
     // A span in a list has fewer objects given out than it holds, so this makes ranks below kRanks.
@@ -80,8 +81,7 @@ class CentralFreeList {
     page_heap_ = &page_heap;
     page_map_ = &page_map;
     codec_ = &codec;
-    SpinLockHolder holder(lock_);
-    free_bits_.Initialize(arena, info().objects);
+    free_bits_ = &free_bits;
   }
 
   // Returns between 1 and max(wanted, kLineObjects) objects; an empty chain if no memory can be
@@ -101,6 +101,11 @@ class CentralFreeList {
   Chain FetchAtHand(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
     bool needless = false;
     return FetchListed(out, wanted, SharingFor(wanted), nullptr, &needless);
+  }
+  // Works as FetchTo where no memory can be had: takes whatever there is.
+  Chain FetchLeft(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
+    bool needless = false;
+    return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
   }
 
   // Returns objects that were never handed out, up to the end of a group, without asking for
@@ -231,11 +236,6 @@ class CentralFreeList {
   Sharing SharingFor(uint32_t wanted) const;
   Chain FetchListed(void** out, uint32_t wanted, Sharing sharing, Span* added, bool* needless)
       TCMALLOC_EXCLUDES(lock_);
-  // Works as FetchTo where no memory can be had: takes whatever there is.
-  Chain FetchLeft(void** out, uint32_t wanted) TCMALLOC_EXCLUDES(lock_) {
-    bool needless = false;
-    return FetchListed(out, wanted, Sharing::kAllowed, nullptr, &needless);
-  }
   void LockCounted() TCMALLOC_ACQUIRE(lock_);
   void UnlockCounted() TCMALLOC_RELEASE(lock_);
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
@@ -260,9 +260,9 @@ class CentralFreeList {
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
+  FreeBitsPool* free_bits_ = nullptr;
   IntrusiveList<Span> lists_[kRanks] TCMALLOC_GUARDED_BY(lock_);
   Takers takers_ TCMALLOC_GUARDED_BY(lock_);
-  FreeBitsPool free_bits_ TCMALLOC_GUARDED_BY(lock_);
   CentralStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
@@ -378,7 +378,7 @@ void CentralFreeList<PageHeap>::Relink(Span* span) {
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::TakeFreed(Span* span, uint32_t wanted, Taken* taken) {
   const uint32_t count =
-      FreeBits(span, free_bits_.words()).Take(wanted, taken->indices + taken->freed_count);
+      FreeBits(span, free_bits_->words()).Take(wanted, taken->indices + taken->freed_count);
   taken->freed_count += count;
   taken->freed[taken->spans++] = {span, taken->freed_count};
   span->allocated += count;
@@ -520,7 +520,7 @@ template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Delist(Span* span) {
   page_map_->UnregisterSmall(span);
   span->central = Span::kNoCentral;
-  free_bits_.Detach(span);
+  free_bits_->Detach(span);
   if (span->linked()) Unlink(span);
   stats_.free_objects -= span->carved;
   stats_.uncarved_objects -= span->capacity - span->carved;
@@ -540,7 +540,7 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint3
   Taken taken;
   LockCounted();
   // A span that gets no bits stays unused.
-  const bool enlisted = added != nullptr && free_bits_.Attach(added);
+  const bool enlisted = added != nullptr && free_bits_->Attach(added);
   if (enlisted) Enlist(added);
   Take(wanted, sharing, &taken);
   // Another thread may have added a span or freed objects in the meantime.
@@ -633,7 +633,7 @@ TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const Place& plac
   Span* span = place.span;
   const uint32_t allocated = span->allocated;
   if (TCMALLOC_UNLIKELY(!HasBits(span) || allocated == 0 || place.index >= span->carved ||
-                        !FreeBits(span, free_bits_.words()).Set(place.index))) {
+                        !FreeBits(span, free_bits_->words()).Set(place.index))) {
     CrashOnUnfreed(place);
   }
   span->allocated = allocated - 1;
@@ -723,7 +723,7 @@ bool CentralFreeList<PageHeap>::IsFree(const void* object) {
   const PageMap::Entry entry = page_map_->EntryOf(PageId::Containing(object));
   if (entry.size_class() != size_class_ || entry.span()->central != name_) return false;
   const size_t index = ObjectStarts(size_class_).IndexAt(entry.OffsetOf(object));
-  return index != ObjectStarts::kNone && FreeBits(entry.span(), free_bits_.words()).IsSet(index);
+  return index != ObjectStarts::kNone && FreeBits(entry.span(), free_bits_->words()).IsSet(index);
 }
 
 template <SpanSource PageHeap>
@@ -734,7 +734,7 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
     for (Span* span = list.front(); span != nullptr && !check.done(); span = list.next(span)) {
       check.CountOne();
       size_t left = FreeObjectCheck::kMostOfList;
-      FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+      FreeBits(span, free_bits_->words()).ForEach([&](size_t index) {
         if (left == 0 || check.done()) return false;
         --left;
         check.CheckFree(ObjectIn(span, index));
@@ -765,7 +765,7 @@ void CentralFreeList<PageHeap>::CheckInvariants() {
       TCMALLOC_CHECK_LE(span->allocated, span->carved);
       TCMALLOC_CHECK_LE(span->carved, span->capacity);
       uint32_t free = 0;
-      FreeBits(span, free_bits_.words()).ForEach([&](size_t index) {
+      FreeBits(span, free_bits_->words()).ForEach([&](size_t index) {
         TCMALLOC_CHECK_LE(index + 1, size_t{span->carved});
         return ++free > 0;
       });

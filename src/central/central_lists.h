@@ -53,7 +53,8 @@ class CentralLists {
     page_map_ = &page_map;
     codec_ = &codec;
     arena_ = &arena;
-    first_.Initialize(size_class, page_heap, page_map, codec, arena);
+    free_bits_.Initialize(arena, kSizeClasses[size_class].objects);
+    first_.Initialize(size_class, page_heap, page_map, codec, free_bits_);
   }
 
   // The functions of CentralFreeList, for all lists together.
@@ -147,6 +148,7 @@ class CentralLists {
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
   MetadataArena* arena_ = nullptr;
+  FreeBitsPool free_bits_;
   List first_;
   List** others_ = nullptr;  // those behind the first, from the first division on
 };
@@ -189,7 +191,7 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
   if (added == nullptr) return false;
   for (uint32_t i = 0; i < lists; ++i) {
     List* list = &(new (added + i) OwnLines)->list;
-    list->Initialize(size_class_, *page_heap_, *page_map_, *codec_, *arena_,
+    list->Initialize(size_class_, *page_heap_, *page_map_, *codec_, free_bits_,
                      static_cast<uint8_t>(lists + i));
     others_[lists + i - 1] = list;
   }
@@ -236,8 +238,7 @@ TCMALLOC_NOINLINE Chain CentralLists<PageHeap, kCurrentCpu>::FetchDivided(void**
   });
   if (chain.empty()) chain = own.FetchTo(out, wanted);
   if (!chain.empty()) return chain;
-  // Another list may have room for the bits of a span that this one had none for.
-  return FetchOfOthers(number, [=](List& other) { return other.FetchTo(out, wanted); });
+  return FetchOfOthers(number, [=](List& other) { return other.FetchLeft(out, wanted); });
 }
 
 // Puts back the next objects of a chain, each into the list of its span. A function of its own, so

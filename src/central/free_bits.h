@@ -12,6 +12,8 @@
 #include <cstring>
 
 #include "base/attributes.h"
+#include "base/spin_lock.h"
+#include "base/thread_annotations.h"
 #include "pages/metadata_arena.h"
 #include "pages/span.h"
 
@@ -77,8 +79,8 @@ class FreeBits {
   size_t count_;
 };
 
-// The words of the spans of one size class. Those of spans that went back serve the next ones.
-// Guarded by its owner.
+// The words of the spans of one size class. Those of spans that went back serve the next ones of
+// any central free list of the class. Thread safe; the owner of a span guards its bits.
 class FreeBitsPool {
  public:
   void Initialize(MetadataArena& arena, size_t objects) {
@@ -89,36 +91,45 @@ class FreeBitsPool {
   size_t words() const { return words_; }
 
   // Gives a span bits, none of them set. Returns false if no memory can be had.
-  [[nodiscard]] bool Attach(Span* span) {
+  [[nodiscard]] bool Attach(Span* span) TCMALLOC_EXCLUDES(lock_) {
     span->details = 0;
     if (words_ == 1) return true;
-    uint64_t* words = free_;
-    if (words != nullptr) {
-      std::memcpy(&free_, words, sizeof(free_));
-      words[0] = 0;
-    } else {
+    uint64_t* words = Take();
+    if (words == nullptr) {
       words =
           static_cast<uint64_t*>(arena_->Allocate(words_ * sizeof(uint64_t), alignof(uint64_t)));
-      if (words == nullptr) return false;
     }
     span->details = reinterpret_cast<uintptr_t>(words);
-    return true;
+    return words != nullptr;
   }
 
   // Takes the bits of a span away.
-  void Detach(Span* span) {
+  void Detach(Span* span) TCMALLOC_EXCLUDES(lock_) {
     FreeBits(span, words_).Clear();
     if (words_ == 1) return;
     auto* words = reinterpret_cast<uint64_t*>(span->details);
+    span->details = 0;
+    SpinLockHolder holder(lock_);
     std::memcpy(words, &free_, sizeof(free_));
     free_ = words;
-    span->details = 0;
   }
 
  private:
+  // Returns words of zeros that a span had, or null.
+  uint64_t* Take() TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    uint64_t* words = free_;
+    if (words == nullptr) return nullptr;
+    std::memcpy(&free_, words, sizeof(free_));
+    words[0] = 0;
+    return words;
+  }
+
   MetadataArena* arena_ = nullptr;
-  uint64_t* free_ = nullptr;  // words that nobody has; each begins with the address of the next
+  SpinLock lock_{LockRank::kFreeBits};
   uint32_t words_ = 0;
+  // Words that nobody has; each begins with the address of the next.
+  uint64_t* free_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
 };
 
 }  // namespace tcmalloc

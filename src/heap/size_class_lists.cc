@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 // On fewer CPUs one central free list serves a class well, and holds the least memory.
 constexpr uint32_t kLeastCpusToDivide = 4;
-// Paranoid builds show what happens on more CPUs.
+// Paranoid builds divide them on any machine.
 constexpr uint32_t kParanoidCpus = kParanoidChecks ? 4 : 1;
 
 }  // namespace
@@ -32,7 +32,6 @@ ListsOfClass& SizeClassLists::Make(uint8_t c) {
   ++made_;
   lists->central.Initialize(c, spans_, page_map_, codec_, arena_,
                             cpus_ < kLeastCpusToDivide ? kParanoidCpus : cpus_);
-  if (kParanoidChecks) lists->central.Divide();
   const uint32_t batch = BatchFor(c);
   const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
   lists->transfer.Initialize(lists->central, arrays_, codec_, batch,

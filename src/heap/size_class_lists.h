@@ -73,8 +73,10 @@ class SizeClassLists {
 
   // The transfer cache of class `c`, as a SourceTable gives it.
   Transfer& Ensure(uint8_t c) TCMALLOC_EXCLUDES(lock_) {
-    Transfer* transfer = Find(c);
-    return TCMALLOC_LIKELY(transfer != nullptr) ? *transfer : Make(c).transfer;
+    ListsOfClass* lists = FindLists(c);
+    if (TCMALLOC_UNLIKELY(lists == nullptr)) lists = &Make(c);
+    if constexpr (kParanoidChecks) DivideIfUsed(lists->central);
+    return lists->transfer;
   }
   Transfer& operator[](uint8_t c) const {
     TCMALLOC_DCHECK(FindLists(c) != nullptr);
@@ -101,6 +103,12 @@ class SizeClassLists {
   // Acquire pairs with the release in Make and publishes the initialized lists.
   ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }
   TCMALLOC_NOINLINE ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
+  // Paranoid builds show on any machine what happens where many CPUs need a class. Classes that are
+  // hardly used stay as they are, because what is left of exhausted memory is little.
+  static void DivideIfUsed(Central& central) {
+    constexpr size_t kFewSpans = 4;
+    if (central.count() == 1 && central.stats().spans > kFewSpans) central.Divide();
+  }
   uint32_t BatchFor(uint8_t c) const;
 
   SpinLock lock_{LockRank::kSizeClassLists};

@@ -166,8 +166,10 @@ TEST_F(CentralFreeListDeathTest, TailOfASpan) {
 
 TEST_F(CentralFreeListDeathTest, ObjectOfAnotherClass) {
   CentralFreeList<FakeSpanSource> other;
+  FreeBitsPool free_bits;
+  free_bits.Initialize(central_.space.arena, kSizeClasses[SizeClassFor(2 * kSize)].objects);
   other.Initialize(SizeClassFor(2 * kSize), central_.space.spans, *central_.space.map,
-                   central_.space.codec, central_.space.arena);
+                   central_.space.codec, free_bits);
   const Objects objects = central_.Fetch(1);
   EXPECT_DEATH(other.Insert(central_.space.MakeChain(objects)), Corrupted(objects.front()));
 }

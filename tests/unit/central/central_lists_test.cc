@@ -186,8 +186,8 @@ TEST_F(CentralListsTest, TakesFromASpanOfAnotherThreadIfNewSpansGetNoBits) {
   EXPECT_EQ(space_.spans.spans_in_use(), 1u);
 }
 
-// Bits of spans that went back stay with their list.
-TEST_F(CentralListsTest, TakesASpanForWhoseBitsAnotherListHasRoom) {
+// Bits of spans that went back serve any list.
+TEST_F(CentralListsTest, TakesBitsThatASpanOfAnotherListHad) {
   Lists lists;
   lists.Initialize(SizeClassFor(64), space_.spans, *space_.map, space_.codec, space_.arena, 2);
   lists.Divide();

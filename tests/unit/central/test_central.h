@@ -21,7 +21,8 @@ struct TestCentral {
   static_assert(ChainSource<List>);
 
   explicit TestCentral(uint8_t c, Window window = Window::kAll) : size_class(c), space(window) {
-    list.Initialize(c, space.spans, *space.map, space.codec, space.arena);
+    free_bits.Initialize(space.arena, info().objects);
+    list.Initialize(c, space.spans, *space.map, space.codec, free_bits);
   }
 
   List* operator->() { return &list; }
@@ -45,6 +46,7 @@ struct TestCentral {
 
   const uint8_t size_class;
   ObjectSpace space;
+  FreeBitsPool free_bits;
   List list;
 };
 

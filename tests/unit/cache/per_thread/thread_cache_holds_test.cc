@@ -51,7 +51,7 @@ TEST_F(ThreadCacheHoldsTest, OthersFindWhatTheOwnerFinds) {
 TEST_F(ThreadCacheHoldsTest, TheOwnerMayFlushMeanwhile) {
   if (kThreadSanitizer)
     GTEST_SKIP() << "others read lists that their owner changes by plain writes";
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 100;
   void* used = cache_.Allocate(kClass);
   std::atomic<bool> started = false;
   std::atomic<bool> stop = false;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
-#include "central/central_free_list.h"
+#include "central/central_lists.h"
 #include "fakes/fake_source_table.h"
 #include "system/system_calls.h"
 #include "test_cache.h"
@@ -325,7 +325,7 @@ TEST_F(ThreadCachesTest, WithoutMemoryThereIsNone) {
 
 // The whole way down to spans: caches over transfer caches over central lists.
 struct Stack {
-  using Central = CentralFreeList<FakeSpanSource>;
+  using Central = CentralLists<FakeSpanSource>;
   using Transfer = TransferCache<Central>;
   using Cache = ThreadCache<FakeSourceTable<Transfer>>;
 
