@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fakes/object_space.h"
+#include "fakes/thread_sanitizer.h"
 #include "size_class/size_classes.h"
 #include "transfer/batch_source.h"
 
@@ -253,7 +254,8 @@ TEST_F(CentralListsDeathTest, ObjectOfASpanThatWentBack) {
 // Objects that threads of all CPUs exchange, while there become more lists.
 TEST_F(CentralListsTest, Churn) {
   constexpr int kThreads = 4;
-  constexpr int kSteps = 2000;
+  // Each step takes long there, and threads meet less.
+  constexpr int kSteps = kThreadSanitizer ? 2000 : 50'000;
   std::mutex mutex;
   Objects shared;
   std::vector<std::thread> threads;
@@ -299,7 +301,8 @@ TEST_F(CentralListsTest, Churn) {
 
 // A crowd that was there before a division says nothing of the lists that there are now.
 TEST_F(CentralListsTest, ThreadsThatOftenWaitForEachOtherGetAnotherList) {
-  constexpr int kSteps = 2000;
+  // Each step takes long there, and threads meet less.
+  constexpr int kSteps = kThreadSanitizer ? 2000 : 50'000;
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < 4; ++i) {
     threads.emplace_back([this, i] {
