@@ -563,13 +563,12 @@ typename CentralFreeList<PageHeap>::Sharing CentralFreeList<PageHeap>::SharingFo
 
 template <SpanSource PageHeap>
 Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
-  bool needless = false;
-  const Sharing sharing = SharingFor(wanted);
-  Chain chain = FetchListed(out, wanted, sharing, nullptr, &needless);
+  Chain chain = FetchAtHand(out, wanted);
   while (chain.empty()) {
     Span* added = NewSpan();
     if (added == nullptr) return FetchLeft(out, wanted);
-    chain = FetchListed(out, wanted, sharing, added, &needless);
+    bool needless = false;
+    chain = FetchListed(out, wanted, SharingFor(wanted), added, &needless);
     if (!needless) continue;
     page_heap_->Delete(added);
     // There was no memory for the bits of the span, either.

@@ -97,10 +97,9 @@ class CentralLists {
  private:
   // A list that has fewer bytes of freed objects is left alone by those of other CPUs.
   static constexpr size_t kMostUntaken = size_t{64} << 10;
-  static constexpr size_t kCacheLine = 64;
 
   // A list beside which nothing else lies that CPUs write to.
-  struct alignas(kCacheLine) OwnLines {
+  struct alignas(List::kLineBytes) OwnLines {
     List list;
   };
 
@@ -187,7 +186,8 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
     others_ = static_cast<List**>(arena_->Allocate((most_ - 1) * sizeof(*others_), alignof(List*)));
   }
   if (others_ == nullptr) return false;
-  auto* added = static_cast<OwnLines*>(arena_->Allocate(lists * sizeof(OwnLines), kCacheLine));
+  auto* added =
+      static_cast<OwnLines*>(arena_->Allocate(lists * sizeof(OwnLines), alignof(OwnLines)));
   if (added == nullptr) return false;
   for (uint32_t i = 0; i < lists; ++i) {
     List* list = &(new (added + i) OwnLines)->list;
