@@ -155,13 +155,10 @@ class CentralLists {
 // Takes from any list, because the list of the CPU may have nothing, and no memory is asked for.
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
 Chain CentralLists<PageHeap, kCurrentCpu>::FetchLine() {
-  const uint32_t lists = count();
-  const uint32_t own = kCurrentCpu();
-  Chain line;
-  for (uint32_t i = 0; i < lists && line.empty(); ++i) {
-    line = list((own + i) & (lists - 1)).FetchLine();
-  }
-  return line;
+  const uint32_t number = kCurrentCpu() & (count() - 1);
+  const Chain line = list(number).FetchLine();
+  if (!line.empty()) return line;
+  return FetchOfOthers(number, [](List& other) { return other.FetchLine(); });
 }
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
