@@ -20,7 +20,9 @@ namespace tcmalloc {
 // estimated from the samples.
 //
 // The intervals are random, so that no pattern of sizes can stay in step with them. They are
-// bounded because malloc in a CPU's cache relies on it.
+// bounded because malloc in a CPU's cache relies on it. Where the owner allows longer ones, they
+// grow with the bytes that were counted, so that the estimate of a thread that allocates little is
+// as good, and one that allocates large blocks takes the slow path less often.
 //
 // Owned by one thread. Others may call the const methods, which give estimates. The owner's
 // subtraction must stay one plain instruction, so the remaining bytes are not an atomic variable;
@@ -29,12 +31,14 @@ class EventClock {
  public:
   static constexpr uint64_t kMeanInterval = 128 << 10;
   static constexpr uint64_t kLongestInterval = kMeanInterval / 2 + kMeanInterval;
+  // The mean interval is at most this part of the bytes that were counted, or kMeanInterval.
+  static constexpr uint64_t kGrowthShare = 64;
 
   constexpr EventClock() = default;
 
   void Initialize(uint64_t seed) {
     random_ = seed;
-    NextInterval();
+    NextInterval(kMeanInterval);
   }
 
   // Returns true if the interval has run out. Then the caller takes the slow path, which calls
@@ -49,13 +53,13 @@ class EventClock {
 
   // Advances by an allocation of `size` bytes, which is already counted if the interval has run
   // out. Returns the bytes of the interval, with the allocation, if it had run out before or has
-  // now; otherwise 0.
-  uint64_t AdvanceSlow(size_t size) {
+  // now; otherwise 0. The next interval is `longest_mean` bytes on average at most.
+  uint64_t AdvanceSlow(size_t size, uint64_t longest_mean = kMeanInterval) {
     if (remaining_ >= 0 && !Advance(size)) return 0;
     const auto bytes = static_cast<uint64_t>(passed());
     counted_bytes_ = counted_bytes_ + bytes;
     counted_allocations_ = counted_allocations_ + bytes / (size == 0 ? 1 : size);
-    NextInterval();
+    NextInterval(std::clamp(counted_bytes_ / kGrowthShare, kMeanInterval, longest_mean));
     return bytes;
   }
 
@@ -81,9 +85,9 @@ class EventClock {
   uint64_t counted_allocations() const { return counted_allocations_; }
 
  private:
-  void NextInterval() {
+  void NextInterval(uint64_t mean) {
     random_ = NextRandom(random_);
-    interval_ = static_cast<int64_t>(kMeanInterval / 2 + random_ % kMeanInterval);
+    interval_ = static_cast<int64_t>(mean / 2 + random_ % mean);
     remaining_ = interval_;
   }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -267,6 +268,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Objects over which a walk costs more than the slow path that it saves.
   static constexpr uint32_t kLongBatch = 64;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
+  static constexpr int64_t kIntervalOfClass = 256 << 10;      // bytes allocated
+  static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
   static constexpr uint32_t kFirstBytes = 256;
@@ -283,6 +286,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;  // whether any of them was needed since then
+    bool idle = false;    // whether the head at the last collection was that of the one before
     uint8_t strays = 0;   // allocations beside the list since it was last filled
     DrainWatch drain;
 
@@ -332,7 +336,13 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t AllocatedSinceCollection() const {
     return static_cast<int64_t>(header.clock.allocated_bytes() - allocated_at_collection_);
   }
-  int64_t CollectionInterval() const { return std::max(cached_bytes_ / 2, kMinCollectionInterval); }
+  // Returns how many bytes the thread allocates from one collection to the next: enough that each
+  // class which is in use had its turn.
+  int64_t CollectionInterval() const {
+    int64_t classes = 0;
+    for (const uint64_t word : used_classes_) classes += std::popcount(word);
+    return std::max({cached_bytes_ / 2, kMinCollectionInterval, classes * kIntervalOfClass});
+  }
   void NoteUsed(uint8_t c) {
     used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
   }

@@ -7,6 +7,7 @@
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_RETURN_INL_H_
 
 #include <algorithm>
+#include <utility>
 
 namespace tcmalloc {
 
@@ -84,21 +85,26 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = LowWater(c);
-  ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused);
+  if (unused != 0) {
+    ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused);
+    if (state.max_chains > 1) --state.max_chains;
+  }
   state.popped = false;
-  if (unused != 0 && state.max_chains > 1) --state.max_chains;
   NoteCollected(c);
   CollectCurrent(c);
   state.head_at_collection = heads[c];
 }
 
-// Returns the current list to the source in two cases. If its head did not change since the last
-// collection, it was most likely not used, and its class starts slowly again. If it was used, it
-// goes back only if each of its objects may be the last one that keeps a span from draining.
+// Returns the current list to the source in two cases. If its head is that of the last two
+// collections, it was most likely not used, and its class starts slowly again. Once is no sign of
+// that, because the head of a list in use comes back whenever the thread frees as much as it
+// allocated. A list that was used goes back only if each of its objects may be the last one that
+// keeps a span from draining.
 template <SourceTable Sources>
 void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   ClassState& state = states_[c];
-  const bool unused = heads[c] == state.head_at_collection;
+  const bool same = heads[c] == state.head_at_collection;
+  const bool unused = std::exchange(state.idle, same) && same;
   if (!unused && (state.drain.active() || !source(c).IsSparse())) return;
   if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);

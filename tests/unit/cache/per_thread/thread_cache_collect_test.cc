@@ -129,10 +129,22 @@ TEST_F(ThreadCacheCollectTest, AnIdleCacheGivesEverythingBack) {
 
 TEST_F(ThreadCacheCollectTest, AShortIdleListGoesBackToo) {
   cache_.FreeAll(cache_.AllocateMany(kClass, 3));
-  cache_.Collect();
-  cache_.Collect();
+  for (int i = 0; i < 3; ++i) cache_.Collect();
   EXPECT_EQ(cache_->CountObjects(kClass), 0u);
   EXPECT_EQ(sources_.ObjectsOut(), 0u);
+}
+
+TEST_F(ThreadCacheCollectTest, AListWhoseHeadComesBackNowAndThenStays) {
+  Objects objects = cache_.AllocateMany(kClass, 8);
+  for (int i = 0; i < 4; ++i) {
+    cache_.Free(objects.back());
+    objects.pop_back();
+    cache_.Collect();
+    cache_.FreeAll(cache_.AllocateMany(kClass, 1));
+    cache_.Collect();
+    EXPECT_GT(cache_->CountObjects(kClass), 0u);
+  }
+  cache_.FreeAll(objects);
 }
 
 TEST_F(ThreadCacheCollectTest, AListInUseOfASparseClassGoesBack) {
@@ -181,8 +193,7 @@ TEST_F(ThreadCacheCollectTest, AListInUseByAFastPathStays) {
 
 TEST_F(ThreadCacheCollectTest, AClassStartsSlowlyAgainAfterItWentBack) {
   cache_.FreeAll(cache_.AllocateMany(kClass, Batch()));
-  cache_.Collect();
-  cache_.Collect();
+  for (int i = 0; i < 3; ++i) cache_.Collect();
   ASSERT_EQ(sources_.ObjectsOut(), 0u);
   sources_.source(kClass).ForgetCalls();
   cache_.Free(cache_.Allocate(kClass));
