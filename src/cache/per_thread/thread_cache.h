@@ -265,6 +265,7 @@ class ThreadCache : private FastLists, public ListNode {
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.
   static constexpr uint32_t kKeptOfUnused = 7;
+  static constexpr uint32_t kGivenUpShare = 8;  // of the full chains of a class, at least
   // Objects over which a walk costs more than the slow path that it saves.
   static constexpr uint32_t kLongBatch = 64;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
@@ -356,6 +357,7 @@ class ThreadCache : private FastLists, public ListNode {
   void SetCapacity(uint8_t c, int capacity);
   int AffordedObjects(uint8_t c, int wanted);
   bool GrowShare(int64_t bytes);
+  uint32_t ChainsToGiveUp(uint8_t c, int64_t bytes) const;
   TCMALLOC_NOINLINE void GiveUpOthers(uint8_t kept, int64_t bytes);
   void HalveList(uint8_t c);
   TCMALLOC_NOINLINE void ReturnExcess(uint8_t c);

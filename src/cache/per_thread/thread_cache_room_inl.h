@@ -53,8 +53,20 @@ bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
   return false;
 }
 
-// Takes from the other classes in turn until `bytes` more fit. A class gives up full chains, and
-// half of its list's capacity with all of its objects.
+// Returns how many full chains a class gives up so that `bytes` more fit: as many as that takes, if
+// it has so many, and not so few that the next request comes at once.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::ChainsToGiveUp(uint8_t c, int64_t bytes) const {
+  const uint32_t count = states_[c].full.size();
+  if (count == 0) return 0;
+  const int64_t missing = cached_bytes_ + list_bytes_ + bytes - share_.limit();
+  const int64_t chain = int64_t{Batch(c)} * SizeOf(c);
+  const auto needed = static_cast<uint32_t>((missing + chain - 1) / chain);
+  return std::min(std::max(needed, count / kGivenUpShare + 1), count);
+}
+
+// Takes from the other classes in turn until `bytes` more fit. A class gives up full chains, and if
+// these do not suffice half of its list's capacity with all of its objects.
 template <SourceTable Sources>
 void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
   constexpr size_t kHalvings = 8;
@@ -62,7 +74,7 @@ void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
     const uint8_t c = next_given_up_;
     next_given_up_ = static_cast<uint8_t>((c + 1) % kSizeClassCount);
     if (c == kept || (used_classes_[c / 64] >> (c % 64) & 1) == 0) continue;
-    ReturnOldest(c, states_[c].full.size());
+    ReturnOldest(c, ChainsToGiveUp(c, bytes));
     if (!HasRoomFor(bytes)) HalveList(c);
   }
 }

@@ -218,6 +218,22 @@ TEST_F(ThreadCacheCollectTest, TheBudgetBoundsWhatIsCached) {
   sources_.budget.CheckInvariants();
 }
 
+TEST_F(ThreadCacheCollectTest, AClassGivesUpWhatAnotherOneNeeds) {
+  constexpr size_t kTotal = size_t{16} * CacheBudget::kFirstShare;
+  sources_.budget.SetTotal(kTotal);
+  for (int round = 0; round < 10; ++round) {
+    cache_.FreeAll(cache_.AllocateMany(kClass, 2 * kTotal / kSizeClasses[kClass].size));
+  }
+  const size_t before = CachedChains();
+  ASSERT_GT(CachedBytes(cache_), kTotal - kTotal / 8);
+  const Objects objects = cache_.AllocateMany(kOtherClass, Batch(kOtherClass));
+  EXPECT_LT(CachedChains(), before);
+  EXPECT_GT(CachedChains(), before / 2);
+  EXPECT_LE(CachedBytes(cache_), kTotal);
+  cache_.FreeAll(objects);
+  cache_->CheckInvariants();
+}
+
 TEST_F(ThreadCacheCollectTest, AnActiveCacheGrowsAtTheCostOfAnIdleOne) {
   constexpr size_t kTotal = size_t{16} * CacheBudget::kFirstShare;
   sources_.budget.SetTotal(kTotal);
