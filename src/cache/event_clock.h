@@ -20,9 +20,9 @@ namespace tcmalloc {
 // estimated from the samples.
 //
 // The intervals are random, so that no pattern of sizes can stay in step with them. They are
-// bounded because malloc in a CPU's cache relies on it. Where the owner allows longer ones, they
-// grow with the bytes that were counted, so that the estimate of a thread that allocates little is
-// as good, and one that allocates large blocks takes the slow path less often.
+// bounded because malloc in a CPU's cache relies on it. Where the owner allows longer ones, the
+// interval after a large block grows with the bytes that were counted: a thread that allocates such
+// blocks takes the slow path less often, and the estimate of one that allocates few is as good.
 //
 // Owned by one thread. Others may call the const methods, which give estimates. The owner's
 // subtraction must stay one plain instruction, so the remaining bytes are not an atomic variable;
@@ -31,8 +31,10 @@ class EventClock {
  public:
   static constexpr uint64_t kMeanInterval = 128 << 10;
   static constexpr uint64_t kLongestInterval = kMeanInterval / 2 + kMeanInterval;
-  // The mean interval is at most this part of the bytes that were counted, or kMeanInterval.
+  // The mean interval is at most this part of the bytes that were counted, or kMeanInterval, which
+  // it is after any block that is not large.
   static constexpr uint64_t kGrowthShare = 64;
+  static constexpr size_t kLargeBlock = 1024;
 
   constexpr EventClock() = default;
 
@@ -59,7 +61,9 @@ class EventClock {
     const auto bytes = static_cast<uint64_t>(passed());
     counted_bytes_ = counted_bytes_ + bytes;
     counted_allocations_ = counted_allocations_ + bytes / (size == 0 ? 1 : size);
-    NextInterval(std::clamp(counted_bytes_ / kGrowthShare, kMeanInterval, longest_mean));
+    NextInterval(size < kLargeBlock
+                     ? kMeanInterval
+                     : std::clamp(counted_bytes_ / kGrowthShare, kMeanInterval, longest_mean));
     return bytes;
   }
 

@@ -60,15 +60,17 @@ TEST_F(EventClockTest, NoIntervalIsLongerThanItSays) {
 TEST_F(EventClockTest, IntervalsGrowWithTheBytesUpToTheLongestMean) {
   constexpr uint64_t kLongestMean = 4 * EventClock::kMeanInterval;
   constexpr uint64_t kGrown = EventClock::kGrowthShare * kLongestMean;
-  const auto expire = [&](uint64_t bytes) {
+  const auto expire = [&](uint64_t bytes, size_t size) {
     const uint64_t end = clock_.allocated_bytes() + bytes;
     int times = 0;
-    while (clock_.allocated_bytes() < end) times += clock_.AdvanceSlow(64, kLongestMean) != 0;
+    while (clock_.allocated_bytes() < end) times += clock_.AdvanceSlow(size, kLongestMean) != 0;
     return times;
   };
-  EXPECT_NEAR(expire(kGrown / 4), kGrown / 4 / EventClock::kMeanInterval, 16);
-  expire(kGrown);
-  EXPECT_NEAR(expire(1000 * kLongestMean), 1000, 100);
+  constexpr size_t kLarge = EventClock::kLargeBlock;
+  EXPECT_NEAR(expire(kGrown / 4, kLarge), kGrown / 4 / EventClock::kMeanInterval, 16);
+  expire(kGrown, kLarge);
+  EXPECT_NEAR(expire(1000 * kLongestMean, kLarge), 1000, 100);
+  EXPECT_NEAR(expire(1000 * EventClock::kMeanInterval, kLarge - 1), 1000, 100);
 }
 
 TEST_F(EventClockTest, IntervalsDiffer) {
