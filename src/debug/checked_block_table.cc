@@ -18,8 +18,14 @@ bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   BlockRecord* record = NewRecord(shard, arena);
   if (record == nullptr) return false;
   Bucket& bucket = BucketsOf(shard).Of(hash);
-  *record = block;
-  record->next = bucket;
+  // The version of the record goes on, so that whoever searches without the lock and finds it live
+  // finds the new address as well.
+  record->version.BeginChange();
+  BlockRecord added = block;
+  added.next = bucket;
+  added.version = record->version;
+  *record = added;
+  record->version.EndChange(block.version.state());
   bucket = record;
   ++shard.count;
   return true;
@@ -34,9 +40,11 @@ BlockRecord CheckedBlockTable::Remove(const void* user) {
   if (record->user == user) {
     bucket = record->next;
   } else {
-    BlockRecord* previous = record;
-    while (previous->next->user != user) previous = previous->next;
-    record = previous->next;
+    BlockRecord* previous = nullptr;
+    while (record->user != user) {
+      previous = record;
+      record = record->next;
+    }
     previous->next = record->next;
   }
   const BlockRecord removed = *record;
@@ -47,8 +55,8 @@ BlockRecord CheckedBlockTable::Remove(const void* user) {
 }
 
 // Doubles the buckets of a part. The table becomes slower, but stays right, where there is no
-// memory. The addresses of the old ones stay mapped, without memory, because Prefetch may still
-// read them; they are as many as the new ones.
+// memory. The addresses of the old ones stay mapped, without memory, because BeginFind may
+// still read them; they are as many as the new ones.
 bool CheckedBlockTable::Grow(Shard& shard) {
   const Buckets old = BucketsOf(shard);
   const int log2 = old.count() == 0 ? kFirstLog2 : old.log2() + 1;
@@ -64,7 +72,7 @@ bool CheckedBlockTable::Grow(Shard& shard) {
       bucket = record;
     }
   }
-  // Release pairs with the acquire in Prefetch.
+  // Release pairs with the acquire in BeginFind.
   shard.buckets.store(grown.word(), std::memory_order_release);
   if (old.count() != 0) system_calls.madvise(&old[0], old.bytes(), MADV_DONTNEED);
   return true;
@@ -72,7 +80,13 @@ bool CheckedBlockTable::Grow(Shard& shard) {
 
 BlockRecord* CheckedBlockTable::NewRecord(Shard& shard, MetadataArena& arena) {
   if (shard.free == nullptr) {
-    return static_cast<BlockRecord*>(arena.Allocate(sizeof(BlockRecord), alignof(BlockRecord)));
+    auto* records = static_cast<BlockRecord*>(
+        arena.Allocate(kRecordsAtOnce * sizeof(BlockRecord), alignof(BlockRecord)));
+    if (records == nullptr) return nullptr;
+    for (size_t i = kRecordsAtOnce; i-- > 0;) {
+      records[i].next = shard.free;
+      shard.free = &records[i];
+    }
   }
   BlockRecord* record = shard.free;
   shard.free = record->next;

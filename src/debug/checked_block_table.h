@@ -20,6 +20,9 @@ namespace tcmalloc {
 // A hash table in kShards parts, each with a lock, so that threads rarely meet. Records are never
 // unmapped and keep their addresses. Called inside the slow path only: there no signal handler
 // takes a lock of the same thread, and no fork copies one that is held.
+//
+// A record may be searched without a lock as well. Such a search may miss a record, because others
+// change its chain meanwhile. It never follows anything but links to records.
 class CheckedBlockTable {
  public:
   static constexpr size_t kShards = 64;
@@ -42,23 +45,23 @@ class CheckedBlockTable {
     return f(Find(shard, hash, user));
   }
 
-  // Brings what With and Remove will look at into the cache. Takes no lock.
-  TCMALLOC_ALWAYS_INLINE void Prefetch(const void* user) const {
+  // Returns the first record that FindUnlocked will look at, which is mostly the one that it finds;
+  // null if there is none. Brings it into the cache.
+  TCMALLOC_ALWAYS_INLINE BlockRecord* BeginFind(const void* user) const {
     const uint64_t hash = HashOf(user);
     // Acquire pairs with the release in Grow: the buckets are mapped, and stay so.
     const Buckets buckets(shards_[ShardOf(hash)].buckets.load(std::memory_order_acquire));
-    if (TCMALLOC_UNLIKELY(buckets.count() == 0)) return;
-    const auto* record = reinterpret_cast<const char*>(static_cast<BlockRecord*>(buckets.Of(hash)));
-    if (TCMALLOC_UNLIKELY(record == nullptr)) return;
+    if (TCMALLOC_UNLIKELY(buckets.count() == 0)) return nullptr;
+    BlockRecord* record = buckets.Of(hash);
     __builtin_prefetch(record, 1);
-    __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
+    return record;
   }
-
-  // Returns f(), which may change `record`, of a block in the table.
-  template <typename F>
-  auto WithRecord(const BlockRecord* record, F f) {
-    SpinLockHolder holder(shards_[ShardOf(HashOf(record->user))].lock);
-    return f();
+  // Returns the record of the block that begins at `user`, whose search began with `record`; null
+  // if it was not found, though it may be there. Unless that block is live and stays so, the record
+  // may be another block's by now: see BlockVersion.
+  TCMALLOC_ALWAYS_INLINE static BlockRecord* FindUnlocked(BlockRecord* record, const void* user) {
+    while (record != nullptr && record->user != user) record = record->next;
+    return record;
   }
 
   // Removes a block that is in the table, and returns what was known of it.
@@ -136,6 +139,9 @@ class CheckedBlockTable {
     while (record != nullptr && record->user != user) record = record->next;
     return record;
   }
+
+  // Records are made that many at a time.
+  static constexpr size_t kRecordsAtOnce = 8;
 
   bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
   static BlockRecord* NewRecord(Shard& shard, MetadataArena& arena) TCMALLOC_REQUIRES(shard.lock);

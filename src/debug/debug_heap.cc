@@ -64,20 +64,36 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault
   return TCMALLOC_LIKELY(AreFencesWhole(block)) || FindFenceFault(block, fault);
 }
 
-bool IsFilled(const BlockRecord& block, Fault* fault) {
-  if (block.unreadable) return true;
+TCMALLOC_COLD bool FindFillingFault(const BlockRecord& block, Fault* fault) {
   if (const char* damage = FindOverwritten(block.user, block.end())) {
     *fault = DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
     return false;
   }
-  return AreFencesGood(block, fault);
+  return FindFenceFault(block, fault);
+}
+
+// Returns true if a block that was freed has its filling and its fences.
+TCMALLOC_ALWAYS_INLINE bool IsFilled(const BlockRecord& block) {
+  return TCMALLOC_LIKELY(IsAllFreed(block.user, block.end()) && AreFencesWhole(block));
+}
+
+bool IsFilled(const BlockRecord& block, Fault* fault) {
+  return block.unreadable || IsFilled(block) || FindFillingFault(block, fault);
 }
 
 // pvalloc rounds up what the program asks for.
 bool IsSizeOf(const BlockRecord& block, size_t size) {
   if (size == block.size) return true;
-  return block.family == BlockFamily::kMalloc && block.alignment == KernelPageSize() &&
-         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment) == block.size;
+  return block.family == BlockFamily::kMalloc && block.alignment() == KernelPageSize() &&
+         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment()) == block.size;
+}
+
+// Returns true if all that a release says of a live block is as it was said when it was allocated.
+TCMALLOC_ALWAYS_INLINE bool IsClaimPlainlyRight(const BlockRecord& block,
+                                                const ReleaseClaim& claim) {
+  return block.family == claim.family &&
+         (claim.size == ReleaseClaim::kUnknown || claim.size == block.size) &&
+         (claim.alignment == ReleaseClaim::kUnknown || claim.alignment == block.alignment());
 }
 
 // Compares a live block with what a release says of it.
@@ -89,7 +105,7 @@ bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fa
   } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
     kind = FaultKind::kWrongSize;
     given = claim.size;
-  } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment) {
+  } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment()) {
     kind = FaultKind::kWrongAlignment;
     given = claim.alignment;
   }
@@ -137,18 +153,17 @@ constinit DebugHeap debug_heap;
 
 // Takes memory of the heap for a block, with room for fences.
 void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
-  block->base = base;
-  block->total = AllocatedSizeFor(bytes);
   const uintptr_t first = reinterpret_cast<uintptr_t>(base) + kFrontBytes;
-  block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
+  const uintptr_t user = AlignUp(first, std::max(PaddingFor(request), size_t{1}));
+  block->SetPlace(base, AllocatedSizeFor(bytes), reinterpret_cast<char*>(user));
 }
 
 BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
   BlockRecord block = {};
   block.size = request.size;
-  block.alignment = request.alignment;
+  block.set_alignment(request.alignment);
   block.family = request.family;
-  block.allocating_thread = ThisThread();
+  block.set_allocating_thread(ThisThread());
   block.allocated_at = stack;
   return block;
 }
@@ -156,31 +171,55 @@ BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
 // Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
 // may not. Samples are chosen by the allocator below, so it must see all blocks where there are
 // any.
-uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
-  const bool suits = PaddingFor(request) == 0 && heap.sample_period() == 0;
+TCMALLOC_ALWAYS_INLINE uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
+  const bool suits =
+      IsSmall(bytes) && PaddingFor(request) == 0 && heap.sample_period() == 0;
   return TCMALLOC_LIKELY(suits) ? SizeClassFor(bytes) : 0;
 }
 
-// Makes a spare a live block. Its fences are whole if its filling is, and fit if its size is the
-// same. Returns false and tells about a fault. Takes no lock: whoever looks through all blocks
-// finds that the record has changed.
-bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
-                      Fault* fault) {
-  if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
+// Makes a spare, which is filled, a live block. Its fences fit if its size is the same. Takes no
+// lock: whoever looks through all blocks finds that the record has changed.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
+                                             const Request& request, StackId stack) {
   ReleaseStacks(place, spare->allocated_at, spare->freed_at);
   const bool fits = spare->size == request.size;
-  spare->BeginChange();
+  spare->version.BeginChange();
   spare->size = request.size;
-  spare->allocating_thread = ThisThread();
+  spare->set_allocating_thread(ThisThread());
   spare->allocated_at = stack;
   spare->freed_at = 0;
-  spare->alignment = request.alignment;
+  spare->set_alignment(request.alignment);
   spare->family = request.family;
-  spare->state = BlockState::kLive;
   if (!fits) WriteFences(*spare);
   std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
-  spare->EndChange();
-  return true;
+  spare->version.EndChange(BlockState::kLive);
+}
+
+// Serves a request of a class from a spare of the thread, without a lock. Returns null if there is
+// none, or if the slow path is needed.
+TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, StackId stack,
+                                                 uint8_t size_class) {
+  BlockRecord* spare = nullptr;
+  {
+    const BriefPath path;
+    if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
+    const uint32_t place = PlaceOfThread();
+    if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
+    spare = queue_.TakeSpare(place, size_class);
+    if (TCMALLOC_UNLIKELY(spare == nullptr)) return nullptr;
+    if (TCMALLOC_LIKELY(IsFilled(*spare))) {
+      Reuse(place, spare, request, stack);
+      return spare->user;
+    }
+  }
+  ReportSpare(*spare);
+  return nullptr;
+}
+
+// Tells about a spare that was written to. Returns if it is as it should be, after all.
+void DebugHeap::ReportSpare(const BlockRecord& spare) {
+  Fault fault;
+  if (!IsFilled(spare, &fault)) ReportFault(fault, "the free queue");
 }
 
 // Finds memory in one entry of the slow path. Not by the fast path: a signal handler that keeps a
@@ -190,14 +229,13 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
   const uint8_t size_class = SpareClassFor(request, bytes);
-  if (TCMALLOC_LIKELY(size_class != 0)) {
-    const uint32_t place = PlaceOfThread();
-    BlockRecord* spare = queue_.TakeSpare(place, size_class);
-    if (TCMALLOC_LIKELY(spare != nullptr)) {
-      *user = spare->user;
-      const bool done = Reuse(place, spare, request, stack, fault);
-      return TCMALLOC_LIKELY(done) ? Placed::kInTable : Placed::kFaultInQueue;
-    }
+  const uint32_t place = PlaceOfThread();
+  BlockRecord* spare = size_class != 0 ? queue_.TakeSpare(place, size_class) : nullptr;
+  if (TCMALLOC_UNLIKELY(spare != nullptr)) {
+    if (!IsFilled(*spare, fault)) return Placed::kFaultInQueue;
+    Reuse(place, spare, request, stack);
+    *user = spare->user;
+    return Placed::kInTable;
   }
   BlockRecord block = RecordOf(request, stack);
   block.size_class = size_class;
@@ -228,34 +266,37 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
     if (base == nullptr) return Placed::kNowhere;
     LayOut(request, base, bytes, &block);
   }
-  if (block.paged || !heap.emergency().Owns(block.base)) {
+  if (block.paged || !heap.emergency().Owns(block.base())) {
     Fill(request, block);
     *user = block.user;
     if (Register(block)) return Placed::kInTable;
   }
-  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
+  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base());
   return Placed::kInEmergency;
 }
 
-size_t DebugHeap::PaddingFor(const Request& request) {
+TCMALLOC_ALWAYS_INLINE size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
-DebugHeap::Placed DebugHeap::Place(const Request& request, void** user, Fault* fault) {
-  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
-    return Placed::kNowhere;
-  }
-  const StackId stack = KeepStack(request.site);
-  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
-  const bool small = bytes <= kMaxSmallSize && !heap.options().page_fence;
+// Returns true if a block that takes that many bytes, with its fences, has no pages of its own.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::IsSmall(size_t bytes) {
+  return bytes <= kMaxSmallSize && !heap.options().page_fence;
+}
+
+// Serves a request that no spare serves. Returns null if there is no memory.
+void* DebugHeap::AllocateNew(const Request& request, StackId stack, size_t bytes) {
+  Fault fault;
+  void* user = nullptr;
   Placed placed = Placed::kNowhere;
   do {
-    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, stack, bytes, user, fault)
-                                    : PlaceLarge(request, stack, bytes, user);
-    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return placed;
-  } while (placed == Placed::kNowhere && GiveBackSpares(fault));
+    placed = IsSmall(bytes) ? PlaceSmall(request, stack, bytes, &user, &fault)
+                            : PlaceLarge(request, stack, bytes, &user);
+    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return user;
+  } while (placed == Placed::kNowhere && GiveBackSpares(&fault));
   ReleaseStack(stack);
-  return *fault ? Placed::kFaultInQueue : placed;
+  if (fault) ReportFault(fault, "the free queue");
+  return placed == Placed::kInEmergency ? AllocateInEmergency(request) : nullptr;
 }
 
 // Gives the memory of the thread's spares back, where there is no other. Returns true if there were
@@ -282,14 +323,16 @@ bool DebugHeap::Register(const BlockRecord& block) {
 }
 
 void* DebugHeap::Allocate(const Request& request) {
-  Fault fault;
-  void* user = nullptr;
-  const Placed placed = Place(request, &user, &fault);
-  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) {
-    if (placed == Placed::kFaultInQueue) ReportFault(fault, "the free queue");
-    if (placed == Placed::kNowhere) return nullptr;
-    user = AllocateInEmergency(request);
+  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
+    return nullptr;
   }
+  const StackId stack = KeepStack(request.site);
+  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+  const uint8_t size_class = SpareClassFor(request, bytes);
+  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, stack, size_class) : nullptr;
+  if (TCMALLOC_UNLIKELY(user == nullptr)) user = AllocateNew(request, stack, bytes);
+  if (TCMALLOC_UNLIKELY(user == nullptr)) return nullptr;
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
@@ -298,30 +341,50 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block and takes it from the program. Returns its record, or null and tells about a
-// fault. Small blocks are filled under the lock, so that it is taken once.
-BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
-                                  Fault* fault) {
-  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
-    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
-    record->freed_at = stack;
-    record->freeing_thread = ThisThread();
-    record->state = BlockState::kFreeing;
-    if (TCMALLOC_LIKELY(record->size <= kMostFilledAtOnce && !record->paged)) {
-      std::memset(record->user, kFreedByte, record->size);
-      record->state = BlockState::kQueued;
-    }
-    return record;
-  });
-}
-
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
-  table_.Prefetch(block);
+  BlockRecord* first = table_.BeginFind(block);
   const StackId stack = KeepStack(claim.site);
+  if (TCMALLOC_UNLIKELY(!TryFree(block, first, claim, stack))) FreeSlow(block, claim, stack);
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+}
+
+// Frees a block without a lock, if all is as it should be and the queue has room for it. Otherwise
+// returns false, with nothing done. The search for its record began with `first`.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* first,
+                                               const ReleaseClaim& claim, StackId stack) {
+  const BriefPath path;
+  if (TCMALLOC_UNLIKELY(!path.entered())) return false;
+  const uint32_t place = PlaceOfThread();
+  BlockRecord* record = CheckedBlockTable::FindUnlocked(first, block);
+  if (TCMALLOC_UNLIKELY(record == nullptr || !IsOwnPlace(place))) return false;
+  const uint32_t seen = record->version.Look();
+  // The record is that of the block as long as it is live.
+  if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive ||
+                        record->user != block || record->paged)) {
+    return false;
+  }
+  const Options& options = heap.options();
+  const size_t limit = options.max_free_queue_size;
+  if (TCMALLOC_UNLIKELY(!IsClaimPlainlyRight(*record, claim) || !AreFencesWhole(*record) ||
+                        options.trace || !options.reclaim_memory ||
+                        !queue_.HasRoom(queue_storage, place, record->total, limit) ||
+                        !record->version.TryBeginChange(seen))) {
+    return false;
+  }
+  record->freed_at = stack;
+  record->set_freeing_thread(ThisThread());
+  std::memset(record->user, kFreedByte, record->size);
+  record->version.EndChange(BlockState::kQueued);
+  queue_.Push(queue_storage, place, record, limit, heap.arena());
+  return true;
+}
+
+void DebugHeap::FreeSlow(void* block, const ReleaseClaim& claim, StackId stack) {
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
@@ -333,7 +396,22 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
     ReportFault(fault, claim.call);
   }
   if (TCMALLOC_UNLIKELY(freed == Freed::kFaultInQueue)) ReportFault(fault, "the free queue");
-  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+}
+
+// Checks a block and takes it from the program. Returns its record, or null and tells about a
+// fault.
+BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
+                                  Fault* fault) {
+  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
+    uint32_t seen = 0;
+    do {
+      if (TCMALLOC_LIKELY(record != nullptr)) seen = record->version.Look();
+      if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
+    } while (!record->version.TryBeginChange(seen));
+    record->freed_at = stack;
+    record->set_freeing_thread(ThisThread());
+    return record;
+  });
 }
 
 // Does all of it in one entry of the slow path. Faults are told after it, because a report may
@@ -347,15 +425,16 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   if (TCMALLOC_UNLIKELY(freed == nullptr)) return Freed::kFault;
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed->size, block);
-  if (TCMALLOC_UNLIKELY(freed->state == BlockState::kFreeing)) FillFreed(freed);
+  FillFreed(freed);
   const bool kept = freed->paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
   const size_t limit = options.max_free_queue_size;
   const uint32_t place = PlaceOfThread();
-  BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit);
+  MetadataArena& arena = heap.arena();
+  BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit, arena);
   while (TCMALLOC_UNLIKELY(victim != nullptr)) {
     if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(queue_storage, place, limit);
+    victim = queue_.PopExcess(queue_storage, place, limit, arena);
   }
   return Freed::kDone;
 }
@@ -363,12 +442,8 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
 // Fills a freed block, or forbids it.
 void DebugHeap::FillFreed(BlockRecord* freed) {
   std::memset(freed->user, kFreedByte, freed->size);
-  const bool unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
-  table_.WithRecord(freed, [=] {
-    freed->state = BlockState::kQueued;
-    freed->unreadable = unreadable;
-    return true;
-  });
+  freed->unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
+  freed->version.EndChange(BlockState::kQueued);
 }
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
@@ -381,7 +456,7 @@ bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockReco
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {
-    slow_path.FreeBlock(block.base);
+    slow_path.FreeBlock(block.base());
   }
   return true;
 }
@@ -479,10 +554,11 @@ void DebugHeap::VerifyAll(const char* call) {
     if (slow_path.reentrant()) return;
     table_.ForEachIn(i, [&](const BlockRecord& record) {
       if (fault) return;
-      const uint32_t before = record.BeginLook();
-      if (record.is_live()) AreFencesGood(record, &fault);
-      if (record.state == BlockState::kQueued) IsFilled(record, &fault);
-      if (fault && record.HasChangedSince(before)) fault.kind = FaultKind::kNone;
+      const uint32_t seen = record.version.Look();
+      const BlockState state = BlockVersion::StateOf(seen);
+      if (state == BlockState::kLive) AreFencesGood(record, &fault);
+      if (state == BlockState::kQueued) IsFilled(record, &fault);
+      if (fault && record.version.HasChangedSince(seen)) fault.kind = FaultKind::kNone;
     });
   }
   if (fault) ReportFault(fault, call);

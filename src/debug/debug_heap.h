@@ -87,15 +87,12 @@ class DebugHeap {
     std::atomic<void*> block{nullptr};
   };
 
-  // Freed blocks of more bytes are not filled under a lock.
-  static constexpr size_t kMostFilledAtOnce = 1024;
-
   // Where a block is.
   enum class Placed : uint8_t { kInTable, kInEmergency, kNowhere, kFaultInQueue };
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
-  Placed Place(const Request& request, void** user, Fault* fault);
+  TCMALLOC_NOINLINE void* AllocateNew(const Request& request, StackId stack, size_t bytes);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
   TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
                                     BlockRecord* block, void** user);
@@ -105,13 +102,17 @@ class DebugHeap {
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
   bool Register(const BlockRecord& block);
+  static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
-  static bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
-                    Fault* fault);
+  static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
+  void* TryReuse(const Request& request, StackId stack, uint8_t size_class);
+  TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
   bool GiveBackSpares(Fault* fault);
+  bool TryFree(void* block, BlockRecord* first, const ReleaseClaim& claim, StackId stack);
+  TCMALLOC_NOINLINE void FreeSlow(void* block, const ReleaseClaim& claim, StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
-  void FillFreed(BlockRecord* freed);
+  static void FillFreed(BlockRecord* freed);
   bool Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);

@@ -147,7 +147,7 @@ void PrintFirstLine(const Fault& fault) {
       break;
     case FaultKind::kWrongAlignment:
       line << "aligned delete of " << fault.address << " with alignment " << fault.given
-           << ", but the block was allocated with " << fault.block.alignment;
+           << ", but the block was allocated with " << fault.block.alignment();
       break;
     case FaultKind::kBefore:
       line << "memory stomping bug: a word before object at " << AddressOf(fault.block)
@@ -180,10 +180,10 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   if (block.user == nullptr) return;
   WriteCrashLine(Message() << "The object at " << AddressOf(block) << " has " << block.size
                            << " bytes. Allocated with " << NameOf(block.family) << " by thread "
-                           << AsPointer(block.allocating_thread) << ":");
+                           << AsPointer(block.allocating_thread()) << ":");
   PrintStack(symbolizer, block.allocated_at);
   if (block.is_live()) return;
-  WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
+  WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread()) << ":");
   PrintStack(symbolizer, block.freed_at);
 }
 

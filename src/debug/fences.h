@@ -135,10 +135,10 @@ static_assert(sizeof(Seal) == kSealBytes);
 
 // The fences of a block; the front one ends at its seal.
 inline char* FrontFence(const BlockRecord& block) {
-  return std::max(block.base, block.user - kSealBytes - kMostFenceBytes);
+  return std::max(block.base(), block.user - kSealBytes - kMostFenceBytes);
 }
 inline char* BackFenceEnd(const BlockRecord& block) {
-  return std::min(block.base + block.total, block.end() + kMostFenceBytes);
+  return std::min(block.base() + block.total, block.end() + kMostFenceBytes);
 }
 
 inline void WriteFences(const BlockRecord& block) {
@@ -155,7 +155,7 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   const Seal seal = Seal::Of(block.user, block.size);
   uint64_t difference = LoadUnaligned(block.user - 16) ^ seal.size;
   difference |= LoadUnaligned(block.user - 8) ^ seal.mark;
-  if (TCMALLOC_LIKELY(block.user == block.base + kFrontBytes)) {
+  if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
     difference |= LoadUnaligned(block.user - 32) ^ kFencePattern;
     difference |= LoadUnaligned(block.user - 24) ^ kFencePattern;
   } else if (!IsFence(FrontFence(block), block.user - kSealBytes)) {

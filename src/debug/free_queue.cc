@@ -20,22 +20,20 @@ TCMALLOC_ALWAYS_INLINE void FreeQueue::Prefetch(const Part& part, const Entry* e
   constexpr uint32_t kRecordsAhead = 8;
   constexpr uint32_t kBlocksAhead = 3;
   if (TCMALLOC_UNLIKELY(part.count <= kRecordsAhead)) return;
-  const char* record =
-      reinterpret_cast<const char*>(entries[(part.first + kRecordsAhead) % kBlocks].block);
-  __builtin_prefetch(record, 1);
-  __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
+  __builtin_prefetch(entries[(part.first + kRecordsAhead) % kBlocks].block, 1);
   const BlockRecord* block = entries[(part.first + kBlocksAhead) % kBlocks].block;
   __builtin_prefetch(block->user - kSealBytes, 1);
   __builtin_prefetch(block->user + kSealBytes * 3, 1);
 }
 
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share) {
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share,
+                                                   MetadataArena& arena) {
   const Entry entry = entries[part.first];
   part.first = (part.first + 1) % kBlocks;
   --part.count;
   Prefetch(part, entries);
   Add(part.bytes, 0 - entry.bytes);
-  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share))) return entry.block;
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share, arena))) return entry.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
 }
@@ -51,7 +49,20 @@ void FreeQueue::NoteUsed(Part& part) {
   used_parts_.fetch_add(1, std::memory_order_relaxed);
 }
 
-BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit) {
+// Push takes one block out where there are kBlocks, and as many as are needed for the bytes.
+bool FreeQueue::HasRoom(const Storage& storage, uint32_t place, size_t bytes, size_t limit) const
+    TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  const Part& part = parts_[place];
+  const size_t share = ShareOf(limit);
+  const size_t after = part.bytes.load(std::memory_order_relaxed) + bytes;
+  if (TCMALLOC_LIKELY(part.count < kBlocks && after <= share)) return true;
+  if (TCMALLOC_UNLIKELY(part.count == 0)) return false;
+  const Entry first = storage.entries[place][part.first];
+  return after - first.bytes <= share && part.spares.HasRoomFor(*first.block, share);
+}
+
+BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
+                             MetadataArena& arena) {
   Part& part = parts_[place];
   Entry* entries = storage.entries[place];
   const size_t bytes = block->total;
@@ -59,27 +70,28 @@ BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* bloc
   if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
   const size_t share = ShareOf(limit);
   BlockRecord* victim = nullptr;
-  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share);
+  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share, arena);
   entries[(part.first + part.count) % kBlocks] = {block, bytes};
   ++part.count;
   Add(part.bytes, bytes);
-  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share) : victim;
+  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share, arena) : victim;
 }
 
-BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t limit) {
+BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t limit,
+                                  MetadataArena& arena) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  return FindExcess(part, storage.entries[place], ShareOf(limit));
+  return FindExcess(part, storage.entries[place], ShareOf(limit), arena);
 }
 
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it
 // returns.
 TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,
-                                                          size_t share) {
+                                                          size_t share, MetadataArena& arena) {
   BlockRecord* victim = nullptr;
   while (TCMALLOC_UNLIKELY(part.bytes.load(std::memory_order_relaxed) > share) &&
          victim == nullptr && part.count > 0) {
-    victim = Pop(part, entries, share);
+    victim = Pop(part, entries, share, arena);
   }
   return victim;
 }

@@ -15,6 +15,7 @@
 #include "debug/block_record.h"
 #include "debug/own_place.h"
 #include "debug/spare_blocks.h"
+#include "pages/metadata_arena.h"
 
 namespace tcmalloc {
 
@@ -40,12 +41,18 @@ class FreeQueue {
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
+  // Returns true if Push of a block of that many bytes returns null and needs no memory. Called by
+  // the owner of the place.
+  bool HasRoom(const Storage& storage, uint32_t place, size_t bytes, size_t limit) const;
   // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
-  // or, as PopExcess, for the bytes; null if PopExcess would return null.
-  BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit);
+  // or, as PopExcess, for the bytes; null if PopExcess would return null. The places of spares are
+  // in memory of `arena`, which is always the same.
+  BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
+                    MetadataArena& arena);
   // Takes the first block out of the part if all parts together may hold no more than `limit` bytes
   // and this one holds more than its share, until one has to go. Returns null otherwise.
-  BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit);
+  BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit,
+                         MetadataArena& arena);
   // Takes a spare of that size class out of the part; null if there is none.
   BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
   // Takes any spare out of the part; null if there is none.
@@ -89,11 +96,11 @@ class FreeQueue {
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
   // it cannot become a spare. The part's share of the bytes is `share`.
-  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share)
+  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share, MetadataArena& arena)
       TCMALLOC_REQUIRES(part.lock);
   static void Prefetch(const Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
-  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share)
-      TCMALLOC_REQUIRES(part.lock);
+  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share,
+                                 MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> used_parts_{0};
   // The entries of a part in the storage are guarded as it is.
