@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "debug/fences.h"
 #include "debug/page_fence.h"
+#include "debug/recent_stacks.h"
 #include "debug/trace.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
@@ -181,7 +182,8 @@ TCMALLOC_ALWAYS_INLINE uint8_t DebugHeap::SpareClassFor(const Request& request, 
 // lock: whoever looks through all blocks finds that the record has changed.
 TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
                                              const Request& request, StackId stack) {
-  ReleaseStacks(place, spare->allocated_at, spare->freed_at);
+  ReleaseStackAt(place, spare->allocated_at);
+  ReleaseStackAt(place, spare->freed_at);
   const bool fits = spare->size == request.size;
   spare->version.BeginChange();
   spare->size = request.size;
@@ -195,20 +197,23 @@ TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
   spare->version.EndChange(BlockState::kLive);
 }
 
-// Serves a request of a class from a spare of the thread, without a lock. Returns null if there is
-// none, or if the slow path is needed.
-TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, StackId stack,
-                                                 uint8_t size_class) {
+// Serves a request of a class from a spare of the thread, without a lock. Finds the stack if it is
+// at hand and *stack is 0. Returns null if there is no spare, or no stack, or if the slow path is
+// needed.
+TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t size_class,
+                                                 StackId* stack) {
   BlockRecord* spare = nullptr;
   {
     const BriefPath path;
     if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
     const uint32_t place = PlaceOfThread();
     if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
-    spare = queue_.TakeSpare(place, size_class);
+    if (*stack == 0) *stack = FindRecentStack(place, request.site);
+    if (TCMALLOC_UNLIKELY(*stack == 0)) return nullptr;
+    spare = queue_.TakeOwnSpare(place, size_class);
     if (TCMALLOC_UNLIKELY(spare == nullptr)) return nullptr;
     if (TCMALLOC_LIKELY(IsFilled(*spare))) {
-      Reuse(place, spare, request, stack);
+      Reuse(place, spare, request, *stack);
       return spare->user;
     }
   }
@@ -284,8 +289,15 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::IsSmall(size_t bytes) {
   return bytes <= kMaxSmallSize && !heap.options().page_fence;
 }
 
-// Serves a request that no spare serves. Returns null if there is no memory.
-void* DebugHeap::AllocateNew(const Request& request, StackId stack, size_t bytes) {
+// Serves what TryReuse did not. `stack` is what that found. Returns null if there is no memory.
+void* DebugHeap::AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
+                              StackId stack) {
+  if (stack == 0) {
+    stack = KeepStack(request.site);
+    if (TCMALLOC_LIKELY(size_class != 0 && stack != 0)) {
+      if (void* user = TryReuse(request, size_class, &stack)) return user;
+    }
+  }
   Fault fault;
   void* user = nullptr;
   Placed placed = Placed::kNowhere;
@@ -326,12 +338,14 @@ void* DebugHeap::Allocate(const Request& request) {
   if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return nullptr;
   }
-  const StackId stack = KeepStack(request.site);
   const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
   const uint8_t size_class = SpareClassFor(request, bytes);
-  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, stack, size_class) : nullptr;
-  if (TCMALLOC_UNLIKELY(user == nullptr)) user = AllocateNew(request, stack, bytes);
-  if (TCMALLOC_UNLIKELY(user == nullptr)) return nullptr;
+  StackId stack = 0;
+  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
+  if (TCMALLOC_UNLIKELY(user == nullptr)) {
+    user = AllocateSlow(request, bytes, size_class, stack);
+    if (user == nullptr) return nullptr;
+  }
   if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
@@ -347,21 +361,26 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
   BlockRecord* first = table_.BeginFind(block);
-  const StackId stack = KeepStack(claim.site);
-  if (TCMALLOC_UNLIKELY(!TryFree(block, first, claim, stack))) FreeSlow(block, claim, stack);
+  StackId stack = 0;
+  if (TCMALLOC_UNLIKELY(!TryFree(block, first, claim, &stack))) {
+    FreeSlow(block, first, claim, stack);
+  }
   if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
 }
 
-// Frees a block without a lock, if all is as it should be and the queue has room for it. Otherwise
-// returns false, with nothing done. The search for its record began with `first`.
+// Frees a block without a lock, if all is as it should be and the queue has room for it. Finds the
+// stack if it is at hand and *stack is 0. Otherwise returns false, with nothing else done. The
+// search for the record began with `first`.
 TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* first,
-                                               const ReleaseClaim& claim, StackId stack) {
+                                               const ReleaseClaim& claim, StackId* stack) {
   const BriefPath path;
   if (TCMALLOC_UNLIKELY(!path.entered())) return false;
   const uint32_t place = PlaceOfThread();
+  if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
+  if (*stack == 0) *stack = FindRecentStack(place, claim.site);
   BlockRecord* record = CheckedBlockTable::FindUnlocked(first, block);
-  if (TCMALLOC_UNLIKELY(record == nullptr || !IsOwnPlace(place))) return false;
+  if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
   const uint32_t seen = record->version.Look();
   // The record is that of the block as long as it is live.
   if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive ||
@@ -369,22 +388,27 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* first,
     return false;
   }
   const Options& options = heap.options();
-  const size_t limit = options.max_free_queue_size;
   if (TCMALLOC_UNLIKELY(!IsClaimPlainlyRight(*record, claim) || !AreFencesWhole(*record) ||
-                        options.trace || !options.reclaim_memory ||
-                        !queue_.HasRoom(queue_storage, place, record->total, limit) ||
-                        !record->version.TryBeginChange(seen))) {
+                        options.trace || !options.reclaim_memory)) {
     return false;
   }
-  record->freed_at = stack;
-  record->set_freeing_thread(ThisThread());
-  std::memset(record->user, kFreedByte, record->size);
-  record->version.EndChange(BlockState::kQueued);
-  queue_.Push(queue_storage, place, record, limit, heap.arena());
-  return true;
+  return queue_.PushOwn(queue_storage, place, record, options.max_free_queue_size, [&] {
+    if (TCMALLOC_UNLIKELY(!record->version.TryBeginChange(seen))) return false;
+    record->freed_at = *stack;
+    record->set_freeing_thread(ThisThread());
+    std::memset(record->user, kFreedByte, record->size);
+    record->version.EndChange(BlockState::kQueued);
+    return true;
+  });
 }
 
-void DebugHeap::FreeSlow(void* block, const ReleaseClaim& claim, StackId stack) {
+// Does what TryFree did not. `stack` is what that found.
+void DebugHeap::FreeSlow(void* block, BlockRecord* first, const ReleaseClaim& claim,
+                         StackId stack) {
+  if (stack == 0) {
+    stack = KeepStack(claim.site);
+    if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, first, claim, &stack)) return;
+  }
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
@@ -452,7 +476,8 @@ bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockReco
                       Fault* fault) {
   if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
   const BlockRecord block = table_.Remove(victim->user);
-  ReleaseStacks(place, block.allocated_at, block.freed_at);
+  ReleaseStackAt(place, block.allocated_at);
+  ReleaseStackAt(place, block.freed_at);
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {

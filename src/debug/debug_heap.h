@@ -92,7 +92,8 @@ class DebugHeap {
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
-  TCMALLOC_NOINLINE void* AllocateNew(const Request& request, StackId stack, size_t bytes);
+  TCMALLOC_NOINLINE void* AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
+                                       StackId stack);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
   TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
                                     BlockRecord* block, void** user);
@@ -105,11 +106,12 @@ class DebugHeap {
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
-  void* TryReuse(const Request& request, StackId stack, uint8_t size_class);
+  void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
   TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
   bool GiveBackSpares(Fault* fault);
-  bool TryFree(void* block, BlockRecord* first, const ReleaseClaim& claim, StackId stack);
-  TCMALLOC_NOINLINE void FreeSlow(void* block, const ReleaseClaim& claim, StackId stack);
+  bool TryFree(void* block, BlockRecord* first, const ReleaseClaim& claim, StackId* stack);
+  TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* first, const ReleaseClaim& claim,
+                                  StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   static void FillFreed(BlockRecord* freed);

@@ -15,9 +15,7 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
-#include "debug/own_place.h"
 #include "debug/recent_stacks.h"
-#include "debug/released_stacks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
@@ -27,8 +25,6 @@ namespace {
 
 // The commands of gdb know it by this name (tool/gdb/tcm-gdb.py).
 constinit StackTable fault_stacks;
-
-constinit ReleasedStacks released_stacks[kOwnPlaces];
 
 // The thread that prints; 0 if none does.
 constinit std::atomic<uintptr_t> reporter{0};
@@ -199,6 +195,8 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
 
 }  // namespace
 
+constinit ReleasedStacks released_stacks[kOwnPlaces];
+
 StackId KeepStack(const CallSite& site) {
   RecentStacks* recent = ClaimRecentStacks();
   if (TCMALLOC_UNLIKELY(recent == nullptr)) return fault_stacks.Add(ProgramStack(site).frames());
@@ -212,14 +210,9 @@ void ReleaseStack(StackId stack) {
   if (stack != 0) fault_stacks.Release(stack);
 }
 
-void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at) {
-  if (TCMALLOC_LIKELY(IsOwnPlace(place))) {
-    released_stacks[place].Add(allocated_at, fault_stacks);
-    released_stacks[place].Add(freed_at, fault_stacks);
-  } else {
-    ReleaseStack(allocated_at);
-    ReleaseStack(freed_at);
-  }
+void ReleaseStackSlow(uint32_t place, StackId stack) {
+  if (TCMALLOC_LIKELY(IsOwnPlace(place))) return released_stacks[place].Add(stack, fault_stacks);
+  ReleaseStack(stack);
 }
 
 void ReportFault(const Fault& fault, const char* call) {

@@ -51,34 +51,38 @@ inline WordPair LoadPair(const char* from) {
   return pair;
 }
 
+inline void StorePair(char* to, WordPair pair) { std::memcpy(to, &pair, sizeof(pair)); }
+
 // Returns eight bytes of a fence that begins at `address`.
 inline uint64_t FenceWord(const char* address) {
   static_assert(std::endian::native == std::endian::little);
   return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
 }
 
-// The last word overlaps the one before it where the length is no multiple of a word.
+// The last words overlap others where the length is no multiple.
 inline void WriteFence(char* begin, char* end) {
-  if (end - begin < 8) {
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     for (; begin < end; ++begin) *begin = static_cast<char>(FenceByte(begin));
     return;
   }
   const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end - 8);
-  for (; end - begin > 8; begin += 8) std::memcpy(begin, &word, sizeof(word));
-  std::memcpy(end - 8, &last, sizeof(last));
+  const uint64_t last = FenceWord(end);
+  StorePair(end - 16, WordPair{last, last});
+  for (; end - begin > 16; begin += 16) StorePair(begin, WordPair{word, word});
 }
 
 // Returns true if all bytes of [begin, end) are those of a fence.
-inline bool IsFence(const char* begin, const char* end) {
-  if (end - begin < 8) {
+TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
+  // Behind a block with pages of its own there are a few bytes, or none.
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
     return begin == end;
   }
   const uint64_t word = FenceWord(begin);
-  uint64_t difference = LoadUnaligned(end - 8) ^ FenceWord(end - 8);
-  for (; end - begin > 8; begin += 8) difference |= LoadUnaligned(begin) ^ word;
-  return difference == 0;
+  const uint64_t last = FenceWord(end);
+  WordPair difference = LoadPair(end - 16) ^ WordPair{last, last};
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair{word, word};
+  return (difference[0] | difference[1]) == 0;
 }
 
 // Returns the first byte in [begin, end) that is no fence, or null.
@@ -161,18 +165,7 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   } else if (!IsFence(FrontFence(block), block.user - kSealBytes)) {
     return false;
   }
-  const char* begin = block.end();
-  const char* end = BackFenceEnd(block);
-  // Behind a block with pages of its own there are a few bytes, or none.
-  if (TCMALLOC_UNLIKELY(end - begin < 16)) return difference == 0 && IsFence(begin, end);
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end - 8);
-  for (; TCMALLOC_UNLIKELY(end - begin > 32); begin += 16) {
-    difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
-  }
-  difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
-  difference |= (LoadUnaligned(end - 16) ^ last) | (LoadUnaligned(end - 8) ^ last);
-  return difference == 0;
+  return difference == 0 && IsFence(block.end(), BackFenceEnd(block));
 }
 
 // Return the first byte before or behind the block's own that was written, or null.

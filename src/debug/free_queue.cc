@@ -14,51 +14,19 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 
 }  // namespace
 
-// Brings what the next calls of Pop, and the blocks that get the memory, will look at into the
-// cache. A block that has waited long is in none.
-TCMALLOC_ALWAYS_INLINE void FreeQueue::Prefetch(const Part& part, const Entry* entries) {
-  constexpr uint32_t kRecordsAhead = 8;
-  constexpr uint32_t kBlocksAhead = 3;
-  if (TCMALLOC_UNLIKELY(part.count <= kRecordsAhead)) return;
-  __builtin_prefetch(entries[(part.first + kRecordsAhead) % kBlocks].block, 1);
-  const BlockRecord* block = entries[(part.first + kBlocksAhead) % kBlocks].block;
-  __builtin_prefetch(block->user - kSealBytes, 1);
-  __builtin_prefetch(block->user + kSealBytes * 3, 1);
-}
-
 TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share,
                                                    MetadataArena& arena) {
   const Entry entry = entries[part.first];
-  part.first = (part.first + 1) % kBlocks;
-  --part.count;
-  Prefetch(part, entries);
+  DropFirst(part, entries);
   Add(part.bytes, 0 - entry.bytes);
   if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share, arena))) return entry.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
 }
 
-// Few programs have more than one thread that frees; the division is for the others.
-TCMALLOC_ALWAYS_INLINE size_t FreeQueue::ShareOf(size_t limit) const {
-  const size_t parts = used_parts_.load(std::memory_order_relaxed);
-  return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / parts;
-}
-
 void FreeQueue::NoteUsed(Part& part) {
   part.used.store(true, std::memory_order_relaxed);
   used_parts_.fetch_add(1, std::memory_order_relaxed);
-}
-
-// Push takes one block out where there are kBlocks, and as many as are needed for the bytes.
-bool FreeQueue::HasRoom(const Storage& storage, uint32_t place, size_t bytes, size_t limit) const
-    TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-  const Part& part = parts_[place];
-  const size_t share = ShareOf(limit);
-  const size_t after = part.bytes.load(std::memory_order_relaxed) + bytes;
-  if (TCMALLOC_LIKELY(part.count < kBlocks && after <= share)) return true;
-  if (TCMALLOC_UNLIKELY(part.count == 0)) return false;
-  const Entry first = storage.entries[place][part.first];
-  return after - first.bytes <= share && part.spares.HasRoomFor(*first.block, share);
 }
 
 BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,

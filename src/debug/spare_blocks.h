@@ -5,7 +5,6 @@
 #ifndef TCMALLOC_DEBUG_SPARE_BLOCKS_H_
 #define TCMALLOC_DEBUG_SPARE_BLOCKS_H_
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,34 +28,40 @@ class SpareBlocks {
   SpareBlocks(const SpareBlocks&) = delete;
   SpareBlocks& operator=(const SpareBlocks&) = delete;
 
-  // Keeps a freed block if all spares then are no more than `limit` bytes, and if its memory suits
-  // other blocks. Returns false otherwise, or if `arena` has no memory.
-  bool Put(BlockRecord* block, size_t limit, MetadataArena& arena) {
-    const uint8_t size_class = block->size_class;
-    if (TCMALLOC_UNLIKELY(size_class == 0) || bytes_ + block->total > limit) return false;
-    Stack& stack = stacks_[size_class];
-    if (TCMALLOC_UNLIKELY(stack.count == 0) && !Extend(stack, arena)) return false;
+  // Returns true if Put keeps a freed block and needs no memory: if its memory suits other blocks,
+  // and if all spares then are no more than `limit` bytes.
+  bool HasPlaceFor(const BlockRecord& block, size_t limit) const {
+    const uint8_t size_class = block.size_class;
+    return size_class != 0 && bytes_ + block.total <= limit &&
+           (stacks_[size_class].room != 0 || free_ != nullptr);
+  }
+  // Keeps a block for which there is a place.
+  TCMALLOC_ALWAYS_INLINE void PutInPlace(BlockRecord* block) {
+    Stack& stack = stacks_[block->size_class];
+    if (TCMALLOC_UNLIKELY(stack.room == 0)) Extend(stack);
     bytes_ += block->total;
-    stack.chunk->blocks[--stack.count] = block;
+    stack.chunk->blocks[--stack.room] = block;
+  }
+  // Keeps a block if there is a place for it, or with one made of memory of `arena`. Returns false
+  // otherwise.
+  bool Put(BlockRecord* block, size_t limit, MetadataArena& arena) {
+    if (!HasPlaceFor(*block, limit)) {
+      if (free_ == nullptr) AddChunk(arena);
+      if (!HasPlaceFor(*block, limit)) return false;
+    }
+    PutInPlace(block);
     return true;
   }
 
-  // Returns true if Put keeps the block and needs no memory.
-  bool HasRoomFor(const BlockRecord& block, size_t limit) const {
-    const uint8_t size_class = block.size_class;
-    return size_class != 0 && bytes_ + block.total <= limit &&
-           (stacks_[size_class].count != 0 || free_ != nullptr);
-  }
-
   // Returns a block of that size class, or null.
-  BlockRecord* Take(uint8_t size_class) {
+  TCMALLOC_ALWAYS_INLINE BlockRecord* Take(uint8_t size_class) {
     Stack& stack = stacks_[size_class];
     const Chunk* chunk = stack.chunk;
     if (TCMALLOC_UNLIKELY(chunk == nullptr)) return nullptr;
-    BlockRecord* block = chunk->blocks[stack.count++];
+    BlockRecord* block = chunk->blocks[stack.room++];
     bytes_ -= block->total;
     Prefetch(stack);
-    if (TCMALLOC_UNLIKELY(stack.count == kPerChunk)) Shrink(stack);
+    if (TCMALLOC_UNLIKELY(stack.room == kPerChunk)) Shrink(stack);
     return block;
   }
 
@@ -73,7 +78,6 @@ class SpareBlocks {
  private:
   static constexpr size_t kPerChunk = 63;
 
-  // Blocks from an index on, the one that is taken first at that index.
   struct Chunk {
     Chunk* below;  // or the next free one
     BlockRecord* blocks[kPerChunk];
@@ -81,35 +85,32 @@ class SpareBlocks {
   // Has no chunk without a block.
   struct Stack {
     Chunk* chunk = nullptr;
-    size_t count = 0;  // of places in the chunk that are free; 0 without a chunk
+    size_t room = 0;  // places in the chunk that are free, before the others; 0 without a chunk
   };
 
   // Brings records, and then blocks, into the cache some calls ahead.
   static void Prefetch(const Stack& stack) {
     constexpr size_t kRecordsAhead = 5;
     constexpr size_t kBlocksAhead = 1;
-    if (TCMALLOC_UNLIKELY(stack.count + kRecordsAhead >= kPerChunk)) return;
-    BlockRecord* const* next = stack.chunk->blocks + stack.count;
+    if (TCMALLOC_UNLIKELY(stack.room + kRecordsAhead >= kPerChunk)) return;
+    BlockRecord* const* next = stack.chunk->blocks + stack.room;
     __builtin_prefetch(next[kRecordsAhead], 1);
     const BlockRecord& block = *next[kBlocksAhead];
     __builtin_prefetch(block.user - kFrontBytes, 1);
     __builtin_prefetch(block.end(), 1);
   }
 
-  // Gives a stack without a free place a chunk more. Returns false if there is no memory.
-  TCMALLOC_NOINLINE bool Extend(Stack& stack, MetadataArena& arena) {
+  // Makes a free chunk, if there is memory.
+  TCMALLOC_NOINLINE void AddChunk(MetadataArena& arena) {
+    free_ = static_cast<Chunk*>(arena.Allocate(sizeof(Chunk), alignof(BlockRecord)));
+    if (free_ != nullptr) free_->below = nullptr;
+  }
+  // Gives a stack without room a chunk more. Requires a free one.
+  TCMALLOC_NOINLINE void Extend(Stack& stack) {
     Chunk* chunk = free_;
-    if (chunk != nullptr) {
-      free_ = chunk->below;
-    } else {
-      const int saved_errno = errno;
-      chunk = static_cast<Chunk*>(arena.Allocate(sizeof(Chunk), alignof(BlockRecord)));
-      errno = saved_errno;
-      if (chunk == nullptr) return false;
-    }
+    free_ = chunk->below;
     chunk->below = stack.chunk;
     stack = {chunk, kPerChunk};
-    return true;
   }
 
   // Takes the chunk away that has no block any more.
