@@ -9,14 +9,16 @@
 
 namespace tcmalloc {
 
-bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
+constinit RecordPages record_pages;
+
+BlockRecord* CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   const uint64_t hash = HashOf(block.user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
   const size_t buckets = BucketsOf(shard).count();
-  if (2 * shard.count >= buckets && !Grow(shard) && buckets == 0) return false;
+  if (2 * shard.count >= buckets && !Grow(shard) && buckets == 0) return nullptr;
   BlockRecord* record = NewRecord(shard, arena);
-  if (record == nullptr) return false;
+  if (record == nullptr) return nullptr;
   Bucket& bucket = BucketsOf(shard).Of(hash);
   // The version of the record goes on, so that whoever searches without the lock and finds it live
   // finds the new address as well.
@@ -25,10 +27,9 @@ bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
   added.next = bucket;
   added.version = record->version;
   *record = added;
-  record->version.EndChange(block.version.state());
   bucket = record;
   ++shard.count;
-  return true;
+  return record;
 }
 
 BlockRecord CheckedBlockTable::Remove(const void* user) {
@@ -78,10 +79,26 @@ bool CheckedBlockTable::Grow(Shard& shard) {
   return true;
 }
 
+// Returns kRecordsAtOnce records that nobody ever had, or null.
+BlockRecord* CheckedBlockTable::NewRecords(MetadataArena& arena) {
+  constexpr size_t kPagesAtOnce = 16;
+  constexpr size_t kBytes = kPagesAtOnce * RecordPages::kPageBytes;
+  SpinLockHolder holder(records_lock_);
+  if (next_records_ == end_of_records_) {
+    auto* pages = static_cast<char*>(arena.Allocate(kBytes, RecordPages::kPageBytes));
+    if (pages == nullptr) return nullptr;
+    for (size_t i = 0; i < kPagesAtOnce; ++i) record_pages.Add(pages + i * RecordPages::kPageBytes);
+    next_records_ = reinterpret_cast<BlockRecord*>(pages);
+    end_of_records_ = next_records_ + kBytes / sizeof(BlockRecord);
+  }
+  BlockRecord* records = next_records_;
+  next_records_ += kRecordsAtOnce;
+  return records;
+}
+
 BlockRecord* CheckedBlockTable::NewRecord(Shard& shard, MetadataArena& arena) {
   if (shard.free == nullptr) {
-    auto* records = static_cast<BlockRecord*>(
-        arena.Allocate(kRecordsAtOnce * sizeof(BlockRecord), alignof(BlockRecord)));
+    BlockRecord* records = NewRecords(arena);
     if (records == nullptr) return nullptr;
     for (size_t i = kRecordsAtOnce; i-- > 0;) {
       records[i].next = shard.free;

@@ -13,6 +13,7 @@
 #include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "debug/block_record.h"
+#include "debug/record_pages.h"
 #include "pages/metadata_arena.h"
 
 namespace tcmalloc {
@@ -32,8 +33,9 @@ class CheckedBlockTable {
   CheckedBlockTable& operator=(const CheckedBlockTable&) = delete;
 
   // Adds a copy of `block`, whose address is not in the table, in memory of `arena`, which is
-  // always the same. Returns false if there is no memory.
-  [[nodiscard]] bool Insert(const BlockRecord& block, MetadataArena& arena);
+  // always the same. Returns the copy, which is changing until its owner ends that; null if there
+  // is no memory.
+  [[nodiscard]] BlockRecord* Insert(const BlockRecord& block, MetadataArena& arena);
 
   // Returns f(record) under the lock of the block that begins at `user`; `record` is null if there
   // is none. It may be read and changed.
@@ -140,13 +142,19 @@ class CheckedBlockTable {
     return record;
   }
 
-  // Records are made that many at a time.
+  // A part gets records that many at a time.
   static constexpr size_t kRecordsAtOnce = 8;
+  static_assert(RecordPages::kPageBytes % (kRecordsAtOnce * sizeof(BlockRecord)) == 0);
 
   bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
-  static BlockRecord* NewRecord(Shard& shard, MetadataArena& arena) TCMALLOC_REQUIRES(shard.lock);
+  BlockRecord* NewRecord(Shard& shard, MetadataArena& arena) TCMALLOC_REQUIRES(shard.lock);
+  BlockRecord* NewRecords(MetadataArena& arena);
 
   Shard shards_[kShards];
+  SpinLock records_lock_{LockRank::kDebugQueue};
+  // Records that no part has yet.
+  BlockRecord* next_records_ TCMALLOC_GUARDED_BY(records_lock_) = nullptr;
+  BlockRecord* end_of_records_ TCMALLOC_GUARDED_BY(records_lock_) = nullptr;
 };
 
 }  // namespace tcmalloc

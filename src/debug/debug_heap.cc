@@ -139,13 +139,34 @@ void* AllocateInEmergency(const Request& request) {
   return block;
 }
 
-void Fill(const Request& request, const BlockRecord& block) {
-  WriteFences(block);
+// Makes a block that is new in the table a live one. Returns where it begins.
+void* Fill(const Request& request, BlockRecord* block) {
+  WriteFences(*block);
   if (!request.zeroed) {
-    std::memset(block.user, kFreshByte, block.size);
-  } else if (!block.paged) {
-    std::memset(block.user, 0, block.size);
+    std::memset(block->user, kFreshByte, block->size);
+  } else if (!block->paged) {
+    std::memset(block->user, 0, block->size);
   }
+  block->version.EndChange(BlockState::kLive);
+  return block->user;
+}
+
+// Returns the record that the seal of a block names, or where the search for it begins. Follows the
+// pointer only if it lies in a page of small blocks.
+TCMALLOC_ALWAYS_INLINE BlockRecord* FirstRecordOf(const void* block,
+                                                  const CheckedBlockTable& table) {
+  const void* seal = static_cast<const char*>(block) - kSealBytes;
+  if (TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) % kPlainAlignment == 0 &&
+                      heap.page_map().ClassAt(PageId::Containing(seal)) != 0)) {
+    const Seal claimed = Seal::Read(block);
+    BlockRecord* record = claimed.ClaimedRecord(block);
+    if (TCMALLOC_LIKELY(record_pages.Hold(record))) {
+      __builtin_prefetch(record, 1);
+      __builtin_prefetch(static_cast<const char*>(block) + claimed.size);
+      return record;
+    }
+  }
+  return table.BeginFind(block);
 }
 
 }  // namespace
@@ -253,11 +274,13 @@ DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, const Request& 
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
-  Fill(request, *block);
-  *user = block->user;
-  if (TCMALLOC_LIKELY(table_.Insert(*block, heap.arena()))) return Placed::kInTable;
-  slow_path.FreeBlock(base);
-  return Placed::kInEmergency;
+  BlockRecord* record = table_.Insert(*block, heap.arena());
+  if (TCMALLOC_UNLIKELY(record == nullptr)) {
+    slow_path.FreeBlock(base);
+    return Placed::kInEmergency;
+  }
+  *user = Fill(request, record);
+  return Placed::kInTable;
 }
 
 // Finds pages.
@@ -272,9 +295,10 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
     LayOut(request, base, bytes, &block);
   }
   if (block.paged || !heap.emergency().Owns(block.base())) {
-    Fill(request, block);
-    *user = block.user;
-    if (Register(block)) return Placed::kInTable;
+    if (BlockRecord* record = Register(block)) {
+      *user = Fill(request, record);
+      return Placed::kInTable;
+    }
   }
   block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base());
   return Placed::kInEmergency;
@@ -329,9 +353,9 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
   return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
-bool DebugHeap::Register(const BlockRecord& block) {
+BlockRecord* DebugHeap::Register(const BlockRecord& block) {
   SlowPath slow_path;
-  return !slow_path.reentrant() && table_.Insert(block, heap.arena());
+  return !slow_path.reentrant() ? table_.Insert(block, heap.arena()) : nullptr;
 }
 
 void* DebugHeap::Allocate(const Request& request) {
@@ -359,8 +383,7 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
-  __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
-  BlockRecord* first = table_.BeginFind(block);
+  BlockRecord* first = FirstRecordOf(block, table_);
   StackId stack = 0;
   if (TCMALLOC_UNLIKELY(!TryFree(block, first, claim, &stack))) {
     FreeSlow(block, first, claim, stack);
@@ -531,10 +554,9 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
-      const auto* user = static_cast<const char*>(block);
-      if (heap.page_map().FindInUse(block) == nullptr) return 0;
-      const Seal seal = Seal::Read(user);
-      return seal.Fits(user) ? seal.size : 0;
+      const BlockRecord* record =
+          CheckedBlockTable::FindUnlocked(FirstRecordOf(block, table_), block);
+      return record != nullptr && record->is_live() ? record->size : 0;
     }
     fault = table_.With(block, [&](const BlockRecord* record) -> Fault {
       if (record == nullptr) {

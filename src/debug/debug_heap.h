@@ -102,7 +102,7 @@ class DebugHeap {
   static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
-  bool Register(const BlockRecord& block);
+  BlockRecord* Register(const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);

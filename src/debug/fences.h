@@ -118,22 +118,33 @@ inline const char* FindOverwritten(const char* begin, const char* end) {
                       [](char c) { return static_cast<unsigned char>(c) != kFreedByte; });
 }
 
-// The size of a block and a word that depends on its address, right before it. Where no lock may be
-// taken they stand in for the record.
+// The size of a block, and a word that depends on its address, its size and the place of its
+// record, right before the block. By the second word, the record of a whole block is found without
+// a search.
 struct Seal {
   uint64_t size;
   uint64_t mark;
 
-  static Seal Of(const char* user, size_t size) {
-    constexpr uint64_t kMark = 0xDEADBEEF'5EA1'ED00;
-    return {size, kMark ^ reinterpret_cast<uintptr_t>(user) ^ (uint64_t{size} << 32)};
+  static Seal Of(const BlockRecord& block) {
+    return {block.size, kMark ^ Mixed(block.user, block.size) ^ reinterpret_cast<uintptr_t>(&block)};
   }
-  static Seal Read(const char* user) {
+  static Seal Read(const void* user) {
     Seal seal;
-    std::memcpy(&seal, user - kSealBytes, sizeof(seal));
+    std::memcpy(&seal, static_cast<const char*>(user) - kSealBytes, sizeof(seal));
     return seal;
   }
-  bool Fits(const char* user) const { return mark == Of(user, size).mark; }
+  // Returns the address of the record of the block at `user`, if the seal is whole. It may be any
+  // address otherwise.
+  BlockRecord* ClaimedRecord(const void* user) const {
+    return reinterpret_cast<BlockRecord*>(kMark ^ Mixed(user, size) ^ mark);
+  }
+
+ private:
+  static constexpr uint64_t kMark = 0xDEADBEEF'5EA1'ED00;
+
+  static uint64_t Mixed(const void* user, uint64_t size) {
+    return reinterpret_cast<uintptr_t>(user) ^ (size << 32);
+  }
 };
 static_assert(sizeof(Seal) == kSealBytes);
 
@@ -147,7 +158,7 @@ inline char* BackFenceEnd(const BlockRecord& block) {
 
 inline void WriteFences(const BlockRecord& block) {
   WriteFence(FrontFence(block), block.user - kSealBytes);
-  const Seal seal = Seal::Of(block.user, block.size);
+  const Seal seal = Seal::Of(block);
   std::memcpy(block.user - kSealBytes, &seal, sizeof(seal));
   WriteFence(block.end(), BackFenceEnd(block));
 }
@@ -156,7 +167,7 @@ inline void WriteFences(const BlockRecord& block) {
 // base; what is before them is four words then.
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
-  const Seal seal = Seal::Of(block.user, block.size);
+  const Seal seal = Seal::Of(block);
   uint64_t difference = LoadUnaligned(block.user - 16) ^ seal.size;
   difference |= LoadUnaligned(block.user - 8) ^ seal.mark;
   if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
@@ -170,7 +181,7 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
 
 // Return the first byte before or behind the block's own that was written, or null.
 inline const char* FindDamageBefore(const BlockRecord& block) {
-  const Seal seal = Seal::Of(block.user, block.size);
+  const Seal seal = Seal::Of(block);
   const char* found = block.user - kSealBytes;
   if (TCMALLOC_UNLIKELY(std::memcmp(found, &seal, kSealBytes) != 0)) {
     return std::mismatch(found, found + kSealBytes, reinterpret_cast<const char*>(&seal)).first;

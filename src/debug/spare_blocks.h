@@ -46,7 +46,7 @@ class SpareBlocks {
   // otherwise.
   bool Put(BlockRecord* block, size_t limit, MetadataArena& arena) {
     if (!HasPlaceFor(*block, limit)) {
-      if (free_ == nullptr) AddChunk(arena);
+      if (free_ == nullptr) AddChunks(arena);
       if (!HasPlaceFor(*block, limit)) return false;
     }
     PutInPlace(block);
@@ -100,10 +100,15 @@ class SpareBlocks {
     __builtin_prefetch(block.end(), 1);
   }
 
-  // Makes a free chunk, if there is memory.
-  TCMALLOC_NOINLINE void AddChunk(MetadataArena& arena) {
-    free_ = static_cast<Chunk*>(arena.Allocate(sizeof(Chunk), alignof(BlockRecord)));
-    if (free_ != nullptr) free_->below = nullptr;
+  // Makes a page of free chunks, if there is memory.
+  TCMALLOC_NOINLINE void AddChunks(MetadataArena& arena) {
+    constexpr size_t kAtOnce = 8;
+    auto* chunks = static_cast<Chunk*>(arena.Allocate(kAtOnce * sizeof(Chunk), alignof(BlockRecord)));
+    if (chunks == nullptr) return;
+    for (size_t i = 0; i < kAtOnce; ++i) {
+      chunks[i].below = free_;
+      free_ = &chunks[i];
+    }
   }
   // Gives a stack without room a chunk more. Requires a free one.
   TCMALLOC_NOINLINE void Extend(Stack& stack) {
