@@ -213,7 +213,7 @@ TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
   spare->freed_at = 0;
   spare->set_alignment(request.alignment);
   spare->family = request.family;
-  if (!fits) WriteFences(*spare);
+  if (!fits) WriteSizedFences(*spare);
   std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
   spare->version.EndChange(BlockState::kLive);
 }
@@ -479,9 +479,11 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   const uint32_t place = PlaceOfThread();
   MetadataArena& arena = heap.arena();
   BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit, arena);
-  while (TCMALLOC_UNLIKELY(victim != nullptr)) {
+  // Some more than must go, so that the next calls find room.
+  for (int left = kEvictedAtOnce; TCMALLOC_UNLIKELY(victim != nullptr); --left) {
     if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(queue_storage, place, limit, arena);
+    victim = left > 0 ? queue_.PopFirst(queue_storage, place, limit, arena)
+                      : queue_.PopExcess(queue_storage, place, limit, arena);
   }
   return Freed::kDone;
 }

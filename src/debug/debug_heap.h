@@ -82,6 +82,7 @@ class DebugHeap {
  private:
   static constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
   static constexpr size_t kPutOff = 1024;
+  static constexpr int kEvictedAtOnce = 32;
 
   struct Deferred {
     std::atomic<void*> block{nullptr};

@@ -102,6 +102,11 @@ TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
     return begin == end;
   }
   constexpr WordPair kPair = {kWord, kWord};
+  // libc compares in the widest vectors that the processor has.
+  constexpr ptrdiff_t kLong = 256;
+  if (end - begin >= kLong && std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
+    end = begin + 64;
+  }
   WordPair difference = LoadPair(end - 16) ^ kPair;
   for (; end - begin >= 64; begin += 64) {
     difference |= (LoadPair(begin) ^ kPair) | (LoadPair(begin + 16) ^ kPair) |
@@ -156,11 +161,15 @@ inline char* BackFenceEnd(const BlockRecord& block) {
   return std::min(block.base() + block.total, block.end() + kMostFenceBytes);
 }
 
-inline void WriteFences(const BlockRecord& block) {
-  WriteFence(FrontFence(block), block.user - kSealBytes);
+// Writes what depends on the size of a block: its seal, and the fence behind it.
+TCMALLOC_ALWAYS_INLINE void WriteSizedFences(const BlockRecord& block) {
   const Seal seal = Seal::Of(block);
   std::memcpy(block.user - kSealBytes, &seal, sizeof(seal));
   WriteFence(block.end(), BackFenceEnd(block));
+}
+inline void WriteFences(const BlockRecord& block) {
+  WriteFence(FrontFence(block), block.user - kSealBytes);
+  WriteSizedFences(block);
 }
 
 // Returns true if the fences of a block are whole. Nearly all blocks begin kFrontBytes behind their

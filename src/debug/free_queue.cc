@@ -52,6 +52,13 @@ BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t
   return FindExcess(part, storage.entries[place], ShareOf(limit), arena);
 }
 
+BlockRecord* FreeQueue::PopFirst(const Storage& storage, uint32_t place, size_t limit,
+                                 MetadataArena& arena) {
+  Part& part = parts_[place];
+  PartHolder holder(place, part);
+  return part.count > 0 ? Pop(part, storage.entries[place], ShareOf(limit), arena) : nullptr;
+}
+
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it
 // returns.
 TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,

@@ -87,6 +87,9 @@ class FreeQueue {
   // and this one holds more than its share, until one has to go. Returns null otherwise.
   BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit,
                          MetadataArena& arena);
+  // Takes the first block out of the part, and returns it if it cannot become a spare. Returns null
+  // otherwise.
+  BlockRecord* PopFirst(const Storage& storage, uint32_t place, size_t limit, MetadataArena& arena);
   // Takes a spare of that size class out of the part; null if there is none.
   BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
   // Takes any spare out of the part; null if there is none.

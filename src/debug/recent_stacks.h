@@ -84,7 +84,7 @@ class RecentStacks {
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
-  static constexpr size_t kLog2Sets = 5;
+  static constexpr size_t kLog2Sets = 7;
   static constexpr size_t kWays = 8;
   static constexpr uint32_t kManyMisses = 256;
   static constexpr uint32_t kOneIn = 8;
