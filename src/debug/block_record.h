@@ -18,6 +18,7 @@
 namespace tcmalloc {
 
 enum class BlockState : uint8_t {
+  kFree,      // the record is no block's
   kLive,
   kChanging,  // somebody has it to himself: who frees and fills it, or hands it out again
   kQueued,    // freed and filled; the free queue has it, as a spare maybe, or it is kept for good
@@ -88,7 +89,7 @@ class BlockVersion {
 //
 // The record is the truth: nothing in the block decides anything while the heap can be locked.
 struct alignas(64) BlockRecord {
-  Relaxed<BlockRecord*> next;  // in its bucket, or free
+  Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
   size_t size;                         // bytes that the program asked for
   uint64_t total : kAddressBits;       // bytes from base on that are the block's
@@ -98,6 +99,7 @@ struct alignas(64) BlockRecord {
   uint8_t size_class;
   uint64_t front : kAddressBits;  // bytes from base to user
   BlockFamily family;
+  bool in_table : 1;    // because its seal does not name this record
   bool paged : 1;       // in pages of its own, with a guard page behind them
   bool unreadable : 1;  // freed, and its pages may not be read
   StackId allocated_at;

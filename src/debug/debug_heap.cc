@@ -151,27 +151,59 @@ void* Fill(const Request& request, BlockRecord* block) {
   return block->user;
 }
 
-// Returns the record that the seal of a block names, or where the search for it begins. Follows the
-// pointer only if it lies in a page of small blocks.
-TCMALLOC_ALWAYS_INLINE BlockRecord* FirstRecordOf(const void* block,
-                                                  const CheckedBlockTable& table) {
+// Returns true if a block that begins there has a seal that can be read, and names its record. Else
+// its record is in the table. False for no address turns into true, or the other way round, as long
+// as there is a block.
+TCMALLOC_ALWAYS_INLINE bool HasSealInSmallPage(const void* block) {
   const void* seal = static_cast<const char*>(block) - kSealBytes;
-  if (TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) % kPlainAlignment == 0 &&
-                      heap.page_map().ClassAt(PageId::Containing(seal)) != 0)) {
-    const Seal claimed = Seal::Read(block);
-    BlockRecord* record = claimed.ClaimedRecord(block);
-    if (TCMALLOC_LIKELY(record_pages.Hold(record))) {
-      __builtin_prefetch(record, 1);
-      __builtin_prefetch(static_cast<const char*>(block) + claimed.size);
-      return record;
-    }
-  }
-  return table.BeginFind(block);
+  return TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) % kPlainAlignment == 0) &&
+         heap.page_map().ClassAt(PageId::Containing(seal)) != 0;
 }
 
 }  // namespace
 
 constinit DebugHeap debug_heap;
+
+// Returns the record that the seal of a block names, which may be another block's by now; null if
+// it names none. Brings what will be looked at into the cache.
+TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::FindBySeal(const void* block) {
+  if (TCMALLOC_UNLIKELY(!HasSealInSmallPage(block))) return nullptr;
+  const Seal seal = Seal::Read(block);
+  BlockRecord* record = seal.ClaimedRecord(block);
+  if (TCMALLOC_UNLIKELY(!record_pages.Hold(record))) return nullptr;
+  __builtin_prefetch(record, 1);
+  __builtin_prefetch(static_cast<const char*>(block) + seal.size);
+  return record;
+}
+
+// Returns the record of the block that begins there, or null. Only mistakes need the search through
+// all records: a block with a broken seal, or a pointer to no block. Called inside the slow path.
+BlockRecord* DebugHeap::Find(const void* block) {
+  BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_LIKELY(record != nullptr && record->user == block)) return record;
+  record = table_.Find(block);
+  if (record != nullptr || !HasSealInSmallPage(block)) return record;
+  for (BlockRecord* chunk = records_.first_chunk(); chunk != nullptr && record == nullptr;
+       chunk = RecordStore::NextChunk(chunk)) {
+    records_.ForEachIn(chunk, [&](BlockRecord& other) {
+      if (other.user == block) record = &other;
+    });
+  }
+  return record;
+}
+
+// Calls f(record) for all blocks, under the locks of their records, until no lock may be taken or
+// it returns false.
+template <typename F>
+void DebugHeap::ForEachBlock(F f) {
+  bool more = true;
+  for (BlockRecord* chunk = records_.first_chunk(); chunk != nullptr && more;
+       chunk = RecordStore::NextChunk(chunk)) {
+    SlowPath slow_path(SlowPath::Patient{});
+    if (slow_path.reentrant()) return;
+    records_.ForEachIn(chunk, [&](const BlockRecord& record) { more = more && f(record); });
+  }
+}
 
 // Takes memory of the heap for a block, with room for fences.
 void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
@@ -265,22 +297,39 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
   }
   BlockRecord block = RecordOf(request, stack);
   block.size_class = size_class;
-  return PlaceNew(slow_path, request, bytes, &block, user);
+  return PlaceNew(slow_path, place, request, bytes, &block, user);
 }
 
-// Finds memory that is no spare, and adds the block to the table.
-DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, const Request& request,
-                                      size_t bytes, BlockRecord* block, void** user) {
+// Finds memory that is no spare.
+DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
+                                      const Request& request, size_t bytes, BlockRecord* block,
+                                      void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
-  BlockRecord* record = table_.Insert(*block, heap.arena());
+  BlockRecord* record = Register(place, *block);
   if (TCMALLOC_UNLIKELY(record == nullptr)) {
     slow_path.FreeBlock(base);
     return Placed::kInEmergency;
   }
   *user = Fill(request, record);
   return Placed::kInTable;
+}
+
+// Returns a record of its own, changing, for a block whose place is known; null if there is no
+// memory for it. Called inside the slow path.
+BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
+  BlockRecord* record = records_.Take(place, heap.arena());
+  if (TCMALLOC_UNLIKELY(record == nullptr)) return nullptr;
+  record->version.BeginChange();
+  // The version of the record goes on, so that whoever finds it live finds the new address as well.
+  const BlockVersion version = record->version;
+  *record = block;
+  record->version = version;
+  record->in_table = !HasSealInSmallPage(block.user);
+  if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
+  records_.Give(place, record);
+  return nullptr;
 }
 
 // Finds pages.
@@ -295,7 +344,12 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
     LayOut(request, base, bytes, &block);
   }
   if (block.paged || !heap.emergency().Owns(block.base())) {
-    if (BlockRecord* record = Register(block)) {
+    BlockRecord* record = nullptr;
+    {
+      SlowPath slow_path;
+      if (!slow_path.reentrant()) record = Register(PlaceOfThread(), block);
+    }
+    if (record != nullptr) {
       *user = Fill(request, record);
       return Placed::kInTable;
     }
@@ -353,11 +407,6 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
   return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
-BlockRecord* DebugHeap::Register(const BlockRecord& block) {
-  SlowPath slow_path;
-  return !slow_path.reentrant() ? table_.Insert(block, heap.arena()) : nullptr;
-}
-
 void* DebugHeap::Allocate(const Request& request) {
   if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return nullptr;
@@ -383,26 +432,25 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
-  BlockRecord* first = FirstRecordOf(block, table_);
+  BlockRecord* record = FindBySeal(block);
   StackId stack = 0;
-  if (TCMALLOC_UNLIKELY(!TryFree(block, first, claim, &stack))) {
-    FreeSlow(block, first, claim, stack);
+  if (TCMALLOC_UNLIKELY(!TryFree(block, record, claim, &stack))) {
+    FreeSlow(block, record, claim, stack);
   }
   if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
 }
 
 // Frees a block without a lock, if all is as it should be and the queue has room for it. Finds the
-// stack if it is at hand and *stack is 0. Otherwise returns false, with nothing else done. The
-// search for the record began with `first`.
-TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* first,
+// stack if it is at hand and *stack is 0. Otherwise returns false, with nothing else done. `record`
+// is what FindBySeal returned.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
                                                const ReleaseClaim& claim, StackId* stack) {
   const BriefPath path;
   if (TCMALLOC_UNLIKELY(!path.entered())) return false;
   const uint32_t place = PlaceOfThread();
   if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
   if (*stack == 0) *stack = FindRecentStack(place, claim.site);
-  BlockRecord* record = CheckedBlockTable::FindUnlocked(first, block);
   if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
   const uint32_t seen = record->version.Look();
   // The record is that of the block as long as it is live.
@@ -426,11 +474,11 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* first,
 }
 
 // Does what TryFree did not. `stack` is what that found.
-void DebugHeap::FreeSlow(void* block, BlockRecord* first, const ReleaseClaim& claim,
+void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                          StackId stack) {
   if (stack == 0) {
     stack = KeepStack(claim.site);
-    if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, first, claim, &stack)) return;
+    if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;
   }
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
@@ -449,16 +497,15 @@ void DebugHeap::FreeSlow(void* block, BlockRecord* first, const ReleaseClaim& cl
 // fault.
 BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
                                   Fault* fault) {
-  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
-    uint32_t seen = 0;
-    do {
-      if (TCMALLOC_LIKELY(record != nullptr)) seen = record->version.Look();
-      if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
-    } while (!record->version.TryBeginChange(seen));
-    record->freed_at = stack;
-    record->set_freeing_thread(ThisThread());
-    return record;
-  });
+  BlockRecord* record = Find(block);
+  uint32_t seen = 0;
+  do {
+    if (TCMALLOC_LIKELY(record != nullptr)) seen = record->version.Look();
+    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
+  } while (!record->version.TryBeginChange(seen));
+  record->freed_at = stack;
+  record->set_freeing_thread(ThisThread());
+  return record;
 }
 
 // Does all of it in one entry of the slow path. Faults are told after it, because a report may
@@ -491,18 +538,23 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
 // Fills a freed block, or forbids it.
 void DebugHeap::FillFreed(BlockRecord* freed) {
   std::memset(freed->user, kFreedByte, freed->size);
-  freed->unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
+  if (TCMALLOC_UNLIKELY(freed->paged)) {
+    SpinLockHolder holder(records_.LockOf(freed));
+    freed->unreadable = ForbidFenced(*freed, heap.options().page_fence_readable);
+  }
   freed->version.EndChange(BlockState::kQueued);
 }
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
 // fault.
-bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim,
+bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* victim,
                       Fault* fault) {
   if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
-  const BlockRecord block = table_.Remove(victim->user);
-  ReleaseStackAt(place, block.allocated_at);
-  ReleaseStackAt(place, block.freed_at);
+  ReleaseStackAt(place, victim->allocated_at);
+  ReleaseStackAt(place, victim->freed_at);
+  if (TCMALLOC_UNLIKELY(victim->in_table)) table_.Remove(victim);
+  const BlockRecord block = *victim;
+  records_.Give(place, victim);
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {
@@ -517,15 +569,12 @@ Fault DebugHeap::FaultOfUnknown(const void* address) {
   fault.kind = FaultKind::kUnknown;
   fault.address = address;
   fault.in_heap = heap.page_map().Get(PageId::Containing(address)) != nullptr;
-  for (size_t i = 0; i < CheckedBlockTable::kShards; ++i) {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) break;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (!record.Surrounds(address)) return;
-      fault.kind = FaultKind::kInterior;
-      fault.block = record;
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    if (!record.Surrounds(address)) return true;
+    fault.kind = FaultKind::kInterior;
+    fault.block = record;
+    return false;
+  });
   return fault;
 }
 
@@ -543,9 +592,7 @@ void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
 void DebugHeap::SetFamily(void* block, BlockFamily family) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return;
-  table_.With(block, [=](BlockRecord* record) {
-    if (record != nullptr) record->family = family;
-  });
+  if (BlockRecord* record = Find(block)) record->family = family;
 }
 
 size_t DebugHeap::SizeOf(const void* block, const char* call) {
@@ -556,19 +603,15 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
-      const BlockRecord* record =
-          CheckedBlockTable::FindUnlocked(FirstRecordOf(block, table_), block);
-      return record != nullptr && record->is_live() ? record->size : 0;
+      const BlockRecord* record = FindBySeal(block);
+      return record != nullptr && record->user == block ? record->size : 0;
     }
-    fault = table_.With(block, [&](const BlockRecord* record) -> Fault {
-      if (record == nullptr) {
-        Fault unknown;
-        unknown.kind = FaultKind::kUnknown;
-        return unknown;
-      }
+    if (const BlockRecord* record = Find(block)) {
       size = record->size;
-      return record->is_live() ? Fault{} : FaultOf(FaultKind::kFreed, *record);
-    });
+      if (!record->is_live()) fault = FaultOf(FaultKind::kFreed, *record);
+    } else {
+      fault.kind = FaultKind::kUnknown;
+    }
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);
@@ -579,8 +622,8 @@ bool DebugHeap::Owns(const void* block) {
   if (heap.emergency().Owns(block)) return true;
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return heap.page_map().FindInUse(block) != nullptr;
-  return table_.With(
-      block, [](const BlockRecord* record) { return record != nullptr && record->is_live(); });
+  const BlockRecord* record = Find(block);
+  return record != nullptr && record->is_live();
 }
 
 void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) {
@@ -589,8 +632,7 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) return;
-    table_.With(block,
-                [&](const BlockRecord* record) { IsGood(record, {.family = family}, &fault); });
+    IsGood(Find(block), {.family = family}, &fault);
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);
@@ -598,33 +640,28 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
 
 void DebugHeap::VerifyAll(const char* call) {
   Fault fault;
-  for (size_t i = 0; i < CheckedBlockTable::kShards && !fault; ++i) {
-    SlowPath slow_path(SlowPath::Patient{});
-    if (slow_path.reentrant()) return;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (fault) return;
-      const uint32_t seen = record.version.Look();
-      const BlockState state = BlockVersion::StateOf(seen);
-      if (state == BlockState::kLive) AreFencesGood(record, &fault);
-      if (state == BlockState::kQueued) IsFilled(record, &fault);
-      if (fault && record.version.HasChangedSince(seen)) fault.kind = FaultKind::kNone;
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    const uint32_t seen = record.version.Look();
+    const BlockState state = BlockVersion::StateOf(seen);
+    if (state == BlockState::kLive) AreFencesGood(record, &fault);
+    if (state == BlockState::kQueued) IsFilled(record, &fault);
+    if (TCMALLOC_UNLIKELY(fault && record.version.HasChangedSince(seen))) {
+      fault.kind = FaultKind::kNone;
+    }
+    return !fault;
+  });
   if (fault) ReportFault(fault, call);
 }
 
 BlockTotals DebugHeap::Count() {
   BlockTotals totals;
-  for (size_t i = 0; i < CheckedBlockTable::kShards; ++i) {
-    SlowPath slow_path(SlowPath::Patient{});
-    if (slow_path.reentrant()) break;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (!record.is_live()) return;
-      ++totals.blocks;
-      totals.bytes += record.size;
-      ++totals.histogram[std::min<size_t>(std::bit_width(record.size), BlockTotals::kBuckets - 1)];
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    if (!record.is_live()) return true;
+    ++totals.blocks;
+    totals.bytes += record.size;
+    ++totals.histogram[std::min<size_t>(std::bit_width(record.size), BlockTotals::kBuckets - 1)];
+    return true;
+  });
   return totals;
 }
 
@@ -654,9 +691,7 @@ void DebugHeap::FreePutOff() {
     {
       SlowPath slow_path;
       if (slow_path.reentrant()) return PutOff(block);
-      table_.With(block, [&](const BlockRecord* record) {
-        if (record != nullptr) family = record->family;
-      });
+      if (const BlockRecord* record = Find(block)) family = record->family;
     }
     Free(
         block,

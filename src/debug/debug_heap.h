@@ -14,6 +14,7 @@
 #include "debug/checked_block_table.h"
 #include "debug/faults.h"
 #include "debug/free_queue.h"
+#include "debug/record_store.h"
 #include "heap/heap.h"
 #include "pages/page_types.h"
 
@@ -95,33 +96,39 @@ class DebugHeap {
 
   TCMALLOC_NOINLINE void* AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
                                        StackId stack);
+  static BlockRecord* FindBySeal(const void* block);
+  BlockRecord* Find(const void* block);
+  template <typename F>
+  void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
-  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
+  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, uint32_t place,
+                                    const Request& request, size_t bytes,
                                     BlockRecord* block, void** user);
   TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                       void** user);
   static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
-  BlockRecord* Register(const BlockRecord& block);
+  BlockRecord* Register(uint32_t place, const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
   void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
   TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
   bool GiveBackSpares(Fault* fault);
-  bool TryFree(void* block, BlockRecord* first, const ReleaseClaim& claim, StackId* stack);
-  TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* first, const ReleaseClaim& claim,
+  bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
+  TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
-  static void FillFreed(BlockRecord* freed);
-  bool Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim, Fault* fault);
+  void FillFreed(BlockRecord* freed);
+  bool Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);
   void FreePutOff();
   void CheckAtIntervals();
 
+  RecordStore records_;
   CheckedBlockTable table_;
   FreeQueue queue_;
   std::atomic<uint64_t> allocations_{0};  // counted for TCMALLOC_CHECK_INTERVAL alone
