@@ -18,7 +18,7 @@
 namespace tcmalloc {
 
 enum class BlockState : uint8_t {
-  kFree,      // the record is no block's
+  kFree,  // the record is no block's
   kLive,
   kChanging,  // somebody has it to himself: who frees and fills it, or hands it out again
   kQueued,    // freed and filled; the free queue has it, as a spare maybe, or it is kept for good
@@ -91,9 +91,9 @@ class BlockVersion {
 struct alignas(64) BlockRecord {
   Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
-  size_t size;                         // bytes that the program asked for
-  uint64_t total : kAddressBits;       // bytes from base on that are the block's
-  uint8_t log2_alignment;              // that the program asked for, 0 for none
+  size_t size;                    // bytes that the program asked for
+  uint64_t total : kAddressBits;  // bytes from base on that are the block's
+  uint8_t log2_alignment;         // that the program asked for, 0 for none
   // The size class of memory that may be used again for another block, behind a front fence of
   // kFrontBytes; 0 of all other memory.
   uint8_t size_class;
@@ -120,9 +120,7 @@ struct alignas(64) BlockRecord {
   }
   char* base() const { return user - front; }
   char* end() const { return user + size; }
-  uint64_t alignment() const {
-    return log2_alignment != 0 ? uint64_t{1} << log2_alignment : 0;
-  }
+  uint64_t alignment() const { return log2_alignment != 0 ? uint64_t{1} << log2_alignment : 0; }
   void set_alignment(uint64_t alignment) {
     log2_alignment = alignment != 0 ? static_cast<uint8_t>(std::countr_zero(alignment)) : 0;
   }

@@ -151,10 +151,9 @@ void* Fill(const Request& request, BlockRecord* block) {
   return block->user;
 }
 
-// Returns true if a block that begins there has a seal that can be read, and names its record. Else
-// its record is in the table. False for no address turns into true, or the other way round, as long
-// as there is a block.
-TCMALLOC_ALWAYS_INLINE bool HasSealInSmallPage(const void* block) {
+// Returns true if `block` has a seal that can be read, because it lies in a page of small blocks.
+// The record of a block without one is in the table. Does not change while the block is there.
+TCMALLOC_ALWAYS_INLINE bool HasReadableSeal(const void* block) {
   const void* seal = static_cast<const char*>(block) - kSealBytes;
   return TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) % kPlainAlignment == 0) &&
          heap.page_map().ClassAt(PageId::Containing(seal)) != 0;
@@ -167,7 +166,7 @@ constinit DebugHeap debug_heap;
 // Returns the record that the seal of a block names, which may be another block's by now; null if
 // it names none. Brings what will be looked at into the cache.
 TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::FindBySeal(const void* block) {
-  if (TCMALLOC_UNLIKELY(!HasSealInSmallPage(block))) return nullptr;
+  if (TCMALLOC_UNLIKELY(!HasReadableSeal(block))) return nullptr;
   const Seal seal = Seal::Read(block);
   BlockRecord* record = seal.ClaimedRecord(block);
   if (TCMALLOC_UNLIKELY(!record_pages.Hold(record))) return nullptr;
@@ -182,7 +181,7 @@ BlockRecord* DebugHeap::Find(const void* block) {
   BlockRecord* record = FindBySeal(block);
   if (TCMALLOC_LIKELY(record != nullptr && record->user == block)) return record;
   record = table_.Find(block);
-  if (record != nullptr || !HasSealInSmallPage(block)) return record;
+  if (record != nullptr || !HasReadableSeal(block)) return record;
   for (BlockRecord* chunk = records_.first_chunk(); chunk != nullptr && record == nullptr;
        chunk = RecordStore::NextChunk(chunk)) {
     records_.ForEachIn(chunk, [&](BlockRecord& other) {
@@ -226,8 +225,7 @@ BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
 // may not. Samples are chosen by the allocator below, so it must see all blocks where there are
 // any.
 TCMALLOC_ALWAYS_INLINE uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
-  const bool suits =
-      IsSmall(bytes) && PaddingFor(request) == 0 && heap.sample_period() == 0;
+  const bool suits = IsSmall(bytes) && PaddingFor(request) == 0 && heap.sample_period() == 0;
   return TCMALLOC_LIKELY(suits) ? SizeClassFor(bytes) : 0;
 }
 
@@ -326,7 +324,7 @@ BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
   const BlockVersion version = record->version;
   *record = block;
   record->version = version;
-  record->in_table = !HasSealInSmallPage(block.user);
+  record->in_table = !HasReadableSeal(block.user);
   if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
   records_.Give(place, record);
   return nullptr;
@@ -431,8 +429,10 @@ void* DebugHeap::Allocate(const Request& request) {
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
-  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
   BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
+    return heap.emergency().Free(block);
+  }
   StackId stack = 0;
   if (TCMALLOC_UNLIKELY(!TryFree(block, record, claim, &stack))) {
     FreeSlow(block, record, claim, stack);
@@ -454,8 +454,8 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
   if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
   const uint32_t seen = record->version.Look();
   // The record is that of the block as long as it is live.
-  if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive ||
-                        record->user != block || record->paged)) {
+  if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive || record->user != block ||
+                        record->paged)) {
     return false;
   }
   const Options& options = heap.options();
@@ -578,10 +578,25 @@ Fault DebugHeap::FaultOfUnknown(const void* address) {
   return fault;
 }
 
+// Returns the size of a live block of malloc that is as it should be, if a look without a lock
+// tells; kUnknown otherwise.
+size_t DebugHeap::TrySizeOf(const void* block) {
+  const BriefPath path;
+  if (TCMALLOC_UNLIKELY(!path.entered())) return ReleaseClaim::kUnknown;
+  const BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_UNLIKELY(record == nullptr || record->user != block || !record->is_live() ||
+                        record->family != BlockFamily::kMalloc || !AreFencesWhole(*record))) {
+    return ReleaseClaim::kUnknown;
+  }
+  return record->size;
+}
+
 void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
-  const bool in_emergency = heap.emergency().Owns(block);
-  const size_t old_size = SizeOf(block, "realloc");
-  if (!in_emergency) Verify(block, BlockFamily::kMalloc, "realloc");
+  size_t old_size = TrySizeOf(block);
+  if (TCMALLOC_UNLIKELY(old_size == ReleaseClaim::kUnknown)) {
+    old_size = SizeOf(block, "realloc");
+    Verify(block, BlockFamily::kMalloc, "realloc");
+  }
   void* moved = Allocate({.size = size, .call = "realloc", .site = site});
   if (moved == nullptr) return nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
@@ -603,8 +618,9 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
-      const BlockRecord* record = FindBySeal(block);
-      return record != nullptr && record->user == block ? record->size : 0;
+      if (heap.page_map().FindInUse(block) == nullptr) return 0;
+      const BlockRecord* record = Seal::Read(block).ClaimedRecord(block);
+      return record_pages.Hold(record) && record->user == block ? record->size : 0;
     }
     if (const BlockRecord* record = Find(block)) {
       size = record->size;

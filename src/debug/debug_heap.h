@@ -98,12 +98,13 @@ class DebugHeap {
                                        StackId stack);
   static BlockRecord* FindBySeal(const void* block);
   BlockRecord* Find(const void* block);
+  static size_t TrySizeOf(const void* block);
   template <typename F>
   void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
   TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, uint32_t place,
-                                    const Request& request, size_t bytes,
-                                    BlockRecord* block, void** user);
+                                    const Request& request, size_t bytes, BlockRecord* block,
+                                    void** user);
   TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                       void** user);
   static BlockRecord RecordOf(const Request& request, StackId stack);

@@ -188,7 +188,7 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
   WalkReads reads;
   reads.count = 0;
   const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding() ? &reads : nullptr);
-  const StackId id = fault_stacks.Add(stack.frames());
+  const StackId id = recent.kept_stacks().Keep(stack.frames(), fault_stacks);
   if (id != 0) recent.Add(site, reads, id, fault_stacks);
   return id;
 }

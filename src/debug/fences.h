@@ -80,8 +80,8 @@ TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
   }
   const uint64_t word = FenceWord(begin);
   const uint64_t last = FenceWord(end);
-  WordPair difference = LoadPair(end - 16) ^ WordPair{last, last};
-  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair{word, word};
+  WordPair difference = LoadPair(end - 16) ^ WordPair { last, last };
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair { word, word };
   return (difference[0] | difference[1]) == 0;
 }
 
@@ -104,7 +104,8 @@ TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
   constexpr WordPair kPair = {kWord, kWord};
   // libc compares in the widest vectors that the processor has.
   constexpr ptrdiff_t kLong = 256;
-  if (end - begin >= kLong && std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
+  if (end - begin >= kLong &&
+      std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
     end = begin + 64;
   }
   WordPair difference = LoadPair(end - 16) ^ kPair;
@@ -131,7 +132,8 @@ struct Seal {
   uint64_t mark;
 
   static Seal Of(const BlockRecord& block) {
-    return {block.size, kMark ^ Mixed(block.user, block.size) ^ reinterpret_cast<uintptr_t>(&block)};
+    const size_t size = block.size;
+    return {size, kMark ^ Mixed(block.user, size) ^ reinterpret_cast<uintptr_t>(&block)};
   }
   static Seal Read(const void* user) {
     Seal seal;
@@ -158,7 +160,8 @@ inline char* FrontFence(const BlockRecord& block) {
   return std::max(block.base(), block.user - kSealBytes - kMostFenceBytes);
 }
 inline char* BackFenceEnd(const BlockRecord& block) {
-  return std::min(block.base() + block.total, block.end() + kMostFenceBytes);
+  char* user = block.user;
+  return user + std::min(block.total - block.front, block.size + kMostFenceBytes);
 }
 
 // Writes what depends on the size of a block: its seal, and the fence behind it.
@@ -176,16 +179,15 @@ inline void WriteFences(const BlockRecord& block) {
 // base; what is before them is four words then.
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
+  const char* user = block.user;
   const Seal seal = Seal::Of(block);
-  uint64_t difference = LoadUnaligned(block.user - 16) ^ seal.size;
-  difference |= LoadUnaligned(block.user - 8) ^ seal.mark;
+  WordPair difference = LoadPair(user - kSealBytes) ^ WordPair { seal.size, seal.mark };
   if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
-    difference |= LoadUnaligned(block.user - 32) ^ kFencePattern;
-    difference |= LoadUnaligned(block.user - 24) ^ kFencePattern;
-  } else if (!IsFence(FrontFence(block), block.user - kSealBytes)) {
+    difference |= LoadPair(user - kFrontBytes) ^ WordPair { kFencePattern, kFencePattern };
+  } else if (!IsFence(FrontFence(block), user - kSealBytes)) {
     return false;
   }
-  return difference == 0 && IsFence(block.end(), BackFenceEnd(block));
+  return (difference[0] | difference[1]) == 0 && IsFence(block.end(), BackFenceEnd(block));
 }
 
 // Return the first byte before or behind the block's own that was written, or null.

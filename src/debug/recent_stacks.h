@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "debug/kept_stacks.h"
 #include "debug/own_place.h"
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
@@ -56,6 +57,8 @@ class RecentStacks {
 
   // The walk of whoever has claimed this.
   QuickWalk& quick_walk() { return quick_walk_; }
+  // The stacks that such walks led to.
+  KeptStacks& kept_stacks() { return kept_stacks_; }
 
   // Returns the stack above `site` with a reference more, if the set has one to give; 0 otherwise.
   TCMALLOC_ALWAYS_INLINE StackId TryFind(const CallSite& site) {
@@ -84,7 +87,7 @@ class RecentStacks {
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
-  static constexpr size_t kLog2Sets = 7;
+  static constexpr size_t kLog2Sets = 5;
   static constexpr size_t kWays = 8;
   static constexpr uint32_t kManyMisses = 256;
   static constexpr uint32_t kOneIn = 8;
@@ -161,6 +164,7 @@ class RecentStacks {
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
+  KeptStacks kept_stacks_;
   alignas(32) uint32_t tags_[size_t{1} << kLog2Sets][kWays] = {};
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };

@@ -103,7 +103,8 @@ class SpareBlocks {
   // Makes a page of free chunks, if there is memory.
   TCMALLOC_NOINLINE void AddChunks(MetadataArena& arena) {
     constexpr size_t kAtOnce = 8;
-    auto* chunks = static_cast<Chunk*>(arena.Allocate(kAtOnce * sizeof(Chunk), alignof(BlockRecord)));
+    auto* chunks =
+        static_cast<Chunk*>(arena.Allocate(kAtOnce * sizeof(Chunk), alignof(BlockRecord)));
     if (chunks == nullptr) return;
     for (size_t i = 0; i < kAtOnce; ++i) {
       chunks[i].below = free_;

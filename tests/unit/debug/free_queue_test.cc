@@ -149,13 +149,15 @@ TEST_F(FreeQueueTest, ManyMayLeaveBeforeTheyMust) {
 
 TEST_F(FreeQueueTest, SparesAreTakenInTheirOrder) {
   constexpr size_t kSpares = 1000;
-  for (size_t i = 0; i < FreeQueue::kBlocks + kSpares; ++i) ASSERT_EQ(Push(64, kNoLimit, 3), nullptr);
+  for (size_t i = 0; i < FreeQueue::kBlocks + kSpares; ++i)
+    ASSERT_EQ(Push(64, kNoLimit, 3), nullptr);
   for (size_t i = kSpares; i-- > 0;) {
     ASSERT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[i].get());
   }
   EXPECT_EQ(queue_.TakeSpare(kPlace, 3), nullptr);
   metadata_.exhausted = true;
-  for (size_t i = 0; i < kSpares; ++i) ASSERT_EQ(Push(64, kNoLimit, 3), nullptr) << "places are kept";
+  for (size_t i = 0; i < kSpares; ++i)
+    ASSERT_EQ(Push(64, kNoLimit, 3), nullptr) << "places are kept";
   BlockRecord* gone = nullptr;
   for (size_t i = 0; i < 1'000'000 && gone == nullptr; ++i) gone = Push(64, kNoLimit, 3);
   EXPECT_NE(gone, nullptr);
@@ -173,10 +175,9 @@ TEST_F(FreeQueueTest, ThreadsLoseNothing) {
     threads.emplace_back([&, t] {
       const auto place = static_cast<uint32_t>(kOwnPlaces + t % kSharedPlaces);
       for (size_t i = 0; i < kEach; ++i) {
-        BlockRecord* gone = 
+        BlockRecord* gone =
             queue_.Push(*storage_, place, blocks_[t * kEach + i].get(), kLimit, arena_);
-        for (; gone != nullptr; gone = PopExcess(place, kLimit))
-          left[t].push_back(gone);
+        for (; gone != nullptr; gone = PopExcess(place, kLimit)) left[t].push_back(gone);
         if (BlockRecord* spare = queue_.TakeSpare(place, 1)) left[t].push_back(spare);
       }
     });
