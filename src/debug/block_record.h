@@ -57,8 +57,8 @@ class BlockVersion {
     // Release pairs with the acquire in HasChangedSince, as in TryBeginChange.
     std::atomic_thread_fence(std::memory_order_release);
   }
-  // Release pairs with the acquire in Look and publishes the change.
   void EndChange(BlockState state) {
+    // Release pairs with the acquire in Look and publishes the change.
     word_.store(word() / kStep * kStep + static_cast<uint32_t>(state), std::memory_order_release);
   }
 
