@@ -85,6 +85,26 @@ class SlowPath {
   Entry entry_;
 };
 
+// Enters the slow path for a moment without the front end, and without what SlowPath does when it
+// is left: see Threads::TryEnterBriefly. Changes no errno.
+class BriefPath {
+ public:
+  TCMALLOC_ALWAYS_INLINE BriefPath() : entered_(heap.threads().TryEnterBriefly()) {}
+  TCMALLOC_ALWAYS_INLINE ~BriefPath() {
+    if (TCMALLOC_LIKELY(entered_)) heap.threads().LeaveBriefly();
+  }
+  BriefPath(const BriefPath&) = delete;
+  BriefPath& operator=(const BriefPath&) = delete;
+
+  // Returns false if only SlowPath may enter.
+  bool entered() const { return entered_; }
+  // Returns true, now and then, if the thread should enter by SlowPath after this.
+  static bool NeedsSlowPath() { return heap.housekeeping().PollIsDue(); }
+
+ private:
+  const bool entered_;
+};
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_ALLOCATOR_SLOW_PATH_H_

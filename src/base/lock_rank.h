@@ -29,7 +29,7 @@ enum class LockRank : uint8_t {
   kChainArrays,
   kProfile,      // logs and copies of samples
   kBlockTable,   // one per shard of a table of all blocks
-  kDebugBlocks,  // one per part of the table of checked blocks
+  kDebugBlocks,  // parts of the table of checked blocks, and pages of records
   kDebugQueue,   // one per part of the queue of freed blocks
   kPageHeap,
   kMetadata,  // the arena and pools of allocator metadata

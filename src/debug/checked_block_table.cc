@@ -4,79 +4,64 @@
 
 #include <sys/mman.h>
 
-#include "base/check.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 
-bool CheckedBlockTable::Insert(const BlockRecord& block, MetadataArena& arena) {
-  const uint64_t hash = HashOf(block.user);
+bool CheckedBlockTable::Insert(BlockRecord* record) {
+  const uint64_t hash = HashOf(record->user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  const size_t buckets = BucketsOf(shard).count();
-  if (2 * shard.count >= buckets && !Grow(shard) && buckets == 0) return false;
-  BlockRecord* record = NewRecord(shard, arena);
-  if (record == nullptr) return false;
-  Bucket& bucket = BucketsOf(shard).Of(hash);
-  *record = block;
+  const bool full = shard.buckets == nullptr || shard.count >> shard.log2 != 0;
+  if (full && !Grow(shard) && shard.buckets == nullptr) return false;
+  Relaxed<BlockRecord*>& bucket = shard.Bucket(hash);
   record->next = bucket;
   bucket = record;
   ++shard.count;
   return true;
 }
 
-BlockRecord CheckedBlockTable::Remove(const void* user) {
+BlockRecord* CheckedBlockTable::Find(const void* user) {
   const uint64_t hash = HashOf(user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  Bucket& bucket = BucketsOf(shard).Of(hash);
-  BlockRecord* record = bucket;
-  if (record->user == user) {
-    bucket = record->next;
-  } else {
-    BlockRecord* previous = record;
-    while (previous->next->user != user) previous = previous->next;
-    record = previous->next;
-    previous->next = record->next;
-  }
-  const BlockRecord removed = *record;
-  record->next = shard.free;
-  shard.free = record;
+  if (shard.buckets == nullptr) return nullptr;
+  BlockRecord* record = shard.Bucket(hash);
+  while (record != nullptr && record->user != user) record = record->next;
+  return record;
+}
+
+void CheckedBlockTable::Remove(BlockRecord* record) {
+  const uint64_t hash = HashOf(record->user);
+  Shard& shard = shards_[ShardOf(hash)];
+  SpinLockHolder holder(shard.lock);
+  Relaxed<BlockRecord*>* link = &shard.Bucket(hash);
+  while (*link != record) link = &static_cast<BlockRecord*>(*link)->next;
+  *link = record->next;
   --shard.count;
-  return removed;
 }
 
 // Doubles the buckets of a part. The table becomes slower, but stays right, where there is no
-// memory. The addresses of the old ones stay mapped, without memory, because Prefetch may still
-// read them; they are as many as the new ones.
+// memory.
 bool CheckedBlockTable::Grow(Shard& shard) {
-  const Buckets old = BucketsOf(shard);
-  const int log2 = old.count() == 0 ? kFirstLog2 : old.log2() + 1;
-  void* memory = system_calls.mmap(nullptr, sizeof(Bucket) << log2, PROT_READ | PROT_WRITE,
+  const size_t old_count = shard.buckets != nullptr ? size_t{1} << shard.log2 : 0;
+  const int log2 = old_count == 0 ? kFirstLog2 : shard.log2 + 1;
+  void* memory = system_calls.mmap(nullptr, sizeof(*shard.buckets) << log2, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  const Buckets grown(static_cast<Bucket*>(memory), log2);
-  for (size_t i = 0; i < old.count(); ++i) {
+  Relaxed<BlockRecord*>* old = shard.buckets;
+  shard.buckets = static_cast<Relaxed<BlockRecord*>*>(memory);
+  shard.log2 = log2;
+  for (size_t i = 0; i < old_count; ++i) {
     while (BlockRecord* record = old[i]) {
       old[i] = record->next;
-      Bucket& bucket = grown.Of(HashOf(record->user));
+      Relaxed<BlockRecord*>& bucket = shard.Bucket(HashOf(record->user));
       record->next = bucket;
       bucket = record;
     }
   }
-  // Release pairs with the acquire in Prefetch.
-  shard.buckets.store(grown.word(), std::memory_order_release);
-  if (old.count() != 0) system_calls.madvise(&old[0], old.bytes(), MADV_DONTNEED);
+  if (old != nullptr) system_calls.munmap(old, old_count * sizeof(*old));
   return true;
-}
-
-BlockRecord* CheckedBlockTable::NewRecord(Shard& shard, MetadataArena& arena) {
-  if (shard.free == nullptr) {
-    return static_cast<BlockRecord*>(arena.Allocate(sizeof(BlockRecord), alignof(BlockRecord)));
-  }
-  BlockRecord* record = shard.free;
-  shard.free = record->next;
-  return record;
 }
 
 }  // namespace tcmalloc

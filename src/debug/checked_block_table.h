@@ -1,25 +1,23 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The blocks of the debug libraries, by their addresses.
+// The blocks of the debug libraries that do not name their records, by their addresses.
 
 #ifndef TCMALLOC_DEBUG_CHECKED_BLOCK_TABLE_H_
 #define TCMALLOC_DEBUG_CHECKED_BLOCK_TABLE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/attributes.h"
 #include "base/relaxed.h"
 #include "base/spin_lock.h"
+#include "base/thread_annotations.h"
 #include "debug/block_record.h"
-#include "pages/metadata_arena.h"
 
 namespace tcmalloc {
 
-// A hash table in kShards parts, each with a lock, so that threads rarely meet. Records are never
-// unmapped and keep their addresses. Called inside the slow path only: there no signal handler
-// takes a lock of the same thread, and no fork copies one that is held.
+// A hash table in kShards parts, each with a lock, so that threads rarely meet. Called inside the
+// slow path only: there no signal handler takes a lock of the same thread, and no fork copies one
+// that is held.
 class CheckedBlockTable {
  public:
   static constexpr size_t kShards = 64;
@@ -28,117 +26,35 @@ class CheckedBlockTable {
   CheckedBlockTable(const CheckedBlockTable&) = delete;
   CheckedBlockTable& operator=(const CheckedBlockTable&) = delete;
 
-  // Adds a copy of `block`, whose address is not in the table, in memory of `arena`, which is
-  // always the same. Returns false if there is no memory.
-  [[nodiscard]] bool Insert(const BlockRecord& block, MetadataArena& arena);
-
-  // Returns f(record) under the lock of the block that begins at `user`; `record` is null if there
-  // is none. It may be read and changed.
-  template <typename F>
-  auto With(const void* user, F f) {
-    const uint64_t hash = HashOf(user);
-    Shard& shard = shards_[ShardOf(hash)];
-    SpinLockHolder holder(shard.lock);
-    return f(Find(shard, hash, user));
-  }
-
-  // Brings what With and Remove will look at into the cache. Takes no lock.
-  TCMALLOC_ALWAYS_INLINE void Prefetch(const void* user) const {
-    const uint64_t hash = HashOf(user);
-    // Acquire pairs with the release in Grow: the buckets are mapped, and stay so.
-    const Buckets buckets(shards_[ShardOf(hash)].buckets.load(std::memory_order_acquire));
-    if (TCMALLOC_UNLIKELY(buckets.count() == 0)) return;
-    const auto* record = reinterpret_cast<const char*>(static_cast<BlockRecord*>(buckets.Of(hash)));
-    if (TCMALLOC_UNLIKELY(record == nullptr)) return;
-    __builtin_prefetch(record, 1);
-    __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
-  }
-
-  // Returns f(), which may change `record`, of a block in the table.
-  template <typename F>
-  auto WithRecord(const BlockRecord* record, F f) {
-    SpinLockHolder holder(shards_[ShardOf(HashOf(record->user))].lock);
-    return f();
-  }
-
-  // Removes a block that is in the table, and returns what was known of it.
-  BlockRecord Remove(const void* user);
-
-  // Calls f(record) for the blocks of one part, under its lock.
-  template <typename F>
-  void ForEachIn(size_t index, F f) {
-    Shard& shard = shards_[index];
-    SpinLockHolder holder(shard.lock);
-    const Buckets buckets = BucketsOf(shard);
-    for (size_t i = 0; i < buckets.count(); ++i) {
-      for (BlockRecord* record = buckets[i]; record != nullptr; record = record->next) f(*record);
-    }
-  }
+  // Adds a record whose address is not in the table. Returns false if there is no memory.
+  [[nodiscard]] bool Insert(BlockRecord* record);
+  // Returns the record of the block that begins at `user`, or null.
+  BlockRecord* Find(const void* user);
+  // Removes a record that is in the table.
+  void Remove(BlockRecord* record);
 
  private:
-  static constexpr int kFirstLog2 = 6;  // a page's buckets
-
-  // Blocks that lie next to each other are mostly used one after the other. So those of one page
-  // are in one part, in buckets next to each other: the upper bits are those of the page, and the
-  // lower ones count the places of the smallest blocks in it.
-  static constexpr int kPageLog2 = 12;
-  static constexpr int kPlaceLog2 = 6;
-  static constexpr int kPlacesLog2 = kPageLog2 - kPlaceLog2;
+  static constexpr int kFirstLog2 = 9;  // a page of buckets
 
   static uint64_t HashOf(const void* user) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    const auto address = reinterpret_cast<uintptr_t>(user);
-    const uint64_t of_page = (address >> kPageLog2) * kGolden >> kPlacesLog2 << kPlacesLog2;
-    return of_page | (address >> kPlaceLog2 & ((uint64_t{1} << kPlacesLog2) - 1));
+    return (reinterpret_cast<uintptr_t>(user) >> 4) * kGolden;
   }
   static size_t ShardOf(uint64_t hash) { return hash >> 58; }
   static_assert(kShards == size_t{1} << (64 - 58));
 
-  using Bucket = Relaxed<BlockRecord*>;
-
-  // An array of buckets in one word: the address, of whole pages, and the logarithm of the number.
-  class Buckets {
-   public:
-    explicit Buckets(uintptr_t word) : word_(word) {}
-    Buckets(Bucket* first, int log2)
-        : word_(reinterpret_cast<uintptr_t>(first) | static_cast<uintptr_t>(log2)) {}
-
-    uintptr_t word() const { return word_; }
-    int log2() const { return static_cast<int>(word_ % 64); }
-    size_t count() const { return word_ != 0 ? size_t{1} << log2() : 0; }
-    size_t bytes() const { return count() * sizeof(Bucket); }
-    Bucket& operator[](size_t i) const { return reinterpret_cast<Bucket*>(word_ - word_ % 64)[i]; }
-    Bucket& Of(uint64_t hash) const {
-      constexpr uint64_t kPlaces = (uint64_t{1} << kPlacesLog2) - 1;
-      const uint64_t index = hash >> 24 << kPlacesLog2 | (hash & kPlaces);
-      return (*this)[index & ((uint64_t{1} << log2()) - 1)];
-    }
-
-   private:
-    uintptr_t word_;
-  };
-
   struct alignas(64) Shard {
     SpinLock lock{LockRank::kDebugBlocks};
-    std::atomic<uintptr_t> buckets{0};  // a word of Buckets; changed under the lock
+    int log2 TCMALLOC_GUARDED_BY(lock) = 0;  // of the number of buckets, if there are any
     size_t count TCMALLOC_GUARDED_BY(lock) = 0;
-    BlockRecord* free TCMALLOC_GUARDED_BY(lock) = nullptr;
+    Relaxed<BlockRecord*>* buckets TCMALLOC_GUARDED_BY(lock) = nullptr;
+
+    Relaxed<BlockRecord*>& Bucket(uint64_t hash) const TCMALLOC_REQUIRES(lock) {
+      return buckets[hash >> 16 & ((uint64_t{1} << log2) - 1)];
+    }
   };
 
-  static Buckets BucketsOf(const Shard& shard) {
-    return Buckets(shard.buckets.load(std::memory_order_relaxed));
-  }
-  static BlockRecord* Find(const Shard& shard, uint64_t hash, const void* user)
-      TCMALLOC_REQUIRES(shard.lock) {
-    const Buckets buckets = BucketsOf(shard);
-    if (TCMALLOC_UNLIKELY(buckets.count() == 0)) return nullptr;
-    BlockRecord* record = buckets.Of(hash);
-    while (record != nullptr && record->user != user) record = record->next;
-    return record;
-  }
-
-  bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
-  static BlockRecord* NewRecord(Shard& shard, MetadataArena& arena) TCMALLOC_REQUIRES(shard.lock);
+  static bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
 
   Shard shards_[kShards];
 };

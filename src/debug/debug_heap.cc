@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "debug/fences.h"
 #include "debug/page_fence.h"
+#include "debug/recent_stacks.h"
 #include "debug/trace.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
@@ -64,20 +65,36 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault
   return TCMALLOC_LIKELY(AreFencesWhole(block)) || FindFenceFault(block, fault);
 }
 
-bool IsFilled(const BlockRecord& block, Fault* fault) {
-  if (block.unreadable) return true;
+TCMALLOC_COLD bool FindFillingFault(const BlockRecord& block, Fault* fault) {
   if (const char* damage = FindOverwritten(block.user, block.end())) {
     *fault = DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
     return false;
   }
-  return AreFencesGood(block, fault);
+  return FindFenceFault(block, fault);
+}
+
+// Returns true if a block that was freed has its filling and its fences.
+TCMALLOC_ALWAYS_INLINE bool IsFilled(const BlockRecord& block) {
+  return TCMALLOC_LIKELY(IsAllFreed(block.user, block.end()) && AreFencesWhole(block));
+}
+
+bool IsFilled(const BlockRecord& block, Fault* fault) {
+  return block.unreadable || IsFilled(block) || FindFillingFault(block, fault);
 }
 
 // pvalloc rounds up what the program asks for.
 bool IsSizeOf(const BlockRecord& block, size_t size) {
   if (size == block.size) return true;
-  return block.family == BlockFamily::kMalloc && block.alignment == KernelPageSize() &&
-         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment) == block.size;
+  return block.family == BlockFamily::kMalloc && block.alignment() == KernelPageSize() &&
+         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment()) == block.size;
+}
+
+// Returns true if all that a release says of a live block is as it was said when it was allocated.
+TCMALLOC_ALWAYS_INLINE bool IsClaimPlainlyRight(const BlockRecord& block,
+                                                const ReleaseClaim& claim) {
+  return block.family == claim.family &&
+         (claim.size == ReleaseClaim::kUnknown || claim.size == block.size) &&
+         (claim.alignment == ReleaseClaim::kUnknown || claim.alignment == block.alignment());
 }
 
 // Compares a live block with what a release says of it.
@@ -89,7 +106,7 @@ bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fa
   } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
     kind = FaultKind::kWrongSize;
     given = claim.size;
-  } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment) {
+  } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment()) {
     kind = FaultKind::kWrongAlignment;
     given = claim.alignment;
   }
@@ -122,33 +139,84 @@ void* AllocateInEmergency(const Request& request) {
   return block;
 }
 
-void Fill(const Request& request, const BlockRecord& block) {
-  WriteFences(block);
+// Makes a block that is new in the table a live one. Returns where it begins.
+void* Fill(const Request& request, BlockRecord* block) {
+  WriteFences(*block);
   if (!request.zeroed) {
-    std::memset(block.user, kFreshByte, block.size);
-  } else if (!block.paged) {
-    std::memset(block.user, 0, block.size);
+    std::memset(block->user, kFreshByte, block->size);
+  } else if (!block->paged) {
+    std::memset(block->user, 0, block->size);
   }
+  block->version.EndChange(BlockState::kLive);
+  return block->user;
+}
+
+// Returns true if `block` has a seal that can be read, because it lies in a page of small blocks.
+// The record of a block without one is in the table. Does not change while the block is there.
+TCMALLOC_ALWAYS_INLINE bool HasReadableSeal(const void* block) {
+  const void* seal = static_cast<const char*>(block) - kSealBytes;
+  return TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) % kPlainAlignment == 0) &&
+         heap.page_map().ClassAt(PageId::Containing(seal)) != 0;
 }
 
 }  // namespace
 
 constinit DebugHeap debug_heap;
 
+// Returns the record that the seal of a block names, which may be another block's by now; null if
+// it names none. Brings what will be looked at into the cache.
+TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::FindBySeal(const void* block) {
+  if (TCMALLOC_UNLIKELY(!HasReadableSeal(block))) return nullptr;
+  const Seal seal = Seal::Read(block);
+  BlockRecord* record = seal.ClaimedRecord(block);
+  if (TCMALLOC_UNLIKELY(!record_pages.Hold(record))) return nullptr;
+  __builtin_prefetch(record, 1);
+  __builtin_prefetch(static_cast<const char*>(block) + seal.size);
+  return record;
+}
+
+// Returns the record of the block that begins there, or null. Only mistakes need the search through
+// all records: a block with a broken seal, or a pointer to no block. Called inside the slow path.
+BlockRecord* DebugHeap::Find(const void* block) {
+  BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_LIKELY(record != nullptr && record->user == block)) return record;
+  record = table_.Find(block);
+  if (record != nullptr || !HasReadableSeal(block)) return record;
+  for (BlockRecord* chunk = records_.first_chunk(); chunk != nullptr && record == nullptr;
+       chunk = RecordStore::NextChunk(chunk)) {
+    records_.ForEachIn(chunk, [&](BlockRecord& other) {
+      if (other.user == block) record = &other;
+    });
+  }
+  return record;
+}
+
+// Calls f(record) for all blocks, under the locks of their records, until no lock may be taken or
+// it returns false.
+template <typename F>
+void DebugHeap::ForEachBlock(F f) {
+  bool more = true;
+  for (BlockRecord* chunk = records_.first_chunk(); chunk != nullptr && more;
+       chunk = RecordStore::NextChunk(chunk)) {
+    SlowPath slow_path(SlowPath::Patient{});
+    if (slow_path.reentrant()) return;
+    records_.ForEachIn(chunk, [&](const BlockRecord& record) { more = more && f(record); });
+  }
+}
+
 // Takes memory of the heap for a block, with room for fences.
 void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block) {
-  block->base = base;
-  block->total = AllocatedSizeFor(bytes);
   const uintptr_t first = reinterpret_cast<uintptr_t>(base) + kFrontBytes;
-  block->user = reinterpret_cast<char*>(AlignUp(first, std::max(PaddingFor(request), size_t{1})));
+  const uintptr_t user = AlignUp(first, std::max(PaddingFor(request), size_t{1}));
+  block->SetPlace(base, AllocatedSizeFor(bytes), reinterpret_cast<char*>(user));
 }
 
 BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
   BlockRecord block = {};
   block.size = request.size;
-  block.alignment = request.alignment;
+  block.set_alignment(request.alignment);
   block.family = request.family;
-  block.allocating_thread = ThisThread();
+  block.set_allocating_thread(ThisThread());
   block.allocated_at = stack;
   return block;
 }
@@ -156,31 +224,58 @@ BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
 // Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
 // may not. Samples are chosen by the allocator below, so it must see all blocks where there are
 // any.
-uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
-  const bool suits = PaddingFor(request) == 0 && heap.sample_period() == 0;
+TCMALLOC_ALWAYS_INLINE uint8_t DebugHeap::SpareClassFor(const Request& request, size_t bytes) {
+  const bool suits = IsSmall(bytes) && PaddingFor(request) == 0 && heap.sample_period() == 0;
   return TCMALLOC_LIKELY(suits) ? SizeClassFor(bytes) : 0;
 }
 
-// Makes a spare a live block. Its fences are whole if its filling is, and fit if its size is the
-// same. Returns false and tells about a fault. Takes no lock: whoever looks through all blocks
-// finds that the record has changed.
-bool DebugHeap::Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
-                      Fault* fault) {
-  if (TCMALLOC_UNLIKELY(!IsFilled(*spare, fault))) return false;
-  ReleaseStacks(place, spare->allocated_at, spare->freed_at);
+// Makes a spare, which is filled, a live block. Its fences fit if its size is the same. Takes no
+// lock: whoever looks through all blocks finds that the record has changed.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
+                                             const Request& request, StackId stack) {
+  ReleaseStackAt(place, spare->allocated_at);
+  ReleaseStackAt(place, spare->freed_at);
   const bool fits = spare->size == request.size;
-  spare->BeginChange();
+  spare->version.BeginChange();
   spare->size = request.size;
-  spare->allocating_thread = ThisThread();
+  spare->set_allocating_thread(ThisThread());
   spare->allocated_at = stack;
   spare->freed_at = 0;
-  spare->alignment = request.alignment;
+  spare->set_alignment(request.alignment);
   spare->family = request.family;
-  spare->state = BlockState::kLive;
-  if (!fits) WriteFences(*spare);
+  if (!fits) WriteSizedFences(*spare);
   std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
-  spare->EndChange();
-  return true;
+  spare->version.EndChange(BlockState::kLive);
+}
+
+// Serves a request of a class from a spare of the thread, without a lock. Finds the stack if it is
+// at hand and *stack is 0. Returns null if there is no spare, or no stack, or if the slow path is
+// needed.
+TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t size_class,
+                                                 StackId* stack) {
+  BlockRecord* spare = nullptr;
+  {
+    const BriefPath path;
+    if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
+    const uint32_t place = PlaceOfThread();
+    if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
+    if (*stack == 0) *stack = FindRecentStack(place, request.site);
+    if (TCMALLOC_UNLIKELY(*stack == 0)) return nullptr;
+    spare = queue_.TakeOwnSpare(place, size_class);
+    if (TCMALLOC_UNLIKELY(spare == nullptr)) return nullptr;
+    if (TCMALLOC_LIKELY(IsFilled(*spare))) {
+      Reuse(place, spare, request, *stack);
+      return spare->user;
+    }
+  }
+  ReportSpare(*spare);
+  return nullptr;
+}
+
+// Tells about a spare that was written to. Returns if it is as it should be, after all.
+void DebugHeap::ReportSpare(const BlockRecord& spare) {
+  Fault fault;
+  if (!IsFilled(spare, &fault)) ReportFault(fault, "the free queue");
 }
 
 // Finds memory in one entry of the slow path. Not by the fast path: a signal handler that keeps a
@@ -190,31 +285,49 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
   SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
   const uint8_t size_class = SpareClassFor(request, bytes);
-  if (TCMALLOC_LIKELY(size_class != 0)) {
-    const uint32_t place = PlaceOfThread();
-    BlockRecord* spare = queue_.TakeSpare(place, size_class);
-    if (TCMALLOC_LIKELY(spare != nullptr)) {
-      *user = spare->user;
-      const bool done = Reuse(place, spare, request, stack, fault);
-      return TCMALLOC_LIKELY(done) ? Placed::kInTable : Placed::kFaultInQueue;
-    }
+  const uint32_t place = PlaceOfThread();
+  BlockRecord* spare = size_class != 0 ? queue_.TakeSpare(place, size_class) : nullptr;
+  if (TCMALLOC_UNLIKELY(spare != nullptr)) {
+    if (!IsFilled(*spare, fault)) return Placed::kFaultInQueue;
+    Reuse(place, spare, request, stack);
+    *user = spare->user;
+    return Placed::kInTable;
   }
   BlockRecord block = RecordOf(request, stack);
   block.size_class = size_class;
-  return PlaceNew(slow_path, request, bytes, &block, user);
+  return PlaceNew(slow_path, place, request, bytes, &block, user);
 }
 
-// Finds memory that is no spare, and adds the block to the table.
-DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, const Request& request,
-                                      size_t bytes, BlockRecord* block, void** user) {
+// Finds memory that is no spare.
+DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
+                                      const Request& request, size_t bytes, BlockRecord* block,
+                                      void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   LayOut(request, base, bytes, block);
-  Fill(request, *block);
-  *user = block->user;
-  if (TCMALLOC_LIKELY(table_.Insert(*block, heap.arena()))) return Placed::kInTable;
-  slow_path.FreeBlock(base);
-  return Placed::kInEmergency;
+  BlockRecord* record = Register(place, *block);
+  if (TCMALLOC_UNLIKELY(record == nullptr)) {
+    slow_path.FreeBlock(base);
+    return Placed::kInEmergency;
+  }
+  *user = Fill(request, record);
+  return Placed::kInTable;
+}
+
+// Returns a record of its own, changing, for a block whose place is known; null if there is no
+// memory for it. Called inside the slow path.
+BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
+  BlockRecord* record = records_.Take(place, heap.arena());
+  if (TCMALLOC_UNLIKELY(record == nullptr)) return nullptr;
+  record->version.BeginChange();
+  // The version of the record goes on, so that whoever finds it live finds the new address as well.
+  const BlockVersion version = record->version;
+  *record = block;
+  record->version = version;
+  record->in_table = !HasReadableSeal(block.user);
+  if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
+  records_.Give(place, record);
+  return nullptr;
 }
 
 // Finds pages.
@@ -228,34 +341,50 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
     if (base == nullptr) return Placed::kNowhere;
     LayOut(request, base, bytes, &block);
   }
-  if (block.paged || !heap.emergency().Owns(block.base)) {
-    Fill(request, block);
-    *user = block.user;
-    if (Register(block)) return Placed::kInTable;
+  if (block.paged || !heap.emergency().Owns(block.base())) {
+    BlockRecord* record = nullptr;
+    {
+      SlowPath slow_path;
+      if (!slow_path.reentrant()) record = Register(PlaceOfThread(), block);
+    }
+    if (record != nullptr) {
+      *user = Fill(request, record);
+      return Placed::kInTable;
+    }
   }
-  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base);
+  block.paged ? UnmapFenced(block) : DeallocateUnreported(block.base());
   return Placed::kInEmergency;
 }
 
-size_t DebugHeap::PaddingFor(const Request& request) {
+TCMALLOC_ALWAYS_INLINE size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
-DebugHeap::Placed DebugHeap::Place(const Request& request, void** user, Fault* fault) {
-  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
-    return Placed::kNowhere;
+// Returns true if a block that takes that many bytes, with its fences, has no pages of its own.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::IsSmall(size_t bytes) {
+  return bytes <= kMaxSmallSize && !heap.options().page_fence;
+}
+
+// Serves what TryReuse did not. `stack` is what that found. Returns null if there is no memory.
+void* DebugHeap::AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
+                              StackId stack) {
+  if (stack == 0) {
+    stack = KeepStack(request.site);
+    if (TCMALLOC_LIKELY(size_class != 0 && stack != 0)) {
+      if (void* user = TryReuse(request, size_class, &stack)) return user;
+    }
   }
-  const StackId stack = KeepStack(request.site);
-  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
-  const bool small = bytes <= kMaxSmallSize && !heap.options().page_fence;
+  Fault fault;
+  void* user = nullptr;
   Placed placed = Placed::kNowhere;
   do {
-    placed = TCMALLOC_LIKELY(small) ? PlaceSmall(request, stack, bytes, user, fault)
-                                    : PlaceLarge(request, stack, bytes, user);
-    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return placed;
-  } while (placed == Placed::kNowhere && GiveBackSpares(fault));
+    placed = IsSmall(bytes) ? PlaceSmall(request, stack, bytes, &user, &fault)
+                            : PlaceLarge(request, stack, bytes, &user);
+    if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return user;
+  } while (placed == Placed::kNowhere && GiveBackSpares(&fault));
   ReleaseStack(stack);
-  return *fault ? Placed::kFaultInQueue : placed;
+  if (fault) ReportFault(fault, "the free queue");
+  return placed == Placed::kInEmergency ? AllocateInEmergency(request) : nullptr;
 }
 
 // Gives the memory of the thread's spares back, where there is no other. Returns true if there were
@@ -276,20 +405,19 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
   return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
-bool DebugHeap::Register(const BlockRecord& block) {
-  SlowPath slow_path;
-  return !slow_path.reentrant() && table_.Insert(block, heap.arena());
-}
-
 void* DebugHeap::Allocate(const Request& request) {
-  Fault fault;
-  void* user = nullptr;
-  const Placed placed = Place(request, &user, &fault);
-  if (TCMALLOC_UNLIKELY(placed != Placed::kInTable)) {
-    if (placed == Placed::kFaultInQueue) ReportFault(fault, "the free queue");
-    if (placed == Placed::kNowhere) return nullptr;
-    user = AllocateInEmergency(request);
+  if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
+    return nullptr;
   }
+  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+  const uint8_t size_class = SpareClassFor(request, bytes);
+  StackId stack = 0;
+  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
+  if (TCMALLOC_UNLIKELY(user == nullptr)) {
+    user = AllocateSlow(request, bytes, size_class, stack);
+    if (user == nullptr) return nullptr;
+  }
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
@@ -298,30 +426,60 @@ void* DebugHeap::Allocate(const Request& request) {
   return user;
 }
 
-// Checks a block and takes it from the program. Returns its record, or null and tells about a
-// fault. Small blocks are filled under the lock, so that it is taken once.
-BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
-                                  Fault* fault) {
-  return table_.With(block, [&](BlockRecord* record) -> BlockRecord* {
-    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
-    record->freed_at = stack;
-    record->freeing_thread = ThisThread();
-    record->state = BlockState::kFreeing;
-    if (TCMALLOC_LIKELY(record->size <= kMostFilledAtOnce && !record->paged)) {
-      std::memset(record->user, kFreedByte, record->size);
-      record->state = BlockState::kQueued;
-    }
-    return record;
-  });
-}
-
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
-  if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) return heap.emergency().Free(block);
-  __builtin_prefetch(static_cast<const char*>(block) - kSealBytes);
-  table_.Prefetch(block);
-  const StackId stack = KeepStack(claim.site);
+  BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
+    return heap.emergency().Free(block);
+  }
+  StackId stack = 0;
+  if (TCMALLOC_UNLIKELY(!TryFree(block, record, claim, &stack))) {
+    FreeSlow(block, record, claim, stack);
+  }
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+}
+
+// Frees a block without a lock, if all is as it should be and the queue has room for it. Finds the
+// stack if it is at hand and *stack is 0. Otherwise returns false, with nothing else done. `record`
+// is what FindBySeal returned.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
+                                               const ReleaseClaim& claim, StackId* stack) {
+  const BriefPath path;
+  if (TCMALLOC_UNLIKELY(!path.entered())) return false;
+  const uint32_t place = PlaceOfThread();
+  if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
+  if (*stack == 0) *stack = FindRecentStack(place, claim.site);
+  if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
+  const uint32_t seen = record->version.Look();
+  // The record is that of the block as long as it is live.
+  if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive || record->user != block ||
+                        record->paged)) {
+    return false;
+  }
+  const Options& options = heap.options();
+  if (TCMALLOC_UNLIKELY(!IsClaimPlainlyRight(*record, claim) || !AreFencesWhole(*record) ||
+                        options.trace || !options.reclaim_memory)) {
+    return false;
+  }
+  return queue_.PushOwn(queue_storage, place, record, options.max_free_queue_size, [&] {
+    if (TCMALLOC_UNLIKELY(!record->version.TryBeginChange(seen))) return false;
+    record->freed_at = *stack;
+    record->set_freeing_thread(ThisThread());
+    std::memset(record->user, kFreedByte, record->size);
+    record->version.EndChange(BlockState::kQueued);
+    return true;
+  });
+}
+
+// Does what TryFree did not. `stack` is what that found.
+void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
+                         StackId stack) {
+  if (stack == 0) {
+    stack = KeepStack(claim.site);
+    if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;
+  }
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
@@ -333,7 +491,21 @@ void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
     ReportFault(fault, claim.call);
   }
   if (TCMALLOC_UNLIKELY(freed == Freed::kFaultInQueue)) ReportFault(fault, "the free queue");
-  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+}
+
+// Checks a block and takes it from the program. Returns its record, or null and tells about a
+// fault.
+BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
+                                  Fault* fault) {
+  BlockRecord* record = Find(block);
+  uint32_t seen = 0;
+  do {
+    if (TCMALLOC_LIKELY(record != nullptr)) seen = record->version.Look();
+    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
+  } while (!record->version.TryBeginChange(seen));
+  record->freed_at = stack;
+  record->set_freeing_thread(ThisThread());
+  return record;
 }
 
 // Does all of it in one entry of the slow path. Faults are told after it, because a report may
@@ -347,15 +519,18 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
   if (TCMALLOC_UNLIKELY(freed == nullptr)) return Freed::kFault;
   const Options& options = heap.options();
   if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, "free", freed->size, block);
-  if (TCMALLOC_UNLIKELY(freed->state == BlockState::kFreeing)) FillFreed(freed);
+  FillFreed(freed);
   const bool kept = freed->paged ? options.page_fence_never_reclaim : !options.reclaim_memory;
   if (TCMALLOC_UNLIKELY(kept)) return Freed::kDone;
   const size_t limit = options.max_free_queue_size;
   const uint32_t place = PlaceOfThread();
-  BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit);
-  while (TCMALLOC_UNLIKELY(victim != nullptr)) {
+  MetadataArena& arena = heap.arena();
+  BlockRecord* victim = queue_.Push(queue_storage, place, freed, limit, arena);
+  // Some more than must go, so that the next calls find room.
+  for (int left = kEvictedAtOnce; TCMALLOC_UNLIKELY(victim != nullptr); --left) {
     if (!Evict(slow_path, place, victim, fault)) return Freed::kFaultInQueue;
-    victim = queue_.PopExcess(queue_storage, place, limit);
+    victim = left > 0 ? queue_.PopFirst(queue_storage, place, limit, arena)
+                      : queue_.PopExcess(queue_storage, place, limit, arena);
   }
   return Freed::kDone;
 }
@@ -363,25 +538,27 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
 // Fills a freed block, or forbids it.
 void DebugHeap::FillFreed(BlockRecord* freed) {
   std::memset(freed->user, kFreedByte, freed->size);
-  const bool unreadable = freed->paged && ForbidFenced(*freed, heap.options().page_fence_readable);
-  table_.WithRecord(freed, [=] {
-    freed->state = BlockState::kQueued;
-    freed->unreadable = unreadable;
-    return true;
-  });
+  if (TCMALLOC_UNLIKELY(freed->paged)) {
+    SpinLockHolder holder(records_.LockOf(freed));
+    freed->unreadable = ForbidFenced(*freed, heap.options().page_fence_readable);
+  }
+  freed->version.EndChange(BlockState::kQueued);
 }
 
 // Checks a block that left the queue, and gives its memory back. Returns false and tells about a
 // fault.
-bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim,
+bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* victim,
                       Fault* fault) {
   if (TCMALLOC_UNLIKELY(!IsFilled(*victim, fault))) return false;
-  const BlockRecord block = table_.Remove(victim->user);
-  ReleaseStacks(place, block.allocated_at, block.freed_at);
+  ReleaseStackAt(place, victim->allocated_at);
+  ReleaseStackAt(place, victim->freed_at);
+  if (TCMALLOC_UNLIKELY(victim->in_table)) table_.Remove(victim);
+  const BlockRecord block = *victim;
+  records_.Give(place, victim);
   if (TCMALLOC_UNLIKELY(block.paged)) {
     UnmapFenced(block);
   } else {
-    slow_path.FreeBlock(block.base);
+    slow_path.FreeBlock(block.base());
   }
   return true;
 }
@@ -392,22 +569,34 @@ Fault DebugHeap::FaultOfUnknown(const void* address) {
   fault.kind = FaultKind::kUnknown;
   fault.address = address;
   fault.in_heap = heap.page_map().Get(PageId::Containing(address)) != nullptr;
-  for (size_t i = 0; i < CheckedBlockTable::kShards; ++i) {
-    SlowPath slow_path;
-    if (slow_path.reentrant()) break;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (!record.Surrounds(address)) return;
-      fault.kind = FaultKind::kInterior;
-      fault.block = record;
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    if (!record.Surrounds(address)) return true;
+    fault.kind = FaultKind::kInterior;
+    fault.block = record;
+    return false;
+  });
   return fault;
 }
 
+// Returns the size of a live block of malloc that is as it should be, if a look without a lock
+// tells; kUnknown otherwise.
+size_t DebugHeap::TrySizeOf(const void* block) {
+  const BriefPath path;
+  if (TCMALLOC_UNLIKELY(!path.entered())) return ReleaseClaim::kUnknown;
+  const BlockRecord* record = FindBySeal(block);
+  if (TCMALLOC_UNLIKELY(record == nullptr || record->user != block || !record->is_live() ||
+                        record->family != BlockFamily::kMalloc || !AreFencesWhole(*record))) {
+    return ReleaseClaim::kUnknown;
+  }
+  return record->size;
+}
+
 void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
-  const bool in_emergency = heap.emergency().Owns(block);
-  const size_t old_size = SizeOf(block, "realloc");
-  if (!in_emergency) Verify(block, BlockFamily::kMalloc, "realloc");
+  size_t old_size = TrySizeOf(block);
+  if (TCMALLOC_UNLIKELY(old_size == ReleaseClaim::kUnknown)) {
+    old_size = SizeOf(block, "realloc");
+    Verify(block, BlockFamily::kMalloc, "realloc");
+  }
   void* moved = Allocate({.size = size, .call = "realloc", .site = site});
   if (moved == nullptr) return nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
@@ -418,9 +607,7 @@ void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
 void DebugHeap::SetFamily(void* block, BlockFamily family) {
   SlowPath slow_path;
   if (slow_path.reentrant()) return;
-  table_.With(block, [=](BlockRecord* record) {
-    if (record != nullptr) record->family = family;
-  });
+  if (BlockRecord* record = Find(block)) record->family = family;
 }
 
 size_t DebugHeap::SizeOf(const void* block, const char* call) {
@@ -431,20 +618,16 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
-      const auto* user = static_cast<const char*>(block);
       if (heap.page_map().FindInUse(block) == nullptr) return 0;
-      const Seal seal = Seal::Read(user);
-      return seal.Fits(user) ? seal.size : 0;
+      const BlockRecord* record = Seal::Read(block).ClaimedRecord(block);
+      return record_pages.Hold(record) && record->user == block ? record->size : 0;
     }
-    fault = table_.With(block, [&](const BlockRecord* record) -> Fault {
-      if (record == nullptr) {
-        Fault unknown;
-        unknown.kind = FaultKind::kUnknown;
-        return unknown;
-      }
+    if (const BlockRecord* record = Find(block)) {
       size = record->size;
-      return record->is_live() ? Fault{} : FaultOf(FaultKind::kFreed, *record);
-    });
+      if (!record->is_live()) fault = FaultOf(FaultKind::kFreed, *record);
+    } else {
+      fault.kind = FaultKind::kUnknown;
+    }
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);
@@ -455,8 +638,8 @@ bool DebugHeap::Owns(const void* block) {
   if (heap.emergency().Owns(block)) return true;
   SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) return heap.page_map().FindInUse(block) != nullptr;
-  return table_.With(
-      block, [](const BlockRecord* record) { return record != nullptr && record->is_live(); });
+  const BlockRecord* record = Find(block);
+  return record != nullptr && record->is_live();
 }
 
 void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) {
@@ -465,8 +648,7 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) return;
-    table_.With(block,
-                [&](const BlockRecord* record) { IsGood(record, {.family = family}, &fault); });
+    IsGood(Find(block), {.family = family}, &fault);
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
   if (fault) ReportFault(fault, call);
@@ -474,32 +656,28 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
 
 void DebugHeap::VerifyAll(const char* call) {
   Fault fault;
-  for (size_t i = 0; i < CheckedBlockTable::kShards && !fault; ++i) {
-    SlowPath slow_path(SlowPath::Patient{});
-    if (slow_path.reentrant()) return;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (fault) return;
-      const uint32_t before = record.BeginLook();
-      if (record.is_live()) AreFencesGood(record, &fault);
-      if (record.state == BlockState::kQueued) IsFilled(record, &fault);
-      if (fault && record.HasChangedSince(before)) fault.kind = FaultKind::kNone;
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    const uint32_t seen = record.version.Look();
+    const BlockState state = BlockVersion::StateOf(seen);
+    if (state == BlockState::kLive) AreFencesGood(record, &fault);
+    if (state == BlockState::kQueued) IsFilled(record, &fault);
+    if (TCMALLOC_UNLIKELY(fault && record.version.HasChangedSince(seen))) {
+      fault.kind = FaultKind::kNone;
+    }
+    return !fault;
+  });
   if (fault) ReportFault(fault, call);
 }
 
 BlockTotals DebugHeap::Count() {
   BlockTotals totals;
-  for (size_t i = 0; i < CheckedBlockTable::kShards; ++i) {
-    SlowPath slow_path(SlowPath::Patient{});
-    if (slow_path.reentrant()) break;
-    table_.ForEachIn(i, [&](const BlockRecord& record) {
-      if (!record.is_live()) return;
-      ++totals.blocks;
-      totals.bytes += record.size;
-      ++totals.histogram[std::min<size_t>(std::bit_width(record.size), BlockTotals::kBuckets - 1)];
-    });
-  }
+  ForEachBlock([&](const BlockRecord& record) {
+    if (!record.is_live()) return true;
+    ++totals.blocks;
+    totals.bytes += record.size;
+    ++totals.histogram[std::min<size_t>(std::bit_width(record.size), BlockTotals::kBuckets - 1)];
+    return true;
+  });
   return totals;
 }
 
@@ -529,9 +707,7 @@ void DebugHeap::FreePutOff() {
     {
       SlowPath slow_path;
       if (slow_path.reentrant()) return PutOff(block);
-      table_.With(block, [&](const BlockRecord* record) {
-        if (record != nullptr) family = record->family;
-      });
+      if (const BlockRecord* record = Find(block)) family = record->family;
     }
     Free(
         block,

@@ -14,6 +14,7 @@
 #include "debug/checked_block_table.h"
 #include "debug/faults.h"
 #include "debug/free_queue.h"
+#include "debug/record_store.h"
 #include "heap/heap.h"
 #include "pages/page_types.h"
 
@@ -82,42 +83,53 @@ class DebugHeap {
  private:
   static constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
   static constexpr size_t kPutOff = 1024;
+  static constexpr int kEvictedAtOnce = 32;
 
   struct Deferred {
     std::atomic<void*> block{nullptr};
   };
-
-  // Freed blocks of more bytes are not filled under a lock.
-  static constexpr size_t kMostFilledAtOnce = 1024;
 
   // Where a block is.
   enum class Placed : uint8_t { kInTable, kInEmergency, kNowhere, kFaultInQueue };
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
-  Placed Place(const Request& request, void** user, Fault* fault);
+  TCMALLOC_NOINLINE void* AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
+                                       StackId stack);
+  static BlockRecord* FindBySeal(const void* block);
+  BlockRecord* Find(const void* block);
+  static size_t TrySizeOf(const void* block);
+  template <typename F>
+  void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
-  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, const Request& request, size_t bytes,
-                                    BlockRecord* block, void** user);
+  TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, uint32_t place,
+                                    const Request& request, size_t bytes, BlockRecord* block,
+                                    void** user);
   TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                       void** user);
   static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
-  bool Register(const BlockRecord& block);
+  BlockRecord* Register(uint32_t place, const BlockRecord& block);
+  static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
-  static bool Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack,
-                    Fault* fault);
+  static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
+  void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
+  TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
   bool GiveBackSpares(Fault* fault);
+  bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
+  TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
+                                  StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   void FillFreed(BlockRecord* freed);
-  bool Evict(const SlowPath& slow_path, uint32_t place, const BlockRecord* victim, Fault* fault);
+  bool Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
   void PutOff(void* block);
   void FreePutOff();
   void CheckAtIntervals();
 
+  RecordStore records_;
   CheckedBlockTable table_;
   FreeQueue queue_;
   std::atomic<uint64_t> allocations_{0};  // counted for TCMALLOC_CHECK_INTERVAL alone

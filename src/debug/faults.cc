@@ -15,9 +15,7 @@
 
 #include "base/message.h"
 #include "debug/fences.h"
-#include "debug/own_place.h"
 #include "debug/recent_stacks.h"
-#include "debug/released_stacks.h"
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
@@ -27,8 +25,6 @@ namespace {
 
 // The commands of gdb know it by this name (tool/gdb/tcm-gdb.py).
 constinit StackTable fault_stacks;
-
-constinit ReleasedStacks released_stacks[kOwnPlaces];
 
 // The thread that prints; 0 if none does.
 constinit std::atomic<uintptr_t> reporter{0};
@@ -147,7 +143,7 @@ void PrintFirstLine(const Fault& fault) {
       break;
     case FaultKind::kWrongAlignment:
       line << "aligned delete of " << fault.address << " with alignment " << fault.given
-           << ", but the block was allocated with " << fault.block.alignment;
+           << ", but the block was allocated with " << fault.block.alignment();
       break;
     case FaultKind::kBefore:
       line << "memory stomping bug: a word before object at " << AddressOf(fault.block)
@@ -180,10 +176,10 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   if (block.user == nullptr) return;
   WriteCrashLine(Message() << "The object at " << AddressOf(block) << " has " << block.size
                            << " bytes. Allocated with " << NameOf(block.family) << " by thread "
-                           << AsPointer(block.allocating_thread) << ":");
+                           << AsPointer(block.allocating_thread()) << ":");
   PrintStack(symbolizer, block.allocated_at);
   if (block.is_live()) return;
-  WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread) << ":");
+  WriteCrashLine(Message() << "Deleted by thread " << AsPointer(block.freeing_thread()) << ":");
   PrintStack(symbolizer, block.freed_at);
 }
 
@@ -192,12 +188,14 @@ TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& re
   WalkReads reads;
   reads.count = 0;
   const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding() ? &reads : nullptr);
-  const StackId id = fault_stacks.Add(stack.frames());
+  const StackId id = recent.kept_stacks().Keep(stack.frames(), fault_stacks);
   if (id != 0) recent.Add(site, reads, id, fault_stacks);
   return id;
 }
 
 }  // namespace
+
+constinit ReleasedStacks released_stacks[kOwnPlaces];
 
 StackId KeepStack(const CallSite& site) {
   RecentStacks* recent = ClaimRecentStacks();
@@ -212,14 +210,9 @@ void ReleaseStack(StackId stack) {
   if (stack != 0) fault_stacks.Release(stack);
 }
 
-void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at) {
-  if (TCMALLOC_LIKELY(IsOwnPlace(place))) {
-    released_stacks[place].Add(allocated_at, fault_stacks);
-    released_stacks[place].Add(freed_at, fault_stacks);
-  } else {
-    ReleaseStack(allocated_at);
-    ReleaseStack(freed_at);
-  }
+void ReleaseStackSlow(uint32_t place, StackId stack) {
+  if (TCMALLOC_LIKELY(IsOwnPlace(place))) return released_stacks[place].Add(stack, fault_stacks);
+  ReleaseStack(stack);
 }
 
 void ReportFault(const Fault& fault, const char* call) {

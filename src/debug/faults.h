@@ -11,7 +11,9 @@
 
 #include "base/attributes.h"
 #include "debug/block_record.h"
+#include "debug/own_place.h"
 #include "debug/program_stack.h"
+#include "debug/released_stacks.h"
 
 namespace tcmalloc {
 
@@ -50,8 +52,15 @@ struct Fault {
 // Captures the stack of the program that led to a call site, and keeps it. 0 if there is no memory.
 StackId KeepStack(const CallSite& site);
 void ReleaseStack(StackId stack);
-// Gives back a block's stacks, inside the slow path, by a thread with that place.
-void ReleaseStacks(uint32_t place, StackId allocated_at, StackId freed_at);
+// References that threads give back many at a time.
+extern constinit ReleasedStacks released_stacks[kOwnPlaces];
+
+// Gives back a block's stack, inside the slow path, by a thread with that place.
+TCMALLOC_NOINLINE void ReleaseStackSlow(uint32_t place, StackId stack);
+TCMALLOC_ALWAYS_INLINE void ReleaseStackAt(uint32_t place, StackId stack) {
+  const bool done = TCMALLOC_LIKELY(IsOwnPlace(place)) && released_stacks[place].TryAdd(stack);
+  if (TCMALLOC_UNLIKELY(!done)) ReleaseStackSlow(place, stack);
+}
 
 }  // namespace tcmalloc
 

@@ -51,34 +51,38 @@ inline WordPair LoadPair(const char* from) {
   return pair;
 }
 
+inline void StorePair(char* to, WordPair pair) { std::memcpy(to, &pair, sizeof(pair)); }
+
 // Returns eight bytes of a fence that begins at `address`.
 inline uint64_t FenceWord(const char* address) {
   static_assert(std::endian::native == std::endian::little);
   return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
 }
 
-// The last word overlaps the one before it where the length is no multiple of a word.
+// The last words overlap others where the length is no multiple.
 inline void WriteFence(char* begin, char* end) {
-  if (end - begin < 8) {
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     for (; begin < end; ++begin) *begin = static_cast<char>(FenceByte(begin));
     return;
   }
   const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end - 8);
-  for (; end - begin > 8; begin += 8) std::memcpy(begin, &word, sizeof(word));
-  std::memcpy(end - 8, &last, sizeof(last));
+  const uint64_t last = FenceWord(end);
+  StorePair(end - 16, WordPair{last, last});
+  for (; end - begin > 16; begin += 16) StorePair(begin, WordPair{word, word});
 }
 
 // Returns true if all bytes of [begin, end) are those of a fence.
-inline bool IsFence(const char* begin, const char* end) {
-  if (end - begin < 8) {
+TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
+  // Behind a block with pages of its own there are a few bytes, or none.
+  if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
     return begin == end;
   }
   const uint64_t word = FenceWord(begin);
-  uint64_t difference = LoadUnaligned(end - 8) ^ FenceWord(end - 8);
-  for (; end - begin > 8; begin += 8) difference |= LoadUnaligned(begin) ^ word;
-  return difference == 0;
+  const uint64_t last = FenceWord(end);
+  WordPair difference = LoadPair(end - 16) ^ WordPair { last, last };
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair { word, word };
+  return (difference[0] | difference[1]) == 0;
 }
 
 // Returns the first byte in [begin, end) that is no fence, or null.
@@ -98,6 +102,12 @@ TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
     return begin == end;
   }
   constexpr WordPair kPair = {kWord, kWord};
+  // libc compares in the widest vectors that the processor has.
+  constexpr ptrdiff_t kLong = 256;
+  if (end - begin >= kLong &&
+      std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
+    end = begin + 64;
+  }
   WordPair difference = LoadPair(end - 16) ^ kPair;
   for (; end - begin >= 64; begin += 64) {
     difference |= (LoadPair(begin) ^ kPair) | (LoadPair(begin + 16) ^ kPair) |
@@ -114,70 +124,75 @@ inline const char* FindOverwritten(const char* begin, const char* end) {
                       [](char c) { return static_cast<unsigned char>(c) != kFreedByte; });
 }
 
-// The size of a block and a word that depends on its address, right before it. Where no lock may be
-// taken they stand in for the record.
+// The size of a block, and a word that depends on its address, its size and the place of its
+// record, right before the block. By the second word, the record of a whole block is found without
+// a search.
 struct Seal {
   uint64_t size;
   uint64_t mark;
 
-  static Seal Of(const char* user, size_t size) {
-    constexpr uint64_t kMark = 0xDEADBEEF'5EA1'ED00;
-    return {size, kMark ^ reinterpret_cast<uintptr_t>(user) ^ (uint64_t{size} << 32)};
+  static Seal Of(const BlockRecord& block) {
+    const size_t size = block.size;
+    return {size, kMark ^ Mixed(block.user, size) ^ reinterpret_cast<uintptr_t>(&block)};
   }
-  static Seal Read(const char* user) {
+  static Seal Read(const void* user) {
     Seal seal;
-    std::memcpy(&seal, user - kSealBytes, sizeof(seal));
+    std::memcpy(&seal, static_cast<const char*>(user) - kSealBytes, sizeof(seal));
     return seal;
   }
-  bool Fits(const char* user) const { return mark == Of(user, size).mark; }
+  // Returns the address of the record of the block at `user`, if the seal is whole. It may be any
+  // address otherwise.
+  BlockRecord* ClaimedRecord(const void* user) const {
+    return reinterpret_cast<BlockRecord*>(kMark ^ Mixed(user, size) ^ mark);
+  }
+
+ private:
+  static constexpr uint64_t kMark = 0xDEADBEEF'5EA1'ED00;
+
+  static uint64_t Mixed(const void* user, uint64_t size) {
+    return reinterpret_cast<uintptr_t>(user) ^ (size << 32);
+  }
 };
 static_assert(sizeof(Seal) == kSealBytes);
 
 // The fences of a block; the front one ends at its seal.
 inline char* FrontFence(const BlockRecord& block) {
-  return std::max(block.base, block.user - kSealBytes - kMostFenceBytes);
+  return std::max(block.base(), block.user - kSealBytes - kMostFenceBytes);
 }
 inline char* BackFenceEnd(const BlockRecord& block) {
-  return std::min(block.base + block.total, block.end() + kMostFenceBytes);
+  char* user = block.user;
+  return user + std::min(block.total - block.front, block.size + kMostFenceBytes);
 }
 
-inline void WriteFences(const BlockRecord& block) {
-  WriteFence(FrontFence(block), block.user - kSealBytes);
-  const Seal seal = Seal::Of(block.user, block.size);
+// Writes what depends on the size of a block: its seal, and the fence behind it.
+TCMALLOC_ALWAYS_INLINE void WriteSizedFences(const BlockRecord& block) {
+  const Seal seal = Seal::Of(block);
   std::memcpy(block.user - kSealBytes, &seal, sizeof(seal));
   WriteFence(block.end(), BackFenceEnd(block));
+}
+inline void WriteFences(const BlockRecord& block) {
+  WriteFence(FrontFence(block), block.user - kSealBytes);
+  WriteSizedFences(block);
 }
 
 // Returns true if the fences of a block are whole. Nearly all blocks begin kFrontBytes behind their
 // base; what is before them is four words then.
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
-  const Seal seal = Seal::Of(block.user, block.size);
-  uint64_t difference = LoadUnaligned(block.user - 16) ^ seal.size;
-  difference |= LoadUnaligned(block.user - 8) ^ seal.mark;
-  if (TCMALLOC_LIKELY(block.user == block.base + kFrontBytes)) {
-    difference |= LoadUnaligned(block.user - 32) ^ kFencePattern;
-    difference |= LoadUnaligned(block.user - 24) ^ kFencePattern;
-  } else if (!IsFence(FrontFence(block), block.user - kSealBytes)) {
+  const char* user = block.user;
+  const Seal seal = Seal::Of(block);
+  WordPair difference = LoadPair(user - kSealBytes) ^ WordPair { seal.size, seal.mark };
+  if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
+    difference |= LoadPair(user - kFrontBytes) ^ WordPair { kFencePattern, kFencePattern };
+  } else if (!IsFence(FrontFence(block), user - kSealBytes)) {
     return false;
   }
-  const char* begin = block.end();
-  const char* end = BackFenceEnd(block);
-  // Behind a block with pages of its own there are a few bytes, or none.
-  if (TCMALLOC_UNLIKELY(end - begin < 16)) return difference == 0 && IsFence(begin, end);
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end - 8);
-  for (; TCMALLOC_UNLIKELY(end - begin > 32); begin += 16) {
-    difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
-  }
-  difference |= (LoadUnaligned(begin) ^ word) | (LoadUnaligned(begin + 8) ^ word);
-  difference |= (LoadUnaligned(end - 16) ^ last) | (LoadUnaligned(end - 8) ^ last);
-  return difference == 0;
+  return (difference[0] | difference[1]) == 0 && IsFence(block.end(), BackFenceEnd(block));
 }
 
 // Return the first byte before or behind the block's own that was written, or null.
 inline const char* FindDamageBefore(const BlockRecord& block) {
-  const Seal seal = Seal::Of(block.user, block.size);
+  const Seal seal = Seal::Of(block);
   const char* found = block.user - kSealBytes;
   if (TCMALLOC_UNLIKELY(std::memcmp(found, &seal, kSealBytes) != 0)) {
     return std::mismatch(found, found + kSealBytes, reinterpret_cast<const char*>(&seal)).first;

@@ -14,36 +14,14 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 
 }  // namespace
 
-// Brings what the next calls of Pop, and the blocks that get the memory, will look at into the
-// cache. A block that has waited long is in none.
-TCMALLOC_ALWAYS_INLINE void FreeQueue::Prefetch(const Part& part, const Entry* entries) {
-  constexpr uint32_t kRecordsAhead = 8;
-  constexpr uint32_t kBlocksAhead = 3;
-  if (TCMALLOC_UNLIKELY(part.count <= kRecordsAhead)) return;
-  const char* record =
-      reinterpret_cast<const char*>(entries[(part.first + kRecordsAhead) % kBlocks].block);
-  __builtin_prefetch(record, 1);
-  __builtin_prefetch(record + sizeof(BlockRecord) - 1, 1);
-  const BlockRecord* block = entries[(part.first + kBlocksAhead) % kBlocks].block;
-  __builtin_prefetch(block->user - kSealBytes, 1);
-  __builtin_prefetch(block->user + kSealBytes * 3, 1);
-}
-
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share) {
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share,
+                                                   MetadataArena& arena) {
   const Entry entry = entries[part.first];
-  part.first = (part.first + 1) % kBlocks;
-  --part.count;
-  Prefetch(part, entries);
+  DropFirst(part, entries);
   Add(part.bytes, 0 - entry.bytes);
-  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share))) return entry.block;
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share, arena))) return entry.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
-}
-
-// Few programs have more than one thread that frees; the division is for the others.
-TCMALLOC_ALWAYS_INLINE size_t FreeQueue::ShareOf(size_t limit) const {
-  const size_t parts = used_parts_.load(std::memory_order_relaxed);
-  return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / parts;
 }
 
 void FreeQueue::NoteUsed(Part& part) {
@@ -51,7 +29,8 @@ void FreeQueue::NoteUsed(Part& part) {
   used_parts_.fetch_add(1, std::memory_order_relaxed);
 }
 
-BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit) {
+BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
+                             MetadataArena& arena) {
   Part& part = parts_[place];
   Entry* entries = storage.entries[place];
   const size_t bytes = block->total;
@@ -59,27 +38,35 @@ BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* bloc
   if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
   const size_t share = ShareOf(limit);
   BlockRecord* victim = nullptr;
-  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share);
+  if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share, arena);
   entries[(part.first + part.count) % kBlocks] = {block, bytes};
   ++part.count;
   Add(part.bytes, bytes);
-  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share) : victim;
+  return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share, arena) : victim;
 }
 
-BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t limit) {
+BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t limit,
+                                  MetadataArena& arena) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  return FindExcess(part, storage.entries[place], ShareOf(limit));
+  return FindExcess(part, storage.entries[place], ShareOf(limit), arena);
+}
+
+BlockRecord* FreeQueue::PopFirst(const Storage& storage, uint32_t place, size_t limit,
+                                 MetadataArena& arena) {
+  Part& part = parts_[place];
+  PartHolder holder(place, part);
+  return part.count > 0 ? Pop(part, storage.entries[place], ShareOf(limit), arena) : nullptr;
 }
 
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it
 // returns.
 TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,
-                                                          size_t share) {
+                                                          size_t share, MetadataArena& arena) {
   BlockRecord* victim = nullptr;
   while (TCMALLOC_UNLIKELY(part.bytes.load(std::memory_order_relaxed) > share) &&
          victim == nullptr && part.count > 0) {
-    victim = Pop(part, entries, share);
+    victim = Pop(part, entries, share, arena);
   }
   return victim;
 }

@@ -15,6 +15,7 @@
 #include "debug/block_record.h"
 #include "debug/own_place.h"
 #include "debug/spare_blocks.h"
+#include "pages/metadata_arena.h"
 
 namespace tcmalloc {
 
@@ -41,11 +42,54 @@ class FreeQueue {
   FreeQueue& operator=(const FreeQueue&) = delete;
 
   // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
-  // or, as PopExcess, for the bytes; null if PopExcess would return null.
-  BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit);
+  // or, as PopExcess, for the bytes; null if PopExcess would return null. The places of spares are
+  // in memory of `arena`, which is always the same.
+  BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
+                    MetadataArena& arena);
+  // Adds a block to the part of a thread's own place, if take() returns true. Does nothing, and
+  // returns false, if Push would return a block or need memory, or if take() returns false.
+  template <typename F>
+  TCMALLOC_ALWAYS_INLINE bool PushOwn(Storage& storage, uint32_t place, BlockRecord* block,
+                                      size_t limit, F take) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    Part& part = parts_[place];
+    Entry* entries = storage.entries[place];
+    if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) return false;
+    const size_t share = ShareOf(limit);
+    const size_t bytes = block->total;
+    size_t after = part.bytes.load(std::memory_order_relaxed) + bytes;
+    if (TCMALLOC_LIKELY(part.count == kBlocks) || after > share) {
+      const Entry first = entries[part.first];
+      after -= first.bytes;
+      if (TCMALLOC_UNLIKELY(part.count == 0 || after > share ||
+                            !part.spares.HasPlaceFor(*first.block, share) || !take())) {
+        return false;
+      }
+      DropFirst(part, entries);
+      part.spares.PutInPlace(first.block);
+      part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+    } else if (TCMALLOC_UNLIKELY(!take())) {
+      return false;
+    }
+    entries[(part.first + part.count++) % kBlocks] = {block, bytes};
+    part.bytes.store(after, std::memory_order_relaxed);
+    return true;
+  }
+  // Takes a spare of that size class out of the part of a thread's own place; null if there is
+  // none.
+  TCMALLOC_ALWAYS_INLINE BlockRecord* TakeOwnSpare(uint32_t place, uint8_t size_class)
+      TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    Part& part = parts_[place];
+    BlockRecord* block = part.spares.Take(size_class);
+    part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+    return block;
+  }
   // Takes the first block out of the part if all parts together may hold no more than `limit` bytes
   // and this one holds more than its share, until one has to go. Returns null otherwise.
-  BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit);
+  BlockRecord* PopExcess(const Storage& storage, uint32_t place, size_t limit,
+                         MetadataArena& arena);
+  // Takes the first block out of the part, and returns it if it cannot become a spare. Returns null
+  // otherwise.
+  BlockRecord* PopFirst(const Storage& storage, uint32_t place, size_t limit, MetadataArena& arena);
   // Takes a spare of that size class out of the part; null if there is none.
   BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
   // Takes any spare out of the part; null if there is none.
@@ -84,16 +128,33 @@ class FreeQueue {
     SpinLock* lock_;
   };
 
-  // Returns the bytes that each part may hold if all together may hold `limit`.
-  size_t ShareOf(size_t limit) const;
+  // Returns the bytes that each part may hold if all together may hold `limit`. Few programs have
+  // more than one thread that frees; the division is for the others.
+  TCMALLOC_ALWAYS_INLINE size_t ShareOf(size_t limit) const {
+    const size_t parts = used_parts_.load(std::memory_order_relaxed);
+    return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / parts;
+  }
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
   // it cannot become a spare. The part's share of the bytes is `share`.
-  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share)
+  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share, MetadataArena& arena)
       TCMALLOC_REQUIRES(part.lock);
-  static void Prefetch(const Part& part, const Entry* entries) TCMALLOC_REQUIRES(part.lock);
-  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share)
-      TCMALLOC_REQUIRES(part.lock);
+  // Takes the first of `entries` out, and brings what the next calls, and the blocks that get the
+  // memory, will look at into the cache. A block that has waited long is in none.
+  TCMALLOC_ALWAYS_INLINE static void DropFirst(Part& part, const Entry* entries)
+      TCMALLOC_REQUIRES(part.lock) {
+    constexpr uint32_t kRecordsAhead = 8;
+    constexpr uint32_t kBlocksAhead = 3;
+    part.first = (part.first + 1) % kBlocks;
+    --part.count;
+    if (TCMALLOC_UNLIKELY(part.count <= kRecordsAhead)) return;
+    __builtin_prefetch(entries[(part.first + kRecordsAhead) % kBlocks].block, 1);
+    const BlockRecord* block = entries[(part.first + kBlocksAhead) % kBlocks].block;
+    __builtin_prefetch(block->user - kSealBytes, 1);
+    __builtin_prefetch(block->user + kSealBytes * 3, 1);
+  }
+  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share,
+                                 MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> used_parts_{0};
   // The entries of a part in the storage are guarded as it is.

@@ -34,10 +34,8 @@ bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block)
       system_calls.munmap(base, total + page);
       mapped = false;
     } else {
-      block->base = base;
-      block->total = total;
       const uintptr_t end = reinterpret_cast<uintptr_t>(base) + total;
-      block->user = reinterpret_cast<char*>((end - size) & ~(alignment - 1));
+      block->SetPlace(base, total, reinterpret_cast<char*>((end - size) & ~(alignment - 1)));
       block->paged = true;
     }
   }
@@ -47,14 +45,14 @@ bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block)
 
 bool ForbidFenced(const BlockRecord& block, bool readable) {
   const int saved_errno = errno;
-  const bool done = system_calls.mprotect(block.base, block.total, Protection(readable)) == 0;
+  const bool done = system_calls.mprotect(block.base(), block.total, Protection(readable)) == 0;
   errno = saved_errno;
   return done && !readable;
 }
 
 void UnmapFenced(const BlockRecord& block) {
   const int saved_errno = errno;
-  system_calls.munmap(block.base, block.total + KernelPageSize());
+  system_calls.munmap(block.base(), block.total + KernelPageSize());
   errno = saved_errno;
 }
 

@@ -2,14 +2,9 @@
 
 #include "debug/recent_stacks.h"
 
-#include "debug/own_place.h"
-
 namespace tcmalloc {
-namespace {
 
 constinit RecentStacks recent_stacks[kPlaces];
-
-}  // namespace
 
 RecentStacks* ClaimRecentStacks() {
   const uint32_t place = PlaceOfThread();
@@ -22,7 +17,10 @@ RecentStacks* ClaimRecentStacks() {
 void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
                        StackTable& stacks) {
   if (reads.count == 0 || !stacks.Retain(stack)) return;
-  Entry& entry = entries_[IndexOf(site)][next_++ % kWays];
+  const Key key = KeyOf(site);
+  const size_t way = next_++ % kWays;
+  Entry& entry = entries_[key.set][way];
+  tags_[key.set][way] = key.tag;
   if (entry.stack != 0) stacks.Release(entry.stack, entry.held);
   entry.stack = stack;
   entry.held = 1;

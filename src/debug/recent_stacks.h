@@ -10,8 +10,11 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "debug/kept_stacks.h"
+#include "debug/own_place.h"
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
+#include "thread/current_thread.h"
 #include "thread/fork_gate.h"
 #include "unwind/machine.h"
 #include "unwind/quick_walk.h"
@@ -54,26 +57,26 @@ class RecentStacks {
 
   // The walk of whoever has claimed this.
   QuickWalk& quick_walk() { return quick_walk_; }
+  // The stacks that such walks led to.
+  KeptStacks& kept_stacks() { return kept_stacks_; }
 
+  // Returns the stack above `site` with a reference more, if the set has one to give; 0 otherwise.
+  TCMALLOC_ALWAYS_INLINE StackId TryFind(const CallSite& site) {
+    Entry* entry = FindEntry(site);
+    if (TCMALLOC_UNLIKELY(entry == nullptr || entry->held == 1)) return 0;
+    --entry->held;
+    return entry->stack;
+  }
   // Returns the stack above `site` with a reference more; 0 if it is not known.
   TCMALLOC_ALWAYS_INLINE StackId Find(const CallSite& site, StackTable& stacks) {
-    if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return 0;
-    for (Entry& entry : entries_[IndexOf(site)]) {
-      if (entry.stack_pointer != site.stack_pointer ||
-          entry.return_address != site.return_address ||
-          (entry.frame_pointer != 0 && entry.frame_pointer != site.frame_pointer) ||
-          !IsAsItWas(entry, site)) {
-        continue;
-      }
-      misses_ = 0;
-      if (TCMALLOC_UNLIKELY(entry.held == 1)) {
-        if (!stacks.Retain(entry.stack, kRetained)) return 0;
-        entry.held += kRetained;
-      }
-      --entry.held;
-      return entry.stack;
+    Entry* entry = FindEntry(site);
+    if (TCMALLOC_UNLIKELY(entry == nullptr)) return 0;
+    if (TCMALLOC_UNLIKELY(entry->held == 1)) {
+      if (!stacks.Retain(entry->stack, kRetained)) return 0;
+      entry->held += kRetained;
     }
-    return 0;
+    --entry->held;
+    return entry->stack;
   }
 
   // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
@@ -94,7 +97,7 @@ class RecentStacks {
 
   // Keeps no register that no frame address was computed from, because it may be the program's last
   // pointer to a block.
-  struct Entry {
+  struct alignas(64) Entry {
     uintptr_t stack_pointer;
     uintptr_t return_address;
     StackId stack;
@@ -106,15 +109,42 @@ class RecentStacks {
   };
   static constexpr uintptr_t kMostPlaces = uintptr_t{1} << 16;
 
+  // Where a call site is looked for: the set, and a word that most others do not have.
+  struct Key {
+    size_t set;
+    uint32_t tag;
+  };
+  static Key KeyOf(const CallSite& site) {
+    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
+    const uint64_t hash = ((site.stack_pointer >> 4) + site.return_address) * kGolden;
+    return {hash >> (64 - kLog2Sets), static_cast<uint32_t>(hash >> 16)};
+  }
+
+  // Returns the entry by which the stack above `site` is known, or null.
+  TCMALLOC_ALWAYS_INLINE Entry* FindEntry(const CallSite& site) {
+    if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return nullptr;
+    const Key key = KeyOf(site);
+    const uint32_t* tags = tags_[key.set];
+    for (size_t way = 0; way < kWays; ++way) {
+      if (TCMALLOC_LIKELY(tags[way] != key.tag)) continue;
+      Entry& entry = entries_[key.set][way];
+      if (TCMALLOC_LIKELY(IsOf(entry, site) && IsAsItWas(entry, site))) {
+        misses_ = 0;
+        return &entry;
+      }
+    }
+    return nullptr;
+  }
+  static bool IsOf(const Entry& entry, const CallSite& site) {
+    return entry.stack_pointer == site.stack_pointer &&
+           entry.return_address == site.return_address &&
+           (entry.frame_pointer == 0 || entry.frame_pointer == site.frame_pointer);
+  }
+
   // After so many misses, there is mostly nothing to be found.
   bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
 
   static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
-
-  static size_t IndexOf(const CallSite& site) {
-    constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
-    return (site.stack_pointer >> 4) * kGolden >> (64 - kLog2Sets);
-  }
 
   TCMALLOC_ALWAYS_INLINE static bool HasWord(const Entry& entry, const CallSite& site, uint32_t i) {
     const uintptr_t word = machine::LoadWord(site.stack_pointer + entry.places[i] * sizeof(word));
@@ -134,12 +164,27 @@ class RecentStacks {
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
+  KeptStacks kept_stacks_;
+  alignas(32) uint32_t tags_[size_t{1} << kLog2Sets][kWays] = {};
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
+
+// The sets of all places.
+extern constinit RecentStacks recent_stacks[kPlaces];
 
 // Returns a set that nobody else uses, for the caller to release; null if there is none. The same
 // thread gets the same one each time.
 RecentStacks* ClaimRecentStacks();
+
+// Returns a stack as TryFind does. Called inside the slow path by a thread with that place of its
+// own.
+TCMALLOC_ALWAYS_INLINE StackId FindRecentStack(uint32_t place, const CallSite& site) {
+  RecentStacks& recent = recent_stacks[place];
+  if (TCMALLOC_UNLIKELY(!recent.TryClaimOwn(&current_thread))) return 0;
+  const StackId stack = recent.TryFind(site);
+  recent.Release();
+  return stack;
+}
 
 }  // namespace tcmalloc
 

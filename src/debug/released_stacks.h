@@ -21,24 +21,31 @@ class ReleasedStacks {
   ReleasedStacks(const ReleasedStacks&) = delete;
   ReleasedStacks& operator=(const ReleasedStacks&) = delete;
 
-  // Takes over a reference to a stack, which may be 0.
-  TCMALLOC_ALWAYS_INLINE void Add(StackId stack, StackTable& stacks) {
-    Slot& slot = slots_[stack / kStackIdStep % kSlots];
-    if (TCMALLOC_UNLIKELY(slot.stack != stack || slot.count == kMost)) {
-      if (slot.stack != 0) stacks.Release(slot.stack, slot.count);
-      slot = {stack, 0};
-    }
+  // Takes over a reference to a stack, which may be 0, unless another stack would have to go.
+  [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool TryAdd(StackId stack) {
+    Slot& slot = SlotOf(stack);
+    if (TCMALLOC_UNLIKELY(slot.stack != stack || slot.count == kMost)) return false;
     ++slot.count;
+    return true;
+  }
+  // Takes over a reference in any case.
+  void Add(StackId stack, StackTable& stacks) {
+    if (TryAdd(stack)) return;
+    Slot& slot = SlotOf(stack);
+    if (slot.stack != 0) stacks.Release(slot.stack, slot.count);
+    slot = {stack, 1};
   }
 
  private:
-  static constexpr size_t kSlots = 32;
+  static constexpr size_t kSlots = 128;
   static constexpr uint32_t kMost = 64;
 
   struct Slot {
     StackId stack = 0;
     uint32_t count = 0;
   };
+
+  Slot& SlotOf(StackId stack) { return slots_[stack / kStackIdStep % kSlots]; }
 
   Slot slots_[kSlots] = {};
 };

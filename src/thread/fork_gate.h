@@ -81,6 +81,16 @@ class ForkGate {
     // cleared.
     return TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0) || RecheckGate(seat);
   }
+  // Enters as well, but returns false, outside, if there is anything to be done at the gate.
+  [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool TryEnter(GateSeat* seat) {
+    seat->place.store(Place::kInside, std::memory_order_relaxed);
+    // Pairs with FenceOthers, as in Enter.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Acquire pairs with the release in Clear, as in Enter.
+    if (TCMALLOC_LIKELY(word_.load(std::memory_order_acquire) == 0)) return true;
+    Leave(seat);
+    return false;
+  }
   TCMALLOC_ALWAYS_INLINE void Leave(GateSeat* seat) {
     // Release pairs with the acquire in FindOthers: a thread that finds the seat empty sees all
     // earlier writes.

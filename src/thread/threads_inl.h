@@ -284,6 +284,25 @@ void Threads<Sources>::Leave(Entry entry) {
 }
 
 template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::TryEnterBriefly() {
+  if (TCMALLOC_UNLIKELY(thread_state.phase != Phase::kServed)) return false;
+  thread_state.phase = Phase::kInside;
+  // Pairs with Enter in a signal handler, which must find the phase before any change.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (TCMALLOC_LIKELY(gate_.TryEnter(current_thread->seat))) return true;
+  thread_state.phase = Phase::kServed;
+  return false;
+}
+
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE void Threads<Sources>::LeaveBriefly() {
+  gate_.Leave(current_thread->seat);
+  // Pairs with Enter in a signal handler, which must find all changes before the phase.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  thread_state.phase = Phase::kServed;
+}
+
+template <SourceTable Sources>
 void Threads<Sources>::ScheduleSlowPath(Entry entry) {
   constexpr int64_t kSoon = 4096;  // allocated bytes
   if (entry == Entry::kThreadCache || entry == Entry::kCpuCache) {

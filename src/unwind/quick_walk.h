@@ -43,7 +43,7 @@ class QuickWalk {
   uint32_t Walk(Frame frame, void** addresses, uint32_t limit, WalkReads* reads);
 
  private:
-  static constexpr int kLog2Sets = 6;
+  static constexpr int kLog2Sets = 8;
   static constexpr size_t kWays = 4;
 
   // How to leave a function: a compact rule, taken apart.

@@ -461,7 +461,9 @@ def print_sample(sample_id):
 
 
 FAMILIES = {"kMalloc": "malloc", "kNew": "new", "kNewArray": "new[]"}
-STATES = {"kLive": "live", "kFreeing": "being freed", "kQueued": "freed, in the free queue"}
+# By the lowest bits of a version.
+STATES = ("kFree", "kLive", "kChanging", "kQueued")
+STATE_NAMES = {"kLive": "live", "kChanging": "being freed or used again", "kQueued": "freed, in the free queue"}
 
 
 # At least as many bytes without access follow a block in pages of its own.
@@ -469,82 +471,69 @@ GUARD_BYTES = 4096
 
 
 class DebugBlocks:
-    GOLDEN = 0x9E3779B97F4A7C15
+    """The records of blocks, which lie in chunks."""
+
+    RECORDS_IN_CHUNK = 1024
+    ADDRESS_MASK = (1 << 48) - 1
 
     def __init__(self, heap):
-        self.shards = heap["table_"]["shards_"]
+        self.first_chunk = number(heap["records_"]["chunks_"])
+        type_ = gdb.lookup_type("tcmalloc::BlockRecord")
+        self.words = type_.sizeof // 8
+        self.place_of = {field.name: divmod(field.bitpos, 64) for field in own_fields(type_)}
 
-    def buckets(self, shard):
-        """Where the buckets of a part are, and their number, which one word tells."""
-        word = number(shard["buckets"])
-        return word - word % 64, 1 << word % 64 if word else 0
-
-    def records(self, address):
-        """Those of the bucket whose first one is at an address."""
-        while address:
-            record = pointer_to(address, "tcmalloc::BlockRecord").dereference()
-            yield record
-            address = int(record["next"])
-
-    def at(self, user):
-        """The record of a block by its address."""
-        hash_ = (user >> 12) * self.GOLDEN % WORD >> 6 << 6 | user >> 6 & 63
-        base, count = self.buckets(self.shards[hash_ >> 58])
-        if not count:
-            return None
-        index = (hash_ >> 24 << 6 | hash_ & 63) & count - 1
-        for record in self.records(word_at(base + 8 * index)):
-            if int(record["user"]) == user:
-                return record
-        return None
-
-    def around(self, address, object_start):
+    def around(self, address):
         """The record of the block that has an address, fences included."""
-        steps = 64
-        if object_start is not None:
-            for step in range(steps):
-                record = self.at(object_start + 16 * step)
-                if record is not None and self.surrounds(record, address):
-                    return record
-        for i in range(length_of(self.shards)):
-            base, count = self.buckets(self.shards[i])
-            for first in words_at(base, count):
-                for record in self.records(first):
-                    if self.surrounds(record, address):
-                        return record
+        chunk = self.first_chunk
+        while chunk:
+            words = words_at(chunk, self.words * self.RECORDS_IN_CHUNK)
+            for i in range(1, self.RECORDS_IN_CHUNK):
+                if self.surrounds(words[i * self.words:(i + 1) * self.words], address):
+                    return pointer_to(chunk + 8 * self.words * i, "tcmalloc::BlockRecord").dereference()
+            chunk = self.field(words, "next")
         return None
 
-    @staticmethod
-    def surrounds(record, address):
-        base = int(record["base"])
+    def field(self, words, name):
+        """The bits from where a field begins to the end of its word."""
+        word, bit = self.place_of[name]
+        return words[word] >> bit
+
+    def surrounds(self, record, address):
+        user = self.field(record, "user")
+        base = user - (self.field(record, "front") & self.ADDRESS_MASK)
+        total = self.field(record, "total") & self.ADDRESS_MASK
         # A page without access is not counted in the total.
-        guard = GUARD_BYTES if record["paged"] else 0
-        return base <= address < base + int(record["total"]) + guard
+        guard = GUARD_BYTES if self.field(record, "paged") & 1 else 0
+        return user != 0 and base <= address < base + total + guard
 
 
-def print_debug_record(address, object_start):
+def thread_of(record, what):
+    return int(record[f"{what}_thread_high"]) << 32 | int(record[f"{what}_thread_low"])
+
+
+def print_debug_record(address):
     """Prints what the debug library knows, if it is one. Returns true if it knows the block."""
     heap = variable("tcmalloc::debug_heap")
     if heap is None:
         return False
-    record = DebugBlocks(heap).around(address, object_start)
+    record = DebugBlocks(heap).around(address)
     if record is None:
         return False
-    user, size = int(record["user"]), int(record["size"])
-    state = enumerator(record["state"])
+    user, size = number(record["user"]), int(record["size"])
+    state = STATES[number(record["version"]) % len(STATES)]
     family = FAMILIES.get(enumerator(record["family"]), "?")
-    print(f"The debug library's block at {user:#x} has {size} bytes of {family} and is {STATES.get(state, state)}.")
+    print(f"The debug library's block at {user:#x} has {size} bytes of {family} and is {STATE_NAMES.get(state, state)}.")
     if not user <= address < user + max(size, 1):
         side = f"{user - address} bytes before" if address < user else f"{address - user - size + 1} bytes beyond"
         print(f"The address is {side} it, in a fence.")
     elif address != user:
         print(f"The address is {address - user} bytes from its start.")
     stacks = variable("tcmalloc::(anonymous namespace)::fault_stacks")
-    print(f"Allocated by thread {int(record['allocating_thread']):#x}:")
+    print(f"Allocated by thread {thread_of(record, 'allocating'):#x}:")
     if stacks is not None:
         print_stack(stacks, int(record["allocated_at"]))
     if state != "kLive":
-        print(f"Freed by thread {int(record['freeing_thread']):#x}:")
+        print(f"Freed by thread {thread_of(record, 'freeing'):#x}:")
         if stacks is not None:
             print_stack(stacks, int(record["freed_at"]))
     return True
@@ -562,7 +551,7 @@ def print_place(address, start, size):
 def print_large(heap, span, address):
     start = span.first << heap.classes.page_shift
     print_place(address, start, span.pages << heap.classes.page_shift)
-    if print_debug_record(address, start):
+    if print_debug_record(address):
         return
     print("It is live.")
     print_sample(span.details & 0xFFFFFFFF)
@@ -584,7 +573,7 @@ def print_small(heap, span, address):
     if held is not None:
         print(f"It is {held}.")
         return
-    if print_debug_record(address, object_start):
+    if print_debug_record(address):
         return
     if heap.links.is_link(word_at(object_start)):
         print("It looks free, but no list has it: it is on its way between two, or behind a link that was overwritten.")
@@ -605,7 +594,7 @@ def print_sampled(heap, span, address):
         place -= 1
     object_start = start + place * unit
     print_place(address, object_start, heap.classes.size[number(page["classes"][place])])
-    if not print_debug_record(address, object_start):
+    if not print_debug_record(address):
         print("It is live.")
         print_sample(number(page["samples"][place]))
 
@@ -620,7 +609,7 @@ def print_block(address):
             if begin <= address < begin + emergency.type.sizeof:
                 print(f"{address:#x} is in the memory for signal handlers that interrupt the allocator.")
                 return
-        if print_debug_record(address, None):
+        if print_debug_record(address):
             return
         if heap.was_in_span(address):
             print(f"{address:#x} is in free pages that belonged to a span of the heap.")

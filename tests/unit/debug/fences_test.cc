@@ -13,25 +13,25 @@ namespace {
 // A block of `size` bytes in a buffer with room for its fences.
 class FencesTest : public ::testing::Test {
  protected:
-  BlockRecord Fenced(size_t size, size_t offset) {
+  const BlockRecord& Fenced(size_t size, size_t offset) {
     memory_.assign(size + 4 * kMostFenceBytes, 0);
-    BlockRecord block = {};
-    block.base = memory_.data();
-    block.user = block.base + kFrontBytes + offset;
-    block.size = size;
-    block.total = kFrontBytes + offset + size + 40;
-    WriteFences(block);
-    std::memset(block.user, kFreshByte, size);
-    return block;
+    block_ = {};
+    block_.size = size;
+    const size_t front = kFrontBytes + offset;
+    block_.SetPlace(memory_.data(), front + size + 40, memory_.data() + front);
+    WriteFences(block_);
+    std::memset(block_.user, kFreshByte, size);
+    return block_;
   }
 
+  BlockRecord block_;
   std::vector<char> memory_;
 };
 
 TEST_F(FencesTest, WholeFencesShowNoDamage) {
   for (size_t size = 0; size < 70; ++size) {
     for (size_t offset : {0, 16, 48, 4096, 8192}) {
-      const BlockRecord block = Fenced(size, offset);
+      const BlockRecord& block = Fenced(size, offset);
       ASSERT_EQ(FindDamageBefore(block), nullptr);
       ASSERT_EQ(FindDamageAfter(block), nullptr);
       ASSERT_TRUE(AreFencesWhole(block));
@@ -42,9 +42,9 @@ TEST_F(FencesTest, WholeFencesShowNoDamage) {
 // As behind a block with pages of its own, which ends at one without access.
 TEST_F(FencesTest, LooksAtNoByteBehindTheMemoryOfABlock) {
   for (size_t room = 0; room < 40; ++room) {
-    BlockRecord block = Fenced(21, 16);
-    block.total = kFrontBytes + 16 + 21 + room;
-    char* end = block.base + block.total;
+    const BlockRecord& block = Fenced(21, 16);
+    block_.SetPlace(block.base(), kFrontBytes + 16 + 21 + room, block.user);
+    char* end = block.base() + block.total;
     std::memset(end, 0, 64);
     EXPECT_TRUE(AreFencesWhole(block)) << room;
     for (char* byte = block.end(); byte < end; ++byte) {
@@ -56,7 +56,7 @@ TEST_F(FencesTest, LooksAtNoByteBehindTheMemoryOfABlock) {
 }
 
 TEST_F(FencesTest, EveryByteOfAFenceCounts) {
-  const BlockRecord block = Fenced(21, 16);
+  const BlockRecord& block = Fenced(21, 16);
   for (char* byte = FrontFence(block); byte < BackFenceEnd(block); ++byte) {
     if (byte >= block.user && byte < block.end()) continue;
     *byte = static_cast<char>(*byte ^ 1);
@@ -69,7 +69,7 @@ TEST_F(FencesTest, EveryByteOfAFenceCounts) {
 
 TEST_F(FencesTest, NoFillingPassesForAFence) {
   for (int filling = 0; filling < 256; ++filling) {
-    const BlockRecord block = Fenced(8, 0);
+    const BlockRecord& block = Fenced(8, 0);
     std::memset(block.end(), filling, 2);
     EXPECT_NE(FindDamageAfter(block), nullptr) << filling;
   }
@@ -87,14 +87,33 @@ TEST_F(FencesTest, FindsTheFirstByteThatIsNotFreed) {
   }
 }
 
-TEST_F(FencesTest, ASealFitsItsAddressAndSizeAlone) {
-  const BlockRecord block = Fenced(77, 0);
+TEST_F(FencesTest, FindsAByteThatIsNotFreedInALongBlock) {
+  for (const size_t size : {255, 256, 257, 319, 1000}) {
+    std::vector<char> bytes(size, static_cast<char>(kFreedByte));
+    EXPECT_TRUE(IsAllFreed(bytes.data(), bytes.data() + size));
+    for (char& byte : bytes) {
+      byte = 0;
+      EXPECT_FALSE(IsAllFreed(bytes.data(), bytes.data() + size)) << &byte - bytes.data();
+      byte = static_cast<char>(kFreedByte);
+    }
+  }
+}
+
+TEST_F(FencesTest, AWholeSealNamesItsRecord) {
+  const BlockRecord& block = Fenced(77, 0);
   Seal seal = Seal::Read(block.user);
   EXPECT_EQ(seal.size, 77u);
-  EXPECT_TRUE(seal.Fits(block.user));
-  EXPECT_FALSE(seal.Fits(block.user + 16));
+  EXPECT_EQ(seal.ClaimedRecord(block.user), &block);
+  EXPECT_NE(seal.ClaimedRecord(block.user + 16), &block);
   seal.size = 78;
-  EXPECT_FALSE(seal.Fits(block.user));
+  EXPECT_NE(seal.ClaimedRecord(block.user), &block);
+}
+
+// So that one that was copied with its block to another address is no good one.
+TEST_F(FencesTest, ASealIsThatOfOneRecord) {
+  const BlockRecord copy = Fenced(77, 0);
+  EXPECT_FALSE(AreFencesWhole(copy));
+  EXPECT_TRUE(AreFencesWhole(block_));
 }
 
 }  // namespace

@@ -9,8 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/fake_metadata.h"
+
 namespace tcmalloc {
 namespace {
+
+using testing::FakeMetadata;
 
 constexpr size_t kNoLimit = SIZE_MAX;
 constexpr uint32_t kPlace = 0;
@@ -21,16 +25,24 @@ class FreeQueueTest : public ::testing::Test {
   // Returns a block that waits for the first time.
   BlockRecord* Block(size_t bytes, uint8_t size_class = kNoSpare) {
     auto block = std::make_unique<BlockRecord>();
-    block->user = reinterpret_cast<char*>(block.get());
-    block->base = block->user;
-    block->total = bytes;
+    auto* address = reinterpret_cast<char*>(block.get());
+    block->SetPlace(address, bytes, address);
     block->size_class = size_class;
     blocks_.push_back(std::move(block));
     return blocks_.back().get();
   }
   BlockRecord* Push(size_t bytes, size_t limit, uint8_t size_class = kNoSpare) {
-    return queue_.Push(*storage_, kPlace, Block(bytes, size_class), limit);
+    return queue_.Push(*storage_, kPlace, Block(bytes, size_class), limit, arena_);
   }
+  bool PushOwn(size_t bytes, size_t limit, uint8_t size_class = kNoSpare) {
+    return queue_.PushOwn(*storage_, kPlace, Block(bytes, size_class), limit, [] { return true; });
+  }
+  BlockRecord* PopExcess(uint32_t place, size_t limit) {
+    return queue_.PopExcess(*storage_, place, limit, arena_);
+  }
+
+  FakeMetadata metadata_;
+  MetadataArena arena_{FakeMetadata::Source};
 
   std::unique_ptr<FreeQueue::Storage> storage_ = std::make_unique<FreeQueue::Storage>();
   std::unique_ptr<FreeQueue> owned_ = std::make_unique<FreeQueue>();
@@ -49,10 +61,10 @@ TEST_F(FreeQueueTest, TheFirstGoesWhenThereAreTooMany) {
 
 TEST_F(FreeQueueTest, TheFirstGoWhenThereAreTooManyBytes) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Push(100, kNoLimit), nullptr);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 1000), nullptr);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), blocks_[0].get());
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), nullptr);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 800), blocks_[1].get());
+  EXPECT_EQ(PopExcess(kPlace, 1000), nullptr);
+  EXPECT_EQ(PopExcess(kPlace, 999), blocks_[0].get());
+  EXPECT_EQ(PopExcess(kPlace, 999), nullptr);
+  EXPECT_EQ(PopExcess(kPlace, 800), blocks_[1].get());
   EXPECT_EQ(queue_.bytes(), 800u);
 }
 
@@ -60,18 +72,18 @@ TEST_F(FreeQueueTest, ABlockBeyondTheLimitGoesAtOnce) {
   const BlockRecord* gone = Push(5000, 4999);
   EXPECT_EQ(gone, blocks_[0].get());
   Push(5000, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 4999), blocks_[1].get());
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 0), nullptr);
+  EXPECT_EQ(PopExcess(kPlace, 4999), blocks_[1].get());
+  EXPECT_EQ(PopExcess(kPlace, 0), nullptr);
   EXPECT_EQ(queue_.bytes(), 0u);
 }
 
 TEST_F(FreeQueueTest, PartsShareTheLimit) {
-  queue_.Push(*storage_, 1, Block(100), kNoLimit);
+  queue_.Push(*storage_, 1, Block(100), kNoLimit, arena_);
   for (int i = 0; i < 5; ++i) Push(100, kNoLimit);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 1000), nullptr);
-  EXPECT_EQ(queue_.PopExcess(*storage_, kPlace, 999), blocks_[1].get());
-  EXPECT_EQ(queue_.PopExcess(*storage_, 1, 999), nullptr);
-  EXPECT_EQ(queue_.PopExcess(*storage_, 1, 199), blocks_[0].get());
+  EXPECT_EQ(PopExcess(kPlace, 1000), nullptr);
+  EXPECT_EQ(PopExcess(kPlace, 999), blocks_[1].get());
+  EXPECT_EQ(PopExcess(1, 999), nullptr);
+  EXPECT_EQ(PopExcess(1, 199), blocks_[0].get());
 }
 
 TEST_F(FreeQueueTest, ABlockThatLeavesBecomesASpareOfItsClass) {
@@ -100,6 +112,57 @@ TEST_F(FreeQueueTest, SparesHaveAsManyBytesAsTheQueue) {
   EXPECT_EQ(Push(100, kLimit, 3), nullptr);
 }
 
+TEST_F(FreeQueueTest, AnOwnerPushesWhatNeedsNothing) {
+  EXPECT_FALSE(PushOwn(64, kNoLimit, 3)) << "the part was never used";
+  for (size_t i = 1; i < FreeQueue::kBlocks; ++i) Push(64, kNoLimit, 3);
+  EXPECT_TRUE(PushOwn(64, kNoLimit, 3));
+  EXPECT_FALSE(PushOwn(64, kNoLimit, 3)) << "spares have no places yet";
+  EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks * 64);
+  EXPECT_EQ(Push(64, kNoLimit, 3), nullptr);
+  EXPECT_TRUE(PushOwn(64, kNoLimit, 4));
+  EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), blocks_[2].get());
+  EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), blocks_[1].get());
+  EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), nullptr);
+}
+
+TEST_F(FreeQueueTest, AnOwnerPushesNothingForWhichABlockMustGo) {
+  for (size_t i = 0; i < FreeQueue::kBlocks; ++i) Push(64, kNoLimit, i == 0 ? kNoSpare : 3);
+  EXPECT_FALSE(PushOwn(64, kNoLimit, 3)) << "the first cannot become a spare";
+  EXPECT_EQ(Push(64, kNoLimit, 3), blocks_[0].get());
+  EXPECT_EQ(Push(64, kNoLimit, 3), nullptr);
+  EXPECT_FALSE(PushOwn(64, (FreeQueue::kBlocks - 1) * 64, 3)) << "too many bytes";
+  EXPECT_TRUE(PushOwn(64, FreeQueue::kBlocks * 64, 3));
+  const size_t before = queue_.bytes();
+  EXPECT_FALSE(queue_.PushOwn(*storage_, kPlace, Block(64, 3), kNoLimit, [] { return false; }));
+  EXPECT_EQ(queue_.bytes(), before);
+}
+
+TEST_F(FreeQueueTest, ManyMayLeaveBeforeTheyMust) {
+  for (size_t i = 0; i < 4; ++i) Push(64, kNoLimit, i % 2 == 0 ? kNoSpare : 3);
+  EXPECT_EQ(queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_), blocks_[0].get());
+  EXPECT_EQ(queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_), nullptr) << "became a spare";
+  EXPECT_EQ(queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_), blocks_[2].get());
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[1].get());
+  EXPECT_EQ(queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_), nullptr);
+  EXPECT_EQ(queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_), nullptr) << "is empty";
+}
+
+TEST_F(FreeQueueTest, SparesAreTakenInTheirOrder) {
+  constexpr size_t kSpares = 1000;
+  for (size_t i = 0; i < FreeQueue::kBlocks + kSpares; ++i)
+    ASSERT_EQ(Push(64, kNoLimit, 3), nullptr);
+  for (size_t i = kSpares; i-- > 0;) {
+    ASSERT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[i].get());
+  }
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), nullptr);
+  metadata_.exhausted = true;
+  for (size_t i = 0; i < kSpares; ++i)
+    ASSERT_EQ(Push(64, kNoLimit, 3), nullptr) << "places are kept";
+  BlockRecord* gone = nullptr;
+  for (size_t i = 0; i < 1'000'000 && gone == nullptr; ++i) gone = Push(64, kNoLimit, 3);
+  EXPECT_NE(gone, nullptr);
+}
+
 // Those of the places that threads share.
 TEST_F(FreeQueueTest, ThreadsLoseNothing) {
   constexpr size_t kEach = 20'000;
@@ -112,9 +175,9 @@ TEST_F(FreeQueueTest, ThreadsLoseNothing) {
     threads.emplace_back([&, t] {
       const auto place = static_cast<uint32_t>(kOwnPlaces + t % kSharedPlaces);
       for (size_t i = 0; i < kEach; ++i) {
-        BlockRecord* gone = queue_.Push(*storage_, place, blocks_[t * kEach + i].get(), kLimit);
-        for (; gone != nullptr; gone = queue_.PopExcess(*storage_, place, kLimit))
-          left[t].push_back(gone);
+        BlockRecord* gone =
+            queue_.Push(*storage_, place, blocks_[t * kEach + i].get(), kLimit, arena_);
+        for (; gone != nullptr; gone = PopExcess(place, kLimit)) left[t].push_back(gone);
         if (BlockRecord* spare = queue_.TakeSpare(place, 1)) left[t].push_back(spare);
       }
     });

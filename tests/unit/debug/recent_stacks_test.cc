@@ -129,6 +129,20 @@ TEST_F(RecentStacksTest, KeepsCountOfReferences) {
   EXPECT_LE(stacks_->stats().stacks, 8U) << "as many as have the same call site";
 }
 
+TEST_F(RecentStacksTest, GivesWithoutTheTableWhatItHas) {
+  Read(3);
+  const StackId stack = Keep(1);
+  recent_->Add(Site(), reads_, stack, *stacks_);
+  EXPECT_EQ(recent_->TryFind(Site()), 0U) << "it has no reference but its own";
+  EXPECT_EQ(recent_->Find(Site(), *stacks_), stack);
+  int given = 1;
+  while (recent_->TryFind(Site()) == stack) ++given;
+  EXPECT_GT(given, 10);
+  stacks_->Release(stack, static_cast<uint32_t>(given));
+  stacks_->Release(stack);
+  EXPECT_TRUE(stacks_->HasOneReference(stack)) << "that of the memory";
+}
+
 TEST_F(RecentStacksTest, IsUsedByOneAtATime) {
   ASSERT_TRUE(recent_->TryClaim());
   EXPECT_FALSE(recent_->TryClaim());

@@ -82,6 +82,22 @@ TEST_F(ForkGateTest, EverybodyTurnsAwayWhileItIsClosed) {
   EXPECT_TRUE(PassesAsStranger());
 }
 
+TEST_F(ForkGateTest, WhoTriesEntersOnlyWhereNothingIsToBeDone) {
+  GateSeat* mine = Seat();
+  GateSeat* other = Seat();
+  ASSERT_TRUE(gate_.TryEnter(other));
+  EXPECT_EQ(other->place.load(), Place::kInside);
+  gate_.Leave(other);
+  CloseAndAwait(mine);
+  EXPECT_FALSE(gate_.TryEnter(other));
+  EXPECT_EQ(other->place.load(), Place::kOutside);
+  gate_.OpenInChild(mine, &self_, 0, {.others = true});
+  EXPECT_FALSE(gate_.TryEnter(mine)) << "somebody has to clear";
+  EXPECT_EQ(cleanings, 0);
+  EXPECT_TRUE(Passes(mine));
+  EXPECT_EQ(cleanings, 1);
+}
+
 TEST_F(ForkGateTest, ForksAreCounted) {
   GateSeat* mine = Seat();
   gate_.Close(mine, &self_);
