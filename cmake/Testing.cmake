@@ -55,13 +55,13 @@ set(TCM_SKIPPED_EXIT_STATUS 77)
 # address sanitizer, which doubles it, and no more than line numbers for stack traces; presets whose tests print
 # none go without. When it optimizes, gcc 12 finds fault with the inlined strings of its own library.
 set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
-# Unit tests of the paranoid build are not optimized either: the layers that they test are.
-set(TCMALLOC_UNIT_TEST_FLAGS "${TCMALLOC_TEST_FLAGS}" CACHE STRING
-    "Compiler options of unit tests, but in debug builds")
+# Unit tests compile for minutes and run for seconds: still less optimization, and no code for exceptions, which
+# follows each assertion. Those of the paranoid build are not optimized at all: the layers that they test are.
+set(TCMALLOC_UNIT_TEST_FLAGS "-Og;-g1" CACHE STRING "Compiler options of unit tests, but in debug builds")
 set(gcc_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
 set(TCM_TEST_COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>" "${gcc_options}")
 set(TCM_UNIT_TEST_COMPILE_OPTIONS
-  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}")
+  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}" -fno-exceptions)
 
 # gold links a unit test in half of the time of GNU ld. It warns of the objects of clang's sanitizers.
 include(CheckLinkerFlag)
