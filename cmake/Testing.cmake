@@ -5,14 +5,15 @@
 #   below them. It is named as the folder, such as unit_page_heap_tests; --gtest_filter works on it by hand.
 #
 # tcm_unit_test(NAME <name> SOURCES ... [LABELS unit|model|stress|...] [TIMEOUT <seconds>]
-#               [ENVIRONMENT NAME=value ...] [SERIAL] [COST <seconds>] [APART]
+#               [ENVIRONMENT NAME=value ...] [SERIAL] [COST <seconds>] [APART] [ONE_THREAD <pattern> ...]
 #               [ALONE [LAYERS ...] [LIBRARIES ...] [COMPILE_OPTIONS ...]])
 #   Tests by GoogleTest, in sources named *_test.cc, besides which there may be others. They become part of
 #   the folder's program, which ctest runs for the sources of this test only. ALONE: they are a
 #   program of their own, named as the test is; say why in a comment. APART: names in anonymous namespaces
 #   are also those of another source of the folder, so that it is compiled by itself. LABELS is
 #   `unit` when left out. A test whose sources start threads, and any other with the label
-#   `threads`, is all that the thread sanitizer builds: one thread has no races. The emulator leaves
+#   `threads`, is all that the thread sanitizer builds: one thread has no races. Of those it leaves out
+#   what ONE_THREAD names by patterns of --gtest_filter: tests of seconds that start no thread. The emulator leaves
 #   out TCM_PORTABLE_TESTS. SERIAL: nothing
 #   else runs beside it. COST is about what the test takes, for those of many seconds: they start
 #   first, so that none is left running alone at the end.
@@ -55,13 +56,13 @@ set(TCM_SKIPPED_EXIT_STATUS 77)
 # address sanitizer, which doubles it, and no more than line numbers for stack traces; presets whose tests print
 # none go without. When it optimizes, gcc 12 finds fault with the inlined strings of its own library.
 set(TCMALLOC_TEST_FLAGS "-O1;-g1" CACHE STRING "Compiler options of tests, but in debug builds")
-# Unit tests of the paranoid build are not optimized either: the layers that they test are.
-set(TCMALLOC_UNIT_TEST_FLAGS "${TCMALLOC_TEST_FLAGS}" CACHE STRING
-    "Compiler options of unit tests, but in debug builds")
+# Unit tests compile for minutes and run for seconds: still less optimization, and no code for exceptions, which
+# follows each assertion. Those of the paranoid build are not optimized at all: the layers that they test are.
+set(TCMALLOC_UNIT_TEST_FLAGS "-Og;-g1" CACHE STRING "Compiler options of unit tests, but in debug builds")
 set(gcc_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
 set(TCM_TEST_COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_TEST_FLAGS}>" "${gcc_options}")
 set(TCM_UNIT_TEST_COMPILE_OPTIONS
-  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}")
+  "$<$<NOT:$<CONFIG:Debug>>:${TCMALLOC_UNIT_TEST_FLAGS}>" "${gcc_options}" -fno-exceptions)
 
 # gold links a unit test in half of the time of GNU ld. It warns of the objects of clang's sanitizers.
 include(CheckLinkerFlag)
@@ -108,7 +109,7 @@ endfunction()
 
 set(test_program_options NAME OF TIMEOUT PRELOAD COST)
 set(test_program_lists
-  SOURCES PARTS LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS)
+  SOURCES PARTS LAYERS LIBRARIES COMPILE_OPTIONS LABELS ENVIRONMENT COMMAND ARGS ONE_THREAD)
 
 macro(tcm_parse_test_arguments function flags)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;${flags}" "${test_program_options}"
@@ -198,6 +199,10 @@ function(tcm_unit_test)
     if(arg_APART)
       set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
+  endif()
+  if(arg_ONE_THREAD AND TCMALLOC_SANITIZE STREQUAL "thread")
+    list(JOIN arg_ONE_THREAD ":" one_thread)
+    list(APPEND command "--gtest_filter=-${one_thread}")
   endif()
   set_property(DIRECTORY PROPERTY TCM_COMMAND_OF_${arg_NAME} ${command})
   add_test(NAME ${arg_NAME} COMMAND ${command})

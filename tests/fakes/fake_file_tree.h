@@ -7,9 +7,10 @@
 
 #include <stdlib.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,10 @@ class FakeFileTree {
  public:
   FakeFileTree() {
     std::string name = std::filesystem::temp_directory_path() / "tree.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no directory: " + name);
+    if (::mkdtemp(name.data()) == nullptr) {
+      std::perror(name.c_str());
+      std::abort();
+    }
     root_ = name;
   }
   ~FakeFileTree() {
