@@ -99,7 +99,7 @@ struct alignas(64) BlockRecord {
   uint8_t size_class;
   uint64_t front : kAddressBits;  // bytes from base to user
   BlockFamily family;
-  bool in_table : 1;    // because its seal does not name this record
+  bool in_table : 1;    // because no seal leads to this record
   bool paged : 1;       // in pages of its own, with a guard page behind them
   bool unreadable : 1;  // freed, and its pages may not be read
   StackId allocated_at;

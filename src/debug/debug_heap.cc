@@ -169,7 +169,7 @@ TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::FindBySeal(const void* block) {
   if (TCMALLOC_UNLIKELY(!HasReadableSeal(block))) return nullptr;
   const Seal seal = Seal::Read(block);
   BlockRecord* record = seal.ClaimedRecord(block);
-  if (TCMALLOC_UNLIKELY(!record_pages.Hold(record))) return nullptr;
+  if (TCMALLOC_UNLIKELY(!record_chunks.Hold(record))) return nullptr;
   __builtin_prefetch(record, 1);
   __builtin_prefetch(static_cast<const char*>(block) + seal.size);
   return record;
@@ -189,6 +189,15 @@ BlockRecord* DebugHeap::Find(const void* block) {
     });
   }
   return record;
+}
+
+// Returns the size of a block where no lock may be taken, and where a realloc must not lose the
+// contents of a block whose record is in the table; 0 if its seal is broken.
+size_t DebugHeap::SizeBySeal(const void* block) {
+  const Seal seal = Seal::Read(block);
+  const BlockRecord* record = seal.ClaimedRecord(block);
+  if (record_chunks.Hold(record)) return record->user == block ? record->size : 0;
+  return RecordStore::MayHold(record) ? seal.size : 0;
 }
 
 // Calls f(record) for all blocks, under the locks of their records, until no lock may be taken or
@@ -324,7 +333,7 @@ BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
   const BlockVersion version = record->version;
   *record = block;
   record->version = version;
-  record->in_table = !HasReadableSeal(block.user);
+  record->in_table = !HasReadableSeal(block.user) || !record_chunks.Hold(record);
   if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
   records_.Give(place, record);
   return nullptr;
@@ -494,14 +503,20 @@ void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& c
 }
 
 // Checks a block and takes it from the program. Returns its record, or null and tells about a
-// fault.
+// fault. Where another thread frees the same block meanwhile, its pages stay readable.
 BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackId stack,
                                   Fault* fault) {
   BlockRecord* record = Find(block);
+  if (TCMALLOC_UNLIKELY(record == nullptr)) {
+    fault->kind = FaultKind::kUnknown;
+    return nullptr;
+  }
   uint32_t seen = 0;
   do {
-    if (TCMALLOC_LIKELY(record != nullptr)) seen = record->version.Look();
-    if (TCMALLOC_UNLIKELY(!IsGood(record, claim, fault))) return nullptr;
+    SpinLockHolder holder(records_.LockOf(record));
+    seen = record->version.Look();
+    const BlockRecord* known = record->user == block ? record : nullptr;
+    if (TCMALLOC_UNLIKELY(!IsGood(known, claim, fault))) return nullptr;
   } while (!record->version.TryBeginChange(seen));
   record->freed_at = stack;
   record->set_freeing_thread(ThisThread());
@@ -619,8 +634,7 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
       if (heap.page_map().FindInUse(block) == nullptr) return 0;
-      const BlockRecord* record = Seal::Read(block).ClaimedRecord(block);
-      return record_pages.Hold(record) && record->user == block ? record->size : 0;
+      return SizeBySeal(block);
     }
     if (const BlockRecord* record = Find(block)) {
       size = record->size;

@@ -99,6 +99,7 @@ class DebugHeap {
   static BlockRecord* FindBySeal(const void* block);
   BlockRecord* Find(const void* block);
   static size_t TrySizeOf(const void* block);
+  static size_t SizeBySeal(const void* block);
   template <typename F>
   void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);

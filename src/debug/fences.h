@@ -88,8 +88,9 @@ TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
 // Returns the first byte in [begin, end) that is no fence, or null.
 inline const char* FindFenceDamage(const char* begin, const char* end) {
   if (TCMALLOC_LIKELY(IsFence(begin, end))) return nullptr;
-  while (static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
-  return begin;
+  while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
+  // Another thread may have made the fence whole meanwhile.
+  return begin < end ? begin : nullptr;
 }
 
 // Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the

@@ -4,7 +4,7 @@
 
 namespace tcmalloc {
 
-constinit RecordPages record_pages;
+constinit RecordChunks record_chunks;
 
 BlockRecord* RecordStore::Take(uint32_t place, MetadataArena& arena) {
   if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) {
@@ -50,11 +50,10 @@ BlockRecord* RecordStore::TakeShared(MetadataArena& arena) {
 }
 
 bool RecordStore::AddChunk(MetadataArena& arena) {
-  constexpr size_t kBytes = kPagesInChunk * RecordPages::kPageBytes;
-  auto* pages = static_cast<char*>(arena.Allocate(kBytes, RecordPages::kPageBytes));
-  if (pages == nullptr) return false;
-  auto* chunk = reinterpret_cast<BlockRecord*>(pages);
-  for (size_t i = 0; i < kPagesInChunk; ++i) record_pages.Add(pages + i * RecordPages::kPageBytes);
+  constexpr size_t kBytes = RecordChunks::kChunkBytes;
+  auto* chunk = static_cast<BlockRecord*>(arena.Allocate(kBytes, kBytes));
+  if (chunk == nullptr) return false;
+  record_chunks.Add(chunk);
   chunk->next = chunks_.load(std::memory_order_relaxed);
   // Release pairs with the acquire in first_chunk.
   chunks_.store(chunk, std::memory_order_release);

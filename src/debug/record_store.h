@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "base/check.h"
 #include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
@@ -20,39 +21,45 @@
 namespace tcmalloc {
 
 // Tells records from other addresses, because a word in a block that names its record may have been
-// overwritten. Each page has one place, which another page may take from it; then its records are
-// not known here. Begins as zeros. Thread safe.
-class RecordPages {
+// overwritten. Each chunk has one place, which another chunk may have; then its records are never
+// known here. Begins as zeros. Thread safe, but for Add.
+class RecordChunks {
  public:
-  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t kChunkBytes = size_t{64} << 10;
 
-  constexpr RecordPages() = default;
-  RecordPages(const RecordPages&) = delete;
-  RecordPages& operator=(const RecordPages&) = delete;
+  constexpr RecordChunks() = default;
+  RecordChunks(const RecordChunks&) = delete;
+  RecordChunks& operator=(const RecordChunks&) = delete;
 
-  // Adds a page of nothing but records, which stays one for good.
-  void Add(const void* page) { places_[PlaceOf(page)] = NumberOf(page); }
+  // Adds a chunk of nothing but records, which stays one for good. One thread at a time.
+  void Add(const void* chunk) {
+    Relaxed<uintptr_t>& place = places_[PlaceOf(chunk)];
+    if (place == 0) place = NumberOf(chunk);
+  }
 
-  // Returns true if a record lies at `address`; false if there is none or it is not known.
+  // Returns true if a record lies at `address`; false if there is none or it is not known. The same
+  // for an address in all calls after Add.
   TCMALLOC_ALWAYS_INLINE bool Hold(const void* address) const {
     return places_[PlaceOf(address)] == NumberOf(address) && NumberOf(address) != 0 &&
            reinterpret_cast<uintptr_t>(address) % alignof(BlockRecord) == 0;
   }
 
  private:
-  static constexpr size_t kPlaces = size_t{1} << 16;
+  // Enough for the records of sixty million blocks, if they lie in a row. Few in paranoid builds,
+  // so that their programs have blocks whose records are not known here.
+  static constexpr size_t kPlaces = kParanoidChecks ? 4 : size_t{1} << 16;
 
   static uintptr_t NumberOf(const void* address) {
-    return reinterpret_cast<uintptr_t>(address) / kPageBytes;
+    return reinterpret_cast<uintptr_t>(address) / kChunkBytes;
   }
   static size_t PlaceOf(const void* address) { return NumberOf(address) % kPlaces; }
 
-  Relaxed<uintptr_t> places_[kPlaces];  // the number of a page; 0 for none
+  Relaxed<uintptr_t> places_[kPlaces];  // the number of a chunk; 0 for none
 };
 
-extern constinit RecordPages record_pages;
+extern constinit RecordChunks record_chunks;
 
-// Records in chunks of pages, which are never unmapped. A thread with a place of its own keeps some
+// Records in chunks, which are never unmapped. A thread with a place of its own keeps some
 // free ones there. Called inside the slow path only.
 //
 // Who looks at a record that is not its own, and at the block, has the lock of the record; and who
@@ -69,9 +76,15 @@ class RecordStore {
   // Makes a record free that the caller has to itself.
   void Give(uint32_t place, BlockRecord* record);
 
+  // Returns true if there are records at addresses like that one.
+  static bool MayHold(const BlockRecord* record) {
+    const auto address = reinterpret_cast<uintptr_t>(record);
+    return address != 0 && address % alignof(BlockRecord) == 0 && address >> kAddressBits == 0;
+  }
+
   // Returns the lock of a record.
   SpinLock& LockOf(const BlockRecord* record) {
-    return locks_[reinterpret_cast<uintptr_t>(record) / RecordPages::kPageBytes % kLocks].lock;
+    return locks_[reinterpret_cast<uintptr_t>(record) / kPageBytes % kLocks].lock;
   }
 
   // A chunk is named by its first record, which is no block's and links the chunks.
@@ -94,8 +107,10 @@ class RecordStore {
 
  private:
   static constexpr size_t kLocks = 64;
-  static constexpr size_t kPagesInChunk = 16;
-  static constexpr size_t kRecordsInPage = RecordPages::kPageBytes / sizeof(BlockRecord);
+  // Of a lock each.
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t kPagesInChunk = RecordChunks::kChunkBytes / kPageBytes;
+  static constexpr size_t kRecordsInPage = kPageBytes / sizeof(BlockRecord);
   // A place gets and gives back that many at a time.
   static constexpr uint32_t kAtOnce = 16;
 

@@ -48,12 +48,34 @@ TEST_F(RecordStoreTest, WalksThroughThoseThatWereTaken) {
   std::multiset<const BlockRecord*> taken;
   for (int i = 0; i < 5000; ++i) taken.insert(Take(static_cast<uint32_t>(i) % kPlaces));
   EXPECT_EQ(All(), taken);
-  for (const BlockRecord* record : taken) {
-    ASSERT_TRUE(record_pages.Hold(record));
-    ASSERT_FALSE(record_pages.Hold(reinterpret_cast<const char*>(record) + 16));
+}
+
+class RecordChunksTest : public ::testing::Test {
+ protected:
+  static constexpr uintptr_t kChunk = uintptr_t{1} << 32;
+  static const void* At(uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
+  std::unique_ptr<RecordChunks> owned_ = std::make_unique<RecordChunks>();
+  RecordChunks& chunks_ = *owned_;
+};
+
+TEST_F(RecordChunksTest, HoldRecordsOfTheirOwnAlone) {
+  chunks_.Add(At(kChunk));
+  for (uintptr_t place = 0; place < RecordChunks::kChunkBytes; place += 16) {
+    ASSERT_EQ(chunks_.Hold(At(kChunk + place)), place % sizeof(BlockRecord) == 0);
   }
-  EXPECT_FALSE(record_pages.Hold(nullptr));
-  EXPECT_FALSE(record_pages.Hold(this));
+  EXPECT_FALSE(chunks_.Hold(At(kChunk - sizeof(BlockRecord))));
+  EXPECT_FALSE(chunks_.Hold(At(kChunk + RecordChunks::kChunkBytes)));
+  EXPECT_FALSE(chunks_.Hold(nullptr));
+}
+
+// A block is in the table of blocks, or is not, by what Hold says when it begins.
+TEST_F(RecordChunksTest, AChunkKeepsItsPlace) {
+  constexpr uintptr_t kOther = kChunk + (uintptr_t{1} << 34);
+  chunks_.Add(At(kChunk));
+  chunks_.Add(At(kOther));
+  EXPECT_TRUE(chunks_.Hold(At(kChunk)));
+  EXPECT_FALSE(chunks_.Hold(At(kOther)));
 }
 
 TEST_F(RecordStoreTest, UsesRecordsAgainWhicheverPlaceGaveThemBack) {
