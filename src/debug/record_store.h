@@ -64,7 +64,8 @@ extern constinit RecordChunks record_chunks;
 //
 // Who looks at a record that is not its own, and at the block, has the lock of the record; and who
 // makes it free, or forbids the pages of the block, has it meanwhile. So a block that is looked at
-// stays readable.
+// stays readable. Looks in a BriefPath take no lock, because they are at small blocks alone, whose
+// pages are never forbidden; a record may be given back meanwhile where two threads free one block.
 class RecordStore {
  public:
   constexpr RecordStore() = default;
