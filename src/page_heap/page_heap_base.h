@@ -162,7 +162,7 @@ class PageHeapBase : public PageHeap {
   // Bounded, because the other thread may be stopped.
   static constexpr int kMaxWaits = 1000;
   static constexpr uint64_t kLongestWaitNs = 2'000'000;
-  static constexpr size_t kSpansPerCall = 256;
+  static constexpr size_t kSpansPerCall = 64;
 
   // Spans on their way to the system.
   struct Departure {

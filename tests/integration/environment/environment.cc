@@ -203,20 +203,20 @@ void AddEffects(Suite& suite) {
   });
   suite.Add("effect/TCMALLOC_AGGRESSIVE_DECOMMIT", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_AGGRESSIVE_DECOMMIT=1"}, {"resident"});
-    result.Check(run.Value("resident_after_free_mib") < 16, "MiB resident after free", "below 16",
+    result.Check(run.Value("resident_after_free_mib") < 4, "MiB resident after free", "below 4",
                  run.Value("resident_after_free_mib"));
   });
   suite.Add("effect/TCMALLOC_RELEASE_RATE=0 keeps memory until asked", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_RELEASE_RATE=0"}, {"resident"});
-    result.Check(run.Value("resident_after_free_mib") > 112, "MiB resident after free", "above 112",
+    result.Check(run.Value("resident_after_free_mib") > 28, "MiB resident after free", "above 28",
                  run.Value("resident_after_free_mib"));
-    result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
-                 "below 16", run.Value("resident_after_trim_mib"));
+    result.Check(run.Value("resident_after_trim_mib") < 4, "MiB resident after malloc_trim",
+                 "below 4", run.Value("resident_after_trim_mib"));
   });
   suite.Add("effect/TCMALLOC_DISABLE_MEMORY_RELEASE", [](Case& result) {
     const ProbeRun run = Run({"TCMALLOC_DISABLE_MEMORY_RELEASE=1"}, {"resident"});
-    result.Check(run.Value("resident_after_trim_mib") > 112, "MiB resident after malloc_trim",
-                 "above 112", run.Value("resident_after_trim_mib"));
+    result.Check(run.Value("resident_after_trim_mib") > 28, "MiB resident after malloc_trim",
+                 "above 28", run.Value("resident_after_trim_mib"));
   });
   suite.Add("effect/TCMALLOC_SKIP_MMAP", [](Case& result) {
     result.Equal("in the segment of sbrk", 1L,
@@ -233,8 +233,8 @@ void AddEffects(Suite& suite) {
     const ProbeRun shared = Run({path}, {"backing", "resident", "obtainable"});
     ExpectQuietSuccess(result, shared);
     result.Equal("in the file", 1L, shared.Value("in_file"));
-    result.Check(shared.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
-                 "below 16", shared.Value("resident_after_trim_mib"));
+    result.Check(shared.Value("resident_after_trim_mib") < 4, "MiB resident after malloc_trim",
+                 "below 4", shared.Value("resident_after_trim_mib"));
     const ProbeRun own = Run({path, "TCMALLOC_MEMFS_MAP_PRIVATE=1"}, {"backing", "use"});
     result.Equal("in the file", 1L, own.Value("in_file"));
     result.Equal("program ran", 1L, own.Value("used"));
@@ -395,8 +395,8 @@ void ExpectNothingFollowed(Case& result, const ProbeRun& run) {
   result.Equal("privileged", 1L, run.Value("secure"));
   result.Equal("MiB obtainable", kAllMiB, run.Value("obtainable_mib"));
   result.Equal("in the segment of sbrk", 0L, run.Value("sbrk"));
-  result.Check(run.Value("resident_after_trim_mib") < 16, "MiB resident after malloc_trim",
-               "below 16", run.Value("resident_after_trim_mib"));
+  result.Check(run.Value("resident_after_trim_mib") < 4, "MiB resident after malloc_trim",
+               "below 4", run.Value("resident_after_trim_mib"));
 }
 
 // In a privileged process, each setting by itself and all together.
@@ -501,7 +501,7 @@ void AddPrivileged(Suite& suite) {
       const ProbeRun run = Run({setting}, {"large", "obtainable", "resident", "segment"});
       result.Equal("shows", true,
                    !run.errors.empty() || run.Value("obtainable_mib") < kAllMiB ||
-                       run.Value("sbrk") == 1 || run.Value("resident_after_trim_mib") > 112);
+                       run.Value("sbrk") == 1 || run.Value("resident_after_trim_mib") > 28);
     });
   }
   // Checks that the variables do something in a process without privileges.

@@ -52,9 +52,9 @@ void Take(std::size_t bytes) {
 void Large() { Take(4 * kMiB + 1); }
 void Huge() { Take(1024 * kMiB); }
 
-// Resident mebibytes of 128 MiB that were used and freed, before and after malloc_trim.
+// Resident mebibytes of 32 MiB that were used and freed, before and after malloc_trim.
 void Resident() {
-  constexpr std::size_t kBlocks = 128;
+  constexpr std::size_t kBlocks = 32;
   const std::size_t before = ResidentBytes();
   void* blocks[kBlocks];
   for (void*& block : blocks) {
@@ -99,9 +99,9 @@ void Backing() {
 }
 
 void Churn() {
-  constexpr std::size_t kBlocks = 2000;
+  constexpr std::size_t kBlocks = 500;
   static thread_local void* blocks[kBlocks];
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 10; ++round) {
     for (std::size_t i = 0; i < kBlocks; ++i) {
       std::free(blocks[i]);
       const std::size_t size = 1 + i * i % 5000;

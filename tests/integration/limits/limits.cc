@@ -1,12 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // The allocator under real resource limits. Each probe runs in a process of its own that starts
-// under the limit: limits --probe NAME BYTES.
+// under the limit: limits --probe NAME BYTES. With TCM_MOST_MIB in the environment there are no
+// greater limits of the address space, which programs fill several times.
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +22,6 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kLeastCases = 50;
 
 constexpr std::size_t kAddressSpaceMiB[] = {64, 128, 192, 256, 384, 512, 768, 1024};
 constexpr const char* kMemoryProbes[] = {"exhaust-large", "exhaust-small", "largest-again",
@@ -40,6 +41,23 @@ void AddLimit(Suite& suite, const char* probe, const char* limit_name, int resou
               std::size_t mebibytes) {
   suite.Add(std::string(limit_name) + " " + std::to_string(mebibytes) + " MiB/" + probe,
             [=](Case& result) { ExpectProbe(result, probe, resource, mebibytes * kMiB); });
+}
+
+// Adds each probe of memory under each limit. Returns the number of cases.
+std::size_t AddMemoryLimits(Suite& suite) {
+  const char* const text = std::getenv("TCM_MOST_MIB");
+  const std::size_t most = text != nullptr ? std::strtoull(text, nullptr, 10) : SIZE_MAX;
+  std::size_t cases = 0;
+  for (const char* probe : kMemoryProbes) {
+    for (const std::size_t mebibytes : kAddressSpaceMiB) {
+      if (mebibytes > most) continue;
+      AddLimit(suite, probe, "RLIMIT_AS", RLIMIT_AS, mebibytes);
+      ++cases;
+    }
+    AddLimit(suite, probe, "RLIMIT_DATA", RLIMIT_DATA, 128);
+    ++cases;
+  }
+  return cases;
 }
 
 std::size_t MostMappings() {
@@ -74,14 +92,9 @@ int main(int argc, char** argv) {
   using namespace tcmalloc::testing;
   if (argc == 4 && std::strcmp(argv[1], "--probe") == 0) return RunProbe(argv[2], argv[3]);
   Suite suite;
-  for (const char* probe : kMemoryProbes) {
-    for (const std::size_t mebibytes : kAddressSpaceMiB) {
-      AddLimit(suite, probe, "RLIMIT_AS", RLIMIT_AS, mebibytes);
-    }
-    AddLimit(suite, probe, "RLIMIT_DATA", RLIMIT_DATA, 128);
-  }
+  const std::size_t cases = AddMemoryLimits(suite);
   AddLimit(suite, "threads", "RLIMIT_AS", RLIMIT_AS, 300);
   AddLimit(suite, "threads-with-large-stacks", "RLIMIT_AS", RLIMIT_AS, 300);
   AddMappings(suite);
-  return suite.Main(argc, argv, kLeastCases);
+  return suite.Main(argc, argv, cases);
 }

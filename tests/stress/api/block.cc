@@ -3,7 +3,6 @@
 #include "stress/api/block.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace tcmalloc::testing {
@@ -19,6 +18,23 @@ constexpr std::size_t kZeroCheckStride = 512;
 // and its neighbours agree.
 std::uint64_t PatternWord(std::uint64_t seed, std::size_t offset) {
   return (seed + offset) * 0x9e3779b97f4a7c15u;
+}
+
+// Compare and write `length` bytes, a word at most. For a word, as most are, there is no call,
+// although programs of tests have no built-in functions.
+bool IsSame(const std::byte* bytes, const std::uint64_t& word, std::size_t length) {
+  if (length != kWord) return std::memcmp(bytes, &word, length) == 0;
+  std::uint64_t found;
+  __builtin_memcpy(&found, bytes, kWord);
+  return found == word;
+}
+
+void Write(std::byte* bytes, const std::uint64_t& word, std::size_t length) {
+  if (length != kWord) {
+    std::memcpy(bytes, &word, length);
+  } else {
+    __builtin_memcpy(bytes, &word, kWord);
+  }
 }
 
 // Calls visit(offset, length) for the words of the pattern: offsets are multiples of the word.
@@ -47,8 +63,7 @@ void ForEachSample(const Block& block, Visit visit) {
 
 void Stamp(const Block& block) {
   ForEachSample(block, [&](std::size_t offset, std::size_t length) {
-    const std::uint64_t word = PatternWord(block.seed, offset);
-    std::memcpy(block.address + offset, &word, length);
+    Write(block.address + offset, PatternWord(block.seed, offset), length);
     return true;
   });
 }
@@ -58,20 +73,17 @@ std::size_t FindDamage(const Block& block, std::size_t length) {
   ForEachSample(block, [&](std::size_t offset, std::size_t bytes) {
     if (offset >= length) return true;
     const std::uint64_t word = PatternWord(block.seed, offset);
-    if (std::memcmp(block.address + offset, &word, std::min(bytes, length - offset)) != 0) {
-      damage = offset;
-    }
+    if (!IsSame(block.address + offset, word, std::min(bytes, length - offset))) damage = offset;
     return damage == kIntact;
   });
   return damage;
 }
 
 std::size_t FindNonZero(const Block& block) {
-  static constexpr std::array<std::byte, kWord> kZero{};
   const std::size_t stride = block.size <= kFullZeroCheckSize ? kWord : kZeroCheckStride;
   for (std::size_t offset = 0; offset < block.size; offset += stride) {
     const std::size_t bytes = std::min(kWord, block.size - offset);
-    if (std::memcmp(block.address + offset, kZero.data(), bytes) != 0) return offset;
+    if (!IsSame(block.address + offset, 0, bytes)) return offset;
   }
   return kIntact;
 }

@@ -13,6 +13,7 @@ namespace {
 constexpr unsigned kAddressBits = 48;
 constexpr unsigned kGranuleShift = 3;
 constexpr unsigned kWordShift = 6;
+constexpr std::uint64_t kWholeWord = ~std::uint64_t{0};
 constexpr std::size_t kReservation = std::size_t{1} << (kAddressBits - kGranuleShift - 3);
 
 // Bits [first, last] of a word, both within 0..63.
@@ -50,16 +51,25 @@ bool ShadowMap::ForEachWord(const void* address, std::size_t size, Visit visit) 
 }
 
 // Relaxed order is enough: the blocks themselves are handed over by the allocator or by a mailbox,
-// and either orders the bits of one block's life; a lost order could only hide an overlap.
+// and either orders the bits of one block's life; a lost order could only hide an overlap. So could
+// a store to a word that is one block's alone, but of two owners the second to release it finds no
+// bits.
 bool ShadowMap::Claim(const void* address, std::size_t size) {
   return ForEachWord(address, size, [](Word& word, std::uint64_t bits) {
-    return (word.fetch_or(bits, std::memory_order_relaxed) & bits) == 0;
+    if (bits != kWholeWord) return (word.fetch_or(bits, std::memory_order_relaxed) & bits) == 0;
+    const bool is_free = word.load(std::memory_order_relaxed) == 0;
+    word.store(kWholeWord, std::memory_order_relaxed);
+    return is_free;
   });
 }
 
 bool ShadowMap::Release(const void* address, std::size_t size) {
   return ForEachWord(address, size, [](Word& word, std::uint64_t bits) {
-    return (word.fetch_and(~bits, std::memory_order_relaxed) & bits) == bits;
+    if (bits != kWholeWord)
+      return (word.fetch_and(~bits, std::memory_order_relaxed) & bits) == bits;
+    const bool is_live = word.load(std::memory_order_relaxed) == kWholeWord;
+    word.store(0, std::memory_order_relaxed);
+    return is_live;
   });
 }
 
