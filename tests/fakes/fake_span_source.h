@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "fakes/fake_system_memory.h"
+#include "fakes/filled.h"
 #include "page_heap/span_source.h"
 #include "pages/page_map.h"
 
@@ -93,11 +93,8 @@ class FakeSpanSource {
   }
 
   static void ExpectUntouched(const Span* span) {
-    const auto* begin = reinterpret_cast<const unsigned char*>(span->start());
-    const auto* end = begin + span->bytes();
-    const auto* touched =
-        std::find_if(begin, end, [](unsigned char byte) { return byte != kPattern; });
-    EXPECT_EQ(touched, end) << "a span that nobody owned was written to";
+    EXPECT_TRUE(IsFilled(span->start(), span->bytes(), kPattern))
+        << "a span that nobody owned was written to";
   }
 
   PageMap& map_;

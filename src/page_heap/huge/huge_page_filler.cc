@@ -55,9 +55,11 @@ HugePageTracker* TrackerLists::BestFitOfAny(Length n) const {
 }
 
 size_t TrackerLists::CheckInvariants() const {
-  if (lists_ == nullptr) return 0;
   size_t count = 0;
   for (size_t run = 0; run < kRuns; ++run) {
+    TCMALLOC_CHECK_EQ((nonempty_runs_[run / kWord] >> (run % kWord) & 1) != 0,
+                      nonempty_buckets_[run] != 0);
+    if (nonempty_buckets_[run] == 0) continue;
     for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
       const IntrusiveList<HugePageTracker>& list = lists_->of[run][bucket];
       TCMALLOC_CHECK_EQ((nonempty_buckets_[run] >> bucket & 1) != 0, !list.empty());
@@ -68,8 +70,6 @@ size_t TrackerLists::CheckInvariants() const {
         tracker->CheckInvariants();
       }
     }
-    TCMALLOC_CHECK_EQ((nonempty_runs_[run / kWord] >> (run % kWord) & 1) != 0,
-                      nonempty_buckets_[run] != 0);
   }
   for (size_t word = 0; word < kWords; ++word) {
     TCMALLOC_CHECK_EQ((nonempty_words_ >> word & 1) != 0, nonempty_runs_[word] != 0);

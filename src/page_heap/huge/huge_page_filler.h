@@ -57,9 +57,8 @@ class TrackerLists {
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
-    if (lists_ == nullptr) return;
-    for (const auto& buckets : lists_->of) {
-      for (const IntrusiveList<HugePageTracker>& list : buckets) {
+    for (size_t run = NextRun(0); run < kRuns; run = NextRun(run + 1)) {
+      for (const IntrusiveList<HugePageTracker>& list : lists_->of[run]) {
         for (auto* tracker = list.front(); tracker != nullptr; tracker = list.next(tracker)) {
           visit(tracker);
         }
@@ -67,6 +66,8 @@ class TrackerLists {
     }
   }
 
+  // Returns the number of hugepages in the lists that the bits name. If there are more, a bit is
+  // missing.
   size_t CheckInvariants() const;
 
  private:

@@ -138,18 +138,10 @@ PageBits::Longest HugePageTracker::LongestOfFew() const {
 void HugePageTracker::CheckInvariants() const {
   TCMALLOC_CHECK_EQ(used_bits_.Count(0, kPages), size_t{used_});
   TCMALLOC_CHECK_EQ(returned_bits_.Count(0, kPages), size_t{returned_});
-  size_t longest = 0;
-  size_t longest_runs = 0;
-  size_t run = 0;
-  for (size_t i = 0; i < kPages; ++i) {
-    TCMALLOC_CHECK(!IsUsed(i) || (!IsReturned(i) && !zero_bits_.Get(i)));
-    run = IsUsed(i) ? 0 : run + 1;
-    if (run > longest) longest_runs = 0;
-    longest = std::max(longest, run);
-    if (run > 0 && run == longest) ++longest_runs;
-  }
-  TCMALLOC_CHECK_EQ(size_t{longest_}, longest);
-  TCMALLOC_CHECK_EQ(size_t{longest_runs_}, longest_runs);
+  TCMALLOC_CHECK(!used_bits_.HasCommon(returned_bits_) && !used_bits_.HasCommon(zero_bits_));
+  const PageBits::Longest longest = LongestOfFew();
+  TCMALLOC_CHECK_EQ(size_t{longest_}, longest.length);
+  TCMALLOC_CHECK_EQ(size_t{longest_runs_}, longest.runs);
   TCMALLOC_CHECK_EQ(allocations_ == 0, used_ == 0);
   TCMALLOC_CHECK_LE(allocations_, used_);
 }

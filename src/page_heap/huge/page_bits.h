@@ -53,6 +53,13 @@ class PageBits {
     return true;
   }
 
+  // Returns true if a bit is set in both.
+  bool HasCommon(const PageBits& other) const {
+    uint64_t common = 0;
+    for (size_t word = 0; word < kWords; ++word) common |= words_[word] & other.words_[word];
+    return common != 0;
+  }
+
   // Returns the number of set bits in the range.
   size_t Count(size_t first, size_t n) const {
     size_t count = 0;

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include "allocator/deallocate.h"
 #include "allocator/usable_size.h"
 #include "fakes/current_cache.h"
+#include "fakes/filled.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -24,11 +24,6 @@ std::vector<size_t> Sizes() {
   for (size_t size = 2048; size <= size_t{4} << 20; size += size / 7 + 1) sizes.push_back(size);
   sizes.insert(sizes.end(), {kMaxSmallSize - 1, kMaxSmallSize, kMaxSmallSize + 1});
   return sizes;
-}
-
-bool ReadsAsZero(const void* block, size_t size) {
-  const auto* bytes = static_cast<const char*>(block);
-  return std::all_of(bytes, bytes + size, [](char byte) { return byte == 0; });
 }
 
 TEST(AllocateTest, EverySizeIsUsableAndAligned) {
@@ -82,7 +77,7 @@ TEST(AllocateTest, ZeroedBlocks) {
                         kMaxSmallSize + 1, size_t{3} << 20}) {
       void* block = AllocateZeroed(size);
       ASSERT_NE(block, nullptr);
-      ASSERT_TRUE(ReadsAsZero(block, size)) << size;
+      ASSERT_TRUE(IsZero(block, size)) << size;
       std::memset(block, 0xab, UsableSize(block));
       Deallocate(block);
     }

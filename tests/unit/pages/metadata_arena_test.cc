@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "fakes/fake_metadata.h"
+#include "fakes/filled.h"
 #include "pages/span.h"
 
 namespace tcmalloc::testing {
@@ -35,7 +35,7 @@ TEST_F(MetadataArenaTest, MemoryIsZeroAlignedAndDisjoint) {
     ASSERT_NE(memory, nullptr);
     const auto begin = reinterpret_cast<uintptr_t>(memory);
     ASSERT_EQ(begin % alignment, 0u);
-    ASSERT_TRUE(std::all_of(memory, memory + bytes, [](char byte) { return byte == 0; }));
+    ASSERT_TRUE(IsZero(memory, bytes));
     std::memset(memory, 0x5a, bytes);
     const auto after = blocks.lower_bound(begin);
     if (after != blocks.end()) {

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "base/bits.h"
 #include "fakes/fake_file_tree.h"
 #include "fakes/fault_injection.h"
+#include "fakes/filled.h"
 #include "system/auxv.h"
 #include "system/memory.h"
 #include "unit/bytes.h"
@@ -33,6 +33,7 @@ using ::tcmalloc::testing::CallsSeen;
 using ::tcmalloc::testing::FakeFileTree;
 using ::tcmalloc::testing::FaultMode;
 using ::tcmalloc::testing::InjectFaults;
+using ::tcmalloc::testing::IsFilled;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
 using testing::kKiB;
@@ -40,10 +41,6 @@ using testing::kMiB;
 
 constexpr size_t kWindow = 1024 * kMiB;
 
-bool IsFilled(const void* start, size_t bytes, char with) {
-  const auto* p = static_cast<const char*>(start);
-  return std::all_of(p, p + bytes, [with](char c) { return c == with; });
-}
 bool IsZero(const MemoryBlock& block) { return IsFilled(block.start, block.bytes, 0); }
 uintptr_t AddressOf(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 

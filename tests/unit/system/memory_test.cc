@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "fakes/fake_address_space.h"
 #include "fakes/fault_injection.h"
+#include "fakes/filled.h"
 #include "system/auxv.h"
 #include "system/region_name.h"
 #include "unit/bytes.h"
@@ -31,6 +32,7 @@ using ::tcmalloc::testing::FakeAddressSpace;
 using ::tcmalloc::testing::FaultMode;
 using ::tcmalloc::testing::FaultPlan;
 using ::tcmalloc::testing::InjectFaults;
+using ::tcmalloc::testing::IsZero;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
 using testing::kGiB;
@@ -43,11 +45,6 @@ constexpr uintptr_t kHint = 200 * kGiB;
 uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 uintptr_t Address(const MemoryBlock& block) { return Address(block.start); }
 void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
-
-bool IsZero(const void* start, size_t bytes) {
-  const auto* p = static_cast<const char*>(start);
-  return std::all_of(p, p + bytes, [](char c) { return c == 0; });
-}
 
 // On the fake address space, with the usual window.
 class SystemMemoryTest : public ::testing::Test {

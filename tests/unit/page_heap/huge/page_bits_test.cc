@@ -63,6 +63,10 @@ TEST(PageBitsTest, BehavesAsAVectorOfBits) {
     while (last > 0 && !model[last - 1]) --last;
     ASSERT_EQ(bits.EndOfSetBefore(from), last);
     ASSERT_EQ(bits.Count(from, kBits - from), std::count(start, model.end(), true));
+    PageBits one;
+    one.Set(from, 1);
+    ASSERT_EQ(bits.HasCommon(one), *start);
+    ASSERT_FALSE(bits.HasCommon(~bits));
   }
 }
 
