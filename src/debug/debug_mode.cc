@@ -8,9 +8,12 @@
 namespace tcmalloc {
 namespace {
 
+// Returns the alignment that the record of a block names: an alignment of 1 asks for nothing.
+size_t RecordedAlignment(size_t alignment) { return alignment > 1 ? alignment : 0; }
+
 void* Allocate(const BlockRequest& request) {
   return debug_heap.Allocate({.size = request.size,
-                              .alignment = request.alignment > 1 ? request.alignment : 0,
+                              .alignment = RecordedAlignment(request.alignment),
                               .family = request.family,
                               .zeroed = request.zeroed,
                               .site = CallSite::OfThisFunction()});
@@ -24,7 +27,7 @@ void Free(void* block, const BlockClaim& claim) {
   static_assert(BlockClaim::kUnknown == ReleaseClaim::kUnknown);
   debug_heap.Free(block, {.family = claim.family,
                           .size = claim.size,
-                          .alignment = claim.alignment,
+                          .alignment = RecordedAlignment(claim.alignment),
                           .call = claim.call != nullptr ? claim.call : "free",
                           .site = CallSite::OfThisFunction()});
 }

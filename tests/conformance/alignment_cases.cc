@@ -218,7 +218,7 @@ void CheckGrid(Case& result, std::size_t alignment, const std::function<void*(st
 
 void AddGrid(Suite& suite) {
   std::vector<std::size_t> alignments;
-  for (std::size_t alignment = 8; alignment <= 65536; alignment *= 2) {
+  for (std::size_t alignment = 1; alignment <= 65536; alignment *= 2) {
     alignments.push_back(alignment);
   }
   alignments.push_back(kMiB);
@@ -232,13 +232,15 @@ void AddGrid(Suite& suite) {
     const std::align_val_t align{alignment};
     add("memalign", [=](std::size_t n) { return Api().memalign(alignment, n); }, free);
     add("aligned_alloc", [=](std::size_t n) { return Api().aligned_alloc(alignment, n); }, free);
-    add(
-        "posix_memalign",
-        [=](std::size_t n) {
-          void* block = nullptr;
-          return Api().posix_memalign(&block, alignment, n) == 0 ? block : nullptr;
-        },
-        free);
+    if (alignment >= sizeof(void*)) {
+      add(
+          "posix_memalign",
+          [=](std::size_t n) {
+            void* block = nullptr;
+            return Api().posix_memalign(&block, alignment, n) == 0 ? block : nullptr;
+          },
+          free);
+    }
     add(
         "new aligned, sized delete",
         [=](std::size_t n) { return Api().new_aligned_nothrow(n, align, std::nothrow); },

@@ -115,6 +115,20 @@ void AddSizes(Suite& suite) {
       std::free(block);
     }
   });
+  suite.Add("sizes/deleted with their alignments", [](Case& result) {
+    for (std::size_t alignment = 1; alignment <= 4096; alignment *= 2) {
+      const std::align_val_t align{alignment};
+      for (const std::size_t n : {0, 30, 5000}) {
+        const ChildResult child = RunInChild([=] {
+          operator delete(Hide(operator new(n, align)), align);
+          operator delete[](Hide(operator new[](n, align)), n, align);
+        });
+        result.Check(child.Exited(0),
+                     std::to_string(n) + " bytes aligned to " + std::to_string(alignment),
+                     "exit status 0", child);
+      }
+    }
+  });
   suite.Add("sizes/ownership", [](Case& result) {
     char* block = Malloc(100);
     result.Equal("live", MallocExtension::kOwned, Extension().GetOwnership(block));
