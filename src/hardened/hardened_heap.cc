@@ -623,7 +623,8 @@ size_t HardenedHeap::SizeOf(const void* block, const char* call) {
 }
 
 size_t HardenedHeap::SizeFor(size_t size, size_t alignment) {
-  return std::max(size, alignment) < kLargestRequest ? size : 0;
+  const size_t least = alignment > kPlainAlignment ? 1 : 0;
+  return std::max(size, alignment) < kLargestRequest ? std::max(size, least) : 0;
 }
 
 bool HardenedHeap::Owns(const void* block) const {

@@ -59,8 +59,13 @@ void CrashOnSize(const void* block, LiveBlock live, BlockClaim claim) {
 
 void CrashOnAlignment(const void* block, LiveBlock live, BlockClaim claim) {
   Message message;
-  message << "aligned delete of " << block << " (" << live.size << " bytes) with "
-          << claim.alignment << ", but it was allocated with ";
+  message << "aligned delete of " << block << " (" << live.size << " bytes) with ";
+  if (claim.alignment != BlockClaim::kUnknown) {
+    message << claim.alignment;
+  } else {
+    message << "none";
+  }
+  message << ", but it was allocated with ";
   if (live.log2_alignment != 0) {
     message << (uint64_t{1} << live.log2_alignment);
   } else {
