@@ -63,8 +63,9 @@ struct ProfilerState {
 PERFTOOLS_DLL_DECL void ProfilerGetCurrentState(struct ProfilerState* state);
 
 /* Stores the addresses of a stack, the innermost first and without the first `skip_count`, and
- * returns their number. `uc` is the third argument of a signal handler, whose interrupted stack it
- * is, or null for the stack of the caller. */
+ * returns their number. `uc` is null for the stack of the caller, or else the third argument of a
+ * signal handler, for the stack that it interrupted; skip counts are those of
+ * GetStackTraceWithContext in gperftools/stacktrace.h. */
 PERFTOOLS_DLL_DECL int ProfilerGetStackTrace(void** result, int max_depth, int skip_count,
                                              const void* uc);
 

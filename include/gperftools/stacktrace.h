@@ -18,8 +18,9 @@
 /* Stores in `sizes` the bytes of each frame on the stack, too; 0 where they are not known. */
 PERFTOOLS_DLL_DECL int GetStackFrames(void** result, int* sizes, int max_depth, int skip_count);
 
-/* Captures the stack that a signal handler interrupted: `uc` is the handler's third argument. The
- * first address is then that of the interrupted instruction. If it is null, the stack of the
+/* Captures the stack that a signal handler interrupted: `uc` is the handler's third argument. Skip
+ * counts begin at the handler, which has two frames: with up to 2, the first address is that of the
+ * interrupted instruction; with 3, it is that of its caller. If `uc` is null, the stack of the
  * calling function is captured. */
 PERFTOOLS_DLL_DECL int GetStackFramesWithContext(void** result, int* sizes, int max_depth,
                                                  int skip_count, const void* uc);

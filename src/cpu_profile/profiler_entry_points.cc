@@ -88,5 +88,6 @@ void ProfilerGetCurrentState(ProfilerState* state) { cpu_profiler.Describe(state
 
 int ProfilerGetStackTrace(void** result, int max_depth, int skip_count, const void* uc) {
   if (uc == nullptr) return tcmalloc::CaptureStack(result, max_depth, skip_count);
-  return tcmalloc::CaptureStackFrom(uc, result, max_depth, skip_count);
+  return tcmalloc::CaptureStackFrom(uc, result, max_depth,
+                                    tcmalloc::SkippedBeyondHandler(skip_count));
 }

@@ -88,6 +88,14 @@ inline int CaptureStackFrom(const void* context, void** frames, int limit, int s
   return CaptureInterrupted(context, {.addresses = frames, .limit = limit}, skip);
 }
 
+// Returns how many frames of an interrupted stack to skip for a program that counts from its signal
+// handler, as gperftools does: the frames of the handler and of the kernel's return from it come
+// before the interrupted instruction.
+constexpr int SkippedBeyondHandler(int skip_count) {
+  constexpr int kFramesOfHandler = 2;
+  return skip_count > kFramesOfHandler ? skip_count - kFramesOfHandler : 0;
+}
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_UNWIND_STACK_TRACE_H_

@@ -7,6 +7,7 @@
 #include "unwind/stack_trace.h"
 
 using tcmalloc::CaptureInterrupted;
+using tcmalloc::SkippedBeyondHandler;
 
 int GetStackFrames(void** result, int* sizes, int max_depth, int skip_count) {
   return tcmalloc::CaptureStackFrames(result, sizes, max_depth, skip_count);
@@ -20,10 +21,10 @@ int GetStackFramesWithContext(void** result, int* sizes, int max_depth, int skip
                               const void* uc) {
   if (uc == nullptr) return tcmalloc::CaptureStackFrames(result, sizes, max_depth, skip_count);
   return CaptureInterrupted(uc, {.addresses = result, .sizes = sizes, .limit = max_depth},
-                            skip_count);
+                            SkippedBeyondHandler(skip_count));
 }
 
 int GetStackTraceWithContext(void** result, int max_depth, int skip_count, const void* uc) {
   if (uc == nullptr) return tcmalloc::CaptureStack(result, max_depth, skip_count);
-  return tcmalloc::CaptureStackFrom(uc, result, max_depth, skip_count);
+  return tcmalloc::CaptureStackFrom(uc, result, max_depth, SkippedBeyondHandler(skip_count));
 }

@@ -60,10 +60,20 @@ Captured interrupted;
 
 void Handle(int, siginfo_t*, void* context) {
   interrupted.count = GetStackTraceWithContext(interrupted.frames, kMost, 0, context);
+  // The handler, and the kernel's return from it.
+  for (const int skip : {-1, 1, 2}) {
+    Captured same;
+    same.count = GetStackTraceWithContext(same.frames, kMost, skip, context);
+    EXPECT_EQ(same.count, interrupted.count) << skip;
+    EXPECT_EQ(same.frames[0], interrupted.frames[0]) << skip;
+  }
   Captured skipped;
-  skipped.count = GetStackTraceWithContext(skipped.frames, kMost, 1, context);
+  skipped.count = GetStackTraceWithContext(skipped.frames, kMost, 3, context);
   EXPECT_EQ(skipped.count, interrupted.count - 1);
   EXPECT_EQ(skipped.frames[0], interrupted.frames[1]);
+  skipped.count = GetStackFramesWithContext(skipped.frames, skipped.sizes, kMost, 4, context);
+  EXPECT_EQ(skipped.count, interrupted.count - 2);
+  EXPECT_EQ(skipped.frames[0], interrupted.frames[2]);
 }
 
 __attribute__((noinline)) void Raise() {
