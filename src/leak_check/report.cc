@@ -19,6 +19,7 @@
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
 #include "profile_format/proto_writer.h"
+#include "profile_format/readable_name.h"
 #include "profile_format/text_profile.h"
 #include "system/system_calls.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "profile_format/readable_name.h"
 #include "system/line_reader.h"
 
 namespace tcmalloc {

@@ -90,11 +90,6 @@ class SymbolNames {
   Scratch<uint16_t> places_{kPlaces};  // by address, one more than the index; 0 if there is none
 };
 
-// Writes the name of a function without its parameters, as a programmer knows it, to `text`, and
-// returns its part of it: the qualified name in a mangled C++ name of the usual kinds. Other names
-// stay as they are.
-std::string_view ReadableName(std::string_view symbol, char* text, size_t capacity);
-
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_LEAK_CHECK_SYMBOL_NAMES_H_

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "options/options.h"
+#include "profile_format/readable_name.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -123,9 +124,10 @@ void Symbolizer::Describe(uintptr_t address, Message& message) const {
     const ElfFile file(path);
     const ElfFile::Function function = file.FindFunction(file.AddressAt(offset));
     if (function.name != nullptr) {
-      const size_t length = std::min(std::strlen(function.name), kLongestName);
-      message << " " << std::string_view(function.name, length) << "+" << function.distance + 1
-              << " (" << path << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
+      char text[kLongestName];
+      const std::string_view name = ReadableName(function.name, text, sizeof(text));
+      message << " " << name.substr(0, kLongestName) << "+" << function.distance + 1 << " (" << path
+              << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
       return;
     }
   }

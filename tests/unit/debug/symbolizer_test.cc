@@ -13,6 +13,12 @@
 
 extern "C" __attribute__((noinline)) void function_of_the_symbolizer_test() { asm volatile("nop"); }
 
+namespace named_by_the_symbolizer_test {
+struct Holder {
+  __attribute__((noinline)) static void Member(int) { asm volatile("nop"); }
+};
+}  // namespace named_by_the_symbolizer_test
+
 namespace tcmalloc {
 namespace {
 
@@ -29,6 +35,13 @@ TEST(SymbolizerTest, NamesAFunctionOfTheProgram) {
   const std::string text = Describe(Inside(function_of_the_symbolizer_test));
   EXPECT_NE(text.find(" function_of_the_symbolizer_test+1 ("), std::string::npos) << text;
   EXPECT_NE(text.find(std::string(program_invocation_short_name) + "+0x"), std::string::npos)
+      << text;
+}
+
+TEST(SymbolizerTest, NamesAMemberAsProgrammersDo) {
+  const auto member = reinterpret_cast<uintptr_t>(&named_by_the_symbolizer_test::Holder::Member);
+  const std::string text = Describe(member + 1);
+  EXPECT_NE(text.find(" named_by_the_symbolizer_test::Holder::Member+1 ("), std::string::npos)
       << text;
 }
 
