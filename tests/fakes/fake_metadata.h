@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace tcmalloc::testing {
@@ -36,7 +37,7 @@ class FakeMetadata {
     if (exhausted) return nullptr;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     char* chunk = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
-    for (size_t i = 0; i < rounded; ++i) chunk[i] = 0;
+    std::memset(chunk, 0, rounded);
     chunks_.push_back(chunk);
     return chunk;
   }

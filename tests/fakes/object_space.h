@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -36,6 +37,12 @@ class ObjectSpace {
     map->SetWindow(window.table(), limit);
     codec.Initialize(kSecret, limit, &kEndWord);
   }
+  ~ObjectSpace() {
+    const size_t first = reinterpret_cast<uintptr_t>(spans.begin()) >> kPageShift;
+    std::memset(window.table() + first, 0, kReservedBytes >> kPageShift);
+  }
+  ObjectSpace(const ObjectSpace&) = delete;
+  ObjectSpace& operator=(const ObjectSpace&) = delete;
 
   // The objects of a chain in its order; a test fails if its end is not where the count says.
   std::vector<void*> Objects(Chain chain) const {
@@ -62,7 +69,7 @@ class ObjectSpace {
 
   FakeMetadata metadata;
   MetadataArena arena{FakeMetadata::Source};
-  FakeWindow window;
+  FakeWindow& window = FakeWindow::OfAllTests();
   // Large for a stack.
   std::unique_ptr<PageMap> map = std::make_unique<PageMap>(arena);
   FakeSpanSource spans{*map, kReservedBytes};

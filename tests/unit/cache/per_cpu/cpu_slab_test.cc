@@ -58,7 +58,7 @@ class CpuSlabTest : public ::testing::Test {
     return drained;
   }
 
-  FakeWindow& window_ = WindowOfAllTests();
+  FakeWindow& window_ = FakeWindow::OfAllTests();
   ObjectPool small_{window_, kSmall, 2000};
   ObjectPool pool_{window_, kClass, 100};
   ObjectPool largest_{window_, kLargest, 4};

@@ -76,7 +76,7 @@ class SectionsTest : public ::testing::TestWithParam<Config> {
     return objects;
   }
 
-  FakeWindow& window_ = WindowOfAllTests();
+  FakeWindow& window_ = FakeWindow::OfAllTests();
   ObjectPool pool_{window_, kClass, 200};
   CpuSlabs slabs_;
   RseqArea fake_area_;

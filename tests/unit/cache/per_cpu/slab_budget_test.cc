@@ -93,7 +93,7 @@ class Slab {
 
  private:
   CpuSlabs slabs_;
-  FakeWindow& window_ = WindowOfAllTests();
+  FakeWindow& window_ = FakeWindow::OfAllTests();
   RseqArea area_;
   std::optional<SlabThread> thread_;
 };

@@ -79,13 +79,6 @@ inline const FreeMark& FreeMarkBy(CpuIds ids) {
 }
 inline void SetMark(void* object, uint32_t mark) { std::memcpy(object, &mark, sizeof(mark)); }
 
-// For tests that come one after another: their pools leave nothing in it, and to map one takes the
-// emulator half a second.
-inline FakeWindow& WindowOfAllTests() {
-  static FakeWindow window;
-  return window;
-}
-
 // Memory that the class window calls objects of one class, as long as it is there. The marks of new
 // objects are zero.
 class ObjectPool {
