@@ -56,7 +56,9 @@ bool ShadowMap::ForEachWord(const void* address, std::size_t size, Visit visit) 
 // bits.
 bool ShadowMap::Claim(const void* address, std::size_t size) {
   return ForEachWord(address, size, [](Word& word, std::uint64_t bits) {
-    if (bits != kWholeWord) return (word.fetch_or(bits, std::memory_order_relaxed) & bits) == 0;
+    if (bits != kWholeWord) {
+      return (word.fetch_or(bits, std::memory_order_relaxed) & bits) == 0;
+    }
     const bool is_free = word.load(std::memory_order_relaxed) == 0;
     word.store(kWholeWord, std::memory_order_relaxed);
     return is_free;
@@ -65,8 +67,9 @@ bool ShadowMap::Claim(const void* address, std::size_t size) {
 
 bool ShadowMap::Release(const void* address, std::size_t size) {
   return ForEachWord(address, size, [](Word& word, std::uint64_t bits) {
-    if (bits != kWholeWord)
+    if (bits != kWholeWord) {
       return (word.fetch_and(~bits, std::memory_order_relaxed) & bits) == bits;
+    }
     const bool is_live = word.load(std::memory_order_relaxed) == kWholeWord;
     word.store(0, std::memory_order_relaxed);
     return is_live;
