@@ -2,10 +2,10 @@
 
 #include "stress/rseq/operations.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
+
+#include "fakes/one_cpu.h"
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 #define DECLARE(routine)                                                 \
@@ -47,10 +47,7 @@ std::vector<Operation> UsableOperations() {
 }
 
 OperationRunner::OperationRunner(CpuIds ids, bool fake_area) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  sched_setaffinity(0, sizeof(one), &one);
+  StayOnThisCpu();
   // The only thread is in no section when it calls a fence.
   TestFence::real = false;
   if (!slabs_.Reserve(Support().id_count, ids, TestFence::Call)) std::abort();

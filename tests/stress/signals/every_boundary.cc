@@ -17,7 +17,6 @@
 //
 // Exits with 77 where nothing can be stepped.
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -32,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/one_cpu.h"
 #include "stress/signals/extension.h"
 #include "stress/signals/handlers.h"
 #include "stress/signals/head_windows.h"
@@ -354,13 +354,6 @@ bool IsWanted(const InterruptedOperation& operation) {
   return std::strncmp(operation.name, only_operation, std::strlen(only_operation)) == 0;
 }
 
-bool BindToOneCpu() {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(::sched_getcpu(), &one);
-  return ::sched_setaffinity(0, sizeof(one), &one) == 0;
-}
-
 // Memory that children share, all zero.
 template <typename T>
 T* Shared() {
@@ -372,7 +365,7 @@ int Main(bool all) {
   ::setvbuf(stdout, nullptr, _IONBF, 0);
   report = Shared<Report>();
   head_windows = Shared<HeadWindows>();
-  if (!BindToOneCpu() || !Stepper::Initialize("libtcmalloc") || !Extension::Initialize()) {
+  if (!StayOnThisCpu() || !Stepper::Initialize("libtcmalloc") || !Extension::Initialize()) {
     std::printf("skipped: nothing to step\n");
     return kSkipped;
   }

@@ -10,7 +10,6 @@
 // Counts in bytes that a thread has allocated, not in time. Pinned: one thread on each CPU, for
 // caches of CPUs; THREADS is the most of them.
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -22,7 +21,11 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/one_cpu.h"
+
 namespace {
+
+using ::tcmalloc::testing::RunOnCpu;
 
 constexpr uintptr_t kLineBytes = 64;
 constexpr size_t kPairsInRound = 1000;
@@ -39,13 +42,6 @@ std::vector<int> UsableCpus() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
-}
-
-void PinTo(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
 void* AllocateAndWrite(size_t size) {
@@ -97,7 +93,7 @@ class Sharing {
   static std::ptrdiff_t Count(size_t threads) { return static_cast<std::ptrdiff_t>(threads); }
 
   void RunThread(size_t index) {
-    if (!cpus_.empty()) PinTo(cpus_[index]);
+    if (!cpus_.empty()) RunOnCpu(cpus_[index]);
     if (warm_) UseOne(kBytes / size_);
     std::free(held_[index]);
     for (size_t round = 0; round < outcome_.rounds; ++round) {

@@ -3,7 +3,6 @@
 // Remains of a size class when a program uses it less.
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <cstdint>
 #include <deque>
@@ -11,6 +10,7 @@
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
+#include "fakes/one_cpu.h"
 #include "heap/heap.h"
 
 namespace tcmalloc::testing {
@@ -54,18 +54,9 @@ class Queue {
   std::mt19937_64 random_{1};
 };
 
-// A thread that moves to another CPU gets first what it put away first, and spans drain later.
-void StayOnThisCpu() {
-  const int cpu = sched_getcpu();
-  ASSERT_GE(cpu, 0);
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  CPU_SET(cpu, &cpus);
-  ASSERT_EQ(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
-}
-
 TEST(DrainingClassTest, ItsSpansFollowWhatIsInUse) {
-  StayOnThisCpu();
+  // A thread that moves to another CPU gets first what it put away first, and spans drain later.
+  ASSERT_TRUE(StayOnThisCpu());
   Queue queue;
   while (queue.size() < kAtFirst) queue.Allocate();
   const size_t spans_at_first = heap.lists().central(kClass).stats().spans;

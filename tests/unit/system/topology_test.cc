@@ -12,6 +12,7 @@
 
 #include "fakes/fake_file.h"
 #include "fakes/fault_injection.h"
+#include "fakes/one_cpu.h"
 
 namespace tcmalloc {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using ::tcmalloc::testing::FakeFile;
 using ::tcmalloc::testing::FaultMode;
 using ::tcmalloc::testing::InjectFaults;
+using ::tcmalloc::testing::RunOnCpu;
 using ::tcmalloc::testing::ScopedFaultInjection;
 using ::tcmalloc::testing::SystemCall;
 
@@ -55,10 +57,7 @@ TEST(UsableCpusTest, FollowsTheAffinityMask) {
   EXPECT_EQ(UsableCpus(), CPU_COUNT(&all));
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &all)) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    ASSERT_TRUE(RunOnCpu(cpu));
     EXPECT_EQ(UsableCpus(), 1);
   }
   ASSERT_EQ(::sched_setaffinity(0, sizeof(all), &all), 0);

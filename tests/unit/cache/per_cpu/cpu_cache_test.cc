@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "fakes/one_cpu.h"
 #include "unit/cache/per_cpu/test_cpu_cache.h"
 
 namespace tcmalloc::testing {
@@ -653,10 +654,7 @@ TEST_P(RealCpusTest, AThreadMigratesBetweenOperations) {
     for (int round = 0; round < 100; ++round) {
       for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
         if (!CPU_ISSET(cpu, &usable_)) continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+        ASSERT_TRUE(RunOnCpu(cpu));
         for (uint8_t c : {k64, k1024, k32K}) {
           for (int i = 0; i < 7; ++i) used.push_back(thread.Allocate(c));
           for (int i = 0; i < (round < 50 ? 5 : 9) && !used.empty(); ++i) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/per_cpu/cpu_slabs.h"
+#include "fakes/one_cpu.h"
 #include "unit/cache/per_cpu/test_slabs.h"
 
 namespace tcmalloc::testing {
@@ -45,10 +46,7 @@ class SectionsTest : public ::testing::TestWithParam<Config> {
   void SetUp() override {
     const Config& config = GetParam();
     if (config.real_area && !Has(config.ids)) GTEST_SKIP() << RseqStateName(Support().state);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof(one), &one);
+    ASSERT_TRUE(StayOnThisCpu());
     TestFence::real = config.real_area;
     fake_area_.cpu_id = fake_area_.mm_cid = 1;
     const int count = config.real_area ? Support().id_count : 2;
