@@ -183,9 +183,7 @@ TCMALLOC_EXPORT void* tc_memalign(size_t alignment, size_t size) noexcept {
 
 TCMALLOC_EXPORT int tc_posix_memalign(void** result, size_t alignment, size_t size) noexcept {
   if (!tcmalloc::IsPowerOfTwo(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  const int saved_errno = errno;
   void* block = AllocateAlignedOrFail(size, alignment);
-  errno = saved_errno;
   if (block == nullptr) return ENOMEM;
   *result = block;
   return 0;

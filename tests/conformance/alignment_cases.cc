@@ -80,6 +80,15 @@ void AddPosixMemalign(Suite& suite) {
                 untouched(result, 16, SIZE_MAX, ENOMEM);
                 untouched(result, 4096, PTRDIFF_MAX, ENOMEM);
               });
+    suite.Add("alignment/" + std::string(name) + "/errno", [f](Case& result) {
+      void* block = nullptr;
+      errno = 0;
+      result.Equal("error number", 0, f(&block, 64, 100));
+      result.Equal("errno with memory", 0, errno);
+      free(block);
+      result.Equal("error number", ENOMEM, f(&block, 64, PTRDIFF_MAX));
+      result.Equal("errno without memory", ENOMEM, errno);
+    });
   }
 }
 
