@@ -52,6 +52,12 @@ class EventClock {
 
   // Returns true if Advance would.
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
+  // Returns for how many blocks of `size` bytes, `most` at most, Advance would return false.
+  size_t CountUntilExpiry(size_t size, size_t most) const {
+    if (remaining_ < 0) return 0;
+    const auto left = static_cast<uint64_t>(remaining_);
+    return left >= most * size ? most : left / size;
+  }
 
   // Advances by an allocation of `size` bytes, which is already counted if the interval has run
   // out. Returns the bytes of the interval, with the allocation, if it had run out before or has

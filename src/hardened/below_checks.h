@@ -16,13 +16,13 @@ namespace tcmalloc {
 // ThreadState. Gives it a part if it has none.
 class BelowChecks {
  public:
-  struct HasPart {};
-  static constexpr HasPart kHasPart{};
-
   BelowChecks() : BelowChecks(PartOfThread()) {}
-  // Works as the other one in a thread that has a part.
-  TCMALLOC_ALWAYS_INLINE explicit BelowChecks(HasPart)
-      : BelowChecks(thread_state.quarantine_part) {}
+  // Works as the other one without giving it a part. Requires that `part` is what the thread has.
+  TCMALLOC_ALWAYS_INLINE explicit BelowChecks(uint8_t part) : part_(part) {
+    thread_state.quarantine_part = ThreadState::kBelowChecks;
+    // Pairs with Take and GiveBack in a signal handler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   TCMALLOC_ALWAYS_INLINE ~BelowChecks() {
     // Pairs with Take and GiveBack in a signal handler.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -34,11 +34,6 @@ class BelowChecks {
   uint8_t part() const { return part_; }
 
  private:
-  TCMALLOC_ALWAYS_INLINE explicit BelowChecks(uint8_t part) : part_(part) {
-    thread_state.quarantine_part = ThreadState::kBelowChecks;
-    // Pairs with Take and GiveBack in a signal handler.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
   static uint8_t PartOfThread() {
     const uint8_t part = thread_state.quarantine_part;
     return TCMALLOC_LIKELY(part != 0) ? part : Quarantine::ChoosePart();

@@ -32,21 +32,24 @@ void* MapGuarded(size_t bytes) {
 }  // namespace
 
 bool BlockMap::Initialize() {
-  constexpr size_t kLeaves = size_t{1} << (kAddressBits - kLeafLog2);
-  root_ = static_cast<std::atomic<Byte*>*>(MapGuarded(kLeaves * sizeof(*root_)));
+  constexpr size_t kLeaves = (size_t{1} << (kAddressBits - kGranuleLog2)) / kLeafBytes;
+  root_ = static_cast<std::atomic<uintptr_t>*>(MapGuarded(kLeaves * sizeof(*root_)));
   return root_ != nullptr;
 }
 
 // The page behind a leaf has the further bytes of a block that begins in it and ends in the next.
 BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
-  std::atomic<Byte*>& entry = root_[reinterpret_cast<uintptr_t>(block) >> kLeafLog2];
+  const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
+  std::atomic<uintptr_t>& entry = root_[granule / kLeafBytes];
   const size_t page = KernelPageSize();
   Byte* leaf = static_cast<Byte*>(MapGuarded(kLeafBytes + page));
   if (leaf == nullptr) return nullptr;
-  Byte* other = nullptr;
+  const uintptr_t numbered =
+      reinterpret_cast<uintptr_t>(leaf) - granule / kLeafBytes * kLeafBytes + 1;
+  uintptr_t other = 0;
   // Release pairs with the acquire in Find and publishes the mapping, which is all zero; acquire
   // with the release of a thread that was faster.
-  if (!entry.compare_exchange_strong(other, leaf, std::memory_order_acq_rel,
+  if (!entry.compare_exchange_strong(other, numbered, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
     system_calls.munmap(reinterpret_cast<char*>(leaf) - page, kLeafBytes + 3 * page);
   }
@@ -64,6 +67,10 @@ void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
   state[1].store(size_class, std::memory_order_relaxed);
   if (capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
 }
+
+BlockMap::ShortStates::ShortStates(size_t capacity)
+    : first(kLive + kShortSlacks + (capacity == kTinyBytes ? kFirstTiny - 1 : 0)),
+      family(capacity == kTinyBytes ? kTinySlacks : kCodes) {}
 
 void BlockMap::MakeNew(Byte* state, uint8_t size_class) {
   if (state->load(std::memory_order_relaxed) == kQuarantined) {

@@ -6,6 +6,7 @@
 #define TCMALLOC_HARDENED_BLOCK_MAP_H_
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +26,14 @@ struct LiveBlock {
   uint8_t log2_alignment = 0;  // 0 if the program asked for 16 or less
   uint8_t size_class = 0;      // 0 if the block is a span of its own
   GuardKind guard = GuardKind::kNone;
+};
+
+// A live block as the fast paths look at it that has a short slack.
+struct ShortBlock {
+  std::atomic<uint8_t>* state = nullptr;
+  uint8_t live = 0;  // what the state was
+  uint8_t size_class = 0;  // if it is one, or more
+  uint8_t slack = 0;
 };
 
 // A live block of a small class, as the fast paths look at it.
@@ -57,18 +66,18 @@ class BlockMap {
 
   // Returns the state of an address, or null if no block was ever near.
   TCMALLOC_ALWAYS_INLINE Byte* Find(const void* address) const {
-    const auto value = reinterpret_cast<uintptr_t>(address);
-    if (TCMALLOC_UNLIKELY(value >> kAddressBits != 0 || value % kGranule != 0)) return nullptr;
+    // Bits that no address of a block has come last.
+    const uintptr_t granule = std::rotr(reinterpret_cast<uintptr_t>(address), kGranuleLog2);
+    if (TCMALLOC_UNLIKELY(granule >> (kAddressBits - kGranuleLog2) != 0)) return nullptr;
     // Acquire pairs with the release in MakeLeaf.
-    Byte* leaf = root_[value >> kLeafLog2].load(std::memory_order_acquire);
-    if (TCMALLOC_UNLIKELY(leaf == nullptr)) return nullptr;
-    return leaf + (value % kLeafSpan) / kGranule;
+    const uintptr_t leaf = root_[granule / kLeafBytes].load(std::memory_order_acquire);
+    if (TCMALLOC_UNLIKELY(leaf == 0)) return nullptr;
+    return StateIn(leaf, granule);
   }
   // Works as Find, for a block that has been live.
   TCMALLOC_ALWAYS_INLINE Byte* Known(const void* block) const {
-    const auto value = reinterpret_cast<uintptr_t>(block);
-    Byte* leaf = root_[value >> kLeafLog2].load(std::memory_order_relaxed);
-    return leaf + (value % kLeafSpan) / kGranule;
+    const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
+    return StateIn(root_[granule / kLeafBytes].load(std::memory_order_relaxed), granule);
   }
   // Works as Find, for a block that may be the first one near. Null if there is no memory.
   TCMALLOC_ALWAYS_INLINE Byte* Ensure(const void* block) {
@@ -98,6 +107,18 @@ class BlockMap {
   TCMALLOC_ALWAYS_INLINE static void SetPlain(Byte* state, BlockFamily family,
                                               const PlainBlock& block);
   static void MakePlain(Byte* state, uint8_t size_class);
+  // Do the same for a slack of at most 16, in fewer instructions. GetShort completes a block whose
+  // state is `live`; the caller looks at the class. SetShort takes the size, which tells the slack.
+  struct ShortStates {
+    constexpr ShortStates() = default;
+    explicit ShortStates(size_t capacity);
+
+    uint8_t first = 0;   // of the first family, with a slack of 16
+    uint8_t family = 0;  // the distance from there to the next one
+  };
+  TCMALLOC_ALWAYS_INLINE static bool GetShort(BlockFamily family, ShortBlock* block);
+  TCMALLOC_ALWAYS_INLINE static void SetShort(Byte* state, BlockFamily family,
+                                              const ShortStates& states, size_t size);
   // Works as MakePlain for memory that is no block. Where longer blocks were, a byte of a size may
   // look like the state of a block in quarantine, and does so no more.
   static void MakeNew(Byte* state, uint8_t size_class);
@@ -116,6 +137,7 @@ class BlockMap {
   static constexpr size_t kTinyBytes = 16;
   static constexpr size_t kTinySlacks = 16;
   static constexpr size_t kMostSlack = 23;
+  static constexpr uint8_t kShortSlacks = 16;
   static constexpr uint8_t kLongSlack = 0;
   static constexpr size_t kCodes = kMostSlack + 1;  // of each family
   static constexpr uint8_t kFamilies = 3;
@@ -132,16 +154,25 @@ class BlockMap {
   // Blocks of fewer bytes have one byte for a long slack.
   static constexpr size_t kThreeSlackBytes = 96;
 
-  static constexpr int kLeafLog2 = 28;
-  static constexpr uintptr_t kLeafSpan = uintptr_t{1} << kLeafLog2;
-  static constexpr size_t kLeafBytes = kLeafSpan / kGranule;
+  static constexpr int kGranuleLog2 = 4;
+  static_assert(size_t{1} << kGranuleLog2 == kGranule);
+  static constexpr size_t kLeafBytes = size_t{1} << 24;
 
   static void SetLongSlack(Byte* state, size_t slack, size_t capacity);
   static size_t GetLongSlack(const Byte* state, size_t capacity);
+  // Returns the state of a granule, the number of 16 bytes of the address space, given the entry of
+  // its leaf.
+  TCMALLOC_ALWAYS_INLINE static Byte* StateIn(uintptr_t leaf, uintptr_t granule) {
+    auto* state = reinterpret_cast<Byte*>(leaf + granule - 1);
+    if (state == nullptr) __builtin_unreachable();
+    return state;
+  }
   static size_t SpanCapacity(const void* start, GuardKind guard);
   TCMALLOC_COLD Byte* MakeLeaf(const void* block);
 
-  std::atomic<Byte*>* root_ = nullptr;
+  // A leaf's address less that of its first granule's number, so that numbers index it; and one
+  // more, so that it is not 0.
+  std::atomic<uintptr_t>* root_ = nullptr;
 };
 
 TCMALLOC_ALWAYS_INLINE void BlockMap::SetLongSlack(Byte* state, size_t slack, size_t capacity) {
@@ -222,6 +253,27 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::SetPlain(Byte* state, BlockFamily family,
   }
   // Release pairs with the acquire in CheckLive: the bytes behind are there.
   state->store(static_cast<uint8_t>(kLive + base + slack), std::memory_order_release);
+}
+
+TCMALLOC_ALWAYS_INLINE bool BlockMap::GetShort(BlockFamily family, ShortBlock* block) {
+  const auto number = static_cast<uint8_t>(family);
+  // Less one, so that none becomes many.
+  auto code = static_cast<uint8_t>(block->live - kLive - number * kCodes - 1);
+  block->size_class = block->state[1].load(std::memory_order_relaxed);
+  if (TCMALLOC_UNLIKELY(code >= kShortSlacks)) {
+    code = static_cast<uint8_t>(block->live - kLive - kFirstTiny - number * kTinySlacks);
+    if (TCMALLOC_UNLIKELY(code >= kTinySlacks)) return false;
+    block->size_class = SizeClassFor(kTinyBytes);
+  }
+  block->slack = static_cast<uint8_t>(code + 1);
+  return true;
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::SetShort(Byte* state, BlockFamily family,
+                                               const ShortStates& states, size_t size) {
+  const size_t value = states.first + static_cast<size_t>(family) * states.family - size % 16;
+  // Release pairs with the acquire in GuardFront.
+  state->store(static_cast<uint8_t>(value), std::memory_order_release);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

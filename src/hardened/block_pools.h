@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/attributes.h"
+#include "hardened/block_map.h"
 #include "hardened/canary.h"
 #include "hardened/quarantine.h"
 #include "pages/metadata_arena.h"
@@ -19,41 +20,30 @@
 
 namespace tcmalloc {
 
-// Draws small numbers, several from each number of a generator.
+// Draws small numbers.
 class SmallDraws {
  public:
   explicit SmallDraws(uint64_t random) : random_(random) {}
 
-  // Returns a number below `limit`, which is 1 to 256. All are as likely but for a 256th.
+  // Returns a number below `limit`, which is 1 to 256.
   TCMALLOC_ALWAYS_INLINE size_t Below(size_t limit) {
-    if (left_ == 0) {
-      random_ = Quarantine::NextDraw(random_);
-      bits_ = random_;
-      left_ = kDraws;
-    }
-    const size_t drawn = (bits_ >> (64 - kBits)) * limit >> kBits;
-    bits_ <<= kBits;
-    --left_;
-    return drawn;
+    random_ = Quarantine::NextDraw(random_);
+    return (random_ >> 32) * limit >> 32;
   }
   uint64_t random() const { return random_; }
 
  private:
-  static constexpr int kBits = 8;
-  static constexpr size_t kDraws = 5;  // the low bits of a number are not good
   uint64_t random_;
-  uint64_t bits_ = 0;
-  size_t left_ = 0;
 };
 
 // The quarantine of the small blocks of threads that have a part to themselves. A pool has for each
-// class a queue of freed blocks, and a group of blocks that go next:
+// class a ring of places: a group of blocks that go next, and behind it a queue of freed blocks.
 //
-//     waiting <= most <= kMostBlocks;  ready <= kRun, and kGroup if they were freed
+//     waiting <= most;  ready <= kRun, and kGroup if they were freed;  ready + waiting <= kMostBlocks
 //
 // Freed blocks leave the queue kGroup at a time, the oldest ones, while at least `least` others
-// stay. So most pairs of an allocation and a free never reach the allocator below, and still no
-// block comes back soon. The order within a group is drawn when it is made, from all orders; the
+// stay: the group then ends behind them, and nothing moves but within it. So most pairs of an
+// allocation and a free never reach the allocator below, and still no block comes back soon. The order within a group is drawn when it is made, from all orders; the
 // order of groups stays, so that blocks that were near each other in time stay so however often
 // they pass. A program runs slower whose blocks are far from those that it asked for before.
 //
@@ -64,9 +54,16 @@ class SmallDraws {
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
 class BlockPools {
+  struct List;
   struct Pool;
 
  public:
+  // What the fast paths need to know of a class.
+  struct Facts {
+    BlockPairs pairs;
+    BlockMap::ShortStates states;
+  };
+
   static constexpr size_t kPools = Quarantine::kOwnParts;
   // Larger blocks are filled at both ends alone, and wait elsewhere.
   static constexpr size_t kLargest = kMostFilled;
@@ -84,38 +81,45 @@ class BlockPools {
 
   // Makes places for at most `bytes_per_class` bytes of each class in a pool. Called once, before
   // all others. Returns false if there is no memory.
-  [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class, uint64_t seed);
+  [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class,
+                                const Filling& filling, uint64_t seed);
 
   // Returns true if the part of the quarantine is a pool.
   TCMALLOC_ALWAYS_INLINE static bool IsPool(uint8_t part) {
     return static_cast<uint8_t>(part - 1) < kPools;
   }
   static constexpr bool HasClass(uint8_t size_class) {
-    return size_class < kClasses && size_class != 0;
+    return kFirstClass <= size_class && size_class < kClasses;
   }
 
+  static constexpr size_t kFirstClass = SizeClassFor(BlockMap::kGranule);
   static constexpr size_t kClasses = SizeClassFor(kLargest) + 1;
 
  private:
-  struct List {
-    uint8_t first = 0;    // of the blocks in the queue, a place
-    uint8_t waiting = 0;  // blocks in the queue
+  // Places are numbered on for ever, modulo 256.
+  struct alignas(64) List {
+    uint8_t next = 0;   // the place of the group's next block
+    uint8_t first = 0;  // behind the group: of the block that waits longest
+    uint8_t end = 0;    // for the next block that waits
+    uint8_t full = 0;   // where `end` had no room when it was looked for last
     uint8_t least = 0;
     uint8_t most = 0;
     uint8_t group = 0;       // freed blocks that go at once
-    uint8_t ready = 0;       // blocks of the group
-    bool is_filled = false;  // they were freed
-  };
-  struct alignas(64) Pool {
-    uint64_t random = 0;
-    List lists[kClasses];
-    // The last one goes first. There is none at 0.
-    std::atomic<void*> groups[kClasses][1 + kRun];
-    std::atomic<void*> queues[kClasses][kMostBlocks];
+    bool is_filled = false;  // those of the group were freed
+    std::atomic<void*>* places = nullptr;
+    Facts facts;
 
-    std::atomic<void*>& PlaceOf(uint8_t size_class, size_t block) {
-      return queues[size_class][(lists[size_class].first + block) % kMostBlocks];
+    uint8_t ready() const { return static_cast<uint8_t>(first - next); }
+    uint8_t waiting() const { return static_cast<uint8_t>(end - first); }
+    TCMALLOC_ALWAYS_INLINE std::atomic<void*>& PlaceOf(uint8_t number) {
+      return places[number % kMostBlocks];
     }
+  };
+  static_assert(sizeof(List) == 64);
+  struct alignas(64) Pool {
+    List lists[kClasses];
+    std::atomic<void*> places[kClasses][kMostBlocks];
+    uint64_t random = 0;
   };
 
  public:
@@ -132,63 +136,72 @@ class BlockPools {
   class Turn {
    public:
     // Returns true if there is a block in the group. All others require that.
-    TCMALLOC_ALWAYS_INLINE bool has_come() const { return TCMALLOC_LIKELY(list_.ready != 0); }
+    TCMALLOC_ALWAYS_INLINE bool has_come() const { return TCMALLOC_LIKELY(next_ != list_->first); }
     // Returns true if the block was freed, and nobody should have written to it since.
-    TCMALLOC_ALWAYS_INLINE bool is_filled() const { return list_.is_filled; }
+    TCMALLOC_ALWAYS_INLINE bool is_filled() const { return list_->is_filled; }
     TCMALLOC_ALWAYS_INLINE void* block() const {
-      return group_[list_.ready].load(std::memory_order_relaxed);
+      // The place is computed again when the block is taken, which needs fewer registers.
+      return list_->PlaceOf(OpaqueToOptimizer(next_)).load(std::memory_order_relaxed);
     }
+    TCMALLOC_ALWAYS_INLINE const Facts& facts() const { return list_->facts; }
     // Takes the block out of the pool, and fetches the next one meanwhile.
     TCMALLOC_ALWAYS_INLINE void Take() const {
-      std::atomic<void*>* place = group_ + list_.ready--;
-      place->store(nullptr, std::memory_order_relaxed);
-      Prefetch(place[-1].load(std::memory_order_relaxed));
+      list_->PlaceOf(next_).store(nullptr, std::memory_order_relaxed);
+      const auto following = static_cast<uint8_t>(next_ + 1);
+      list_->next = following;
+      Prefetch(list_->PlaceOf(following).load(std::memory_order_relaxed));
     }
 
    private:
     friend class BlockPools;
-    Turn(List& list, std::atomic<void*>* group) : list_(list), group_(group) {}
+    TCMALLOC_ALWAYS_INLINE explicit Turn(List* list) : list_(list), next_(list->next) {}
 
-    List& list_;
-    std::atomic<void*>* group_;
+    List* list_;
+    uint8_t next_;
   };
 
-  // All require IsPool and HasClass.
-  TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, uint8_t size_class) {
-    Pool& pool = *pools_[part];
-    return {pool.lists[size_class], pool.groups[size_class]};
+  // The place for a freed block. Ends with the next change of the pool.
+  class Place {
+   public:
+    // Returns true if there is room, or FindRoom may find some. All others require the first.
+    TCMALLOC_ALWAYS_INLINE bool is_free() const { return TCMALLOC_LIKELY(end_ != list_->full); }
+    TCMALLOC_ALWAYS_INLINE const Facts& facts() const { return list_->facts; }
+    TCMALLOC_ALWAYS_INLINE void Put(void* block) const {
+      // Release pairs with the acquire in LookAt.
+      list_->PlaceOf(end_).store(block, std::memory_order_release);
+      list_->end = static_cast<uint8_t>(end_ + 1);
+    }
+
+   private:
+    friend class BlockPools;
+    TCMALLOC_ALWAYS_INLINE explicit Place(List* list) : list_(list), end_(list->end) {}
+
+    List* list_;
+    uint8_t end_;
+  };
+
+  // Require HasClass. Without IsPool, no turn has come and no place is free.
+  TCMALLOC_ALWAYS_INLINE Turn Next(uint8_t part, size_t size_class) {
+    return Turn(OpaqueToOptimizer(&pools_[part]->lists[size_class]));
   }
-  // Returns false if there is no room.
+  TCMALLOC_ALWAYS_INLINE Place PlaceFor(uint8_t part, size_t size_class) {
+    return Place(OpaqueToOptimizer(&pools_[part]->lists[size_class]));
+  }
+  // All others require IsPool and HasClass. Returns false if there is no room.
   TCMALLOC_ALWAYS_INLINE bool TryAdd(uint8_t part, void* block, uint8_t size_class) {
-    Pool& pool = *pools_[part];
-    List& list = pool.lists[size_class];
-    if (TCMALLOC_UNLIKELY(list.waiting >= list.most)) return false;
-    // Release pairs with the acquire in LookAt.
-    pool.PlaceOf(size_class, list.waiting).store(block, std::memory_order_release);
-    ++list.waiting;
+    const Place place = PlaceFor(part, size_class);
+    if (TCMALLOC_UNLIKELY(!place.is_free())) return false;
+    place.Put(block);
     return true;
   }
+  // Looks for room that has come since the last time.
+  void FindRoom(uint8_t part, uint8_t size_class) { FindRoom(pools_[part]->lists[size_class]); }
   // Returns how many blocks a queue that is full gives up at once, one at least.
   size_t Batch(uint8_t part, uint8_t size_class) const {
     return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
   }
   // Takes the blocks out of a queue that wait longest, `most` at most. Returns how many it took.
-  TCMALLOC_ALWAYS_INLINE size_t TakeOldest(uint8_t part, uint8_t size_class, void** blocks,
-                                           size_t most) {
-    Pool& pool = *pools_[part];
-    List& list = pool.lists[size_class];
-    std::atomic<void*>* queue = pool.queues[size_class];
-    const size_t count = std::min<size_t>(most, list.waiting);
-    const size_t first = list.first;
-    for (size_t i = 0; i < count; ++i) {
-      std::atomic<void*>& place = queue[(first + i) % kMostBlocks];
-      blocks[i] = place.load(std::memory_order_relaxed);
-      place.store(nullptr, std::memory_order_relaxed);
-    }
-    list.first = static_cast<uint8_t>(first + count);
-    list.waiting = static_cast<uint8_t>(list.waiting - count);
-    return count;
-  }
+  size_t TakeOldest(uint8_t part, uint8_t size_class, void** blocks, size_t most);
   // Returns how many freed blocks go at once, kGroup at most.
   size_t GroupSize(uint8_t part, uint8_t size_class) const {
     return pools_[part]->lists[size_class].group;
@@ -196,27 +209,42 @@ class BlockPools {
   // Returns how many blocks of a queue may go, which are more than always wait.
   size_t MayGo(uint8_t part, uint8_t size_class) const {
     const List& list = pools_[part]->lists[size_class];
-    return list.waiting > list.least ? size_t{list.waiting} - list.least : 0;
+    return list.waiting() > list.least ? size_t{list.waiting()} - list.least : 0;
   }
-  // Makes the group, which is empty, of the blocks that wait longest, `most` at most, but for those
-  // for which leaves(block) takes over and returns true. Returns false if none is left.
+  // Makes the group, which is empty, of `most` at most of the `group` blocks that wait longest, but
+  // for those for which leaves(block) takes over and returns true. Requires that as many wait.
+  // Returns how many it has.
   template <typename F>
-  TCMALLOC_ALWAYS_INLINE bool MakeGroup(uint8_t part, uint8_t size_class, size_t most, F leaves) {
+  TCMALLOC_ALWAYS_INLINE size_t MakeGroup(uint8_t part, uint8_t size_class, size_t group,
+                                          size_t most, F leaves) {
     Pool& pool = *pools_[part];
-    void* oldest[kGroup];
-    const size_t taken = TakeOldest(part, size_class, oldest, std::min(most, kGroup));
+    List& list = pool.lists[size_class];
     SmallDraws draws(pool.random);
-    void* blocks[kGroup];
-    size_t count = 0;
-    for (size_t i = 0; i < taken; ++i) {
-      if (leaves(oldest[i])) continue;
-      blocks[count] = oldest[i];
-      std::swap(blocks[count], blocks[draws.Below(count + 1)]);
-      ++count;
+    size_t begin = list.next;
+    const size_t end = begin + group;
+    for (size_t i = begin; i < end; ++i) {
+      std::atomic<void*>& place = list.places[i % kMostBlocks];
+      void* block = place.load(std::memory_order_relaxed);
+      if (TCMALLOC_UNLIKELY(leaves(block))) {
+        // The group begins later.
+        std::atomic<void*>& first = list.places[begin++ % kMostBlocks];
+        place.store(first.load(std::memory_order_relaxed), std::memory_order_release);
+        first.store(nullptr, std::memory_order_relaxed);
+        continue;
+      }
+      std::atomic<void*>& drawn =
+          list.places[(begin + draws.Below(i - begin + 1)) % kMostBlocks];
+      // Release pairs with the acquire in LookAt.
+      place.store(drawn.load(std::memory_order_relaxed), std::memory_order_release);
+      drawn.store(block, std::memory_order_release);
     }
     pool.random = draws.random();
-    Put(pool, size_class, blocks, count, /*is_filled=*/true);
-    return count != 0;
+    const size_t count = std::min(most, end - begin);
+    list.next = static_cast<uint8_t>(begin);
+    list.first = static_cast<uint8_t>(begin + count);
+    list.is_filled = true;
+    FindRoom(list);
+    return count;
   }
   // Makes the group, which is empty, of new objects, kRun at most, in the order of the allocator
   // below.
@@ -229,20 +257,21 @@ class BlockPools {
   void LookAtOthers(uint8_t own, F f) const {
     for (size_t p = 1; p <= kPools; ++p) {
       if (p == own) continue;
-      for (const auto& queue : pools_[p]->queues) {
-        for (const std::atomic<void*>& place : queue) Quarantine::LookAt(place, f);
-      }
-      for (const auto& group : pools_[p]->groups) {
-        for (const std::atomic<void*>& place : group) Quarantine::LookAt(place, f);
+      for (const auto& places : pools_[p]->places) {
+        for (const std::atomic<void*>& place : places) Quarantine::LookAt(place, f);
       }
     }
   }
 
  private:
-  static void Put(Pool& pool, uint8_t size_class, void* const* blocks, size_t count,
-                  bool is_filled);
+  // Lets the queue grow as far as it may and as there are places.
+  static void FindRoom(List& list) {
+    const size_t may = list.most - list.waiting();
+    const size_t places = kMostBlocks - list.ready() - list.waiting();
+    list.full = static_cast<uint8_t>(list.end + std::min(may, places));
+  }
 
-  Pool* pools_[1 + kPools] = {};  // by part
+  Pool* pools_[UINT8_MAX + 1] = {};  // by part
 };
 
 }  // namespace tcmalloc

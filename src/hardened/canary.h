@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/attributes.h"
+#include "system/word_pair.h"
 
 namespace tcmalloc {
 
@@ -26,34 +27,20 @@ inline constexpr size_t kMostFilled = 528;
 inline constexpr size_t kHeadFill = 256;
 inline constexpr size_t kTailFill = 64;
 
-// Sixteen bytes that are written and compared at once.
-using WordPair = uint64_t __attribute__((vector_size(16)));
-
-TCMALLOC_ALWAYS_INLINE WordPair LoadPair(const char* from) {
-  WordPair pair;
-  std::memcpy(&pair, from, sizeof(pair));
-  return pair;
-}
-TCMALLOC_ALWAYS_INLINE void StorePair(char* to, WordPair pair) {
-  std::memcpy(to, &pair, sizeof(pair));
-}
-
-TCMALLOC_ALWAYS_INLINE bool IsZero(WordPair pair) { return (pair[0] | pair[1]) == 0; }
-
 constexpr uint64_t RepeatByte(unsigned char byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
 constexpr uint64_t FreedWord(bool zeroes) { return zeroes ? 0 : RepeatByte(kFreedFill); }
 
 // The last byte of a block, as part of its last word.
 inline constexpr uint64_t kLastByte = uint64_t{0xff} << 56;
 
-// Read from byte n on, selects the last n bytes of a pair.
-struct LastBytes {
-  consteval LastBytes() {
-    for (size_t i = sizeof(WordPair); i < sizeof(bytes); ++i) bytes[i] = '\xff';
+// Read from byte n on, selects all bytes of a pair but the last n.
+struct AllButLast {
+  consteval AllButLast() {
+    for (size_t i = 0; i < sizeof(WordPair); ++i) bytes[i] = '\xff';
   }
   char bytes[2 * sizeof(WordPair)] = {};
 };
-inline constexpr LastBytes kLastBytes;
+inline constexpr AllButLast kAllButLast;
 
 // A secret of the process. Its byte at an address depends on the address modulo 8, and is never
 // zero, so that a string's end does not pass for it.
@@ -65,7 +52,10 @@ class Canary {
   constexpr Canary() = default;
   explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {
     pair_ = WordPair{word_, word_};
-    edge_ = pair_ ^ kFreshPair;
+    for (size_t i = 0; i < sizeof(WordPair); ++i) {
+      const WordPair before = LoadPair(kAllButLast.bytes + sizeof(WordPair) - i);
+      fresh_ends_[i] = (kFreshPair & before) | (pair_ & ~before);
+    }
   }
 
   uint64_t word() const { return word_; }
@@ -133,21 +123,24 @@ class Canary {
     } while (begin < end);
   }
 
-  // Check and write the canary of a slack of at most kShortSlack bytes, given the end of the
-  // memory. The first returns true if all of it is there. The second also begins the block with
-  // kFreshFill, and fills some bytes before the canary.
+  // Check and write the canary of a slack of 1 to kShortSlack bytes, given the last pair of a block
+  // whose address is a multiple of 16. The first returns true if all of it is there. The second
+  // fills the bytes before it with kFreshFill.
   static constexpr size_t kShortSlack = sizeof(WordPair);
-  TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* end, size_t slack) const {
-    const WordPair damage = LoadPair(end - sizeof(WordPair)) ^ pair_;
-    return IsZero(damage & LoadPair(kLastBytes.bytes + slack));
+  TCMALLOC_ALWAYS_INLINE bool IsIntactShort(const char* last, size_t slack) const {
+    return AreAllSet(EqualBytes(pair_, LoadAlignedPair(last)) |
+                     LoadPair(kAllButLast.bytes + slack));
   }
-  TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t slack, size_t capacity) const {
+  TCMALLOC_ALWAYS_INLINE void WriteFreshEnd(char* last, size_t size) const {
+    StoreAlignedPair(last, fresh_ends_[size % sizeof(WordPair)]);
+  }
+  // Does this, and begins the block with kFreshFill.
+  TCMALLOC_ALWAYS_INLINE void WriteFreshShort(char* block, size_t size, size_t capacity) const {
     constexpr uint64_t kFresh = RepeatByte(kFreshFill);
-    const WordPair mask = LoadPair(kLastBytes.bytes + slack);
     Store(block, kFresh);
     // Neighbours look at the last byte at any time, so it is written once.
     Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
-    StorePair(block + capacity - sizeof(WordPair), (edge_ & mask) ^ kFreshPair);
+    WriteFreshEnd(block + capacity - sizeof(WordPair), size);
   }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
@@ -199,7 +192,8 @@ class Canary {
 
   uint64_t word_ = 0;
   WordPair pair_ = {};
-  WordPair edge_ = {};  // what makes a pair of the canary of one that is fresh
+  // The last pairs of blocks without contents, by the bytes before the canary.
+  WordPair fresh_ends_[sizeof(WordPair)] = {};
 };
 
 // The contents of a freed block of at most kMostFilled bytes.
@@ -207,6 +201,88 @@ struct Filling {
   WordPair pair = {};
   WordPair last = {};  // its last 16 bytes, with the canary before the next block
 };
+
+// The bytes of a block of at most kMostFilled, a multiple of 16, as pairs that cover it. Up to
+// kMostInFour bytes have four pairs, some of them the same, so that these blocks take the same
+// instructions. Longer ones have four pairs at a time.
+inline constexpr size_t kMostInFour = 4 * sizeof(WordPair);
+struct BlockPairs {
+  constexpr BlockPairs() = default;
+  BlockPairs(size_t bytes, const Filling& filling) {
+    constexpr size_t kPair = sizeof(WordPair);
+    const bool is_one = bytes == kPair;
+    first = is_one ? filling.last : filling.pair;
+    second = bytes > 2 * kPair ? kPair : 0;
+    third = bytes > 3 * kPair ? 2 * kPair : 0;
+    last = static_cast<uint16_t>(bytes - kPair);
+    word = is_one ? 0 : sizeof(uint64_t);
+  }
+
+  // Where the pairs begin.
+  uint8_t second = 0;
+  uint8_t third = 0;
+  uint16_t last = 0;
+  uint8_t word = 0;     // where the last word of the first 16 bytes begins that is not of `last`
+  WordPair first = {};  // all but the last one, when the block is filled
+};
+
+// Do what FillWhole and IsFilledWhole do, for a block whose address is a multiple of 16. kIsLong
+// tells that it has more than kMostInFour bytes.
+template <bool kIsLong>
+TCMALLOC_ALWAYS_INLINE void FillPairs(char* block, const BlockPairs& pairs,
+                                      const Filling& filling) {
+  const WordPair first = pairs.first;
+  if constexpr (kIsLong) {
+    char* last = block + pairs.last;
+    for (; block < last - kMostInFour; block += kMostInFour) {
+      StoreAlignedPair(block, first);
+      StoreAlignedPair(block + 16, first);
+      StoreAlignedPair(block + 32, first);
+      StoreAlignedPair(block + 48, first);
+    }
+    StoreAlignedPair(last - 64, first);
+    StoreAlignedPair(last - 48, first);
+    StoreAlignedPair(last - 32, first);
+    StoreAlignedPair(last - 16, first);
+    StoreAlignedPair(last, filling.last);
+  } else {
+    StoreAlignedPair(block, first);
+    StoreAlignedPair(block + pairs.second, first);
+    StoreAlignedPair(block + pairs.third, first);
+    StoreAlignedPair(block + pairs.last, filling.last);
+  }
+}
+template <bool kIsLong>
+TCMALLOC_ALWAYS_INLINE bool ArePairsFilled(const char* block, const BlockPairs& pairs,
+                                           const Filling& filling) {
+  const WordPair first = pairs.first;
+  WordPair same = EqualBytes(LoadAlignedPair(block + pairs.last), filling.last);
+  const auto look = [&](const char* at) { same &= EqualBytes(LoadAlignedPair(at), first); };
+  if constexpr (kIsLong) {
+    const char* last = block + pairs.last;
+    for (; block < last - kMostInFour; block += kMostInFour) {
+      look(block);
+      look(block + 16);
+      look(block + 32);
+      look(block + 48);
+    }
+    look(last - 64);
+    look(last - 48);
+    look(last - 32);
+    look(last - 16);
+  } else {
+    look(block);
+    look(block + pairs.second);
+    look(block + pairs.third);
+  }
+  return AreAllSet(same);
+}
+// Begins a block without contents, whose last pair is written apart, with kFreshFill.
+TCMALLOC_ALWAYS_INLINE void BeginFresh(char* block, const BlockPairs& pairs) {
+  constexpr uint64_t kFresh = RepeatByte(kFreshFill);
+  std::memcpy(block, &kFresh, sizeof(kFresh));
+  std::memcpy(block + pairs.word, &kFresh, sizeof(kFresh));
+}
 
 // Calls f(offset, pair) for places in a block of a multiple of 16 bytes, so that pairs there cover
 // it, without the last 16 bytes if it has more. Some overlap, because a branch for each of them

@@ -98,7 +98,7 @@ bool HardenedHeap::Initialize(const Options& options) {
               WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
   checks_claims_ = options.check_deletes;
   return map_.Initialize() &&
-         pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
+         pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare, filling_,
                            NextRandom(random + 1)) &&
          quarantine_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,
                                 kMaxSmallSize, NextRandom(random)) &&
@@ -383,6 +383,7 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
     return;
   }
   BlockMap::MakePlain(map_.Known(block), size_class);
+  pools_.FindRoom(scope.part(), size_class);
   if (pools_.TryAdd(scope.part(), block, size_class)) return;
   void* leaving[BlockPools::kMostBlocks / BlockPools::kShare];
   const size_t batch = pools_.Batch(scope.part(), size_class);
@@ -408,48 +409,52 @@ void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block,
 // Returns a block that waited in the thread's pool, within BelowChecks, or null.
 char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
   if (!BlockPools::IsPool(part) || !BlockPools::HasClass(size_class)) return nullptr;
-  EventClock& clock = current_thread->clock;
-  const size_t capacity = kSizeClasses[size_class].size;
-  if (clock.WouldExpire(capacity)) return nullptr;
+  if (!pools_.Next(part, size_class).has_come() && !PrepareGroup(part, size_class)) return nullptr;
   const BlockPools::Turn turn = pools_.Next(part, size_class);
-  if (!turn.has_come() && !PrepareGroup(part, size_class)) return nullptr;
   auto* start = static_cast<char*>(turn.block());
   if (turn.is_filled()) CheckFreed(start, size_class);
   turn.Take();
-  clock.Advance(capacity);
   return start;
 }
 
 // Makes the group of the pool that goes next. Returns false if there are no blocks for it.
 bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
-  if (TakeGroup(part, size_class)) return true;
+  // The allocator below counts bytes as well, and takes samples: of each block for which the clock
+  // has not as many left.
+  const size_t capacity = kSizeClasses[size_class].size;
   const FastThread thread = current_thread;
-  const bool has_list =
-      !thread->is_served_by_cpus() && kSizeClasses[size_class].size < thread->size_limit;
-  return has_list && TakeRun(part, size_class);
+  const size_t most = thread->clock.CountUntilExpiry(capacity, BlockPools::kRun);
+  if (most == 0) return false;
+  size_t count = TakeGroup(part, size_class, most);
+  if (count == 0 && !thread->is_served_by_cpus() && capacity < thread->size_limit) {
+    count = TakeRun(part, size_class, most);
+  }
+  thread->clock.Advance(count * capacity);
+  return count != 0;
 }
 
-// Makes a group of the blocks that wait longest, if enough may go: the order of few is no secret.
-// Samples leave, because the allocator below wants to see them. Returns false if there is no group.
-bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class) {
+// Makes a group of `most` at most of the blocks that wait longest, if enough may go: the order of
+// few is no secret. Samples leave, because the allocator below wants to see them. Returns how many
+// it has.
+size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
   const size_t group = pools_.GroupSize(part, size_class);
-  if (pools_.MayGo(part, size_class) < group) return false;
+  if (group == 0 || pools_.MayGo(part, size_class) < group) return 0;
   const auto leaves = [&](void* block) {
     const uint8_t known = heap.page_map().ClassAt(PageId::Containing(block));
     if (TCMALLOC_LIKELY(known == size_class)) return false;
     LeaveAsSample(block, size_class);
     return true;
   };
-  return pools_.MakeGroup(part, size_class, group, leaves);
+  return pools_.MakeGroup(part, size_class, group, most, leaves);
 }
 
-// Makes a group of objects of the thread's list. Returns false if it is empty.
-bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
+// Makes a group of `most` at most of the objects of the thread's list. Returns how many it has.
+size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
   const size_t capacity = kSizeClasses[size_class].size;
   const FastThread thread = current_thread;
   void* objects[BlockPools::kRun];
   size_t count = 0;
-  while (count < BlockPools::kRun) {
+  while (count < most) {
     auto* object = static_cast<char*>(thread.lists()->TryTake(size_class));
     if (object == nullptr) break;
     CheckNextObject(object, size_class);
@@ -469,7 +474,7 @@ bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
     if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
   }
   pools_.MakeRun(part, size_class, objects, count);
-  return count != 0;
+  return count;
 }
 
 // Returns the first byte of a small block in quarantine that was written, or null.
@@ -711,16 +716,34 @@ TCMALLOC_NOINLINE void* MallocAfterTry(size_t size) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : entry_threads.plain->slow.malloc(size);
 }
 TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
-  if (block != nullptr) hardened_heap.Free(block, {});
+  if (block == nullptr || hardened_heap.TryFree(block, BlockFamily::kMalloc)) return;
+  hardened_heap.Free(block, {});
+}
+
+// The fast paths of blocks of more than kMostInFour bytes.
+TCMALLOC_NOINLINE void* MallocLong(size_t size) {
+  void* block = hardened_heap.TryAllocateShort<true>(size, BlockFamily::kMalloc);
+  if (TCMALLOC_LIKELY(block != nullptr)) return block;
+  block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
+  return block != nullptr ? block : MallocAfterTry(size);
+}
+TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
+  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFreeShort<true>(block, known))) FreeAfterTry(block);
 }
 
 // Serve malloc and free, which find them in the header that is their entry.
 void* MallocHardened(size_t size, FastThread) {
-  void* block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
+  if (size >= kMostInFour) return MallocLong(size);
+  void* block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
 }
 void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
-  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFree(block, BlockFamily::kMalloc))) FreeAfterTry(block);
+  ShortBlock known;
+  if (TCMALLOC_UNLIKELY(!hardened_heap.FindShort(block, BlockFamily::kMalloc, &known))) {
+    return FreeAfterTry(block);
+  }
+  if (known.size_class > SizeClassFor(kMostInFour)) return FreeLong(block, known);
+  if (TCMALLOC_UNLIKELY(!hardened_heap.TryFreeShort<false>(block, known))) FreeAfterTry(block);
 }
 
 // Serves new, and malloc where there is no memory.

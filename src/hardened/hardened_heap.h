@@ -46,6 +46,14 @@ class HardenedHeap {
   // Frees a block for which the program claims no alignment, and perhaps a size.
   TCMALLOC_ALWAYS_INLINE bool TryFree(void* block, BlockFamily family,
                                       size_t size = BlockClaim::kUnknown);
+  // Do the same for blocks that have at most Canary::kShortSlack bytes more than the program asks
+  // for, in fewer instructions.
+  template <bool kIsLong>
+  TCMALLOC_ALWAYS_INLINE void* TryAllocateShort(size_t size, BlockFamily family);
+  TCMALLOC_ALWAYS_INLINE bool FindShort(void* block, BlockFamily family, ShortBlock* known) const;
+  template <bool kIsLong>
+  TCMALLOC_ALWAYS_INLINE bool TryFreeShort(void* block, ShortBlock known,
+                                           size_t size = BlockClaim::kUnknown);
   // Returns the block for another size: the same one, or a new one with the contents. Null leaves
   // the block as it was. Requires block != nullptr and size > 0.
   void* Reallocate(void* block, size_t size);
@@ -85,6 +93,7 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
                                                 const char* call) const;
   TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
+  TCMALLOC_ALWAYS_INLINE static bool Retire(BlockMap::Byte* state, uint8_t live);
   TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
 
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
@@ -93,8 +102,8 @@ class HardenedHeap {
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
   char* TakeWaiting(uint8_t part, uint8_t size_class);
   bool PrepareGroup(uint8_t part, uint8_t size_class);
-  bool TakeGroup(uint8_t part, uint8_t size_class);
-  bool TakeRun(uint8_t part, uint8_t size_class);
+  size_t TakeGroup(uint8_t part, uint8_t size_class, size_t most);
+  size_t TakeRun(uint8_t part, uint8_t size_class, size_t most);
   TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE bool TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,
                                         size_t size) const;
