@@ -194,8 +194,10 @@ class BlockPools {
     place.Put(block);
     return true;
   }
-  // Looks for room that has come since the last time.
-  void FindRoom(uint8_t part, uint8_t size_class) { FindRoom(pools_[part]->lists[size_class]); }
+  // Looks for room that has come since the last time. Returns for how many blocks.
+  size_t FindRoom(uint8_t part, uint8_t size_class) {
+    return FindRoom(pools_[part]->lists[size_class]);
+  }
   // Returns how many blocks a queue that is full gives up at once, one at least.
   size_t Batch(uint8_t part, uint8_t size_class) const {
     return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
@@ -219,21 +221,21 @@ class BlockPools {
                                           size_t most, F leaves) {
     Pool& pool = *pools_[part];
     List& list = pool.lists[size_class];
+    std::atomic<void*>* const places = list.places;
     SmallDraws draws(pool.random);
     size_t begin = list.next;
     const size_t end = begin + group;
     for (size_t i = begin; i < end; ++i) {
-      std::atomic<void*>& place = list.places[i % kMostBlocks];
+      std::atomic<void*>& place = places[i % kMostBlocks];
       void* block = place.load(std::memory_order_relaxed);
       if (TCMALLOC_UNLIKELY(leaves(block))) {
         // The group begins later.
-        std::atomic<void*>& first = list.places[begin++ % kMostBlocks];
+        std::atomic<void*>& first = places[begin++ % kMostBlocks];
         place.store(first.load(std::memory_order_relaxed), std::memory_order_release);
         first.store(nullptr, std::memory_order_relaxed);
         continue;
       }
-      std::atomic<void*>& drawn =
-          list.places[(begin + draws.Below(i - begin + 1)) % kMostBlocks];
+      std::atomic<void*>& drawn = places[(begin + draws.Below(i - begin + 1)) % kMostBlocks];
       // Release pairs with the acquire in LookAt.
       place.store(drawn.load(std::memory_order_relaxed), std::memory_order_release);
       drawn.store(block, std::memory_order_release);
@@ -265,10 +267,12 @@ class BlockPools {
 
  private:
   // Lets the queue grow as far as it may and as there are places.
-  static void FindRoom(List& list) {
-    const size_t may = list.most - list.waiting();
+  static size_t FindRoom(List& list) {
+    const size_t may = size_t{list.most} - list.waiting();
     const size_t places = kMostBlocks - list.ready() - list.waiting();
-    list.full = static_cast<uint8_t>(list.end + std::min(may, places));
+    const size_t room = std::min(may, places);
+    list.full = static_cast<uint8_t>(list.end + room);
+    return room;
   }
 
   Pool* pools_[UINT8_MAX + 1] = {};  // by part

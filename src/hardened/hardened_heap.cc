@@ -19,6 +19,7 @@
 #include "system/auxv.h"
 #include "system/clock.h"
 #include "system/random.h"
+#include "system/single_threaded.h"
 #include "thread/thread_state.h"
 
 namespace tcmalloc {
@@ -97,6 +98,7 @@ bool HardenedHeap::Initialize(const Options& options) {
   filling_ = {WordPair{word, word},
               WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
   checks_claims_ = options.check_deletes;
+  single_threaded_ = SingleThreadedFlag();
   return map_.Initialize() &&
          pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare, filling_,
                            NextRandom(random + 1)) &&
@@ -197,7 +199,8 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
 void* HardenedHeap::Allocate(const BlockRequest& request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
   if (request.alignment <= kPlainAlignment) {
-    void* start = TryAllocate(request.size, request.family);
+    void* start = TryAllocateShort<false>(request.size, request.family);
+    if (start == nullptr) start = TryAllocate(request.size, request.family);
     if (start == nullptr && IsPlain(request.size)) {
       start = AllocatePlain(request.size, request.family);
       if (start == nullptr) return nullptr;
@@ -383,10 +386,13 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
     return;
   }
   BlockMap::MakePlain(map_.Known(block), size_class);
-  pools_.FindRoom(scope.part(), size_class);
-  if (pools_.TryAdd(scope.part(), block, size_class)) return;
-  void* leaving[BlockPools::kMostBlocks / BlockPools::kShare];
+  // With room for a few alone, the next ones would soon come here, too.
   const size_t batch = pools_.Batch(scope.part(), size_class);
+  if (pools_.FindRoom(scope.part(), size_class) >= batch &&
+      pools_.TryAdd(scope.part(), block, size_class)) {
+    return;
+  }
+  void* leaving[BlockPools::kMostBlocks / BlockPools::kShare];
   const size_t count = pools_.TakeOldest(scope.part(), size_class, leaving, batch);
   for (size_t i = 0; i < count; ++i) BlockPools::Prefetch(leaving[i]);
   for (size_t i = 0; i < count; ++i) Leave(leaving[i], size_class);
@@ -405,6 +411,16 @@ void HardenedHeap::Leave(void* block, uint8_t size_class) {
 }
 
 void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block, size_class); }
+
+// Makes the group from which the next block of `size` bytes comes, if it is empty. Returns false if
+// there is none, because the thread has no pool or there are no blocks for it.
+bool HardenedHeap::PrepareTurn(size_t size) {
+  const uint8_t part = thread_state.quarantine_part;
+  if (size >= BlockPools::kLargest || !BlockPools::IsPool(part)) return false;
+  const uint8_t size_class = kPlainClasses[size];
+  const BelowChecks scope(part);
+  return pools_.Next(part, size_class).has_come() || PrepareGroup(part, size_class);
+}
 
 // Returns a block that waited in the thread's pool, within BelowChecks, or null.
 char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
@@ -439,9 +455,12 @@ bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
 size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
   const size_t group = pools_.GroupSize(part, size_class);
   if (group == 0 || pools_.MayGo(part, size_class) < group) return 0;
+  const uintptr_t limit = heap.page_map().window_limit();
   const auto leaves = [&](void* block) {
-    const uint8_t known = heap.page_map().ClassAt(PageId::Containing(block));
-    if (TCMALLOC_LIKELY(known == size_class)) return false;
+    if (TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit) &&
+        TCMALLOC_LIKELY(heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class)) {
+      return false;
+    }
     LeaveAsSample(block, size_class);
     return true;
   };
@@ -564,9 +583,13 @@ void HardenedHeap::EvictLarge(void* block) {
 namespace {
 
 void FreeClaimed(void* block, const BlockClaim& claim) {
-  if (claim.alignment == BlockClaim::kUnknown &&
-      hardened_heap.TryFree(block, claim.family, claim.size)) {
-    return;
+  ShortBlock known;
+  if (claim.alignment == BlockClaim::kUnknown) {
+    if (hardened_heap.FindShort(block, claim.family, &known) &&
+        hardened_heap.TryFreeShort<false>(block, known, claim.size)) {
+      return;
+    }
+    if (hardened_heap.TryFree(block, claim.family, claim.size)) return;
   }
   hardened_heap.Free(block, claim);
 }
@@ -720,12 +743,26 @@ TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
   hardened_heap.Free(block, {});
 }
 
+// Try again, with a group that is made if there is none.
+TCMALLOC_NOINLINE void* MallocShortAgain(size_t size) {
+  void* block = nullptr;
+  if (hardened_heap.PrepareTurn(size)) {
+    block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
+  }
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
+}
+TCMALLOC_NOINLINE void* MallocLongAgain(size_t size) {
+  void* block = nullptr;
+  if (hardened_heap.PrepareTurn(size)) {
+    block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
+  }
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
+}
+
 // The fast paths of blocks of more than kMostInFour bytes.
 TCMALLOC_NOINLINE void* MallocLong(size_t size) {
   void* block = hardened_heap.TryAllocateShort<true>(size, BlockFamily::kMalloc);
-  if (TCMALLOC_LIKELY(block != nullptr)) return block;
-  block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
-  return block != nullptr ? block : MallocAfterTry(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocLongAgain(size);
 }
 TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
   if (TCMALLOC_UNLIKELY(!hardened_heap.TryFreeShort<true>(block, known))) FreeAfterTry(block);
@@ -735,7 +772,7 @@ TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
 void* MallocHardened(size_t size, FastThread) {
   if (size >= kMostInFour) return MallocLong(size);
   void* block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocShortAgain(size);
 }
 void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
   ShortBlock known;
@@ -749,7 +786,11 @@ void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
 // Serves new, and malloc where there is no memory.
 void* AllocatePlain(size_t size, BlockFamily family) {
   if (family != BlockFamily::kMalloc) {
-    if (void* block = hardened_heap.TryAllocate(size, family)) return block;
+    void* block = hardened_heap.TryAllocateShort<false>(size, family);
+    if (block == nullptr && hardened_heap.PrepareTurn(size)) {
+      block = hardened_heap.TryAllocate(size, family);
+    }
+    if (block != nullptr) return block;
   }
   return hardened_heap.AllocatePlain(size, family);
 }

@@ -54,6 +54,9 @@ class HardenedHeap {
   template <bool kIsLong>
   TCMALLOC_ALWAYS_INLINE bool TryFreeShort(void* block, ShortBlock known,
                                            size_t size = BlockClaim::kUnknown);
+  // Makes the next blocks of `size` bytes ready for the fast paths if none are. Returns false if
+  // there are none.
+  bool PrepareTurn(size_t size);
   // Returns the block for another size: the same one, or a new one with the contents. Null leaves
   // the block as it was. Requires block != nullptr and size > 0.
   void* Reallocate(void* block, size_t size);
@@ -93,7 +96,7 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
                                                 const char* call) const;
   TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
-  TCMALLOC_ALWAYS_INLINE static bool Retire(BlockMap::Byte* state, uint8_t live);
+  TCMALLOC_ALWAYS_INLINE bool Retire(BlockMap::Byte* state, uint8_t live) const;
   TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
 
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
@@ -129,6 +132,7 @@ class HardenedHeap {
   std::atomic<size_t> filled_bytes_{0};  // of those that are
   GuardBudget budget_;
   Filling filling_;  // of small blocks
+  const char* single_threaded_ = nullptr;  // not 0 if the process has a single thread
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };

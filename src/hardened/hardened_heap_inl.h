@@ -15,7 +15,6 @@
 #include "hardened/hardened_heap.h"
 #include "heap/heap.h"
 #include "hook/hooks.h"
-#include "system/single_threaded.h"
 
 namespace tcmalloc {
 
@@ -141,8 +140,8 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
 
 // Makes a block that is live, as its state says, one in quarantine. Returns false if another thread
 // was faster.
-bool HardenedHeap::Retire(BlockMap::Byte* state, uint8_t live) {
-  if (TCMALLOC_LIKELY(IsSingleThreaded())) {
+bool HardenedHeap::Retire(BlockMap::Byte* state, uint8_t live) const {
+  if (TCMALLOC_LIKELY(*single_threaded_ != 0)) {
     state->store(BlockMap::kQuarantined, std::memory_order_relaxed);
     return true;
   }

@@ -138,7 +138,11 @@ class PageMap {
   // Returns the size class of small objects in a page of the class window, and 0 for any other
   // page. May be stale unless the caller keeps the page's owner from changing it.
   uint8_t ClassAt(PageId page) const {
-    if (page.address() >= window_limit()) return 0;
+    return page.address() < window_limit() ? ClassBelowLimit(page) : 0;
+  }
+
+  // Returns it for a page below a limit of the window that the caller has read.
+  uint8_t ClassBelowLimit(PageId page) const {
     return __atomic_load_n(window_ + page.index(), __ATOMIC_RELAXED);
   }
 

@@ -3,17 +3,16 @@
 #ifndef TCMALLOC_SYSTEM_SINGLE_THREADED_H_
 #define TCMALLOC_SYSTEM_SINGLE_THREADED_H_
 
-#include "base/attributes.h"
-
 // Of the C library since glibc 2.32. Elsewhere its address is null.
 extern "C" __attribute__((weak)) char __libc_single_threaded;
 
 namespace tcmalloc {
 
-// Returns true if the process has only this thread for sure. That can change only where the thread
-// makes another one.
-TCMALLOC_ALWAYS_INLINE bool IsSingleThreaded() {
-  return &__libc_single_threaded != nullptr && __libc_single_threaded != 0;
+// Names a byte that is not 0 if the process has only the calling thread for sure. That can change
+// only where the thread makes another one.
+inline const char* SingleThreadedFlag() {
+  static constexpr char kUnknown = 0;
+  return &__libc_single_threaded != nullptr ? &__libc_single_threaded : &kUnknown;
 }
 
 }  // namespace tcmalloc

@@ -57,6 +57,17 @@ TEST_F(EventClockTest, NoIntervalIsLongerThanItSays) {
   }
 }
 
+TEST_F(EventClockTest, TellsHowManyBlocksFitTheInterval) {
+  constexpr size_t kSize = 48;
+  constexpr size_t kMost = 32;
+  while (clock_.CountUntilExpiry(kSize, kMost) == kMost) EXPECT_FALSE(clock_.Advance(kSize));
+  for (size_t left = kMost; left-- > 0;) {
+    ASSERT_EQ(clock_.CountUntilExpiry(kSize, kMost), left);
+    ASSERT_EQ(clock_.Advance(kSize), left == 0);
+  }
+  EXPECT_EQ(clock_.CountUntilExpiry(0, kMost), 0u);
+}
+
 TEST_F(EventClockTest, IntervalsGrowWithTheBytesUpToTheLongestMean) {
   constexpr uint64_t kLongestMean = 4 * EventClock::kMeanInterval;
   constexpr uint64_t kGrown = EventClock::kGrowthShare * kLongestMean;

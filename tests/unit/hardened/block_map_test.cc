@@ -44,6 +44,7 @@ TEST_F(BlockMapTest, NothingIsKnownOfAnyAddressAtFirst) {
   EXPECT_EQ(map_.Find(At(0x7000'1230)), nullptr);
   EXPECT_EQ(map_.Find(At(UINTPTR_MAX)), nullptr);
   EXPECT_EQ(map_.Find(At(UINTPTR_MAX << 4)), nullptr);
+  EXPECT_EQ(map_.Find(At(uintptr_t{1} << kAddressBits)), nullptr);
 }
 
 TEST_F(BlockMapTest, MisalignedAddressesHaveNoState) {
@@ -87,6 +88,34 @@ TEST_F(BlockMapTest, TellsUnalignedBlocksToTheFastPaths) {
   }
 }
 
+TEST_F(BlockMapTest, TellsBlocksOfAShortSlackToTheFastPaths) {
+  BlockMap::Byte* state = map_.Ensure(At(0x6000'0000));
+  for (uint8_t c = 2; c <= SizeClassFor(512); ++c) {
+    const size_t capacity = kSizeClasses[c].size;
+    const BlockMap::ShortStates states(capacity);
+    for (size_t slack = 1; slack <= std::min<size_t>(capacity, 30); ++slack) {
+      for (const BlockFamily family : kFamilies) {
+        BlockMap::Set(
+            state,
+            {.size = capacity - slack, .capacity = capacity, .family = family, .size_class = c});
+        const uint8_t live = state->load();
+        for (const BlockFamily asked : kFamilies) {
+          ShortBlock block{.state = state, .live = live};
+          const bool is_known = asked == family && slack <= 16;
+          ASSERT_EQ(BlockMap::GetShort(asked, &block), is_known) << capacity << " less " << slack;
+          if (!is_known) continue;
+          ASSERT_EQ(block.size_class, c);
+          ASSERT_EQ(block.slack, slack);
+        }
+        if (slack > 16) continue;
+        state->store(BlockMap::kQuarantined);
+        BlockMap::SetShort(state, family, states, capacity - slack);
+        ASSERT_EQ(state->load(), live);
+      }
+    }
+  }
+}
+
 TEST_F(BlockMapTest, FastPathsKnowNoOtherBlock) {
   constexpr uint8_t kClass = SizeClassFor(64);
   BlockMap::Byte* state = map_.Ensure(At(0x6000'0000));
@@ -97,6 +126,8 @@ TEST_F(BlockMapTest, FastPathsKnowNoOtherBlock) {
   for (unsigned value = 0; value < BlockMap::kLive; ++value) {
     state->store(static_cast<uint8_t>(value));
     ASSERT_FALSE(is_known()) << value;
+    ShortBlock short_block{.state = state, .live = state->load()};
+    ASSERT_FALSE(BlockMap::GetShort(BlockFamily::kMalloc, &short_block)) << value;
   }
   BlockMap::Set(state, {.size = 60, .capacity = 64, .log2_alignment = 6, .size_class = kClass});
   EXPECT_FALSE(is_known());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <set>
 #include <vector>
@@ -22,12 +23,16 @@ void* Numbered(uintptr_t number) { return reinterpret_cast<void*>(number * 16); 
 class BlockPoolsTest : public ::testing::Test {
  protected:
   void Initialize(size_t places, uint64_t seed = 1) {
-    ASSERT_TRUE(pools_->Initialize(heap.arena(), places * 64, seed));
+    ASSERT_TRUE(pools_->Initialize(heap.arena(), places * 64, Filling(), seed));
   }
   // Adds blocks from `first` on until there is no room. Returns the number after the last one.
   uintptr_t Fill(uintptr_t first) {
     while (pools_->TryAdd(kPart, Numbered(first), kClass)) ++first;
     return first;
+  }
+  // Adds a block where one has gone.
+  bool Add(void* block) {
+    return pools_->FindRoom(kPart, kClass) > 0 && pools_->TryAdd(kPart, block, kClass);
   }
   // Makes a group of the blocks that wait longest, but for those for which leaves(block) is true.
   // Returns it in order, or nothing if too few blocks may go.
@@ -35,8 +40,10 @@ class BlockPoolsTest : public ::testing::Test {
   std::vector<void*> OldestGroup(F leaves) {
     const size_t size = pools_->GroupSize(kPart, kClass);
     if (pools_->MayGo(kPart, kClass) < size) return {};
-    pools_->MakeGroup(kPart, kClass, size, leaves);
-    return TakeGroup();
+    const size_t count = pools_->MakeGroup(kPart, kClass, size, size, leaves);
+    std::vector<void*> group = TakeGroup();
+    EXPECT_EQ(group.size(), count);
+    return group;
   }
   std::vector<void*> OldestGroup() {
     return OldestGroup([](void*) { return false; });
@@ -93,7 +100,7 @@ TEST_F(BlockPoolsTest, NeighboursInTimeStayInOneGroupAtEachPass) {
     };
     for (void* block : taken) {
       ASSERT_EQ(group_of(block), group_of(taken[0]));
-      ASSERT_TRUE(pools_->TryAdd(kPart, block, kClass));
+      ASSERT_TRUE(Add(block));
     }
   }
 }
@@ -111,7 +118,7 @@ TEST_F(BlockPoolsTest, EveryBlockOfAGroupMayComeFirstOrLast) {
     ++first[(reinterpret_cast<uintptr_t>(taken.front()) / 16 - 1) % kGroup];
     ++last[(reinterpret_cast<uintptr_t>(taken.back()) / 16 - 1) % kGroup];
     std::sort(taken.begin(), taken.end());
-    for (void* block : taken) ASSERT_TRUE(pools_->TryAdd(kPart, block, kClass));
+    for (void* block : taken) ASSERT_TRUE(Add(block));
   }
   // Six standard deviations.
   for (size_t b = 0; b < kGroup; ++b) {
@@ -127,6 +134,22 @@ TEST_F(BlockPoolsTest, BlocksThatLeaveAreInNoGroup) {
   EXPECT_EQ(taken.size(), BlockPools::kGroup - 1);
   EXPECT_EQ(std::count(taken.begin(), taken.end(), Numbered(3)), 0);
   EXPECT_TRUE(OldestGroup([](void*) { return true; }).empty());
+}
+
+// The order of a group that may not have all of them is drawn from as many orders.
+TEST_F(BlockPoolsTest, AnyOfTheOldestMayComeInAShorterGroup) {
+  Initialize(BlockPools::kMostBlocks);
+  Fill(1);
+  constexpr size_t kGroup = BlockPools::kGroup;
+  std::set<void*> seen;
+  for (size_t i = 0; i < kGroup; ++i) {
+    ASSERT_EQ(pools_->MakeGroup(kPart, kClass, kGroup, 1, [](void*) { return false; }), 1u);
+    const std::vector<void*> taken = TakeGroup();
+    ASSERT_EQ(taken.size(), 1u);
+    EXPECT_TRUE(seen.insert(taken[0]).second);
+    EXPECT_LE(reinterpret_cast<uintptr_t>(taken[0]) / 16, kGroup + i);
+  }
+  EXPECT_GT(reinterpret_cast<uintptr_t>(*seen.rbegin()) / 16, kGroup);
 }
 
 TEST_F(BlockPoolsTest, NewObjectsChangePlacesWithNeighbours) {
@@ -162,6 +185,50 @@ TEST_F(BlockPoolsTest, ThePlacesOfAFullQueueServeTheNextBlocks) {
   EXPECT_EQ(Fill(next), next + left.size());
 }
 
+TEST_F(BlockPoolsTest, TheGroupStaysWhenBlocksOfTheQueueLeave) {
+  Initialize(BlockPools::kMostBlocks);
+  Fill(1);
+  std::vector<void*> objects;
+  constexpr size_t kFew = 5;
+  const auto waits = [](void*) { return false; };
+  ASSERT_EQ(pools_->MakeGroup(kPart, kClass, BlockPools::kGroup, kFew, waits), kFew);
+  const std::vector<void*> group = TakeGroup();
+  for (uintptr_t o = 0; o < kFew; ++o) objects.push_back(Numbered(1000 + o));
+  pools_->MakeRun(kPart, kClass, objects.data(), objects.size());
+  std::vector<void*> left(BlockPools::kMostBlocks);
+  for (size_t batch = 1; batch <= 2 * kFew; ++batch) {
+    ASSERT_EQ(pools_->TakeOldest(kPart, kClass, left.data(), batch), batch);
+  }
+  EXPECT_EQ(TakeGroup(), objects);
+  std::set<void*> seen;
+  pools_->LookAtOthers(kPart + 1, [&](void* block, auto) { EXPECT_TRUE(seen.insert(block).second); });
+  EXPECT_EQ(seen.size(), BlockPools::kMostBlocks - kFew - kFew * (2 * kFew + 1));
+}
+
+// Blocks of the group have the places of others.
+TEST_F(BlockPoolsTest, RoomComesWithTheBlocksThatGo) {
+  Initialize(BlockPools::kMostBlocks);
+  uintptr_t next = Fill(1);
+  ASSERT_EQ(pools_->MakeGroup(kPart, kClass, BlockPools::kGroup, BlockPools::kGroup,
+                              [](void*) { return false; }),
+            BlockPools::kGroup);
+  EXPECT_EQ(Fill(next), next);
+  EXPECT_EQ(pools_->FindRoom(kPart, kClass), 0u);
+  pools_->Next(kPart, kClass).Take();
+  pools_->Next(kPart, kClass).Take();
+  EXPECT_EQ(Fill(next), next);
+  EXPECT_EQ(pools_->FindRoom(kPart, kClass), 2u);
+  EXPECT_EQ(Fill(next), next + 2);
+}
+
+TEST_F(BlockPoolsTest, WithoutAPoolNoTurnComesAndNoPlaceIsFree) {
+  Initialize(BlockPools::kMostBlocks);
+  for (const uint8_t part : std::initializer_list<uint8_t>{0, Quarantine::kOwnParts + 1, 255}) {
+    EXPECT_FALSE(pools_->Next(part, kClass).has_come());
+    EXPECT_FALSE(pools_->PlaceFor(part, kClass).is_free());
+  }
+}
+
 TEST_F(BlockPoolsTest, FewPlacesKeepBlocksUntilTheyAreFull) {
   constexpr size_t kPlaces = 3;
   Initialize(kPlaces);
@@ -181,7 +248,7 @@ TEST_F(BlockPoolsTest, WithoutBytesNothingIsKept) {
 TEST_F(BlockPoolsTest, OthersSeeWhatWaitsUntilItLeaves) {
   Initialize(BlockPools::kMostBlocks);
   Fill(1);
-  ASSERT_TRUE(pools_->MakeGroup(kPart, kClass, 2, [](void*) { return false; }));
+  ASSERT_EQ(pools_->MakeGroup(kPart, kClass, 2, 2, [](void*) { return false; }), 2u);
   const BlockPools::Turn turn = pools_->Next(kPart, kClass);
   EXPECT_TRUE(turn.is_filled());
   void* leaving = turn.block();

@@ -42,16 +42,16 @@ TEST_F(CanaryTest, EachByteOfAShortCanaryIsSeen) {
   for (const size_t capacity : {16, 32, 48, 512}) {
     for (size_t slack = 1; slack <= Canary::kShortSlack; ++slack) {
       block_[capacity] = 'n';
-      canary_.WriteFreshShort(block_, slack, capacity);
       const size_t size = capacity - slack;
+      canary_.WriteFreshShort(block_, size, capacity);
       ASSERT_EQ(canary_.Check(block_, size, capacity), nullptr);
-      ASSERT_TRUE(canary_.IsIntactShort(block_ + capacity, slack));
+      ASSERT_TRUE(canary_.IsIntactShort(block_ + capacity - 16, slack));
       ASSERT_EQ(block_[capacity], 'n');
       for (size_t i = 0; i < capacity; ++i) {
         const auto byte = static_cast<unsigned char>(block_[i]);
         ASSERT_TRUE(i >= std::min(size, kFreshBytes) || byte == kFreshFill);
         block_[i] ^= 1;
-        ASSERT_EQ(canary_.IsIntactShort(block_ + capacity, slack), i < size);
+        ASSERT_EQ(canary_.IsIntactShort(block_ + capacity - 16, slack), i < size);
         block_[i] ^= 1;
       }
     }
@@ -76,6 +76,38 @@ TEST_F(CanaryTest, EachByteOfABlockIsFilledAndSeenButForTheCanary) {
       ASSERT_FALSE(IsFilledWhole(block, bytes, filling)) << i << " of " << bytes;
       block[i] ^= 1;
     }
+  }
+}
+
+// The fast paths see what the others do.
+TEST_F(CanaryTest, PairsCoverABlock) {
+  char* block = block_ + 16;
+  for (size_t bytes = 16; bytes <= kMostFilled; bytes += 16) {
+    std::memset(block_, 'n', kBytes);
+    block[bytes - 1] = static_cast<char>(canary_.ByteAt(block + bytes - 1));
+    const Filling filling = FillingFor(block, bytes, false);
+    const BlockPairs pairs(bytes, filling);
+    const bool is_long = bytes > kMostInFour;
+    const auto is_filled = [&] {
+      return is_long ? ArePairsFilled<true>(block, pairs, filling)
+                     : ArePairsFilled<false>(block, pairs, filling);
+    };
+    is_long ? FillPairs<true>(block, pairs, filling) : FillPairs<false>(block, pairs, filling);
+    ASSERT_TRUE(IsFilledWhole(block, bytes, filling));
+    ASSERT_TRUE(is_filled());
+    ASSERT_EQ(block[-1], 'n');
+    ASSERT_EQ(block[bytes], 'n');
+    for (size_t i = 0; i < bytes; ++i) {
+      block[i] ^= 1;
+      ASSERT_FALSE(is_filled()) << i << " of " << bytes;
+      block[i] ^= 1;
+    }
+    BeginFresh(block, pairs);
+    canary_.WriteFreshEnd(block + pairs.last, bytes - 1);
+    for (size_t i = 0; i < kFreshBytes; ++i) {
+      ASSERT_TRUE(i == bytes - 1 || static_cast<unsigned char>(block[i]) == kFreshFill);
+    }
+    ASSERT_EQ(canary_.Check(block, bytes - 1, bytes), nullptr);
   }
 }
 
