@@ -61,23 +61,9 @@ size_t BlockMap::SpanCapacity(const void* start, GuardKind guard) {
   return span->bytes() - (guard == GuardKind::kNone ? 0 : KernelPageSize());
 }
 
-void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
-  const size_t capacity = kSizeClasses[size_class].size;
-  if (capacity == kTinyBytes) return;
-  state[1].store(size_class, std::memory_order_relaxed);
-  if (capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
-}
-
 BlockMap::ShortStates::ShortStates(size_t capacity)
     : first(kLive + kShortSlacks + (capacity == kTinyBytes ? kFirstTiny - 1 : 0)),
       family(capacity == kTinyBytes ? kTinySlacks : kCodes) {}
-
-void BlockMap::MakeNew(Byte* state, uint8_t size_class) {
-  if (state->load(std::memory_order_relaxed) == kQuarantined) {
-    state->store(kFree, std::memory_order_relaxed);
-  }
-  MakePlain(state, size_class);
-}
 
 bool BlockMap::CanHold(size_t size, size_t capacity) {
   constexpr size_t kShortest = 3 * kGranule;  // whose slack would need a fourth byte

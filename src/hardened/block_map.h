@@ -79,6 +79,13 @@ class BlockMap {
     const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
     return StateIn(root_[granule / kLeafBytes].load(std::memory_order_relaxed), granule);
   }
+  // Returns the state of the first of some addresses, if those of the others follow. They do unless
+  // part of the map begins among them.
+  const Byte* FindAll(const void* first, size_t bytes) const {
+    const uintptr_t granule = reinterpret_cast<uintptr_t>(first) / kGranule;
+    const uintptr_t last = granule + (bytes - 1) / kGranule;
+    return granule / kLeafBytes == last / kLeafBytes ? Find(first) : nullptr;
+  }
   // Works as Find, for a block that may be the first one near. Null if there is no memory.
   TCMALLOC_ALWAYS_INLINE Byte* Ensure(const void* block) {
     Byte* state = Find(block);
@@ -274,6 +281,20 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::SetShort(Byte* state, BlockFamily family,
   const size_t value = states.first + static_cast<size_t>(family) * states.family - size % 16;
   // Release pairs with the acquire in GuardFront.
   state->store(static_cast<uint8_t>(value), std::memory_order_release);
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::MakePlain(Byte* state, uint8_t size_class) {
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (capacity == kTinyBytes) return;
+  state[1].store(size_class, std::memory_order_relaxed);
+  if (capacity > kShortBytes) state[2].store(0, std::memory_order_relaxed);
+}
+
+TCMALLOC_ALWAYS_INLINE void BlockMap::MakeNew(Byte* state, uint8_t size_class) {
+  if (state->load(std::memory_order_relaxed) == kQuarantined) {
+    state->store(kFree, std::memory_order_relaxed);
+  }
+  MakePlain(state, size_class);
 }
 
 TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* state, uint8_t live) {

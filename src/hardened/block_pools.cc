@@ -4,11 +4,29 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "base/random.h"
 
 namespace tcmalloc {
+
+namespace {
+
+// All orders of a few neighbours.
+struct Orders {
+  consteval explicit Orders(uint8_t neighbours) {
+    uint8_t order[BlockPools::kNeighbours] = {0, 1, 2, 3};
+    do {
+      std::copy(order, order + neighbours, orders[count++]);
+    } while (std::next_permutation(order, order + neighbours));
+  }
+
+  uint8_t count = 0;
+  uint8_t orders[24][BlockPools::kNeighbours] = {};
+};
+static_assert(BlockPools::kNeighbours == 4);
+constexpr Orders kOrders[] = {Orders(0), Orders(1), Orders(2), Orders(3), Orders(4)};
+
+}  // namespace
 
 bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, const Filling& filling,
                             uint64_t seed) {
@@ -37,56 +55,51 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, const 
   return true;
 }
 
-void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void** objects, size_t count) {
+void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void* const* objects, size_t count) {
   Pool& pool = *pools_[part];
+  List& list = pool.lists[size_class];
   SmallDraws draws(pool.random);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t before = i % kNeighbours;  // that may change places with this one
-    std::swap(objects[i], objects[i - draws.Below(before + 1)]);
+  const auto next = static_cast<uint8_t>(list.first - count);
+  for (size_t i = 0; i < count; i += kNeighbours) {
+    const auto& orders = kOrders[std::min(kNeighbours, count - i)];
+    const uint8_t* order = orders.orders[draws.Below(orders.count)];
+    for (size_t k = 0; k < std::min(kNeighbours, count - i); ++k) {
+      // Release pairs with the acquire in LookAt.
+      list.places[(next + i + k) % kMostBlocks].store(objects[i + order[k]],
+                                                      std::memory_order_release);
+    }
   }
   pool.random = draws.random();
-  List& list = pool.lists[size_class];
-  list.next = static_cast<uint8_t>(list.first - count);
+  list.next = next;
   list.is_filled = false;
-  for (size_t i = 0; i < count; ++i) {
-    // Release pairs with the acquire in LookAt.
-    list.PlaceOf(static_cast<uint8_t>(list.next + i)).store(objects[i], std::memory_order_release);
-  }
   FindRoom(list);
 }
 
-size_t BlockPools::TakeOldest(uint8_t part, uint8_t size_class, void** blocks, size_t most) {
-  List& list = pools_[part]->lists[size_class];
-  const size_t count = std::min<size_t>(most, list.waiting());
-  for (size_t i = 0; i < count; ++i) {
-    blocks[i] = list.PlaceOf(static_cast<uint8_t>(list.first + i)).load(std::memory_order_relaxed);
-  }
-  // The group follows, its last block first. Release pairs with the acquire in LookAt.
+// Moves the group on by some places, which are free, to the new beginning of the queue.
+void BlockPools::MoveGroup(List& list, size_t places) {
+  // The last block first. Release pairs with the acquire in LookAt.
   for (uint8_t number = list.first; number != list.next;) {
     --number;
-    list.PlaceOf(static_cast<uint8_t>(number + count))
+    list.PlaceOf(static_cast<uint8_t>(number + places))
         .store(list.PlaceOf(number).load(std::memory_order_relaxed), std::memory_order_release);
+    list.PlaceOf(number).store(nullptr, std::memory_order_relaxed);
   }
-  for (size_t i = 0; i < count; ++i) {
-    list.PlaceOf(static_cast<uint8_t>(list.next + i)).store(nullptr, std::memory_order_relaxed);
-  }
-  list.next = static_cast<uint8_t>(list.next + count);
-  list.first = static_cast<uint8_t>(list.first + count);
+  list.next = static_cast<uint8_t>(list.next + places);
+  list.first = static_cast<uint8_t>(list.first + places);
   FindRoom(list);
-  return count;
 }
 
 void* BlockPools::TakeAny(uint8_t part) {
-  for (uint8_t c = 1; c < kClasses; ++c) {
+  for (uint8_t c = kFirstClass; c < kClasses; ++c) {
     const Turn turn = Next(part, c);
-    void* block;
-    if (!turn.has_come()) {
-      if (TakeOldest(part, c, &block, 1) == 1) return block;
-      continue;
+    void* block = nullptr;
+    if (turn.has_come()) {
+      block = turn.block();
+      turn.Take();
+      return block;
     }
-    block = turn.block();
-    turn.Take();
-    return block;
+    TakeOldest(part, c, 1, [&](void* oldest, const Facts&) { block = oldest; });
+    if (block != nullptr) return block;
   }
   return nullptr;
 }

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "base/attributes.h"
 #include "hardened/block_map.h"
@@ -72,6 +71,8 @@ class BlockPools {
   static constexpr size_t kGroup = 32;
   static constexpr size_t kRun = 64;  // the most new objects of a group
   static constexpr size_t kNeighbours = 4;
+  // Blocks that are fetched before the queue gives up the first.
+  static constexpr size_t kAhead = 8;
   // The part of the places that is always full, and that is emptied at once.
   static constexpr size_t kShare = 4;
 
@@ -109,6 +110,9 @@ class BlockPools {
     std::atomic<void*>* places = nullptr;
     Facts facts;
 
+    TCMALLOC_ALWAYS_INLINE void* BlockAt(size_t number) const {
+      return places[number % kMostBlocks].load(std::memory_order_relaxed);
+    }
     uint8_t ready() const { return static_cast<uint8_t>(first - next); }
     uint8_t waiting() const { return static_cast<uint8_t>(end - first); }
     TCMALLOC_ALWAYS_INLINE std::atomic<void*>& PlaceOf(uint8_t number) {
@@ -202,8 +206,23 @@ class BlockPools {
   size_t Batch(uint8_t part, uint8_t size_class) const {
     return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
   }
-  // Takes the blocks out of a queue that wait longest, `most` at most. Returns how many it took.
-  size_t TakeOldest(uint8_t part, uint8_t size_class, void** blocks, size_t most);
+  // Takes the blocks out of a queue that wait longest, `most` at most, and calls f(block, facts) for
+  // each. Returns how many it took. The group, which lies before them, moves.
+  template <typename F>
+  TCMALLOC_ALWAYS_INLINE size_t TakeOldest(uint8_t part, uint8_t size_class, size_t most, F f) {
+    List& list = pools_[part]->lists[size_class];
+    const size_t count = std::min<size_t>(most, list.waiting());
+    const size_t first = list.first;
+    for (size_t i = first; i < first + std::min(count, kAhead); ++i) Prefetch(list.BlockAt(i));
+    for (size_t i = first; i < first + count; ++i) {
+      Prefetch(list.BlockAt(i + kAhead));
+      void* block = list.BlockAt(i);
+      list.places[i % kMostBlocks].store(nullptr, std::memory_order_relaxed);
+      f(block, list.facts);
+    }
+    MoveGroup(list, count);
+    return count;
+  }
   // Returns how many freed blocks go at once, kGroup at most.
   size_t GroupSize(uint8_t part, uint8_t size_class) const {
     return pools_[part]->lists[size_class].group;
@@ -250,7 +269,7 @@ class BlockPools {
   }
   // Makes the group, which is empty, of new objects, kRun at most, in the order of the allocator
   // below.
-  void MakeRun(uint8_t part, uint8_t size_class, void** objects, size_t count);
+  void MakeRun(uint8_t part, uint8_t size_class, void* const* objects, size_t count);
   // Takes any block out of a pool. Returns null if it is empty.
   void* TakeAny(uint8_t part);
 
@@ -266,6 +285,7 @@ class BlockPools {
   }
 
  private:
+  static void MoveGroup(List& list, size_t places);
   // Lets the queue grow as far as it may and as there are places.
   static size_t FindRoom(List& list) {
     const size_t may = size_t{list.most} - list.waiting();

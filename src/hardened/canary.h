@@ -142,6 +142,10 @@ class Canary {
     Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
     WriteFreshEnd(block + capacity - sizeof(WordPair), size);
   }
+  // Writes the last byte of a block, whose address is a multiple of 16 as its capacity is.
+  void WriteLast(char* block, size_t capacity) const {
+    block[capacity - 1] = static_cast<char>(word_ >> 56);
+  }
   // Returns true if the canary before a block whose address is a multiple of 16 is there.
   bool IsIntactBefore(const char* block) const {
     return static_cast<unsigned char>(block[-1]) == word_ >> 56;

@@ -58,11 +58,14 @@ bool IsSizeOf(const LiveBlock& block, size_t size) {
 
 // Ends the process if the next object of the thread's list is at null: a word with only its highest
 // bit set leads there under any key, and the fast path, which took `object`, lets it pass.
+TCMALLOC_ALWAYS_INLINE void CheckNextObject(const FastLists* lists, const void* object,
+                                            uint8_t size_class) {
+  if (TCMALLOC_LIKELY(lists->heads[size_class] != ReferenceTo(nullptr))) return;
+  CrashOnCorruptedList(object, size_class);
+}
 TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
   const FastThread thread = current_thread;
-  if (thread->is_served_by_cpus()) return;
-  if (TCMALLOC_LIKELY(thread.lists()->heads[size_class] != ReferenceTo(nullptr))) return;
-  CrashOnCorruptedList(object, size_class);
+  if (!thread->is_served_by_cpus()) CheckNextObject(thread.lists(), object, size_class);
 }
 
 // Takes an object of a class, of `capacity` bytes, from the allocator below. May be memory of the
@@ -392,11 +395,26 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
       pools_.TryAdd(scope.part(), block, size_class)) {
     return;
   }
-  void* leaving[BlockPools::kMostBlocks / BlockPools::kShare];
-  const size_t count = pools_.TakeOldest(scope.part(), size_class, leaving, batch);
-  for (size_t i = 0; i < count; ++i) BlockPools::Prefetch(leaving[i]);
-  for (size_t i = 0; i < count; ++i) Leave(leaving[i], size_class);
+  if (size_class <= SizeClassFor(kMostInFour)) {
+    LeaveOldest<false>(scope.part(), size_class, batch);
+  } else {
+    LeaveOldest<true>(scope.part(), size_class, batch);
+  }
   if (!pools_.TryAdd(scope.part(), block, size_class)) Leave(block, size_class);
+}
+
+// Gives the blocks of a queue that wait longest to the allocator below, within BelowChecks.
+template <bool kIsLong>
+void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
+  pools_.TakeOldest(part, size_class, most, [&](void* block, const BlockPools::Facts& facts) {
+    if (TCMALLOC_UNLIKELY(
+            !ArePairsFilled<kIsLong>(static_cast<char*>(block), facts.pairs, filling_))) {
+      CheckFreed(block, size_class);
+    }
+    // Release pairs with the acquire in CheckLive.
+    map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+    Deallocate(block);
+  });
 }
 
 // Gives a small block that waited to the allocator below, within BelowChecks.
@@ -470,13 +488,13 @@ size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
 // Makes a group of `most` at most of the objects of the thread's list. Returns how many it has.
 size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
   const size_t capacity = kSizeClasses[size_class].size;
-  const FastThread thread = current_thread;
+  FastLists* lists = current_thread.lists();
   void* objects[BlockPools::kRun];
   size_t count = 0;
   while (count < most) {
-    auto* object = static_cast<char*>(thread.lists()->TryTake(size_class));
+    auto* object = static_cast<char*>(lists->TryTake(size_class));
     if (object == nullptr) break;
-    CheckNextObject(object, size_class);
+    CheckNextObject(lists, object, size_class);
     BlockMap::Byte* state = map_.Ensure(object);
     if (TCMALLOC_UNLIKELY(state == nullptr)) {
       DeallocateUnreported(object);
@@ -484,8 +502,7 @@ size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
     }
     BlockMap::MakeNew(state, size_class);
     // It is the front of the next one, which is in the group as a rule.
-    char* last = object + capacity - 1;
-    *last = static_cast<char>(canary_.ByteAt(last));
+    canary_.WriteLast(object, capacity);
     objects[count++] = object;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -715,9 +732,12 @@ void HardenedHeap::CheckAll() {
     const bool small = span.state == Span::State::kSmall || span.state == Span::State::kSampled;
     if (!small && span.state != Span::State::kLarge) return;
     const size_t objects = small ? span.capacity : 1;
+    const size_t size = small ? kSizeClasses[span.size_class].size : 0;
+    const BlockMap::Byte* first = map_.FindAll(span.start(), span.bytes());
     for (size_t i = 0; i < objects && left > 0; ++i, --left) {
-      const char* block = span.start() + (small ? i * kSizeClasses[span.size_class].size : 0);
-      const BlockMap::Byte* state = map_.Find(block);
+      const char* block = span.start() + i * size;
+      const BlockMap::Byte* state =
+          first != nullptr ? first + i * size / BlockMap::kGranule : map_.Find(block);
       if (state == nullptr) return;
       // Acquire pairs with the release in BlockMap::Set.
       const uint8_t value = state->load(std::memory_order_acquire);

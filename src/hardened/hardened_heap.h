@@ -103,6 +103,8 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
   TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
+  template <bool kIsLong>
+  TCMALLOC_NOINLINE void LeaveOldest(uint8_t part, uint8_t size_class, size_t most);
   char* TakeWaiting(uint8_t part, uint8_t size_class);
   bool PrepareGroup(uint8_t part, uint8_t size_class);
   size_t TakeGroup(uint8_t part, uint8_t size_class, size_t most);

@@ -53,6 +53,16 @@ TEST_F(BlockMapTest, MisalignedAddressesHaveNoState) {
   for (uintptr_t i = 1; i < 16; ++i) EXPECT_EQ(map_.Find(At(0x7000'0000 + i)), nullptr);
 }
 
+TEST_F(BlockMapTest, StatesFollowEachOtherButForBorders) {
+  constexpr uintptr_t kBorder = 0x6000'0000;
+  ASSERT_NE(map_.Ensure(At(kBorder - 16)), nullptr);
+  ASSERT_NE(map_.Ensure(At(kBorder)), nullptr);
+  const BlockMap::Byte* first = map_.FindAll(At(kBorder - 160), 160);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first + 9, map_.Find(At(kBorder - 16)));
+  EXPECT_EQ(map_.FindAll(At(kBorder - 160), 176), nullptr);
+}
+
 // The fast paths agree with the slow ones on every block that they accept.
 TEST_F(BlockMapTest, TellsUnalignedBlocksToTheFastPaths) {
   constexpr uintptr_t kAddress = 0x6000'0000;

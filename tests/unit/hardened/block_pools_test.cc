@@ -34,6 +34,14 @@ class BlockPoolsTest : public ::testing::Test {
   bool Add(void* block) {
     return pools_->FindRoom(kPart, kClass) > 0 && pools_->TryAdd(kPart, block, kClass);
   }
+  std::vector<void*> TakeOldest(size_t most) {
+    std::vector<void*> taken;
+    const size_t count =
+        pools_->TakeOldest(kPart, kClass, most,
+                           [&](void* block, const BlockPools::Facts&) { taken.push_back(block); });
+    EXPECT_EQ(taken.size(), count);
+    return taken;
+  }
   // Makes a group of the blocks that wait longest, but for those for which leaves(block) is true.
   // Returns it in order, or nothing if too few blocks may go.
   template <typename F>
@@ -174,12 +182,30 @@ TEST_F(BlockPoolsTest, NewObjectsChangePlacesWithNeighbours) {
   for (const int times : seen) EXPECT_NEAR(times, kTries / kPlaces, 84);
 }
 
+TEST_F(BlockPoolsTest, FewNewObjectsChangePlacesToo) {
+  Initialize(BlockPools::kMostBlocks);
+  for (size_t count = 1; count < 2 * BlockPools::kNeighbours; ++count) {
+    std::vector<void*> objects;
+    for (uintptr_t o = 0; o < count; ++o) objects.push_back(Numbered(o + 1));
+    std::set<std::vector<void*>> orders;
+    for (int i = 0; i < 2000; ++i) {
+      pools_->MakeRun(kPart, kClass, objects.data(), count);
+      std::vector<void*> taken = TakeGroup();
+      orders.insert(taken);
+      std::sort(taken.begin(), taken.end());
+      ASSERT_EQ(taken, objects);
+    }
+    size_t expected = 1;
+    for (size_t o = 0; o < count; ++o) expected *= o % BlockPools::kNeighbours + 1;
+    EXPECT_EQ(orders.size(), expected);
+  }
+}
+
 TEST_F(BlockPoolsTest, ThePlacesOfAFullQueueServeTheNextBlocks) {
   Initialize(BlockPools::kMostBlocks);
   const uintptr_t next = Fill(1);
   EXPECT_EQ(next, BlockPools::kMostBlocks + 1);
-  std::vector<void*> left(BlockPools::kMostBlocks);
-  left.resize(pools_->TakeOldest(kPart, kClass, left.data(), pools_->Batch(kPart, kClass)));
+  const std::vector<void*> left = TakeOldest(pools_->Batch(kPart, kClass));
   ASSERT_EQ(left.size(), BlockPools::kMostBlocks / BlockPools::kShare);
   for (uintptr_t i = 0; i < left.size(); ++i) EXPECT_EQ(left[i], Numbered(i + 1));
   EXPECT_EQ(Fill(next), next + left.size());
@@ -192,14 +218,15 @@ TEST_F(BlockPoolsTest, TheGroupStaysWhenBlocksOfTheQueueLeave) {
   constexpr size_t kFew = 5;
   const auto waits = [](void*) { return false; };
   ASSERT_EQ(pools_->MakeGroup(kPart, kClass, BlockPools::kGroup, kFew, waits), kFew);
-  const std::vector<void*> group = TakeGroup();
+  TakeGroup();
   for (uintptr_t o = 0; o < kFew; ++o) objects.push_back(Numbered(1000 + o));
   pools_->MakeRun(kPart, kClass, objects.data(), objects.size());
-  std::vector<void*> left(BlockPools::kMostBlocks);
   for (size_t batch = 1; batch <= 2 * kFew; ++batch) {
-    ASSERT_EQ(pools_->TakeOldest(kPart, kClass, left.data(), batch), batch);
+    ASSERT_EQ(TakeOldest(batch).size(), batch);
   }
-  EXPECT_EQ(TakeGroup(), objects);
+  std::vector<void*> group = TakeGroup();
+  std::sort(group.begin(), group.end());
+  EXPECT_EQ(group, objects);
   std::set<void*> seen;
   pools_->LookAtOthers(kPart + 1, [&](void* block, auto) { EXPECT_TRUE(seen.insert(block).second); });
   EXPECT_EQ(seen.size(), BlockPools::kMostBlocks - kFew - kFew * (2 * kFew + 1));
