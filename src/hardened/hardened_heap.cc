@@ -406,7 +406,8 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
 // Gives the blocks of a queue that wait longest to the allocator below, within BelowChecks.
 template <bool kIsLong>
 void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
-  pools_.TakeOldest(part, size_class, most, [&](void* block, const BlockPools::Facts& facts) {
+  const auto leave = [&](void* block, const BlockPools::Facts& facts)
+                         __attribute__((always_inline)) {
     if (TCMALLOC_UNLIKELY(
             !ArePairsFilled<kIsLong>(static_cast<char*>(block), facts.pairs, filling_))) {
       CheckFreed(block, size_class);
@@ -414,7 +415,8 @@ void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
     // Release pairs with the acquire in CheckLive.
     map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
     Deallocate(block);
-  });
+  };
+  pools_.TakeOldest(part, size_class, most, leave);
 }
 
 // Gives a small block that waited to the allocator below, within BelowChecks.
