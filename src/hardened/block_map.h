@@ -31,7 +31,7 @@ struct LiveBlock {
 // A live block as the fast paths look at it that has a short slack.
 struct ShortBlock {
   std::atomic<uint8_t>* state = nullptr;
-  uint8_t live = 0;  // what the state was
+  uint8_t live = 0;        // what the state was
   uint8_t size_class = 0;  // if it is one, or more
   uint8_t slack = 0;
 };

@@ -64,9 +64,7 @@ void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void* const* objects,
     const auto& orders = kOrders[std::min(kNeighbours, count - i)];
     const uint8_t* order = orders.orders[draws.Below(orders.count)];
     for (size_t k = 0; k < std::min(kNeighbours, count - i); ++k) {
-      // Release pairs with the acquire in LookAt.
-      list.places[(next + i + k) % kMostBlocks].store(objects[i + order[k]],
-                                                      std::memory_order_release);
+      Publish(list.places[(next + i + k) % kMostBlocks], objects[i + order[k]]);
     }
   }
   pool.random = draws.random();
@@ -77,11 +75,11 @@ void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void* const* objects,
 
 // Moves the group on by some places, which are free, to the new beginning of the queue.
 void BlockPools::MoveGroup(List& list, size_t places) {
-  // The last block first. Release pairs with the acquire in LookAt.
+  // The last block first.
   for (uint8_t number = list.first; number != list.next;) {
     --number;
-    list.PlaceOf(static_cast<uint8_t>(number + places))
-        .store(list.PlaceOf(number).load(std::memory_order_relaxed), std::memory_order_release);
+    Publish(list.PlaceOf(static_cast<uint8_t>(number + places)),
+            list.PlaceOf(number).load(std::memory_order_relaxed));
     list.PlaceOf(number).store(nullptr, std::memory_order_relaxed);
   }
   list.next = static_cast<uint8_t>(list.next + places);

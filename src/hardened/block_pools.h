@@ -38,13 +38,15 @@ class SmallDraws {
 // The quarantine of the small blocks of threads that have a part to themselves. A pool has for each
 // class a ring of places: a group of blocks that go next, and behind it a queue of freed blocks.
 //
-//     waiting <= most;  ready <= kRun, and kGroup if they were freed;  ready + waiting <= kMostBlocks
+//     waiting <= most;  ready <= kRun, and kGroup if they were freed;  ready + waiting <=
+//     kMostBlocks
 //
 // Freed blocks leave the queue kGroup at a time, the oldest ones, while at least `least` others
 // stay: the group then ends behind them, and nothing moves but within it. So most pairs of an
-// allocation and a free never reach the allocator below, and still no block comes back soon. The order within a group is drawn when it is made, from all orders; the
-// order of groups stays, so that blocks that were near each other in time stay so however often
-// they pass. A program runs slower whose blocks are far from those that it asked for before.
+// allocation and a free never reach the allocator below, and still no block comes back soon. The
+// order within a group is drawn when it is made, from all orders; the order of groups stays, so
+// that blocks that were near each other in time stay so however often they pass. A program runs
+// slower whose blocks are far from those that it asked for before.
 //
 // If too few wait, the group is of new objects, which are not filled. Each changes places with
 // neighbours alone, kNeighbours in a row, because programs read new objects in the order in which
@@ -57,7 +59,7 @@ class BlockPools {
   struct Pool;
 
  public:
-  // What the fast paths need to know of a class.
+  // The facts of a class that the fast paths need.
   struct Facts {
     BlockPairs pairs;
     BlockMap::ShortStates states;
@@ -171,8 +173,7 @@ class BlockPools {
     TCMALLOC_ALWAYS_INLINE bool is_free() const { return TCMALLOC_LIKELY(end_ != list_->full); }
     TCMALLOC_ALWAYS_INLINE const Facts& facts() const { return list_->facts; }
     TCMALLOC_ALWAYS_INLINE void Put(void* block) const {
-      // Release pairs with the acquire in LookAt.
-      list_->PlaceOf(end_).store(block, std::memory_order_release);
+      Publish(list_->PlaceOf(end_), block);
       list_->end = static_cast<uint8_t>(end_ + 1);
     }
 
@@ -206,8 +207,8 @@ class BlockPools {
   size_t Batch(uint8_t part, uint8_t size_class) const {
     return std::max<size_t>(pools_[part]->lists[size_class].most / kShare, 1);
   }
-  // Takes the blocks out of a queue that wait longest, `most` at most, and calls f(block, facts) for
-  // each. Returns how many it took. The group, which lies before them, moves.
+  // Takes the blocks out of a queue that wait longest, `most` at most, and calls f(block, facts)
+  // for each. Returns how many it took. The group, which lies before them, moves.
   template <typename F>
   TCMALLOC_ALWAYS_INLINE size_t TakeOldest(uint8_t part, uint8_t size_class, size_t most, F f) {
     List& list = pools_[part]->lists[size_class];
@@ -250,14 +251,13 @@ class BlockPools {
       if (TCMALLOC_UNLIKELY(leaves(block))) {
         // The group begins later.
         std::atomic<void*>& first = places[begin++ % kMostBlocks];
-        place.store(first.load(std::memory_order_relaxed), std::memory_order_release);
+        Publish(place, first.load(std::memory_order_relaxed));
         first.store(nullptr, std::memory_order_relaxed);
         continue;
       }
       std::atomic<void*>& drawn = places[(begin + draws.Below(i - begin + 1)) % kMostBlocks];
-      // Release pairs with the acquire in LookAt.
-      place.store(drawn.load(std::memory_order_relaxed), std::memory_order_release);
-      drawn.store(block, std::memory_order_release);
+      Publish(place, drawn.load(std::memory_order_relaxed));
+      Publish(drawn, block);
     }
     pool.random = draws.random();
     const size_t count = std::min(most, end - begin);
@@ -285,6 +285,10 @@ class BlockPools {
   }
 
  private:
+  static void Publish(std::atomic<void*>& place, void* block) {
+    // Release pairs with the acquire in LookAt.
+    place.store(block, std::memory_order_release);
+  }
   static void MoveGroup(List& list, size_t places);
   // Lets the queue grow as far as it may and as there are places.
   static size_t FindRoom(List& list) {

@@ -408,14 +408,14 @@ template <bool kIsLong>
 void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
   const auto leave = [&](void* block, const BlockPools::Facts& facts)
                          __attribute__((always_inline)) {
-    if (TCMALLOC_UNLIKELY(
-            !ArePairsFilled<kIsLong>(static_cast<char*>(block), facts.pairs, filling_))) {
-      CheckFreed(block, size_class);
-    }
-    // Release pairs with the acquire in CheckLive.
-    map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-    Deallocate(block);
-  };
+                           if (TCMALLOC_UNLIKELY(!ArePairsFilled<kIsLong>(static_cast<char*>(block),
+                                                                          facts.pairs, filling_))) {
+                             CheckFreed(block, size_class);
+                           }
+                           // Release pairs with the acquire in CheckLive.
+                           map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+                           Deallocate(block);
+                         };
   pools_.TakeOldest(part, size_class, most, leave);
 }
 
@@ -462,9 +462,7 @@ bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
   const size_t most = thread->clock.CountUntilExpiry(capacity, BlockPools::kRun);
   if (most == 0) return false;
   size_t count = TakeGroup(part, size_class, most);
-  if (count == 0 && !thread->is_served_by_cpus() && capacity < thread->size_limit) {
-    count = TakeRun(part, size_class, most);
-  }
+  if (count == 0) count = TakeRun(part, size_class, most);
   thread->clock.Advance(count * capacity);
   return count != 0;
 }
@@ -487,11 +485,14 @@ size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
   return pools_.MakeGroup(part, size_class, group, most, leaves);
 }
 
-// Makes a group of `most` at most of the objects of the thread's list. Returns how many it has.
+// Makes a group of `most` at most of the objects of the thread's list, if it has one. Returns how
+// many it has.
 size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
   constexpr size_t kAhead = 4;
   const size_t capacity = kSizeClasses[size_class].size;
-  FastLists* lists = current_thread.lists();
+  const FastThread thread = current_thread;
+  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return 0;
+  FastLists* lists = thread.lists();
   void* objects[BlockPools::kRun];
   size_t count = 0;
   while (count < most) {

@@ -133,7 +133,7 @@ class HardenedHeap {
   std::atomic<uint64_t> large_random_{0};
   std::atomic<size_t> filled_bytes_{0};  // of those that are
   GuardBudget budget_;
-  Filling filling_;  // of small blocks
+  Filling filling_;                        // of small blocks
   const char* single_threaded_ = nullptr;  // not 0 if the process has a single thread
   bool zeroes_ = false;
   bool checks_claims_ = true;

@@ -122,9 +122,10 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   const size_t asked = known.capacity - known.slack;
   if (TCMALLOC_UNLIKELY(size != BlockClaim::kUnknown && size != asked)) return false;
   auto* start = static_cast<char*>(block);
-  const bool is_intact = TCMALLOC_LIKELY(known.slack <= Canary::kShortSlack)
-                             ? canary_.IsIntactShort(start + known.capacity - sizeof(WordPair), known.slack)
-                             : canary_.IsIntactLong(start, asked, known.capacity);
+  const bool is_intact =
+      TCMALLOC_LIKELY(known.slack <= Canary::kShortSlack)
+          ? canary_.IsIntactShort(start + known.capacity - sizeof(WordPair), known.slack)
+          : canary_.IsIntactLong(start, asked, known.capacity);
   if (TCMALLOC_UNLIKELY(!is_intact)) return false;
   if (TCMALLOC_UNLIKELY(!HasFront(start))) return false;
   if (TCMALLOC_UNLIKELY(!Retire(state, value))) return false;

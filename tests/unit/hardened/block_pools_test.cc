@@ -228,7 +228,8 @@ TEST_F(BlockPoolsTest, TheGroupStaysWhenBlocksOfTheQueueLeave) {
   std::sort(group.begin(), group.end());
   EXPECT_EQ(group, objects);
   std::set<void*> seen;
-  pools_->LookAtOthers(kPart + 1, [&](void* block, auto) { EXPECT_TRUE(seen.insert(block).second); });
+  pools_->LookAtOthers(kPart + 1,
+                       [&](void* block, auto) { EXPECT_TRUE(seen.insert(block).second); });
   EXPECT_EQ(seen.size(), BlockPools::kMostBlocks - kFew - kFew * (2 * kFew + 1));
 }
 
