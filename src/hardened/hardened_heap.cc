@@ -607,22 +607,6 @@ void HardenedHeap::EvictLarge(void* block) {
   if (AllowPages(block, bytes, kind)) GiveBack(block);
 }
 
-namespace {
-
-void FreeClaimed(void* block, const BlockClaim& claim) {
-  ShortBlock known;
-  if (claim.alignment == BlockClaim::kUnknown) {
-    if (hardened_heap.FindShort(block, claim.family, &known) &&
-        hardened_heap.TryFreeShort<false>(block, known, claim.size)) {
-      return;
-    }
-    if (hardened_heap.TryFree(block, claim.family, claim.size)) return;
-  }
-  hardened_heap.Free(block, claim);
-}
-
-}  // namespace
-
 // Changes the size of a live block, which stays where it is. Returns false if it must move.
 bool HardenedHeap::TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,
                              size_t size) const {
@@ -813,16 +797,43 @@ void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
   if (TCMALLOC_UNLIKELY(!hardened_heap.TryFreeShort<false>(block, known))) FreeAfterTry(block);
 }
 
+TCMALLOC_NOINLINE void* NewAgain(size_t size, BlockFamily family) {
+  void* block = hardened_heap.PrepareTurn(size) ? hardened_heap.TryAllocate(size, family) : nullptr;
+  return TCMALLOC_LIKELY(block != nullptr) ? block : hardened_heap.AllocatePlain(size, family);
+}
+TCMALLOC_NOINLINE void* NewLong(size_t size, BlockFamily family) {
+  void* block = hardened_heap.TryAllocateShort<true>(size, family);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : NewAgain(size, family);
+}
 // Serves new, and malloc where there is no memory.
 void* AllocatePlain(size_t size, BlockFamily family) {
-  if (family != BlockFamily::kMalloc) {
-    void* block = hardened_heap.TryAllocateShort<false>(size, family);
-    if (block == nullptr && hardened_heap.PrepareTurn(size)) {
-      block = hardened_heap.TryAllocate(size, family);
-    }
-    if (block != nullptr) return block;
+  if (family == BlockFamily::kMalloc) return hardened_heap.AllocatePlain(size, family);
+  if (size >= kMostInFour) return NewLong(size, family);
+  void* block = hardened_heap.TryAllocateShort<false>(size, family);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : NewAgain(size, family);
+}
+
+TCMALLOC_NOINLINE void FreeClaimedAfterTry(void* block, const BlockClaim& claim) {
+  if (claim.alignment == BlockClaim::kUnknown &&
+      hardened_heap.TryFree(block, claim.family, claim.size)) {
+    return;
   }
-  return hardened_heap.AllocatePlain(size, family);
+  hardened_heap.Free(block, claim);
+}
+TCMALLOC_NOINLINE void FreeClaimedLong(void* block, ShortBlock known, const BlockClaim& claim) {
+  const bool is_free = hardened_heap.TryFreeShort<true>(block, known, claim.size);
+  if (TCMALLOC_UNLIKELY(!is_free)) FreeClaimedAfterTry(block, claim);
+}
+// Serves delete, and frees that are not plain.
+void FreeClaimed(void* block, const BlockClaim& claim) {
+  ShortBlock known;
+  if (TCMALLOC_UNLIKELY(claim.alignment != BlockClaim::kUnknown ||
+                        !hardened_heap.FindShort(block, claim.family, &known))) {
+    return FreeClaimedAfterTry(block, claim);
+  }
+  if (known.size_class > SizeClassFor(kMostInFour)) return FreeClaimedLong(block, known, claim);
+  const bool is_free = hardened_heap.TryFreeShort<false>(block, known, claim.size);
+  if (TCMALLOC_UNLIKELY(!is_free)) FreeClaimedAfterTry(block, claim);
 }
 
 constexpr BlockFunctions kHardenedFunctions = {
