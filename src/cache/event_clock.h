@@ -52,11 +52,13 @@ class EventClock {
 
   // Returns true if Advance would.
   bool WouldExpire(size_t size) const { return remaining_ < static_cast<int64_t>(size); }
-  // Returns for how many blocks of `size` bytes, `most` at most, Advance would return false.
-  size_t CountUntilExpiry(size_t size, size_t most) const {
-    if (remaining_ < 0) return 0;
-    const auto left = static_cast<uint64_t>(remaining_);
-    return left >= most * size ? most : left / size;
+  // Works as Advance, but leaves the clock as it is where that would return true. Returns false
+  // then.
+  TCMALLOC_ALWAYS_INLINE bool TryAdvance(size_t size) {
+    const int64_t remaining = remaining_ - static_cast<int64_t>(size);
+    if (TCMALLOC_UNLIKELY(remaining < 0)) return false;
+    remaining_ = remaining;
+    return true;
   }
 
   // Advances by an allocation of `size` bytes, which is already counted if the interval has run

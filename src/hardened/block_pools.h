@@ -233,18 +233,17 @@ class BlockPools {
     const List& list = pools_[part]->lists[size_class];
     return list.waiting() > list.least ? size_t{list.waiting()} - list.least : 0;
   }
-  // Makes the group, which is empty, of `most` at most of the `group` blocks that wait longest, but
-  // for those for which leaves(block) takes over and returns true. Requires that as many wait.
-  // Returns how many it has.
+  // Makes the group, which is empty, of the `most` blocks that wait longest, but for those for
+  // which leaves(block) takes over and returns true. Requires that as many wait. Returns false if
+  // none is left.
   template <typename F>
-  TCMALLOC_ALWAYS_INLINE size_t MakeGroup(uint8_t part, uint8_t size_class, size_t group,
-                                          size_t most, F leaves) {
+  TCMALLOC_ALWAYS_INLINE bool MakeGroup(uint8_t part, uint8_t size_class, size_t most, F leaves) {
     Pool& pool = *pools_[part];
     List& list = pool.lists[size_class];
     std::atomic<void*>* const places = list.places;
     SmallDraws draws(pool.random);
     size_t begin = list.next;
-    const size_t end = begin + group;
+    const size_t end = begin + most;
     for (size_t i = begin; i < end; ++i) {
       std::atomic<void*>& place = places[i % kMostBlocks];
       void* block = place.load(std::memory_order_relaxed);
@@ -260,12 +259,11 @@ class BlockPools {
       Publish(drawn, block);
     }
     pool.random = draws.random();
-    const size_t count = std::min(most, end - begin);
     list.next = static_cast<uint8_t>(begin);
-    list.first = static_cast<uint8_t>(begin + count);
+    list.first = static_cast<uint8_t>(end);
     list.is_filled = true;
     FindRoom(list);
-    return count;
+    return begin != end;
   }
   // Makes the group, which is empty, of new objects, kRun at most, in the order of the allocator
   // below.

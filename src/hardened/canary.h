@@ -212,20 +212,27 @@ struct Filling {
 inline constexpr size_t kMostInFour = 4 * sizeof(WordPair);
 struct BlockPairs {
   constexpr BlockPairs() = default;
-  BlockPairs(size_t bytes, const Filling& filling) {
+  BlockPairs(size_t block_bytes, const Filling& filling) {
     constexpr size_t kPair = sizeof(WordPair);
-    const bool is_one = bytes == kPair;
+    const bool is_one = block_bytes == kPair;
     first = is_one ? filling.last : filling.pair;
-    second = bytes > 2 * kPair ? kPair : 0;
-    third = bytes > 3 * kPair ? 2 * kPair : 0;
-    last = static_cast<uint16_t>(bytes - kPair);
+    second = block_bytes > 2 * kPair ? kPair : 0;
+    third = block_bytes > 3 * kPair ? 2 * kPair : 0;
+    bytes = static_cast<uint16_t>(block_bytes);
     word = is_one ? 0 : sizeof(uint64_t);
   }
 
-  // Where the pairs begin.
+  TCMALLOC_ALWAYS_INLINE char* LastOf(char* block) const {
+    return block + bytes - sizeof(WordPair);
+  }
+  TCMALLOC_ALWAYS_INLINE const char* LastOf(const char* block) const {
+    return block + bytes - sizeof(WordPair);
+  }
+
+  // Where pairs begin.
   uint8_t second = 0;
   uint8_t third = 0;
-  uint16_t last = 0;
+  uint16_t bytes = 0;   // of the block
   uint8_t word = 0;     // where the last word of the first 16 bytes begins that is not of `last`
   WordPair first = {};  // all but the last one, when the block is filled
 };
@@ -237,7 +244,7 @@ TCMALLOC_ALWAYS_INLINE void FillPairs(char* block, const BlockPairs& pairs,
                                       const Filling& filling) {
   const WordPair first = pairs.first;
   if constexpr (kIsLong) {
-    char* last = block + pairs.last;
+    char* last = pairs.LastOf(block);
     for (; block < last - kMostInFour; block += kMostInFour) {
       StoreAlignedPair(block, first);
       StoreAlignedPair(block + 16, first);
@@ -253,17 +260,17 @@ TCMALLOC_ALWAYS_INLINE void FillPairs(char* block, const BlockPairs& pairs,
     StoreAlignedPair(block, first);
     StoreAlignedPair(block + pairs.second, first);
     StoreAlignedPair(block + pairs.third, first);
-    StoreAlignedPair(block + pairs.last, filling.last);
+    StoreAlignedPair(pairs.LastOf(block), filling.last);
   }
 }
 template <bool kIsLong>
 TCMALLOC_ALWAYS_INLINE bool ArePairsFilled(const char* block, const BlockPairs& pairs,
                                            const Filling& filling) {
   const WordPair first = pairs.first;
-  WordPair same = EqualBytes(LoadAlignedPair(block + pairs.last), filling.last);
+  WordPair same = EqualBytes(LoadAlignedPair(pairs.LastOf(block)), filling.last);
   const auto look = [&](const char* at) { same &= EqualBytes(LoadAlignedPair(at), first); };
   if constexpr (kIsLong) {
-    const char* last = block + pairs.last;
+    const char* last = pairs.LastOf(block);
     for (; block < last - kMostInFour; block += kMostInFour) {
       look(block);
       look(block + 16);

@@ -445,34 +445,28 @@ bool HardenedHeap::PrepareTurn(size_t size) {
 // Returns a block that waited in the thread's pool, within BelowChecks, or null.
 char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
   if (!BlockPools::IsPool(part) || !BlockPools::HasClass(size_class)) return nullptr;
+  EventClock& clock = current_thread->clock;
+  const size_t capacity = kSizeClasses[size_class].size;
+  if (clock.WouldExpire(capacity)) return nullptr;
   if (!pools_.Next(part, size_class).has_come() && !PrepareGroup(part, size_class)) return nullptr;
   const BlockPools::Turn turn = pools_.Next(part, size_class);
   auto* start = static_cast<char*>(turn.block());
   if (turn.is_filled()) CheckFreed(start, size_class);
   turn.Take();
+  clock.Advance(capacity);
   return start;
 }
 
 // Makes the group of the pool that goes next. Returns false if there are no blocks for it.
 bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
-  // The allocator below counts bytes as well, and takes samples: of each block for which the clock
-  // has not as many left.
-  const size_t capacity = kSizeClasses[size_class].size;
-  const FastThread thread = current_thread;
-  const size_t most = thread->clock.CountUntilExpiry(capacity, BlockPools::kRun);
-  if (most == 0) return false;
-  size_t count = TakeGroup(part, size_class, most);
-  if (count == 0) count = TakeRun(part, size_class, most);
-  thread->clock.Advance(count * capacity);
-  return count != 0;
+  return TakeGroup(part, size_class) || TakeRun(part, size_class);
 }
 
-// Makes a group of `most` at most of the blocks that wait longest, if enough may go: the order of
-// few is no secret. Samples leave, because the allocator below wants to see them. Returns how many
-// it has.
-size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
+// Makes a group of the blocks that wait longest, if enough may go: the order of few is no secret.
+// Samples leave, because the allocator below wants to see them. Returns false if there is no group.
+bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class) {
   const size_t group = pools_.GroupSize(part, size_class);
-  if (group == 0 || pools_.MayGo(part, size_class) < group) return 0;
+  if (pools_.MayGo(part, size_class) < group) return false;
   const uintptr_t limit = heap.page_map().window_limit();
   const auto leaves = [&](void* block) {
     if (TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit) &&
@@ -482,20 +476,19 @@ size_t HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class, size_t most) {
     LeaveAsSample(block, size_class);
     return true;
   };
-  return pools_.MakeGroup(part, size_class, group, most, leaves);
+  return pools_.MakeGroup(part, size_class, group, leaves);
 }
 
-// Makes a group of `most` at most of the objects of the thread's list, if it has one. Returns how
-// many it has.
-size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
+// Makes a group of objects of the thread's list. Returns false if it has none, or no list.
+bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
   constexpr size_t kAhead = 4;
   const size_t capacity = kSizeClasses[size_class].size;
   const FastThread thread = current_thread;
-  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return 0;
+  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return false;
   FastLists* lists = thread.lists();
   void* objects[BlockPools::kRun];
   size_t count = 0;
-  while (count < most) {
+  while (count < BlockPools::kRun) {
     auto* object = static_cast<char*>(lists->TryTake(size_class));
     if (object == nullptr) break;
     CheckNextObject(lists, object, size_class);
@@ -520,7 +513,7 @@ size_t HardenedHeap::TakeRun(uint8_t part, uint8_t size_class, size_t most) {
     if (TCMALLOC_UNLIKELY(!HasFront(object))) GuardFront(object, capacity);
   }
   pools_.MakeRun(part, size_class, objects, count);
-  return count;
+  return count != 0;
 }
 
 // Returns the first byte of a small block in quarantine that was written, or null.

@@ -107,8 +107,8 @@ class HardenedHeap {
   TCMALLOC_NOINLINE void LeaveOldest(uint8_t part, uint8_t size_class, size_t most);
   char* TakeWaiting(uint8_t part, uint8_t size_class);
   bool PrepareGroup(uint8_t part, uint8_t size_class);
-  size_t TakeGroup(uint8_t part, uint8_t size_class, size_t most);
-  size_t TakeRun(uint8_t part, uint8_t size_class, size_t most);
+  bool TakeGroup(uint8_t part, uint8_t size_class);
+  bool TakeRun(uint8_t part, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE void Leave(void* block, uint8_t size_class);
   TCMALLOC_ALWAYS_INLINE bool TryResize(char* block, BlockMap::Byte* state, const LiveBlock& live,
                                         size_t size) const;

@@ -15,6 +15,7 @@
 #include "hardened/hardened_heap.h"
 #include "heap/heap.h"
 #include "hook/hooks.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
@@ -36,15 +37,18 @@ void* HardenedHeap::TryAllocateShort(size_t size, BlockFamily family) {
   const BlockPools::Turn turn = pools_.Next(part, kPlainClasses[size]);
   if (TCMALLOC_UNLIKELY(!turn.has_come())) return nullptr;
   const BlockPairs& pairs = turn.facts().pairs;
-  if (kIsLong && TCMALLOC_UNLIKELY(size < pairs.last)) return nullptr;  // so is the slack
+  if (kIsLong && TCMALLOC_UNLIKELY(size + Canary::kShortSlack < pairs.bytes))
+    return nullptr;  // so is the slack
   auto* start = static_cast<char*>(turn.block());
   if (TCMALLOC_LIKELY(turn.is_filled()) &&
       TCMALLOC_UNLIKELY(!ArePairsFilled<kIsLong>(start, pairs, filling_))) {
     return nullptr;
   }
+  // The allocator below counts bytes as well, and takes samples.
+  if (!current_thread->clock.TryAdvance(pairs.bytes)) return nullptr;
   turn.Take();
   BeginFresh(start, pairs);
-  canary_.WriteFreshEnd(start + pairs.last, size);
+  canary_.WriteFreshEnd(pairs.LastOf(start), size);
   BlockMap::SetShort(map_.Known(start), family, turn.facts().states, size);
   return start;
 }
@@ -67,12 +71,11 @@ bool HardenedHeap::TryFreeShort(void* block, ShortBlock known, size_t size) {
   const BlockPools::Place place = pools_.PlaceFor(part, known.size_class);
   if (TCMALLOC_UNLIKELY(!place.is_free())) return false;
   const BlockPairs& pairs = place.facts().pairs;
-  if (size != BlockClaim::kUnknown &&
-      TCMALLOC_UNLIKELY(size + known.slack != pairs.last + sizeof(WordPair))) {
+  if (size != BlockClaim::kUnknown && TCMALLOC_UNLIKELY(size + known.slack != pairs.bytes)) {
     return false;
   }
   auto* start = static_cast<char*>(block);
-  if (TCMALLOC_UNLIKELY(!canary_.IsIntactShort(start + pairs.last, known.slack))) return false;
+  if (TCMALLOC_UNLIKELY(!canary_.IsIntactShort(pairs.LastOf(start), known.slack))) return false;
   if (TCMALLOC_UNLIKELY(!HasFront(start))) return false;
   if (TCMALLOC_UNLIKELY(!Retire(known.state, known.live))) return false;
   FillPairs<kIsLong>(start, pairs, filling_);
@@ -97,6 +100,7 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
       TCMALLOC_UNLIKELY(!IsFilledWhole(start, block.capacity, filling_))) {
     return nullptr;
   }
+  if (!current_thread->clock.TryAdvance(block.capacity)) return nullptr;
   turn.Take();
   if (TCMALLOC_LIKELY(block.slack <= Canary::kShortSlack)) {
     canary_.WriteFreshShort(start, size, block.capacity);

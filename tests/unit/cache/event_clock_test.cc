@@ -57,15 +57,16 @@ TEST_F(EventClockTest, NoIntervalIsLongerThanItSays) {
   }
 }
 
-TEST_F(EventClockTest, TellsHowManyBlocksFitTheInterval) {
+TEST_F(EventClockTest, TryAdvanceStopsBeforeTheIntervalRunsOut) {
   constexpr size_t kSize = 48;
-  constexpr size_t kMost = 32;
-  while (clock_.CountUntilExpiry(kSize, kMost) == kMost) EXPECT_FALSE(clock_.Advance(kSize));
-  for (size_t left = kMost; left-- > 0;) {
-    ASSERT_EQ(clock_.CountUntilExpiry(kSize, kMost), left);
-    ASSERT_EQ(clock_.Advance(kSize), left == 0);
+  uint64_t bytes = 0;
+  while (!clock_.WouldExpire(kSize)) {
+    ASSERT_TRUE(clock_.TryAdvance(kSize));
+    bytes += kSize;
   }
-  EXPECT_EQ(clock_.CountUntilExpiry(0, kMost), 0u);
+  EXPECT_FALSE(clock_.TryAdvance(kSize));
+  EXPECT_EQ(clock_.allocated_bytes(), bytes);
+  EXPECT_TRUE(clock_.Advance(kSize));
 }
 
 TEST_F(EventClockTest, IntervalsGrowWithTheBytesUpToTheLongestMean) {

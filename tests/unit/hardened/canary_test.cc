@@ -103,7 +103,7 @@ TEST_F(CanaryTest, PairsCoverABlock) {
       block[i] ^= 1;
     }
     BeginFresh(block, pairs);
-    canary_.WriteFreshEnd(block + pairs.last, bytes - 1);
+    canary_.WriteFreshEnd(pairs.LastOf(block), bytes - 1);
     for (size_t i = 0; i < kFreshBytes; ++i) {
       ASSERT_TRUE(i == bytes - 1 || static_cast<unsigned char>(block[i]) == kFreshFill);
     }
