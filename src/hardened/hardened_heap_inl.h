@@ -39,13 +39,14 @@ void* HardenedHeap::TryAllocateShort(size_t size, BlockFamily family) {
   const BlockPairs& pairs = turn.facts().pairs;
   if (kIsLong && TCMALLOC_UNLIKELY(size + Canary::kShortSlack < pairs.bytes))
     return nullptr;  // so is the slack
+  // The allocator below counts bytes as well, and takes samples. They are counted first, which
+  // needs fewer registers: if somebody wrote to the block, the slow path ends the process.
+  if (!current_thread->clock.TryAdvance(pairs.bytes)) return nullptr;
   auto* start = static_cast<char*>(turn.block());
   if (TCMALLOC_LIKELY(turn.is_filled()) &&
       TCMALLOC_UNLIKELY(!ArePairsFilled<kIsLong>(start, pairs, filling_))) {
     return nullptr;
   }
-  // The allocator below counts bytes as well, and takes samples.
-  if (!current_thread->clock.TryAdvance(pairs.bytes)) return nullptr;
   turn.Take();
   BeginFresh(start, pairs);
   canary_.WriteFreshEnd(pairs.LastOf(start), size);
