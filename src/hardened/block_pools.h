@@ -38,8 +38,8 @@ class SmallDraws {
 // The quarantine of the small blocks of threads that have a part to themselves. A pool has for each
 // class a ring of places: a group of blocks that go next, and behind it a queue of freed blocks.
 //
-//     waiting <= most;  ready <= kRun, and kGroup if they were freed;  ready + waiting <=
-//     kMostBlocks
+//     waiting <= most;  ready <= kRun, and kGroup if they were freed
+//     ready + waiting <= kMostBlocks
 //
 // Freed blocks leave the queue kGroup at a time, the oldest ones, while at least `least` others
 // stay: the group then ends behind them, and nothing moves but within it. So most pairs of an
@@ -265,8 +265,12 @@ class BlockPools {
     FindRoom(list);
     return begin != end;
   }
-  // Makes the group, which is empty, of new objects, kRun at most, in the order of the allocator
-  // below.
+  // Returns for how many new objects there are places, kRun at most.
+  size_t MostInRun(uint8_t part, uint8_t size_class) const {
+    return std::min<size_t>(kRun, kMostBlocks - pools_[part]->lists[size_class].waiting());
+  }
+  // Makes the group, which is empty, of new objects, MostInRun at most, in the order of the
+  // allocator below.
   void MakeRun(uint8_t part, uint8_t size_class, void* const* objects, size_t count);
   // Takes any block out of a pool. Returns null if it is empty.
   void* TakeAny(uint8_t part);

@@ -488,7 +488,8 @@ bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
   FastLists* lists = thread.lists();
   void* objects[BlockPools::kRun];
   size_t count = 0;
-  while (count < BlockPools::kRun) {
+  const size_t most = pools_.MostInRun(part, size_class);
+  while (count < most) {
     auto* object = static_cast<char*>(lists->TryTake(size_class));
     if (object == nullptr) break;
     CheckNextObject(lists, object, size_class);

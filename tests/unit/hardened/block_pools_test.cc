@@ -216,6 +216,23 @@ TEST_F(BlockPoolsTest, TheGroupStaysWhenBlocksOfTheQueueLeave) {
   EXPECT_EQ(seen.size(), BlockPools::kMostBlocks - kFew - kFew * (2 * kFew + 1));
 }
 
+TEST_F(BlockPoolsTest, NewObjectsHaveThePlacesThatTheQueueLeaves) {
+  Initialize(BlockPools::kMostBlocks);
+  EXPECT_EQ(pools_->MostInRun(kPart, kClass), BlockPools::kRun);
+  Fill(1);
+  EXPECT_EQ(pools_->MostInRun(kPart, kClass), 0u);
+  // All of a group are samples, so that new objects follow.
+  EXPECT_TRUE(OldestGroup([](void*) { return true; }).empty());
+  const size_t most = pools_->MostInRun(kPart, kClass);
+  EXPECT_EQ(most, BlockPools::kGroup);
+  std::vector<void*> objects(most);
+  for (size_t o = 0; o < most; ++o) objects[o] = Numbered(1000 + o);
+  pools_->MakeRun(kPart, kClass, objects.data(), most);
+  EXPECT_FALSE(pools_->TryAdd(kPart, Numbered(1), kClass));
+  EXPECT_EQ(TakeGroup().size(), most);
+  EXPECT_EQ(TakeOldest(BlockPools::kMostBlocks).size(), BlockPools::kMostBlocks - most);
+}
+
 // Blocks of the group have the places of others.
 TEST_F(BlockPoolsTest, RoomComesWithTheBlocksThatGo) {
   Initialize(BlockPools::kMostBlocks);
