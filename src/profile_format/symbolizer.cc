@@ -126,8 +126,9 @@ void Symbolizer::Describe(uintptr_t address, Message& message) const {
     if (function.name != nullptr) {
       char text[kLongestName];
       const std::string_view name = ReadableName(function.name, text, sizeof(text));
-      message << " " << name.substr(0, kLongestName) << "+" << function.distance + 1 << " (" << path
-              << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
+      const size_t length = std::min(name.size(), kLongestName);
+      message << " " << std::string_view(name.data(), length) << "+" << function.distance + 1
+              << " (" << path << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
       return;
     }
   }
