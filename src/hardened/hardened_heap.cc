@@ -752,17 +752,12 @@ TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
 }
 
 // Try again, with a group that is made if there is none.
-TCMALLOC_NOINLINE void* MallocShortAgain(size_t size) {
+template <bool kIsLong>
+TCMALLOC_NOINLINE void* MallocAgain(size_t size) {
   void* block = nullptr;
   if (hardened_heap.PrepareTurn(size)) {
-    block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
-  }
-  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
-}
-TCMALLOC_NOINLINE void* MallocLongAgain(size_t size) {
-  void* block = nullptr;
-  if (hardened_heap.PrepareTurn(size)) {
-    block = hardened_heap.TryAllocate(size, BlockFamily::kMalloc);
+    block = kIsLong ? hardened_heap.TryAllocate(size, BlockFamily::kMalloc)
+                    : hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
   }
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
 }
@@ -770,7 +765,7 @@ TCMALLOC_NOINLINE void* MallocLongAgain(size_t size) {
 // The fast paths of blocks of more than kMostInFour bytes.
 TCMALLOC_NOINLINE void* MallocLong(size_t size) {
   void* block = hardened_heap.TryAllocateShort<true>(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocLongAgain(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAgain<true>(size);
 }
 TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
   if (TCMALLOC_UNLIKELY(!hardened_heap.TryFreeShort<true>(block, known))) FreeAfterTry(block);
@@ -780,7 +775,7 @@ TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
 void* MallocHardened(size_t size, FastThread) {
   if (size >= kMostInFour) return MallocLong(size);
   void* block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocShortAgain(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAgain<false>(size);
 }
 void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
   ShortBlock known;

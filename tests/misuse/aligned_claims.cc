@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <new>
 #include <string>
+
+#include "conformance/child.h"
 
 // Of the library that is preloaded.
 extern "C" __attribute__((weak)) size_t nallocx(size_t size, int flags);
@@ -41,25 +41,11 @@ int CountWrongEstimates(size_t size, int log2) {
   return 1;
 }
 
-// Returns what the process wrote to stderr that deletes an aligned block without an alignment.
+// Returns what a process wrote to stderr that deletes an aligned block without an alignment.
 std::string DeletePlainly() {
-  int ends[2];
-  if (pipe(ends) != 0) return "";
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    operator delete(operator new(100, std::align_val_t{64}));
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string errors;
-  char piece[512];
-  for (ssize_t n; (n = read(ends[0], piece, sizeof(piece))) > 0;) {
-    errors.append(piece, static_cast<size_t>(n));
-  }
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return errors;
+  return tcmalloc::testing::RunInChild(
+             [] { operator delete(operator new(100, std::align_val_t{64})); })
+      .errors;
 }
 
 }  // namespace
