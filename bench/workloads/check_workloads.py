@@ -42,7 +42,7 @@ TINY = {
     "pointer_chase": ["--bytes=1m", "--steps=10000"],
     "producer_consumer": ["--ops=20000"],
     "random_blocks": ["--ops=20000"],
-    "realloc_steps": ["--ops=5000", "--blocks=2000", "--max-size=128"],
+    "realloc_steps": ["--ops=5000", "--step=16", "--blocks=2000", "--max-size=128"],
     "rounds": ["--rounds=2", "--many=200", "--max-bits=16"],
     "small_start": ["--processes=2"],
     "space": ["--count=20000"],

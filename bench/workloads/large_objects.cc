@@ -24,14 +24,6 @@ struct Settings {
   uint64_t ops = 24000;
 };
 
-// Writes each page of [from, block.size) once, as filling a buffer would, then stamps the block
-// anew over it.
-void TouchPages(const Block& block, size_t from) {
-  char* bytes = static_cast<char*>(block.address);
-  for (size_t offset = from; offset < block.size; offset += 4096) bytes[offset] = 'x';
-  Stamp(block);
-}
-
 // Grows a buffer by halves, as a growing array does. Returns the number of reallocations.
 uint64_t Grow(Block* block, size_t size) {
   uint64_t steps = 0;

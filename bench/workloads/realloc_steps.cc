@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Blocks grow by realloc, a step at a time, as buffers do in programs that append to them. Several
-// grow in turn, so that none is alone at the end of the heap.
+// grow in turn, so that none is alone at the end of the heap. Steps of a page or more are filled.
 #include <algorithm>
 #include <vector>
 
@@ -27,8 +27,12 @@ uint64_t Grow(const Settings& settings, uint64_t ops, std::vector<Block>* blocks
   while (steps < ops) {
     for (Block& block : *blocks) block = Allocate(settings.step);
     for (size_t size = settings.step; size < settings.max_size;) {
+      const size_t old_size = size;
       size = std::min(size + settings.step, settings.max_size);
-      for (Block& block : *blocks) block = Reallocate(block, size);
+      for (Block& block : *blocks) {
+        block = Reallocate(block, size);
+        if (settings.step >= kBenchPage) TouchPages(block, old_size);
+      }
       steps += blocks->size();
     }
     for (Block& block : *blocks) Release(&block);

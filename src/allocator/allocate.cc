@@ -77,8 +77,12 @@ void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
 // The largest request. No address space holds a larger block, so giving up memory would not help.
 constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 
+// If it is kToGrow, a block in a span of its own shall be able to grow where it is.
+enum class Room : bool { kNone, kToGrow };
+
 // Allocates a span for one block.
-Span* AllocateSpan(Length length, size_t alignment) {
+Span* AllocateSpan(Length length, size_t alignment, Room room) {
+  if (room == Room::kToGrow) return heap.page_heap().NewRoomy(length);
   return alignment <= kPageSize
              ? heap.page_heap().New(length)
              : heap.page_heap().NewAligned(length, Length::FromBytesCeil(alignment));
@@ -98,14 +102,15 @@ void DrawLarge(Span* span, size_t size, size_t alignment) {
   if (TCMALLOC_UNLIKELY(draw.is_sample)) RecordLargeSample(span, size, alignment);
 }
 
-LargeBlock FindLarge(size_t size, size_t alignment) {
+LargeBlock FindLarge(size_t size, size_t alignment, Room room) {
   SlowPath slow_path;
   if (slow_path.reentrant()) {
     const size_t bytes = AllocatedSizeFor(size, alignment);
     return {heap.emergency().Allocate(bytes, alignment), bytes, false};
   }
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
-  Span* span = WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment); });
+  Span* span =
+      WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment, room); });
   if (span == nullptr) return {};
   heap.large_totals().AddBlock(span->bytes());
   DrawLarge(span, size, alignment);
@@ -113,9 +118,9 @@ LargeBlock FindLarge(size_t size, size_t alignment) {
 }
 
 // Sets *zeroed to true if the bytes are known to be zero; `zeroed` may be null.
-void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
+void* AllocateLarge(size_t size, size_t alignment, bool* zeroed, Room room = Room::kNone) {
   if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
-  const LargeBlock block = FindLarge(size, alignment);
+  const LargeBlock block = FindLarge(size, alignment, room);
   if (zeroed != nullptr) *zeroed = block.zeroed;
   if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
   return block.start;
@@ -151,6 +156,11 @@ void* AllocateUnreported(size_t size) {
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, 0);
+}
+
+void* AllocateRoomy(size_t size) {
+  TCMALLOC_DCHECK(size > kMaxSmallSize);
+  return AllocateLarge(size, kPageSize, nullptr, Room::kToGrow);
 }
 
 void* AllocateSmallWithin(const SlowPath& slow_path, size_t size) {

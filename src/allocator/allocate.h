@@ -18,6 +18,9 @@ namespace tcmalloc {
 void* AllocateSlow(size_t size);
 // Works as AllocateSlow without reporting the block, because the caller does.
 void* AllocateUnreported(size_t size);
+// Works as AllocateUnreported, for a size above kMaxSmallSize to which a block moves that grows and
+// has grown before: if possible to a place where it can go on.
+void* AllocateRoomy(size_t size);
 // Allocates a small size without reporting it. Returns null where AllocateSlow would empty caches.
 void* TryAllocateSmall(size_t size);
 // Allocates a small size without reporting it, for a caller that is in a slow path, which is not

@@ -26,6 +26,10 @@ constexpr size_t kMarginShare = 16;
 constexpr size_t kStepShare = 16;
 constexpr size_t kMostSteppedBytes = size_t{64} << 10;
 
+// A block of this length that grew before and has to move gets a place where it can grow by its own
+// length. docs/decisions/0114-blocks-that-grow-in-place.md.
+constexpr size_t kLeastRoomyBytes = size_t{1} << 20;
+
 // A block and what is known of it.
 struct KnownBlock {
   Span* own_span = nullptr;  // null of a small object and of a block of the emergency arena
@@ -57,6 +61,7 @@ bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
 // bytes that it gained. Either stands for fewer blocks than before, because more become samples.
 void NoteGrowth(const KnownBlock& old, size_t size) {
   Span* span = old.own_span;
+  span->grows = true;
   const size_t gained = span->bytes() - old.bytes;
   const SampleDraw draw = heap.CountGrowth(gained);
   const SampleId sample = span->sample();
@@ -87,15 +92,28 @@ constexpr size_t BytesInAdvance(size_t old_bytes, size_t size) {
   return old_bytes + old_bytes / (steps ? 2 : 4);
 }
 
-// Allocates the block to which one of `old_bytes` moves, for `size` bytes.
-void* AllocateToGrow(size_t old_bytes, size_t size) {
+// Allocates the block to which `old` moves.
+void* AllocateNext(const KnownBlock& old, size_t size) {
+  const bool roomy =
+      old.bytes >= kLeastRoomyBytes && old.own_span != nullptr && old.own_span->grows;
+  return roomy ? AllocateRoomy(size) : AllocateOr<AllocateUnreported>(size);
+}
+
+// Notes that a block in a span of its own moved because it grew.
+void NoteMovedToGrow(const void* fresh) {
+  Span* span = heap.page_map().FindInUse(fresh);
+  if (span != nullptr && span->state == Span::State::kLarge) span->grows = true;
+}
+
+// Allocates the block to which `old` moves, for `size` bytes.
+void* AllocateToGrow(const KnownBlock& old, size_t size) {
   // A block that grows once often grows again; a margin makes the copies amortise. If it cannot be
   // had, the block does without it.
-  const size_t margin = BytesInAdvance(old_bytes, size);
+  const size_t margin = BytesInAdvance(old.bytes, size);
   if (size < margin) {
-    if (void* fresh = AllocateOr<AllocateUnreported>(margin)) return fresh;
+    if (void* fresh = AllocateNext(old, margin)) return fresh;
   }
-  return AllocateOr<AllocateUnreported>(size);
+  return AllocateNext(old, size);
 }
 
 // Gives the pages behind the first `size` bytes of a block in a span of its own back to the page
@@ -123,7 +141,7 @@ void* BlockToShrinkTo(void* block, const KnownBlock& old, size_t size) {
 // none.
 void* BlockFor(void* block, const KnownBlock& old, size_t size) {
   if (size <= old.bytes) return BlockToShrinkTo(block, old, size);
-  return GrowInPlace(block, old, size) ? block : AllocateToGrow(old.bytes, size);
+  return GrowInPlace(block, old, size) ? block : AllocateToGrow(old, size);
 }
 
 // Reports to the program's hooks that `block` is `fresh` now. The leak checker knows one of them at
@@ -144,6 +162,7 @@ void* Reallocate(void* block, size_t size) {
     return block;
   }
   std::memcpy(fresh, block, std::min(old.bytes, size));
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) NoteMovedToGrow(fresh);
   if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
     ReportMoved(block, fresh, size);
     DeallocateUnreported(block);

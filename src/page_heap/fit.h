@@ -24,6 +24,8 @@ struct Placement {
   // If `zoned`, spans shall begin at `near`, right behind the one before, or else with a zone.
   PageId near;
   bool zoned = false;
+  // If set, the span shall be able to grow by its own length.
+  bool roomy = false;
 };
 
 // Returns the first aligned page at or behind the beginning of the range.

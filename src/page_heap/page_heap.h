@@ -52,11 +52,16 @@ class PageHeap {
   // Works as New, at an address that is a multiple of `alignment`, a power of two.
   virtual Span* NewAligned(Length n, Length alignment) = 0;
 
+  // Works as New, for a block that has grown before: preferably at a place where it can grow by its
+  // own length.
+  virtual Span* NewRoomy(Length n) = 0;
+
   // Takes back a span in use, in state kLarge or kSmall. Keeps errno.
   virtual void Delete(Span* span) = 0;
 
-  // Makes a kLarge span n pages long without moving it. Returns false, with nothing changed, if the
-  // pages behind it are in use, the limit forbids it, or no memory for a record can be had.
+  // Makes a kLarge span n pages long without moving it. Asks the system for the missing pages if
+  // the heap ends behind the span. Returns false, with the span unchanged, if the pages behind it
+  // are in use, the limit forbids it, or no memory can be had.
   virtual bool TryExtend(Span* span, Length n) = 0;
 
   // Takes back the pages behind the first n > 0 pages of a kLarge span. The span may keep its

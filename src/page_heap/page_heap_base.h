@@ -123,6 +123,16 @@ class PageHeapBase : public PageHeap {
   Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
   Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
 
+  // Makes a span in use n pages long without moving it, with pages of the system where the heap
+  // ends behind it. Returns false if that cannot be or if the limit forbids it.
+  bool ExtendLocked(Span* span, Length n) TCMALLOC_REQUIRES(lock_) {
+    if (spans_.Extend(span, n, Headroom())) return true;
+    const Length missing = spans_.MissingAtEnd(span, n);
+    if (missing == Length(0) || missing > Headroom()) return false;
+    // The system may put them elsewhere.
+    return Grow(missing, Length(1), least_growth_) != nullptr && spans_.Extend(span, n, Headroom());
+  }
+
   // Returns true if a failed request is worth another attempt, because another thread was releasing
   // memory and there were few `retries` so far. May let go of the lock.
   bool MayRetry(int* retries) TCMALLOC_REQUIRES(lock_) {

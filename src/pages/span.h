@@ -71,6 +71,8 @@ struct Span : ListNode {
   Relaxed<State> state = State::kUnused;
   bool zeroed = false;  // every byte is known to read as zero
   uint8_t rank = 0;     // kSmall: which list of its central free list holds it
+  // kLarge: the block has grown, so the page heap keeps the pages behind it unused while it can.
+  Relaxed<bool> grows = false;
   // The name, among those of all classes, of the central free list that has the span in its care,
   // and under whose lock this changes; kNoCentral if none has. Objects that were handed out keep
   // it.

@@ -52,11 +52,12 @@ class PageHeapMachine {
     kRelease,
     kFailGrowth,
     kFailRelease,
-    kPassTime
+    kPassTime,
+    kNewRoomy
   };
   static constexpr const char* kNames[] = {"kNew",         "kNewAligned", "kNewNear", "kDelete",
                                            "kExtend",      "kTruncate",   "kRelease", "kFailGrowth",
-                                           "kFailRelease", "kPassTime"};
+                                           "kFailRelease", "kPassTime",   "kNewRoomy"};
 
   explicit PageHeapMachine(const PageHeapConfig& config)
       : config_(config), heap_(config.reserved_bytes) {
@@ -102,6 +103,8 @@ class PageHeapMachine {
         return;
       case kPassTime:
         return PassTime(action.b, Length(action.a));
+      case kNewRoomy:
+        return NewRoomy(Length(action.a));
     }
   }
 
@@ -212,6 +215,20 @@ class PageHeapMachine {
     Add(span);
   }
 
+  // As for a block that grew.
+  void NewRoomy(Length n) {
+    const std::vector<Span> before = heap_.SpansByAddress();
+    const uint64_t refusals = heap_->stats().growth_failures;
+    Span* span = heap_->NewRoomy(n);
+    if (span == nullptr) {
+      CheckFailure(before, n, refusals);
+      return;
+    }
+    CheckNew(span, n);
+    span->grows = true;
+    Add(span);
+  }
+
   void CheckNew(const Span* span, Length n) {
     ASSERT_EQ(span->state, State::kLarge);
     ASSERT_EQ(span->length, n);
@@ -266,10 +283,13 @@ class PageHeapMachine {
     for (const Span& other : before) {
       if (other.first == span->first + reach && !other.in_use()) reach += other.length;
     }
+    const uint64_t growths = heap_->stats().growths;
     const bool extended = heap_->TryExtend(span, n);
     if (config_.limit == Length(0)) {
-      ASSERT_EQ(extended, reach >= n);
+      const bool grown = heap_->stats().growths > growths;
+      ASSERT_TRUE(extended ? reach >= n || grown : reach < n);
     }
+    if (extended) span->grows = true;
     ASSERT_EQ(span->length, extended ? std::max(n, run.length) : run.length);
     CheckIsFree(span->first + run.length, span->end());
     run.length = span->length;

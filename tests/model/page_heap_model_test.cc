@@ -36,6 +36,8 @@ Actions RandomPageActions(uint64_t seed, size_t count, bool failures, uint64_t l
       actions.push_back({ClassicMachine::kNewAligned, pages, pick % 8});
     } else if (choice < 80) {
       actions.push_back({ClassicMachine::kDelete, 0, pick});
+    } else if (choice < 82) {
+      actions.push_back({ClassicMachine::kNewRoomy, pages, 0});
     } else if (choice < 88) {
       actions.push_back({ClassicMachine::kExtend, pages, pick});
     } else if (choice < 94) {

@@ -21,7 +21,8 @@ namespace tcmalloc::testing {
 template <typename Heap>
 struct Placement;
 
-// Best fit, free spans first.
+// Best fit, free spans first. Of returned ones, the longest if the best is the room of a growing
+// block, which is also left alone where it is a part of the span.
 template <>
 struct Placement<TestHeap> {
   using State = Span::State;
@@ -34,6 +35,22 @@ struct Placement<TestHeap> {
     return best;
   }
 
+  // The pages that a growing block before a returned span may take.
+  static Length RoomIn(const std::vector<Span>& spans, const Span& span) {
+    if (span.state != State::kReturned) return Length(0);
+    for (const Span& other : spans) {
+      if (other.end() == span.first && other.in_use() && other.grows) return other.length;
+    }
+    return Length(0);
+  }
+
+  // Whether a returned span of this length begins with room.
+  static bool HasRoomOf(const std::vector<Span>& spans, Length length) {
+    return std::any_of(spans.begin(), spans.end(), [&](const Span& span) {
+      return span.length == length && RoomIn(spans, span) > Length(0);
+    });
+  }
+
   static void Check(TestHeap&, const std::vector<Span>& before, const Span* span, bool released) {
     for (State state : {State::kFree, State::kReturned}) {
       const Length best = ShortestFit(before, state, span->length);
@@ -41,11 +58,18 @@ struct Placement<TestHeap> {
       // Memory was released before returned spans were looked at.
       if (state == State::kReturned && released) continue;
       const auto origin = std::find_if(before.begin(), before.end(), [&](const Span& other) {
-        return other.first == span->first;
+        return other.Contains(span->first);
       });
       ASSERT_NE(origin, before.end());
       ASSERT_EQ(origin->state, state);
-      ASSERT_EQ(origin->length, best);
+      if (RoomIn(before, *origin) == Length(0)) {
+        ASSERT_EQ(origin->first, span->first);
+        ASSERT_TRUE(origin->length == best || HasRoomOf(before, best));
+      } else {
+        ASSERT_EQ(origin->length, best);
+        ASSERT_EQ(span->first, origin->first + std::min<Length>(RoomIn(before, *origin),
+                                                                origin->length - span->length));
+      }
       return;
     }
   }

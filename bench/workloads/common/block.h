@@ -38,6 +38,17 @@ inline void Stamp(const Block& block) {
   if (block.size > 0) bytes[block.size - 1] = static_cast<char>(word >> 56);
 }
 
+// Bytes of which filling a buffer touches at least one.
+inline constexpr size_t kBenchPage = 4096;
+
+// Writes each page of [from, block.size) once, as filling a buffer would, then stamps the block
+// anew over it.
+inline void TouchPages(const Block& block, size_t from) {
+  char* bytes = static_cast<char*>(block.address);
+  for (size_t offset = from; offset < block.size; offset += kBenchPage) bytes[offset] = 'x';
+  Stamp(block);
+}
+
 [[noreturn]] void FailOverwritten(const Block& block);
 
 // Fails unless the block still holds what Stamp() wrote.

@@ -31,7 +31,7 @@ class HeapRegions {
   // if no memory for a record can be had.
   [[nodiscard]] bool Add(PageId first, Length length);
 
-  // Returns the first region, or null if there is none. The order is unspecified.
+  // Returns the newest region, or null if there is none. The order of the others is unspecified.
   const Region* first() const { return regions_; }
   Length total() const { return total_; }
 

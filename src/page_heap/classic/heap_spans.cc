@@ -14,38 +14,72 @@ namespace {
 // Returns the number of pages that has room for n aligned pages wherever it begins.
 Length LengthForAny(Length n, Length alignment) { return n + alignment - kOnePage; }
 
-// Returns the page of `span` at which n pages begin.
-PageId StartIn(const Span* span, Length n, const Placement& placement) {
-  if (!placement.zoned) return AlignedStart(span, placement.alignment);
+// Returns the alignment of n pages in `span`.
+Length AlignmentIn(const Span* span, Length n, const Placement& placement) {
+  if (!placement.zoned) return placement.alignment;
   const bool new_zone = span->state == Span::State::kReturned && span->first != placement.near &&
                         Fits(span, n, Placement::kZone);
-  return new_zone ? AlignedStart(span, Placement::kZone) : span->first.value();
+  return new_zone ? Placement::kZone : kOnePage;
 }
 
 }  // namespace
 
+Length HeapSpans::RoomIn(const Span* span) const {
+  if (span->state != Span::State::kReturned) return Length(0);
+  const Span* left = map_.Get(span->first - kOnePage);
+  const bool grows = left != nullptr && left->state == Span::State::kLarge && left->grows;
+  return grows ? left->length.value() : Length(0);
+}
+
+PageId HeapSpans::StartIn(const Span* span, Length n, const Placement& placement) const {
+  const Length alignment = AlignmentIn(span, n, placement);
+  const Length room = RoomIn(span);
+  if (TCMALLOC_LIKELY(room == Length(0))) return AlignedStart(span, alignment);
+  const Length needed = std::min<Length>(span->length, placement.roomy ? n + n : n);
+  const Length spare = span->length - needed;
+  const PageId behind(AlignUp((span->first + std::min(room, spare)).index(), alignment.pages()));
+  const PageId last(AlignDown((span->end() - n).index(), alignment.pages()));
+  return std::min(behind, last);
+}
+
+// Returns the shortest span of `state` with n pages, or the longest one if the shortest is the room
+// of a growing block and the longest is not.
+Span* HeapSpans::Shortest(Span::State state, Length n) const {
+  Span* shortest = list(state).BestFit(n);
+  if (shortest == nullptr || TCMALLOC_LIKELY(RoomIn(shortest) == Length(0))) return shortest;
+  Span* longest = returned_.Longest();
+  return RoomIn(longest) == Length(0) ? longest : shortest;
+}
+
+// Returns a span in which n pages that shall be able to grow by as many leave the room of a growing
+// block alone.
+Span* HeapSpans::FindRoomy(Span::State state, Length n) const {
+  Span* span = Shortest(state, n + n);
+  return span != nullptr && span->length >= RoomIn(span) + n + n ? span : nullptr;
+}
+
 // Returns the span at `near` or the shortest one, as for any request. Where nothing is resident,
 // one with a whole zone comes before the shortest: it costs addresses only.
 Span* HeapSpans::FindInZone(Span::State state, Length n, PageId near) const {
-  const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
-  Span* shortest = spans.BestFit(n);
+  Span* shortest = Shortest(state, n);
   if (shortest == nullptr) return nullptr;
   Span* next = map_.Get(near);
   const bool fits =
       next != nullptr && next->state == state && next->first == near && next->length >= n;
   if (fits) return next;
   if (state == Span::State::kFree) return shortest;
-  Span* with_zone = spans.BestFit(LengthForAny(std::max(n, Placement::kZone), Placement::kZone));
+  Span* with_zone =
+      returned_.BestFit(LengthForAny(std::max(n, Placement::kZone), Placement::kZone));
   return with_zone != nullptr ? with_zone : shortest;
 }
 
 Span* HeapSpans::Find(Span::State state, Length n, const Placement& placement) const {
   if (placement.zoned) return FindInZone(state, n, placement.near);
-  const FreeSpans& spans = state == Span::State::kFree ? free_ : returned_;
+  if (placement.roomy) return FindRoomy(state, n);
   const Length alignment = placement.alignment;
-  Span* span = spans.BestFit(n);
+  Span* span = Shortest(state, n);
   if (span == nullptr || alignment == kOnePage || Fits(span, n, alignment)) return span;
-  return spans.BestFit(LengthForAny(n, alignment));
+  return list(state).BestFit(LengthForAny(n, alignment));
 }
 
 Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
@@ -75,6 +109,7 @@ Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
 Span* HeapSpans::Free(Span* span) {
   span->state = Span::State::kFree;
   span->size_class = 0;
+  span->grows = false;
   span->zeroed = false;
   MergeAndList(span);
   return span;
@@ -124,6 +159,17 @@ bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
   span->zeroed = false;
   map_.SetEnds(span);
   return true;
+}
+
+Length HeapSpans::MissingAtEnd(const Span* span, Length n) const {
+  const PageId heap_end = regions_.first()->end();
+  PageId end = span->end();
+  while (end < heap_end) {
+    const Span* right = map_.Get(end);
+    if (right == nullptr || !IsFreeOrReturned(right)) return Length(0);
+    end = right->end();
+  }
+  return end == heap_end && end < span->first + n ? span->first + n - end : Length(0);
 }
 
 Length HeapSpans::MakeFree(PageId first, Length most) {

@@ -40,9 +40,14 @@ class HeapSpans {
 
   // Returns a span of `state` (kFree or kReturned) in which n pages fit at a multiple of the
   // placement's alignment, a power of two; null if there is none. Without alignment it is the
-  // shortest such span, unless another one is wanted for its place. With alignment, a suitable span
-  // may be missed.
+  // shortest such span, unless another one is wanted for its place or the shortest is the room of a
+  // growing block. With alignment, a suitable span may be missed.
   Span* Find(Span::State state, Length n, const Placement& placement) const;
+
+  // Returns the number of pages at the beginning of a free or returned span into which a growing
+  // block before it may grow: as many as the block has. 0 if there is no such block, or if the
+  // pages are resident, because they then serve the next request.
+  Length RoomIn(const Span* span) const;
 
   // Joins neighbouring free and returned spans to one free span with room for n pages, aligned as
   // above. Its returned pages count as committed from then on. Returns null if there is no such
@@ -65,6 +70,10 @@ class HeapSpans {
   // with nothing changed, if they are too short or if more than `most_returned` of these pages are
   // returned.
   bool Extend(Span* span, Length n, Length most_returned);
+
+  // Returns the number of pages that new memory at the end of the newest region would have to add
+  // for a span in use to have n pages; 0 if more than that is in the way.
+  Length MissingAtEnd(const Span* span, Length n) const;
 
   // Makes returned pages from `first` on, `most` at most, free ones, which are resident. Returns
   // their number, 0 unless a returned span begins there.
@@ -120,10 +129,17 @@ class HeapSpans {
 
  private:
   FreeSpans& list(Span::State state) { return state == Span::State::kFree ? free_ : returned_; }
+  const FreeSpans& list(Span::State state) const {
+    return state == Span::State::kFree ? free_ : returned_;
+  }
   static bool IsFreeOrReturned(const Span* span) {
     return span->state == Span::State::kFree || span->state == Span::State::kReturned;
   }
 
+  Span* Shortest(Span::State state, Length n) const;
+  Span* FindRoomy(Span::State state, Length n) const;
+  // Returns the page of a free or returned span at which n pages begin.
+  PageId StartIn(const Span* span, Length n, const Placement& placement) const;
   Span* FindInZone(Span::State state, Length n, PageId near) const;
   void Retire(Span* record);
   // Merges an unlisted kFree or kReturned span with its neighbours of the same state, and lists it.

@@ -6,6 +6,7 @@
 #define TCMALLOC_PAGE_HEAP_CLASSIC_PAGE_HEAP_H_
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,6 +59,12 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
     return Allocate(n, {.alignment = kOnePage, .near = near, .zoned = true});
   }
 
+  Span* NewRoomy(Length n) final TCMALLOC_EXCLUDES(lock_) {
+    SpinLockHolder holder(lock_);
+    return Allocate(
+        n, {.alignment = kOnePage, .near = PageId(), .zoned = false, .roomy = DeservesRoom(n)});
+  }
+
   Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, {.alignment = alignment, .near = PageId(), .zoned = false});
@@ -89,6 +96,8 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   }
 
  private:
+  // A growing block gets room behind it if it is at least this share of the resident heap.
+  static constexpr uintptr_t kRoomyShare = 4;
   // The most that one free has to wait for: about a tenth of a millisecond.
   static constexpr Length kMaxPacedRelease = Length::FromBytesCeil(size_t{1} << 20);
 
@@ -110,6 +119,13 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Returns true if room behind a growing block of n pages is worth its addresses. Shorter blocks
+  // are better off in resident memory that others left.
+  bool DeservesRoom(Length n) const TCMALLOC_REQUIRES(lock_);
+  // Leaves room on both sides of a roomy span, because another growing block may end before it.
+  Length LeastGrowthFor(Length n, const Placement& placement) const TCMALLOC_REQUIRES(lock_) {
+    return placement.roomy ? std::max(this->least_growth(), n + n + n) : this->least_growth();
+  }
   // Returns true if pages that no span has may be resident, until a release makes them free ones.
   bool MayHaveHugepage() const TCMALLOC_REQUIRES(lock_) {
     return !this->HasLimit() && !aggressive_decommit_ && decay_.half_life_ns() != 0;
@@ -147,8 +163,8 @@ template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
   const bool grows = found->state == Span::State::kReturned;
   if (grows) growing_hugepage_.NoteGrowth(n);
-  const bool by_hugepage =
-      grows && MayHaveHugepage() && growing_hugepage_.Suits(spans_.committed());
+  const bool by_hugepage = grows && spans_.RoomIn(found) == Length(0) && MayHaveHugepage() &&
+                           growing_hugepage_.Suits(spans_.committed());
   const PageRange unused{found->first, found->length};
   Span* span = spans_.Take(found, n, placement);
   if (TCMALLOC_UNLIKELY(by_hugepage && span != nullptr)) {
@@ -171,9 +187,18 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, const Placement& placement
   // MakeRoom may have let go of the lock, so search again.
   Span* span = spans_.Find(Span::State::kFree, n, placement);
   if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, placement);
-  if (span == nullptr) span = this->Grow(n, alignment, this->least_growth());
+  if (span == nullptr) span = this->Grow(n, alignment, LeastGrowthFor(n, placement));
   if (span == nullptr) span = spans_.MergeRun(n, alignment, this->Headroom());
   return span;
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::DeservesRoom(Length n) const {
+  if (n > Base::kMaxRequest || n.pages() * kRoomyShare < spans_.committed().pages()) return false;
+  const int saved_errno = errno;
+  const bool limited = this->system_.IsLimited();
+  errno = saved_errno;
+  return !limited;
 }
 
 template <typename System>
@@ -206,7 +231,11 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (n > Base::kMaxRequest || !spans_.Extend(span, n, this->Headroom())) return false;
+  if (n > Base::kMaxRequest) return false;
+  if (!spans_.Extend(span, n, this->Headroom())) {
+    OffsetGrowth(n - span->length);
+    if (!this->ExtendLocked(span, n)) return false;
+  }
   this->NoteFreeTaken();
   this->PublishCommitted();
   return true;

@@ -68,6 +68,9 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   // Places spans by hugepages only.
   Span* NewNear(Length n, PageId) final TCMALLOC_EXCLUDES(lock_) { return New(n); }
 
+  // Ranges of hugepages leave room behind most long spans anyway.
+  Span* NewRoomy(Length n) final TCMALLOC_EXCLUDES(lock_) { return New(n); }
+
   Span* NewAligned(Length n, Length alignment) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     return Allocate(n, alignment);

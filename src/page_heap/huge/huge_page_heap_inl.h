@@ -137,8 +137,7 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (n > Base::kMaxRequest) return false;
-  if (!spans_.Extend(span, n, this->Headroom())) return false;
+  if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
   this->NoteFreeTaken();
   demand_.Note(spans_.in_use());
   this->PublishCommitted();

@@ -298,6 +298,13 @@ bool HugeSpans::Extend(Span* span, Length n, Length most_returned) {
   return true;
 }
 
+Length HugeSpans::MissingAtEnd(const Span* span, Length n) const {
+  const Length missing = n - span->length;
+  const Length unused = UnusedFrom(span->end(), missing);
+  const bool at_end = span->end() + unused == blocks_.first()->end();
+  return at_end && unused < missing ? missing - unused : Length(0);
+}
+
 Span* HugeSpans::SplitTail(Span* span, Length n) {
   const PageId cut = span->first + n;
   const bool splits = !IsHugeAligned(cut);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
@@ -103,6 +105,34 @@ TEST(ReallocateTest, ALongBlockThatGrowsByLittleGrowsInAdvance) {
   EXPECT_LT(grown, static_cast<int>(kLong / kPageSize / 4));
   EXPECT_LE(UsableSize(block), 2 * kLong + kLong / 2);
   Deallocate(block);
+}
+
+// Grows blocks by turns, `step` bytes at a time, to `most` bytes. Returns how often one moved after
+// it had reached `least`.
+int MovesOf(std::vector<void*> blocks, size_t least, size_t most, size_t step) {
+  int moves = 0;
+  for (size_t size = step; size <= most; size += step) {
+    for (void*& block : blocks) {
+      void* old = std::exchange(block, Reallocate(block, size));
+      if (size > least && block != old) ++moves;
+      static_cast<char*>(block)[size - 1] = 'x';
+    }
+  }
+  for (void* block : blocks) {
+    for (size_t end = step; end <= most; end += step) {
+      EXPECT_EQ(static_cast<char*>(block)[end - 1], 'x');
+    }
+    Deallocate(block);
+  }
+  return moves;
+}
+
+TEST(ReallocateTest, TheOnlyBlockThatGrowsHardlyEverMoves) {
+  EXPECT_LE(MovesOf({Allocate(1)}, 4 << 20, 128 << 20, 64 << 10), 2);
+}
+
+TEST(ReallocateTest, BlocksThatGrowByTurnsMoveWhenTheyHaveDoubled) {
+  EXPECT_LE(MovesOf({Allocate(1), Allocate(1)}, 4 << 20, 64 << 20, 64 << 10), 2 * 4 + 2);
 }
 
 TEST(ReallocateTest, ABlockStaysForAsManyBytesAsItHas) {

@@ -101,6 +101,41 @@ TYPED_TEST(PageHeapPromises, ExtendingToLessAndTruncatingToMoreChangeNothing) {
   EXPECT_EQ(span->length, Length(10));
 }
 
+TYPED_TEST(PageHeapPromises, TheLastBlockExtendsIntoNewMemory) {
+  for (uintptr_t n : {kHuge - 1, kHuge, 3 * kHuge + 1}) {
+    Span* span = this->New(n);
+    EXPECT_TRUE(this->heap_->TryExtend(span, Length(n + 5 * kHuge))) << n;
+    EXPECT_EQ(span->length, Length(n + 5 * kHuge));
+    EXPECT_EQ(this->heap_.map->FindInUse((span->end() - Length(1)).start()), span);
+    this->heap_->CheckInvariants();
+  }
+}
+
+TYPED_TEST(PageHeapPromises, NewMemoryElsewhereExtendsNothing) {
+  this->heap_.system.gap = kHugePageSize;
+  Span* span = this->New(kHuge);
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(2 * kHuge)));
+  EXPECT_EQ(span->length, Length(kHuge));
+  this->RefuseGrowth();
+  EXPECT_NE(this->TryNew(kHuge), nullptr) << "what the system gave is not lost";
+}
+
+TYPED_TEST(PageHeapPromises, ABlockBeforeTheLastDoesNotMakeTheHeapGrow) {
+  Span* span = this->New(kHuge);
+  this->New(kHuge);
+  const size_t blocks = this->heap_.system.allocated().size();
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(2 * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), blocks);
+}
+
+TYPED_TEST(PageHeapPromises, TheLimitKeepsTheLastBlockFromGrowing) {
+  Span* span = this->New(kHuge);
+  this->heap_->set_limit(Length(2 * kHuge));
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(3 * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), 1u) << "nor may the heap grow for it";
+  EXPECT_TRUE(this->heap_->TryExtend(span, Length(2 * kHuge)));
+}
+
 TYPED_TEST(PageHeapPromises, FreshMemoryIsKnownToBeZero) {
   for (uintptr_t n : {uintptr_t{2}, kHuge, 2 * kHuge + 3, uintptr_t{3}}) {
     Span* span = this->New(n);

@@ -178,9 +178,63 @@ TEST_F(PageHeapTest, ExtendsOverFreeAndReturnedNeighbours) {
   EXPECT_EQ(heap_->stats().returned, Length(1));
 }
 
-TEST_F(PageHeapTest, DoesNotExtendBeyondTheHeap) {
-  Span* span = New(10);
-  EXPECT_FALSE(heap_->TryExtend(span, Length(11)));
+// A block that has grown, as realloc marks it.
+Span* Grown(Span* span) {
+  span->grows = true;
+  return span;
+}
+
+TEST_F(PageHeapTest, ABlockThatGrowsKeepsItsRoom) {
+  Span* block = Grown(heap_->NewRoomy(Length(100)));
+  ASSERT_EQ(heap_->stats().system, Length(300)) << "room on both sides";
+  Span* other = New(10);
+  EXPECT_EQ(other->first, block->end() + Length(100));
+  EXPECT_EQ(New(30)->first, other->end()) << "the longest rest, though the room is shorter";
+  EXPECT_TRUE(heap_->TryExtend(block, Length(200)));
+  EXPECT_EQ(block->end(), other->first);
+}
+
+TEST_F(PageHeapTest, OthersTakeRoomFromItsEndIfNothingElseIsThere) {
+  Span* block = Grown(heap_->NewRoomy(Length(100)));
+  Span* wall = New(100);
+  ASSERT_EQ(wall->first, block->end() + Length(100));
+  EXPECT_EQ(New(60)->first, block->end() + Length(40));
+  EXPECT_EQ(heap_->NewAligned(Length(4), Length(16))->first.index() % 16, 0u);
+  EXPECT_EQ(heap_.system.allocated().size(), 1u);
+  EXPECT_TRUE(heap_->TryExtend(block, Length(120)));
+}
+
+TEST_F(PageHeapTest, TwoBlocksThatGrowLeaveEachOtherRoom) {
+  Span* one = Grown(heap_->NewRoomy(Length(100)));
+  Span* two = Grown(heap_->NewRoomy(Length(100)));
+  EXPECT_EQ(two->first, one->end() + Length(100));
+  EXPECT_TRUE(heap_->TryExtend(one, Length(200)));
+  EXPECT_TRUE(heap_->TryExtend(two, Length(500)));
+}
+
+TEST_F(PageHeapTest, AFreedBlockKeepsNoRoom) {
+  Span* block = Grown(heap_->NewRoomy(Length(100)));
+  const PageId first = block->first;
+  heap_->Delete(block);
+  block = New(100);
+  ASSERT_EQ(block->first, first);
+  EXPECT_EQ(New(10)->first, block->end());
+}
+
+TEST_F(PageHeapTest, NoRoomForASmallShareOfTheHeapNorForScarceAddresses) {
+  New(500);
+  ASSERT_NE(heap_->NewRoomy(Length(100)), nullptr);
+  EXPECT_EQ(heap_->stats().system, Length(600));
+  heap_.system.limited = true;
+  ASSERT_NE(heap_->NewRoomy(Length(1000)), nullptr);
+  EXPECT_EQ(heap_->stats().system, Length(1600));
+}
+
+TEST_F(PageHeapTest, ARoomyBlockDoesWithoutRoomIfTheSystemGivesNone) {
+  int calls = 0;
+  heap_.system.fail_allocate = [&] { return ++calls == 1; };
+  ASSERT_NE(heap_->NewRoomy(Length(100)), nullptr);
+  EXPECT_EQ(heap_->stats().system, Length(100));
 }
 
 TEST_F(PageHeapTest, TruncateGivesTheTailBack) {
