@@ -29,6 +29,11 @@ void* MapGuarded(size_t bytes) {
   return inside;
 }
 
+void UnmapGuarded(void* inside, size_t bytes) {
+  const size_t page = KernelPageSize();
+  system_calls.munmap(static_cast<char*>(inside) - page, bytes + 2 * page);
+}
+
 }  // namespace
 
 bool BlockMap::Initialize() {
@@ -38,11 +43,29 @@ bool BlockMap::Initialize() {
 }
 
 // The page behind a leaf has the further bytes of a block that begins in it and ends in the next.
+size_t BlockMap::LeafBytes() { return kLeafBytes + KernelPageSize(); }
+
+// Returns memory for a leaf, or null. The last one was mapped ahead, because the allocator below may
+// just have got memory with all that the process had left. It would hand that out again and again.
+BlockMap::Byte* BlockMap::MapLeaf() {
+  auto* leaf = static_cast<Byte*>(MapGuarded(LeafBytes()));
+  if (leaf == nullptr) {
+    // Acquire pairs with the release below, and with that of MapLeaf in another thread.
+    return spare_.exchange(nullptr, std::memory_order_acq_rel);
+  }
+  if (spare_.load(std::memory_order_relaxed) != nullptr) return leaf;
+  auto* spare = static_cast<Byte*>(MapGuarded(LeafBytes()));
+  if (spare == nullptr) return leaf;
+  // Release pairs with the acquire in MapLeaf and publishes the mapping.
+  Byte* other = spare_.exchange(spare, std::memory_order_acq_rel);
+  if (other != nullptr) UnmapGuarded(other, LeafBytes());
+  return leaf;
+}
+
 BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
   std::atomic<uintptr_t>& entry = root_[granule / kLeafBytes];
-  const size_t page = KernelPageSize();
-  Byte* leaf = static_cast<Byte*>(MapGuarded(kLeafBytes + page));
+  Byte* leaf = MapLeaf();
   if (leaf == nullptr) return nullptr;
   const uintptr_t numbered =
       reinterpret_cast<uintptr_t>(leaf) - granule / kLeafBytes * kLeafBytes + 1;
@@ -51,7 +74,7 @@ BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   // with the release of a thread that was faster.
   if (!entry.compare_exchange_strong(other, numbered, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
-    system_calls.munmap(reinterpret_cast<char*>(leaf) - page, kLeafBytes + 3 * page);
+    UnmapGuarded(leaf, LeafBytes());
   }
   return Find(block);
 }

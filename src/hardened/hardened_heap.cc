@@ -76,6 +76,12 @@ TCMALLOC_ALWAYS_INLINE void* TakeObject(size_t capacity, uint8_t size_class) {
   return object;
 }
 
+// Returns a block to the allocator below. The program's hooks know since it was freed.
+TCMALLOC_ALWAYS_INLINE void ReturnBlock(void* block) {
+  if (TCMALLOC_LIKELY(hooks.delete_block.empty())) return Deallocate(block);
+  DeallocateUnreported(block);
+}
+
 // Returns true if AllocatePlain serves a block of `size` bytes without Allocate.
 bool IsPlain(size_t size) { return size < kLargestPlain && !thread_state.is_below_checks(); }
 
@@ -210,6 +216,13 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
     }
     if (start != nullptr) return request.zeroed ? std::memset(start, 0, request.size) : start;
   }
+  void* start = AllocateBelow(request);
+  if (TCMALLOC_LIKELY(start != nullptr) || !GiveUpWaiting()) return start;
+  return AllocateBelow(request);
+}
+
+// Allocates a block whose memory comes from the allocator below.
+void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
   LiveBlock block;
   block.size = request.size;
   block.family = request.family;
@@ -249,13 +262,17 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
       state = map_.Known(start);
     } else {
       const Introduced other = TakeNew(scope.part(), block);
-      if (other.state == nullptr) return other.start;
       start = other.start;
       state = other.state;
     }
-    canary_.WriteFresh(start, size, block.capacity);
-    if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
-    BlockMap::Set(state, block);
+    if (TCMALLOC_LIKELY(state != nullptr)) {
+      canary_.WriteFresh(start, size, block.capacity);
+      if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
+      BlockMap::Set(state, block);
+    }
+  }
+  if (TCMALLOC_UNLIKELY(start == nullptr)) {
+    return GiveUpWaiting() ? AllocateBelow({.size = size, .family = family}) : nullptr;
   }
   if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(start, size);
   return start;
@@ -414,7 +431,7 @@ void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
                            }
                            // Release pairs with the acquire in CheckLive.
                            map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-                           Deallocate(block);
+                           ReturnBlock(block);
                          };
   pools_.TakeOldest(part, size_class, most, leave);
 }
@@ -427,7 +444,7 @@ void HardenedHeap::Leave(void* block, uint8_t size_class) {
   if (TCMALLOC_UNLIKELY(!is_as_left)) CheckFreed(block, size_class);
   // Release pairs with the acquire in CheckLive.
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-  Deallocate(block);
+  ReturnBlock(block);
 }
 
 void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block, size_class); }
@@ -543,7 +560,7 @@ void HardenedHeap::GiveBack(void* block) {
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
   if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) return heap.deferred().Push(block);
   const BelowChecks scope;
-  Deallocate(block);
+  ReturnBlock(block);
 }
 
 // Lets a large block wait: without memory and access, or filled at its ends as a small one.
@@ -672,36 +689,59 @@ void* HardenedHeap::TakeFromPool() {
   return BlockPools::IsPool(scope.part()) ? pools_.TakeAny(scope.part()) : nullptr;
 }
 
-// Empties what this thread may, and looks at the rest if it is alone.
-void HardenedHeap::CheckQuarantine() {
-  const auto class_of = [](const void* block) -> uint8_t {
-    const Span* span = heap.page_map().Get(PageId::Containing(block));
-    if (span == nullptr) return 0;
-    return ClassOfObject(span, block);
-  };
-  // New objects that wait are not filled.
-  const auto was_freed = [&](const void* block) {
-    return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
-  };
+uint8_t HardenedHeap::ClassOfWaiting(const void* block) {
+  const Span* span = heap.page_map().Get(PageId::Containing(block));
+  return span != nullptr ? ClassOfObject(span, block) : 0;
+}
+
+// Returns true if a block was freed. New objects that wait are not filled.
+bool HardenedHeap::WasFreed(const void* block) const {
+  return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
+}
+
+// Gives all blocks that this thread may take out of the quarantine to the allocator below. Returns
+// false if there are none.
+bool HardenedHeap::EmptyQuarantine() {
+  bool is_any = false;
   const auto give_back = [&](void* block) {
-    if (was_freed(block)) CheckFreed(block, class_of(block));
+    is_any = true;
+    if (WasFreed(block)) CheckFreed(block, ClassOfWaiting(block));
     GiveBack(block);
   };
-  const uint8_t own = thread_state.quarantine_part;
-  quarantine_.TakeEach(own, give_back);
+  quarantine_.TakeEach(thread_state.quarantine_part, give_back);
   while (void* block = TakeFromPool()) give_back(block);
+  for (std::atomic<void*>& place : large_) {
+    if (place.load(std::memory_order_relaxed) == nullptr) continue;
+    // Acquire-release pairs with the exchange in FreeLarge.
+    void* block = place.exchange(nullptr, std::memory_order_acq_rel);
+    if (block == nullptr) continue;
+    is_any = true;
+    EvictLarge(block);
+  }
+  return is_any;
+}
+
+// Does this where there is no memory for a request. Returns false if it is no use to try again.
+bool HardenedHeap::GiveUpWaiting() {
+  return !thread_state.is_below_checks() && EmptyQuarantine();
+}
+
+// Empties what this thread may, and looks at the rest if it is alone.
+void HardenedHeap::CheckQuarantine() {
+  EmptyQuarantine();
   if (heap.front_end().threads() > 1) return;
   // A thread whose front end is gone may free all the same. A block that it takes out is filled no
   // more, and a block that it puts in is, so two looks at the same block in the same place tell the
   // truth.
   const auto look = [&](const void* block, auto is_there) {
-    const uint8_t size_class = class_of(block);
-    if (size_class == 0 || !was_freed(block)) return;
+    const uint8_t size_class = ClassOfWaiting(block);
+    if (size_class == 0 || !WasFreed(block)) return;
     for (int looks = 0; looks < 2; ++looks) {
       if (FindDamage(block, size_class) == nullptr || !is_there()) return;
     }
     CheckFreed(block, size_class);
   };
+  const uint8_t own = thread_state.quarantine_part;
   quarantine_.LookAtOthers(own, look);
   pools_.LookAtOthers(own, look);
 }
@@ -709,10 +749,6 @@ void HardenedHeap::CheckQuarantine() {
 void HardenedHeap::CheckAll() {
   constexpr char kCall[] = "the check at exit";
   CheckQuarantine();
-  for (std::atomic<void*>& place : large_) {
-    // Acquire-release pairs with the exchange in FreeLarge.
-    if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) EvictLarge(block);
-  }
   // Another thread may free a live block while it is looked at.
   if (heap.front_end().threads() > 1) return;
   size_t left = kMostChecked;
