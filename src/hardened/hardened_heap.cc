@@ -140,10 +140,10 @@ void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
   return TakeObject(block->capacity, c);
 }
 
-void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block) {
+void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed) {
   const size_t page = KernelPageSize();
   const size_t bytes = request.size + 1 + page;
-  void* start = AllocateAlignedUnreported(bytes, std::max(request.alignment, kPageSize));
+  void* start = AllocateLarge(bytes, std::max(request.alignment, kPageSize), zeroed);
   if (start == nullptr || heap.emergency().Owns(start)) return start;
   block->capacity = heap.page_map().Get(PageId::Containing(start))->bytes() - page;
   // One call here, and one when the block is freed.
@@ -186,14 +186,15 @@ bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
 }
 
 // Returns memory of the allocator below, and completes *block. In a signal handler that interrupted
-// it, memory of the emergency arena.
-void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
+// it, memory of the emergency arena. Sets *zeroed to true if all that the program gets is known to
+// be zero.
+void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* zeroed) {
   if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) {
     return heap.emergency().Allocate(std::max<size_t>(request.size, 1),
                                      std::max(request.alignment, kPlainAlignment));
   }
   const BelowChecks scope;
-  void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block);
+  void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block, zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
   if (block->size_class != 0 && block->capacity <= kLargestShuffled && block->log2_alignment == 0) {
     start = Shuffle(scope.part(), start, block->capacity, block->size_class);
@@ -231,10 +232,11 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
     block.log2_alignment = static_cast<uint8_t>(Log2Ceil(request.alignment));
   }
   block.size_class = ClassFor(block.size + 1, request.alignment);
-  void* start = Take(request, &block);
+  bool zeroed = false;
+  void* start = Take(request, &block, &zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
   if (request.zeroed) {
-    std::memset(start, 0, request.size);
+    if (!zeroed) std::memset(start, 0, request.size);
   } else {
     std::memset(start, kFreshFill, std::min(request.size, kFreshBytes));
   }

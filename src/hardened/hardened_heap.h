@@ -79,8 +79,8 @@ class HardenedHeap {
   };
 
   void* AllocateBelow(const BlockRequest& request);
-  void* Take(const BlockRequest& request, LiveBlock* block);
-  void* TakeLarge(const BlockRequest& request, LiveBlock* block);
+  void* Take(const BlockRequest& request, LiveBlock* block, bool* zeroed);
+  void* TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed);
   void* TakeSmall(const BlockRequest& request, LiveBlock* block);
   Introduced TakeNew(uint8_t part, const LiveBlock& block);
   TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
