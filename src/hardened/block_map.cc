@@ -45,18 +45,16 @@ bool BlockMap::Initialize() {
 // The page behind a leaf has the further bytes of a block that begins in it and ends in the next.
 size_t BlockMap::LeafBytes() { return kLeafBytes + KernelPageSize(); }
 
-// Returns memory for a leaf, or null. The last one was mapped ahead, because the allocator below may
-// just have got memory with all that the process had left. It would hand that out again and again.
+// Returns memory for a leaf, or null. One leaf is always mapped ahead: the allocator below may just
+// have taken all that the process may map, and would hand that memory out again and again.
 BlockMap::Byte* BlockMap::MapLeaf() {
   auto* leaf = static_cast<Byte*>(MapGuarded(LeafBytes()));
-  if (leaf == nullptr) {
-    // Acquire pairs with the release below, and with that of MapLeaf in another thread.
-    return spare_.exchange(nullptr, std::memory_order_acq_rel);
-  }
+  // Acquire-release pairs with the exchange in MapLeaf of another thread.
+  if (leaf == nullptr) return spare_.exchange(nullptr, std::memory_order_acq_rel);
   if (spare_.load(std::memory_order_relaxed) != nullptr) return leaf;
   auto* spare = static_cast<Byte*>(MapGuarded(LeafBytes()));
   if (spare == nullptr) return leaf;
-  // Release pairs with the acquire in MapLeaf and publishes the mapping.
+  // Acquire-release pairs with MapLeaf of another thread, and publishes the mapping.
   Byte* other = spare_.exchange(spare, std::memory_order_acq_rel);
   if (other != nullptr) UnmapGuarded(other, LeafBytes());
   return leaf;

@@ -194,7 +194,8 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* ze
                                      std::max(request.alignment, kPlainAlignment));
   }
   const BelowChecks scope;
-  void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block, zeroed);
+  void* start =
+      block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block, zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
   if (block->size_class != 0 && block->capacity <= kLargestShuffled && block->log2_alignment == 0) {
     start = Shuffle(scope.part(), start, block->capacity, block->size_class);
@@ -724,9 +725,7 @@ bool HardenedHeap::EmptyQuarantine() {
 }
 
 // Does this where there is no memory for a request. Returns false if it is no use to try again.
-bool HardenedHeap::GiveUpWaiting() {
-  return !thread_state.is_below_checks() && EmptyQuarantine();
-}
+bool HardenedHeap::GiveUpWaiting() { return !thread_state.is_below_checks() && EmptyQuarantine(); }
 
 // Empties what this thread may, and looks at the rest if it is alone.
 void HardenedHeap::CheckQuarantine() {
