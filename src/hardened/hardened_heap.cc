@@ -511,7 +511,10 @@ bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
   const size_t most = pools_.MostInRun(part, size_class);
   while (count < most) {
     auto* object = static_cast<char*>(lists->TryTake(size_class));
-    if (object == nullptr) break;
+    if (object == nullptr) {
+      Cache::Of(lists)->UndoTryAllocate(size_class);
+      break;
+    }
     CheckNextObject(lists, object, size_class);
     // Objects that were neighbours in time when they were freed lie near each other, each a few
     // places from where the order of addresses would have it. So it is known what comes next before
