@@ -112,6 +112,15 @@ LargeBlock FindLarge(size_t size, size_t alignment) {
   return {span->start(), span->bytes(), span->zeroed};
 }
 
+// Sets *zeroed to true if the bytes are known to be zero; `zeroed` may be null.
+void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
+  if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
+  const LargeBlock block = FindLarge(size, alignment);
+  if (zeroed != nullptr) *zeroed = block.zeroed;
+  if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
+  return block.start;
+}
+
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
   void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
@@ -135,14 +144,6 @@ void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
 void ReportIfLarge(const void* block, size_t bytes) {
   if (TCMALLOC_LIKELY(!heap.large_reports().IsDue(bytes))) return;
   Notify(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
-}
-
-void* AllocateLarge(size_t size, size_t alignment, bool* zeroed) {
-  if (size > kLargestRequest || alignment > kLargestRequest) return nullptr;
-  const LargeBlock block = FindLarge(size, alignment);
-  if (zeroed != nullptr) *zeroed = block.zeroed;
-  if (block.start != nullptr) ReportIfLarge(block.start, block.bytes);
-  return block.start;
 }
 
 void* AllocateUnreported(size_t size) {
@@ -184,6 +185,10 @@ void* AllocateAlignedUnreported(size_t size, size_t alignment) {
 void* AllocateAligned(size_t size, size_t alignment) {
   if (AllocationsAreWatched()) return ReportNew(AllocateAlignedUnreported(size, alignment), size);
   return AllocateAlignedUnreported(size, alignment);
+}
+
+void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed) {
+  return AllocateLarge(size, alignment, zeroed);
 }
 
 void* AllocateZeroed(size_t size) {

@@ -70,8 +70,8 @@ void* AllocateAligned(size_t size, size_t alignment);
 // Works as AllocateAligned without reporting the block.
 void* AllocateAlignedUnreported(size_t size, size_t alignment);
 // Allocates a block in a span of its own without reporting it. Sets *zeroed to true if the bytes
-// are known to be zero; `zeroed` may be null.
-void* AllocateLarge(size_t size, size_t alignment, bool* zeroed);
+// are known to be zero.
+void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed);
 
 // Works as AllocateSlow, with all bytes zero.
 void* AllocateZeroed(size_t size);
