@@ -197,6 +197,10 @@ void* AllocateAligned(size_t size, size_t alignment) {
   return AllocateAlignedUnreported(size, alignment);
 }
 
+void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed) {
+  return AllocateLarge(size, alignment, zeroed);
+}
+
 void* AllocateZeroed(size_t size) {
   if (AllocationsAreWatched()) return ReportNew(AllocateZeroedQuietly(size), size);
   return AllocateZeroedQuietly(size);

@@ -223,15 +223,19 @@ struct FastLists {
     return object;
   }
 
-  // Takes an object of class `c` as TryAllocate does, but counts no bytes. Returns null where that
-  // would refuse, and then has changed nothing. Signal handlers must not use the lists meanwhile.
+  // Takes an object of class `c` as TryAllocate does, but counts no bytes. Where it returns null,
+  // the caller calls ThreadCache::UndoTryAllocate.
   TCMALLOC_ALWAYS_INLINE void* TryTake(uint8_t c) {
+    ++room[c];
+    // Pairs with IsConsistent in a signal handler, as in TryAllocate.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     void* object = ObjectAt(heads[c]);
     const ObjectReference next_object = LinkWord(object) * header.codec_inverse;
     if (TCMALLOC_UNLIKELY(!IsBelow(next_object, header.link_limit))) return nullptr;
-    ++room[c];
     heads[c] = next_object;
     __builtin_prefetch(ObjectAt(next_object), 1);
+    // Pairs with IsConsistent in a signal handler, as in TryAllocate.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     LinkWord(object) = 0;
     return object;
   }

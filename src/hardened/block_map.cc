@@ -29,6 +29,11 @@ void* MapGuarded(size_t bytes) {
   return inside;
 }
 
+void UnmapGuarded(void* inside, size_t bytes) {
+  const size_t page = KernelPageSize();
+  system_calls.munmap(static_cast<char*>(inside) - page, bytes + 2 * page);
+}
+
 }  // namespace
 
 bool BlockMap::Initialize() {
@@ -38,11 +43,27 @@ bool BlockMap::Initialize() {
 }
 
 // The page behind a leaf has the further bytes of a block that begins in it and ends in the next.
+size_t BlockMap::LeafBytes() { return kLeafBytes + KernelPageSize(); }
+
+// Returns memory for a leaf, or null. One leaf is always mapped ahead: the allocator below may just
+// have taken all that the process may map, and would hand that memory out again and again.
+BlockMap::Byte* BlockMap::MapLeaf() {
+  auto* leaf = static_cast<Byte*>(MapGuarded(LeafBytes()));
+  // Acquire-release pairs with the exchange in MapLeaf of another thread.
+  if (leaf == nullptr) return spare_.exchange(nullptr, std::memory_order_acq_rel);
+  if (spare_.load(std::memory_order_relaxed) != nullptr) return leaf;
+  auto* spare = static_cast<Byte*>(MapGuarded(LeafBytes()));
+  if (spare == nullptr) return leaf;
+  // Acquire-release pairs with MapLeaf of another thread, and publishes the mapping.
+  Byte* other = spare_.exchange(spare, std::memory_order_acq_rel);
+  if (other != nullptr) UnmapGuarded(other, LeafBytes());
+  return leaf;
+}
+
 BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
   std::atomic<uintptr_t>& entry = root_[granule / kLeafBytes];
-  const size_t page = KernelPageSize();
-  Byte* leaf = static_cast<Byte*>(MapGuarded(kLeafBytes + page));
+  Byte* leaf = MapLeaf();
   if (leaf == nullptr) return nullptr;
   const uintptr_t numbered =
       reinterpret_cast<uintptr_t>(leaf) - granule / kLeafBytes * kLeafBytes + 1;
@@ -51,7 +72,7 @@ BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   // with the release of a thread that was faster.
   if (!entry.compare_exchange_strong(other, numbered, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
-    system_calls.munmap(reinterpret_cast<char*>(leaf) - page, kLeafBytes + 3 * page);
+    UnmapGuarded(leaf, LeafBytes());
   }
   return Find(block);
 }

@@ -175,11 +175,14 @@ class BlockMap {
     return state;
   }
   static size_t SpanCapacity(const void* start, GuardKind guard);
+  static size_t LeafBytes();
+  Byte* MapLeaf();
   TCMALLOC_COLD Byte* MakeLeaf(const void* block);
 
   // A leaf's address less that of its first granule's number, so that numbers index it; and one
   // more, so that it is not 0.
   std::atomic<uintptr_t>* root_ = nullptr;
+  std::atomic<Byte*> spare_{nullptr};  // a leaf for which there is memory, or null
 };
 
 TCMALLOC_ALWAYS_INLINE void BlockMap::SetLongSlack(Byte* state, size_t slack, size_t capacity) {

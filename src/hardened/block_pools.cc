@@ -75,6 +75,7 @@ void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void* const* objects,
 
 // Moves the group on by some places, which are free, to the new beginning of the queue.
 void BlockPools::MoveGroup(List& list, size_t places) {
+  if (places == 0) return;
   // The last block first.
   for (uint8_t number = list.first; number != list.next;) {
     --number;

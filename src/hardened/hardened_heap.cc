@@ -76,6 +76,12 @@ TCMALLOC_ALWAYS_INLINE void* TakeObject(size_t capacity, uint8_t size_class) {
   return object;
 }
 
+// Returns a block to the allocator below. The program's hooks know since it was freed.
+TCMALLOC_ALWAYS_INLINE void ReturnBlock(void* block) {
+  if (TCMALLOC_LIKELY(hooks.delete_block.empty())) return Deallocate(block);
+  DeallocateUnreported(block);
+}
+
 // Returns true if AllocatePlain serves a block of `size` bytes without Allocate.
 bool IsPlain(size_t size) { return size < kLargestPlain && !thread_state.is_below_checks(); }
 
@@ -134,10 +140,10 @@ void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
   return TakeObject(block->capacity, c);
 }
 
-void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block) {
+void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed) {
   const size_t page = KernelPageSize();
   const size_t bytes = request.size + 1 + page;
-  void* start = AllocateAlignedUnreported(bytes, std::max(request.alignment, kPageSize));
+  void* start = AllocateLargeUnreported(bytes, std::max(request.alignment, kPageSize), zeroed);
   if (start == nullptr || heap.emergency().Owns(start)) return start;
   block->capacity = heap.page_map().Get(PageId::Containing(start))->bytes() - page;
   // One call here, and one when the block is freed.
@@ -180,14 +186,16 @@ bool HardenedHeap::Publish(void* start, const LiveBlock& block) {
 }
 
 // Returns memory of the allocator below, and completes *block. In a signal handler that interrupted
-// it, memory of the emergency arena.
-void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block) {
+// it, memory of the emergency arena. Sets *zeroed to true if all that the program gets is known to
+// be zero.
+void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* zeroed) {
   if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) {
     return heap.emergency().Allocate(std::max<size_t>(request.size, 1),
                                      std::max(request.alignment, kPlainAlignment));
   }
   const BelowChecks scope;
-  void* start = block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block);
+  void* start =
+      block->size_class != 0 ? TakeSmall(request, block) : TakeLarge(request, block, zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr || heap.emergency().Owns(start))) return start;
   if (block->size_class != 0 && block->capacity <= kLargestShuffled && block->log2_alignment == 0) {
     start = Shuffle(scope.part(), start, block->capacity, block->size_class);
@@ -210,6 +218,13 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
     }
     if (start != nullptr) return request.zeroed ? std::memset(start, 0, request.size) : start;
   }
+  void* start = AllocateBelow(request);
+  if (TCMALLOC_LIKELY(start != nullptr) || !GiveUpWaiting()) return start;
+  return AllocateBelow(request);
+}
+
+// Allocates a block whose memory comes from the allocator below.
+void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
   LiveBlock block;
   block.size = request.size;
   block.family = request.family;
@@ -218,10 +233,11 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
     block.log2_alignment = static_cast<uint8_t>(Log2Ceil(request.alignment));
   }
   block.size_class = ClassFor(block.size + 1, request.alignment);
-  void* start = Take(request, &block);
+  bool zeroed = false;
+  void* start = Take(request, &block, &zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
   if (request.zeroed) {
-    std::memset(start, 0, request.size);
+    if (!zeroed) std::memset(start, 0, request.size);
   } else {
     std::memset(start, kFreshFill, std::min(request.size, kFreshBytes));
   }
@@ -249,13 +265,17 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
       state = map_.Known(start);
     } else {
       const Introduced other = TakeNew(scope.part(), block);
-      if (other.state == nullptr) return other.start;
       start = other.start;
       state = other.state;
     }
-    canary_.WriteFresh(start, size, block.capacity);
-    if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
-    BlockMap::Set(state, block);
+    if (TCMALLOC_LIKELY(state != nullptr)) {
+      canary_.WriteFresh(start, size, block.capacity);
+      if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
+      BlockMap::Set(state, block);
+    }
+  }
+  if (TCMALLOC_UNLIKELY(start == nullptr)) {
+    return GiveUpWaiting() ? AllocateBelow({.size = size, .family = family}) : nullptr;
   }
   if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(start, size);
   return start;
@@ -414,7 +434,7 @@ void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
                            }
                            // Release pairs with the acquire in CheckLive.
                            map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-                           Deallocate(block);
+                           ReturnBlock(block);
                          };
   pools_.TakeOldest(part, size_class, most, leave);
 }
@@ -427,7 +447,7 @@ void HardenedHeap::Leave(void* block, uint8_t size_class) {
   if (TCMALLOC_UNLIKELY(!is_as_left)) CheckFreed(block, size_class);
   // Release pairs with the acquire in CheckLive.
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-  Deallocate(block);
+  ReturnBlock(block);
 }
 
 void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block, size_class); }
@@ -491,7 +511,10 @@ bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
   const size_t most = pools_.MostInRun(part, size_class);
   while (count < most) {
     auto* object = static_cast<char*>(lists->TryTake(size_class));
-    if (object == nullptr) break;
+    if (object == nullptr) {
+      Cache::Of(lists)->UndoTryAllocate(size_class);
+      break;
+    }
     CheckNextObject(lists, object, size_class);
     // Objects that were neighbours in time when they were freed lie near each other, each a few
     // places from where the order of addresses would have it. So it is known what comes next before
@@ -543,7 +566,7 @@ void HardenedHeap::GiveBack(void* block) {
   map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
   if (TCMALLOC_UNLIKELY(thread_state.is_below_checks())) return heap.deferred().Push(block);
   const BelowChecks scope;
-  Deallocate(block);
+  ReturnBlock(block);
 }
 
 // Lets a large block wait: without memory and access, or filled at its ends as a small one.
@@ -672,36 +695,57 @@ void* HardenedHeap::TakeFromPool() {
   return BlockPools::IsPool(scope.part()) ? pools_.TakeAny(scope.part()) : nullptr;
 }
 
-// Empties what this thread may, and looks at the rest if it is alone.
-void HardenedHeap::CheckQuarantine() {
-  const auto class_of = [](const void* block) -> uint8_t {
-    const Span* span = heap.page_map().Get(PageId::Containing(block));
-    if (span == nullptr) return 0;
-    return ClassOfObject(span, block);
-  };
-  // New objects that wait are not filled.
-  const auto was_freed = [&](const void* block) {
-    return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
-  };
+uint8_t HardenedHeap::ClassOfWaiting(const void* block) {
+  const Span* span = heap.page_map().Get(PageId::Containing(block));
+  return span != nullptr ? ClassOfObject(span, block) : 0;
+}
+
+// Returns true if a block was freed. New objects that wait are not filled.
+bool HardenedHeap::WasFreed(const void* block) const {
+  return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
+}
+
+// Gives all blocks that this thread may take out of the quarantine to the allocator below. Returns
+// false if there are none.
+bool HardenedHeap::EmptyQuarantine() {
+  bool is_any = false;
   const auto give_back = [&](void* block) {
-    if (was_freed(block)) CheckFreed(block, class_of(block));
+    is_any = true;
+    if (WasFreed(block)) CheckFreed(block, ClassOfWaiting(block));
     GiveBack(block);
   };
-  const uint8_t own = thread_state.quarantine_part;
-  quarantine_.TakeEach(own, give_back);
+  quarantine_.TakeEach(thread_state.quarantine_part, give_back);
   while (void* block = TakeFromPool()) give_back(block);
+  for (std::atomic<void*>& place : large_) {
+    if (place.load(std::memory_order_relaxed) == nullptr) continue;
+    // Acquire-release pairs with the exchange in FreeLarge.
+    void* block = place.exchange(nullptr, std::memory_order_acq_rel);
+    if (block == nullptr) continue;
+    is_any = true;
+    EvictLarge(block);
+  }
+  return is_any;
+}
+
+// Does this where there is no memory for a request. Returns false if it is no use to try again.
+bool HardenedHeap::GiveUpWaiting() { return !thread_state.is_below_checks() && EmptyQuarantine(); }
+
+// Empties what this thread may, and looks at the rest if it is alone.
+void HardenedHeap::CheckQuarantine() {
+  EmptyQuarantine();
   if (heap.front_end().threads() > 1) return;
   // A thread whose front end is gone may free all the same. A block that it takes out is filled no
   // more, and a block that it puts in is, so two looks at the same block in the same place tell the
   // truth.
   const auto look = [&](const void* block, auto is_there) {
-    const uint8_t size_class = class_of(block);
-    if (size_class == 0 || !was_freed(block)) return;
+    const uint8_t size_class = ClassOfWaiting(block);
+    if (size_class == 0 || !WasFreed(block)) return;
     for (int looks = 0; looks < 2; ++looks) {
       if (FindDamage(block, size_class) == nullptr || !is_there()) return;
     }
     CheckFreed(block, size_class);
   };
+  const uint8_t own = thread_state.quarantine_part;
   quarantine_.LookAtOthers(own, look);
   pools_.LookAtOthers(own, look);
 }
@@ -709,10 +753,6 @@ void HardenedHeap::CheckQuarantine() {
 void HardenedHeap::CheckAll() {
   constexpr char kCall[] = "the check at exit";
   CheckQuarantine();
-  for (std::atomic<void*>& place : large_) {
-    // Acquire-release pairs with the exchange in FreeLarge.
-    if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) EvictLarge(block);
-  }
   // Another thread may free a live block while it is looked at.
   if (heap.front_end().threads() > 1) return;
   size_t left = kMostChecked;

@@ -78,8 +78,9 @@ class HardenedHeap {
     BlockMap::Byte* state;
   };
 
-  void* Take(const BlockRequest& request, LiveBlock* block);
-  void* TakeLarge(const BlockRequest& request, LiveBlock* block);
+  void* AllocateBelow(const BlockRequest& request);
+  void* Take(const BlockRequest& request, LiveBlock* block, bool* zeroed);
+  void* TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed);
   void* TakeSmall(const BlockRequest& request, LiveBlock* block);
   Introduced TakeNew(uint8_t part, const LiveBlock& block);
   TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
@@ -119,6 +120,10 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE const char* FindDamage(const void* block, uint8_t size_class) const;
   TCMALLOC_ALWAYS_INLINE void CheckFreed(const void* block, uint8_t size_class) const;
   void* TakeFromPool();
+  static uint8_t ClassOfWaiting(const void* block);
+  bool WasFreed(const void* block) const;
+  bool EmptyQuarantine();
+  TCMALLOC_COLD bool GiveUpWaiting();
   void CheckQuarantine();
   void GiveBack(void* block);
   void EvictLarge(void* block);

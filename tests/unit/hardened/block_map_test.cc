@@ -3,12 +3,14 @@
 #include "hardened/block_map.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "size_class/size_classes.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -51,6 +53,22 @@ TEST_F(BlockMapTest, MisalignedAddressesHaveNoState) {
   ASSERT_NE(map_.Ensure(At(0x7000'0000)), nullptr);
   EXPECT_NE(map_.Find(At(0x7000'0010)), nullptr);
   for (uintptr_t i = 1; i < 16; ++i) EXPECT_EQ(map_.Find(At(0x7000'0000 + i)), nullptr);
+}
+
+// The memory of the first block in a new part of the address space may have taken all that the
+// process may map.
+TEST_F(BlockMapTest, OnePartIsMappedAhead) {
+  ASSERT_NE(map_.Ensure(At(0x7000'0000)), nullptr);
+  const SystemCalls saved = system_calls;
+  system_calls.mmap = [](void*, size_t, int, int, int, off_t) { return MAP_FAILED; };
+  BlockMap::Byte* state = map_.Ensure(At(0x1'7000'0000));
+  EXPECT_EQ(map_.Ensure(At(0x2'7000'0000)), nullptr);
+  system_calls = saved;
+  ASSERT_NE(state, nullptr);
+  EXPECT_EQ(state, map_.Find(At(0x1'7000'0000)));
+  EXPECT_EQ(state->load(), 0);
+  EXPECT_NE(state, map_.Find(At(0x7000'0000)));
+  EXPECT_NE(map_.Ensure(At(0x2'7000'0000)), nullptr);
 }
 
 TEST_F(BlockMapTest, StatesFollowEachOtherButForBorders) {

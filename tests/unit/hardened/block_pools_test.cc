@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <vector>
@@ -269,6 +270,19 @@ TEST_F(BlockPoolsTest, WithoutBytesNothingIsKept) {
   EXPECT_EQ(pools_->MayGo(kPart, kClass), 0u);
   EXPECT_FALSE(pools_->Next(kPart, kClass).has_come());
   EXPECT_EQ(pools_->TakeAny(kPart), nullptr);
+}
+
+TEST_F(BlockPoolsTest, TheGroupStaysWhereNoBlockWaits) {
+  for (const size_t places : {size_t{0}, BlockPools::kMostBlocks}) {
+    pools_ = std::make_unique<BlockPools>();
+    Initialize(places);
+    void* objects[] = {Numbered(1), Numbered(2), Numbered(3)};
+    pools_->MakeRun(kPart, kClass, objects, std::size(objects));
+    EXPECT_TRUE(TakeOldest(BlockPools::kMostBlocks).empty());
+    std::vector<void*> taken = TakeGroup();
+    std::sort(taken.begin(), taken.end());
+    EXPECT_EQ(taken, std::vector<void*>(std::begin(objects), std::end(objects)));
+  }
 }
 
 TEST_F(BlockPoolsTest, OthersSeeWhatWaitsUntilItLeaves) {

@@ -1,0 +1,60 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// In hardened mode, calloc of a large block does not touch memory that the system has just given:
+// programs ask for more than they use. Memory that was a block before is zero again. No mistakes.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace {
+
+constexpr size_t kMebibyte = size_t{1} << 20;
+constexpr size_t kSize = 256 * kMebibyte;
+
+size_t ResidentBytes() {
+  FILE* file = fopen("/proc/self/statm", "r");
+  size_t mapped = 0;
+  size_t resident = 0;
+  if (file == nullptr || fscanf(file, "%zu %zu", &mapped, &resident) != 2) abort();
+  fclose(file);
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool IsZero(const char* block, size_t size) {
+  return std::all_of(block, block + size, [](char c) { return c == 0; });
+}
+
+}  // namespace
+
+int main() {
+  int bad = 0;
+  const size_t before = ResidentBytes();
+  char* block = static_cast<char*>(calloc(1, kSize));
+  if (block == nullptr) abort();
+  const size_t more = ResidentBytes() - before;
+  if (more > 32 * kMebibyte) {
+    printf("calloc made %zu MiB resident\n", more / kMebibyte);
+    ++bad;
+  }
+  if (!IsZero(block, kSize)) ++bad;
+  memset(block, 1, kSize);
+  free(block);
+  for (const size_t size : {kSize, kSize / 2, kMebibyte, kMebibyte / 2, kMebibyte / 3}) {
+    for (int i = 0; i < 20; ++i) {
+      block = static_cast<char*>(calloc(1, size));
+      if (block == nullptr || !IsZero(block, size)) {
+        printf("a block of %zu bytes is not zero\n", size);
+        ++bad;
+      }
+      memset(block, 1, size);
+      free(block);
+      if (size >= kMebibyte) break;
+    }
+  }
+  return bad == 0 ? 0 : 1;
+}
