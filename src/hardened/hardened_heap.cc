@@ -219,7 +219,7 @@ void* HardenedHeap::Allocate(const BlockRequest& request) {
     if (start != nullptr) return request.zeroed ? std::memset(start, 0, request.size) : start;
   }
   void* start = AllocateBelow(request);
-  if (TCMALLOC_LIKELY(start != nullptr) || !GiveUpWaiting()) return start;
+  if (TCMALLOC_LIKELY(start != nullptr) || !GiveUpWaiting(request.size)) return start;
   return AllocateBelow(request);
 }
 
@@ -275,7 +275,7 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
     }
   }
   if (TCMALLOC_UNLIKELY(start == nullptr)) {
-    return GiveUpWaiting() ? AllocateBelow({.size = size, .family = family}) : nullptr;
+    return GiveUpWaiting(size) ? AllocateBelow({.size = size, .family = family}) : nullptr;
   }
   if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(start, size);
   return start;
@@ -728,7 +728,11 @@ bool HardenedHeap::EmptyQuarantine() {
 }
 
 // Does this where there is no memory for a request. Returns false if it is no use to try again.
-bool HardenedHeap::GiveUpWaiting() { return !thread_state.is_below_checks() && EmptyQuarantine(); }
+// What waits is a part of the heap, and does not help a request for more than that has.
+bool HardenedHeap::GiveUpWaiting(size_t size) {
+  if (thread_state.is_below_checks() || size > heap.page_heap().total().bytes()) return false;
+  return EmptyQuarantine();
+}
 
 // Empties what this thread may, and looks at the rest if it is alone.
 void HardenedHeap::CheckQuarantine() {

@@ -123,7 +123,7 @@ class HardenedHeap {
   static uint8_t ClassOfWaiting(const void* block);
   bool WasFreed(const void* block) const;
   bool EmptyQuarantine();
-  TCMALLOC_COLD bool GiveUpWaiting();
+  TCMALLOC_COLD bool GiveUpWaiting(size_t size);
   void CheckQuarantine();
   void GiveBack(void* block);
   void EvictLarge(void* block);

@@ -237,7 +237,8 @@ void HardProbes(const char* argument) {
 // succeeds: nothing else is left.
 void AddressSpace(const char* argument) {
   const Size limit = MegabytesIn(argument);
-  RequireVain(Size{1} << 46);
+  // More than the addresses of a process: 64 TiB may be had where the kernel overcommits memory.
+  RequireVain(Size{1} << 47);
   LimitAddressSpace(limit);
   for (const Size size : {limit, 2 * limit, Size{1} << 46}) RequireVain(size);
   Hoard small(1);

@@ -274,7 +274,12 @@ void ForksAndStreams() {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   threads.emplace_back([&stop] {
-    while (!stop.load()) fflush(nullptr);
+    // Without the pause this thread has libc's lock nearly all the time where there are many CPUs,
+    // and fork waits for it for minutes, with libc's own malloc as well.
+    while (!stop.load()) {
+      fflush(nullptr);
+      usleep(100);
+    }
   });
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&stop] {
