@@ -727,8 +727,8 @@ bool HardenedHeap::EmptyQuarantine() {
   return is_any;
 }
 
-// Does this where there is no memory for a request. Returns false if it is no use to try again.
-// What waits is a part of the heap, and does not help a request for more than that has.
+// Empties the quarantine where there is no memory for a request. Returns false if it is no use to
+// try again: a request for more than the whole heap has needs other memory.
 bool HardenedHeap::GiveUpWaiting(size_t size) {
   if (thread_state.is_below_checks() || size > heap.page_heap().total().bytes()) return false;
   return EmptyQuarantine();
