@@ -58,12 +58,16 @@ show_progress() {
   ' >&2
 }
 
-# configure PRESET: runs CMake, whose output shows only when it fails.
+# configure PRESET: runs CMake, whose output shows only when it fails. Where ccache is installed, and
+# the environment names no other launcher, it keeps what the compilers make.
 configure() {
-  local directory="$root/build/$1" log
+  local directory="$root/build/$1" log launcher=()
   mkdir -p "$root/build"
   log=$(mktemp) || return 1
-  if ! (cd "$root" && cmake --preset "$1") >"$log" 2>&1 </dev/null; then
+  if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER-} && -n $(type -P ccache) ]]; then
+    launcher=(-D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  if ! (cd "$root" && cmake --preset "$1" "${launcher[@]}") >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
     rm -f "$log" "$directory/build.ninja"
     return 1
@@ -76,9 +80,10 @@ configure() {
 is_unconfigured() { [[ ! $root/build/$1/build.ninja -nt $root/CMakePresets.json ]]; }
 
 # usable_folder PRESET: fails with one line where another user built it, and begins anew where the
-# checkout was moved, because what CMake wrote holds absolute paths.
+# checkout was moved, because what CMake wrote holds absolute paths, or where the compilers'
+# launcher is gone.
 usable_folder() {
-  local directory="$root/build/$1" path home
+  local directory="$root/build/$1" path home launcher
   for path in "$root/build" "$directory"; do
     if [[ -e $path && ! -w $path ]]; then
       say "$path belongs to $(stat -c %U "$path"): run this as that user, or remove the folder"
@@ -89,6 +94,12 @@ usable_folder() {
   home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$directory/CMakeCache.txt")
   if [[ ! $home -ef $root ]]; then
     say "this checkout was moved here from $home: building $1 anew"
+    rm -rf "$directory"
+    return 0
+  fi
+  launcher=$(sed -n 's/^CMAKE_CXX_COMPILER_LAUNCHER:[A-Z]*=//p' "$directory/CMakeCache.txt")
+  if [[ -n $launcher && -z $(type -P "$launcher") ]]; then
+    say "$launcher, which ran the compilers here, is gone: building $1 anew"
     rm -rf "$directory"
   fi
 }
@@ -104,6 +115,8 @@ build() {
     set -o pipefail
     exec {lock}>"$root/build/$preset/.lock"
     flock "$lock"
+    # With relative paths in it, what ccache keeps serves other checkouts too.
+    export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
     ninja -C "$root/build/$preset" "$target" 2>&1 </dev/null | show_progress "building $preset"
   )
 }

@@ -66,6 +66,22 @@ class BuildFolderTest(TreeTest):
         self.assertEqual(self.usable().stderr, "")
         self.assertTrue(cache.exists())
 
+    def test_begins_anew_where_the_launcher_is_gone(self):
+        self.write("build/release/CMakeCache.txt",
+                   f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n"
+                   "CMAKE_CXX_COMPILER_LAUNCHER:UNINITIALIZED=no-such-cache\n")
+        result = self.usable()
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("no-such-cache, which ran the compilers here, is gone", result.stderr)
+        self.assertFalse((self.root / "build/release").exists())
+
+    def test_keeps_what_a_launcher_that_is_there_has_built(self):
+        cache = self.write("build/release/CMakeCache.txt",
+                           f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n"
+                           "CMAKE_CXX_COMPILER_LAUNCHER:STRING=env\n")
+        self.assertEqual(self.usable().stderr, "")
+        self.assertTrue(cache.exists())
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
     def test_names_the_user_who_built_it(self):
         self.write("build/release/CMakeCache.txt", "")
