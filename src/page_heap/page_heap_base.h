@@ -123,14 +123,23 @@ class PageHeapBase : public PageHeap {
   Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
   Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
 
+  // Returns the number of pages that the system would have to add behind the heap for a span in use
+  // to have n pages; 0 if that is not all that keeps it from them.
+  Length MissingAtEnd(const Span* span, Length n) const TCMALLOC_REQUIRES(lock_) {
+    const Length missing = spans_.MissingAtEnd(span, n, Headroom());
+    return span->first + n - missing != closed_end_ ? missing : Length(0);
+  }
   // Makes a span in use n pages long without moving it, with pages of the system where the heap
   // ends behind it. Returns false if that cannot be or if the limit forbids it.
   bool ExtendLocked(Span* span, Length n) TCMALLOC_REQUIRES(lock_) {
     if (spans_.Extend(span, n, Headroom())) return true;
-    const Length missing = spans_.MissingAtEnd(span, n);
-    if (missing == Length(0) || missing > Headroom()) return false;
-    // The system may put them elsewhere.
-    return Grow(missing, Length(1), least_growth_) != nullptr && spans_.Extend(span, n, Headroom());
+    const Length missing = MissingAtEnd(span, n);
+    if (missing == Length(0)) return false;
+    const PageId end = span->first + n - missing;
+    const Span* fresh = Grow(missing, Length(1), least_growth_);
+    if (fresh == nullptr) return false;
+    if (!fresh->Contains(end)) closed_end_ = end;
+    return spans_.Extend(span, n, Headroom());
   }
 
   // Returns true if a failed request is worth another attempt, because another thread was releasing
@@ -220,6 +229,9 @@ class PageHeapBase : public PageHeap {
   PageMap& map_;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  // The end of the heap behind which the system put nothing when it was asked last. A block there
+  // does not ask again: each time the heap would grow elsewhere, for nothing.
+  PageId closed_end_ TCMALLOC_GUARDED_BY(lock_);
   int waiting_ TCMALLOC_GUARDED_BY(lock_) = 0;  // threads, for releases
 
   std::atomic<uint32_t> arrivals_{0};  // counts ends of releases; waited on

@@ -196,7 +196,7 @@ template <typename System>
 bool ClassicPageHeap<System>::DeservesRoom(Length n) const {
   if (n > Base::kMaxRequest || n.pages() * kRoomyShare < spans_.committed().pages()) return false;
   const int saved_errno = errno;
-  const bool limited = this->system_.IsLimited();
+  const bool limited = this->system_.IsFinite() || this->system_.IsLimited();
   errno = saved_errno;
   return !limited;
 }
@@ -233,6 +233,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (n <= span->length) return true;
   if (n > Base::kMaxRequest) return false;
   if (!spans_.Extend(span, n, this->Headroom())) {
+    if (this->MissingAtEnd(span, n) == Length(0)) return false;
     OffsetGrowth(n - span->length);
     if (!this->ExtendLocked(span, n)) return false;
   }
