@@ -231,12 +231,9 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (n > Base::kMaxRequest) return false;
-  if (!spans_.Extend(span, n, this->Headroom())) {
-    if (this->MissingAtEnd(span, n) == Length(0)) return false;
-    OffsetGrowth(n - span->length);
-    if (!this->ExtendLocked(span, n)) return false;
-  }
+  const Length before = spans_.committed();
+  if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
+  if (spans_.committed() > before) OffsetGrowth(spans_.committed() - before);
   this->NoteFreeTaken();
   this->PublishCommitted();
   return true;
