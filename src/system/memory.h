@@ -133,8 +133,8 @@ class SystemMemory {
 
   // Returns true if the address space of the process is limited. May change errno.
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
-  // Returns true if memory comes from a file or a provider, which may have little, so that even what
-  // nobody touches is missing elsewhere.
+  // Returns true if memory comes from a file or a provider, which may have little, so that even
+  // what nobody touches is missing elsewhere.
   bool IsFinite() const {
     return has_file_.load(std::memory_order_relaxed) ||
            provide_.load(std::memory_order_relaxed) != nullptr;

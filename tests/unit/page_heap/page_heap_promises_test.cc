@@ -136,6 +136,18 @@ TYPED_TEST(PageHeapPromises, TheLimitKeepsTheLastBlockFromGrowing) {
   EXPECT_TRUE(this->heap_->TryExtend(span, Length(2 * kHuge)));
 }
 
+TYPED_TEST(PageHeapPromises, ABlockThatGrowsByMuchPrefersResidentMemoryElsewhere) {
+  Span* unused = this->New(6 * kHuge);
+  this->New(kHuge);
+  Span* span = this->New(2 * kHuge);
+  this->heap_->Delete(unused);
+  const size_t blocks = this->heap_.system.allocated().size();
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(4 * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), blocks);
+  EXPECT_TRUE(this->heap_->TryExtend(span, Length(2 * kHuge + kHuge / 2))) << "many small steps";
+  EXPECT_TRUE(this->heap_->TryExtend(span, Length(7 * kHuge))) << "no other place is long enough";
+}
+
 TYPED_TEST(PageHeapPromises, UnusedPagesThatTheLimitForbidsAreNotExtendedEither) {
   Span* span = this->New(kHuge);
   this->heap_->Delete(this->New(kHuge));
