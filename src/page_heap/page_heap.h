@@ -61,7 +61,7 @@ class PageHeap {
 
   // Makes a kLarge span n pages long without moving it. Asks the system for the missing pages if
   // the heap ends behind the span. Returns false, with the span unchanged, if the pages behind it
-  // are in use, the limit forbids it, or no memory can be had.
+  // are in use, the limit forbids it, no memory can be had, or the block had better move.
   virtual bool TryExtend(Span* span, Length n) = 0;
 
   // Takes back the pages behind the first n > 0 pages of a kLarge span. The span may keep its

@@ -123,14 +123,24 @@ class PageHeapBase : public PageHeap {
   Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
   Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
 
+  // Returns the number of pages that the system would have to add behind the heap for a span in use
+  // to have n pages; 0 if that is not all that keeps it from them.
+  Length MissingAtEnd(const Span* span, Length n) const TCMALLOC_REQUIRES(lock_) {
+    const Length missing = spans_.MissingAtEnd(span, n, Headroom());
+    return span->first + n - missing != closed_end_ ? missing : Length(0);
+  }
   // Makes a span in use n pages long without moving it, with pages of the system where the heap
-  // ends behind it. Returns false if that cannot be or if the limit forbids it.
+  // ends behind it. Returns false if that cannot be, if the limit forbids it, or if the block had
+  // better move to resident memory.
   bool ExtendLocked(Span* span, Length n) TCMALLOC_REQUIRES(lock_) {
     if (spans_.Extend(span, n, Headroom())) return true;
-    const Length missing = spans_.MissingAtEnd(span, n);
-    if (missing == Length(0) || missing > Headroom()) return false;
-    // The system may put them elsewhere.
-    return Grow(missing, Length(1), least_growth_) != nullptr && spans_.Extend(span, n, Headroom());
+    const Length missing = MissingAtEnd(span, n);
+    if (missing == Length(0) || (IsLongStep(span, n) && spans_.HasFree(n))) return false;
+    const PageId end = span->first + n - missing;
+    const Span* fresh = Grow(missing, Length(1), least_growth_);
+    if (fresh == nullptr) return false;
+    if (!fresh->Contains(end)) closed_end_ = end;
+    return spans_.Extend(span, n, Headroom());
   }
 
   // Returns true if a failed request is worth another attempt, because another thread was releasing
@@ -173,6 +183,9 @@ class PageHeapBase : public PageHeap {
   static constexpr int kMaxWaits = 1000;
   static constexpr uint64_t kLongestWaitNs = 2'000'000;
   static constexpr size_t kSpansPerCall = 64;
+  // A block that grows by more than this share of itself at once is copied only a few times, so
+  // that page faults cost more than its copies to memory that is resident.
+  static constexpr uintptr_t kLongStepShare = 4;
 
   // Spans on their way to the system.
   struct Departure {
@@ -181,6 +194,11 @@ class PageHeapBase : public PageHeap {
     size_t count = 0;
     Length length;
   };
+
+  // Returns true if a block grows by so much that it is copied only a few times.
+  static bool IsLongStep(const Span* span, Length n) {
+    return n - span->length > Length(span->length.pages() / kLongStepShare);
+  }
 
   void VisitSpans(SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -220,6 +238,9 @@ class PageHeapBase : public PageHeap {
   PageMap& map_;
   PageHeapEvents events_ TCMALLOC_GUARDED_BY(lock_);
   size_t check_credit_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  // The end of the heap behind which the system put nothing when it was asked last. A block there
+  // does not ask again: each time the heap would grow elsewhere, for nothing.
+  PageId closed_end_ TCMALLOC_GUARDED_BY(lock_);
   int waiting_ TCMALLOC_GUARDED_BY(lock_) = 0;  // threads, for releases
 
   std::atomic<uint32_t> arrivals_{0};  // counts ends of releases; waited on

@@ -78,6 +78,7 @@ void SystemMemory::Configure(const Config& config) {
   disable_release_.store(config.disable_release, std::memory_order_relaxed);
   if (*config.memfs.path != '\0') static_cast<void>(memfs_.Open(config.memfs));
   if (*config.device.path != '\0') static_cast<void>(device_.Open(config.device));
+  has_file_.store(memfs_.opened() || device_.opened(), std::memory_order_relaxed);
 }
 
 MemoryBlock SystemMemory::Allocate(size_t bytes, size_t alignment) {

@@ -133,6 +133,12 @@ class SystemMemory {
 
   // Returns true if the address space of the process is limited. May change errno.
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
+  // Returns true if memory comes from a file or a provider, which may have little, so that even
+  // what nobody touches is missing elsewhere.
+  bool IsFinite() const {
+    return has_file_.load(std::memory_order_relaxed) ||
+           provide_.load(std::memory_order_relaxed) != nullptr;
+  }
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
 
@@ -179,6 +185,7 @@ class SystemMemory {
   FileRanges files_;
 
   std::atomic<ProvideMemory> provide_{nullptr};
+  std::atomic<bool> has_file_{false};
 
   // Release is called without any lock.
   std::atomic<bool> disable_release_{false};

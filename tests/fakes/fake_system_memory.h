@@ -58,8 +58,10 @@ class FakeSystemMemory {
   std::function<bool(HugeAdvice)> fail_advise;   // called for each AdviseHuge
   std::function<void(HugeAdvice)> on_advise;     // likewise, before it
   size_t gap = 0;                                // bytes left out after each block
+  bool downwards = false;                        // each block ends where the last one begins
   bool zeroed = true;                            // what Allocate says of its blocks
   bool limited = false;                          // what IsLimited says
+  bool finite = false;                           // what IsFinite says
   TransparentHugepages hugepages;                // what ReadHugepageSetting says
 
   MemoryBlock Allocate(size_t bytes, size_t alignment) {
@@ -67,12 +69,13 @@ class FakeSystemMemory {
     std::lock_guard<std::mutex> guard(mutex_);
     const uintptr_t start = AlignUp(next_, alignment);
     if (start > end_ || bytes > end_ - start) return {};
+    if (downwards) return Note(end_ = AlignDown(end_ - bytes, alignment), bytes);
     next_ = start + bytes + gap;
-    allocated_.push_back({reinterpret_cast<char*>(start), bytes});
-    return {reinterpret_cast<void*>(start), bytes, zeroed};
+    return Note(start, bytes);
   }
 
   bool IsLimited() const { return limited; }
+  bool IsFinite() const { return finite; }
   TransparentHugepages ReadHugepageSetting() const { return hugepages; }
 
   bool Release(void* start, size_t bytes) {
@@ -115,6 +118,11 @@ class FakeSystemMemory {
   char* begin() const { return reinterpret_cast<char*>(begin_); }
 
  private:
+  MemoryBlock Note(uintptr_t start, size_t bytes) {
+    allocated_.push_back({reinterpret_cast<char*>(start), bytes});
+    return {reinterpret_cast<void*>(start), bytes, zeroed};
+  }
+
   template <typename Record>
   std::vector<Record> Copy(const std::vector<Record>& records) const {
     std::lock_guard<std::mutex> guard(mutex_);

@@ -161,15 +161,19 @@ bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
   return true;
 }
 
-Length HeapSpans::MissingAtEnd(const Span* span, Length n) const {
+Length HeapSpans::MissingAtEnd(const Span* span, Length n, Length most_returned) const {
   const PageId heap_end = regions_.first()->end();
   PageId end = span->end();
+  Length returned;
   while (end < heap_end) {
     const Span* right = map_.Get(end);
     if (right == nullptr || !IsFreeOrReturned(right)) return Length(0);
+    if (right->state == Span::State::kReturned) returned += right->length;
     end = right->end();
   }
-  return end == heap_end && end < span->first + n ? span->first + n - end : Length(0);
+  if (end != heap_end || end >= span->first + n) return Length(0);
+  const Length missing = span->first + n - end;
+  return returned + missing <= most_returned ? missing : Length(0);
 }
 
 Length HeapSpans::MakeFree(PageId first, Length most) {

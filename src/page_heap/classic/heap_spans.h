@@ -71,9 +71,13 @@ class HeapSpans {
   // returned.
   bool Extend(Span* span, Length n, Length most_returned);
 
+  // Returns true if a free span has n pages.
+  bool HasFree(Length n) const { return free_.BestFit(n) != nullptr; }
+
   // Returns the number of pages that new memory at the end of the newest region would have to add
-  // for a span in use to have n pages; 0 if more than that is in the way.
-  Length MissingAtEnd(const Span* span, Length n) const;
+  // for a span in use to have n pages; 0 if more than that is in the way, or if more than
+  // `most_returned` pages would be needed that are not resident.
+  Length MissingAtEnd(const Span* span, Length n, Length most_returned) const;
 
   // Makes returned pages from `first` on, `most` at most, free ones, which are resident. Returns
   // their number, 0 unless a returned span begins there.

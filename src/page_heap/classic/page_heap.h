@@ -196,7 +196,7 @@ template <typename System>
 bool ClassicPageHeap<System>::DeservesRoom(Length n) const {
   if (n > Base::kMaxRequest || n.pages() * kRoomyShare < spans_.committed().pages()) return false;
   const int saved_errno = errno;
-  const bool limited = this->system_.IsLimited();
+  const bool limited = this->system_.IsFinite() || this->system_.IsLimited();
   errno = saved_errno;
   return !limited;
 }
@@ -231,11 +231,9 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   SpinLockHolder holder(lock_);
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
-  if (n > Base::kMaxRequest) return false;
-  if (!spans_.Extend(span, n, this->Headroom())) {
-    OffsetGrowth(n - span->length);
-    if (!this->ExtendLocked(span, n)) return false;
-  }
+  const Length before = spans_.committed();
+  if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
+  if (spans_.committed() > before) OffsetGrowth(spans_.committed() - before);
   this->NoteFreeTaken();
   this->PublishCommitted();
   return true;

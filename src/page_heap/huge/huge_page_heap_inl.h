@@ -88,10 +88,10 @@ PageRange HugePageHeap<System>::PlaceLong(Length n, Length alignment) {
 }
 
 template <typename System>
-bool HugePageHeap<System>::OffsetGrowth(PageRange pages) {
+bool HugePageHeap<System>::OffsetGrowth(Length n, Length returned) {
   if (pacer_.rate() == 0 || spans_.free() == Length(0)) return false;
-  const Length in_use = std::max(spans_.in_use() + pages.length, demand_.peak());
-  const Length committed = spans_.committed() + spans_.CountReturned(pages);
+  const Length in_use = std::max(spans_.in_use() + n, demand_.peak());
+  const Length committed = spans_.committed() + returned;
   const Length due = growth_bound_.PagesDue(committed, in_use, this->freed());
   if (due == Length(0)) return false;
   growth_bound_.NoteReleased(
@@ -102,7 +102,8 @@ bool HugePageHeap<System>::OffsetGrowth(PageRange pages) {
 template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
   PageRange pages = PlaceLong(n, alignment);
-  if (pages.first != PageId(0) && OffsetGrowth(pages)) pages = PlaceLong(n, alignment);
+  const bool found = pages.first != PageId(0);
+  if (found && OffsetGrowth(n, spans_.CountReturned(pages))) pages = PlaceLong(n, alignment);
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
   if (*span != nullptr) PrepareTail(*span);
@@ -138,6 +139,8 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
   if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
+  OffsetGrowth(Length(0), Length(0));
+  AdviseBroken();
   this->NoteFreeTaken();
   demand_.Note(spans_.in_use());
   this->PublishCommitted();

@@ -298,11 +298,13 @@ bool HugeSpans::Extend(Span* span, Length n, Length most_returned) {
   return true;
 }
 
-Length HugeSpans::MissingAtEnd(const Span* span, Length n) const {
-  const Length missing = n - span->length;
-  const Length unused = UnusedFrom(span->end(), missing);
-  const bool at_end = span->end() + unused == blocks_.first()->end();
-  return at_end && unused < missing ? missing - unused : Length(0);
+Length HugeSpans::MissingAtEnd(const Span* span, Length n, Length most_returned) const {
+  const Length gained = n - span->length;
+  const Length unused = UnusedFrom(span->end(), gained);
+  if (unused >= gained || span->end() + unused != blocks_.first()->end()) return Length(0);
+  const Length missing = gained - unused;
+  const Length returned = CountReturned({span->end(), unused});
+  return returned + missing <= most_returned ? missing : Length(0);
 }
 
 Span* HugeSpans::SplitTail(Span* span, Length n) {

@@ -108,9 +108,13 @@ class HugeSpans {
   // used, if more than `most_returned` of these pages are returned, or if no memory for a record
   // can be had.
   bool Extend(Span* span, Length n, Length most_returned);
+  // Returns true if a free range has n pages.
+  bool HasFree(Length n) const { return ranges_.Find(Span::State::kFree, n, Length(1)) != nullptr; }
+
   // Returns the number of pages that new memory at the end of the newest block of the system would
-  // have to add for a span in use to have n pages; 0 if more than that is in the way.
-  Length MissingAtEnd(const Span* span, Length n) const;
+  // have to add for a span in use to have n pages; 0 if more than that is in the way, or if more
+  // than `most_returned` pages would be needed that are not resident.
+  Length MissingAtEnd(const Span* span, Length n, Length most_returned) const;
   // Cuts the pages behind the first n off a span in use. Returns them as a span in use, or null,
   // with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);

@@ -136,6 +136,35 @@ TYPED_TEST(PageHeapPromises, TheLimitKeepsTheLastBlockFromGrowing) {
   EXPECT_TRUE(this->heap_->TryExtend(span, Length(2 * kHuge)));
 }
 
+TYPED_TEST(PageHeapPromises, ABlockThatGrowsByMuchPrefersResidentMemoryElsewhere) {
+  Span* unused = this->New(6 * kHuge);
+  this->New(kHuge);
+  Span* span = this->New(2 * kHuge);
+  this->heap_->Delete(unused);
+  const size_t blocks = this->heap_.system.allocated().size();
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(4 * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), blocks);
+  EXPECT_TRUE(this->heap_->TryExtend(span, Length(2 * kHuge + kHuge / 2))) << "many small steps";
+  EXPECT_TRUE(this->heap_->TryExtend(span, Length(7 * kHuge))) << "no other place is long enough";
+}
+
+TYPED_TEST(PageHeapPromises, UnusedPagesThatTheLimitForbidsAreNotExtendedEither) {
+  Span* span = this->New(kHuge);
+  this->heap_->Delete(this->New(kHuge));
+  this->heap_->ReleaseAtLeast(Length::Max());
+  this->heap_->set_limit(Length(2 * kHuge));
+  const size_t blocks = this->heap_.system.allocated().size();
+  EXPECT_FALSE(this->heap_->TryExtend(span, Length(3 * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), blocks);
+}
+
+TYPED_TEST(PageHeapPromises, ABlockBehindWhichTheSystemPutsNothingAsksOnce) {
+  this->heap_.system.downwards = true;
+  Span* span = this->New(kHuge);
+  for (uintptr_t n : {2, 2, 3, 4}) EXPECT_FALSE(this->heap_->TryExtend(span, Length(n * kHuge)));
+  EXPECT_EQ(this->heap_.system.allocated().size(), 2u);
+}
+
 TYPED_TEST(PageHeapPromises, FreshMemoryIsKnownToBeZero) {
   for (uintptr_t n : {uintptr_t{2}, kHuge, 2 * kHuge + 3, uintptr_t{3}}) {
     Span* span = this->New(n);

@@ -75,6 +75,18 @@ TEST_F(PageHeapReleaseTest, ARequestThatNeedsOtherMemoryIsOffsetByFreeMemory) {
   EXPECT_EQ(heap_->stats().released(), n) << "the request was served by free memory";
 }
 
+TEST_F(PageHeapReleaseTest, ABlockThatGrowsIntoNewMemoryIsOffsetAndOneThatCannotIsNot) {
+  const uintptr_t n = GrowthOffset::kLeast.pages();
+  MakeFree({n, n});
+  Span* walled = New(2 * n);
+  Span* last = New(2 * n);
+  heap_->set_release_rate(ReleasePacer::kDefaultRate);
+  EXPECT_FALSE(heap_->TryExtend(walled, Length(3 * n)));
+  EXPECT_EQ(heap_->stats().released(), Length(0)) << "nothing became resident";
+  EXPECT_TRUE(heap_->TryExtend(last, Length(3 * n)));
+  EXPECT_EQ(heap_->stats().released(), Length(n));
+}
+
 TEST_F(PageHeapReleaseTest, NothingIsOffsetAtRateZero) {
   const uintptr_t n = GrowthOffset::kLeast.pages();
   MakeFree({n, n});

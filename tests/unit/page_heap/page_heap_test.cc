@@ -230,6 +230,12 @@ TEST_F(PageHeapTest, NoRoomForASmallShareOfTheHeapNorForScarceAddresses) {
   EXPECT_EQ(heap_->stats().system, Length(1600));
 }
 
+TEST_F(PageHeapTest, NoRoomInMemoryThatMayRunOut) {
+  heap_.system.finite = true;
+  ASSERT_NE(heap_->NewRoomy(Length(100)), nullptr);
+  EXPECT_EQ(heap_->stats().system, Length(100));
+}
+
 TEST_F(PageHeapTest, ARoomyBlockDoesWithoutRoomIfTheSystemGivesNone) {
   int calls = 0;
   heap_.system.fail_allocate = [&] { return ++calls == 1; };

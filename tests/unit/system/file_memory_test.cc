@@ -243,6 +243,12 @@ TEST_F(FileMemoryTest, TheLimitLeavesTheRestToOthers) {
   EXPECT_EQ(memory_.stats().file_bytes, in_file);
 }
 
+TEST_F(FileMemoryTest, AFileMayHaveLittle) {
+  EXPECT_FALSE(memory_.IsFinite());
+  memory_.Configure(Memfs());
+  EXPECT_TRUE(memory_.IsFinite());
+}
+
 TEST_F(FileMemoryTest, ALargeRequestDoesNotEndTheFile) {
   SystemMemory::Config config = Memfs();
   config.memfs.limit = 8 * kMiB;

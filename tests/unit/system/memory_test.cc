@@ -343,6 +343,14 @@ void* Provide(size_t bytes, size_t* actual, size_t alignment) {
   return Pointer(Address(block) + provided.skipped);
 }
 
+TEST_F(SystemMemoryTest, AProviderMayHaveLittle) {
+  EXPECT_FALSE(memory_.IsFinite());
+  memory_.set_provider(Provide);
+  EXPECT_TRUE(memory_.IsFinite());
+  memory_.set_provider(nullptr);
+  EXPECT_FALSE(memory_.IsFinite());
+}
+
 TEST_F(SystemMemoryTest, AProviderAloneIsAsked) {
   provided = {};
   memory_.set_provider(Provide);
