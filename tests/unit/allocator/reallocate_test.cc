@@ -128,7 +128,8 @@ int MovesOf(std::vector<void*> blocks, size_t least, size_t most, size_t step) {
 }
 
 TEST(ReallocateTest, TheOnlyBlockThatGrowsHardlyEverMoves) {
-  EXPECT_LE(MovesOf({Allocate(1)}, 4 << 20, 128 << 20, 64 << 10), 2);
+  EXPECT_LE(MovesOf({Allocate(1)}, 4 << 20, 128 << 20, 64 << 10), 5)
+      << "by quarters it would be 15";
 }
 
 TEST(ReallocateTest, BlocksThatGrowByTurnsMoveWhenTheyHaveDoubled) {

@@ -119,6 +119,7 @@ TEST_F(HugePageHeapTest, ExtendsAsFarAsNobodyUses) {
   heap_->Delete(next);
   EXPECT_TRUE(heap_->TryExtend(span, Length(kHuge)));
   EXPECT_EQ(heap_->huge_stats().shared, 0u) << "wholly inside one span";
+  RefuseGrowth();
   EXPECT_FALSE(heap_->TryExtend(span, Length(kHuge + 1))) << "beyond the heap";
   EXPECT_TRUE(heap_->TryExtend(span, Length(3)));
   EXPECT_EQ(span->length, Length(kHuge));
