@@ -13,6 +13,7 @@
 #include "allocator/usable_size.h"
 #include "heap/observer.h"
 #include "hook/hooks.h"
+#include "page_heap/page_heap.h"
 
 namespace tcmalloc {
 namespace {
@@ -29,9 +30,6 @@ constexpr size_t kMostSteppedBytes = size_t{64} << 10;
 // A block of this length that grew before and has to move gets a place where it can grow by its own
 // length. docs/decisions/0114-blocks-that-grow-in-place.md.
 constexpr size_t kLeastRoomyBytes = size_t{1} << 20;
-// One that grows by more than this share of itself is copied only a few times. Room would then cost
-// more than the copies, because others' resident memory is left alone for it.
-constexpr size_t kRoomyStepShare = 4;
 
 // A block and what is known of it.
 struct KnownBlock {
@@ -96,9 +94,9 @@ constexpr size_t BytesInAdvance(size_t old_bytes, size_t size) {
 }
 
 // Returns true if the block to which `old` moves for `size` bytes shall be able to grow there.
-bool DeservesRoom(const KnownBlock& old, size_t size) {
+bool WantsRoom(const KnownBlock& old, size_t size) {
   return old.bytes >= kLeastRoomyBytes && old.own_span != nullptr && old.own_span->grows &&
-         size - old.bytes <= old.bytes / kRoomyStepShare;
+         !PageHeap::IsLongStep(old.bytes, size);
 }
 
 void* AllocateNext(bool roomy, size_t size) {
@@ -116,7 +114,7 @@ void* AllocateToGrow(const KnownBlock& old, size_t size) {
   // A block that grows once often grows again; a margin makes the copies amortise. If it cannot be
   // had, the block does without it.
   const size_t margin = BytesInAdvance(old.bytes, size);
-  const bool roomy = DeservesRoom(old, size);
+  const bool roomy = WantsRoom(old, size);
   if (size < margin) {
     if (void* fresh = AllocateNext(roomy, margin)) return fresh;
   }

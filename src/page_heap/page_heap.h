@@ -36,6 +36,11 @@ class PageHeap {
  public:
   static constexpr Length kMaxGrowth = Length::FromBytesCeil(size_t{64} << 20);
 
+  // Returns true if a block that grows `from` one length `to` another, in any unit, does so by more
+  // than a quarter of itself. It is then copied only a few times, so that page faults, and memory
+  // of others that is left alone, cost more than its copies.
+  static constexpr bool IsLongStep(size_t from, size_t to) { return to - from > from / 4; }
+
   PageHeap(const PageHeap&) = delete;
   PageHeap& operator=(const PageHeap&) = delete;
 

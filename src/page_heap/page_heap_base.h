@@ -135,7 +135,8 @@ class PageHeapBase : public PageHeap {
   bool ExtendLocked(Span* span, Length n) TCMALLOC_REQUIRES(lock_) {
     if (spans_.Extend(span, n, Headroom())) return true;
     const Length missing = MissingAtEnd(span, n);
-    if (missing == Length(0) || (IsLongStep(span, n) && spans_.HasFree(n))) return false;
+    if (missing == Length(0)) return false;
+    if (IsLongStep(span->length.pages(), n.pages()) && spans_.HasFree(n)) return false;
     const PageId end = span->first + n - missing;
     const Span* fresh = Grow(missing, Length(1), least_growth_);
     if (fresh == nullptr) return false;
@@ -183,9 +184,6 @@ class PageHeapBase : public PageHeap {
   static constexpr int kMaxWaits = 1000;
   static constexpr uint64_t kLongestWaitNs = 2'000'000;
   static constexpr size_t kSpansPerCall = 64;
-  // A block that grows by more than this share of itself at once is copied only a few times, so
-  // that page faults cost more than its copies to memory that is resident.
-  static constexpr uintptr_t kLongStepShare = 4;
 
   // Spans on their way to the system.
   struct Departure {
@@ -194,11 +192,6 @@ class PageHeapBase : public PageHeap {
     size_t count = 0;
     Length length;
   };
-
-  // Returns true if a block grows by so much that it is copied only a few times.
-  static bool IsLongStep(const Span* span, Length n) {
-    return n - span->length > Length(span->length.pages() / kLongStepShare);
-  }
 
   void VisitSpans(SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);

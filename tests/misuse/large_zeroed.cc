@@ -6,24 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <initializer_list>
 
+#include "conformance/resident.h"
+
 namespace {
+
+using tcmalloc::testing::ResidentBytes;
 
 constexpr size_t kMebibyte = size_t{1} << 20;
 constexpr size_t kSize = 256 * kMebibyte;
-
-size_t ResidentBytes() {
-  FILE* file = fopen("/proc/self/statm", "r");
-  size_t mapped = 0;
-  size_t resident = 0;
-  if (file == nullptr || fscanf(file, "%zu %zu", &mapped, &resident) != 2) abort();
-  fclose(file);
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
 
 bool IsZero(const char* block, size_t size) {
   return std::all_of(block, block + size, [](char c) { return c == 0; });
@@ -35,7 +29,7 @@ int main() {
   int bad = 0;
   const size_t before = ResidentBytes();
   char* block = static_cast<char*>(calloc(1, kSize));
-  if (block == nullptr) abort();
+  if (before == 0 || block == nullptr) abort();
   const size_t more = ResidentBytes() - before;
   if (more > 32 * kMebibyte) {
     printf("calloc made %zu MiB resident\n", more / kMebibyte);
