@@ -104,7 +104,7 @@ TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
   }
   constexpr WordPair kPair = {kWord, kWord};
   // libc compares in the widest vectors that the processor has.
-  constexpr ptrdiff_t kLong = 256;
+  constexpr ptrdiff_t kLong = 2048;
   if (end - begin >= kLong &&
       std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
     end = begin + 64;
