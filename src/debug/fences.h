@@ -104,7 +104,7 @@ TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
   }
   constexpr WordPair kPair = {kWord, kWord};
   // libc compares in the widest vectors that the processor has.
-  constexpr ptrdiff_t kLong = 256;
+  constexpr ptrdiff_t kLong = 2048;
   if (end - begin >= kLong &&
       std::memcmp(begin, begin + 64, static_cast<size_t>(end - begin) - 64) == 0) {
     end = begin + 64;
@@ -181,6 +181,7 @@ inline void WriteFences(const BlockRecord& block) {
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
   const char* user = block.user;
+  const size_t size = block.size;
   const Seal seal = Seal::Of(block);
   WordPair difference = LoadPair(user - kSealBytes) ^ WordPair { seal.size, seal.mark };
   if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
@@ -188,7 +189,9 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   } else if (!IsFence(FrontFence(block), user - kSealBytes)) {
     return false;
   }
-  return (difference[0] | difference[1]) == 0 && IsFence(block.end(), BackFenceEnd(block));
+  if (TCMALLOC_UNLIKELY((difference[0] | difference[1]) != 0)) return false;
+  const char* back_end = user + std::min(block.total - block.front, size + kMostFenceBytes);
+  return IsFence(user + size, back_end);
 }
 
 // Return the first byte before or behind the block's own that was written, or null.

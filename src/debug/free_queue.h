@@ -51,8 +51,8 @@ class FreeQueue {
   template <typename F>
   TCMALLOC_ALWAYS_INLINE bool PushOwn(Storage& storage, uint32_t place, BlockRecord* block,
                                       size_t limit, F take) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    Part& part = parts_[place];
-    Entry* entries = storage.entries[place];
+    Part& part = *OpaqueToOptimizer(&parts_[place]);
+    Entry* entries = OpaqueToOptimizer(&storage.entries[place][0]);
     if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) return false;
     const size_t share = ShareOf(limit);
     const size_t bytes = block->total;
@@ -78,7 +78,7 @@ class FreeQueue {
   // none.
   TCMALLOC_ALWAYS_INLINE BlockRecord* TakeOwnSpare(uint32_t place, uint8_t size_class)
       TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    Part& part = parts_[place];
+    Part& part = *OpaqueToOptimizer(&parts_[place]);
     BlockRecord* block = part.spares.Take(size_class);
     part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
     return block;

@@ -125,9 +125,10 @@ class RecentStacks {
     if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return nullptr;
     const Key key = KeyOf(site);
     const uint32_t* tags = tags_[key.set];
+    Entry* entries = entries_[key.set];
     for (size_t way = 0; way < kWays; ++way) {
       if (TCMALLOC_LIKELY(tags[way] != key.tag)) continue;
-      Entry& entry = entries_[key.set][way];
+      Entry& entry = *OpaqueToOptimizer(&entries[way]);
       if (TCMALLOC_LIKELY(IsOf(entry, site) && IsAsItWas(entry, site))) {
         misses_ = 0;
         return &entry;
@@ -179,7 +180,7 @@ RecentStacks* ClaimRecentStacks();
 // Returns a stack as TryFind does. Called inside the slow path by a thread with that place of its
 // own.
 TCMALLOC_ALWAYS_INLINE StackId FindRecentStack(uint32_t place, const CallSite& site) {
-  RecentStacks& recent = recent_stacks[place];
+  RecentStacks& recent = *OpaqueToOptimizer(&recent_stacks[place]);
   if (TCMALLOC_UNLIKELY(!recent.TryClaimOwn(&current_thread))) return 0;
   const StackId stack = recent.TryFind(site);
   recent.Release();
