@@ -50,7 +50,7 @@ struct CpuCacheContext {
   const LinkCodec* codec = nullptr;
   const PageMap* page_map = nullptr;  // for CheckFreeObjects alone
   ChainArrays* arrays = nullptr;
-  uintptr_t classes = 0;              // as ThreadHeader::classes
+  uintptr_t classes = 0;  // as ThreadHeader::classes
   SlowPaths slow = {};
   const SamplePeriod* sample_period = &kNoSamples;
 };
@@ -65,9 +65,10 @@ struct CpuCacheStats {
 // Objects lie in slabs, one for each CPU or concurrency id. A miss takes an array out of the slab's
 // depot, or fetches a chain or an array from the source, and puts its objects into the slab of the
 // CPU that the thread runs on by then. An overflow takes the batches out that were freed first, as
-// arrays, in which the objects keep their marks; the depot keeps them, or they go to the source. The
-// slab of a thread can change at any moment, so nothing here relies on two operations meeting the
-// same slab: objects that do not fit go back to the source, and missing ones are fetched from it.
+// arrays, in which the objects keep their marks; the depot keeps them, or they go to the source.
+// The slab of a thread can change at any moment, so nothing here relies on two operations meeting
+// the same slab: objects that do not fit go back to the source, and missing ones are fetched from
+// it.
 //
 // SlabBudget decides how much a slab and its depot may hold.
 //
@@ -147,7 +148,8 @@ class CpuCache {
   void Flush();
   // Returns the objects of one slab to the source. Returns their bytes; 0 if there is no such slab.
   size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
-  // Drains the slabs that were idle since the last call.
+  // Drains the slabs that were idle since the last call, and returns of the others what they did
+  // not need.
   void ReleaseIdle();
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
@@ -201,6 +203,7 @@ class CpuCache {
   ObjectArray TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void PutBack(CpuThread* thread, uint8_t c, ObjectArray array);
   void Overflow(CpuThread* thread, uint8_t c, void* object);
+  void ReturnNewest(CpuThread* thread, uint8_t c, void* object);
   void KeepOlder(CpuThread* thread, uint8_t c, uint32_t count);
   bool Keep(CpuThread* thread, uint8_t c, ObjectArray array);
   void KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array);
@@ -214,6 +217,7 @@ class CpuCache {
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
   void ReturnLeaving(int id, uint8_t c);
+  void ReturnUnneeded(int id);
   size_t DrainDepot(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);

@@ -34,7 +34,7 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
 // or if no memory can be had for the array.
 template <SourceTable Sources>
 ObjectArray CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
-  void** objects = source(c).NewArray();
+  void** objects = most > 0 ? source(c).NewArray() : nullptr;
   if (TCMALLOC_UNLIKELY(objects == nullptr)) return {};
   const uint32_t count = sections_->pop_batch(c, thread->name(), objects, most);
   if (TCMALLOC_LIKELY(count > 0)) return {objects, count};
@@ -42,9 +42,11 @@ ObjectArray CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t mo
   return {};
 }
 
-// Puts the objects of an array into the slab. Those that find no room there go back to the source.
+// Puts the objects of an array, which may be none, into the slab. Those that find no room there go
+// back to the source.
 template <SourceTable Sources>
 void CpuCache<Sources>::PutBack(CpuThread* thread, uint8_t c, ObjectArray array) {
+  if (array.objects == nullptr) return;
   const uint32_t put = sections_->push_batch(c, thread->name(), array.objects, array.count);
   if (TCMALLOC_LIKELY(put == array.count)) return source(c).DeleteArray(array.objects);
   std::copy(array.objects + put, array.objects + array.count, array.objects);
@@ -52,27 +54,34 @@ void CpuCache<Sources>::PutBack(CpuThread* thread, uint8_t c, ObjectArray array)
 }
 
 // Finds a place for an object that found no slot. The batches that were freed first leave the slab,
-// so that the objects come back in the reverse order of the frees; one batch and what is no batch
-// stay. Of fewer objects than two batches, those that were freed last go with this one.
+// so that the objects come back in the reverse order of the frees. One batch and what is no batch
+// stay, or only that where the depot has batches and gives them back for little. Where there are
+// few batches, or very many small ones, the objects that were freed last go with this one.
 template <SourceTable Sources>
 void CpuCache<Sources>::Overflow(CpuThread* thread, uint8_t c, void* object) {
   const uint32_t batch = source(c).batch();
-  const uint32_t held = slabs_.slab(CurrentSlab(thread)).CountObjects(c);
-  if (held < 2 * batch) {
-    ObjectArray array = TakeOut(thread, c, batch - 1);
-    if (array.objects == nullptr) return Return(c, &object, 1);
-    array.objects[array.count++] = object;
-    return KeepOrReturn(thread, c, array);
-  }
-  const uint32_t older = std::min(held / batch - 1, kBatchesAtOnce);
+  const CpuSlab& slab = slabs_.slab(CurrentSlab(thread));
+  const uint32_t held = slab.CountObjects(c);
+  const uint32_t batches = held / batch;
+  if (batches < 2 || batches > kBatchesAtOnce) return ReturnNewest(thread, c, object);
+  const uint32_t older = slab.depot().CountKept(c) > 0 ? batches : batches - 1;
   const uint32_t newer = held - older * batch;
   const ObjectArray newest = TakeOut(thread, c, std::min(newer, batch));
-  const ObjectArray next =
-      newest.count < newer ? TakeOut(thread, c, newer - newest.count) : ObjectArray{};
+  const ObjectArray next = TakeOut(thread, c, std::min(newer - newest.count, batch));
   KeepOlder(thread, c, older);
-  if (next.objects != nullptr) PutBack(thread, c, next);
-  if (newest.objects != nullptr) PutBack(thread, c, newest);
+  PutBack(thread, c, next);
+  PutBack(thread, c, newest);
   if (!sections_->push(c, thread->name(), object)) Return(c, &object, 1);
+}
+
+// Takes the objects that were freed last out of the slab, and finds another place for them and for
+// `object`.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnNewest(CpuThread* thread, uint8_t c, void* object) {
+  ObjectArray array = TakeOut(thread, c, source(c).batch() - 1);
+  if (array.count == 0) return Return(c, &object, 1);
+  array.objects[array.count++] = object;
+  KeepOrReturn(thread, c, array);
 }
 
 // Takes `count` batches out of the slab, at most kBatchesAtOnce, and keeps them outside, the oldest
@@ -275,8 +284,24 @@ template <SourceTable Sources>
 void CpuCache<Sources>::ReleaseIdle() {
   for (int id = 0; initialized() && id < slabs_.count(); ++id) {
     SlabBudget& budget = budgets_.budget(id);
-    if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
+    if (budget.claimed() == 0) continue;
+    if (budget.WasIdle(slabs_.slab(id))) {
+      DrainSlab(id);
+    } else {
+      ReturnUnneeded(id);
+    }
   }
+}
+
+// Returns what the depot of a slab in use does not need.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnUnneeded(int id) {
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budgets_.budget(id).LetGoUnneeded(slabs_.slab(id), &excess);
+  }
+  excess.ForEach([this, id](uint8_t c) { ReturnLeaving(id, c); });
 }
 
 }  // namespace tcmalloc

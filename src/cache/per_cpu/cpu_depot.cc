@@ -2,6 +2,8 @@
 
 #include "cache/per_cpu/cpu_depot.h"
 
+#include <utility>
+
 namespace tcmalloc {
 
 bool CpuDepot::Admits(uint8_t c) {
@@ -18,7 +20,7 @@ bool CpuDepot::Push(uint8_t c, ObjectArray batch, ChainArrays& arrays) {
   Stock& stock = stocks_[c];
   if (!stock.batches.Push(PackedChain(batch), arrays)) return false;
   stock.objects += batch.count;
-  ++stock.moves;
+  NoteMove(stock);
   return true;
 }
 
@@ -27,16 +29,17 @@ ObjectArray CpuDepot::Pop(uint8_t c) {
   Stock& stock = stocks_[c];
   const ObjectArray batch = stock.batches.PopPacked().UnpackArray();
   stock.objects -= batch.count;
-  ++stock.moves;
+  NoteMove(stock);
   stock.least = std::min(stock.least, CountKept(c));
   return batch;
 }
 
-uint32_t CpuDepot::CountUnneeded(uint8_t c, bool used) {
+uint32_t CpuDepot::CountUnneeded(uint8_t c) {
   Stock& stock = stocks_[c];
   const uint32_t kept = CountKept(c);
-  if (kept == 0 || (used && stock.moves < kMovesForEach * kept)) return 0;
-  const uint32_t unneeded = (std::min(stock.least, kept) + 1) / 2;
+  const bool in_use = std::exchange(stock.moved, false);
+  if (in_use && stock.moves < kMovesForEach * kept) return 0;
+  const uint32_t unneeded = ((in_use ? std::min(stock.least, kept) : kept) + 1) / 2;
   stock.moves = 0;
   stock.least = kept - unneeded;
   if (unneeded > 0 && stock.most > 1) --stock.most;

@@ -55,9 +55,9 @@ class CpuDepot {
   // Takes the batch that was pushed last; an empty one if none is kept.
   ObjectArray Pop(uint8_t c);
 
-  // Returns the number of kept batches that were not needed lately. `used` is false if the class
-  // missed nothing since the last call.
-  uint32_t CountUnneeded(uint8_t c, bool used);
+  // Returns the number of kept batches that were not needed lately. Counts as a look at the class:
+  // one of which none came or went since the last look is not in use.
+  uint32_t CountUnneeded(uint8_t c);
   // Lets the `count` oldest of the kept batches go. Returns their bytes.
   int64_t LetGo(uint8_t c, uint32_t count);
   // Moves up to `most` batches that have to go to `out`. Returns their number.
@@ -75,8 +75,8 @@ class CpuDepot {
   int64_t CountKeptBytes() const;
 
  private:
-  // Batches that came and went since the last look, for each that is there, before those that stayed
-  // all the time are taken for unneeded.
+  // Batches that come and go, for each that is there, before those that stayed all the time are
+  // taken for unneeded.
   static constexpr uint32_t kMovesForEach = 4;
   static constexpr uint8_t kMostOverages = 3;
 
@@ -85,11 +85,17 @@ class CpuDepot {
     ChainStack batches;
     Relaxed<uint32_t> objects = 0;
     Relaxed<uint32_t> leaving = 0;
-    uint32_t moves = 0;      // since CountUnneeded last looked
-    uint32_t least = 0;      // batches kept since then
-    uint16_t most = 0;       // batches that may be kept
+    uint32_t moves = 0;  // since CountUnneeded last judged
+    uint32_t least = 0;  // batches kept since then
+    uint16_t most = 0;   // batches that may be kept
     uint8_t overages = 0;
+    bool moved = false;  // since CountUnneeded last looked
   };
+
+  static void NoteMove(Stock& stock) {
+    ++stock.moves;
+    stock.moved = true;
+  }
 
   Stock stocks_[kSizeClassCount] = {};
 };

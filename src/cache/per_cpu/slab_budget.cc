@@ -80,9 +80,15 @@ void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess*
   if (SlabExcess::CountExcess(slab, c) > 0) excess->Note(c);
 }
 
+void SlabBudget::LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) {
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    LetGoUnneeded(slab, static_cast<uint8_t>(c), excess);
+  }
+}
+
 // Beyond the limit, half of the batches go in any case.
 void SlabBudget::LetGoUnneeded(CpuSlab& slab, uint8_t c, SlabExcess* excess) {
-  const uint32_t unneeded = slab.depot().CountUnneeded(c, Missed(c));
+  const uint32_t unneeded = slab.depot().CountUnneeded(c);
   const uint32_t beyond = claimed() > limit() ? (slab.depot().CountKept(c) + 1) / 2 : 0;
   LetGo(slab, c, std::max(unneeded, beyond), excess);
 }

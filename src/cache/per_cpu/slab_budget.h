@@ -45,9 +45,9 @@ class SlabExcess {
   uint64_t classes_[(kSizeClassCount + 63) / 64] = {};
 };
 
-// Invariant: claimed == sum of capacity * size over the classes of the slab, and of the bytes of the
-// batches that its depot keeps. It exceeds the limit only after another slab took a part of that, or
-// after the limit was lowered.
+// Invariant: claimed == sum of capacity * size over the classes of the slab, and of the bytes of
+// the batches that its depot keeps. It exceeds the limit only after another slab took a part of
+// that, or after the limit was lowered.
 //
 // The capacity of a class begins at 0, doubles with each miss up to one batch, and then grows by a
 // batch with each miss. Where the limit leaves no room, classes that did not miss lately give up
@@ -88,6 +88,8 @@ class SlabBudget {
   // Takes half of their capacity from classes that were not used since the last call, and batches
   // that are not needed from all classes.
   void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Lets batches go that are not needed.
+  void LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   // Takes all capacity from all classes. Requires that the depot keeps nothing.
   void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
 
@@ -135,7 +137,7 @@ class SlabBudget {
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
   std::atomic<int64_t> first_limit_;
-  int64_t kept_ = 0;   // bytes claimed for batches in the depot
+  int64_t kept_ = 0;                                   // bytes claimed for batches in the depot
   uint8_t hand_ = 0;                                   // the class that gave up capacity last
   uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
   uint16_t objects_at_sweep_[kSizeClassCount] = {};
