@@ -42,7 +42,7 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
   char* memory = MapSlabs(n * kSlabBytes);
   if (memory == nullptr) return false;
   void* slabs = AllocateMetadata(n * sizeof(CpuSlab));
-  // Those of ids that are never used are never touched.
+  // Depots of ids that are never used are never touched.
   void* depots = AllocateMetadata(n * sizeof(CpuDepot));
   if (slabs == nullptr || depots == nullptr) {
     system_calls.munmap(memory, n * kSlabBytes);
