@@ -180,6 +180,9 @@ class CpuCache {
   // The most batches that go to the depot, or leave it, at once.
   static constexpr uint32_t kBatchesAtOnce = 8;
 
+  // Why a slab misses: it has no objects, or no room for them.
+  enum class Missing : uint8_t { kObjects, kRoom };
+
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
   // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) { return (*context_.sources)[c]; }
@@ -192,13 +195,12 @@ class CpuCache {
   }
 
   ObjectArray TakeKept(CpuThread* thread, uint8_t c);
-  void NoteFetch(CpuThread* thread, uint8_t c);
   ObjectArray FetchMissing(CpuThread* thread, uint8_t c);
   ObjectArray FetchArray(uint8_t c, uint32_t wanted);
   ObjectArray ToArray(uint8_t c, Chain chain);
   void* Unpack(CpuThread* thread, uint8_t c, ObjectArray array);
   void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
-  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least);
+  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
   ObjectArray TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
   void PutBack(CpuThread* thread, uint8_t c, ObjectArray array);

@@ -77,21 +77,12 @@ ObjectArray CpuCache<Sources>::TakeKept(CpuThread* thread, uint8_t c) {
   return array;
 }
 
-// Lets the depot of the slab keep one batch more.
-template <SourceTable Sources>
-void CpuCache<Sources>::NoteFetch(CpuThread* thread, uint8_t c) {
-  CpuSlab& slab = slabs_.slab(CurrentSlab(thread));
-  SpinLockHolder holder(slab.lock());
-  if (slab.state() == SlabState::kOpen) slab.depot().NoteFetch(c);
-}
-
 // Returns the objects for a slab that has none; none if no memory can be had.
 template <SourceTable Sources>
 ObjectArray CpuCache<Sources>::FetchMissing(CpuThread* thread, uint8_t c) {
   const ObjectArray array = TakeKept(thread, c);
   if (array.count > 0) return array;
-  const uint32_t wanted = Grow(thread, c, 1);
-  if (wanted == source(c).batch()) NoteFetch(thread, c);
+  const uint32_t wanted = Grow(thread, c, 1, Missing::kObjects);
   const PackedChain kept = source(c).FetchKept();
   if (kept.count() == 0) return FetchArray(c, wanted);
   return kept.is_array() ? kept.UnpackArray() : ToArray(c, kept.Unpack());
@@ -137,7 +128,9 @@ void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, ObjectArray array)
   if (TCMALLOC_LIKELY(array.count > 0)) {
     object = array.objects[--array.count];
     LinkWord(object) = 0;
-    if (slabs_.slab(CurrentSlab(thread)).capacity(c) < array.count) Grow(thread, c, array.count);
+    if (slabs_.slab(CurrentSlab(thread)).capacity(c) < array.count) {
+      Grow(thread, c, array.count, Missing::kRoom);
+    }
   }
   PutBack(thread, c, array);
   return object;
@@ -161,15 +154,15 @@ template <SourceTable Sources>
 void CpuCache<Sources>::Deallocate(CpuThread* thread, void* object, uint8_t c) {
   mark_.Put(object);
   if (sections_->push(c, thread->name(), object)) return;
-  Grow(thread, c, 1);
+  Grow(thread, c, 1, Missing::kRoom);
   if (sections_->push(c, thread->name(), object)) return;
   Overflow(thread, c, object);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
-// allows. Returns how many to fetch.
+// allows. Returns how many to fetch. The depot may keep one batch more if that is one.
 template <SourceTable Sources>
-uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
+uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
@@ -182,6 +175,7 @@ uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
     if (slab.state() == SlabState::kClosed && !slab.Open()) return 1;
     SlabBudget& budget = budgets_.budget(id);
     capacity = budget.Grow(slab, c, batch, least, &excess);
+    if (missing == Missing::kObjects && capacity >= batch) slab.depot().NoteFetch(c);
     sweep = budget.SweepIsDue();
   }
   ReturnExcess(thread, id, excess);

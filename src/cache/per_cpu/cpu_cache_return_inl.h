@@ -198,14 +198,14 @@ template <SourceTable Sources>
 void CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
   ObjectArray arrays[kBatchesAtOnce];
   CpuSlab& slab = slabs_.slab(id);
-  uint32_t taken = 0;
-  do {
+  while (slab.depot().CountLeaving(c) > 0) {
+    uint32_t taken = 0;
     {
       SpinLockHolder holder(slab.lock());
       taken = slab.depot().TakeLeaving(c, arrays, kBatchesAtOnce);
     }
     for (uint32_t i = 0; i < taken; ++i) ReturnArray(c, arrays[i]);
-  } while (taken == kBatchesAtOnce);
+  }
 }
 
 // Takes objects beyond their class's capacity out of slab `id`, after other classes took that

@@ -25,8 +25,8 @@ namespace tcmalloc {
 // went have to go, the oldest first. Those no longer belong to the budget, and wait here until
 // somebody takes them away.
 //
-// All zero at first. Guarded by the slab's lock; what CountObjects and CountKept return are
-// estimates for who does not have it.
+// All zero at first. Guarded by the slab's lock; what the first three methods of an object return
+// are estimates for who does not have it.
 class CpuDepot {
  public:
   constexpr CpuDepot() = default;
@@ -40,7 +40,9 @@ class CpuDepot {
 
   // Returns the number of objects of class c.
   uint32_t CountObjects(uint8_t c) const { return stocks_[c].objects; }
-  // Returns the number of batches of class c, without those that have to go.
+  // Returns the number of batches of class c that have to go.
+  uint32_t CountLeaving(uint8_t c) const { return stocks_[c].leaving; }
+  // Returns the number of the others.
   uint32_t CountKept(uint8_t c) const { return stocks_[c].batches.size() - stocks_[c].leaving; }
 
   // Lets the class keep one more, because a batch was fetched from elsewhere.
