@@ -265,12 +265,19 @@ size_t Heap::ThreadCacheBytes() {
   return std::min(wanted, std::max(LimitOfHeap() / kCacheShare, kLeastThreadCaches));
 }
 
+// Few CPUs may cache as much as threads do by default.
+uint64_t Heap::WantedBytesPerCpu(uint64_t cpus) {
+  const uint64_t wanted = options_.max_per_cpu_cache_size;
+  if (wanted != kDefaultPerCpuCacheSize) return wanted;
+  return std::max(wanted, kDefaultTotalThreadCacheBytes / cpus);
+}
+
 // There may be as many caches as CPUs on which the process may run at once, even if the quota pays
 // for fewer. They then share the bytes for the smaller number.
 size_t Heap::BytesPerCpu() {
   const auto cpus = static_cast<uint64_t>(UsableCpus());
   const auto paid = static_cast<uint64_t>(UsableCpus(limits_.cgroup()));
-  const uint64_t wanted = options_.max_per_cpu_cache_size / cpus * paid;
+  const uint64_t wanted = WantedBytesPerCpu(paid) / cpus * paid;
   const uint64_t most = LimitOfHeap() / kCacheShare / cpus;
   return std::max(std::min(wanted, most), std::min(options_.max_per_cpu_cache_size, kLeastPerCpu));
 }
@@ -377,6 +384,7 @@ bool Heap::StartPerCpu() {
   const Cpus::Context context{.sources = &lists_,
                               .codec = &codec_,
                               .page_map = &page_map_,
+                              .arrays = &arrays_,
                               .classes = page_map_.classes_by_reference(),
                               .slow = SlowPathsOfEntryPoints(),
                               .sample_period = &sample_period_};

@@ -211,6 +211,7 @@ class Heap final : private HousekeepingHost {
   // Returns the bytes that the options and limits together allow caches to hold.
   size_t ThreadCacheBytes() TCMALLOC_REQUIRES(limits_.lock());
   uint64_t LimitOfHeap();
+  uint64_t WantedBytesPerCpu(uint64_t cpus) TCMALLOC_REQUIRES(limits_.lock());
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
   // Adds up the contents of all caches. Visits each of them.

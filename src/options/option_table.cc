@@ -56,7 +56,8 @@ constexpr OptionRow kTable[] = {
               SizeUnit::kByte},
      "bytes",
      "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
-     "ones."},
+     "ones. The default stands for 32 MiB by the number of CPUs that the process may use where "
+     "there are fewer than 8."},
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, kMostReleaseRate}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
      "larger value lowers resident memory and costs more page faults.",

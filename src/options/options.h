@@ -82,6 +82,8 @@ inline constexpr uint64_t kLeastTotalThreadCacheBytes = uint64_t{512} << 10;
 inline constexpr uint64_t kDefaultTotalThreadCacheBytes = uint64_t{32} << 20;
 inline constexpr uint64_t kThreadCacheBytesPerCpu = uint64_t{4} << 20;
 inline constexpr uint64_t kMostTotalThreadCacheBytes = uint64_t{1} << 30;
+// Stands for a part of kDefaultTotalThreadCacheBytes for each CPU where that is more.
+inline constexpr uint64_t kDefaultPerCpuCacheSize = uint64_t{4} << 20;
 inline constexpr uint64_t kLeastPerCpuCacheSize = uint64_t{64} << 10;
 inline constexpr uint64_t kMostPerCpuCacheSize = uint64_t{1} << 30;
 // The largest size in mebibytes: beyond any address space, but small enough that no sum overflows.
@@ -103,7 +105,7 @@ struct Options {
   FrontEndOption front_end = FrontEndOption::kAuto;
   CpuIdsOption cpu_ids = CpuIdsOption::kAuto;
   PageHeapOption page_heap = PageHeapOption::kAuto;
-  uint64_t max_per_cpu_cache_size = uint64_t{4} << 20;
+  uint64_t max_per_cpu_cache_size = kDefaultPerCpuCacheSize;
   double release_rate = 1.0;
   uint64_t release_half_life = 1000;
   bool background = false;

@@ -49,7 +49,8 @@ struct CpuCacheContext {
   Sources* sources = nullptr;
   const LinkCodec* codec = nullptr;
   const PageMap* page_map = nullptr;  // for CheckFreeObjects alone
-  uintptr_t classes = 0;              // as ThreadHeader::classes
+  ChainArrays* arrays = nullptr;
+  uintptr_t classes = 0;  // as ThreadHeader::classes
   SlowPaths slow = {};
   const SamplePeriod* sample_period = &kNoSamples;
 };
@@ -61,14 +62,15 @@ struct CpuCacheStats {
   AllocationTotals allocated;
 };
 
-// Objects lie in slabs, one for each CPU or concurrency id. A miss fetches a chain or an array from
-// the source and puts its objects into the slab of the CPU that the thread runs on by then. An
-// overflow takes a batch out and returns it as an array, in which the objects keep their marks. The
-// slab of a thread can change at any moment, so nothing
-// here relies on two operations meeting the same slab: objects that do not fit go back to the
-// source, and missing ones are fetched from it.
+// Objects lie in slabs, one for each CPU or concurrency id. A miss takes an array out of the slab's
+// depot, or fetches a chain or an array from the source, and puts its objects into the slab of the
+// CPU that the thread runs on by then. An overflow takes the batches out that were freed first, as
+// arrays, in which the objects keep their marks; the depot keeps them, or they go to the source.
+// The slab of a thread can change at any moment, so nothing here relies on two operations meeting
+// the same slab: objects that do not fit go back to the source, and missing ones are fetched from
+// it.
 //
-// SlabBudget decides how much a slab may hold of each class.
+// SlabBudget decides how much a slab and its depot may hold.
 //
 // The clock of a thread is never negative while the thread is open, because malloc's section reads
 // it as unsigned. Only the sections advance it then. Each does so in one step with counting the
@@ -146,18 +148,15 @@ class CpuCache {
   void Flush();
   // Returns the objects of one slab to the source. Returns their bytes; 0 if there is no such slab.
   size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
-  // Drains the slabs that were idle since the last call.
+  // Drains the slabs that were idle since the last call, and returns of the others what they did
+  // not need.
   void ReleaseIdle();
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
   // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
   // moves.
-  bool Holds(const void* object, uint8_t c) const {
-    // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
-    // read after it is not older than the index before it, which says that the slot counts.
-    return initialized() && slabs_.Holds(object, c) && fence_(-1) && slabs_.Holds(object, c);
-  }
+  bool Holds(const void* object, uint8_t c);
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
   CpuCacheStats stats();
 
@@ -178,6 +177,11 @@ class CpuCache {
  private:
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
+  // The most batches that go to the depot, or leave it, at once.
+  static constexpr uint32_t kBatchesAtOnce = 8;
+
+  // Why a slab misses: it has no objects, or no room for them.
+  enum class Missing : uint8_t { kObjects, kRoom };
 
   bool HasSlab(int id) const { return id >= 0 && id < slabs_.count(); }
   // The source of a class of which there are objects, or were.
@@ -190,25 +194,40 @@ class CpuCache {
     return HasSlab(slab) ? slab : 0;
   }
 
+  ObjectArray TakeKept(CpuThread* thread, uint8_t c);
+  ObjectArray FetchMissing(CpuThread* thread, uint8_t c);
   ObjectArray FetchArray(uint8_t c, uint32_t wanted);
   ObjectArray ToArray(uint8_t c, Chain chain);
   void* Unpack(CpuThread* thread, uint8_t c, ObjectArray array);
   void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
-  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least);
+  uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
   ObjectArray TakeOut(CpuThread* thread, uint8_t c, uint32_t most);
+  void PutBack(CpuThread* thread, uint8_t c, ObjectArray array);
+  void Overflow(CpuThread* thread, uint8_t c, void* object);
+  void ReturnNewest(CpuThread* thread, uint8_t c, void* object);
+  void KeepOlder(CpuThread* thread, uint8_t c, uint32_t count);
+  bool Keep(CpuThread* thread, uint8_t c, ObjectArray array);
+  void KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   static Scatter ScatterOf(uint8_t c, void* const* objects, uint32_t count);
   static size_t MostKept(uint8_t c, Scatter scatter);
   static void PutInOrder(uint8_t c, ObjectArray array);
+  static bool ArePlaced(uint8_t c, ObjectArray array);
+  static Scatter Arrange(uint8_t c, ObjectArray array);
   void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
+  void ReturnLeaving(int id, uint8_t c);
+  void ReturnUnneeded(int id);
+  size_t DrainDepot(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
   // Returns false if an object, of at most *most, looks as if the program had written to it.
   bool LooksSound(CpuSlab& slab, size_t* most);
   void CheckSlab(CpuSlab& slab, size_t* most);
+  bool DepotHolds(CpuSlab& slab, const void* object, uint8_t c);
+  void CheckDepot(CpuSlab& slab, size_t* most) TCMALLOC_REQUIRES(slab.lock());
 
   Context context_;
   FreeMark mark_;

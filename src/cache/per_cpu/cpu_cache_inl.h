@@ -47,18 +47,45 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
   const bool hit = object != nullptr;
   if (!hit) {
     Source& source = context_.sources->Ensure(c);
-    const uint32_t wanted = Grow(thread, c, 1);
-    const PackedChain kept = source.FetchKept();
-    object = Unpack(thread, c,
-                    kept.count() == 0 ? FetchArray(c, wanted)
-                    : kept.is_array() ? kept.UnpackArray()
-                                      : ToArray(c, kept.Unpack()));
+    object = Unpack(thread, c, FetchMissing(thread, c));
     // There may be no memory for an array.
     if (TCMALLOC_UNLIKELY(object == nullptr)) object = FetchOne(source, *context_.codec);
   }
   if (object == nullptr) return nullptr;
   const bool expired = thread->CountSlow(size, *context_.sample_period);
   return hit && expired ? LeaveSharedLine(thread, object, c) : object;
+}
+
+// Takes an array out of the depot of the slab; none if there is none.
+template <SourceTable Sources>
+ObjectArray CpuCache<Sources>::TakeKept(CpuThread* thread, uint8_t c) {
+  const int id = CurrentSlab(thread);
+  CpuSlab& slab = slabs_.slab(id);
+  if (slab.depot().CountKept(c) == 0) return {};
+  ObjectArray array;
+  bool sweep = false;
+  {
+    SpinLockHolder holder(slab.lock());
+    array = slab.depot().Pop(c);
+    if (array.count == 0) return {};
+    SlabBudget& budget = budgets_.budget(id);
+    budget.Unkeep(CpuDepot::BytesOf(c, array.count));
+    budget.NoteMiss(c);
+    sweep = budget.SweepIsDue();
+  }
+  if (sweep) Sweep(thread, id);
+  return array;
+}
+
+// Returns the objects for a slab that has none; none if no memory can be had.
+template <SourceTable Sources>
+ObjectArray CpuCache<Sources>::FetchMissing(CpuThread* thread, uint8_t c) {
+  const ObjectArray array = TakeKept(thread, c);
+  if (array.count > 0) return array;
+  const uint32_t wanted = Grow(thread, c, 1, Missing::kObjects);
+  const PackedChain kept = source(c).FetchKept();
+  if (kept.count() == 0) return FetchArray(c, wanted);
+  return kept.is_array() ? kept.UnpackArray() : ToArray(c, kept.Unpack());
 }
 
 // Fetches objects that nobody keeps, and marks them. Returns no array if no memory can be had.
@@ -101,15 +128,11 @@ void* CpuCache<Sources>::Unpack(CpuThread* thread, uint8_t c, ObjectArray array)
   if (TCMALLOC_LIKELY(array.count > 0)) {
     object = array.objects[--array.count];
     LinkWord(object) = 0;
-    if (slabs_.slab(CurrentSlab(thread)).capacity(c) < array.count) Grow(thread, c, array.count);
+    if (slabs_.slab(CurrentSlab(thread)).capacity(c) < array.count) {
+      Grow(thread, c, array.count, Missing::kRoom);
+    }
   }
-  const uint32_t put = sections_->push_batch(c, thread->name(), array.objects, array.count);
-  if (TCMALLOC_LIKELY(put == array.count)) {
-    source(c).DeleteArray(array.objects);
-  } else {
-    std::copy(array.objects + put, array.objects + array.count, array.objects);
-    ReturnArray(c, {array.objects, array.count - put});
-  }
+  PutBack(thread, c, array);
   return object;
 }
 
@@ -131,18 +154,15 @@ template <SourceTable Sources>
 void CpuCache<Sources>::Deallocate(CpuThread* thread, void* object, uint8_t c) {
   mark_.Put(object);
   if (sections_->push(c, thread->name(), object)) return;
-  Grow(thread, c, 1);
+  Grow(thread, c, 1, Missing::kRoom);
   if (sections_->push(c, thread->name(), object)) return;
-  ObjectArray array = TakeOut(thread, c, source(c).batch() - 1);
-  if (array.objects == nullptr) return Return(c, &object, 1);
-  array.objects[array.count++] = object;
-  ReturnArray(c, array);
+  Overflow(thread, c, object);
 }
 
 // Notes a miss of class `c` and makes room for more of its objects, at least `least` if the budget
-// allows. Returns how many to fetch.
+// allows. Returns how many to fetch. The depot may keep one batch more if that is one.
 template <SourceTable Sources>
-uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
+uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing) {
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
@@ -155,6 +175,7 @@ uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least) {
     if (slab.state() == SlabState::kClosed && !slab.Open()) return 1;
     SlabBudget& budget = budgets_.budget(id);
     capacity = budget.Grow(slab, c, batch, least, &excess);
+    if (missing == Missing::kObjects && capacity >= batch) slab.depot().NoteFetch(c);
     sweep = budget.SweepIsDue();
   }
   ReturnExcess(thread, id, excess);
@@ -189,6 +210,47 @@ bool CpuCache<Sources>::LooksSound(CpuSlab& slab, size_t* most) {
   return sound;
 }
 
+// A slot that names the object may be older than the top that says that it counts: the second look
+// tells.
+template <SourceTable Sources>
+bool CpuCache<Sources>::Holds(const void* object, uint8_t c) {
+  if (!initialized()) return false;
+  for (int id = 0; id < slabs_.count(); ++id) {
+    if (DepotHolds(slabs_.slab(id), object, c)) return true;
+  }
+  // The fence pairs with the commit in sections_x86_64.S and sections_aarch64.S: a slot that is
+  // read after it is not older than the index before it, which says that the slot counts.
+  return slabs_.Holds(object, c) && fence_(-1) && slabs_.Holds(object, c);
+}
+
+template <SourceTable Sources>
+bool CpuCache<Sources>::DepotHolds(CpuSlab& slab, const void* object, uint8_t c) {
+  if (slab.state() == SlabState::kUnused || slab.depot().CountObjects(c) == 0) return false;
+  bool found = false;
+  SpinLockHolder holder(slab.lock());
+  slab.depot().ForEach(c, [&](ObjectArray array) {
+    found = std::find(array.objects, array.objects + array.count, object) !=
+            array.objects + array.count;
+    return !found;
+  });
+  return found;
+}
+
+// Lets an object in the depot that cannot be one end the process.
+template <SourceTable Sources>
+void CpuCache<Sources>::CheckDepot(CpuSlab& slab, size_t* most) {
+  for (size_t i = 1; i < kSizeClassCount && *most > 0; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    FreeObjectCheck check(*context_.page_map, *context_.codec, c, most);
+    slab.depot().ForEach(c, [&](ObjectArray array) {
+      for (uint32_t j = array.count; j > 0; --j) {
+        check.CheckNamed(array.objects[j - 1], mark_.IsOn(array.objects[j - 1]));
+      }
+      return !check.done();
+    });
+  }
+}
+
 // Closes the slab only where something looks wrong, so that nobody uses an object that it names.
 // That calls the kernel, which a correct program may have forbidden.
 template <SourceTable Sources>
@@ -204,6 +266,7 @@ void CpuCache<Sources>::CheckSlab(CpuSlab& slab, size_t* most) {
     // If the fence fails, the slab stays closed and the next drain tries again.
     static_cast<void>(slab.Open());
   }
+  if (slab.state() != SlabState::kUnused) CheckDepot(slab, most);
   slab.lock().Unlock();
 }
 

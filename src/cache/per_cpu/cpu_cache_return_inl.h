@@ -34,12 +34,67 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
 // or if no memory can be had for the array.
 template <SourceTable Sources>
 ObjectArray CpuCache<Sources>::TakeOut(CpuThread* thread, uint8_t c, uint32_t most) {
-  void** objects = source(c).NewArray();
+  void** objects = most > 0 ? source(c).NewArray() : nullptr;
   if (TCMALLOC_UNLIKELY(objects == nullptr)) return {};
   const uint32_t count = sections_->pop_batch(c, thread->name(), objects, most);
   if (TCMALLOC_LIKELY(count > 0)) return {objects, count};
   source(c).DeleteArray(objects);
   return {};
+}
+
+// Puts the objects of an array, which may be none, into the slab. Those that find no room there go
+// back to the source.
+template <SourceTable Sources>
+void CpuCache<Sources>::PutBack(CpuThread* thread, uint8_t c, ObjectArray array) {
+  if (array.objects == nullptr) return;
+  const uint32_t put = sections_->push_batch(c, thread->name(), array.objects, array.count);
+  if (TCMALLOC_LIKELY(put == array.count)) return source(c).DeleteArray(array.objects);
+  std::copy(array.objects + put, array.objects + array.count, array.objects);
+  ReturnArray(c, {array.objects, array.count - put});
+}
+
+// Finds a place for an object that found no slot. The batches that were freed first leave the slab,
+// so that the objects come back in the reverse order of the frees. One batch and what is no batch
+// stay, or only that where the depot has batches and gives them back for little. Where there are
+// few batches, or very many small ones, the objects that were freed last go with this one.
+template <SourceTable Sources>
+void CpuCache<Sources>::Overflow(CpuThread* thread, uint8_t c, void* object) {
+  const uint32_t batch = source(c).batch();
+  const CpuSlab& slab = slabs_.slab(CurrentSlab(thread));
+  const uint32_t held = slab.CountObjects(c);
+  const uint32_t batches = held / batch;
+  if (batches < 2 || batches > kBatchesAtOnce) return ReturnNewest(thread, c, object);
+  const uint32_t older = slab.depot().CountKept(c) > 0 ? batches : batches - 1;
+  const uint32_t newer = held - older * batch;
+  const ObjectArray newest = TakeOut(thread, c, std::min(newer, batch));
+  const ObjectArray next = TakeOut(thread, c, std::min(newer - newest.count, batch));
+  KeepOlder(thread, c, older);
+  PutBack(thread, c, next);
+  PutBack(thread, c, newest);
+  if (!sections_->push(c, thread->name(), object)) Return(c, &object, 1);
+}
+
+// Takes the objects that were freed last out of the slab, and finds another place for them and for
+// `object`.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnNewest(CpuThread* thread, uint8_t c, void* object) {
+  ObjectArray array = TakeOut(thread, c, source(c).batch() - 1);
+  if (array.count == 0) return Return(c, &object, 1);
+  array.objects[array.count++] = object;
+  KeepOrReturn(thread, c, array);
+}
+
+// Takes `count` batches out of the slab, at most kBatchesAtOnce, and keeps them outside, the oldest
+// first.
+template <SourceTable Sources>
+void CpuCache<Sources>::KeepOlder(CpuThread* thread, uint8_t c, uint32_t count) {
+  ObjectArray arrays[kBatchesAtOnce];
+  uint32_t taken = 0;
+  for (; taken < count; ++taken) {
+    arrays[taken] = TakeOut(thread, c, source(c).batch());
+    if (arrays[taken].objects == nullptr) break;
+  }
+  while (taken > 0) KeepOrReturn(thread, c, arrays[--taken]);
 }
 
 // Judges objects that lie in the order in which they were freed.
@@ -74,18 +129,53 @@ TCMALLOC_NOINLINE void CpuCache<Sources>::PutInOrder(uint8_t c, ObjectArray arra
   order.TakeDownwards([&end](void* object) { *end++ = object; });
 }
 
-// Returns an array to the source, which keeps few objects of a scattered one.
+// Returns false if one of the addresses cannot be the beginning of an object of the class.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
+bool CpuCache<Sources>::ArePlaced(uint8_t c, ObjectArray array) {
   uintptr_t addresses = 0;
   for (uint32_t i = 0; i < array.count; ++i) {
     addresses |= reinterpret_cast<uintptr_t>(array.objects[i]);
   }
-  if (TCMALLOC_UNLIKELY((addresses & MisplacedBits(c)) != 0)) {
-    return Return(c, array.objects, array.count);
-  }
+  return TCMALLOC_LIKELY((addresses & MisplacedBits(c)) == 0);
+}
+
+// Judges the objects of an array, and puts them in order where that makes neighbours.
+template <SourceTable Sources>
+Scatter CpuCache<Sources>::Arrange(uint8_t c, ObjectArray array) {
   const Scatter scatter = ScatterOf(c, array.objects, array.count);
   if (scatter == Scatter::kNear) PutInOrder(c, array);
+  return scatter;
+}
+
+// Returns an array to the source, which keeps few objects of a scattered one.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
+  if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, Arrange(c, array)));
+}
+
+// Puts a batch into the depot of the slab. Returns false if it may not keep it.
+template <SourceTable Sources>
+bool CpuCache<Sources>::Keep(CpuThread* thread, uint8_t c, ObjectArray array) {
+  if (!HasFewBytesInSlots(c) || array.count != source(c).batch()) return false;
+  const int id = CurrentSlab(thread);
+  CpuSlab& slab = slabs_.slab(id);
+  SpinLockHolder holder(slab.lock());
+  if (slab.state() != SlabState::kOpen || !slab.depot().Admits(c)) return false;
+  SlabBudget& budget = budgets_.budget(id);
+  const int64_t bytes = CpuDepot::BytesOf(c, array.count);
+  if (!budget.TryKeep(bytes)) return false;
+  if (slab.depot().Push(c, array, *context_.arrays)) return true;
+  budget.Unkeep(bytes);
+  return false;
+}
+
+// Does as ReturnArray does, but leaves a batch that is not scattered in the depot if it can.
+template <SourceTable Sources>
+void CpuCache<Sources>::KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array) {
+  if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
+  const Scatter scatter = Arrange(c, array);
+  if (scatter != Scatter::kFarApart && Keep(thread, c, array)) return;
   source(c).InsertWhileFew(PackedChain(array), MostKept(c, scatter));
 }
 
@@ -102,11 +192,28 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
   }
 }
 
+// Returns the batches that have to go from the depot of slab `id`, a few at a time, because the
+// source may take long.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
+  ObjectArray arrays[kBatchesAtOnce];
+  CpuSlab& slab = slabs_.slab(id);
+  while (slab.depot().CountLeaving(c) > 0) {
+    uint32_t taken = 0;
+    {
+      SpinLockHolder holder(slab.lock());
+      taken = slab.depot().TakeLeaving(c, arrays, kBatchesAtOnce);
+    }
+    for (uint32_t i = 0; i < taken; ++i) ReturnArray(c, arrays[i]);
+  }
+}
+
 // Takes objects beyond their class's capacity out of slab `id`, after other classes took that
-// capacity. The slab is most likely the running thread's own.
+// capacity, and batches that have to go. The slab is most likely the running thread's own.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
+    ReturnLeaving(id, c);
     for (uint32_t left = SlabExcess::CountExcess(slabs_.slab(id), c); left > 0;) {
       const ObjectArray array = TakeOut(thread, c, std::min(left, source(c).batch()));
       if (array.count == 0) return;
@@ -145,9 +252,25 @@ size_t CpuCache<Sources>::DrainSlab(int id) {
     bytes += size_t{count} * kSizeClasses[c].size;
     Return(c, objects, count);
   });
+  bytes += DrainDepot(slab);
   budgets_.budget(id).Reset(slab);
   // If the fence fails, the slab stays closed and the next drain tries again.
   static_cast<void>(slab.Open());
+  return bytes;
+}
+
+// Returns the batches of the depot. Returns the number of bytes it held.
+template <SourceTable Sources>
+size_t CpuCache<Sources>::DrainDepot(CpuSlab& slab) {
+  size_t bytes = 0;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    slab.depot().LetGo(c, slab.depot().CountKept(c));
+    for (ObjectArray array; slab.depot().TakeLeaving(c, &array, 1) > 0;) {
+      bytes += size_t{array.count} * kSizeClasses[c].size;
+      ReturnArray(c, array);
+    }
+  }
   return bytes;
 }
 
@@ -161,8 +284,24 @@ template <SourceTable Sources>
 void CpuCache<Sources>::ReleaseIdle() {
   for (int id = 0; initialized() && id < slabs_.count(); ++id) {
     SlabBudget& budget = budgets_.budget(id);
-    if (budget.claimed() != 0 && budget.WasIdle(slabs_.slab(id))) DrainSlab(id);
+    if (budget.claimed() == 0) continue;
+    if (budget.WasIdle(slabs_.slab(id))) {
+      DrainSlab(id);
+    } else {
+      ReturnUnneeded(id);
+    }
   }
+}
+
+// Returns what the depot of a slab in use does not need.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnUnneeded(int id) {
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budgets_.budget(id).LetGoUnneeded(slabs_.slab(id), &excess);
+  }
+  excess.ForEach([this, id](uint8_t c) { ReturnLeaving(id, c); });
 }
 
 }  // namespace tcmalloc

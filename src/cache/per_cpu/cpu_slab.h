@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/spin_lock.h"
+#include "cache/per_cpu/cpu_depot.h"
 #include "cache/per_cpu/slab_layout.h"
 
 namespace tcmalloc {
@@ -44,14 +45,18 @@ enum class SlabState : uint8_t {
 // estimates. Nothing here allocates.
 class alignas(64) CpuSlab {
  public:
-  // `memory` is the slab's memory, all zero. The fence is called with `fence_cpu`.
-  CpuSlab(void* memory, SectionFence fence, int fence_cpu)
-      : memory_(static_cast<char*>(memory)), fence_(fence), fence_cpu_(fence_cpu) {}
+  // `memory` is the slab's memory and `depot` its depot, all zero. The fence is called with
+  // `fence_cpu`.
+  CpuSlab(void* memory, CpuDepot* depot, SectionFence fence, int fence_cpu)
+      : memory_(static_cast<char*>(memory)), depot_(depot), fence_(fence), fence_cpu_(fence_cpu) {}
   CpuSlab(const CpuSlab&) = delete;
   CpuSlab& operator=(const CpuSlab&) = delete;
 
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
   SlabState state() const { return state_.load(std::memory_order_relaxed); }
+  // The batches that found no slots. Its estimates need no lock, all else does.
+  CpuDepot& depot() { return *depot_; }
+  const CpuDepot& depot() const { return *depot_; }
 
   // Opens an unused slab, with no objects and all capacities 0. If the fence fails, returns false
   // and leaves the slab unused; the call may be repeated.
@@ -140,6 +145,7 @@ class alignas(64) CpuSlab {
   std::atomic<SlabState> state_{SlabState::kUnused};
   bool tops_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
   char* const memory_;
+  CpuDepot* const depot_;
   const SectionFence fence_;
   const int fence_cpu_;
 };

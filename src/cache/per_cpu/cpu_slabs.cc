@@ -17,6 +17,7 @@ namespace tcmalloc {
 namespace {
 
 static_assert(std::is_trivially_destructible_v<CpuSlab>);
+static_assert(std::is_trivially_destructible_v<CpuDepot>);
 
 // Most ids are never used, but a limit on address space counts their slabs. A process with little
 // address space is better off without slabs.
@@ -41,7 +42,9 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
   char* memory = MapSlabs(n * kSlabBytes);
   if (memory == nullptr) return false;
   void* slabs = AllocateMetadata(n * sizeof(CpuSlab));
-  if (slabs == nullptr) {
+  // Depots of ids that are never used are never touched.
+  void* depots = AllocateMetadata(n * sizeof(CpuDepot));
+  if (slabs == nullptr || depots == nullptr) {
     system_calls.munmap(memory, n * kSlabBytes);
     return false;
   }
@@ -49,7 +52,8 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
   for (int i = 0; i < count; ++i) {
     // Only the kernel knows which CPU runs the thread with a given concurrency id.
     const int cpu = ids == CpuIds::kCpuId ? i : -1;
-    new (slabs_ + i) CpuSlab(memory + static_cast<size_t>(i) * kSlabBytes, fence, cpu);
+    new (slabs_ + i) CpuSlab(memory + static_cast<size_t>(i) * kSlabBytes,
+                             static_cast<CpuDepot*>(depots) + i, fence, cpu);
   }
   memory_ = memory;
   count_ = count;
@@ -59,7 +63,8 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
 size_t CpuSlabs::CountObjects(uint8_t c) const {
   size_t count = 0;
   for (int i = 0; i < count_; ++i) {
-    if (slab(i).state() != SlabState::kUnused) count += slab(i).CountObjects(c);
+    if (slab(i).state() == SlabState::kUnused) continue;
+    count += slab(i).CountObjects(c) + slab(i).depot().CountObjects(c);
   }
   return count;
 }

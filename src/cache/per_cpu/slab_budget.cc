@@ -19,18 +19,27 @@ int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClas
 
 }  // namespace
 
+bool SlabBudget::TryKeep(int64_t bytes) {
+  if (claimed() + bytes > limit()) {
+    short_of_room_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  kept_ += bytes;
+  Claim(bytes);
+  return true;
+}
+
 uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least,
                           SlabExcess* excess) {
-  misses_.store(misses() + 1, std::memory_order_relaxed);
-  SetMissed(c);
+  NoteMiss(c);
   const uint32_t capacity = slab.capacity(c);
   const uint32_t next =
       capacity < batch ? std::clamp<uint32_t>(capacity * 2, 1, batch) : capacity + batch;
   const uint32_t wanted = std::min<uint32_t>(std::max(next, least), kMaxSlots[c]);
   if (wanted <= capacity) return capacity;
-  const int64_t missing = claimed() + Bytes(c, wanted - capacity) - limit();
-  if (missing > 0) StealFor(slab, c, missing, excess);
-  const int64_t room = std::max(limit() - claimed(), int64_t{0});
+  const int64_t bytes = Bytes(c, wanted - capacity);
+  if (RoomInSlots() < bytes) StealFor(slab, c, bytes, excess);
+  const int64_t room = std::max(RoomInSlots(), int64_t{0});
   const auto fitting = static_cast<uint32_t>(room / kSizeClasses[c].size);
   const uint32_t more = std::min(wanted - capacity, fitting);
   if (more < wanted - capacity) short_of_room_.store(true, std::memory_order_relaxed);
@@ -40,19 +49,29 @@ uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t lea
 }
 
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
-  const int64_t enough = claimed() - bytes;
   // The first round spares classes that missed. If the second round has to take from them, the slab
   // is short of room.
-  for (size_t i = 0; i < 2 * kSizeClassCount && claimed() > enough; ++i) {
+  for (size_t i = 0; i < 2 * kSizeClassCount && RoomInSlots() < bytes; ++i) {
     hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
-    if (hand_ == c || slab.capacity(hand_) == 0) continue;
+    const bool by_depot = limit() - claimed() < bytes;
+    const uint32_t kept = by_depot ? slab.depot().CountKept(hand_) : 0;
+    if (hand_ == c || (slab.capacity(hand_) == 0 && kept == 0)) continue;
     if (Missed(hand_)) {
       ClearMissed(hand_);
       continue;
     }
     if (i >= kSizeClassCount) short_of_room_.store(true, std::memory_order_relaxed);
-    Shrink(slab, hand_, slab.capacity(hand_) / 2, excess);
+    if (kept > 0) {
+      LetGo(slab, hand_, (kept + 1) / 2, excess);
+    } else {
+      Shrink(slab, hand_, slab.capacity(hand_) / 2, excess);
+    }
   }
+}
+
+void SlabBudget::LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, SlabExcess* excess) {
+  Unkeep(slab.depot().LetGo(c, batches));
+  if (batches > 0) excess->Note(c);
 }
 
 void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess) {
@@ -61,12 +80,26 @@ void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess*
   if (SlabExcess::CountExcess(slab, c) > 0) excess->Note(c);
 }
 
+void SlabBudget::LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) {
+  for (size_t c = 1; c < kSizeClassCount; ++c) {
+    LetGoUnneeded(slab, static_cast<uint8_t>(c), excess);
+  }
+}
+
+// Beyond the limit, half of the batches go in any case.
+void SlabBudget::LetGoUnneeded(CpuSlab& slab, uint8_t c, SlabExcess* excess) {
+  const uint32_t unneeded = slab.depot().CountUnneeded(c);
+  const uint32_t beyond = claimed() > limit() ? (slab.depot().CountKept(c) + 1) / 2 : 0;
+  LetGo(slab, c, std::max(unneeded, beyond), excess);
+}
+
 void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     const uint32_t capacity = slab.capacity(c);
     const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
     const bool used = Missed(c) || objects != objects_at_sweep_[c];
+    LetGoUnneeded(slab, c, excess);
     if (capacity > 0 && !used) Shrink(slab, c, capacity / 2, excess);
     ClearMissed(c);
     objects_at_sweep_[c] = objects;
@@ -75,6 +108,7 @@ void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
 
 void SlabBudget::Reset(CpuSlab& slab) {
   for (size_t c = 1; c < kSizeClassCount; ++c) slab.SetCapacity(static_cast<uint8_t>(c), 0);
+  kept_ = 0;
   Claim(-claimed());
 }
 
@@ -97,11 +131,12 @@ void SlabBudget::TakeFrom(SlabBudget& other, bool idle) {
 }
 
 void SlabBudget::CheckInvariants(const CpuSlab& slab) const {
-  int64_t bytes = 0;
+  int64_t bytes = kept_;
   for (size_t c = 1; slab.state() != SlabState::kUnused && c < kSizeClassCount; ++c) {
     bytes += Bytes(static_cast<uint8_t>(c), slab.capacity(static_cast<uint8_t>(c)));
   }
   TCMALLOC_CHECK_EQ(bytes, claimed());
+  if (slab.state() != SlabState::kUnused) TCMALLOC_CHECK_EQ(slab.depot().CountKeptBytes(), kept_);
 }
 
 bool SlabBudgets::Reserve(int count, size_t bytes_per_slab) {

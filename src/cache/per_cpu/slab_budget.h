@@ -17,8 +17,8 @@
 
 namespace tcmalloc {
 
-// The classes that hold objects beyond a capacity that was taken from them. The caller takes these
-// objects out after it has released the slab's lock.
+// The classes that hold objects beyond a capacity that was taken from them, or batches that have to
+// go. The caller takes these out after it has released the slab's lock.
 class SlabExcess {
  public:
   void Note(uint8_t c) { classes_[c / 64] |= uint64_t{1} << (c % 64); }
@@ -45,12 +45,13 @@ class SlabExcess {
   uint64_t classes_[(kSizeClassCount + 63) / 64] = {};
 };
 
-// Invariant: claimed == sum of capacity * size over the classes of the slab. It exceeds the limit
-// only after another slab took a part of that, or after the limit was lowered.
+// Invariant: claimed == sum of capacity * size over the classes of the slab, and of the bytes of
+// the batches that its depot keeps. It exceeds the limit only after another slab took a part of
+// that, or after the limit was lowered.
 //
 // The capacity of a class begins at 0, doubles with each miss up to one batch, and then grows by a
 // batch with each miss. Where the limit leaves no room, classes that did not miss lately give up
-// half of theirs.
+// half of their batches, or of their capacity.
 //
 // Guarded by the slab's lock, which every method with a slab requires; the others are thread safe.
 class SlabBudget {
@@ -62,6 +63,19 @@ class SlabBudget {
   uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
 
+  // Counts a miss of class `c`.
+  void NoteMiss(uint8_t c) {
+    misses_.store(misses() + 1, std::memory_order_relaxed);
+    SetMissed(c);
+  }
+  // Claims `bytes` for a batch in the depot. Returns false if the limit leaves no room for them.
+  [[nodiscard]] bool TryKeep(int64_t bytes);
+  // Gives back what was claimed for batches that are not kept any more.
+  void Unkeep(int64_t bytes) {
+    kept_ -= bytes;
+    Claim(-bytes);
+  }
+
   // Changes the limit given to the constructor. Parts already exchanged with other slabs stay where
   // they are. Needs no lock.
   void SetLimit(int64_t limit) {
@@ -71,9 +85,12 @@ class SlabBudget {
 
   // Returns true once every few misses.
   bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
-  // Takes half of their capacity from classes that were not used since the last call.
+  // Takes half of their capacity from classes that were not used since the last call, and batches
+  // that are not needed from all classes.
   void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
-  // Takes all capacity from all classes.
+  // Lets batches go that are not needed.
+  void LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Takes all capacity from all classes. Requires that the depot keeps nothing.
   void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
 
   // Returns true if there was no miss since the last call, and the slab holds as much as then. An
@@ -92,11 +109,21 @@ class SlabBudget {
   static constexpr uint32_t kMissesPerSweep = 256;
   static constexpr int64_t kStep = 64 << 10;
 
+  // The most bytes that all slots of a slab hold, however high its limit is.
+  static constexpr int64_t kMostInSlots = 4 << 20;
+
+  // Returns how many bytes may still be claimed for slots; less than 0 if too many were.
+  int64_t RoomInSlots() const {
+    return std::min(limit() - claimed(), kMostInSlots - (claimed() - kept_));
+  }
   uint32_t misses() const { return misses_.load(std::memory_order_relaxed); }
   void StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
   void Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess)
       TCMALLOC_REQUIRES(slab.lock());
+  void LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, SlabExcess* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  void LetGoUnneeded(CpuSlab& slab, uint8_t c, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   void Claim(int64_t bytes) { claimed_.store(claimed() + bytes, std::memory_order_relaxed); }
 
   bool Missed(uint8_t c) const { return (missed_[c / 64] >> (c % 64) & 1) != 0; }
@@ -110,6 +137,7 @@ class SlabBudget {
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
   std::atomic<int64_t> first_limit_;
+  int64_t kept_ = 0;                                   // bytes claimed for batches in the depot
   uint8_t hand_ = 0;                                   // the class that gave up capacity last
   uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
   uint16_t objects_at_sweep_[kSizeClassCount] = {};

@@ -208,19 +208,123 @@ TEST_P(CpuCacheTest, OpenFollowsTheWindow) {
   EXPECT_EQ(thread_->slow_paths, before + 1);
 }
 
-TEST_P(CpuCacheTest, OverflowReturnsABatch) {
+// The CPU that frees fetched nothing, so it keeps no more than its slots.
+TEST_P(CpuCacheTest, OverflowReturnsBatches) {
+  const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  const size_t before = Count(k64);
+  Migrate(1);
+  source(k64).ForgetCalls();
+  FreeAll(objects);
+  EXPECT_GE(Count(k64) - before, kBatch);
+  EXPECT_LE(Count(k64) - before, kMaxSlots[k64]);
+  ASSERT_FALSE(source(k64).inserts().empty());
+  for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, kBatch);
+}
+
+TEST_P(CpuCacheTest, WhatWasFetchedIsKept) {
   const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
   source(k64).ForgetCalls();
   FreeAll(objects);
-  EXPECT_GE(Count(k64), kMaxSlots[k64] - kBatch);
-  EXPECT_LE(Count(k64), kMaxSlots[k64]);
-  ASSERT_FALSE(source(k64).inserts().empty());
-  for (uint32_t count : source(k64).inserts()) EXPECT_EQ(count, kBatch);
+  EXPECT_TRUE(source(k64).inserts().empty());
+  EXPECT_EQ(cpus_->cache.stats().cached_bytes, Count(k64) * 64);
+  const std::vector<void*> again = AllocateMany(k64, objects.size());
+  EXPECT_TRUE(source(k64).fetches().empty());
+  EXPECT_TRUE(std::equal(again.rbegin(), again.rend(), objects.begin())) << "the last comes first";
+}
+
+// A slab holds many bytes of them in its slots.
+TEST_P(CpuCacheTest, OfLargerObjectsNoMoreIsKeptThanTheSlotsHold) {
+  const std::vector<void*> objects = AllocateMany(k1024, 4 * kMaxSlots[k1024]);
+  FreeAll(objects);
+  EXPECT_LE(Count(k1024), kMaxSlots[k1024]);
+}
+
+TEST_P(CpuCacheTest, TheBudgetBoundsWhatIsKept) {
+  constexpr size_t kLimit = size_t{256} << 10;
+  Start(kLimit);
+  for (int round = 0; round < 3; ++round) {
+    FreeAll(AllocateMany(k64, 2 * kLimit / 64));
+    EXPECT_LE(Count(k64) * 64, kLimit);
+    EXPECT_GT(Count(k64) * 64, kLimit / 2);
+    cpus_->cache.CheckInvariants();
+  }
+}
+
+TEST_P(CpuCacheTest, BatchesMakeRoomForSlotsOfOtherClasses) {
+  constexpr size_t kLimit = size_t{256} << 10;
+  Start(kLimit);
+  FreeAll(AllocateMany(k64, 2 * kLimit / 64));
+  const size_t before = Count(k64);
+  FillSlab(k1024, 100);
+  EXPECT_GT(Count(k1024), 64u);
+  EXPECT_LT(Count(k64), before);
+  EXPECT_LE(cpus_->CachedBytes(), kLimit);
+}
+
+TEST_P(CpuCacheTest, BatchesOfAnUnusedClassGoBack) {
+  FillSlab(k64, 8 * kMaxSlots[k64]);
+  ASSERT_GT(Count(k64), 2u * kMaxSlots[k64]);
+  Miss(k1024, 20 * 256);
+  EXPECT_EQ(Count(k64), 0u);
+}
+
+TEST_P(CpuCacheTest, BatchesThatLieUnusedInAUsedClassGoBack) {
+  FillSlab(k64, 8 * kMaxSlots[k64]);
+  const size_t before = Count(k64);
+  for (int i = 0; i < 1000; ++i) FreeAll(AllocateMany(k64, 2 * kMaxSlots[k64]));
+  EXPECT_LT(Count(k64), before / 2);
+  EXPECT_GE(Count(k64), 2u * kMaxSlots[k64] - kBatch);
+}
+
+TEST_P(CpuCacheTest, ObjectsInBatchesAreFound) {
+  const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  for (size_t i = 0; i < objects.size(); i += 97) {
+    EXPECT_FALSE(cpus_->cache.Holds(objects[i], k64));
+  }
+  FreeAll(objects);
+  for (size_t i = 0; i < objects.size(); i += 97) {
+    EXPECT_TRUE(cpus_->cache.Holds(objects[i], k64));
+    EXPECT_TRUE(cpus_->cache.LooksFree(objects[i]));
+  }
+}
+
+// As after a write to freed memory.
+TEST_P(CpuCacheTest, BatchesAreCheckedAtTheEnd) {
+  const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  FreeAll(objects);
+  size_t most = SIZE_MAX;
+  cpus_->cache.CheckFreeObjects(&most);
+  EXPECT_LE(most, SIZE_MAX - objects.size());
+  void* const first = objects.front();
+  const uint32_t mark = MarkOf(first);
+  SetMark(first, 0);
+  EXPECT_DEATH(cpus_->cache.CheckFreeObjects(&most), "corrupted free list");
+  SetMark(first, mark);
+}
+
+// As in the child of fork, where the slots are as the kernel found them and the rest is whole.
+TEST_P(CpuCacheTest, BatchesOutliveAbandonedSlots) {
+  const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  FreeAll(objects);
+  const size_t before = Count(k64);
+  cpus_->cache.AbandonObjects();
+  EXPECT_LT(Count(k64), before);
+  EXPECT_GT(Count(k64), 2u * kMaxSlots[k64]);
+  cpus_->cache.CheckInvariants();
+  source(k64).ForgetCalls();
+  const size_t abandoned = before - Count(k64);
+  AllocateMany(k64, Count(k64));
+  EXPECT_TRUE(source(k64).fetches().empty());
+  EXPECT_EQ(cpus_->ObjectsOut(), used_.size() + abandoned);
+  thread_.reset();
+  cpus_.reset();
 }
 
 TEST_P(CpuCacheTest, ArraysComeAndGoUntouched) {
   source(k64).keeps_arrays = true;
   const std::vector<void*> objects = AllocateMany(k64, 4 * kMaxSlots[k64]);
+  AllocateMany(k64, Count(k64));
+  Migrate(1);
   FreeAll(objects);
   const size_t kept = source(k64).arrays_kept();
   EXPECT_GT(kept, 3u);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cache/per_cpu/cpu_slabs.h"
+#include "fakes/object_space.h"
 #include "unit/cache/per_cpu/test_slabs.h"
 
 namespace tcmalloc::testing {
@@ -52,6 +53,13 @@ class Slab {
     SpinLockHolder holder(slab().lock());
     excess = {};
     return budget.Grow(slab(), c, batch, least, &excess);
+  }
+  // Keeps a batch of objects that are none in the depot.
+  bool Keep(uint8_t c, uint32_t objects) {
+    SpinLockHolder holder(slab().lock());
+    if (!budget.TryKeep(CpuDepot::BytesOf(c, objects))) return false;
+    EXPECT_TRUE(slab().depot().Push(c, {objects_, objects}, arrays_));
+    return true;
   }
   void ShrinkUnused() {
     SpinLockHolder holder(slab().lock());
@@ -93,6 +101,9 @@ class Slab {
 
  private:
   CpuSlabs slabs_;
+  ObjectSpace space_;
+  ChainArrays arrays_{space_.arena};
+  alignas(64) void* objects_[1024];
   FakeWindow& window_ = FakeWindow::OfAllTests();
   RseqArea area_;
   std::optional<SlabThread> thread_;
@@ -387,6 +398,50 @@ TEST_F(TakeFromTest, TheNextMissMakesUpForWhatWasTaken) {
   poor_.Grow(k64, 1);
   EXPECT_LE(poor_.budget.claimed(), limit);
   EXPECT_GE(poor_.capacity(k64), 200u);
+}
+
+TEST(SlabBudgetTest, BatchesCountAgainstTheLimit) {
+  Slab slab(10'000);
+  ASSERT_TRUE(slab.Keep(k64, 100));
+  EXPECT_EQ(slab.budget.claimed(), 100 * (64 + 8));
+  EXPECT_FALSE(slab.Keep(k64, 100));
+  EXPECT_EQ(slab.slab().depot().CountKept(k64), 1u);
+  slab.GrowTo(k1024, 1);
+  slab.GrowTo(k1024, 2);
+  EXPECT_TRUE(slab.excess.empty());
+}
+
+TEST(SlabBudgetTest, HalfOfTheBatchesMakeRoomForSlots) {
+  Slab slab(10 * (64 + 8) * 10);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(slab.Keep(k64, 10));
+  slab.GrowTo(k1024, 1);
+  EXPECT_EQ(slab.Excess(), (Objects{{k64, 0}}));
+  EXPECT_EQ(slab.slab().depot().CountKept(k64), 5u);
+  EXPECT_EQ(slab.slab().depot().CountObjects(k64), 100u) << "somebody has to take them away";
+}
+
+TEST(SlabBudgetTest, BeyondALoweredLimitBatchesGo) {
+  Slab slab(1 << 20);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(slab.Keep(k64, 10));
+  slab.budget.SetLimit(10);
+  slab.ShrinkUnused();
+  EXPECT_EQ(slab.slab().depot().CountKept(k64), 5u);
+  for (int i = 0; i < 3; ++i) slab.ShrinkUnused();
+  EXPECT_EQ(slab.slab().depot().CountKept(k64), 0u);
+  EXPECT_EQ(slab.budget.claimed(), 0);
+}
+
+TEST(SlabBudgetTest, ALargeLimitIsForBatches) {
+  Slab slab(64 << 20);
+  for (int i = 0; i < 1000; ++i) {
+    for (size_t c = 1; c < kSizeClassCount; ++c) slab.Grow(static_cast<uint8_t>(c));
+  }
+  EXPECT_LE(slab.budget.claimed(), 4 << 20);
+  EXPECT_GT(slab.budget.claimed(), 3 << 20);
+  while (slab.Keep(k64, kBatch)) {
+  }
+  EXPECT_LE(slab.budget.claimed(), 64 << 20);
+  EXPECT_GT(slab.budget.claimed(), 63 << 20);
 }
 
 TEST(SlabBudgetDeathTest, ACapacityThatNobodyClaimed) {

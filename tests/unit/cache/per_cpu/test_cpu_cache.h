@@ -44,7 +44,7 @@ class TestCpus {
     RseqSupport support = Support();
     support.ids = ids;
     support.id_count = id_count;
-    const Cache::Context context = {&sources, &space.codec, &*space.map,
+    const Cache::Context context = {&sources, &space.codec, &*space.map, &arrays,
                                     space.map->classes_by_reference()};
     EXPECT_TRUE(cache.Initialize(context, support, TestFence::Call, bytes_per_cpu));
   }
@@ -65,6 +65,7 @@ class TestCpus {
   size_t CachedBytes() { return cache.stats().cached_bytes; }
 
   ObjectSpace space;
+  ChainArrays arrays{space.arena};
   FakeSourceTable<GenerousSource> sources;
   Cache cache{space.arena};
 };
