@@ -218,9 +218,9 @@ class CpuCache {
   void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
-  void ReturnLeaving(int id, uint8_t c);
+  size_t ReturnLeaving(int id, uint8_t c);
   void ReturnUnneeded(int id);
-  size_t DrainDepot(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
+  size_t DrainDepot(int id);
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
   // Returns false if an object, of at most *most, looks as if the program had written to it.

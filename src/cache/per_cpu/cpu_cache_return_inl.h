@@ -193,19 +193,24 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
 }
 
 // Returns the batches that have to go from the depot of slab `id`, a few at a time, because the
-// source may take long.
+// source may take long. Returns their bytes.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
+size_t CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
   ObjectArray arrays[kBatchesAtOnce];
   CpuSlab& slab = slabs_.slab(id);
+  size_t bytes = 0;
   while (slab.depot().CountLeaving(c) > 0) {
     uint32_t taken = 0;
     {
       SpinLockHolder holder(slab.lock());
       taken = slab.depot().TakeLeaving(c, arrays, kBatchesAtOnce);
     }
-    for (uint32_t i = 0; i < taken; ++i) ReturnArray(c, arrays[i]);
+    for (uint32_t i = 0; i < taken; ++i) {
+      bytes += size_t{arrays[i].count} * kSizeClasses[c].size;
+      ReturnArray(c, arrays[i]);
+    }
   }
+  return bytes;
 }
 
 // Takes objects beyond their class's capacity out of slab `id`, after other classes took that
@@ -243,34 +248,31 @@ void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
 // Drains the slab. Returns the number of bytes it held.
 template <SourceTable Sources>
 size_t CpuCache<Sources>::DrainSlab(int id) {
+  size_t bytes = DrainDepot(id);
   CpuSlab& slab = slabs_.slab(id);
   SpinLockHolder holder(slab.lock());
-  if (slab.state() == SlabState::kUnused) return 0;
-  if (slab.state() == SlabState::kOpen && !slab.Close()) return 0;
-  size_t bytes = 0;
+  if (slab.state() == SlabState::kUnused) return bytes;
+  if (slab.state() == SlabState::kOpen && !slab.Close()) return bytes;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
     bytes += size_t{count} * kSizeClasses[c].size;
     Return(c, objects, count);
   });
-  bytes += DrainDepot(slab);
   budgets_.budget(id).Reset(slab);
   // If the fence fails, the slab stays closed and the next drain tries again.
   static_cast<void>(slab.Open());
   return bytes;
 }
 
-// Returns the batches of the depot. Returns the number of bytes it held.
+// Returns the batches of the depot, which needs no fence. Returns the number of bytes it held.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::DrainDepot(CpuSlab& slab) {
-  size_t bytes = 0;
-  for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const auto c = static_cast<uint8_t>(i);
-    slab.depot().LetGo(c, slab.depot().CountKept(c));
-    for (ObjectArray array; slab.depot().TakeLeaving(c, &array, 1) > 0;) {
-      bytes += size_t{array.count} * kSizeClasses[c].size;
-      ReturnArray(c, array);
-    }
+size_t CpuCache<Sources>::DrainDepot(int id) {
+  SlabExcess excess;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budgets_.budget(id).LetGoAll(slabs_.slab(id), &excess);
   }
+  size_t bytes = 0;
+  excess.ForEach([&](uint8_t c) { bytes += ReturnLeaving(id, c); });
   return bytes;
 }
 

@@ -106,10 +106,16 @@ void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
   }
 }
 
+void SlabBudget::LetGoAll(CpuSlab& slab, SlabExcess* excess) {
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    LetGo(slab, c, slab.depot().CountKept(c), excess);
+  }
+}
+
 void SlabBudget::Reset(CpuSlab& slab) {
   for (size_t c = 1; c < kSizeClassCount; ++c) slab.SetCapacity(static_cast<uint8_t>(c), 0);
-  kept_ = 0;
-  Claim(-claimed());
+  Claim(kept_ - claimed());
 }
 
 bool SlabBudget::WasIdle(const CpuSlab& slab) {

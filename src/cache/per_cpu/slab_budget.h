@@ -90,7 +90,9 @@ class SlabBudget {
   void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets batches go that are not needed.
   void LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
-  // Takes all capacity from all classes. Requires that the depot keeps nothing.
+  // Lets all batches go.
+  void LetGoAll(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Takes all capacity from all classes.
   void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
 
   // Returns true if there was no miss since the last call, and the slab holds as much as then. An

@@ -104,9 +104,11 @@ inline constexpr std::array<uint16_t, kSizeClassCount> kMaxSlots =
 inline constexpr std::array<uint16_t, kSizeClassCount> kSlabBegin =
     slab_layout_internal::MakeBegins(kMaxSlots);
 
-// Returns true if a class is of objects so small that the slots of a slab hold few bytes of them.
+// Returns true if a class is of objects so small that the number of its slots, not their bytes,
+// bounds what a slab holds of them.
 constexpr bool HasFewBytesInSlots(uint8_t c) {
-  return size_t{kMaxSlots[c]} * kSizeClasses[c].size < slab_layout_internal::kClassBytes;
+  return slab_layout_internal::kMostSlots * kSizeClasses[c].size <
+         slab_layout_internal::kClassBytes;
 }
 
 // Every index fits its 16 bits, with kClosedBegin above all of them, and a slab is no larger than

@@ -234,9 +234,10 @@ TEST_P(CpuCacheTest, WhatWasFetchedIsKept) {
 
 // A slab holds many bytes of them in its slots.
 TEST_P(CpuCacheTest, OfLargerObjectsNoMoreIsKeptThanTheSlotsHold) {
-  const std::vector<void*> objects = AllocateMany(k1024, 4 * kMaxSlots[k1024]);
-  FreeAll(objects);
-  EXPECT_LE(Count(k1024), kMaxSlots[k1024]);
+  for (uint8_t c : {SizeClassFor(272), SizeClassFor(320), k1024, SizeClassFor(1280)}) {
+    FillSlab(c, size_t{4} * kMaxSlots[c]);
+    EXPECT_LE(Count(c), kMaxSlots[c]) << kSizeClasses[c].size;
+  }
 }
 
 TEST_P(CpuCacheTest, TheBudgetBoundsWhatIsKept) {
@@ -657,6 +658,32 @@ TEST_P(CpuCacheTest, WithoutFencesNothingIsFlushed) {
   EXPECT_EQ(Count(k64), before);
   cpus_->cache.CheckInvariants();
   FillSlab(k64, 100);
+}
+
+TEST_P(CpuCacheTest, BatchesNeedNoFence) {
+  FillSlab(k64, size_t{8} * kMaxSlots[k64]);
+  const size_t before = cpus_->CachedBytes();
+  TestFence::refused = INT32_MAX;
+  const size_t released = cpus_->cache.Release(0);
+  EXPECT_EQ(cpus_->CachedBytes(), before - released);
+  EXPECT_LE(Count(k64), kMaxSlots[k64]);
+  EXPECT_GT(Count(k64), 0u) << "nothing else goes back";
+  cpus_->cache.CheckInvariants();
+}
+
+// They may be many. CheckFreeObjects passes by a slab whose lock somebody holds.
+TEST_P(CpuCacheTest, BatchesGoBackWithoutTheLock) {
+  FillSlab(k64, size_t{8} * kMaxSlots[k64]);
+  int arrays = 0;
+  source(k64).on_array = [&] {
+    ++arrays;
+    size_t most = SIZE_MAX;
+    cpus_->cache.CheckFreeObjects(&most);
+    EXPECT_LT(most, SIZE_MAX);
+  };
+  cpus_->cache.Flush();
+  source(k64).on_array = nullptr;
+  EXPECT_GT(arrays, 8);
 }
 
 TEST_P(CpuCacheTest, ASlabThatCannotBeReopenedIsPassedBy) {

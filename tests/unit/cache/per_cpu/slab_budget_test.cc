@@ -66,6 +66,11 @@ class Slab {
     excess = {};
     budget.ShrinkUnused(slab(), &excess);
   }
+  void LetGoAll() {
+    SpinLockHolder holder(slab().lock());
+    excess = {};
+    budget.LetGoAll(slab(), &excess);
+  }
   void Reset() {
     SpinLockHolder holder(slab().lock());
     budget.Reset(slab());
@@ -428,6 +433,29 @@ TEST(SlabBudgetTest, BeyondALoweredLimitBatchesGo) {
   EXPECT_EQ(slab.slab().depot().CountKept(k64), 5u);
   for (int i = 0; i < 3; ++i) slab.ShrinkUnused();
   EXPECT_EQ(slab.slab().depot().CountKept(k64), 0u);
+  EXPECT_EQ(slab.budget.claimed(), 0);
+}
+
+TEST(SlabBudgetTest, AllBatchesGo) {
+  Slab slab(1 << 20);
+  for (uint8_t c : {k64, k1024}) {
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(slab.Keep(c, 10));
+  }
+  slab.LetGoAll();
+  EXPECT_EQ(slab.budget.claimed(), 0);
+  EXPECT_EQ(slab.Excess(), (Objects{{k64, 0}, {k1024, 0}}));
+  EXPECT_EQ(slab.slab().depot().CountLeaving(k64), 5u);
+  EXPECT_EQ(slab.slab().depot().CountLeaving(k1024), 5u);
+}
+
+// Another thread may have put them there after the others went.
+TEST(SlabBudgetTest, ResetSparesBatches) {
+  Slab slab(1 << 20);
+  slab.GrowTo(k1024, 1);
+  ASSERT_TRUE(slab.Keep(k64, 10));
+  slab.Reset();
+  EXPECT_EQ(slab.budget.claimed(), CpuDepot::BytesOf(k64, 10));
+  slab.LetGoAll();
   EXPECT_EQ(slab.budget.claimed(), 0);
 }
 

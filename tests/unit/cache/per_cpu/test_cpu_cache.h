@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cache/per_cpu/cpu_cache.h"
@@ -24,6 +25,12 @@ namespace tcmalloc::testing {
 class GenerousSource : public FakeBatchSource {
  public:
   uint32_t more = 0;
+  std::function<void()> on_array;  // called for each array that is inserted
+
+  void InsertWhileFew(PackedChain packed, size_t few) {
+    if (packed.is_array() && on_array) on_array();
+    FakeBatchSource::InsertWhileFew(packed, few);
+  }
 
   Chain Fetch(uint32_t wanted) { return FakeBatchSource::Fetch(wanted + more); }
   uint32_t FetchArray(void** out, uint32_t wanted) { return CopyChain(Fetch(wanted), out); }
