@@ -248,10 +248,10 @@ void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
 // Drains the slab. Returns the number of bytes it held.
 template <SourceTable Sources>
 size_t CpuCache<Sources>::DrainSlab(int id) {
-  size_t bytes = DrainDepot(id);
   CpuSlab& slab = slabs_.slab(id);
+  if (slab.state() == SlabState::kUnused) return 0;
+  size_t bytes = DrainDepot(id);
   SpinLockHolder holder(slab.lock());
-  if (slab.state() == SlabState::kUnused) return bytes;
   if (slab.state() == SlabState::kOpen && !slab.Close()) return bytes;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
     bytes += size_t{count} * kSizeClasses[c].size;
