@@ -102,10 +102,10 @@ class TransferCache {
   }
 
   // Returns an array with room for one batch, or null if no memory can be had.
-  void** NewArray() {
+  TCMALLOC_NOINLINE void** NewArray() {
     return reinterpret_cast<void**>(arrays_->AllocateOn(kCurrentCpu(), Log2Ceil(batch_)));
   }
-  void DeleteArray(void** array) {
+  TCMALLOC_NOINLINE void DeleteArray(void** array) {
     arrays_->DeallocateOn(kCurrentCpu(), reinterpret_cast<PackedChain*>(array), Log2Ceil(batch_));
   }
 
