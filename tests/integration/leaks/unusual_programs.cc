@@ -104,15 +104,15 @@ CLEAN(block_as_stack_of_thread) { RunOnBlock(); }
 
 // Lie below the stack, in the same mapping, and lead to themselves. They are few, because a number
 // anywhere in the process may look like an address inside of blocks that are so large.
-constexpr int kBesideStack = 8;
+constexpr size_t kBesideStack = 8;
+constexpr size_t kBytesBesideStack = kBesideStack * (kStackBytes / 2);
 SITE void site_below_stack() {
-  for (int i = 0; i < kBesideStack; ++i) {
+  for (size_t i = 0; i < kBesideStack; ++i) {
     auto* block = static_cast<void**>(std::malloc(kStackBytes / 2));
     *block = block;
   }
 }
-LEAK(beside_block_as_stack_of_thread, kBesideStack* kStackBytes / 2, kBesideStack,
-     site_below_stack) {
+LEAK(beside_block_as_stack_of_thread, kBytesBesideStack, kBesideStack, site_below_stack) {
   site_below_stack();
   RunOnBlock();
 }
