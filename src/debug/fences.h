@@ -160,10 +160,10 @@ static_assert(sizeof(Seal) == kSealBytes);
 inline char* FrontFence(const BlockRecord& block) {
   return std::max(block.base(), block.user - kSealBytes - kMostFenceBytes);
 }
-inline char* BackFenceEnd(const BlockRecord& block) {
-  char* user = block.user;
+inline char* BackFenceEnd(const BlockRecord& block, char* user) {
   return user + std::min(block.total - block.front, block.size + kMostFenceBytes);
 }
+inline char* BackFenceEnd(const BlockRecord& block) { return BackFenceEnd(block, block.user); }
 
 // Writes what depends on the size of a block: its seal, and the fence behind it.
 TCMALLOC_ALWAYS_INLINE void WriteSizedFences(const BlockRecord& block) {
@@ -180,8 +180,7 @@ inline void WriteFences(const BlockRecord& block) {
 // base; what is before them is four words then.
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
-  const char* user = block.user;
-  const size_t size = block.size;
+  char* user = block.user;
   const Seal seal = Seal::Of(block);
   WordPair difference = LoadPair(user - kSealBytes) ^ WordPair { seal.size, seal.mark };
   if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
@@ -190,8 +189,7 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
     return false;
   }
   if (TCMALLOC_UNLIKELY((difference[0] | difference[1]) != 0)) return false;
-  const char* back_end = user + std::min(block.total - block.front, size + kMostFenceBytes);
-  return IsFence(user + size, back_end);
+  return IsFence(user + block.size, BackFenceEnd(block, user));
 }
 
 // Return the first byte before or behind the block's own that was written, or null.

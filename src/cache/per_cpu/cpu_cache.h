@@ -219,8 +219,7 @@ class CpuCache {
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
   size_t ReturnLeaving(int id, uint8_t c);
-  void ReturnUnneeded(int id);
-  size_t DrainDepot(int id);
+  size_t ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*));
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
   // Returns false if an object, of at most *most, looks as if the program had written to it.

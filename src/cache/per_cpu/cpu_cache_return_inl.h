@@ -250,7 +250,7 @@ template <SourceTable Sources>
 size_t CpuCache<Sources>::DrainSlab(int id) {
   CpuSlab& slab = slabs_.slab(id);
   if (slab.state() == SlabState::kUnused) return 0;
-  size_t bytes = DrainDepot(id);
+  size_t bytes = ReturnBatches(id, &SlabBudget::LetGoAll);
   SpinLockHolder holder(slab.lock());
   if (slab.state() == SlabState::kOpen && !slab.Close()) return bytes;
   slab.Drain([&](uint8_t c, void* const* objects, uint32_t count) {
@@ -263,13 +263,14 @@ size_t CpuCache<Sources>::DrainSlab(int id) {
   return bytes;
 }
 
-// Returns the batches of the depot, which needs no fence. Returns the number of bytes it held.
+// Lets batches of the depot go, as `let_go` does, and returns them, which needs no fence. Returns
+// their bytes.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::DrainDepot(int id) {
+size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*)) {
   SlabExcess excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());
-    budgets_.budget(id).LetGoAll(slabs_.slab(id), &excess);
+    (budgets_.budget(id).*let_go)(slabs_.slab(id), &excess);
   }
   size_t bytes = 0;
   excess.ForEach([&](uint8_t c) { bytes += ReturnLeaving(id, c); });
@@ -290,20 +291,9 @@ void CpuCache<Sources>::ReleaseIdle() {
     if (budget.WasIdle(slabs_.slab(id))) {
       DrainSlab(id);
     } else {
-      ReturnUnneeded(id);
+      ReturnBatches(id, &SlabBudget::LetGoUnneeded);
     }
   }
-}
-
-// Returns what the depot of a slab in use does not need.
-template <SourceTable Sources>
-void CpuCache<Sources>::ReturnUnneeded(int id) {
-  SlabExcess excess;
-  {
-    SpinLockHolder holder(slabs_.slab(id).lock());
-    budgets_.budget(id).LetGoUnneeded(slabs_.slab(id), &excess);
-  }
-  excess.ForEach([this, id](uint8_t c) { ReturnLeaving(id, c); });
 }
 
 }  // namespace tcmalloc
