@@ -55,9 +55,9 @@ constexpr OptionRow kTable[] = {
      SizeType{&Options::max_per_cpu_cache_size, kLeastPerCpuCacheSize, kMostPerCpuCacheSize,
               SizeUnit::kByte},
      "bytes",
-     "The most that the cache of a CPU holds; a busy one may take up to as much again from idle "
-     "ones. The default stands for 32 MiB by the number of CPUs that the process may use where "
-     "there are fewer than 8."},
+     "The most that the cache of a CPU holds; a busy one may take three quarters of what idle ones "
+     "may hold, up to 8 times its own and 32 MiB, or twice its own. The default stands for 32 MiB "
+     "by the number of CPUs that the process may use where there are fewer than 8."},
     {"TCMALLOC_RELEASE_RATE", RealType{&Options::release_rate, 0, kMostReleaseRate}, "",
      "How eagerly unused memory goes back to the system. 0 never gives any back on its own; a "
      "larger value lowers resident memory and costs more page faults.",

@@ -136,6 +136,9 @@ class CpuCache {
 
   // The fast path of malloc for sizes that it does not look up. On null nothing has changed.
   void* TryAllocate(CpuThread* thread, uint8_t c, size_t size) {
+    void* object = sections_->pop_counted(c, thread->name(), size);
+    if (TCMALLOC_LIKELY(object != nullptr) || !thread->ThreadHeader::clock.GiveOut(kMostOnClock))
+      return object;
     return sections_->pop_counted(c, thread->name(), size);
   }
 
@@ -177,6 +180,10 @@ class CpuCache {
  private:
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
+  // The most bytes that the section of malloc may find on the clock, and the longest mean interval
+  // of all that is counted there. docs/subsystems/per-cpu.md.
+  static constexpr int64_t kMostOnClock = EventClock::kLongestInterval;
+  static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
   // The most batches that go to the depot, or leave it, at once.
   static constexpr uint32_t kBatchesAtOnce = 8;
 
@@ -199,6 +206,7 @@ class CpuCache {
   ObjectArray FetchArray(uint8_t c, uint32_t wanted);
   ObjectArray ToArray(uint8_t c, Chain chain);
   void* Unpack(CpuThread* thread, uint8_t c, ObjectArray array);
+  void ListSizes(CpuThread* thread, size_t size);
   void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
   uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);

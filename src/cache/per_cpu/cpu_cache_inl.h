@@ -52,8 +52,21 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
     if (TCMALLOC_UNLIKELY(object == nullptr)) object = FetchOne(source, *context_.codec);
   }
   if (object == nullptr) return nullptr;
-  const bool expired = thread->CountSlow(size, *context_.sample_period);
-  return hit && expired ? LeaveSharedLine(thread, object, c) : object;
+  const bool expired = thread->CountSlow(size, *context_.sample_period, kLongestMeanInterval);
+  thread->ThreadHeader::clock.HoldBack(kMostOnClock);
+  if (!hit || !expired) return object;
+  ListSizes(thread, size);
+  return LeaveSharedLine(thread, object, c);
+}
+
+// Lets the fast path look up a size that a thread of this CPU often allocates.
+template <SourceTable Sources>
+void CpuCache<Sources>::ListSizes(CpuThread* thread, size_t size) {
+  if (size >= CpuSlab::kListedSizes) return;
+  CpuSlab& slab = slabs_.slab(CurrentSlab(thread));
+  if (TCMALLOC_LIKELY(slab.Lists(size))) return;
+  SpinLockHolder holder(slab.lock());
+  slab.ListSizes(size);
 }
 
 // Takes an array out of the depot of the slab; none if there is none.

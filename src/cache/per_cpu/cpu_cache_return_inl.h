@@ -154,20 +154,21 @@ void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
   source(c).InsertWhileFew(PackedChain(array), MostKept(c, Arrange(c, array)));
 }
 
-// Puts a batch into the depot of the slab. Returns false if it may not keep it.
+// Puts a batch into the depot of the slab. Returns false if it may not keep it. Where the budget
+// leaves no room, the oldest batches of the class go, so that the order of the others stays.
 template <SourceTable Sources>
 bool CpuCache<Sources>::Keep(CpuThread* thread, uint8_t c, ObjectArray array) {
   if (!HasFewBytesInSlots(c) || array.count != source(c).batch()) return false;
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
-  SpinLockHolder holder(slab.lock());
-  if (slab.state() != SlabState::kOpen || !slab.depot().Admits(c)) return false;
-  SlabBudget& budget = budgets_.budget(id);
-  const int64_t bytes = CpuDepot::BytesOf(c, array.count);
-  if (!budget.TryKeep(bytes)) return false;
-  if (slab.depot().Push(c, array, *context_.arrays)) return true;
-  budget.Unkeep(bytes);
-  return false;
+  bool kept = false;
+  {
+    SpinLockHolder holder(slab.lock());
+    if (slab.state() != SlabState::kOpen || !slab.depot().Admits(c)) return false;
+    kept = budgets_.budget(id).Keep(slab, c, array, *context_.arrays);
+  }
+  if (slab.depot().CountLeaving(c) > 0) ReturnLeaving(id, c);
+  return kept;
 }
 
 // Does as ReturnArray does, but leaves a batch that is not scattered in the depot if it can.

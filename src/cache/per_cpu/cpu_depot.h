@@ -27,15 +27,15 @@ namespace tcmalloc {
 //
 // All zero at first. Guarded by the slab's lock; what the first three methods of an object return
 // are estimates for who does not have it.
-class CpuDepot {
+class alignas(64) CpuDepot {
  public:
   constexpr CpuDepot() = default;
   CpuDepot(const CpuDepot&) = delete;
   CpuDepot& operator=(const CpuDepot&) = delete;
 
-  // Returns the bytes of `objects` objects of class c and of the array that names them.
+  // Returns the bytes of `objects` objects of class c. The array that names them comes on top.
   static int64_t BytesOf(uint8_t c, uint32_t objects) {
-    return int64_t{objects} * (kSizeClasses[c].size + int64_t{sizeof(void*)});
+    return int64_t{objects} * kSizeClasses[c].size;
   }
 
   // Returns the number of objects of class c.

@@ -25,11 +25,30 @@ void CpuSlab::SetBegins() {
   ForEachClass([this](uint8_t c) { Set(limits(c).begin, kSlabBegin[c]); });
 }
 
-void CpuSlab::FillTable() {
-  std::memcpy(memory_ + TCM_SLAB_CLASSES, kClassBySize.data(), kClassBySize.size());
+void CpuSlab::FillTable() { std::memcpy(classes(), kClassBySize.data(), kClassBySize.size()); }
+
+void CpuSlab::ClearTable() {
+  std::memset(classes(), 0, kClassBySize.size());
+  const uint16_t rows = rows_.exchange(0, std::memory_order_relaxed);
+  for (size_t row = 0; row < kListedSizes / kRowSizes; ++row) {
+    if ((rows >> row & 1) != 0) std::memset(classes() + row * kRowSizes, 0, kRowSizes);
+  }
 }
 
-void CpuSlab::ClearTable() { std::memset(memory_ + TCM_SLAB_CLASSES, 0, kClassBySize.size()); }
+void CpuSlab::ListSizes(size_t size) {
+  TCMALLOC_DCHECK(size < kListedSizes);
+  if (state() != SlabState::kOpen || Lists(size)) return;
+  const size_t row = size / kRowSizes;
+  const size_t end = (row + 1) * kRowSizes;
+  for (size_t first = std::max(row * kRowSizes, kClassBySize.size()); first < end;) {
+    const uint8_t c = SizeClassFor(first);
+    const size_t next = std::min<size_t>(end, kSizeClasses[c].size + size_t{1});
+    std::memset(classes() + first, c, next - first);
+    first = next;
+  }
+  rows_.store(static_cast<uint16_t>(rows_.load(std::memory_order_relaxed) | 1U << row),
+              std::memory_order_relaxed);
+}
 
 void CpuSlab::SetEmpty(uint8_t c) {
   const SlotWord no_object = kSlabBegin[c];

@@ -34,7 +34,8 @@ enum class SlabState : uint8_t {
 //     open or closed: kSlabBegin[c] <= index of the top <= kSlabBegin[c] + kMaxSlots[c]
 //     always:         capacity <= kMaxSlots[c]
 //
-// The slab's table of classes is kClassBySize while it is open, and zero otherwise.
+// The slab's table of classes begins with kClassBySize while it is open, and goes on with the rows
+// of larger sizes that were listed since it was opened. All else is zero.
 //
 // A change of `end` takes effect in the next section; a class that holds more than its capacity
 // keeps the objects and takes no more. All other changes need fences: a section may stop between
@@ -102,6 +103,20 @@ class alignas(64) CpuSlab {
   // use.
   void AbandonObjects();
 
+  // The sizes in a row of the table, and those that may be listed.
+  static constexpr size_t kRowSizes = 4096;
+  static constexpr size_t kListedSizes = 16 * kRowSizes;
+
+  // Lets malloc's section look up the sizes near `size`, which is below kListedSizes, until the
+  // slab is closed. That touches a page.
+  void ListSizes(size_t size) TCMALLOC_REQUIRES(lock_);
+  // Returns true if malloc's section looks up `size`. An estimate; needs no lock.
+  bool Lists(size_t size) const {
+    return size < kClassBySize.size() ||
+           (size < kListedSizes &&
+            (rows_.load(std::memory_order_relaxed) >> size / kRowSizes & 1) != 0);
+  }
+
   // Sets the number of objects of class c up to which free may add more; at most kMaxSlots[c].
   // Requires an initialized slab.
   void SetCapacity(uint8_t c, uint32_t capacity) TCMALLOC_REQUIRES(lock_);
@@ -135,6 +150,7 @@ class alignas(64) CpuSlab {
   SlotWord slot(size_t index) const { return slots()[index].load(std::memory_order_relaxed); }
   void SetEmpty(uint8_t c) TCMALLOC_REQUIRES(lock_);
   void** DecodeSlots(uint8_t c, uint32_t count) TCMALLOC_REQUIRES(lock_);
+  char* classes() const { return memory_ + TCM_SLAB_CLASSES; }
   void FillTable() TCMALLOC_REQUIRES(lock_);
   void ClearTable() TCMALLOC_REQUIRES(lock_);
   void SetBegins() TCMALLOC_REQUIRES(lock_);
@@ -143,6 +159,7 @@ class alignas(64) CpuSlab {
 
   SpinLock lock_{LockRank::kCpuSlab};
   std::atomic<SlabState> state_{SlabState::kUnused};
+  std::atomic<uint16_t> rows_{0};  // bit r: the sizes from r * kRowSizes on are in the table
   bool tops_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
   char* const memory_;
   CpuDepot* const depot_;

@@ -48,8 +48,8 @@ static_assert(kRseqSignature == TCM_SIGNATURE_AARCH64);
 // One set of routines, for one field of the rseq area.
 struct Sections {
   // Allocates at least `size` bytes and counts them on the thread's clock. Goes to `slow` with
-  // nothing changed if the clock expires, if there is no object, or if the size is not in
-  // kClassBySize.
+  // nothing changed if the clock expires, if there is no object, or if the slab does not list
+  // the size.
   void* (*allocate)(size_t size, FastThread thread, AllocateSlowPath slow);
   // Works as `allocate`, with the slow path of malloc that is in the thread's header.
   void* (*malloc)(size_t size, FastThread thread);

@@ -39,13 +39,14 @@
 // The lowest bits of a slot's word are an index; the others are an address.
 #define TCM_INDEX_BITS 16
 
-// The offset of a copy of tcmalloc::kClassBySize in each open slab. A slab that is not open has
-// zeros there, meaning class 0, which never has an object. Malloc thus needs no other test.
+// The offset of a table of classes by size in each open slab. It begins with a copy of
+// tcmalloc::kClassBySize. A slab that is not open has zeros there, meaning class 0, which never has
+// an object. Malloc thus needs no other test.
 #define TCM_SLAB_CLASSES 2048
 
-// The offset of the slots. Everything from the end of the table to them is zero and never touched,
-// so malloc finds class 0 for a size that is not in the table. A size beyond the slots is more than
-// the clock ever has left.
+// The offset of the slots. What is not in the table is zero up to here, and never written, so
+// malloc finds class 0 for a size that is not listed. A size beyond the slots is more than the
+// clock ever has left.
 #define TCM_SLOTS (1 << 18)
 
 // The signature that the kernel demands before each abort handler: an instruction that traps.

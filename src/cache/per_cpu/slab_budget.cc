@@ -19,11 +19,15 @@ int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClas
 
 }  // namespace
 
-bool SlabBudget::TryKeep(int64_t bytes) {
+bool SlabBudget::Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, ChainArrays& arrays) {
+  const int64_t bytes = CpuDepot::BytesOf(c, batch.count);
   if (claimed() + bytes > limit()) {
     short_of_room_.store(true, std::memory_order_relaxed);
-    return false;
+    const uint32_t kept = slab.depot().CountKept(c);
+    Unkeep(slab.depot().LetGo(c, std::min((kept + 7) / 8, kMostLetGo)));
+    if (claimed() + bytes > limit()) return false;
   }
+  if (!slab.depot().Push(c, batch, arrays)) return false;
   kept_ += bytes;
   Claim(bytes);
   return true;
@@ -129,11 +133,12 @@ bool SlabBudget::WasIdle(const CpuSlab& slab) {
 
 void SlabBudget::TakeFrom(SlabBudget& other, bool idle) {
   if (!short_of_room_.exchange(false, std::memory_order_relaxed)) return;
-  if (!idle && other.short_of_room_.load(std::memory_order_relaxed)) return;
-  if (limit() + kStep > 2 * first_limit_.load(std::memory_order_relaxed) || other.limit() < kStep)
-    return;
-  other.limit_.fetch_sub(kStep, std::memory_order_relaxed);
-  limit_.fetch_add(kStep, std::memory_order_relaxed);
+  const int64_t bytes = step();
+  const bool richer = other.limit() > limit() + bytes;
+  if (!idle && !richer && other.short_of_room_.load(std::memory_order_relaxed)) return;
+  if (limit() + bytes > most() || other.limit() - bytes < other.least()) return;
+  other.limit_.fetch_sub(bytes, std::memory_order_relaxed);
+  limit_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void SlabBudget::CheckInvariants(const CpuSlab& slab) const {

@@ -14,6 +14,8 @@
 
 #include "cache/per_cpu/cpu_slab.h"
 #include "size_class/size_classes.h"
+#include "transfer/chain_arrays.h"
+#include "transfer/packed_chain.h"
 
 namespace tcmalloc {
 
@@ -54,7 +56,7 @@ class SlabExcess {
 // half of their batches, or of their capacity.
 //
 // Guarded by the slab's lock, which every method with a slab requires; the others are thread safe.
-class SlabBudget {
+class alignas(64) SlabBudget {
  public:
   explicit SlabBudget(int64_t limit) : limit_(limit), first_limit_(limit) {}
 
@@ -68,8 +70,10 @@ class SlabBudget {
     misses_.store(misses() + 1, std::memory_order_relaxed);
     SetMissed(c);
   }
-  // Claims `bytes` for a batch in the depot. Returns false if the limit leaves no room for them.
-  [[nodiscard]] bool TryKeep(int64_t bytes);
+  // Puts a batch of class `c` into the depot. If the limit leaves no room for it, lets the oldest
+  // of the class go, so that the order of the others stays. Returns false if it cannot be kept.
+  [[nodiscard]] bool Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, ChainArrays& arrays)
+      TCMALLOC_REQUIRES(slab.lock());
   // Gives back what was claimed for batches that are not kept any more.
   void Unkeep(int64_t bytes) {
     kept_ -= bytes;
@@ -98,8 +102,8 @@ class SlabBudget {
   // Returns true if there was no miss since the last call, and the slab holds as much as then. An
   // estimate; needs no lock.
   bool WasIdle(const CpuSlab& slab);
-  // Takes a part of `other`'s limit if `other` is idle, or if only this slab was short of room
-  // lately.
+  // Takes a part of `other`'s limit if this slab was short of room lately, and `other` is idle, was
+  // not short of room, or may hold more than this one.
   void TakeFrom(SlabBudget& other, bool idle);
 
   void CheckInvariants(const CpuSlab& slab) const;
@@ -109,10 +113,23 @@ class SlabBudget {
 
  private:
   static constexpr uint32_t kMissesPerSweep = 256;
-  static constexpr int64_t kStep = 64 << 10;
+  static constexpr int64_t kLeastStep = 64 << 10;
+  // The most batches that go at once to make room for another one.
+  static constexpr uint32_t kMostLetGo = 8;
 
   // The most bytes that all slots of a slab hold, however high its limit is.
   static constexpr int64_t kMostInSlots = 4 << 20;
+
+  // The bytes up to which a slab takes from others, and those that they leave it, by its own limit.
+  static constexpr int64_t kMostTaken = 32 << 20;
+  int64_t most() const {
+    const int64_t first = first_limit_.load(std::memory_order_relaxed);
+    return std::max(2 * first, std::min(8 * first, kMostTaken));
+  }
+  int64_t least() const { return first_limit_.load(std::memory_order_relaxed) / 4; }
+  int64_t step() const {
+    return std::max(kLeastStep, first_limit_.load(std::memory_order_relaxed) / 16);
+  }
 
   // Returns how many bytes may still be claimed for slots; less than 0 if too many were.
   int64_t RoomInSlots() const {

@@ -3,11 +3,12 @@
 // The layout of a slab:
 //
 //     0      TCM_LIMITS TCM_SLAB_CLASSES       TCM_SLOTS                             kSlabBytes
-//     | tops | limits   | kClassBySize | zeros | slots of class n-1 | ... | of class 1 |       |
+//     | tops | limits   | classes      | zeros | slots of class n-1 | ... | of class 1 |       |
 //
 // Everything is counted in slots from the slab's start. Large objects come first: they have few
 // slots, which share pages with each other. Memory that no class ever reached is never touched, nor
-// are the zeros.
+// are the zeros. The classes begin with kClassBySize; rows of larger sizes may follow among the
+// zeros.
 
 #ifndef TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_
 #define TCMALLOC_CACHE_PER_CPU_SLAB_LAYOUT_H_

@@ -130,5 +130,57 @@ TEST_F(EventClockTest, AHastenedClockExpiresSoonAndLosesNoBytes) {
   }
 }
 
+// The fast path finds at most as much as it can count. The intervals are those that would be
+// without.
+TEST_F(EventClockTest, WhatIsHeldBackIsGivenOut) {
+  constexpr size_t kSize = 30'000;
+  constexpr int64_t kMost = 100'000;
+  constexpr uint64_t kLongestMean = 4 * EventClock::kMeanInterval;
+  EventClock whole;
+  whole.Initialize(1);
+  clock_.HoldBack(kMost);
+  int gifts = 0;
+  int expired = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    EXPECT_TRUE(clock_.WouldExpire(kMost + 1));
+    const bool gives = clock_.WouldExpire(kSize) && clock_.GiveOut(kMost);
+    gifts += gives ? 1 : 0;
+    EXPECT_TRUE(clock_.WouldExpire(kMost + 1));
+    const uint64_t bytes = whole.AdvanceSlow(kSize, kLongestMean);
+    EXPECT_EQ(clock_.WouldExpire(kSize), bytes != 0) << "all was given out";
+    if (!clock_.TryAdvance(kSize)) {
+      EXPECT_EQ(clock_.AdvanceSlow(kSize, kLongestMean), bytes);
+      clock_.HoldBack(kMost);
+      ++expired;
+    }
+    ASSERT_EQ(clock_.allocated_bytes(), whole.allocated_bytes());
+    ASSERT_EQ(clock_.passed(), whole.passed());
+  }
+  EXPECT_GT(gifts, 2 * expired);
+  EXPECT_GT(expired, 100);
+}
+
+TEST_F(EventClockTest, ASlowPathTakesWhatIsHeldBack) {
+  clock_.HoldBack(10);
+  EXPECT_EQ(clock_.AdvanceSlow(1000), 0u) << "has not expired";
+  EXPECT_EQ(clock_.allocated_bytes(), 1000u);
+  EXPECT_FALSE(clock_.GiveOut(EventClock::kLongestInterval)) << "nothing is held back";
+}
+
+TEST_F(EventClockTest, AHastenedClockCutsWhatIsHeldBackFirst) {
+  clock_.HoldBack(1000);
+  clock_.ExpireWithin(4000);
+  EXPECT_TRUE(clock_.WouldExpire(1001));
+  EXPECT_EQ(clock_.allocated_bytes(), 0u);
+  EXPECT_TRUE(clock_.GiveOut(EventClock::kLongestInterval));
+  EXPECT_FALSE(clock_.WouldExpire(4000));
+  EXPECT_TRUE(clock_.WouldExpire(4001));
+  clock_.HoldBack(1000);
+  clock_.ExpireWithin(500);
+  EXPECT_FALSE(clock_.GiveOut(EventClock::kLongestInterval));
+  EXPECT_TRUE(clock_.WouldExpire(501));
+  EXPECT_EQ(clock_.allocated_bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing

@@ -172,6 +172,22 @@ TEST_P(CpuCacheTest, PairsNeedNoSlowPath) {
   }
 }
 
+// A size that a slow path of the clock finds at hand is looked up from then on.
+TEST_P(CpuCacheTest, SizesThatAreOftenAllocatedAreLookedUp) {
+  constexpr size_t kLargerSize = 9000;
+  for (int i = 0; i < 1000; ++i) {
+    void* object = thread_->Malloc(kLargerSize);
+    ASSERT_NE(object, nullptr);
+    thread_->Free(object);
+  }
+  const uint64_t bytes = thread_->clock().allocated_bytes();
+  EXPECT_EQ(bytes, 1000 * kLargerSize);
+  thread_->slow_paths = 0;
+  for (int i = 0; i < 1000; ++i) thread_->Free(thread_->Malloc(kLargerSize));
+  EXPECT_EQ(thread_->clock().allocated_bytes(), 2 * bytes);
+  EXPECT_LT(thread_->slow_paths, 3 * bytes / EventClock::kMeanInterval);
+}
+
 TEST_P(CpuCacheTest, TheClockCountsEveryAllocationOnce) {
   uint64_t bytes = 0;
   for (int i = 0; i < 3000; ++i) {

@@ -61,7 +61,7 @@ TEST_F(CpuDepotTest, TheLastComesFirst) {
   Push(k16, 1000);
   EXPECT_EQ(depot_.CountKept(k64), 100u);
   EXPECT_EQ(depot_.CountObjects(k64), 100 * kBatch);
-  EXPECT_EQ(depot_.CountKeptBytes(), (100 * (64 + 8) + (16 + 8)) * int64_t{kBatch});
+  EXPECT_EQ(depot_.CountKeptBytes(), (100 * 64 + 16) * int64_t{kBatch});
   for (uintptr_t name = 100; name >= 1; --name) EXPECT_EQ(Pop(k64), name);
   EXPECT_EQ(Pop(k64), 0u);
   EXPECT_EQ(Pop(k16), 1000u);
@@ -93,11 +93,11 @@ TEST_F(CpuDepotTest, AdmitsFewerWhereManyAreRefused) {
 
 TEST_F(CpuDepotTest, TheOldestGoFirst) {
   for (uintptr_t name = 1; name <= 10; ++name) Push(k64, name);
-  EXPECT_EQ(depot_.LetGo(k64, 3), 3 * (64 + 8) * int64_t{kBatch});
+  EXPECT_EQ(depot_.LetGo(k64, 3), 3 * 64 * int64_t{kBatch});
   EXPECT_EQ(depot_.CountKept(k64), 7u);
   EXPECT_EQ(depot_.CountObjects(k64), 10 * kBatch) << "they are still there";
-  EXPECT_EQ(depot_.CountKeptBytes(), 7 * (64 + 8) * int64_t{kBatch});
-  EXPECT_EQ(depot_.LetGo(k64, 1), (64 + 8) * int64_t{kBatch});
+  EXPECT_EQ(depot_.CountKeptBytes(), 7 * 64 * int64_t{kBatch});
+  EXPECT_EQ(depot_.LetGo(k64, 1), 64 * int64_t{kBatch});
   EXPECT_EQ(TakeLeaving(k64, 2), (std::vector<uintptr_t>{1, 2}));
   EXPECT_EQ(TakeLeaving(k64, 5), (std::vector<uintptr_t>{3, 4}));
   EXPECT_EQ(depot_.CountObjects(k64), 6 * kBatch);

@@ -58,6 +58,19 @@ class CpuSlabTest : public ::testing::Test {
     return drained;
   }
 
+  // Returns true if malloc's section finds an object for the size.
+  bool Serves(size_t size) TCMALLOC_REQUIRES(slab().lock()) {
+    const uint8_t c = SizeClassFor(size);
+    ObjectPool one(window_, c, 1);
+    void* object = one.Take();
+    slab().SetCapacity(c, 1);
+    thread_->clock().Initialize(1);
+    EXPECT_TRUE(thread_->Push(c, object));
+    const bool serves = thread_->Allocate(size) == object;
+    EXPECT_EQ(thread_->Pop(c), serves ? nullptr : object);
+    return serves;
+  }
+
   FakeWindow& window_ = FakeWindow::OfAllTests();
   ObjectPool small_{window_, kSmall, 2000};
   ObjectPool pool_{window_, kClass, 100};
@@ -142,6 +155,41 @@ TEST_F(CpuSlabTest, CloseAndOpenKeepWhatIsThere) {
   EXPECT_EQ(TestFence::calls, 1) << "nothing changed that needs a fence";
   slab().CheckInvariants();
   EXPECT_EQ(thread_->Pop(kClass), object);
+}
+
+TEST_F(CpuSlabTest, SizesAreListedByRowsUntilTheSlabIsClosed) {
+  Open(10);
+  SpinLockHolder holder(slab().lock());
+  constexpr size_t kFirst = 2 * CpuSlab::kRowSizes;
+  constexpr size_t kLast = 3 * CpuSlab::kRowSizes - 1;
+  EXPECT_FALSE(slab().Lists(kFirst));
+  EXPECT_FALSE(Serves(kFirst));
+  slab().ListSizes(kFirst + 5);
+  for (const size_t size : {kFirst, kFirst + 1, kLast}) {
+    EXPECT_TRUE(slab().Lists(size));
+    EXPECT_TRUE(Serves(size));
+  }
+  for (const size_t size : {kFirst - 1, kLast + 1}) {
+    EXPECT_FALSE(slab().Lists(size));
+    EXPECT_FALSE(Serves(size));
+  }
+  ASSERT_TRUE(slab().Close());
+  EXPECT_FALSE(slab().Lists(kFirst));
+  slab().ListSizes(kFirst);
+  EXPECT_FALSE(slab().Lists(kFirst)) << "not while it is closed";
+  EXPECT_EQ(thread_->Allocate(kFirst), nullptr);
+  ASSERT_TRUE(slab().Open());
+  EXPECT_FALSE(Serves(kFirst));
+  slab().CheckInvariants();
+}
+
+TEST_F(CpuSlabTest, EveryListedSizeIsServedByItsClass) {
+  Open(10);
+  SpinLockHolder holder(slab().lock());
+  for (size_t size = kClassBySize.size(); size < CpuSlab::kListedSizes; size += 97) {
+    slab().ListSizes(size);
+    EXPECT_TRUE(Serves(size)) << size;
+  }
 }
 
 TEST_F(CpuSlabTest, RefusedFenceLeavesTheSlabOpen) {

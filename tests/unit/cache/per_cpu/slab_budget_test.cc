@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -54,12 +55,20 @@ class Slab {
     excess = {};
     return budget.Grow(slab(), c, batch, least, &excess);
   }
-  // Keeps a batch of objects that are none in the depot.
-  bool Keep(uint8_t c, uint32_t objects) {
+  // Keeps a batch of objects that are none in the depot, in an array of its own for each `number`.
+  bool Keep(uint8_t c, uint32_t objects, size_t number = 0) {
     SpinLockHolder holder(slab().lock());
-    if (!budget.TryKeep(CpuDepot::BytesOf(c, objects))) return false;
-    EXPECT_TRUE(slab().depot().Push(c, {objects_, objects}, arrays_));
-    return true;
+    return budget.Keep(slab(), c, {Array(number), objects}, arrays_);
+  }
+  // Takes the newest batch out of the depot.
+  ObjectArray Pop(uint8_t c) {
+    SpinLockHolder holder(slab().lock());
+    const ObjectArray array = slab().depot().Pop(c);
+    budget.Unkeep(CpuDepot::BytesOf(c, array.count));
+    return array;
+  }
+  size_t NumberOf(ObjectArray array) const {
+    return static_cast<size_t>(array.objects - objects_) / kArrayObjects;
   }
   void ShrinkUnused() {
     SpinLockHolder holder(slab().lock());
@@ -108,7 +117,10 @@ class Slab {
   CpuSlabs slabs_;
   ObjectSpace space_;
   ChainArrays arrays_{space_.arena};
-  alignas(64) void* objects_[1024];
+  static constexpr size_t kArrayObjects = 64;
+  void** Array(size_t number) { return objects_ + number * kArrayObjects; }
+
+  alignas(64) void* objects_[2048];
   FakeWindow& window_ = FakeWindow::OfAllTests();
   RseqArea area_;
   std::optional<SlabThread> thread_;
@@ -354,14 +366,37 @@ TEST_F(TakeFromTest, NothingOfWhatIsShortToo) {
   ExpectLimits(kLimit, kLimit);
 }
 
-TEST_F(TakeFromTest, UpToTwiceTheFirstLimit) {
-  Slab larger(4 * kLimit);
-  for (int i = 0; i < 10; ++i) {
-    RunShort(rich_);
+// So that slabs which are short of room end up with the same limit.
+TEST_F(TakeFromTest, AStepOfWhatIsShortButMayHoldMore) {
+  Slab larger(kLimit + 2 * kStep);
+  RunShort(rich_);
+  RunShort(larger);
+  rich_.budget.TakeFrom(larger.budget, false);
+  RunShort(rich_);
+  rich_.budget.TakeFrom(larger.budget, false);
+  EXPECT_EQ(rich_.budget.limit(), kLimit + kStep);
+  EXPECT_EQ(larger.budget.limit(), kLimit + kStep);
+}
+
+TEST_F(TakeFromTest, UpToEightTimesTheFirstLimit) {
+  Slab larger(32 * kLimit);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(rich_.Keep(kLargest, 1000)) << "short of room";
     rich_.budget.TakeFrom(larger.budget, true);
   }
-  EXPECT_EQ(rich_.budget.limit(), 2 * kLimit);
-  EXPECT_EQ(larger.budget.limit(), 3 * kLimit);
+  EXPECT_EQ(rich_.budget.limit(), 8 * kLimit);
+  EXPECT_EQ(larger.budget.limit(), 25 * kLimit);
+}
+
+TEST_F(TakeFromTest, UpToTwiceALargeLimit) {
+  constexpr int64_t kMiB = 1024 * kKiB;
+  Slab large(20 * kMiB);
+  Slab larger(400 * kMiB);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(large.Keep(kLargest, 1000)) << "short of room";
+    large.budget.TakeFrom(larger.budget, true);
+  }
+  EXPECT_EQ(large.budget.limit(), 40 * kMiB);
 }
 
 TEST_F(TakeFromTest, NewLimitsKeepWhatWasTaken) {
@@ -374,12 +409,12 @@ TEST_F(TakeFromTest, NewLimitsKeepWhatWasTaken) {
   ExpectLimits(rich + kKiB, poor + kKiB);
 }
 
-TEST_F(TakeFromTest, UntilNothingIsLeft) {
+TEST_F(TakeFromTest, DownToAQuarter) {
   for (int i = 0; i < 10; ++i) {
     RunShort(rich_);
     Take(true);
   }
-  ExpectLimits(2 * kLimit, 0);
+  ExpectLimits(2 * kLimit - kStep, kStep);
 }
 
 TEST_F(TakeFromTest, NothingOfLessThanAStep) {
@@ -408,16 +443,34 @@ TEST_F(TakeFromTest, TheNextMissMakesUpForWhatWasTaken) {
 TEST(SlabBudgetTest, BatchesCountAgainstTheLimit) {
   Slab slab(10'000);
   ASSERT_TRUE(slab.Keep(k64, 100));
-  EXPECT_EQ(slab.budget.claimed(), 100 * (64 + 8));
-  EXPECT_FALSE(slab.Keep(k64, 100));
+  EXPECT_EQ(slab.budget.claimed(), 100 * 64);
+  EXPECT_FALSE(slab.Keep(k512, 100)) << "only batches of its own class make room";
   EXPECT_EQ(slab.slab().depot().CountKept(k64), 1u);
   slab.GrowTo(k1024, 1);
   slab.GrowTo(k1024, 2);
   EXPECT_TRUE(slab.excess.empty());
 }
 
+// The others keep their order.
+TEST(SlabBudgetTest, TheOldestBatchesMakeRoomForOne) {
+  Slab slab(20 * 10 * 64);
+  for (size_t i = 0; i < 20; ++i) ASSERT_TRUE(slab.Keep(k64, 10, i));
+  EXPECT_EQ(slab.slab().depot().CountLeaving(k64), 0u);
+  ASSERT_TRUE(slab.Keep(k64, 10, 20));
+  EXPECT_EQ(slab.slab().depot().CountLeaving(k64), 3u) << "an eighth";
+  EXPECT_LE(slab.budget.claimed(), slab.budget.limit());
+  slab.CheckInvariants();
+  std::vector<size_t> kept;
+  for (ObjectArray array = slab.Pop(k64); array.count > 0; array = slab.Pop(k64)) {
+    kept.push_back(slab.NumberOf(array));
+  }
+  std::vector<size_t> newest(18);
+  std::iota(newest.rbegin(), newest.rend(), size_t{3});
+  EXPECT_EQ(kept, newest);
+}
+
 TEST(SlabBudgetTest, HalfOfTheBatchesMakeRoomForSlots) {
-  Slab slab(10 * (64 + 8) * 10);
+  Slab slab(10 * 64 * 10);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(slab.Keep(k64, 10));
   slab.GrowTo(k1024, 1);
   EXPECT_EQ(slab.Excess(), (Objects{{k64, 0}}));
@@ -466,8 +519,7 @@ TEST(SlabBudgetTest, ALargeLimitIsForBatches) {
   }
   EXPECT_LE(slab.budget.claimed(), 4 << 20);
   EXPECT_GT(slab.budget.claimed(), 3 << 20);
-  while (slab.Keep(k64, kBatch)) {
-  }
+  while (slab.slab().depot().CountLeaving(k64) == 0) ASSERT_TRUE(slab.Keep(k64, kBatch));
   EXPECT_LE(slab.budget.claimed(), 64 << 20);
   EXPECT_GT(slab.budget.claimed(), 63 << 20);
 }

@@ -105,6 +105,12 @@ class TestCpuThread {
     return object != nullptr ? object : AllocateClosed(c, size);
   }
 
+  // Calls malloc's section, whether or not it looks up the size.
+  void* Malloc(size_t size) {
+    current_ = this;
+    return thread_->malloc(size, thread_->name());
+  }
+
   void Free(void* object) {
     current_ = this;
     thread_->deallocate(object, thread_->name(), ReferenceTo(object), 0);
