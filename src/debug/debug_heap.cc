@@ -633,8 +633,10 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   {
     SlowPath slow_path;
     if (slow_path.reentrant()) {
-      if (heap.page_map().FindInUse(block) == nullptr) return 0;
-      return SizeBySeal(block);
+      // Blocks with pages of their own are in no span.
+      const bool seal_is_readable =
+          heap.options().page_fence || heap.page_map().FindInUse(block) != nullptr;
+      return seal_is_readable ? SizeBySeal(block) : 0;
     }
     if (const BlockRecord* record = Find(block)) {
       size = record->size;

@@ -16,17 +16,22 @@
 
 namespace tcmalloc::testing {
 
-// A figure of docs/statistics.md, of the allocator that serves this process. Does not allocate.
-inline size_t Figure(const char* name) {
+// A property of the allocator that serves this process. Does not allocate.
+inline size_t Property(const char* name) {
   using Get = int (*)(const char*, size_t*);
   static const auto get =
       reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty"));
   PROGRAM_CHECK(get != nullptr);
+  size_t value = 0;
+  PROGRAM_CHECK(get(name, &value) != 0);
+  return value;
+}
+
+// A figure of docs/statistics.md. Does not allocate.
+inline size_t Figure(const char* name) {
   std::array<char, 128> property{};
   snprintf(property.data(), property.size(), "tcmalloc.statistics.%s", name);
-  size_t value = 0;
-  PROGRAM_CHECK(get(property.data(), &value) != 0);
-  return value;
+  return Property(property.data());
 }
 
 }  // namespace tcmalloc::testing

@@ -1,11 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// stepped_handlers [OPERATIONS]: allocates and frees while a signal handler that does the same, and
-// keeps blocks, runs before every second instruction. Aborts if a block is not aligned or loses its
-// contents; the mode that it runs in looks at the rest.
+// stepped_handlers [OPERATIONS]: allocates, resizes and frees while a signal handler that does the
+// same, and keeps blocks, runs before every second instruction. Aborts if a block is not aligned or
+// loses its contents; the mode that it runs in looks at the rest.
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -22,11 +23,12 @@ class Blocks {
  public:
   explicit Blocks(uint64_t seed) : random_(seed) {}
 
-  // Frees the block of a random place or, if there is none, allocates one.
-  void Toggle() {
+  // Frees the block of a random place, or makes it another size; or, if there is none, allocates
+  // one.
+  void Change() {
     Block& block = blocks_[Next() % kBlocks];
     if (block.start == nullptr) return Allocate(block);
-    Free(block);
+    Next() % 4 == 0 ? Resize(block) : Free(block);
   }
   void FreeAll() {
     for (Block& block : blocks_) {
@@ -56,10 +58,21 @@ class Blocks {
     if (reinterpret_cast<uintptr_t>(block.start) % alignment != 0) std::abort();
     std::memset(block.start, block.byte, block.size);
   }
-  static void Free(Block& block) {
-    for (size_t i = 0; i < block.size; ++i) {
+  void Resize(Block& block) {
+    const size_t size = 1 + Next() % 600;
+    block.start = static_cast<unsigned char*>(std::realloc(block.start, size));
+    if (block.start == nullptr) std::abort();
+    Check(block, std::min(block.size, size));
+    block.size = size;
+    std::memset(block.start, block.byte, block.size);
+  }
+  static void Check(const Block& block, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) {
       if (block.start[i] != block.byte) std::abort();
     }
+  }
+  static void Free(Block& block) {
+    Check(block, block.size);
     std::free(block.start);
     block.start = nullptr;
   }
@@ -72,7 +85,7 @@ Blocks<64> of_handler{1};
 int traps = 0;
 
 void HandleTrap(int) {
-  if (++traps % 2 == 0) of_handler.Toggle();
+  if (++traps % 2 == 0) of_handler.Change();
 }
 
 void SetTrapFlag(bool on) {
@@ -88,7 +101,7 @@ int main(int argc, char** argv) {
   static Blocks<300> blocks{2};
   for (int i = 0; i < operations; ++i) {
     SetTrapFlag(true);
-    blocks.Toggle();
+    blocks.Change();
     SetTrapFlag(false);
   }
   blocks.FreeAll();
