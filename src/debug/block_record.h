@@ -91,17 +91,17 @@ class BlockVersion {
 struct alignas(64) BlockRecord {
   Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
-  size_t size;                    // bytes that the program asked for
-  uint64_t total : kAddressBits;  // bytes from base on that are the block's
-  uint8_t log2_alignment;         // that the program asked for, 0 for none
+  size_t size;  // bytes that the program asked for
   // The size class of memory that may be used again for another block, behind a front fence of
   // kFrontBytes; 0 of all other memory.
   uint8_t size_class;
-  uint64_t front : kAddressBits;  // bytes from base to user
+  uint8_t log2_alignment;         // that the program asked for, 0 for none
+  uint64_t total : kAddressBits;  // bytes from base on that are the block's
   BlockFamily family;
-  bool in_table : 1;    // because no seal leads to this record
-  bool paged : 1;       // in pages of its own, with a guard page behind them
-  bool unreadable : 1;  // freed, and its pages may not be read
+  bool in_table : 1;              // because no seal leads to this record
+  bool paged : 1;                 // in pages of its own, with a guard page behind them
+  bool unreadable : 1;            // freed, and its pages may not be read
+  uint64_t front : kAddressBits;  // bytes from base to user, in the upper bits of the word
   StackId allocated_at;
   StackId freed_at;
   uint32_t allocating_thread_low;

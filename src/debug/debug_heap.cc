@@ -28,7 +28,14 @@ namespace {
 // The alignment of every block whose program asks for none.
 constexpr size_t kPlainAlignment = 16;
 
-uintptr_t ThisThread() { return static_cast<uintptr_t>(pthread_self()); }
+TCMALLOC_ALWAYS_INLINE uintptr_t ThisThread() {
+#if defined(__x86_64__)
+  // What pthread_self returns, in glibc and in musl.
+  return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+  return static_cast<uintptr_t>(pthread_self());
+#endif
+}
 
 Fault FaultOf(FaultKind kind, const BlockRecord& block) {
   Fault fault = {};
@@ -253,7 +260,11 @@ TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
   spare->set_alignment(request.alignment);
   spare->family = request.family;
   if (!fits) WriteSizedFences(*spare);
-  std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
+  if (TCMALLOC_UNLIKELY(request.zeroed)) {
+    std::memset(spare->user, 0, request.size);
+  } else {
+    FillWith<kFreshByte>(spare->user, request.size);
+  }
   spare->version.EndChange(BlockState::kLive);
 }
 
@@ -266,7 +277,7 @@ TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t
   {
     const BriefPath path;
     if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
-    const uint32_t place = PlaceOfThread();
+    const uint32_t place = path.seat_number();
     if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
     if (*stack == 0) *stack = FindRecentStack(place, request.site);
     if (TCMALLOC_UNLIKELY(*stack == 0)) return nullptr;
@@ -457,7 +468,7 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
                                                const ReleaseClaim& claim, StackId* stack) {
   const BriefPath path;
   if (TCMALLOC_UNLIKELY(!path.entered())) return false;
-  const uint32_t place = PlaceOfThread();
+  const uint32_t place = path.seat_number();
   if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
   if (*stack == 0) *stack = FindRecentStack(place, claim.site);
   if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
@@ -476,7 +487,7 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
     if (TCMALLOC_UNLIKELY(!record->version.TryBeginChange(seen))) return false;
     record->freed_at = *stack;
     record->set_freeing_thread(ThisThread());
-    std::memset(record->user, kFreedByte, record->size);
+    FillWith<kFreedByte>(record->user, record->size);
     record->version.EndChange(BlockState::kQueued);
     return true;
   });

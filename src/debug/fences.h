@@ -53,10 +53,14 @@ inline WordPair LoadPair(const char* from) {
 
 inline void StorePair(char* to, WordPair pair) { std::memcpy(to, &pair, sizeof(pair)); }
 
-// Returns eight bytes of a fence that begins at `address`.
-inline uint64_t FenceWord(const char* address) {
-  static_assert(std::endian::native == std::endian::little);
-  return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
+// The pattern three times: sixteen bytes from each of the first eight on are those of a fence.
+static_assert(std::endian::native == std::endian::little);
+inline constexpr uint64_t kFencePatterns[] = {kFencePattern, kFencePattern, kFencePattern};
+
+// Returns sixteen bytes of a fence that begins at `address`.
+TCMALLOC_ALWAYS_INLINE WordPair FencePair(const char* address) {
+  return LoadPair(reinterpret_cast<const char*>(kFencePatterns) +
+                  reinterpret_cast<uintptr_t>(address) % 8);
 }
 
 // The last words overlap others where the length is no multiple.
@@ -65,10 +69,9 @@ inline void WriteFence(char* begin, char* end) {
     for (; begin < end; ++begin) *begin = static_cast<char>(FenceByte(begin));
     return;
   }
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end);
-  StorePair(end - 16, WordPair{last, last});
-  for (; end - begin > 16; begin += 16) StorePair(begin, WordPair{word, word});
+  const WordPair pair = FencePair(begin);
+  StorePair(end - 16, FencePair(end));
+  for (; end - begin > 16; begin += 16) StorePair(begin, pair);
 }
 
 // Returns true if all bytes of [begin, end) are those of a fence.
@@ -78,10 +81,9 @@ TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
     while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
     return begin == end;
   }
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end);
-  WordPair difference = LoadPair(end - 16) ^ WordPair { last, last };
-  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair { word, word };
+  const WordPair pair = FencePair(begin);
+  WordPair difference = LoadPair(end - 16) ^ FencePair(end);
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ pair;
   return (difference[0] | difference[1]) == 0;
 }
 
@@ -91,6 +93,25 @@ inline const char* FindFenceDamage(const char* begin, const char* end) {
   while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
   // Another thread may have made the fence whole meanwhile.
   return begin < end ? begin : nullptr;
+}
+
+// Fills `size` bytes. Of few, the last words overlap others; a call of libc would take longer.
+template <unsigned char kByte>
+TCMALLOC_ALWAYS_INLINE void FillWith(char* begin, size_t size) {
+  constexpr size_t kFew = 64;
+  if (TCMALLOC_UNLIKELY(size < 16 || size > kFew)) {
+    std::memset(begin, kByte, size);
+    return;
+  }
+  constexpr uint64_t kWord = uint64_t{kByte} * 0x0101'0101'0101'0101;
+  constexpr WordPair kPair = {kWord, kWord};
+  char* end = begin + size;
+  StorePair(begin, kPair);
+  if (size > 32) {
+    StorePair(begin + 16, kPair);
+    StorePair(end - 32, kPair);
+  }
+  StorePair(end - 16, kPair);
 }
 
 // Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the
