@@ -380,6 +380,11 @@ TCMALLOC_ALWAYS_INLINE size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
 }
 
+// Returns the bytes that a block takes, with its fences.
+TCMALLOC_ALWAYS_INLINE size_t DebugHeap::BytesFor(const Request& request) {
+  return kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+}
+
 // Returns true if a block that takes that many bytes, with its fences, has no pages of its own.
 TCMALLOC_ALWAYS_INLINE bool DebugHeap::IsSmall(size_t bytes) {
   return bytes <= kMaxSmallSize && !heap.options().page_fence;
@@ -425,11 +430,21 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
   return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
+// Does what is due after an allocation.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::FinishAllocation(const char* call, size_t size, void* user) {
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+  const Options& options = heap.options();
+  if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
+  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, call, size, user);
+  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(user, size);
+}
+
 void* DebugHeap::Allocate(const Request& request) {
   if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return nullptr;
   }
-  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+  const size_t bytes = BytesFor(request);
   const uint8_t size_class = SpareClassFor(request, bytes);
   StackId stack = 0;
   void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
@@ -437,28 +452,65 @@ void* DebugHeap::Allocate(const Request& request) {
     user = AllocateSlow(request, bytes, size_class, stack);
     if (user == nullptr) return nullptr;
   }
+  FinishAllocation(request.call, request.size, user);
+  return user;
+}
+
+// The request stays in registers, because no call gets it.
+void* DebugHeap::AllocatePlain(size_t size, BlockFamily family, const CallSite& site) {
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocatePlainSlow(size, family, site, 0);
+  const Request request = {.size = size, .family = family, .site = site};
+  const uint8_t size_class = SpareClassFor(request, BytesFor(request));
+  StackId stack = 0;
+  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
+  if (TCMALLOC_UNLIKELY(user == nullptr)) return AllocatePlainSlow(size, family, site, stack);
+  FinishAllocation("malloc", size, user);
+  return user;
+}
+
+// Does what AllocatePlain did not. `stack` is what that found.
+void* DebugHeap::AllocatePlainSlow(size_t size, BlockFamily family, const CallSite& site,
+                                   StackId stack) {
+  if (TCMALLOC_UNLIKELY(size > kLargestRequest)) return nullptr;
+  const Request request = {.size = size, .family = family, .site = site};
+  const size_t bytes = BytesFor(request);
+  void* user = AllocateSlow(request, bytes, SpareClassFor(request, bytes), stack);
+  if (user != nullptr) FinishAllocation(request.call, size, user);
+  return user;
+}
+
+// Does what is due after a free.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::FinishFree() {
   if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
-  const Options& options = heap.options();
-  if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
-  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, request.call, request.size, user);
-  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(user, request.size);
-  return user;
 }
 
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   BlockRecord* record = FindBySeal(block);
-  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
-    return heap.emergency().Free(block);
-  }
   StackId stack = 0;
   if (TCMALLOC_UNLIKELY(!TryFree(block, record, claim, &stack))) {
     FreeSlow(block, record, claim, stack);
   }
-  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
-  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+  FinishFree();
+}
+
+// The claim stays in registers, because no call gets it.
+void DebugHeap::FreePlain(void* block, const CallSite& site) {
+  if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  BlockRecord* record = FindBySeal(block);
+  StackId stack = 0;
+  if (TCMALLOC_UNLIKELY(!TryFree(block, record, {.site = site}, &stack))) {
+    FreePlainSlow(block, record, site, stack);
+  }
+  FinishFree();
+}
+
+// Does what FreePlain did not. `stack` is what that found.
+void DebugHeap::FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
+                              StackId stack) {
+  FreeSlow(block, record, {.site = site}, stack);
 }
 
 // Frees a block without a lock, if all is as it should be and the queue has room for it. Finds the
@@ -496,6 +548,10 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
 // Does what TryFree did not. `stack` is what that found.
 void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                          StackId stack) {
+  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
+    ReleaseStack(stack);
+    return heap.emergency().Free(block);
+  }
   if (stack == 0) {
     stack = KeepStack(claim.site);
     if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;

@@ -60,6 +60,10 @@ class DebugHeap {
   // Returns null if there is no memory.
   void* Allocate(const Request& request);
   void Free(void* block, const ReleaseClaim& claim);
+  // The same for a request of malloc's or new's kind, and for a claim that says nothing. `block` is
+  // not null.
+  void* AllocatePlain(size_t size, BlockFamily family, const CallSite& site);
+  void FreePlain(void* block, const CallSite& site);
   // Moves the contents to a new block, always. Returns null if there is no memory for it; then
   // `block` stays.
   void* Reallocate(void* block, size_t size, const CallSite& site);
@@ -94,6 +98,10 @@ class DebugHeap {
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
+  void FinishAllocation(const char* call, size_t size, void* user);
+  void FinishFree();
+  TCMALLOC_NOINLINE void* AllocatePlainSlow(size_t size, BlockFamily family, const CallSite& site,
+                                            StackId stack);
   TCMALLOC_NOINLINE void* AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
                                        StackId stack);
   static BlockRecord* FindBySeal(const void* block);
@@ -111,6 +119,7 @@ class DebugHeap {
   static BlockRecord RecordOf(const Request& request, StackId stack);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
+  static size_t BytesFor(const Request& request);
   BlockRecord* Register(uint32_t place, const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
@@ -121,6 +130,8 @@ class DebugHeap {
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);
+  TCMALLOC_NOINLINE void FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
+                                       StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   void FillFreed(BlockRecord* freed);
