@@ -95,13 +95,13 @@ struct alignas(64) BlockRecord {
   Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
   size_t size;  // bytes that the program asked for
+  bool in_table : 1;     // because no seal leads to this record
+  bool paged : 1;        // in pages of its own, with a guard page behind them
+  bool unreadable : 1;   // freed, and its pages may not be read
+  bool plain_front : 1;  // kFrontBytes long
   // The size class of memory that may be used again for another block, behind a front fence of
   // kFrontBytes; 0 of all other memory.
   uint8_t size_class;
-  bool in_table : 1;              // because no seal leads to this record
-  bool paged : 1;                 // in pages of its own, with a guard page behind them
-  bool unreadable : 1;            // freed, and its pages may not be read
-  bool plain_front : 1;           // kFrontBytes long
   uint64_t total : kAddressBits;  // bytes from base on that are the block's
   // Not in the word of the total, which is read soon after these were written.
   BlockFamily family;

@@ -279,10 +279,10 @@ TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t
     if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
     const uint32_t place = path.seat_number();
     if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
+    if (TCMALLOC_UNLIKELY(!queue_.HasOwnSpare(place, size_class))) return nullptr;
     if (*stack == 0) *stack = FindRecentStack(place, request.site);
     if (TCMALLOC_UNLIKELY(*stack == 0)) return nullptr;
     spare = queue_.TakeOwnSpare(place, size_class);
-    if (TCMALLOC_UNLIKELY(spare == nullptr)) return nullptr;
     if (TCMALLOC_LIKELY(IsFilled(*spare))) {
       Reuse(place, spare, request, *stack);
       return spare->user;
@@ -306,7 +306,7 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
   const uint8_t size_class = SpareClassFor(request, bytes);
   const uint32_t place = PlaceOfThread();
-  BlockRecord* spare = size_class != 0 ? queue_.TakeSpare(place, size_class) : nullptr;
+  BlockRecord* spare = queue_.TakeSpare(place, size_class);
   if (TCMALLOC_UNLIKELY(spare != nullptr)) {
     if (!IsFilled(*spare, fault)) return Placed::kFaultInQueue;
     Reuse(place, spare, request, stack);

@@ -70,12 +70,16 @@ class FreeQueue {
     part.bytes.store(after, std::memory_order_relaxed);
     return true;
   }
-  // Takes a spare of that size class out of the part of a thread's own place; null if there is
-  // none.
+  // Returns true if the part of a thread's own place has a spare of that size class.
+  TCMALLOC_ALWAYS_INLINE bool HasOwnSpare(uint32_t place, uint8_t size_class)
+      TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    return OpaqueToOptimizer(&parts_[place])->spares.Has(size_class);
+  }
+  // Takes a spare out of the part of a thread's own place, which has one of that size class.
   TCMALLOC_ALWAYS_INLINE BlockRecord* TakeOwnSpare(uint32_t place, uint8_t size_class)
       TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     Part& part = *OpaqueToOptimizer(&parts_[place]);
-    BlockRecord* block = part.spares.Take(size_class);
+    BlockRecord* block = part.spares.TakeHeld(size_class);
     part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
     return block;
   }

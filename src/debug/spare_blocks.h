@@ -63,10 +63,19 @@ class SpareBlocks {
     return true;
   }
 
-  // Returns a block of that size class, or null.
-  TCMALLOC_ALWAYS_INLINE BlockRecord* Take(uint8_t size_class) {
+  // Returns true if there is a block of that size class.
+  TCMALLOC_ALWAYS_INLINE bool Has(uint8_t size_class) {
     Stack& stack = stacks_[size_class];
-    if (TCMALLOC_UNLIKELY(stack.HeldInChunk() == 0) && !TryShrink(stack)) return nullptr;
+    if (TCMALLOC_LIKELY(stack.HeldInChunk() != 0)) return true;
+    return stack.top != nullptr && TryShrink(stack);
+  }
+  // Returns a block of that size class, or null.
+  BlockRecord* Take(uint8_t size_class) {
+    return Has(size_class) ? TakeHeld(size_class) : nullptr;
+  }
+  // Returns a block of that size class, of which there is one in the last chunk, as after Has.
+  TCMALLOC_ALWAYS_INLINE BlockRecord* TakeHeld(uint8_t size_class) {
+    Stack& stack = stacks_[size_class];
     BlockRecord* block = *stack.top--;
     bytes_ -= block->total;
     Prefetch(stack);
@@ -133,11 +142,11 @@ class SpareBlocks {
     stack.top = reinterpret_cast<BlockRecord**>(chunk);
     return true;
   }
-  // Takes the chunk away that has no block. Returns false, with nothing done, if there is none
+  // Takes the chunk away, which has no block. Returns false, with nothing done, if there is none
   // below.
   TCMALLOC_NOINLINE bool TryShrink(Stack& stack) {
     auto* chunk = reinterpret_cast<Chunk*>(stack.top);
-    if (chunk == nullptr || chunk->below == nullptr) return false;
+    if (chunk->below == nullptr) return false;
     stack.top = chunk->below;
     Free(chunk);
     return true;
