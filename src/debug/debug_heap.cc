@@ -227,14 +227,20 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->SetPlace(base, AllocatedSizeFor(bytes), reinterpret_cast<char*>(user));
 }
 
-BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
-  BlockRecord block = {};
-  block.size = request.size;
-  block.set_alignment(request.alignment);
-  block.family = request.family;
-  block.set_allocating_thread(ThisThread());
-  block.allocated_at = stack;
-  return block;
+// Writes all of a record but where the block is.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::Describe(const Request& request, StackId stack,
+                                                BlockRecord* block) {
+  block->size = request.size;
+  block->set_alignment(request.alignment);
+  block->family = request.family;
+  block->in_table = false;
+  block->paged = false;
+  block->unreadable = false;
+  block->size_class = 0;
+  block->allocated_at = stack;
+  block->freed_at = 0;
+  block->set_allocating_thread(ThisThread());
+  block->set_freeing_thread(0);
 }
 
 // Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
@@ -313,20 +319,22 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
     *user = spare->user;
     return Placed::kInTable;
   }
-  BlockRecord block = RecordOf(request, stack);
-  block.size_class = size_class;
-  return PlaceNew(slow_path, place, request, bytes, &block, user);
+  return PlaceNew(slow_path, place, request, stack, bytes, size_class, user);
 }
 
 // Finds memory that is no spare.
 DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
-                                      const Request& request, size_t bytes, BlockRecord* block,
-                                      void** user) {
+                                      const Request& request, StackId stack, size_t bytes,
+                                      uint8_t size_class, void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
-  LayOut(request, base, bytes, block);
-  BlockRecord* record = Register(place, *block);
-  if (TCMALLOC_UNLIKELY(record == nullptr)) {
+  BlockRecord* record = TakeRecord(place);
+  if (TCMALLOC_LIKELY(record != nullptr)) {
+    Describe(request, stack, record);
+    record->size_class = size_class;
+    LayOut(request, base, bytes, record);
+  }
+  if (TCMALLOC_UNLIKELY(record == nullptr || !MakeKnown(place, record))) {
     slow_path.FreeBlock(base);
     return Placed::kInEmergency;
   }
@@ -334,27 +342,41 @@ DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
   return Placed::kInTable;
 }
 
+// Returns a record of its own, changing; null if there is no memory for it. Its version goes on, so
+// that whoever finds it live finds the new address as well. Called inside the slow path.
+TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::TakeRecord(uint32_t place) {
+  BlockRecord* record = records_.Take(place, heap.arena());
+  if (TCMALLOC_LIKELY(record != nullptr)) record->version.BeginChange();
+  return record;
+}
+
+// Lets the record of a block be found. Gives the record back, and returns false, if there is no
+// memory for that.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::MakeKnown(uint32_t place, BlockRecord* record) {
+  if (TCMALLOC_LIKELY(HasReadableSeal(record->user) && record_chunks.Hold(record))) return true;
+  record->in_table = true;
+  if (TCMALLOC_LIKELY(table_.Insert(record))) return true;
+  records_.Give(place, record);
+  return false;
+}
+
 // Returns a record of its own, changing, for a block whose place is known; null if there is no
 // memory for it. Called inside the slow path.
 BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
-  BlockRecord* record = records_.Take(place, heap.arena());
+  BlockRecord* record = TakeRecord(place);
   if (TCMALLOC_UNLIKELY(record == nullptr)) return nullptr;
-  record->version.BeginChange();
-  // The version of the record goes on, so that whoever finds it live finds the new address as well.
   const BlockVersion version = record->version;
   *record = block;
   record->version = version;
-  record->in_table = !HasReadableSeal(block.user) || !record_chunks.Hold(record);
-  if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
-  records_.Give(place, record);
-  return nullptr;
+  return MakeKnown(place, record) ? record : nullptr;
 }
 
 // Finds pages.
 DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                         void** user) {
   const Options& options = heap.options();
-  BlockRecord block = RecordOf(request, stack);
+  BlockRecord block = {};
+  Describe(request, stack, &block);
   if (!options.page_fence ||
       !MapFenced(request.size, request.alignment, options.page_fence_readable, &block)) {
     auto* base = static_cast<char*>(AllocateUnreported(bytes));

@@ -112,14 +112,16 @@ class DebugHeap {
   void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
   TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, uint32_t place,
-                                    const Request& request, size_t bytes, BlockRecord* block,
-                                    void** user);
+                                    const Request& request, StackId stack, size_t bytes,
+                                    uint8_t size_class, void** user);
   TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                       void** user);
-  static BlockRecord RecordOf(const Request& request, StackId stack);
+  static void Describe(const Request& request, StackId stack, BlockRecord* block);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
   static size_t BytesFor(const Request& request);
+  BlockRecord* TakeRecord(uint32_t place);
+  bool MakeKnown(uint32_t place, BlockRecord* record);
   BlockRecord* Register(uint32_t place, const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);

@@ -187,7 +187,7 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
 TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
   WalkReads reads;
   reads.count = 0;
-  const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding(site) ? &reads : nullptr);
+  const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding() ? &reads : nullptr);
   const StackId id = recent.kept_stacks().Keep(stack.frames(), fault_stacks);
   if (id != 0) recent.Add(site, reads, id, fault_stacks);
   return id;

@@ -81,12 +81,8 @@ class RecentStacks {
   }
 
   // Keeps one in eight where no stack has been found for long: a recursion, for which no set is
-  // large enough, is walked faster without it. Counts for entry points apart, because a recursion
-  // may free in many stacks what it allocates in few.
-  bool IsWorthAdding(const CallSite& site) {
-    const uint32_t misses = ++MissesOf(site);
-    return misses < kManyMisses || misses % kOneIn == 0;
-  }
+  // large enough, is walked faster without it.
+  bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % kOneIn == 0; }
 
   // Adds a stack to which the caller has a reference, with some more to give.
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
@@ -94,7 +90,6 @@ class RecentStacks {
  private:
   static constexpr size_t kLog2Sets = 5;
   static constexpr size_t kWays = 8;
-  static constexpr size_t kEntryPoints = 16;
   static constexpr uint32_t kManyMisses = 256;
   static constexpr uint32_t kOneIn = 8;
   // Words are compared that many at a time; the last one may be there several times.
@@ -131,14 +126,13 @@ class RecentStacks {
 
   // Returns the entry by which the stack above `site` is known, or null.
   TCMALLOC_ALWAYS_INLINE Entry* FindEntry(const CallSite& site) {
-    uint32_t& misses = MissesOf(site);
-    if (TCMALLOC_UNLIKELY(!IsWorthSearching(misses))) return nullptr;
+    if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return nullptr;
     const Key key = KeyOf(site);
     Entry* entries = entries_[key.set];
     for (uint64_t ways = WaysOf(key); ways != 0; ways &= ways - 1) {
       Entry& entry = *OpaqueToOptimizer(&entries[std::countr_zero(ways) / 8]);
       if (TCMALLOC_LIKELY(IsOf(entry, site) && IsAsItWas(entry, site))) {
-        misses = 0;
+        misses_ = 0;
         return &entry;
       }
     }
@@ -158,12 +152,8 @@ class RecentStacks {
   }
 
   // After so many misses, there is mostly nothing to be found.
-  uint32_t& MissesOf(const CallSite& site) {
-    return misses_[(site.return_address ^ site.return_address >> 4) % kEntryPoints];
-  }
-  static bool IsWorthSearching(uint32_t misses) {
-    return misses < kManyMisses || misses % kOneIn == kOneIn / 2;
-  }
+  // After so many misses, there is mostly nothing to be found.
+  bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
 
   static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
 
@@ -187,13 +177,13 @@ class RecentStacks {
   static constexpr char kAnyUser = 0;
 
   std::atomic<ThreadId> user_{nullptr};
-  uint32_t next_ = 0;  // the way that makes room
+  uint32_t next_ = 0;    // the way that makes room
+  uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
   KeptStacks kept_stacks_;
   // The tags of a set, a byte for each way.
   static_assert(kWays == sizeof(uint64_t));
   uint64_t tags_[size_t{1} << kLog2Sets] = {};
-  uint32_t misses_[kEntryPoints] = {};  // since a stack was found
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 
