@@ -94,7 +94,7 @@ inline constexpr size_t kFrontBytes = 32;
 struct alignas(64) BlockRecord {
   Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
-  size_t size;  // bytes that the program asked for
+  size_t size;           // bytes that the program asked for
   bool in_table : 1;     // because no seal leads to this record
   bool paged : 1;        // in pages of its own, with a guard page behind them
   bool unreadable : 1;   // freed, and its pages may not be read

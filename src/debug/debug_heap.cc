@@ -30,7 +30,7 @@ constexpr size_t kPlainAlignment = 16;
 
 TCMALLOC_ALWAYS_INLINE uintptr_t ThisThread() {
 #if defined(__x86_64__)
-  // What pthread_self returns, in glibc and in musl.
+  // As pthread_self in glibc and in musl, without a call.
   return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
 #else
   return static_cast<uintptr_t>(pthread_self());

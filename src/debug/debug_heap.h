@@ -60,8 +60,8 @@ class DebugHeap {
   // Returns null if there is no memory.
   void* Allocate(const Request& request);
   void Free(void* block, const ReleaseClaim& claim);
-  // The same for a request of malloc's or new's kind, and for a claim that says nothing. `block` is
-  // not null.
+  // Allocate and Free for a request of malloc's or new's kind, and for a claim that says nothing.
+  // `block` is not null.
   void* AllocatePlain(size_t size, BlockFamily family, const CallSite& site);
   void FreePlain(void* block, const CallSite& site);
   // Moves the contents to a new block, always. Returns null if there is no memory for it; then

@@ -14,8 +14,8 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 
 }  // namespace
 
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBlock* entries, size_t share,
-                                                   MetadataArena& arena) {
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBlock* entries,
+                                                   size_t share, MetadataArena& arena) {
   const WaitingBlock first = entries[part.first];
   DropFirst(part, entries);
   Add(part.bytes, 0 - first.bytes);

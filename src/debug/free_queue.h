@@ -71,8 +71,8 @@ class FreeQueue {
     return true;
   }
   // Returns true if the part of a thread's own place has a spare of that size class.
-  TCMALLOC_ALWAYS_INLINE bool HasOwnSpare(uint32_t place, uint8_t size_class)
-      TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+  TCMALLOC_ALWAYS_INLINE bool HasOwnSpare(uint32_t place,
+                                          uint8_t size_class) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     return OpaqueToOptimizer(&parts_[place])->spares.Has(size_class);
   }
   // Takes a spare out of the part of a thread's own place, which has one of that size class.
@@ -137,8 +137,8 @@ class FreeQueue {
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
   // it cannot become a spare. The part's share of the bytes is `share`.
-  static BlockRecord* Pop(Part& part, const WaitingBlock* entries, size_t share, MetadataArena& arena)
-      TCMALLOC_REQUIRES(part.lock);
+  static BlockRecord* Pop(Part& part, const WaitingBlock* entries, size_t share,
+                          MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
   // Takes the first of `entries` out, and brings what the next calls, and the blocks that get the
   // memory, will look at into the cache. A block that has waited long is in none.
   TCMALLOC_ALWAYS_INLINE static void DropFirst(Part& part, const WaitingBlock* entries)

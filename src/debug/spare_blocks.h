@@ -70,9 +70,7 @@ class SpareBlocks {
     return stack.top != nullptr && TryShrink(stack);
   }
   // Returns a block of that size class, or null.
-  BlockRecord* Take(uint8_t size_class) {
-    return Has(size_class) ? TakeHeld(size_class) : nullptr;
-  }
+  BlockRecord* Take(uint8_t size_class) { return Has(size_class) ? TakeHeld(size_class) : nullptr; }
   // Returns a block of that size class, of which there is one in the last chunk, as after Has.
   TCMALLOC_ALWAYS_INLINE BlockRecord* TakeHeld(uint8_t size_class) {
     Stack& stack = stacks_[size_class];

@@ -88,9 +88,10 @@ TEST_F(SpareBlocksTest, AStackThatGoesUpAndDownKeepsItsChunks) {
 }
 
 TEST_F(SpareBlocksTest, HasPlacesForSomeBlocksOnly) {
-  EXPECT_FALSE(spares_.Put(WaitingBlock::Of(NewBlock(0)), kAnyBytes, arena_)) << "suits no other";
-  EXPECT_FALSE(spares_.Put(WaitingBlock::Of(NewBlock(3)), kBlockBytes - 1, arena_)) << "too many bytes";
   EXPECT_FALSE(spares_.MakePlace(WaitingBlock::Of(NewBlock(3)), kAnyBytes)) << "needs memory";
+  EXPECT_FALSE(spares_.Put(WaitingBlock::Of(NewBlock(0)), kAnyBytes, arena_)) << "suits no other";
+  EXPECT_FALSE(spares_.Put(WaitingBlock::Of(NewBlock(3)), kBlockBytes - 1, arena_))
+      << "too many bytes";
   EXPECT_TRUE(spares_.Put(WaitingBlock::Of(NewBlock(3)), kBlockBytes, arena_));
   EXPECT_TRUE(spares_.MakePlace(WaitingBlock::Of(NewBlock(3)), kAnyBytes));
 }
