@@ -89,20 +89,22 @@ class SlowPath {
 // is left: see Threads::TryEnterBriefly. Changes no errno.
 class BriefPath {
  public:
-  TCMALLOC_ALWAYS_INLINE BriefPath() : entered_(heap.threads().TryEnterBriefly()) {}
+  TCMALLOC_ALWAYS_INLINE BriefPath() : seat_(heap.threads().TryEnterBriefly()) {}
   TCMALLOC_ALWAYS_INLINE ~BriefPath() {
-    if (TCMALLOC_LIKELY(entered_)) heap.threads().LeaveBriefly();
+    if (TCMALLOC_LIKELY(entered())) heap.threads().LeaveBriefly(seat_);
   }
   BriefPath(const BriefPath&) = delete;
   BriefPath& operator=(const BriefPath&) = delete;
 
   // Returns false if only SlowPath may enter.
-  bool entered() const { return entered_; }
+  bool entered() const { return seat_ != nullptr; }
+  // Returns the number of the thread's seat at the gate. Requires entered().
+  uint32_t seat_number() const { return seat_->number; }
   // Returns true, now and then, if the thread should enter by SlowPath after this.
   static bool NeedsSlowPath() { return heap.housekeeping().PollIsDue(); }
 
  private:
-  const bool entered_;
+  GateSeat* const seat_;
 };
 
 }  // namespace tcmalloc

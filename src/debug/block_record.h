@@ -83,6 +83,9 @@ class BlockVersion {
   std::atomic<uint32_t> word_{0};
 };
 
+// The bytes before the program's; a multiple of every alignment that malloc promises.
+inline constexpr size_t kFrontBytes = 32;
+
 // One block, in one cache line. Begins as zeros. Its memory, [base, base + total), is
 //
 //     fence | size and seal, kSealBytes | the program's bytes, from user on | fence
@@ -91,17 +94,19 @@ class BlockVersion {
 struct alignas(64) BlockRecord {
   Relaxed<BlockRecord*> next;  // in its bucket, or in a list of free records
   Relaxed<char*> user;
-  size_t size;                    // bytes that the program asked for
-  uint64_t total : kAddressBits;  // bytes from base on that are the block's
-  uint8_t log2_alignment;         // that the program asked for, 0 for none
+  size_t size;           // bytes that the program asked for
+  bool in_table : 1;     // because no seal leads to this record
+  bool paged : 1;        // in pages of its own, with a guard page behind them
+  bool unreadable : 1;   // freed, and its pages may not be read
+  bool plain_front : 1;  // kFrontBytes long
   // The size class of memory that may be used again for another block, behind a front fence of
   // kFrontBytes; 0 of all other memory.
   uint8_t size_class;
-  uint64_t front : kAddressBits;  // bytes from base to user
+  uint64_t total : kAddressBits;  // bytes from base on that are the block's
+  // Not in the word of the total, which is read soon after these were written.
   BlockFamily family;
-  bool in_table : 1;    // because no seal leads to this record
-  bool paged : 1;       // in pages of its own, with a guard page behind them
-  bool unreadable : 1;  // freed, and its pages may not be read
+  uint8_t log2_alignment;         // that the program asked for, 0 for none
+  uint64_t front : kAddressBits;  // bytes from base to user
   StackId allocated_at;
   StackId freed_at;
   uint32_t allocating_thread_low;
@@ -117,6 +122,7 @@ struct alignas(64) BlockRecord {
     user = users;
     total = bytes & kMask;
     front = static_cast<uint64_t>(users - base) & kMask;
+    plain_front = front == kFrontBytes;
   }
   char* base() const { return user - front; }
   char* end() const { return user + size; }

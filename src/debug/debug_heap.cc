@@ -28,7 +28,14 @@ namespace {
 // The alignment of every block whose program asks for none.
 constexpr size_t kPlainAlignment = 16;
 
-uintptr_t ThisThread() { return static_cast<uintptr_t>(pthread_self()); }
+TCMALLOC_ALWAYS_INLINE uintptr_t ThisThread() {
+#if defined(__x86_64__)
+  // As pthread_self in glibc and in musl, without a call.
+  return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+  return static_cast<uintptr_t>(pthread_self());
+#endif
+}
 
 Fault FaultOf(FaultKind kind, const BlockRecord& block) {
   Fault fault = {};
@@ -220,14 +227,20 @@ void DebugHeap::LayOut(const Request& request, char* base, size_t bytes, BlockRe
   block->SetPlace(base, AllocatedSizeFor(bytes), reinterpret_cast<char*>(user));
 }
 
-BlockRecord DebugHeap::RecordOf(const Request& request, StackId stack) {
-  BlockRecord block = {};
-  block.size = request.size;
-  block.set_alignment(request.alignment);
-  block.family = request.family;
-  block.set_allocating_thread(ThisThread());
-  block.allocated_at = stack;
-  return block;
+// Writes all of a record but where the block is.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::Describe(const Request& request, StackId stack,
+                                                BlockRecord* block) {
+  block->size = request.size;
+  block->set_alignment(request.alignment);
+  block->family = request.family;
+  block->in_table = false;
+  block->paged = false;
+  block->unreadable = false;
+  block->size_class = 0;
+  block->allocated_at = stack;
+  block->freed_at = 0;
+  block->set_allocating_thread(ThisThread());
+  block->set_freeing_thread(0);
 }
 
 // Returns the size class of memory that may be used again for blocks of that many bytes; 0 if it
@@ -253,7 +266,11 @@ TCMALLOC_ALWAYS_INLINE void DebugHeap::Reuse(uint32_t place, BlockRecord* spare,
   spare->set_alignment(request.alignment);
   spare->family = request.family;
   if (!fits) WriteSizedFences(*spare);
-  std::memset(spare->user, request.zeroed ? 0 : kFreshByte, request.size);
+  if (TCMALLOC_UNLIKELY(request.zeroed)) {
+    std::memset(spare->user, 0, request.size);
+  } else {
+    FillWith<kFreshByte>(spare->user, request.size);
+  }
   spare->version.EndChange(BlockState::kLive);
 }
 
@@ -266,12 +283,12 @@ TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t
   {
     const BriefPath path;
     if (TCMALLOC_UNLIKELY(!path.entered())) return nullptr;
-    const uint32_t place = PlaceOfThread();
+    const uint32_t place = path.seat_number();
     if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return nullptr;
+    if (TCMALLOC_UNLIKELY(!queue_.HasOwnSpare(place, size_class))) return nullptr;
     if (*stack == 0) *stack = FindRecentStack(place, request.site);
     if (TCMALLOC_UNLIKELY(*stack == 0)) return nullptr;
     spare = queue_.TakeOwnSpare(place, size_class);
-    if (TCMALLOC_UNLIKELY(spare == nullptr)) return nullptr;
     if (TCMALLOC_LIKELY(IsFilled(*spare))) {
       Reuse(place, spare, request, *stack);
       return spare->user;
@@ -295,27 +312,29 @@ DebugHeap::Placed DebugHeap::PlaceSmall(const Request& request, StackId stack, s
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return Placed::kInEmergency;
   const uint8_t size_class = SpareClassFor(request, bytes);
   const uint32_t place = PlaceOfThread();
-  BlockRecord* spare = size_class != 0 ? queue_.TakeSpare(place, size_class) : nullptr;
+  BlockRecord* spare = queue_.TakeSpare(place, size_class);
   if (TCMALLOC_UNLIKELY(spare != nullptr)) {
     if (!IsFilled(*spare, fault)) return Placed::kFaultInQueue;
     Reuse(place, spare, request, stack);
     *user = spare->user;
     return Placed::kInTable;
   }
-  BlockRecord block = RecordOf(request, stack);
-  block.size_class = size_class;
-  return PlaceNew(slow_path, place, request, bytes, &block, user);
+  return PlaceNew(slow_path, place, request, stack, bytes, size_class, user);
 }
 
 // Finds memory that is no spare.
 DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
-                                      const Request& request, size_t bytes, BlockRecord* block,
-                                      void** user) {
+                                      const Request& request, StackId stack, size_t bytes,
+                                      uint8_t size_class, void** user) {
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
-  LayOut(request, base, bytes, block);
-  BlockRecord* record = Register(place, *block);
-  if (TCMALLOC_UNLIKELY(record == nullptr)) {
+  BlockRecord* record = TakeRecord(place);
+  if (TCMALLOC_LIKELY(record != nullptr)) {
+    Describe(request, stack, record);
+    record->size_class = size_class;
+    LayOut(request, base, bytes, record);
+  }
+  if (TCMALLOC_UNLIKELY(record == nullptr || !MakeKnown(place, record))) {
     slow_path.FreeBlock(base);
     return Placed::kInEmergency;
   }
@@ -323,27 +342,41 @@ DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
   return Placed::kInTable;
 }
 
+// Returns a record of its own, changing; null if there is no memory for it. Its version goes on, so
+// that whoever finds it live finds the new address as well. Called inside the slow path.
+TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::TakeRecord(uint32_t place) {
+  BlockRecord* record = records_.Take(place, heap.arena());
+  if (TCMALLOC_LIKELY(record != nullptr)) record->version.BeginChange();
+  return record;
+}
+
+// Lets the record of a block be found. Gives the record back, and returns false, if there is no
+// memory for that.
+TCMALLOC_ALWAYS_INLINE bool DebugHeap::MakeKnown(uint32_t place, BlockRecord* record) {
+  if (TCMALLOC_LIKELY(HasReadableSeal(record->user) && record_chunks.Hold(record))) return true;
+  record->in_table = true;
+  if (TCMALLOC_LIKELY(table_.Insert(record))) return true;
+  records_.Give(place, record);
+  return false;
+}
+
 // Returns a record of its own, changing, for a block whose place is known; null if there is no
 // memory for it. Called inside the slow path.
 BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
-  BlockRecord* record = records_.Take(place, heap.arena());
+  BlockRecord* record = TakeRecord(place);
   if (TCMALLOC_UNLIKELY(record == nullptr)) return nullptr;
-  record->version.BeginChange();
-  // The version of the record goes on, so that whoever finds it live finds the new address as well.
   const BlockVersion version = record->version;
   *record = block;
   record->version = version;
-  record->in_table = !HasReadableSeal(block.user) || !record_chunks.Hold(record);
-  if (TCMALLOC_LIKELY(!record->in_table) || table_.Insert(record)) return record;
-  records_.Give(place, record);
-  return nullptr;
+  return MakeKnown(place, record) ? record : nullptr;
 }
 
 // Finds pages.
 DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                         void** user) {
   const Options& options = heap.options();
-  BlockRecord block = RecordOf(request, stack);
+  BlockRecord block = {};
+  Describe(request, stack, &block);
   if (!options.page_fence ||
       !MapFenced(request.size, request.alignment, options.page_fence_readable, &block)) {
     auto* base = static_cast<char*>(AllocateUnreported(bytes));
@@ -367,6 +400,11 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
 
 TCMALLOC_ALWAYS_INLINE size_t DebugHeap::PaddingFor(const Request& request) {
   return request.alignment > kPlainAlignment ? request.alignment : 0;
+}
+
+// Returns the bytes that a block takes, with its fences.
+TCMALLOC_ALWAYS_INLINE size_t DebugHeap::BytesFor(const Request& request) {
+  return kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
 }
 
 // Returns true if a block that takes that many bytes, with its fences, has no pages of its own.
@@ -414,11 +452,21 @@ size_t DebugHeap::SizeFor(size_t size, size_t alignment) {
   return std::max(size, alignment) <= kLargestRequest ? size : 0;
 }
 
+// Does what is due after an allocation.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::FinishAllocation(const char* call, size_t size, void* user) {
+  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+  const Options& options = heap.options();
+  if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
+  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, call, size, user);
+  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(user, size);
+}
+
 void* DebugHeap::Allocate(const Request& request) {
   if (TCMALLOC_UNLIKELY(std::max(request.size, request.alignment) > kLargestRequest)) {
     return nullptr;
   }
-  const size_t bytes = kFrontBytes + PaddingFor(request) + request.size + kLeastBackBytes;
+  const size_t bytes = BytesFor(request);
   const uint8_t size_class = SpareClassFor(request, bytes);
   StackId stack = 0;
   void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
@@ -426,28 +474,65 @@ void* DebugHeap::Allocate(const Request& request) {
     user = AllocateSlow(request, bytes, size_class, stack);
     if (user == nullptr) return nullptr;
   }
+  FinishAllocation(request.call, request.size, user);
+  return user;
+}
+
+// The request stays in registers, because no call gets it.
+void* DebugHeap::AllocatePlain(size_t size, BlockFamily family, const CallSite& site) {
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocatePlainSlow(size, family, site, 0);
+  const Request request = {.size = size, .family = family, .site = site};
+  const uint8_t size_class = SpareClassFor(request, BytesFor(request));
+  StackId stack = 0;
+  void* user = TCMALLOC_LIKELY(size_class != 0) ? TryReuse(request, size_class, &stack) : nullptr;
+  if (TCMALLOC_UNLIKELY(user == nullptr)) return AllocatePlainSlow(size, family, site, stack);
+  FinishAllocation("malloc", size, user);
+  return user;
+}
+
+// Does what AllocatePlain did not. `stack` is what that found.
+void* DebugHeap::AllocatePlainSlow(size_t size, BlockFamily family, const CallSite& site,
+                                   StackId stack) {
+  if (TCMALLOC_UNLIKELY(size > kLargestRequest)) return nullptr;
+  const Request request = {.size = size, .family = family, .site = site};
+  const size_t bytes = BytesFor(request);
+  void* user = AllocateSlow(request, bytes, SpareClassFor(request, bytes), stack);
+  if (user != nullptr) FinishAllocation(request.call, size, user);
+  return user;
+}
+
+// Does what is due after a free.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::FinishFree() {
   if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
-  const Options& options = heap.options();
-  if (TCMALLOC_UNLIKELY(options.check_interval != 0)) CheckAtIntervals();
-  if (TCMALLOC_UNLIKELY(options.trace)) WriteTraceLine(options, request.call, request.size, user);
-  if (TCMALLOC_UNLIKELY(!hooks.new_block.empty())) ReportNew(user, request.size);
-  return user;
 }
 
 void DebugHeap::Free(void* block, const ReleaseClaim& claim) {
   if (block == nullptr) return;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
   BlockRecord* record = FindBySeal(block);
-  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
-    return heap.emergency().Free(block);
-  }
   StackId stack = 0;
   if (TCMALLOC_UNLIKELY(!TryFree(block, record, claim, &stack))) {
     FreeSlow(block, record, claim, stack);
   }
-  if (TCMALLOC_UNLIKELY(BriefPath::NeedsSlowPath())) const SlowPath slow_path;
-  if (TCMALLOC_UNLIKELY(put_off_count_.load(std::memory_order_relaxed) != 0)) FreePutOff();
+  FinishFree();
+}
+
+// The claim stays in registers, because no call gets it.
+void DebugHeap::FreePlain(void* block, const CallSite& site) {
+  if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) ReportDelete(block);
+  BlockRecord* record = FindBySeal(block);
+  StackId stack = 0;
+  if (TCMALLOC_UNLIKELY(!TryFree(block, record, {.site = site}, &stack))) {
+    FreePlainSlow(block, record, site, stack);
+  }
+  FinishFree();
+}
+
+// Does what FreePlain did not. `stack` is what that found.
+void DebugHeap::FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
+                              StackId stack) {
+  FreeSlow(block, record, {.site = site}, stack);
 }
 
 // Frees a block without a lock, if all is as it should be and the queue has room for it. Finds the
@@ -457,7 +542,7 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
                                                const ReleaseClaim& claim, StackId* stack) {
   const BriefPath path;
   if (TCMALLOC_UNLIKELY(!path.entered())) return false;
-  const uint32_t place = PlaceOfThread();
+  const uint32_t place = path.seat_number();
   if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
   if (*stack == 0) *stack = FindRecentStack(place, claim.site);
   if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
@@ -476,7 +561,7 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
     if (TCMALLOC_UNLIKELY(!record->version.TryBeginChange(seen))) return false;
     record->freed_at = *stack;
     record->set_freeing_thread(ThisThread());
-    std::memset(record->user, kFreedByte, record->size);
+    FillWith<kFreedByte>(record->user, record->size);
     record->version.EndChange(BlockState::kQueued);
     return true;
   });
@@ -485,6 +570,10 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
 // Does what TryFree did not. `stack` is what that found.
 void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                          StackId stack) {
+  if (TCMALLOC_UNLIKELY(record == nullptr) && heap.emergency().Owns(block)) {
+    ReleaseStack(stack);
+    return heap.emergency().Free(block);
+  }
   if (stack == 0) {
     stack = KeepStack(claim.site);
     if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;

@@ -60,6 +60,10 @@ class DebugHeap {
   // Returns null if there is no memory.
   void* Allocate(const Request& request);
   void Free(void* block, const ReleaseClaim& claim);
+  // Allocate and Free for a request of malloc's or new's kind, and for a claim that says nothing.
+  // `block` is not null.
+  void* AllocatePlain(size_t size, BlockFamily family, const CallSite& site);
+  void FreePlain(void* block, const CallSite& site);
   // Moves the contents to a new block, always. Returns null if there is no memory for it; then
   // `block` stays.
   void* Reallocate(void* block, size_t size, const CallSite& site);
@@ -94,6 +98,10 @@ class DebugHeap {
   // How a free ended. kNotNow: no lock may be taken.
   enum class Freed : uint8_t { kDone, kNotNow, kFault, kFaultInQueue };
 
+  void FinishAllocation(const char* call, size_t size, void* user);
+  void FinishFree();
+  TCMALLOC_NOINLINE void* AllocatePlainSlow(size_t size, BlockFamily family, const CallSite& site,
+                                            StackId stack);
   TCMALLOC_NOINLINE void* AllocateSlow(const Request& request, size_t bytes, uint8_t size_class,
                                        StackId stack);
   static BlockRecord* FindBySeal(const void* block);
@@ -104,13 +112,16 @@ class DebugHeap {
   void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);
   TCMALLOC_NOINLINE Placed PlaceNew(const SlowPath& slow_path, uint32_t place,
-                                    const Request& request, size_t bytes, BlockRecord* block,
-                                    void** user);
+                                    const Request& request, StackId stack, size_t bytes,
+                                    uint8_t size_class, void** user);
   TCMALLOC_NOINLINE Placed PlaceLarge(const Request& request, StackId stack, size_t bytes,
                                       void** user);
-  static BlockRecord RecordOf(const Request& request, StackId stack);
+  static void Describe(const Request& request, StackId stack, BlockRecord* block);
   static void LayOut(const Request& request, char* base, size_t bytes, BlockRecord* block);
   static size_t PaddingFor(const Request& request);
+  static size_t BytesFor(const Request& request);
+  BlockRecord* TakeRecord(uint32_t place);
+  bool MakeKnown(uint32_t place, BlockRecord* record);
   BlockRecord* Register(uint32_t place, const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
@@ -121,6 +132,8 @@ class DebugHeap {
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);
+  TCMALLOC_NOINLINE void FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
+                                       StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   Freed FreeInSlowPath(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
   void FillFreed(BlockRecord* freed);

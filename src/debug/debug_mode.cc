@@ -20,7 +20,7 @@ void* Allocate(const BlockRequest& request) {
 }
 
 void* AllocatePlain(size_t size, BlockFamily family) {
-  return debug_heap.Allocate({.size = size, .family = family, .site = CallSite::OfThisFunction()});
+  return debug_heap.AllocatePlain(size, family, CallSite::OfThisFunction());
 }
 
 void Free(void* block, const BlockClaim& claim) {
@@ -32,7 +32,7 @@ void Free(void* block, const BlockClaim& claim) {
                           .site = CallSite::OfThisFunction()});
 }
 
-void FreePlain(void* block) { debug_heap.Free(block, {.site = CallSite::OfThisFunction()}); }
+void FreePlain(void* block) { debug_heap.FreePlain(block, CallSite::OfThisFunction()); }
 
 void* Reallocate(void* block, size_t size) {
   return debug_heap.Reallocate(block, size, CallSite::OfThisFunction());

@@ -20,8 +20,6 @@ namespace tcmalloc {
 inline constexpr unsigned char kFreshByte = 0xAB;
 inline constexpr unsigned char kFreedByte = 0xCD;
 
-// Before the program's bytes; a multiple of every alignment that malloc promises.
-inline constexpr size_t kFrontBytes = 32;
 inline constexpr size_t kSealBytes = 2 * sizeof(uint64_t);
 // Behind them, at least and at most.
 inline constexpr size_t kLeastBackBytes = 16;
@@ -53,10 +51,14 @@ inline WordPair LoadPair(const char* from) {
 
 inline void StorePair(char* to, WordPair pair) { std::memcpy(to, &pair, sizeof(pair)); }
 
-// Returns eight bytes of a fence that begins at `address`.
-inline uint64_t FenceWord(const char* address) {
-  static_assert(std::endian::native == std::endian::little);
-  return std::rotr(kFencePattern, static_cast<int>(reinterpret_cast<uintptr_t>(address) % 8 * 8));
+// The pattern three times: sixteen bytes from each of the first eight on are those of a fence.
+static_assert(std::endian::native == std::endian::little);
+inline constexpr uint64_t kFencePatterns[] = {kFencePattern, kFencePattern, kFencePattern};
+
+// Returns sixteen bytes of a fence that begins at `address`.
+TCMALLOC_ALWAYS_INLINE WordPair FencePair(const char* address) {
+  return LoadPair(reinterpret_cast<const char*>(kFencePatterns) +
+                  reinterpret_cast<uintptr_t>(address) % 8);
 }
 
 // The last words overlap others where the length is no multiple.
@@ -65,23 +67,23 @@ inline void WriteFence(char* begin, char* end) {
     for (; begin < end; ++begin) *begin = static_cast<char>(FenceByte(begin));
     return;
   }
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end);
-  StorePair(end - 16, WordPair{last, last});
-  for (; end - begin > 16; begin += 16) StorePair(begin, WordPair{word, word});
+  const WordPair pair = FencePair(begin);
+  StorePair(end - 16, FencePair(end));
+  for (; end - begin > 16; begin += 16) StorePair(begin, pair);
 }
 
 // Returns true if all bytes of [begin, end) are those of a fence.
-TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end) {
+// `difference` is 0, or another difference that should be none.
+TCMALLOC_ALWAYS_INLINE bool IsFence(const char* begin, const char* end,
+                                    WordPair difference = WordPair{}) {
   // Behind a block with pages of its own there are a few bytes, or none.
   if (TCMALLOC_UNLIKELY(end - begin < 16)) {
     while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
-    return begin == end;
+    return begin == end && (difference[0] | difference[1]) == 0;
   }
-  const uint64_t word = FenceWord(begin);
-  const uint64_t last = FenceWord(end);
-  WordPair difference = LoadPair(end - 16) ^ WordPair { last, last };
-  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ WordPair { word, word };
+  const WordPair pair = FencePair(begin);
+  difference |= LoadPair(end - 16) ^ FencePair(end);
+  for (; end - begin > 16; begin += 16) difference |= LoadPair(begin) ^ pair;
   return (difference[0] | difference[1]) == 0;
 }
 
@@ -91,6 +93,25 @@ inline const char* FindFenceDamage(const char* begin, const char* end) {
   while (begin < end && static_cast<unsigned char>(*begin) == FenceByte(begin)) ++begin;
   // Another thread may have made the fence whole meanwhile.
   return begin < end ? begin : nullptr;
+}
+
+// Fills `size` bytes. Of few, the last words overlap others; a call of libc would take longer.
+template <unsigned char kByte>
+TCMALLOC_ALWAYS_INLINE void FillWith(char* begin, size_t size) {
+  constexpr size_t kFew = 64;
+  if (TCMALLOC_UNLIKELY(size < 16 || size > kFew)) {
+    std::memset(begin, kByte, size);
+    return;
+  }
+  constexpr uint64_t kWord = uint64_t{kByte} * 0x0101'0101'0101'0101;
+  constexpr WordPair kPair = {kWord, kWord};
+  char* end = begin + size;
+  StorePair(begin, kPair);
+  if (size > 32) {
+    StorePair(begin + 16, kPair);
+    StorePair(end - 32, kPair);
+  }
+  StorePair(end - 16, kPair);
 }
 
 // Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the
@@ -160,36 +181,38 @@ static_assert(sizeof(Seal) == kSealBytes);
 inline char* FrontFence(const BlockRecord& block) {
   return std::max(block.base(), block.user - kSealBytes - kMostFenceBytes);
 }
-inline char* BackFenceEnd(const BlockRecord& block, char* user) {
-  return user + std::min(block.total - block.front, block.size + kMostFenceBytes);
+TCMALLOC_ALWAYS_INLINE char* BackFenceEnd(const BlockRecord& block, char* user, size_t size) {
+  const size_t front = TCMALLOC_LIKELY(block.plain_front) ? kFrontBytes : block.front;
+  return user + std::min(block.total - front, size + kMostFenceBytes);
 }
-inline char* BackFenceEnd(const BlockRecord& block) { return BackFenceEnd(block, block.user); }
+inline char* BackFenceEnd(const BlockRecord& block) {
+  return BackFenceEnd(block, block.user, block.size);
+}
 
 // Writes what depends on the size of a block: its seal, and the fence behind it.
 TCMALLOC_ALWAYS_INLINE void WriteSizedFences(const BlockRecord& block) {
+  char* user = block.user;
   const Seal seal = Seal::Of(block);
-  std::memcpy(block.user - kSealBytes, &seal, sizeof(seal));
-  WriteFence(block.end(), BackFenceEnd(block));
+  std::memcpy(user - kSealBytes, &seal, sizeof(seal));
+  WriteFence(user + seal.size, BackFenceEnd(block, user, seal.size));
 }
 inline void WriteFences(const BlockRecord& block) {
   WriteFence(FrontFence(block), block.user - kSealBytes);
   WriteSizedFences(block);
 }
 
-// Returns true if the fences of a block are whole. Nearly all blocks begin kFrontBytes behind their
-// base; what is before them is four words then.
+// Returns true if the fences of a block are whole. What is before nearly all blocks is four words.
 TCMALLOC_ALWAYS_INLINE bool AreFencesWhole(const BlockRecord& block) {
   static_assert(kFrontBytes == 16 + kSealBytes);
   char* user = block.user;
   const Seal seal = Seal::Of(block);
   WordPair difference = LoadPair(user - kSealBytes) ^ WordPair { seal.size, seal.mark };
-  if (TCMALLOC_LIKELY(block.front == kFrontBytes)) {
+  if (TCMALLOC_LIKELY(block.plain_front)) {
     difference |= LoadPair(user - kFrontBytes) ^ WordPair { kFencePattern, kFencePattern };
   } else if (!IsFence(FrontFence(block), user - kSealBytes)) {
     return false;
   }
-  if (TCMALLOC_UNLIKELY((difference[0] | difference[1]) != 0)) return false;
-  return IsFence(user + block.size, BackFenceEnd(block, user));
+  return IsFence(user + seal.size, BackFenceEnd(block, user, seal.size), difference);
 }
 
 // Return the first byte before or behind the block's own that was written, or null.

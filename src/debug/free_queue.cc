@@ -14,12 +14,12 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 
 }  // namespace
 
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const Entry* entries, size_t share,
-                                                   MetadataArena& arena) {
-  const Entry entry = entries[part.first];
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBlock* entries,
+                                                   size_t share, MetadataArena& arena) {
+  const WaitingBlock first = entries[part.first];
   DropFirst(part, entries);
-  Add(part.bytes, 0 - entry.bytes);
-  if (TCMALLOC_UNLIKELY(!part.spares.Put(entry.block, share, arena))) return entry.block;
+  Add(part.bytes, 0 - first.bytes);
+  if (TCMALLOC_UNLIKELY(!part.spares.Put(first, share, arena))) return first.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
 }
@@ -32,16 +32,16 @@ void FreeQueue::NoteUsed(Part& part) {
 BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
                              MetadataArena& arena) {
   Part& part = parts_[place];
-  Entry* entries = storage.entries[place];
-  const size_t bytes = block->total;
+  WaitingBlock* entries = storage.entries[place];
+  const WaitingBlock last = WaitingBlock::Of(block);
   PartHolder holder(place, part);
   if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
   const size_t share = ShareOf(limit);
   BlockRecord* victim = nullptr;
   if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share, arena);
-  entries[(part.first + part.count) % kBlocks] = {block, bytes};
+  entries[(part.first + part.count) % kBlocks] = last;
   ++part.count;
-  Add(part.bytes, bytes);
+  Add(part.bytes, last.bytes);
   return TCMALLOC_LIKELY(victim == nullptr) ? FindExcess(part, entries, share, arena) : victim;
 }
 
@@ -61,7 +61,7 @@ BlockRecord* FreeQueue::PopFirst(const Storage& storage, uint32_t place, size_t 
 
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it
 // returns.
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const Entry* entries,
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::FindExcess(Part& part, const WaitingBlock* entries,
                                                           size_t share, MetadataArena& arena) {
   BlockRecord* victim = nullptr;
   while (TCMALLOC_UNLIKELY(part.bytes.load(std::memory_order_relaxed) > share) &&

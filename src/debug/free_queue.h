@@ -26,15 +26,11 @@ namespace tcmalloc {
 class FreeQueue {
  public:
   static constexpr size_t kBlocks = 1024;
-  struct Entry {
-    BlockRecord* block;
-    size_t bytes;
-  };
   // Apart, because it begins as zeros and takes no room in the library's file. Given to each call
   // that needs it: a reference would be a word that the dynamic linker writes in every process, and
   // hardly any has this queue.
   struct Storage {
-    Entry entries[kPlaces][kBlocks];
+    WaitingBlock entries[kPlaces][kBlocks];
   };
 
   constexpr FreeQueue() = default;
@@ -52,34 +48,38 @@ class FreeQueue {
   TCMALLOC_ALWAYS_INLINE bool PushOwn(Storage& storage, uint32_t place, BlockRecord* block,
                                       size_t limit, F take) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     Part& part = *OpaqueToOptimizer(&parts_[place]);
-    Entry* entries = OpaqueToOptimizer(&storage.entries[place][0]);
+    WaitingBlock* entries = OpaqueToOptimizer(&storage.entries[place][0]);
     if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) return false;
     const size_t share = ShareOf(limit);
-    const size_t bytes = block->total;
-    size_t after = part.bytes.load(std::memory_order_relaxed) + bytes;
+    const WaitingBlock last = WaitingBlock::Of(block);
+    size_t after = part.bytes.load(std::memory_order_relaxed) + last.bytes;
     if (TCMALLOC_LIKELY(part.count == kBlocks) || after > share) {
-      const Entry first = entries[part.first];
+      const WaitingBlock first = entries[part.first];
       after -= first.bytes;
       if (TCMALLOC_UNLIKELY(part.count == 0 || after > share ||
-                            !part.spares.HasPlaceFor(*first.block, share) || !take())) {
+                            !part.spares.MakePlace(first, share) || !take())) {
         return false;
       }
       DropFirst(part, entries);
-      part.spares.PutInPlace(first.block);
+      part.spares.PutInPlace(first);
       part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
     } else if (TCMALLOC_UNLIKELY(!take())) {
       return false;
     }
-    entries[(part.first + part.count++) % kBlocks] = {block, bytes};
+    entries[(part.first + part.count++) % kBlocks] = last;
     part.bytes.store(after, std::memory_order_relaxed);
     return true;
   }
-  // Takes a spare of that size class out of the part of a thread's own place; null if there is
-  // none.
+  // Returns true if the part of a thread's own place has a spare of that size class.
+  TCMALLOC_ALWAYS_INLINE bool HasOwnSpare(uint32_t place,
+                                          uint8_t size_class) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    return OpaqueToOptimizer(&parts_[place])->spares.Has(size_class);
+  }
+  // Takes a spare out of the part of a thread's own place, which has one of that size class.
   TCMALLOC_ALWAYS_INLINE BlockRecord* TakeOwnSpare(uint32_t place, uint8_t size_class)
       TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     Part& part = *OpaqueToOptimizer(&parts_[place]);
-    BlockRecord* block = part.spares.Take(size_class);
+    BlockRecord* block = part.spares.TakeHeld(size_class);
     part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
     return block;
   }
@@ -137,11 +137,11 @@ class FreeQueue {
   TCMALLOC_COLD void NoteUsed(Part& part);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
   // it cannot become a spare. The part's share of the bytes is `share`.
-  static BlockRecord* Pop(Part& part, const Entry* entries, size_t share, MetadataArena& arena)
-      TCMALLOC_REQUIRES(part.lock);
+  static BlockRecord* Pop(Part& part, const WaitingBlock* entries, size_t share,
+                          MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
   // Takes the first of `entries` out, and brings what the next calls, and the blocks that get the
   // memory, will look at into the cache. A block that has waited long is in none.
-  TCMALLOC_ALWAYS_INLINE static void DropFirst(Part& part, const Entry* entries)
+  TCMALLOC_ALWAYS_INLINE static void DropFirst(Part& part, const WaitingBlock* entries)
       TCMALLOC_REQUIRES(part.lock) {
     constexpr uint32_t kRecordsAhead = 8;
     constexpr uint32_t kBlocksAhead = 3;
@@ -153,7 +153,7 @@ class FreeQueue {
     __builtin_prefetch(block->user - kSealBytes, 1);
     __builtin_prefetch(block->user + kSealBytes * 3, 1);
   }
-  static BlockRecord* FindExcess(Part& part, const Entry* entries, size_t share,
+  static BlockRecord* FindExcess(Part& part, const WaitingBlock* entries, size_t share,
                                  MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
 
   std::atomic<uint32_t> used_parts_{0};

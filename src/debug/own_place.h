@@ -24,12 +24,15 @@ inline constexpr uint32_t kPlaces = kOwnPlaces + kSharedPlaces;
 
 constexpr bool IsOwnPlace(uint32_t place) { return place < kOwnPlaces; }
 
+// Returns the place of the thread whose seat has that number.
+TCMALLOC_ALWAYS_INLINE uint32_t PlaceOfSeat(uint32_t number) {
+  return TCMALLOC_LIKELY(number < kOwnPlaces) ? number : kOwnPlaces + number % kSharedPlaces;
+}
+
 // Returns the place of the running thread.
 TCMALLOC_ALWAYS_INLINE uint32_t PlaceOfThread() {
   const GateSeat* seat = current_thread->seat;
-  if (TCMALLOC_UNLIKELY(seat == nullptr)) return kOwnPlaces;
-  const uint32_t number = seat->number;
-  return TCMALLOC_LIKELY(number < kOwnPlaces) ? number : kOwnPlaces + number % kSharedPlaces;
+  return TCMALLOC_UNLIKELY(seat == nullptr) ? kOwnPlaces : PlaceOfSeat(seat->number);
 }
 
 }  // namespace tcmalloc

@@ -16,14 +16,15 @@ RecentStacks* ClaimRecentStacks() {
 
 void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId stack,
                        StackTable& stacks) {
-  if (reads.count == 0 || !stacks.Retain(stack)) return;
+  if (reads.count == 0 || !stacks.Retain(stack, kRetained)) return;
   const Key key = KeyOf(site);
   const size_t way = next_++ % kWays;
   Entry& entry = entries_[key.set][way];
-  tags_[key.set][way] = key.tag;
+  uint64_t& tags = tags_[key.set];
+  tags = (tags & ~(uint64_t{0xFF} << (way * 8))) | uint64_t{key.tag} << (way * 8);
   if (entry.stack != 0) stacks.Release(entry.stack, entry.held);
   entry.stack = stack;
-  entry.held = 1;
+  entry.held = kRetained;
   entry.stack_pointer = site.stack_pointer;
   entry.return_address = site.return_address;
   entry.frame_pointer = 0;
@@ -36,7 +37,7 @@ void RecentStacks::Add(const CallSite& site, const WalkReads& reads, StackId sta
       AddWord(read, site, entry);
     }
   }
-  if (entry.count % 2 != 0) AddWord(reads.reads[reads.count - 1], site, entry);
+  while (entry.count % kStep != 0) AddWord(reads.reads[reads.count - 1], site, entry);
 }
 
 void RecentStacks::AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry) {

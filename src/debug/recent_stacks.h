@@ -6,6 +6,7 @@
 #define TCMALLOC_DEBUG_RECENT_STACKS_H_
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -83,7 +84,7 @@ class RecentStacks {
   // large enough, is walked faster without it.
   bool IsWorthAdding() { return ++misses_ < kManyMisses || misses_ % kOneIn == 0; }
 
-  // Adds a stack to which the caller has a reference, with one more.
+  // Adds a stack to which the caller has a reference, with some more to give.
   void Add(const CallSite& site, const WalkReads& reads, StackId stack, StackTable& stacks);
 
  private:
@@ -91,6 +92,9 @@ class RecentStacks {
   static constexpr size_t kWays = 8;
   static constexpr uint32_t kManyMisses = 256;
   static constexpr uint32_t kOneIn = 8;
+  // Words are compared that many at a time; the last one may be there several times.
+  static constexpr uint32_t kStep = 4;
+  static_assert(WalkReads::kMost % kStep == 0);
   // References are taken that many at a time, so that most calls change no memory that threads
   // share.
   static constexpr uint32_t kRetained = 64;
@@ -102,39 +106,44 @@ class RecentStacks {
     uintptr_t return_address;
     StackId stack;
     uint32_t held;                      // references to the stack; one at least, if there is one
-    uint32_t count;                     // of words, even: the last one may be there twice
+    uint32_t count;                     // of words, with those that fill the last step
     uintptr_t frame_pointer;            // at the call site, if it was read; 0 if it was not
     uint16_t places[WalkReads::kMost];  // of words above the stack pointer, in words
     uintptr_t values[WalkReads::kMost];
   };
   static constexpr uintptr_t kMostPlaces = uintptr_t{1} << 16;
 
-  // Where a call site is looked for: the set, and a word that most others do not have.
+  // Where a call site is looked for: the set, and a byte that most others do not have.
   struct Key {
     size_t set;
-    uint32_t tag;
+    uint8_t tag;
   };
   static Key KeyOf(const CallSite& site) {
     constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
     const uint64_t hash = ((site.stack_pointer >> 4) + site.return_address) * kGolden;
-    return {hash >> (64 - kLog2Sets), static_cast<uint32_t>(hash >> 16)};
+    return {hash >> (64 - kLog2Sets), static_cast<uint8_t>(hash >> 48)};
   }
 
   // Returns the entry by which the stack above `site` is known, or null.
   TCMALLOC_ALWAYS_INLINE Entry* FindEntry(const CallSite& site) {
     if (TCMALLOC_UNLIKELY(!IsWorthSearching())) return nullptr;
     const Key key = KeyOf(site);
-    const uint32_t* tags = tags_[key.set];
     Entry* entries = entries_[key.set];
-    for (size_t way = 0; way < kWays; ++way) {
-      if (TCMALLOC_LIKELY(tags[way] != key.tag)) continue;
-      Entry& entry = *OpaqueToOptimizer(&entries[way]);
+    for (uint64_t ways = WaysOf(key); ways != 0; ways &= ways - 1) {
+      Entry& entry = *OpaqueToOptimizer(&entries[std::countr_zero(ways) / 8]);
       if (TCMALLOC_LIKELY(IsOf(entry, site) && IsAsItWas(entry, site))) {
         misses_ = 0;
         return &entry;
       }
     }
     return nullptr;
+  }
+  static uint64_t InAllWays(uint8_t byte) { return uint64_t{byte} * 0x0101'0101'0101'0101; }
+  // Returns the upper bits of the bytes of the ways whose tag is that of the key, and maybe of
+  // others behind the first of these.
+  TCMALLOC_ALWAYS_INLINE uint64_t WaysOf(const Key& key) const {
+    const uint64_t difference = tags_[key.set] ^ InAllWays(key.tag);
+    return (difference - InAllWays(1)) & ~difference & InAllWays(0x80);
   }
   static bool IsOf(const Entry& entry, const CallSite& site) {
     return entry.stack_pointer == site.stack_pointer &&
@@ -143,18 +152,24 @@ class RecentStacks {
   }
 
   // After so many misses, there is mostly nothing to be found.
+  // After so many misses, there is mostly nothing to be found.
   bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
 
   static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
 
-  TCMALLOC_ALWAYS_INLINE static bool HasWord(const Entry& entry, const CallSite& site, uint32_t i) {
+  TCMALLOC_ALWAYS_INLINE static bool HasWord(const Entry& entry, const CallSite& site, size_t i) {
     const uintptr_t word = machine::LoadWord(site.stack_pointer + entry.places[i] * sizeof(word));
     return machine::StripAuthentication(word) == entry.values[i];
   }
   // Return addresses mostly differ, if any do, in the innermost frames.
   TCMALLOC_ALWAYS_INLINE static bool IsAsItWas(const Entry& entry, const CallSite& site) {
-    for (uint32_t i = 0; i < entry.count; i += 2) {
-      if (!HasWord(entry, site, i) || !HasWord(entry, site, i + 1)) return false;
+    const size_t count = entry.count;
+    for (size_t i = 0; i < count; i += kStep) {
+      static_assert(kStep == 4);
+      if (!HasWord(entry, site, i) || !HasWord(entry, site, i + 1) ||
+          !HasWord(entry, site, i + 2) || !HasWord(entry, site, i + 3)) {
+        return false;
+      }
     }
     return true;
   }
@@ -166,7 +181,9 @@ class RecentStacks {
   uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
   KeptStacks kept_stacks_;
-  alignas(32) uint32_t tags_[size_t{1} << kLog2Sets][kWays] = {};
+  // The tags of a set, a byte for each way.
+  static_assert(kWays == sizeof(uint64_t));
+  uint64_t tags_[size_t{1} << kLog2Sets] = {};
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 

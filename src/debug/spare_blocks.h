@@ -16,61 +16,76 @@
 
 namespace tcmalloc {
 
+// A block that waits, with what is asked of it while its record is in no cache.
+struct WaitingBlock {
+  BlockRecord* block;
+  uint64_t size_class : 8;
+  uint64_t bytes : 56;
+
+  static WaitingBlock Of(BlockRecord* block) {
+    return {.block = block, .size_class = block->size_class, .bytes = block->total};
+  }
+};
+
 // A stack of blocks for each size class. A spare keeps its place in the table of blocks, its
 // fences, its filling and its stacks, so that mistakes with it still show, and so that the next
 // block needs neither the allocator below nor the table. Guarded by its owner.
 //
 // Stacks are arrays of pointers, so that the spares that are taken next are known without a look at
-// those before them.
+// those before them. The last chunk of a stack may be empty, so that a stack that goes up and down
+// by a few blocks changes no chunk.
 class SpareBlocks {
  public:
   constexpr SpareBlocks() = default;
   SpareBlocks(const SpareBlocks&) = delete;
   SpareBlocks& operator=(const SpareBlocks&) = delete;
 
-  // Returns true if Put keeps a freed block and needs no memory: if its memory suits other blocks,
-  // and if all spares then are no more than `limit` bytes.
-  bool HasPlaceFor(const BlockRecord& block, size_t limit) const {
-    const uint8_t size_class = block.size_class;
-    return size_class != 0 && bytes_ + block.total <= limit &&
-           (stacks_[size_class].room != 0 || free_ != nullptr);
+  // Makes a place for a freed block, if its memory suits other blocks, if all spares then are no
+  // more than `limit` bytes, and if that needs no memory. Returns true if PutInPlace may follow.
+  TCMALLOC_ALWAYS_INLINE bool MakePlace(WaitingBlock waiting, size_t limit) {
+    if (TCMALLOC_UNLIKELY(waiting.size_class == 0 || bytes_ + waiting.bytes > limit)) return false;
+    Stack& stack = stacks_[waiting.size_class];
+    return TCMALLOC_LIKELY(stack.HasRoom()) || TryExtend(stack);
   }
   // Keeps a block for which there is a place.
-  TCMALLOC_ALWAYS_INLINE void PutInPlace(BlockRecord* block) {
-    Stack& stack = stacks_[block->size_class];
-    if (TCMALLOC_UNLIKELY(stack.room == 0)) Extend(stack);
-    bytes_ += block->total;
-    stack.chunk->blocks[--stack.room] = block;
+  TCMALLOC_ALWAYS_INLINE void PutInPlace(WaitingBlock waiting) {
+    bytes_ += waiting.bytes;
+    *++stacks_[waiting.size_class].top = waiting.block;
   }
   // Keeps a block if there is a place for it, or with one made of memory of `arena`. Returns false
   // otherwise.
-  bool Put(BlockRecord* block, size_t limit, MetadataArena& arena) {
-    if (!HasPlaceFor(*block, limit)) {
+  bool Put(WaitingBlock waiting, size_t limit, MetadataArena& arena) {
+    if (!MakePlace(waiting, limit)) {
       if (free_ == nullptr) AddChunks(arena);
-      if (!HasPlaceFor(*block, limit)) return false;
+      if (!MakePlace(waiting, limit)) return false;
     }
-    PutInPlace(block);
+    PutInPlace(waiting);
     return true;
   }
 
-  // Returns a block of that size class, or null.
-  TCMALLOC_ALWAYS_INLINE BlockRecord* Take(uint8_t size_class) {
+  // Returns true if there is a block of that size class.
+  TCMALLOC_ALWAYS_INLINE bool Has(uint8_t size_class) {
     Stack& stack = stacks_[size_class];
-    const Chunk* chunk = stack.chunk;
-    if (TCMALLOC_UNLIKELY(chunk == nullptr)) return nullptr;
-    BlockRecord* block = chunk->blocks[stack.room++];
+    if (TCMALLOC_LIKELY(stack.HeldInChunk() != 0)) return true;
+    return stack.top != nullptr && TryShrink(stack);
+  }
+  // Returns a block of that size class, or null.
+  BlockRecord* Take(uint8_t size_class) { return Has(size_class) ? TakeHeld(size_class) : nullptr; }
+  // Returns a block of that size class, of which there is one in the last chunk, as after Has.
+  TCMALLOC_ALWAYS_INLINE BlockRecord* TakeHeld(uint8_t size_class) {
+    Stack& stack = stacks_[size_class];
+    BlockRecord* block = *stack.top--;
     bytes_ -= block->total;
     Prefetch(stack);
-    if (TCMALLOC_UNLIKELY(stack.room == kPerChunk)) Shrink(stack);
     return block;
   }
 
   // Returns any block, or null.
   BlockRecord* TakeAny() {
     if (bytes_ == 0) return nullptr;
-    uint8_t c = 0;
-    while (stacks_[c].chunk == nullptr) ++c;
-    return Take(c);
+    for (uint8_t c = 0;; ++c) {
+      if (BlockRecord* block = Take(c)) return block;
+    }
   }
 
   size_t bytes() const { return bytes_; }
@@ -78,24 +93,29 @@ class SpareBlocks {
  private:
   static constexpr size_t kPerChunk = 63;
 
-  struct Chunk {
-    Chunk* below;  // or the next free one
+  // Aligned to its size, so that a pointer into it tells how full it is.
+  struct alignas((kPerChunk + 1) * sizeof(BlockRecord*)) Chunk {
+    BlockRecord** below;  // the last block of the full chunk below, or the next free chunk
     BlockRecord* blocks[kPerChunk];
   };
-  // Has no chunk without a block.
   struct Stack {
-    Chunk* chunk = nullptr;
-    size_t room = 0;  // places in the chunk that are free, before the others; 0 without a chunk
+    // The last block; the beginning of a chunk without any. Null without a chunk.
+    BlockRecord** top = nullptr;
+
+    size_t HeldInChunk() const {
+      return reinterpret_cast<uintptr_t>(top) % sizeof(Chunk) / sizeof(*top);
+    }
+    bool HasRoom() const { return top != nullptr && HeldInChunk() != kPerChunk; }
   };
 
   // Brings records, and then blocks, into the cache some calls ahead.
   static void Prefetch(const Stack& stack) {
     constexpr size_t kRecordsAhead = 5;
     constexpr size_t kBlocksAhead = 1;
-    if (TCMALLOC_UNLIKELY(stack.room + kRecordsAhead >= kPerChunk)) return;
-    BlockRecord* const* next = stack.chunk->blocks + stack.room;
-    __builtin_prefetch(next[kRecordsAhead], 1);
-    const BlockRecord& block = *next[kBlocksAhead];
+    if (TCMALLOC_UNLIKELY(stack.HeldInChunk() <= kRecordsAhead)) return;
+    BlockRecord* const* next = stack.top;
+    __builtin_prefetch(*(next - kRecordsAhead), 1);
+    const BlockRecord& block = **(next - kBlocksAhead);
     __builtin_prefetch(block.user - kFrontBytes, 1);
     __builtin_prefetch(block.end(), 1);
   }
@@ -103,28 +123,31 @@ class SpareBlocks {
   // Makes a page of free chunks, if there is memory.
   TCMALLOC_NOINLINE void AddChunks(MetadataArena& arena) {
     constexpr size_t kAtOnce = 8;
-    auto* chunks =
-        static_cast<Chunk*>(arena.Allocate(kAtOnce * sizeof(Chunk), alignof(BlockRecord)));
+    auto* chunks = static_cast<Chunk*>(arena.Allocate(kAtOnce * sizeof(Chunk), alignof(Chunk)));
     if (chunks == nullptr) return;
-    for (size_t i = 0; i < kAtOnce; ++i) {
-      chunks[i].below = free_;
-      free_ = &chunks[i];
-    }
+    for (size_t i = 0; i < kAtOnce; ++i) Free(&chunks[i]);
   }
-  // Gives a stack without room a chunk more. Requires a free one.
-  TCMALLOC_NOINLINE void Extend(Stack& stack) {
-    Chunk* chunk = free_;
-    free_ = chunk->below;
-    chunk->below = stack.chunk;
-    stack = {chunk, kPerChunk};
-  }
-
-  // Takes the chunk away that has no block any more.
-  TCMALLOC_NOINLINE void Shrink(Stack& stack) {
-    Chunk* chunk = stack.chunk;
-    stack = {chunk->below, 0};
-    chunk->below = free_;
+  void Free(Chunk* chunk) {
+    chunk->below = reinterpret_cast<BlockRecord**>(free_);
     free_ = chunk;
+  }
+  // Gives a stack without room a chunk more, if there is a free one.
+  TCMALLOC_NOINLINE bool TryExtend(Stack& stack) {
+    Chunk* chunk = free_;
+    if (chunk == nullptr) return false;
+    free_ = reinterpret_cast<Chunk*>(chunk->below);
+    chunk->below = stack.top;
+    stack.top = reinterpret_cast<BlockRecord**>(chunk);
+    return true;
+  }
+  // Takes the chunk away, which has no block. Returns false, with nothing done, if there is none
+  // below.
+  TCMALLOC_NOINLINE bool TryShrink(Stack& stack) {
+    auto* chunk = reinterpret_cast<Chunk*>(stack.top);
+    if (chunk->below == nullptr) return false;
+    stack.top = chunk->below;
+    Free(chunk);
+    return true;
   }
 
   size_t bytes_ = 0;

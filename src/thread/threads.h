@@ -76,9 +76,11 @@ class Threads {
 
   // Marks a thread with a front end as inside the slow path, in which its front end stays open: it
   // may use neither that nor what is shared by front ends. For moments in modes where no entry
-  // point uses front ends (CheckEntries). Returns false if the thread has to use Enter.
-  [[nodiscard]] TCMALLOC_ALWAYS_INLINE bool TryEnterBriefly();
-  TCMALLOC_ALWAYS_INLINE void LeaveBriefly();
+  // point uses front ends (CheckEntries). Returns the thread's seat at the gate; null if the thread
+  // has to use Enter.
+  [[nodiscard]] TCMALLOC_ALWAYS_INLINE GateSeat* TryEnterBriefly();
+  // Undoes TryEnterBriefly, which returned `seat`.
+  TCMALLOC_ALWAYS_INLINE void LeaveBriefly(GateSeat* seat);
 
   // Returns the cache of the running thread, which entered as `entry`; null unless that is
   // kThreadCache.

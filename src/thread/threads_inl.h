@@ -284,19 +284,20 @@ void Threads<Sources>::Leave(Entry entry) {
 }
 
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::TryEnterBriefly() {
-  if (TCMALLOC_UNLIKELY(thread_state.phase != Phase::kServed)) return false;
+TCMALLOC_ALWAYS_INLINE GateSeat* Threads<Sources>::TryEnterBriefly() {
+  if (TCMALLOC_UNLIKELY(thread_state.phase != Phase::kServed)) return nullptr;
   thread_state.phase = Phase::kInside;
   // Pairs with Enter in a signal handler, which must find the phase before any change.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (TCMALLOC_LIKELY(gate_.TryEnter(current_thread->seat))) return true;
+  GateSeat* seat = current_thread->seat;
+  if (TCMALLOC_LIKELY(gate_.TryEnter(seat))) return seat;
   thread_state.phase = Phase::kServed;
-  return false;
+  return nullptr;
 }
 
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE void Threads<Sources>::LeaveBriefly() {
-  gate_.Leave(current_thread->seat);
+TCMALLOC_ALWAYS_INLINE void Threads<Sources>::LeaveBriefly(GateSeat* seat) {
+  gate_.Leave(seat);
   // Pairs with Enter in a signal handler, which must find all changes before the phase.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   thread_state.phase = Phase::kServed;

@@ -75,6 +75,17 @@ TEST_F(FencesTest, NoFillingPassesForAFence) {
   }
 }
 
+TEST_F(FencesTest, FillsJustTheBytesOfABlock) {
+  for (size_t size = 0; size < 200; ++size) {
+    std::vector<char> memory(size + 64, 0);
+    FillWith<kFreedByte>(memory.data() + 32, size);
+    for (size_t i = 0; i < memory.size(); ++i) {
+      const bool inside = i >= 32 && i < 32 + size;
+      ASSERT_EQ(static_cast<unsigned char>(memory[i]), inside ? kFreedByte : 0) << size << ' ' << i;
+    }
+  }
+}
+
 TEST_F(FencesTest, FindsTheFirstByteThatIsNotFreed) {
   std::vector<char> bytes(100, static_cast<char>(kFreedByte));
   for (size_t begin = 0; begin < 9; ++begin) {

@@ -120,9 +120,11 @@ TEST_F(FreeQueueTest, AnOwnerPushesWhatNeedsNothing) {
   EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks * 64);
   EXPECT_EQ(Push(64, kNoLimit, 3), nullptr);
   EXPECT_TRUE(PushOwn(64, kNoLimit, 4));
+  ASSERT_TRUE(queue_.HasOwnSpare(kPlace, 3));
   EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), blocks_[2].get());
+  ASSERT_TRUE(queue_.HasOwnSpare(kPlace, 3));
   EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), blocks_[1].get());
-  EXPECT_EQ(queue_.TakeOwnSpare(kPlace, 3), nullptr);
+  EXPECT_FALSE(queue_.HasOwnSpare(kPlace, 3));
 }
 
 TEST_F(FreeQueueTest, AnOwnerPushesNothingForWhichABlockMustGo) {
