@@ -152,7 +152,6 @@ class RecentStacks {
   }
 
   // After so many misses, there is mostly nothing to be found.
-  // After so many misses, there is mostly nothing to be found.
   bool IsWorthSearching() const { return misses_ < kManyMisses || misses_ % kOneIn == kOneIn / 2; }
 
   static void AddWord(const WalkReads::Read& read, const CallSite& site, Entry& entry);
