@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -23,6 +24,16 @@ namespace tcmalloc::testing {
 namespace {
 
 constexpr uint8_t kGroup = SpareArrays::kGroup;
+
+// Writes to all slots of an array, and fails unless all of them are still as they were written.
+void WriteOwn(PackedChain* array, size_t slots) {
+  std::fill_n(array, slots, PackedChain(Chain{ReferenceTo(array), 1}));
+}
+void ExpectOwn(const PackedChain* array, size_t slots) {
+  EXPECT_TRUE(std::all_of(array, array + slots, [array](PackedChain chain) {
+    return chain.Unpack().head == ReferenceTo(array);
+  }));
+}
 
 class SpareArraysTest : public ::testing::Test {
  protected:
@@ -107,20 +118,14 @@ TEST_F(SpareArraysTest, ThreadsOfOneCpu) {
       for (int step = 0; step < 20'000; ++step) {
         PackedChain* array = spares_.Take(0, 3);
         if (array == nullptr) continue;
-        std::fill_n(array, 8, PackedChain(Chain{ReferenceTo(array), 1}));
-        EXPECT_TRUE(std::all_of(array, array + 8, [array](PackedChain chain) {
-          return chain.Unpack().head == ReferenceTo(array);
-        }));
+        WriteOwn(array, 8);
+        ExpectOwn(array, 8);
         while (!Keep(0, array, 3)) std::this_thread::yield();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::set<PackedChain*> taken;
-  for (PackedChain* array = spares_.Take(0, 3); array != nullptr; array = spares_.Take(0, 3)) {
-    taken.insert(array);
-  }
-  EXPECT_EQ(taken.size(), static_cast<size_t>(kThreads));
+  EXPECT_EQ(TakeAll(0).size(), static_cast<size_t>(kThreads));
 }
 
 // Everything that a CPU gave back is had again, in groups or one by one, before there is new
@@ -160,15 +165,13 @@ TEST(ChainArrays, ThreadsOfSeveralCpus) {
         const bool grows = step / 500 % 2 == 0;
         if (own.empty() || (random() % 4 != 0) == grows) {
           PackedChain* array = arrays.AllocateOn(random() % 2, 1);
-          std::fill_n(array, 2, PackedChain(Chain{ReferenceTo(array), 1}));
+          WriteOwn(array, 2);
           own.push_back(array);
           continue;
         }
         PackedChain* array = own.back();
         own.pop_back();
-        EXPECT_TRUE(std::all_of(array, array + 2, [array](PackedChain chain) {
-          return chain.Unpack().head == ReferenceTo(array);
-        }));
+        ExpectOwn(array, 2);
         arrays.DeallocateOn(random() % 2, array, 1);
       }
     });
