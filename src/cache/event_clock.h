@@ -100,7 +100,7 @@ class EventClock {
   }
 
   // Returns the bytes of the interval up to now.
-  int64_t passed() const { return int64_t{interval_} - remaining_ - held_back_; }
+  int64_t passed() const { return Passed(interval_, remaining_, held_back_); }
 
   // Lets the interval run out after `bytes` more at the latest.
   void ExpireWithin(int64_t bytes) {
@@ -115,7 +115,7 @@ class EventClock {
   // the rest of a new one.
   __attribute__((no_sanitize("thread"))) uint64_t allocated_bytes() const {
     const int64_t remaining = const_cast<const volatile int64_t&>(remaining_);
-    const int64_t passed = int64_t{interval_} - remaining - held_back_;
+    const int64_t passed = Passed(interval_, remaining, held_back_);
     return counted_bytes_ + static_cast<uint64_t>(std::max<int64_t>(passed, 0));
   }
   // Return the bytes in the intervals that ran out, and the number of allocations in them. The
@@ -124,6 +124,10 @@ class EventClock {
   uint64_t counted_allocations() const { return counted_allocations_; }
 
  private:
+  static int64_t Passed(int64_t interval, int64_t remaining, int64_t held_back) {
+    return interval - remaining - held_back;
+  }
+
   void NextInterval(uint64_t mean) {
     random_ = NextRandom(random_);
     interval_ = static_cast<int32_t>(mean / 2 + random_ % mean);

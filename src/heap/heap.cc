@@ -87,7 +87,11 @@ constinit SizeClassMemory size_class_memory{};
 
 void Heap::ChooseWindow() {
   const uint64_t random = RandomSeed(0);
-  window_ = ReserveAddressWindow(kPageShift, random);
+  // The leak checker takes any word for a pointer, so that the fewer pairs of 32-bit numbers look
+  // like addresses of the heap, the fewer leaks it misses.
+  const bool is_searched = options_.heap_check != HeapCheckOption::kOff;
+  const size_t table_bytes = is_searched ? kLargestWindow >> kPageShift : kFirstTableBytes;
+  window_ = ReserveAddressWindow(kPageShift, table_bytes, random);
   page_map_.SetWindow(window_.table, window_.limit);
   const size_t page_bytes = KernelPageSize();
   codec_.Initialize(RandomSeed(1), window_.limit, MakeEndWord(window_.hint_start, page_bytes));

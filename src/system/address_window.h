@@ -24,18 +24,18 @@ struct AddressWindow {
 // MiB of address space for pages of 8 KiB. Only the touched part of the table becomes resident.
 inline constexpr uintptr_t kLargestWindow = uintptr_t{1} << 40;
 
-// The size of a table at first: with pages of 8 KiB, for the addresses below 16 GiB.
+// The usual size of a table at first: with pages of 8 KiB, for the addresses below 16 GiB.
 inline constexpr size_t kFirstTableBytes = size_t{2} << 20;
 
 // Returns the bytes that the process may map (RLIMIT_AS) or have private and writable
 // (RLIMIT_DATA), whichever are fewer; SIZE_MAX if nothing limits them. May change errno.
 size_t AddressSpaceLimit();
 
-// Reserves the first window, at an address that `random` picks. Where address space is limited
-// (RLIMIT_AS, RLIMIT_DATA) the table may take at most 1/64 of the limit. Never fails; at worst the
-// table is a static one, so call it once in a process. `page_shift` is that of logical pages.
-// May change errno.
-AddressWindow ReserveAddressWindow(int page_shift, uint64_t random);
+// Reserves the first window, at an address that `random` picks, with a table of `table_bytes` or
+// less. Where address space is limited (RLIMIT_AS, RLIMIT_DATA) the table may take at most 1/64 of
+// the limit. Never fails; at worst the table is a static one, so call it once in a process.
+// `page_shift` is that of logical pages. May change errno.
+AddressWindow ReserveAddressWindow(int page_shift, size_t table_bytes, uint64_t random);
 
 // Extends the window to the addresses below `end`, and at least doubles it. Returns false, with
 // nothing changed, if `end` is beyond kLargestWindow, if the table would take more than its share
@@ -43,9 +43,10 @@ AddressWindow ReserveAddressWindow(int page_shift, uint64_t random);
 [[nodiscard]] bool ExtendAddressWindow(AddressWindow* window, uintptr_t end);
 
 // Returns the beginning of a heap below `limit`: a multiple of 64 KiB that `random` picks. It is
-// never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the 16
-// MiB behind any multiple of them, where two small numbers lead, nor in the last eighth. Returns 0
-// if that leaves nothing.
+// never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the
+// first or the last eighth. It is never less than 16 MiB behind a multiple of 4 GiB either, where
+// two small numbers lead, nor in the 2 MiB before one, from where the heap would round it up to
+// that multiple. Returns 0 if that leaves nothing.
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random);
 
 }  // namespace tcmalloc

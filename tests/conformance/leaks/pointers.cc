@@ -2,8 +2,9 @@
 //
 // A program with blocks that are leaks under some rules of pointers: 7 bytes lost in each of 25
 // stacks, 100 to which a word at an odd address leads, and 5000 of which only an inner address is
-// known.
+// known. Ends at once where the heap's addresses look like pairs of small numbers.
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int kStacks = 25;
 constexpr size_t kFar = 2000;
+constexpr uintptr_t kLowest = uintptr_t{1} << 37;
 
 char odd[2 * sizeof(void*)] = {};
 [[gnu::used]] char* volatile inside = nullptr;
@@ -18,6 +20,7 @@ char odd[2 * sizeof(void*)] = {};
 __attribute__((noinline)) void* Get(size_t bytes) {
   void* block = std::malloc(bytes);
   asm volatile("" : "+r"(block) : : "memory");
+  if (reinterpret_cast<uintptr_t>(block) < kLowest) std::abort();
   return block;
 }
 

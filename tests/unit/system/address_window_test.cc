@@ -53,8 +53,8 @@ class AddressWindowTest : public ::testing::Test {
   }
   ~AddressWindowTest() override { system_calls = saved_; }
 
-  AddressWindow Reserve(int page_shift = kPageShift) {
-    const AddressWindow window = ReserveAddressWindow(page_shift, 1);
+  AddressWindow Reserve(int page_shift = kPageShift, size_t table_bytes = kFirstTableBytes) {
+    const AddressWindow window = ReserveAddressWindow(page_shift, table_bytes, 1);
     ExpectTable(window);
     return window;
   }
@@ -83,6 +83,14 @@ TEST_F(AddressWindowTest, TableIsSmallAtFirst) {
   EXPECT_EQ(window.limit, kFirstTableBytes << kPageShift);
   EXPECT_EQ(mapped, kFirstTableBytes);
   Unmap(window);
+}
+
+TEST_F(AddressWindowTest, TableIsAsLargeAsIsAskedFor) {
+  const AddressWindow window = Reserve(kPageShift, kLargestWindow >> kPageShift);
+  EXPECT_EQ(window.limit, kLargestWindow);
+  EXPECT_GE(window.hint_start, kLargestWindow / 8);
+  Unmap(window);
+  EXPECT_EQ(Reserve(kPageShift, SIZE_MAX).limit, kLargestWindow);
 }
 
 TEST_F(AddressWindowTest, TableHasAByteForEachPageOfAnySize) {
@@ -220,7 +228,7 @@ TEST_F(AddressWindowTest, UnreadableLimitIsNone) {
 TEST_F(AddressWindowTest, TableLiesAtARandomPlace) {
   std::set<uint8_t*> tables;
   for (uint64_t i = 0; i < 200; ++i) {
-    const AddressWindow window = ReserveAddressWindow(kPageShift, i);
+    const AddressWindow window = ReserveAddressWindow(kPageShift, kFirstTableBytes, i);
     tables.insert(window.table);
     Unmap(window);
   }
@@ -237,7 +245,9 @@ TEST(HintStartTest, StaysInItsBounds) {
       }
       ASSERT_TRUE(IsAligned(hint, 64 * kKiB));
       ASSERT_GE(hint, 4 * kGiB);
-      ASSERT_GE(hint % (4 * kGiB), 16 * kMiB) << "words of two small numbers lead there";
+      ASSERT_GE(hint, limit / 8);
+      ASSERT_GE((hint + 2 * kMiB) % (4 * kGiB), 18 * kMiB)
+          << "words of two small numbers lead to where the heap begins";
       ASSERT_LE(hint, limit - limit / 8);
     }
   }
@@ -250,7 +260,7 @@ TEST(HintStartTest, IsRandomAndReachesItsBounds) {
   EXPECT_GT(hints.size(), 950u);
   EXPECT_LT(*hints.begin(), 5 * kGiB);
   EXPECT_GT(*hints.rbegin(), 13 * kGiB);
-  EXPECT_EQ(ChooseHintStart(kLimit, 0), 4 * kGiB + 16 * kMiB);
+  EXPECT_EQ(ChooseHintStart(kLimit, 0), 4 * kGiB + 18 * kMiB);
 }
 
 }  // namespace
