@@ -84,6 +84,7 @@ size_t CachedBytes(const Cpus& cpus) {
 
 constinit EmergencyMemory emergency_memory{};
 constinit SizeClassMemory size_class_memory{};
+constinit Cgroup process_cgroup{};
 
 void Heap::ChooseWindow() {
   const uint64_t random = RandomSeed(0);

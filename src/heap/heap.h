@@ -56,6 +56,7 @@ extern template class Threads<SizeClassLists>;
 
 extern constinit EmergencyMemory emergency_memory;
 extern constinit SizeClassMemory size_class_memory;
+extern constinit Cgroup process_cgroup;
 
 // constinit and trivially destructible: usable before the first constructor and after the last
 // destructor. The components are thread safe, each by its own lock; base/lock_rank.h gives the
@@ -234,7 +235,7 @@ class Heap final : private HousekeepingHost {
   Caches caches_{arena_};
   Cpus cpus_{arena_};
   RseqSupport rseq_support_;
-  Limits limits_;
+  Limits limits_{process_cgroup};
   LastResort last_resort_;
   Peak peak_;
   LargeReports large_reports_;

@@ -25,11 +25,11 @@ uint64_t Hash(uint64_t seed, std::string_view text) {
 // Lists the lines of the file at root + name. Sets `interfered` if they cannot be read now.
 class RootedFile {
  public:
-  RootedFile(const char* root, std::string_view name, bool* interfered) : interfered_(interfered) {
+  RootedFile(std::string_view root, std::string_view name, bool* interfered)
+      : interfered_(interfered) {
     // The path needs no room of its own: nothing is read before the file is open.
-    const std::string_view start(root);
-    if (start.size() + name.size() >= sizeof(buffer_)) return;
-    *std::copy(name.begin(), name.end(), std::copy(start.begin(), start.end(), buffer_)) = '\0';
+    if (root.size() + name.size() >= sizeof(buffer_)) return;
+    *std::copy(name.begin(), name.end(), std::copy(root.begin(), root.end(), buffer_)) = '\0';
     open_ = lines_.Open(buffer_);
     *interfered_ |= lines_.interfered();
   }

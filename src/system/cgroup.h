@@ -53,7 +53,8 @@ class CgroupPath {
 // each. A file that is missing, malformed or out of reach (a namespace may hide cgroups) limits
 // nothing.
 //
-// Not thread safe. Allocates nothing. May change errno.
+// All zero at first, so that it may lie in .bss. Not thread safe. Allocates nothing. May change
+// errno.
 class Cgroup {
  public:
   constexpr Cgroup() = default;
@@ -62,7 +63,7 @@ class Cgroup {
 
   // Prepends `root` to every path, including the mount points; for tests. The text must outlive
   // this.
-  void set_root(const char* root) { root_ = root; }
+  void set_root(std::string_view root) { root_ = root; }
 
   // Reads the present limits. Follows the process if it was moved to another cgroup. Returns no
   // value if an existing file could not be read now: see LineReader::interfered.
@@ -96,7 +97,7 @@ class Cgroup {
   void ReadCpu(CgroupLimits* limits);
   void ReadCpuset(CgroupLimits* limits);
 
-  const char* root_ = "";
+  std::string_view root_;
   uint64_t membership_hash_ = 0;  // of what the directories were found by
   Directory directories_[kControllers];
   // The path in use; too long for the stacks on which the allocator may run.

@@ -83,7 +83,8 @@ class Limits {
     const char* cgroup_root = "";  // must outlive this
   };
 
-  constexpr Limits() = default;
+  // Reads `cgroup`, which must outlive this and is its own from then on.
+  explicit constexpr Limits(Cgroup& cgroup) : cgroup_(cgroup) {}
   Limits(const Limits&) = delete;
   Limits& operator=(const Limits&) = delete;
 
@@ -155,7 +156,7 @@ class Limits {
   std::atomic<uintptr_t> soft_pages_{Length::Max().pages()};
 
   uint64_t wanted_ TCMALLOC_GUARDED_BY(lock_) = UINT64_MAX;  // by the option or the program
-  Cgroup cgroup_ TCMALLOC_GUARDED_BY(lock_);
+  Cgroup& cgroup_ TCMALLOC_GUARDED_BY(lock_);
   CgroupLimits cgroup_limits_ TCMALLOC_GUARDED_BY(lock_);
   uint64_t resident_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bytes, when it was last read
   bool pressure_is_new_ TCMALLOC_GUARDED_BY(lock_) = false;

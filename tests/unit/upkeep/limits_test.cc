@@ -59,7 +59,8 @@ class LimitsTest : public ::testing::Test {
   }
 
   FakeFileTree tree_;
-  Limits limits_;
+  Cgroup cgroup_;
+  Limits limits_{cgroup_};
 };
 
 TEST_F(LimitsTest, WithoutAnyLimitNobodyEverLooks) {
