@@ -81,8 +81,8 @@ class alignas(64) SlabBudget {
   }
 
   // Changes the limit given to the constructor. Parts already exchanged with other slabs stay where
-  // they are, but become smaller by as much as the limit does. Called by one thread at a time, which
-  // needs no lock.
+  // they are, but become smaller by as much as the limit does. Called by one thread at a time,
+  // which needs no lock.
   void SetLimit(int64_t limit);
 
   // Returns true once every few misses.
