@@ -122,6 +122,13 @@ void SlabBudget::Reset(CpuSlab& slab) {
   Claim(kept_ - claimed());
 }
 
+void SlabBudget::SetLimit(int64_t limit) {
+  const int64_t first = first_limit_.exchange(limit, std::memory_order_relaxed);
+  const int64_t part = this->limit() - first;
+  const int64_t left = limit < first ? part * limit / first : part;
+  limit_.fetch_add(limit - first + left - part, std::memory_order_relaxed);
+}
+
 bool SlabBudget::WasIdle(const CpuSlab& slab) {
   uint32_t objects = 0;
   for (size_t c = 1; c < kSizeClassCount; ++c)

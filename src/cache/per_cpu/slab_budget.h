@@ -81,11 +81,9 @@ class alignas(64) SlabBudget {
   }
 
   // Changes the limit given to the constructor. Parts already exchanged with other slabs stay where
-  // they are. Needs no lock.
-  void SetLimit(int64_t limit) {
-    limit_.fetch_add(limit - first_limit_.exchange(limit, std::memory_order_relaxed),
-                     std::memory_order_relaxed);
-  }
+  // they are, but become smaller by as much as the limit does. Called by one thread at a time,
+  // which needs no lock.
+  void SetLimit(int64_t limit);
 
   // Returns true once every few misses.
   bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
@@ -172,7 +170,8 @@ class SlabBudgets {
   // False if no memory can be had. May change errno.
   [[nodiscard]] bool Reserve(int count, size_t bytes_per_slab);
 
-  // Changes the bytes of every slab. Thread safe once every caller knows that Reserve has returned.
+  // Changes the bytes of every slab. Called by one thread at a time, which knows that Reserve has
+  // returned.
   void SetBytesPerSlab(size_t bytes) {
     for (int i = 0; i < count_; ++i) budgets_[i].SetLimit(static_cast<int64_t>(bytes));
   }

@@ -409,6 +409,22 @@ TEST_F(TakeFromTest, NewLimitsKeepWhatWasTaken) {
   ExpectLimits(rich + kKiB, poor + kKiB);
 }
 
+// A slab that kept all that it took would hold many times its limit, and the other less than
+// nothing.
+TEST_F(TakeFromTest, LowerLimitsLessenWhatWasTaken) {
+  for (int i = 0; i < 10; ++i) {
+    RunShort(rich_);
+    Take(true);
+  }
+  ExpectLimits(kLimit + 3 * kStep, kStep);
+  rich_.budget.SetLimit(kLimit / 4);
+  poor_.budget.SetLimit(kLimit / 4);
+  ExpectLimits(kLimit / 4 + 3 * kStep / 4, kStep / 4);
+  rich_.budget.SetLimit(kLimit);
+  poor_.budget.SetLimit(kLimit);
+  ExpectLimits(kLimit + 3 * kStep / 4, kLimit - 3 * kStep / 4);
+}
+
 TEST_F(TakeFromTest, DownToAQuarter) {
   for (int i = 0; i < 10; ++i) {
     RunShort(rich_);
