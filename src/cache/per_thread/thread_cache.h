@@ -262,6 +262,7 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
+  static constexpr int kMostCounted = 8;
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.
   static constexpr uint32_t kKeptOfUnused = 7;
@@ -419,6 +420,7 @@ class ThreadCache : private FastLists, public ListNode {
   void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   static void NoteOverage(ClassState& state);
   bool FitsBudget(int64_t bytes);
+  Chain Counted(uint8_t c, Chain chain) const;
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   bool CurrentHolds(const void* object, uint8_t c) const;

@@ -193,9 +193,24 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   return missing == 0 && reference == end;
 }
 
+// Returns `chain`, which was in the current list, with the length that it has if that list is a
+// short one. It may be one less than the room says, where a signal handler took and freed a block
+// between the two halves of a free at a full list. A list of more is believed, because counting it
+// would take as long as the frees that filled it.
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::Counted(uint8_t c, Chain chain) const {
+  if (states_[c].capacity > kMostCounted) return chain;
+  const ObjectReference end = context_->codec->end;
+  uint32_t count = 0;
+  for (ObjectReference next = chain.head; next != end && count < chain.count; ++count) {
+    next = CheckedNext(ObjectAt(next), c);
+  }
+  return {chain.head, count};
+}
+
 // Empties the current list and returns it as a chain. Its length follows from the room unless
-// signal handlers intervened; then the list is followed to its end. A room below 0 is that of a
-// free which a handler interrupted at a full list.
+// signal handlers intervened. A room below 0 is that of a free which a handler interrupted at a full
+// list.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
@@ -205,7 +220,7 @@ Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   if (!chain.empty()) CheckPlace(ObjectAt(chain.head), c);
   heads[c] = end;
   room[c] = static_cast<int16_t>(states_[c].capacity);
-  return chain;
+  return Counted(c, chain);
 }
 
 template <SourceTable Sources>

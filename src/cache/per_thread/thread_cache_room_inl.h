@@ -190,7 +190,7 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   CheckPlace(ObjectAt(next), c);
   context_->codec->Link(last, end);
   room[c] = static_cast<int16_t>(states_[c].capacity - batch);
-  return {next, static_cast<uint32_t>(length - batch)};
+  return Counted(c, {next, static_cast<uint32_t>(length - batch)});
 }
 
 // Puts all of the current list away. One of two batches holds one from then on.

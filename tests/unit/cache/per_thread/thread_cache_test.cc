@@ -512,6 +512,25 @@ TEST_F(InterruptedFastPathTest, AFullListWhoseRoomIsBelowZeroLeavesAsABatch) {
   EXPECT_EQ(sources_.source(k16K).inserts(), std::vector<uint32_t>{static_cast<uint32_t>(batch)});
 }
 
+// Where the handler takes a block from the list and frees it, which finds no room either.
+TEST_F(InterruptedFastPathTest, AFullListOfLargeObjectsLeavesWithItsOwnLength) {
+  constexpr uint8_t k16K = SizeClassFor(16384);
+  sources_.budget.SetTotal(CacheBudget::kFirstShare);
+  const Objects objects = cache_.AllocateMany(k16K, 8);
+  const size_t batch = sources_.source(k16K).batch();
+  size_t freed = 0;
+  for (; cache_->CountObjects(k16K) < batch; ++freed) cache_.Free(objects[freed]);
+  sources_.source(k16K).ForgetCalls();
+  ASSERT_FALSE(cache_->TryFree(objects[freed]));
+  void* const block = cache_->TryAllocate(k16K, 16384);
+  ASSERT_NE(block, nullptr);
+  cache_.Free(block);
+  cache_->UndoTryFree(objects[freed]);
+  cache_.Free(objects[freed]);
+  EXPECT_EQ(sources_.source(k16K).inserts(),
+            std::vector<uint32_t>{static_cast<uint32_t>(batch - 1)});
+}
+
 // Where the handler has moved the thread to its other front end.
 TEST_F(InterruptedFastPathTest, ItIsUndoneOnACacheThatWasParked) {
   ASSERT_EQ(cache_->TryAllocate(kClass, 64), nullptr);
