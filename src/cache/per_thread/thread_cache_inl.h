@@ -209,8 +209,8 @@ Chain ThreadCache<Sources>::Counted(uint8_t c, Chain chain) const {
 }
 
 // Empties the current list and returns it as a chain. Its length follows from the room unless
-// signal handlers intervened. A room below 0 is that of a free which a handler interrupted at a full
-// list.
+// signal handlers intervened. A room below 0 is that of a free which a handler interrupted at a
+// full list.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
   const ObjectReference end = context_->codec->end;
