@@ -193,16 +193,17 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   return missing == 0 && reference == end;
 }
 
-// Returns `chain`, which was in the current list, with the length that it has if that list is a
-// short one. It may be one less than the room says, where a signal handler took and freed a block
-// between the two halves of a free at a full list. A list of more is believed, because counting it
-// would take as long as the frees that filled it.
+// Returns `chain`, which was in the current list, with the length that it has, up to a batch, if
+// that list is a short one. It may be one more or less than the room says, where a signal handler
+// took and freed a block between the two halves of a free at a full list. A list of more is
+// believed, because counting it would take as long as the frees that filled it.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::Counted(uint8_t c, Chain chain) const {
   if (states_[c].capacity > kMostCounted) return chain;
   const ObjectReference end = context_->codec->end;
+  const uint32_t most = std::max(chain.count, Batch(c));
   uint32_t count = 0;
-  for (ObjectReference next = chain.head; next != end && count < chain.count; ++count) {
+  for (ObjectReference next = chain.head; next != end && count < most; ++count) {
     next = CheckedNext(ObjectAt(next), c);
   }
   return {chain.head, count};
