@@ -86,11 +86,12 @@ TEST_F(AddressWindowTest, TableIsSmallAtFirst) {
 }
 
 TEST_F(AddressWindowTest, TableIsAsLargeAsIsAskedFor) {
-  const AddressWindow window = Reserve(kPageShift, kLargestWindow >> kPageShift);
-  EXPECT_EQ(window.limit, kLargestWindow);
-  EXPECT_GE(window.hint_start, kLargestWindow / 8);
-  Unmap(window);
-  EXPECT_EQ(Reserve(kPageShift, SIZE_MAX).limit, kLargestWindow);
+  for (const size_t table_bytes : {kLargestWindow >> kPageShift, SIZE_MAX}) {
+    const AddressWindow window = Reserve(kPageShift, table_bytes);
+    EXPECT_EQ(window.limit, kLargestWindow);
+    EXPECT_GE(window.hint_start, kLargestWindow / 8);
+    Unmap(window);
+  }
 }
 
 TEST_F(AddressWindowTest, TableHasAByteForEachPageOfAnySize) {
