@@ -82,9 +82,13 @@ void CheckSizeClasses(const struct mallinfo2& info) {
 }  // namespace
 
 void CheckStatistics() {
-  const struct mallinfo2 info = mallinfo2();
-  PROGRAM_CHECK(info.arena == info.uordblks + info.fsmblks + info.fordblks);
-  ReadReport();
+  struct mallinfo2 info;
+  // The background thread may move memory between two readings.
+  do {
+    info = mallinfo2();
+    PROGRAM_CHECK(info.arena == info.uordblks + info.fsmblks + info.fordblks);
+    ReadReport();
+  } while (mallinfo2().uordblks != info.uordblks);
   CheckReport(info);
   CheckSizeClasses(info);
 }
