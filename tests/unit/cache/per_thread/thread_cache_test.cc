@@ -498,37 +498,40 @@ TEST_F(InterruptedFastPathTest, AListThatEndsEarlyLeavesWithItsOwnLength) {
   EXPECT_EQ(sources_.source(kClass).inserts().size(), 1u);
 }
 
-// Where the budget leaves no room for a second batch.
-TEST_F(InterruptedFastPathTest, AFullListWhoseRoomIsBelowZeroLeavesAsABatch) {
-  constexpr uint8_t k16K = SizeClassFor(16384);
-  sources_.budget.SetTotal(CacheBudget::kFirstShare);
-  const Objects objects = cache_.AllocateMany(k16K, 8);
-  const size_t batch = sources_.source(k16K).batch();
-  size_t freed = 0;
-  for (; cache_->CountObjects(k16K) < batch; ++freed) cache_.Free(objects[freed]);
-  sources_.source(k16K).ForgetCalls();
-  ASSERT_FALSE(cache_->TryFree(objects[freed - 1]));
-  cache_.Free(objects[freed]);
-  EXPECT_EQ(sources_.source(k16K).inserts(), std::vector<uint32_t>{static_cast<uint32_t>(batch)});
+// Whose list is full and holds a batch, because the budget leaves no room for a second one.
+class InterruptedFullListTest : public InterruptedFastPathTest {
+ protected:
+  static constexpr uint8_t k16K = SizeClassFor(16384);
+
+  void SetUp() override {
+    InterruptedFastPathTest::SetUp();
+    sources_.budget.SetTotal(CacheBudget::kFirstShare);
+    objects_ = cache_.AllocateMany(k16K, 8);
+    batch_ = sources_.source(k16K).batch();
+    for (; cache_->CountObjects(k16K) < batch_; objects_.pop_back()) cache_.Free(objects_.back());
+    sources_.source(k16K).ForgetCalls();
+  }
+  const std::vector<uint32_t>& inserts() { return sources_.source(k16K).inserts(); }
+
+  Objects objects_;
+  uint32_t batch_ = 0;
+};
+
+TEST_F(InterruptedFullListTest, ItLeavesAsABatchWhereItsRoomIsBelowZero) {
+  ASSERT_FALSE(cache_->TryFree(objects_[0]));
+  cache_.Free(objects_[1]);
+  EXPECT_EQ(inserts(), std::vector<uint32_t>{batch_});
 }
 
 // Where the handler takes a block from the list and frees it, which finds no room either.
-TEST_F(InterruptedFastPathTest, AFullListOfLargeObjectsLeavesWithItsOwnLength) {
-  constexpr uint8_t k16K = SizeClassFor(16384);
-  sources_.budget.SetTotal(CacheBudget::kFirstShare);
-  const Objects objects = cache_.AllocateMany(k16K, 8);
-  const size_t batch = sources_.source(k16K).batch();
-  size_t freed = 0;
-  for (; cache_->CountObjects(k16K) < batch; ++freed) cache_.Free(objects[freed]);
-  sources_.source(k16K).ForgetCalls();
-  ASSERT_FALSE(cache_->TryFree(objects[freed]));
+TEST_F(InterruptedFullListTest, ItLeavesWithItsOwnLength) {
+  ASSERT_FALSE(cache_->TryFree(objects_[0]));
   void* const block = cache_->TryAllocate(k16K, 16384);
   ASSERT_NE(block, nullptr);
   cache_.Free(block);
-  cache_->UndoTryFree(objects[freed]);
-  cache_.Free(objects[freed]);
-  EXPECT_EQ(sources_.source(k16K).inserts(),
-            std::vector<uint32_t>{static_cast<uint32_t>(batch - 1)});
+  cache_->UndoTryFree(objects_[0]);
+  cache_.Free(objects_[0]);
+  EXPECT_EQ(inserts(), std::vector<uint32_t>{batch_ - 1});
 }
 
 // Where the handler has moved the thread to its other front end.
