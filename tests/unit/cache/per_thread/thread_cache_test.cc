@@ -526,7 +526,7 @@ TEST_F(InterruptedFullListTest, ItLeavesAsABatchWhereItsRoomIsBelowZero) {
 // Where the handler takes a block from the list and frees it, which finds no room either.
 TEST_F(InterruptedFullListTest, ItLeavesWithItsOwnLength) {
   ASSERT_FALSE(cache_->TryFree(objects_[0]));
-  void* const block = cache_->TryTake(k16K);
+  void* const block = cache_->TryAllocate(k16K, 0);
   ASSERT_NE(block, nullptr);
   cache_.Free(block);
   cache_->UndoTryFree(objects_[0]);
