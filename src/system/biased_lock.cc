@@ -25,7 +25,7 @@ bool FenceThreads() {
 // Thread-safety analysis cannot follow a lock that is held by holding another one.
 
 bool BiasedLock::TryLockByOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-  if (!lock_.TryLock()) return false;
+  if (owner_waits_.load(std::memory_order_relaxed) || !lock_.TryLock()) return false;
   revoked_.store(true, std::memory_order_relaxed);
   // The fence pairs with the one in Lock, acquire pairs with the release in Unlock and
   // WaitForOther.
@@ -45,12 +45,12 @@ void BiasedLock::WaitForOther() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
   // that Unlock wrote after the owner's last changes.
   owner_inside_.store(false, std::memory_order_release);
   if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
+  owner_waits_.store(true, std::memory_order_relaxed);
   lock_.Lock();
-  owner_waited_ = true;
 }
 
 void BiasedLock::UnlockAfterWait() TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-  owner_waited_ = false;
+  owner_waits_.store(false, std::memory_order_relaxed);
   lock_.Unlock();
 }
 

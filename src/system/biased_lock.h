@@ -23,6 +23,9 @@ bool FenceThreads();
 // owner's check precede the visibility of its own word, but not across the fence. So either the
 // owner sees that it is revoked, or the other thread sees that the owner is inside, and gives up.
 //
+// An owner that waits for another thread goes before all that come later, because others may ask
+// again and again.
+//
 // Not recursive; constinit and trivially destructible.
 class TCMALLOC_CAPABILITY("mutex") BiasedLock {
  public:
@@ -41,13 +44,14 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
     if (TCMALLOC_UNLIKELY(revoked_.load(std::memory_order_acquire))) WaitForOther();
   }
   TCMALLOC_ALWAYS_INLINE void Unlock() TCMALLOC_RELEASE() {
-    if (TCMALLOC_UNLIKELY(owner_waited_)) return UnlockAfterWait();
+    if (TCMALLOC_UNLIKELY(owner_waits_.load(std::memory_order_relaxed))) return UnlockAfterWait();
     if constexpr (kDebugChecks) NoteRankReleased(lock_.rank());
     // Release pairs with the acquire in TryLockByOther and publishes the owner's changes.
     owner_inside_.store(false, std::memory_order_release);
   }
 
-  // Called by any other thread. Returns false if the lock is held, or the kernel has no fence.
+  // Called by any other thread. Returns false if the lock is held, its owner waits for it, or the
+  // kernel has no fence.
   [[nodiscard]] bool TryLockByOther() TCMALLOC_TRY_ACQUIRE(true);
   void UnlockByOther() TCMALLOC_RELEASE();
 
@@ -61,8 +65,8 @@ class TCMALLOC_CAPABILITY("mutex") BiasedLock {
 
   std::atomic<bool> owner_inside_{false};
   std::atomic<bool> revoked_{false};
-  bool owner_waited_ = false;  // the owner is inside by lock_
-  SpinLock lock_;              // among others, and of the owner while it is revoked
+  std::atomic<bool> owner_waits_{false};  // the owner waits for lock_, or is inside by it
+  SpinLock lock_;                         // among others, and of the owner while it is revoked
 };
 
 // The owner's scope.
