@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "system/region_name.h"
 #include "system/system_calls.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -23,8 +24,6 @@ constexpr uintptr_t kPlaceAlignment = uintptr_t{64} << 10;
 // size and a count, would look like the address of one of its first blocks to whoever takes any
 // word for a pointer: the leak checker and conservative garbage collectors.
 constexpr uintptr_t kSmallNumbers = uintptr_t{16} << 20;
-// The largest alignment that the heap gives its first block.
-constexpr uintptr_t kHugeAlignment = uintptr_t{2} << 20;
 constexpr size_t kSmallestTable = size_t{64} << 10;
 constexpr size_t kLimitShare = 64;
 
@@ -80,12 +79,13 @@ uint8_t* MapFirstTable(size_t bytes, uint64_t random) {
 size_t AddressSpaceLimit() { return std::min(Limit(RLIMIT_AS), Limit(RLIMIT_DATA)); }
 
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
-  constexpr uintptr_t kShunned = kHugeAlignment + kSmallNumbers;
+  // A heap of whole hugepages begins up to one behind the place.
+  constexpr uintptr_t kShunned = kHugePageSize + kSmallNumbers;
   const uintptr_t low = std::max(4 * kGiB, AlignUp(limit / 8, kPlaceAlignment));
   const uintptr_t high = AlignDown(limit - limit / 8 - kShunned, kPlaceAlignment);
   if (high < low) return 0;
   const uintptr_t place = low + random % ((high - low) / kPlaceAlignment + 1) * kPlaceAlignment;
-  return (place + kHugeAlignment) % (4 * kGiB) < kShunned ? place + kShunned : place;
+  return (place + kHugePageSize) % (4 * kGiB) < kShunned ? place + kShunned : place;
 }
 
 AddressWindow ReserveAddressWindow(int page_shift, size_t table_bytes, uint64_t random) {

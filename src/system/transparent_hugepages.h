@@ -11,6 +11,10 @@
 
 namespace tcmalloc {
 
+// Of x86-64, and of aarch64 with pages of 4 KiB.
+inline constexpr int kHugePageShift = 21;
+inline constexpr size_t kHugePageSize = size_t{1} << kHugePageShift;
+
 enum class HugepageMode : uint8_t {
   kNever,
   kMadvise,  // where a program asks for them

@@ -28,7 +28,7 @@ namespace tcmalloc {
 template <typename System>
 class GrowingHugepage {
  public:
-  static constexpr Length kLength = Length::FromBytesCeil(size_t{2} << 20);
+  static constexpr Length kLength = Length::FromBytesCeil(kHugePageSize);
   static constexpr Length kLeastHeap = kLength * 8;
   // Spans that are no longer have objects of at most 5 KiB, of which a program touches nearly every
   // page. Of larger objects it may touch the first page alone. 0 where a page is longer.

@@ -11,11 +11,10 @@
 
 #include "base/bits.h"
 #include "pages/page_types.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 
-inline constexpr int kHugePageShift = 21;
-inline constexpr size_t kHugePageSize = size_t{1} << kHugePageShift;
 inline constexpr Length kPagesPerHugePage(kHugePageSize >> kPageShift);
 static_assert(kPagesPerHugePage > Length(1));
 
