@@ -62,7 +62,9 @@ class Run:
     """One run of the probe in a folder of its own."""
 
     def __init__(self, probe, *arguments, prefix="p", prepare=None, **environment):
-        self.folder = tempfile.mkdtemp(prefix="tcm-heap-profiler-")
+        # Goes when nobody refers to the run any more.
+        self.place = tempfile.TemporaryDirectory(prefix="tcm-heap-profiler-")
+        self.folder = self.place.name
         self.prefix = os.path.join(self.folder, prefix)
         if prepare is not None:
             prepare(self.prefix)
@@ -126,8 +128,9 @@ def check_proto(probe, tool):
     if not os.path.exists(tool):
         print("tcm is not built; not checked")
         return
+    legacy = Run(probe, "known")
     for profile in (os.path.join(run.folder, names[0]),
-                    os.path.join(Run(probe, "known").folder, "p.0001.heap")):
+                    os.path.join(legacy.folder, "p.0001.heap")):
         for kind, count in (("alloc_objects", 9 * TIMES), ("inuse_objects", 7 * TIMES // 2)):
             report = subprocess.run([tool, "heap", "--json", "--type", kind, profile],
                                     capture_output=True, text=True, check=False)
