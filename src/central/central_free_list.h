@@ -506,6 +506,7 @@ void CentralFreeList<PageHeap>::CopyTaken(const Taken& taken, void** end) const 
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::Enlist(Span* span) {
   span->central = name_;
+  free_bits_->Attach(span);
   page_map_->RegisterSmall(span);
   takers_.Release(span);
   Link(span);
@@ -539,13 +540,11 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint3
                                                                bool* needless) {
   Taken taken;
   LockCounted();
-  // A span that gets no bits stays unused.
-  const bool enlisted = added != nullptr && free_bits_->Attach(added);
-  if (enlisted) Enlist(added);
+  if (added != nullptr) Enlist(added);
   Take(wanted, sharing, &taken);
   // Another thread may have added a span or freed objects in the meantime.
   *needless = added != nullptr && added->allocated == 0;
-  if (*needless && enlisted) Delist(added);
+  if (*needless) Delist(added);
   UnlockCounted();
   if (out == nullptr) return LinkTaken(taken);
   const uint32_t count = taken.freed_count + taken.fresh.count;
@@ -569,10 +568,7 @@ Chain CentralFreeList<PageHeap>::FetchTo(void** out, uint32_t wanted) {
     if (added == nullptr) return FetchLeft(out, wanted);
     bool needless = false;
     chain = FetchListed(out, wanted, SharingFor(wanted), added, &needless);
-    if (!needless) continue;
-    page_heap_->Delete(added);
-    // There was no memory for the bits of the span, either.
-    if (chain.empty()) return FetchLeft(out, wanted);
+    if (needless) page_heap_->Delete(added);
   }
   return chain;
 }

@@ -53,7 +53,8 @@ class CentralLists {
     page_map_ = &page_map;
     codec_ = &codec;
     arena_ = &arena;
-    free_bits_.Initialize(arena, kSizeClasses[size_class].objects);
+    const SizeClassInfo& info = kSizeClasses[size_class];
+    free_bits_.Initialize(arena, info.objects, info.size);
     first_.Initialize(size_class, page_heap, page_map, codec, free_bits_);
   }
 

@@ -24,7 +24,8 @@ namespace tcmalloc {
 // that the program can overwrite says what is free.
 //
 // A span of at most 64 objects has the bits in its record, any other one in words that the record
-// points to. Guarded by the owner of the span.
+// points to. These lie where the program does not write, except where no memory could be had for
+// them. Guarded by the owner of the span.
 class FreeBits {
  public:
   static constexpr size_t kWordBits = 64;
@@ -83,24 +84,27 @@ class FreeBits {
 // any central free list of the class. Thread safe; the owner of a span guards its bits.
 class FreeBitsPool {
  public:
-  void Initialize(MetadataArena& arena, size_t objects) {
+  // A span has so many objects, of `object_bytes` each, a multiple of 8.
+  void Initialize(MetadataArena& arena, size_t objects, uint32_t object_bytes) {
     arena_ = &arena;
     words_ = static_cast<uint32_t>(FreeBits::WordsFor(objects));
+    object_bytes_ = object_bytes;
   }
 
   size_t words() const { return words_; }
 
-  // Gives a span bits, none of them set. Returns false if no memory can be had.
-  [[nodiscard]] bool Attach(Span* span) TCMALLOC_EXCLUDES(lock_) {
+  // Gives a new span bits, none of them set. If no memory can be had, they take the place of its
+  // last objects, and it has fewer: a program that used up a limit with objects of one class, and
+  // freed them, can have others.
+  void Attach(Span* span) TCMALLOC_EXCLUDES(lock_) {
     span->details = 0;
-    if (words_ == 1) return true;
+    if (words_ == 1) return;
     uint64_t* words = Take();
     if (words == nullptr) {
-      words =
-          static_cast<uint64_t*>(arena_->Allocate(words_ * sizeof(uint64_t), alignof(uint64_t)));
+      words = static_cast<uint64_t*>(arena_->Allocate(bytes(), alignof(uint64_t)));
     }
+    if (words == nullptr) words = TakeLastObjects(span);
     span->details = reinterpret_cast<uintptr_t>(words);
-    return words != nullptr;
   }
 
   // Takes the bits of a span away.
@@ -109,12 +113,26 @@ class FreeBitsPool {
     if (words_ == 1) return;
     auto* words = reinterpret_cast<uint64_t*>(span->details);
     span->details = 0;
+    if (TCMALLOC_UNLIKELY(IsWithin(span, words))) return;
     SpinLockHolder holder(lock_);
     std::memcpy(words, &free_, sizeof(free_));
     free_ = words;
   }
 
  private:
+  size_t bytes() const { return words_ * sizeof(uint64_t); }
+  static bool IsWithin(const Span* span, const uint64_t* words) {
+    return reinterpret_cast<uintptr_t>(words) - span->first.address() < span->bytes();
+  }
+  // Returns words of zeros in memory of the span, which is no longer as the system gave it.
+  TCMALLOC_COLD uint64_t* TakeLastObjects(Span* span) const {
+    span->capacity -= static_cast<uint32_t>((bytes() + object_bytes_ - 1) / object_bytes_);
+    span->zeroed = false;
+    auto* words =
+        reinterpret_cast<uint64_t*>(span->start() + size_t{span->capacity} * object_bytes_);
+    std::fill_n(words, words_, 0);
+    return words;
+  }
   // Returns words of zeros that a span had, or null.
   uint64_t* Take() TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
@@ -128,6 +146,7 @@ class FreeBitsPool {
   MetadataArena* arena_ = nullptr;
   SpinLock lock_{LockRank::kFreeBits};
   uint32_t words_ = 0;
+  uint32_t object_bytes_ = 0;
   // Words that nobody has; each begins with the address of the next.
   uint64_t* free_ TCMALLOC_GUARDED_BY(lock_) = nullptr;
 };

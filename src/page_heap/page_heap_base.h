@@ -246,6 +246,8 @@ Span* PageHeapBase<System, Spans>::Grow(Length n, Length alignment, Length least
   const Length needed = RoundUpToUnit(n);
   const Length eighth(AlignDown(spans_.total().pages() / 8, unit_.pages()));
   const Length wanted = std::max({needed, least, std::min(eighth, most_growth_)});
+  // A program that fills its last address with few blocks, and frees them, may want many.
+  if (TCMALLOC_UNLIKELY(system_.IsLimited())) spans_.ReserveRecords(spans_.total() + wanted);
   MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
   if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);
   Span* span = block.start != nullptr ? Adopt(block) : nullptr;

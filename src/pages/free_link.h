@@ -112,7 +112,10 @@ struct LinkCodec {
   int64_t limit_ = INT64_MIN;
 };
 
-// A list of `count` free objects of one size class, whose last one links to LinkCodec::end.
+// A list of `count` free objects of one size class, whose last one links to LinkCodec::end. That
+// holds in every case; the count may be wrong by a few in a list in which a signal handler has
+// interrupted a fast path (docs/locking.md), and decides only how many are kept. A chain that is
+// not empty has at least one object.
 struct Chain {
   ObjectReference head = 0;
   uint32_t count = 0;

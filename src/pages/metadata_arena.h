@@ -35,17 +35,35 @@ class MetadataArena {
   // 4096.
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
+  // Makes sure, where the source can, that so many bytes can be had in small pieces when it gives
+  // nothing any more.
+  void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
 
  private:
+  // Memory that is kept for when the source gives nothing. The record of one that is not the newest
+  // lies at its begin.
+  struct Region {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    Region* next = nullptr;
+  };
+
   // Large compared with the needs of one growth of the heap, small compared with a program.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
+
+  bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  bool TakeReserved(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};
   MetadataSource source_;
   uintptr_t next_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uintptr_t end_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  Region reserve_ TCMALLOC_GUARDED_BY(lock_);
+  size_t reserved_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;  // in all regions
   MetadataStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
@@ -64,6 +82,7 @@ class MetadataPool {
     } else {
       memory = arena_.Allocate(sizeof(T), alignof(T));
       if (memory == nullptr) return nullptr;
+      ++made_;
     }
     ++live_;
     return new (memory) T();
@@ -73,6 +92,11 @@ class MetadataPool {
     std::memcpy(static_cast<void*>(record), &free_, sizeof(free_));
     free_ = record;
     --live_;
+  }
+
+  // Reserves memory for as many records as `count` is more than there ever were.
+  void Reserve(size_t count) {
+    if (count > made_) arena_.Reserve((count - made_) * sizeof(T));
   }
 
   size_t live() const { return live_; }
@@ -85,6 +109,7 @@ class MetadataPool {
   MetadataArena& arena_;
   void* free_ = nullptr;  // each free record begins with the next one's address
   size_t live_ = 0;
+  size_t made_ = 0;  // by the arena
 };
 
 }  // namespace tcmalloc

@@ -62,6 +62,9 @@ class HeapSpans {
   // Takes back a span in use. Returns the span that it merged into.
   Span* Free(Span* span);
 
+  // Keeps memory for the records of a heap of `total` pages, each of which is a span.
+  void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
+
   // Adds pages that nobody has touched. Returns the kReturned span that holds them, or null if no
   // memory for a record can be had.
   Span* AddFresh(PageId first, Length length, bool zeroed);

@@ -119,6 +119,9 @@ class HugeSpans {
   // with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
+  // Keeps memory for the records of a heap of `total` pages, each of which is a span.
+  void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
+
   // Adds whole hugepages that nobody has touched. Returns the range that holds them, or null, with
   // nothing changed, if no memory for records can be had.
   Span* AddFresh(PageId first, Length length, bool zeroed);

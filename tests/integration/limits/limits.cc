@@ -24,8 +24,13 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 constexpr std::size_t kAddressSpaceMiB[] = {64, 128, 192, 256, 384, 512, 768, 1024};
-constexpr const char* kMemoryProbes[] = {"exhaust-large", "exhaust-small", "largest-again",
-                                         "calloc",        "realloc",       "new"};
+constexpr const char* kMemoryProbes[] = {"exhaust-large",
+                                         "exhaust-small",
+                                         "exhaust-in-turn",
+                                         "largest-again",
+                                         "calloc",
+                                         "realloc",
+                                         "new"};
 
 void ExpectProbe(Case& result, const char* name, int resource, std::size_t limit) {
   const ChildResult child = RunInChild([&] {

@@ -127,6 +127,18 @@ void ExhaustSmall(Size limit) {
   RequireSmallWorks();
 }
 
+// All memory in blocks of one size after the other, which need fewer records and more by turns.
+void ExhaustInTurn(Size limit) {
+  for (const Size size :
+       {kMiB, Size{64}, Size{40}, Size{3000}, Size{32}, Size{100 * kKiB}, Size{48}}) {
+    Chain chain;
+    while (chain.Grow(size)) {
+    }
+    RequireShare(chain.bytes(), 50, limit, "bytes obtained after blocks of other sizes");
+    chain.FreeAll();
+  }
+}
+
 void LargestAgain(Size limit) {
   const Size before = LargestBlock(limit);
   RequireShare(before, 50, limit, "largest block of a fresh process");
@@ -251,6 +263,7 @@ void NoMappingsLeft(Size) {
 constexpr Probe kProbes[] = {
     {"exhaust-large", ExhaustLarge},
     {"exhaust-small", ExhaustSmall},
+    {"exhaust-in-turn", ExhaustInTurn},
     {"largest-again", LargestAgain},
     {"calloc", Calloc},
     {"realloc", Realloc},

@@ -167,7 +167,8 @@ TEST_F(CentralFreeListDeathTest, TailOfASpan) {
 TEST_F(CentralFreeListDeathTest, ObjectOfAnotherClass) {
   CentralFreeList<FakeSpanSource> other;
   FreeBitsPool free_bits;
-  free_bits.Initialize(central_.space.arena, kSizeClasses[SizeClassFor(2 * kSize)].objects);
+  const SizeClassInfo& info = kSizeClasses[SizeClassFor(2 * kSize)];
+  free_bits.Initialize(central_.space.arena, info.objects, info.size);
   other.Initialize(SizeClassFor(2 * kSize), central_.space.spans, *central_.space.map,
                    central_.space.codec, free_bits);
   const Objects objects = central_.Fetch(1);

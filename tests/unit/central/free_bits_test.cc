@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -20,9 +21,11 @@ using Indices = std::vector<size_t>;
 class FreeBitsTest : public ::testing::TestWithParam<size_t> {
  protected:
   FreeBitsTest() {
-    pool_.Initialize(arena_, GetParam());
-    EXPECT_TRUE(pool_.Attach(&span_));
+    pool_.Initialize(arena_, GetParam(), kObjectBytes);
+    pool_.Attach(&span_);
   }
+
+  static constexpr uint32_t kObjectBytes = 8;
 
   FreeBits bits() { return {&span_, pool_.words()}; }
   Indices Set() {
@@ -88,11 +91,11 @@ TEST_P(FreeBitsTest, AVisitEndsWhenItIsTold) {
 TEST_P(FreeBitsTest, BitsThatServeAgainAreClear) {
   for (size_t i = 0; i < GetParam(); ++i) bits().Set(i);
   Span other;
-  ASSERT_TRUE(pool_.Attach(&other));
+  pool_.Attach(&other);
   const uintptr_t first = span_.details;
   pool_.Detach(&span_);
   EXPECT_EQ(span_.details, 0u);
-  ASSERT_TRUE(pool_.Attach(&span_));
+  pool_.Attach(&span_);
   if (pool_.words() > 1) {
     EXPECT_EQ(span_.details, first) << "the words of the span that went";
     EXPECT_NE(span_.details, other.details);
@@ -100,12 +103,35 @@ TEST_P(FreeBitsTest, BitsThatServeAgainAreClear) {
   EXPECT_TRUE(Set().empty());
 }
 
-TEST_P(FreeBitsTest, WithoutMemoryOnlyARecordHasRoom) {
+// The words of many objects take the place of some of them.
+TEST_P(FreeBitsTest, WithoutMemoryTheSpanHasThem) {
   metadata_.exhausted = true;
-  std::vector<Span> spans(size_t{1} << 16);
-  const auto refused =
-      std::find_if(spans.begin(), spans.end(), [this](Span& span) { return !pool_.Attach(&span); });
-  EXPECT_EQ(refused == spans.end(), GetParam() <= FreeBits::kWordBits);
+  while (arena_.Allocate(sizeof(uint64_t), alignof(uint64_t)) != nullptr) {
+  }
+  alignas(kPageSize) static char memory[kPageSize];
+  std::memset(memory, 0xff, sizeof(memory));
+  Span span;
+  span.first = PageId::Containing(memory);
+  span.length = Length(1);
+  span.capacity = static_cast<uint32_t>(GetParam());
+  span.zeroed = true;
+  pool_.Attach(&span);
+  const size_t words = pool_.words();
+  const size_t bytes = words == 1 ? 0 : words * sizeof(uint64_t);
+  EXPECT_EQ(span.capacity, GetParam() - (bytes + kObjectBytes - 1) / kObjectBytes);
+  EXPECT_EQ(span.zeroed, words == 1);
+  for (size_t i = 0; i < span.capacity; ++i) ASSERT_TRUE(FreeBits(&span, words).Set(i));
+  char* const end = memory + size_t{span.capacity} * kObjectBytes;
+  EXPECT_EQ(std::count(memory, end, '\xff'), end - memory);
+  EXPECT_TRUE(
+      std::all_of(end + bytes, memory + sizeof(memory), [](char c) { return c == '\xff'; }));
+  // They go with the span, and serve no other.
+  pool_.Detach(&span);
+  Span other = span;
+  other.first = PageId::Containing(memory) + Length(1);
+  metadata_.exhausted = false;
+  pool_.Attach(&other);
+  EXPECT_EQ(other.capacity, span.capacity);
 }
 
 INSTANTIATE_TEST_SUITE_P(Objects, FreeBitsTest, ::testing::Values(1, 2, 63, 64, 65, 341, 1024));

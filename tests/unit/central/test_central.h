@@ -21,7 +21,7 @@ struct TestCentral {
   static_assert(ChainSource<List>);
 
   explicit TestCentral(uint8_t c, Window window = Window::kAll) : size_class(c), space(window) {
-    free_bits.Initialize(space.arena, info().objects);
+    free_bits.Initialize(space.arena, info().objects, info().size);
     list.Initialize(c, space.spans, *space.map, space.codec, free_bits);
   }
 

@@ -78,6 +78,31 @@ TEST_F(MetadataArenaTest, NullWhenTheSourceHasNoneAndGoodAgainAfterwards) {
   EXPECT_NE(arena_.Allocate(64, 8), nullptr) << "there still is";
 }
 
+// Regions of many sizes, which are used up before there is nothing more.
+TEST_F(MetadataArenaTest, WhatIsReservedServesWhenTheSourceHasNone) {
+  constexpr size_t kStep = size_t{100} << 10;
+  constexpr size_t kMost = 20 * kStep;
+  for (size_t bytes = kStep; bytes <= kMost; bytes += kStep) arena_.Reserve(bytes);
+  const size_t calls = metadata_.calls();
+  arena_.Reserve(kMost);
+  EXPECT_EQ(metadata_.calls(), calls) << "there is enough";
+  ASSERT_NE(arena_.Allocate(64, 64), nullptr);
+  EXPECT_EQ(metadata_.calls(), calls + 1) << "what is reserved stays while there is other memory";
+  metadata_.exhausted = true;
+  std::set<void*> records;
+  for (size_t i = 0; i < kMost / 64; ++i) {
+    void* record = arena_.Allocate(64, 64);
+    ASSERT_NE(record, nullptr) << i;
+    ASSERT_TRUE(IsZero(static_cast<char*>(record), 64));
+    std::memset(record, 0x5a, 64);
+    ASSERT_TRUE(records.insert(record).second);
+  }
+  arena_.Reserve(2 * kMost);
+  while (arena_.Allocate(64, 64) != nullptr) {
+  }
+  EXPECT_LE(arena_.stats().used_bytes, arena_.stats().mapped_bytes);
+}
+
 TEST_F(MetadataArenaTest, ThreadsGetDifferentMemory) {
   constexpr int kThreads = 4;
   constexpr int kRecords = 2000;
@@ -110,6 +135,17 @@ TEST_F(MetadataPoolTest, RecordsAreFreshWhenTheyAreNew) {
   EXPECT_EQ(again->length, Length(0));
   EXPECT_EQ(again->state, Span::State::kUnused);
   EXPECT_FALSE(again->linked());
+}
+
+TEST_F(MetadataPoolTest, MemoryIsReservedForAsManyRecordsAsThereNeverWere) {
+  constexpr size_t kRecords = 50'000;
+  Span* const first = pool_.New();
+  pool_.Delete(first);
+  pool_.Reserve(kRecords);
+  metadata_.exhausted = true;
+  for (size_t i = 0; i < kRecords; ++i) ASSERT_NE(pool_.New(), nullptr) << i;
+  const size_t mapped = arena_.stats().mapped_bytes;
+  EXPECT_LE(mapped, kRecords * sizeof(Span) + (size_t{512} << 10));
 }
 
 TEST_F(MetadataPoolTest, RecordsAreReusedBeforeTheArenaIsAsked) {
