@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "pages/free_link.h"
 #include "transfer/chain_stack.h"
 
@@ -61,13 +62,14 @@ concept SourceTable =
       { const_table.Find(c) } -> std::same_as<typename T::Source*>;
     };
 
-// Fetches one object past all caches, with a zero link. Null if no memory can be had.
-template <ChainSource Source>
-void* FetchOne(Source& source, const LinkCodec& codec) {
-  const Chain chain = source.Fetch(1);
+// Fetches one object past all caches, with a zero link. Null if no memory can be had. A chain from
+// a cache would have to be split, and its count may be wrong; see Chain.
+template <BatchSource Source>
+TCMALLOC_NOINLINE void* FetchOne(Source& source, const LinkCodec& codec) {
+  const Chain chain = source.FetchPast(1);
   if (chain.empty()) return nullptr;
   void* object = ObjectAt(chain.head);
-  if (chain.count > 1) source.Insert({codec.Next(object), chain.count - 1});
+  if (chain.count > 1) source.InsertPast({codec.Next(object), chain.count - 1});
   LinkWord(object) = 0;
   return object;
 }

@@ -111,7 +111,7 @@ class TransferCache {
 
   // Pass by the chains that are kept here. The central list lets spans drain by serving from the
   // fullest.
-  void InsertPast(Chain chain) { central_->Insert(chain); }
+  TCMALLOC_NOINLINE void InsertPast(Chain chain) { central_->Insert(chain); }
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
   uint32_t FetchArray(void** out, uint32_t wanted) { return central_->FetchArray(out, wanted); }
   bool IsSparse() { return central_->IsSparse(); }

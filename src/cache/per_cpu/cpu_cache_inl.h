@@ -111,9 +111,8 @@ ObjectArray CpuCache<Sources>::FetchArray(uint8_t c, uint32_t wanted) {
   return array;
 }
 
-// Copies the addresses of a chain of at most one batch, and marks its objects. The chain may end
-// early, where a signal handler left the list from which it came with a wrong length. Returns no
-// array if no memory can be had.
+// Copies the addresses of a chain, and marks its objects. Objects beyond the chain's count, or
+// beyond a batch, go back. Returns no array if no memory can be had.
 template <SourceTable Sources>
 ObjectArray CpuCache<Sources>::ToArray(uint8_t c, Chain chain) {
   if (chain.empty()) return {};
@@ -122,13 +121,14 @@ ObjectArray CpuCache<Sources>::ToArray(uint8_t c, Chain chain) {
     source(c).Insert(chain);
     return {};
   }
-  TCMALLOC_DCHECK_LE(chain.count, source(c).batch());
-  for (; array.count < chain.count && chain.head != context_.codec->end; ++array.count) {
+  const uint32_t most = std::min(chain.count, source(c).batch());
+  for (; array.count < most && chain.head != context_.codec->end; ++array.count) {
     void* object = ObjectAt(chain.head);
     chain.head = context_.codec->Next(object);
     mark_.Put(object);
     array.objects[array.count] = object;
   }
+  if (TCMALLOC_UNLIKELY(chain.head != context_.codec->end)) source(c).InsertPast({chain.head, 1});
   return array;
 }
 

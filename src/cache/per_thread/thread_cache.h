@@ -197,9 +197,15 @@ class ThreadCache : private FastLists, public ListNode {
 
   // Undoes the changes of a TryFree that returned false. Requires an address that was below the
   // limit before the TryFree, as DeallocateBy ensures.
+  // Where there was no room, it is below 0 still, unless a signal handler took the slow path at the
+  // same list meanwhile.
   void UndoTryFree(const void* object) {
     const uint8_t c = ClassInWindow(ReferenceTo(object));
-    if (room[c] < states_[c].capacity) ++room[c];
+    if (TCMALLOC_LIKELY(room[c] < 0 && !states_[c].is_doubtful)) {
+      ++room[c];
+    } else {
+      UndoDoubtful(object, c);
+    }
   }
 
   // Allocates in every case; the cache is closed. Null if no memory can be had.
@@ -262,7 +268,7 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
-  static constexpr int kMostCounted = 8;
+  static constexpr int kMostCounted = 16;
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.
   static constexpr uint32_t kKeptOfUnused = 7;
@@ -274,6 +280,7 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
+  static constexpr uint32_t kMostDrainingFetch = 32;
   static constexpr uint32_t kFirstBytes = 256;
   static constexpr uint32_t kFirstObjects = 8;
 
@@ -282,14 +289,16 @@ class ThreadCache : private FastLists, public ListNode {
   struct ClassState {
     ChainStack full;
     ObjectReference head_at_collection = 0;
-    Chain leaving;            // freed while the class drains; less than one batch
-    int16_t capacity = 0;     // of the current list; at most two batches
-    uint16_t max_chains = 0;  // that may be kept in full
-    uint16_t low_water = 0;   // fewest chains in full since the last collection
+    Chain leaving;             // freed while the class drains; less than one batch
+    int16_t room_at_free = 0;  // at the last free while the class drains
+    int16_t capacity = 0;      // of the current list; at most two batches
+    uint16_t max_chains = 0;   // that may be kept in full
+    uint16_t low_water = 0;    // fewest chains in full since the last collection
     uint8_t overages = 0;
-    bool popped = false;  // whether any of them was needed since then
-    bool idle = false;    // whether the head at the last collection was that of the one before
-    uint8_t strays = 0;   // allocations beside the list since it was last filled
+    bool popped = false;       // whether any of them was needed since then
+    bool idle = false;         // whether the head at the last collection was that of the one before
+    uint8_t strays = 0;        // allocations beside the list since it was last filled
+    bool is_doubtful = false;  // whether the room may be wrong; the next slow free counts
     DrainWatch drain;
 
     void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
@@ -330,7 +339,9 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t DrainingBytes(uint8_t c) const {
     return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
   }
-  uint32_t DrainingFetch(uint8_t c) const { return std::max(Batch(c) / kDrainingFetchShare, 1U); }
+  uint32_t DrainingFetch(uint8_t c) const {
+    return std::clamp(Batch(c) / kDrainingFetchShare, 1U, kMostDrainingFetch);
+  }
   // Objects that the first miss brings, so that a thread which needs a few small ones misses once.
   static uint32_t FirstCapacity(uint8_t c) {
     return std::clamp(kFirstBytes / SizeOf(c), 1U, kFirstObjects);
@@ -406,7 +417,10 @@ class ThreadCache : private FastLists, public ListNode {
   void ResumeKeeping(uint8_t c);
   uint32_t TakeAllocations(uint8_t c);
   bool KeepsDraining(uint8_t c);
+  bool InterruptsAllocation(uint8_t c) const;
   void FreeDraining(void* object, uint8_t c);
+  void KeepLeaving(void* object, uint8_t c);
+  void PutIn(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopFull(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
@@ -421,6 +435,9 @@ class ThreadCache : private FastLists, public ListNode {
   static void NoteOverage(ClassState& state);
   bool FitsBudget(int64_t bytes);
   Chain Counted(uint8_t c, Chain chain) const;
+  uint32_t CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const;
+  TCMALLOC_COLD void UndoDoubtful(const void* object, uint8_t c);
+  void CorrectList(uint8_t c);
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
   bool CurrentHolds(const void* object, uint8_t c) const;

@@ -11,7 +11,8 @@
 
 namespace tcmalloc {
 
-// Requires that the current list is empty.
+// Requires that the current list is empty. It stays doubtful until it is filled, because the room
+// of a free that a signal handler has interrupted goes by the list that was there before.
 template <SourceTable Sources>
 void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];
@@ -20,6 +21,7 @@ void ThreadCache<Sources>::StartDraining(uint8_t c) {
   state.leaving = {context_->codec->end, 0};
   state.capacity = -kDraining;
   room[c] = -kDraining;
+  state.is_doubtful = true;
 }
 
 // Returns the objects that were leaving to the spans.
@@ -60,10 +62,30 @@ bool ThreadCache<Sources>::KeepsDraining(uint8_t c) {
   return states_[c].drain.MayKeepDraining() && source(c).IsSparse();
 }
 
+// Returns true if a signal handler, which runs now, has interrupted an allocation between its first
+// and its last change of the current list. Looks at lists as short as those of a class that drains.
+template <SourceTable Sources>
+TCMALLOC_COLD bool ThreadCache<Sources>::InterruptsAllocation(uint8_t c) const {
+  const int length = states_[c].capacity - room[c];
+  if (length > static_cast<int>(DrainingFetch(c))) return false;
+  const auto more_than_length = static_cast<uint32_t>(std::max(length, 0) + 1);
+  return static_cast<int>(CountUpTo(more_than_length, c, heads[c])) > length;
+}
+
 // Takes an object in. Gives up the full chains with each batch, because they would only delay a
-// class that drains.
+// class that drains. A signal handler may free an object that it has taken from the current list,
+// to which the allocation that it interrupted leads: it has to come back to that list. Only after
+// an allocation, which changes the room, can that be so.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
+  ClassState& state = states_[c];
+  if (room[c] != state.room_at_free && InterruptsAllocation(c)) return PutIn(object, c);
+  KeepLeaving(object, c);
+  state.room_at_free = room[c];
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::KeepLeaving(void* object, uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t batch = Batch(c);
   context_->codec->Link(object, state.leaving.head);
@@ -94,6 +116,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
     return heads[c] != context_->codec->end;
   }
   heads[c] = chain.head;
+  state.is_doubtful = false;
   state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));
   return true;
 }

@@ -71,6 +71,7 @@ void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
   const int length = static_cast<int>(chain.count);
   if (TCMALLOC_UNLIKELY(length > state.capacity)) SetCapacity(c, length);
   state.strays = 0;
+  state.is_doubtful = false;
   room[c] = static_cast<int16_t>(state.capacity - length);
   heads[c] = chain.head;
 }
@@ -193,20 +194,53 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
   return missing == 0 && reference == end;
 }
 
+// Returns the objects of a list, or `most` if there are more.
+template <SourceTable Sources>
+uint32_t ThreadCache<Sources>::CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const {
+  uint32_t count = 0;
+  for (; head != context_->codec->end && count < most; ++count) {
+    head = CheckedNext(ObjectAt(head), c);
+  }
+  return count;
+}
+
 // Returns `chain`, which was in the current list, with the length that it has, up to a batch, if
-// that list is a short one. It may be one more or less than the room says, where a signal handler
-// took and freed a block between the two halves of a free at a full list. A list of more is
-// believed, because counting it would take as long as the frees that filled it.
+// that list is a short one. A longer one is believed, because counting it would take as long as the
+// frees that filled it.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::Counted(uint8_t c, Chain chain) const {
   if (states_[c].capacity > kMostCounted) return chain;
-  const ObjectReference end = context_->codec->end;
-  const uint32_t most = std::max(chain.count, Batch(c));
-  uint32_t count = 0;
-  for (ObjectReference next = chain.head; next != end && count < most; ++count) {
-    next = CheckedNext(ObjectAt(next), c);
+  return {chain.head, CountUpTo(std::max(chain.count, Batch(c)), c, chain.head)};
+}
+
+// Works as UndoTryFree where the room is not that of a full list. That of an object that looks free
+// is right.
+template <SourceTable Sources>
+void ThreadCache<Sources>::UndoDoubtful(const void* object, uint8_t c) {
+  const uint64_t link = LinkWord(const_cast<void*>(object)) * header.codec_inverse;
+  if (IsBelow(link, header.link_limit) && room[c] >= 0 && room[c] < states_[c].capacity) {
+    ++room[c];
+  } else {
+    states_[c].is_doubtful = true;
   }
-  return {chain.head, count};
+}
+
+// Sets the room of the current list right, and the chains that were put away last, after a signal
+// handler that took an object and freed it while a free was refused at the full list. To the
+// handler the list looked full, though it was short of one: so it left with a wrong count, and the
+// room of the free that was refused is that of another list.
+template <SourceTable Sources>
+TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
+  ClassState& state = states_[c];
+  state.is_doubtful = false;
+  const bool drains = state.drain.active();
+  const uint32_t most = drains ? kMostDrainingFetch : static_cast<uint32_t>(state.capacity);
+  room[c] = static_cast<int16_t>(state.capacity - static_cast<int>(CountUpTo(most, c, heads[c])));
+  if (drains) return;
+  for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) {
+    if (CountUpTo(chain.count + 1, c, chain.head) == chain.count && PushFull(c, chain)) return;
+    source(c).InsertPast(chain);
+  }
 }
 
 // Empties the current list and returns it as a chain. Its length follows from the room unless
@@ -226,12 +260,19 @@ Chain ThreadCache<Sources>::TakeCurrent(uint8_t c) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeSlow(void* object, uint8_t c) {
+  if (TCMALLOC_UNLIKELY(states_[c].is_doubtful)) CorrectList(c);
   if (room[c] <= 0 && !states_[c].drain.active()) MakeRoom(c);
   if (TCMALLOC_UNLIKELY(states_[c].drain.active())) return FreeDraining(object, c);
   if (TCMALLOC_UNLIKELY(room[c] <= 0)) {
     context_->codec->Link(object, context_->codec->end);
     return source(c).Insert({ReferenceTo(object), 1});
   }
+  PutIn(object, c);
+}
+
+// Puts an object into the current list.
+template <SourceTable Sources>
+void ThreadCache<Sources>::PutIn(void* object, uint8_t c) {
   --room[c];
   context_->codec->Link(object, heads[c]);
   heads[c] = ReferenceTo(object);

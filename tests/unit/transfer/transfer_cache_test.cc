@@ -61,6 +61,16 @@ TEST_F(TransferCacheTest, LinesComeFromTheCentralList) {
   EXPECT_EQ(transfer_->stats().chains, 1u);
 }
 
+// A chain in the cache may end sooner than its count says; taken apart, it would leave nothing.
+TEST_F(TransferCacheTest, OneObjectComesFromTheCentralList) {
+  InsertAll(FromCentral(1));
+  void* const object = FetchOne(transfer_.cache, transfer_.space.codec);
+  ASSERT_NE(object, nullptr);
+  EXPECT_EQ(LinkWord(object), 0u);
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+  transfer_->CheckInvariants();
+}
+
 TEST_F(TransferCacheTest, TheCentralListSaysWhetherItIsSparse) {
   EXPECT_FALSE(transfer_->IsSparse());
   transfer_.central.sparse = true;

@@ -364,6 +364,18 @@ TEST_P(CpuCacheTest, AChainMayEndEarly) {
   EXPECT_EQ(Count(k64), 0u);
 }
 
+TEST_P(CpuCacheTest, WhatAChainHasBeyondItsCountGoesBack) {
+  AllocateMany(k64, 10 * kBatch);
+  AllocateMany(k64, Count(k64));
+  constexpr uint32_t kObjects = 5;
+  const size_t out = source(k64).objects_out();
+  cpus_->space.counts_hold = false;
+  source(k64).kept_chain = {source(k64).Fetch(kObjects).head, kObjects - 2};
+  AllocateMany(k64, kObjects - 2);
+  EXPECT_EQ(Count(k64), 0u);
+  EXPECT_EQ(source(k64).objects_out(), out + kObjects - 2);
+}
+
 TEST_P(CpuCacheTest, WithoutArraysObjectsGoOneByOne) {
   const std::vector<void*> objects = AllocateMany(k64, 2 * kMaxSlots[k64]);
   source(k64).no_arrays = true;

@@ -91,12 +91,20 @@ class TestCache {
     cache_->UndoTryFree(object);
     return false;
   }
+  // Goes on with a free that TryFree of the cache has refused.
+  void FreeRefused(void* object) {
+    cache_->UndoTryFree(object);
+    FreeSlow(object);
+  }
 
   void Free(void* object) {
     if (TryFree(object)) {
       ++hits;
       return;
     }
+    FreeSlow(object);
+  }
+  void FreeSlow(void* object) {
     cache_->Close();
     cache_->FreeSlow(object, sources_.space.map->FindInUse(object)->size_class);
     cache_->Open();

@@ -89,6 +89,28 @@ TEST_P(ThreadCacheDrainTest, AllocationsAreServedByTheFullestSpans) {
   objects_.push_back(object);
 }
 
+// The clock refuses the allocation that is interrupted; one that is not refused has read the head.
+TEST_P(ThreadCacheDrainTest, WhatAHandlerTookFromTheListComesBackToIt) {
+  Drain();
+  constexpr int kRounds = 200;
+  int seen = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    Free(4, 0);
+    ASSERT_EQ(cache_->TryAllocate(kClass, 2 * EventClock::kLongestInterval), nullptr);
+    cache_->Close();
+    void* const block = cache_->AllocateSlow(kClass, 64);
+    cache_->Open();
+    cache_.Free(block);
+    cache_->UndoTryAllocate(kClass);
+    objects_.push_back(cache_.Allocate(kClass));
+    // An empty list gives the handler an object of another class.
+    if (sources_.space.map->FindInUse(block)->size_class != kClass) continue;
+    ASSERT_EQ(objects_.back(), block) << "round " << round;
+    ++seen;
+  }
+  EXPECT_GT(seen, kRounds / 2);
+}
+
 TEST_P(ThreadCacheDrainTest, FreesAloneAreKeptAsEver) {
   Free(99 * Batch(), 0);
   EXPECT_EQ(source().inserts_past(), 0u);

@@ -529,9 +529,40 @@ TEST_F(InterruptedFullListTest, ItLeavesWithItsOwnLength) {
   void* const block = cache_->TryAllocate(k16K, 0);
   ASSERT_NE(block, nullptr);
   cache_.Free(block);
-  cache_->UndoTryFree(objects_[0]);
-  cache_.Free(objects_[0]);
+  cache_.FreeRefused(objects_[0]);
   EXPECT_EQ(inserts(), std::vector<uint32_t>{batch_ - 1});
+  cache_->CheckInvariants();
+}
+
+// Of so many objects that nobody counts what leaves it.
+TEST_F(InterruptedFastPathTest, AFullListThatAHandlerPutAwayIsCorrected) {
+  const size_t batch = sources_.source(kClass).batch();
+  sources_.space.counts_hold = false;
+  Objects objects = cache_.AllocateMany(kClass, 8 * batch);
+  const auto next = [&objects] {
+    void* const object = objects.back();
+    objects.pop_back();
+    return object;
+  };
+  for (int round = 0; round < 3; ++round) {
+    const size_t full = cache_->full_bytes();
+    while (cache_->full_bytes() == full) cache_.Free(next());
+    void* const freed = next();
+    size_t frees = 0;
+    while (cache_->TryFree(objects.back())) {
+      next();
+      ++frees;
+    }
+    ASSERT_GT(frees, 0u);
+    cache_->UndoTryFree(objects.back());
+    ASSERT_FALSE(cache_->TryFree(freed));
+    void* const block = cache_->TryAllocate(kClass, 0);
+    ASSERT_NE(block, nullptr);
+    cache_.Free(block);
+    EXPECT_GT(cache_->full_bytes(), full) << "the handler's free puts a batch away";
+    cache_.FreeRefused(freed);
+    cache_->CheckInvariants();
+  }
 }
 
 // Where the handler has moved the thread to its other front end.
