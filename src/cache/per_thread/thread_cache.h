@@ -268,7 +268,7 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
-  static constexpr int kMostCounted = 16;
+  static constexpr int kMostCounted = 8;
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.
   static constexpr uint32_t kKeptOfUnused = 7;
@@ -280,7 +280,6 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
-  static constexpr uint32_t kMostDrainingFetch = 32;
   static constexpr uint32_t kFirstBytes = 256;
   static constexpr uint32_t kFirstObjects = 8;
 
@@ -289,11 +288,12 @@ class ThreadCache : private FastLists, public ListNode {
   struct ClassState {
     ChainStack full;
     ObjectReference head_at_collection = 0;
-    Chain leaving;             // freed while the class drains; less than one batch
-    int16_t room_at_free = 0;  // at the last free while the class drains
-    int16_t capacity = 0;      // of the current list; at most two batches
-    uint16_t max_chains = 0;   // that may be kept in full
-    uint16_t low_water = 0;    // fewest chains in full since the last collection
+    Chain leaving;  // freed while the class drains; less than one batch
+    // At the last free while the class drains; less where the list was filled since.
+    int16_t room_at_free = 0;
+    int16_t capacity = 0;     // of the current list; at most two batches
+    uint16_t max_chains = 0;  // that may be kept in full
+    uint16_t low_water = 0;   // fewest chains in full since the last collection
     uint8_t overages = 0;
     bool popped = false;       // whether any of them was needed since then
     bool idle = false;         // whether the head at the last collection was that of the one before
@@ -339,9 +339,7 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t DrainingBytes(uint8_t c) const {
     return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
   }
-  uint32_t DrainingFetch(uint8_t c) const {
-    return std::clamp(Batch(c) / kDrainingFetchShare, 1U, kMostDrainingFetch);
-  }
+  uint32_t DrainingFetch(uint8_t c) const { return std::max(Batch(c) / kDrainingFetchShare, 1U); }
   // Objects that the first miss brings, so that a thread which needs a few small ones misses once.
   static uint32_t FirstCapacity(uint8_t c) {
     return std::clamp(kFirstBytes / SizeOf(c), 1U, kFirstObjects);
@@ -419,7 +417,6 @@ class ThreadCache : private FastLists, public ListNode {
   bool KeepsDraining(uint8_t c);
   bool InterruptsAllocation(uint8_t c) const;
   void FreeDraining(void* object, uint8_t c);
-  void KeepLeaving(void* object, uint8_t c);
   void PutIn(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);

@@ -74,26 +74,22 @@ TCMALLOC_COLD bool ThreadCache<Sources>::InterruptsAllocation(uint8_t c) const {
 
 // Takes an object in. Gives up the full chains with each batch, because they would only delay a
 // class that drains. A signal handler may free an object that it has taken from the current list,
-// to which the allocation that it interrupted leads: it has to come back to that list. Only after
-// an allocation, which changes the room, can that be so.
+// to which the allocation that it interrupted leads: it has to come back to that list. That can be
+// so only after two allocations, each of which changes the room: that one and the handler's.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];
-  if (room[c] != state.room_at_free && InterruptsAllocation(c)) return PutIn(object, c);
-  KeepLeaving(object, c);
-  state.room_at_free = room[c];
-}
-
-template <SourceTable Sources>
-void ThreadCache<Sources>::KeepLeaving(void* object, uint8_t c) {
-  ClassState& state = states_[c];
+  const bool may_interrupt = room[c] - state.room_at_free > 1;
+  if (TCMALLOC_UNLIKELY(may_interrupt) && InterruptsAllocation(c)) return PutIn(object, c);
   const uint32_t batch = Batch(c);
   context_->codec->Link(object, state.leaving.head);
   state.leaving.head = ReferenceTo(object);
   ++state.leaving.count;
+  state.room_at_free = room[c];
   state.drain.NoteFree();
   if (state.leaving.count < state.drain.ObjectsBeforeNextCheck(batch)) return;
   state.drain.NoteAllocations(TakeAllocations(c));
+  state.room_at_free = room[c];
   if (!state.drain.Drains() && !KeepsDraining(c)) return ResumeKeeping(c);
   if (state.leaving.count < batch) return;
   FlushFull(c);
@@ -117,6 +113,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   }
   heads[c] = chain.head;
   state.is_doubtful = false;
+  state.room_at_free = INT16_MIN;
   state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));
   return true;
 }

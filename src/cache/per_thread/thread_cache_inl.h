@@ -234,7 +234,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
   ClassState& state = states_[c];
   state.is_doubtful = false;
   const bool drains = state.drain.active();
-  const uint32_t most = drains ? kMostDrainingFetch : static_cast<uint32_t>(state.capacity);
+  const uint32_t most = drains ? DrainingFetch(c) : static_cast<uint32_t>(state.capacity);
   room[c] = static_cast<int16_t>(state.capacity - static_cast<int>(CountUpTo(most, c, heads[c])));
   if (drains) return;
   for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) {
