@@ -117,6 +117,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   }
   heads[c] = chain.head;
   state.is_doubtful = false;
+  state.room_at_free = 0;  // which the room of a class that drains never is
   state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));
   return true;
 }

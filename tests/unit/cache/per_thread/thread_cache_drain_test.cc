@@ -111,6 +111,38 @@ TEST_P(ThreadCacheDrainTest, WhatAHandlerTookFromTheListComesBackToIt) {
   EXPECT_GT(seen, kRounds / 2);
 }
 
+// Each refill counts the room from its least again, so it may be that of the last free by chance.
+TEST_P(ThreadCacheDrainTest, ItComesBackAlsoWhereTheRoomIsThatOfTheLastFree) {
+  Drain();
+  const auto allocate = [this](int count) {
+    for (int i = 0; i < count; ++i) objects_.push_back(cache_.Allocate(kClass));
+  };
+  for (int completed = 1; completed < 8; ++completed) {
+    Free(2 * Batch(), 8);
+    size_t fetches = source().fetches_past();
+    for (size_t i = 0; source().fetches_past() == fetches; ++i) {
+      ASSERT_LT(i, Batch());
+      allocate(1);
+    }
+    allocate(completed + 1);
+    Free(1, 0);
+    fetches = source().fetches_past();
+    for (size_t i = 0; source().fetches_past() == fetches; ++i) {
+      ASSERT_LT(i, Batch());
+      allocate(1);
+    }
+    allocate(completed - 1);
+    ASSERT_EQ(cache_->TryAllocate(kClass, 2 * EventClock::kLongestInterval), nullptr);
+    cache_->Close();
+    void* const block = cache_->AllocateSlow(kClass, 64);
+    cache_->Open();
+    cache_.Free(block);
+    cache_->UndoTryAllocate(kClass);
+    allocate(1);
+    ASSERT_EQ(objects_.back(), block) << completed;
+  }
+}
+
 TEST_P(ThreadCacheDrainTest, FreesAloneAreKeptAsEver) {
   Free(99 * Batch(), 0);
   EXPECT_EQ(source().inserts_past(), 0u);
