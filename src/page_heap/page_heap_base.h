@@ -211,6 +211,11 @@ class PageHeapBase : public PageHeap {
     return all_fresh;
   }
 
+  // Reserves memory for the records of a heap that grows by n pages: a program that fills its last
+  // address with few blocks, and frees them, may want many.
+  TCMALLOC_COLD void ReserveRecords(Length n) TCMALLOC_REQUIRES(lock_) {
+    spans_.ReserveRecords(spans_.total() + n);
+  }
   Span* Adopt(const MemoryBlock& block) TCMALLOC_REQUIRES(lock_);
   // Waits until the present releases of other threads have ended. Returns false if there were none,
   // or if they do not end.
@@ -246,8 +251,7 @@ Span* PageHeapBase<System, Spans>::Grow(Length n, Length alignment, Length least
   const Length needed = RoundUpToUnit(n);
   const Length eighth(AlignDown(spans_.total().pages() / 8, unit_.pages()));
   const Length wanted = std::max({needed, least, std::min(eighth, most_growth_)});
-  // A program that fills its last address with few blocks, and frees them, may want many.
-  if (TCMALLOC_UNLIKELY(system_.IsLimited())) spans_.ReserveRecords(spans_.total() + wanted);
+  if (TCMALLOC_UNLIKELY(system_.IsLimited())) ReserveRecords(wanted);
   MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
   if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);
   Span* span = block.start != nullptr ? Adopt(block) : nullptr;

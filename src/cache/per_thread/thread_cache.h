@@ -190,22 +190,20 @@ class ThreadCache : private FastLists, public ListNode {
   }
 
   // Undoes the changes of a TryAllocate that returned null. Harmless on a cache that was flushed or
-  // parked since, like UndoTryFree: the room stays between its bounds.
+  // parked since, like UndoTryFree: the room stays between its bounds. While a class drains, it may
+  // go below them for as long as a signal handler has interrupted a free that is not undone.
   void UndoTryAllocate(uint8_t c) {
-    if (room[c] > LeastRoom(c)) --room[c];
+    if (room[c] > 0 || states_[c].drain.active()) AddAtOnce(room[c], -1);
   }
 
   // Undoes the changes of a TryFree that returned false. Requires an address that was below the
   // limit before the TryFree, as DeallocateBy ensures.
-  // Where there was no room, it is below 0 still, unless a signal handler took the slow path at the
+  // Where there was no room, it is 0 at most now, unless a signal handler took the slow path at the
   // same list meanwhile.
   void UndoTryFree(const void* object) {
     const uint8_t c = ClassInWindow(ReferenceTo(object));
-    if (TCMALLOC_LIKELY(room[c] < 0 && !states_[c].is_doubtful)) {
-      ++room[c];
-    } else {
-      UndoDoubtful(object, c);
-    }
+    AddAtOnce(room[c], 1);
+    if (TCMALLOC_UNLIKELY(room[c] > 0 || states_[c].is_doubtful)) UndoDoubtful(object, c);
   }
 
   // Allocates in every case; the cache is closed. Null if no memory can be had.
@@ -356,6 +354,15 @@ class ThreadCache : private FastLists, public ListNode {
   }
   void NoteUsed(uint8_t c) {
     used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
+  }
+  // Changes a room, on x86-64 by one instruction: while a class drains, a signal handler in between
+  // may change it for good.
+  TCMALLOC_ALWAYS_INLINE static void AddAtOnce(int16_t& room, int16_t more) {
+#if defined(__x86_64__)
+    asm volatile("addw %1, %0" : "+m"(room) : "ir"(more) : "cc");
+#else
+    room = static_cast<int16_t>(room + more);
+#endif
   }
   int16_t LeastRoom(uint8_t c) const { return states_[c].drain.active() ? -kDraining : 0; }
   void SetCurrent(uint8_t c, Chain chain);

@@ -218,11 +218,9 @@ Chain ThreadCache<Sources>::Counted(uint8_t c, Chain chain) const {
 template <SourceTable Sources>
 void ThreadCache<Sources>::UndoDoubtful(const void* object, uint8_t c) {
   const uint64_t link = LinkWord(const_cast<void*>(object)) * header.codec_inverse;
-  if (IsBelow(link, header.link_limit) && room[c] >= 0 && room[c] < states_[c].capacity) {
-    ++room[c];
-  } else {
-    states_[c].is_doubtful = true;
-  }
+  const bool above = room[c] > states_[c].capacity;
+  if (above) --room[c];
+  if (above || room[c] <= 0 || !IsBelow(link, header.link_limit)) states_[c].is_doubtful = true;
 }
 
 // Sets the room of the current list right, and the chains that were put away last, after a signal

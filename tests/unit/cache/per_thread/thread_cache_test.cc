@@ -431,6 +431,48 @@ TEST_F(ThreadCacheFastPathTest, AHandlerMayFlushBeforeAnyInstructionOfTryTake) {
   signal(SIGTRAP, SIG_DFL);
   signal(SIGUSR1, SIG_DFL);
 }
+
+TestCache* used_cache = nullptr;
+int used_step = 0;
+
+// Uses the cache before an instruction.
+void AllocateAndFreeAtStep(int) {
+  if (steps++ == used_step) used_cache->Free(used_cache->Allocate(kClass));
+}
+
+// While the class drains what such a handler frees leaves, so its allocation changes the room for
+// good.
+TEST_F(ThreadCacheFastPathTest, AHandlerMayUseAClassThatDrainsBeforeAnyInstructionOfUndoTryFree) {
+  const size_t batch = sources_.source(kClass).batch();
+  Objects objects = cache_.AllocateMany(kClass, 100 * batch);
+  const auto free_some = [&](size_t count) {
+    for (size_t i = 0; i < count; ++i, objects.pop_back()) cache_.Free(objects.back());
+    objects.push_back(cache_.Allocate(kClass));
+  };
+  while (sources_.source(kClass).inserts_past() == 0 && objects.size() > batch) free_some(4);
+  ASSERT_GT(objects.size(), batch);
+  used_cache = &cache_;
+  signal(SIGTRAP, AllocateAndFreeAtStep);
+  struct sigaction toggle = {};
+  toggle.sa_sigaction = ToggleSteps;
+  toggle.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &toggle, nullptr);
+  for (used_step = 0; used_step <= steps; ++used_step) {
+    free_some(4);
+    void* const object = objects.back();
+    objects.pop_back();
+    ASSERT_FALSE(cache_->TryFree(object)) << "the class drains";
+    steps = 0;
+    raise(SIGUSR1);
+    cache_->UndoTryFree(object);
+    raise(SIGUSR1);
+    cache_.FreeSlow(object);
+    cache_->CheckInvariants();
+  }
+  EXPECT_GT(steps, 10);
+  signal(SIGTRAP, SIG_DFL);
+  signal(SIGUSR1, SIG_DFL);
+}
 #endif
 
 // As for the slow path of a signal handler that interrupts a fast path between its writes.
