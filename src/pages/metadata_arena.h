@@ -11,6 +11,7 @@
 #include <new>
 #include <type_traits>
 
+#include "base/attributes.h"
 #include "base/bits.h"
 #include "base/spin_lock.h"
 
@@ -37,7 +38,7 @@ class MetadataArena {
 
   // Makes sure, where the source can, that so many bytes can be had in small pieces when it gives
   // nothing any more.
-  void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+  TCMALLOC_COLD void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
 
@@ -55,7 +56,7 @@ class MetadataArena {
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
 
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
-  bool TakeReserved(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD bool TakeReserved(size_t bytes) TCMALLOC_REQUIRES(lock_);
   void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};
