@@ -219,7 +219,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::UndoDoubtful(const void* object, uint8_t c) {
   const uint64_t link = LinkWord(const_cast<void*>(object)) * header.codec_inverse;
   const bool above = room[c] > states_[c].capacity;
-  if (above) --room[c];
+  if (above) AddAtOnce(room[c], -1);
   if (above || room[c] <= 0 || !IsBelow(link, header.link_limit)) states_[c].is_doubtful = true;
 }
 
