@@ -96,12 +96,18 @@ bool IsSizeOf(const BlockRecord& block, size_t size) {
          size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment()) == block.size;
 }
 
+// free takes blocks of any alignment. A delete names it, unless every block has it.
+TCMALLOC_ALWAYS_INLINE bool IsAlignmentOf(const BlockRecord& block, const ReleaseClaim& claim) {
+  if (claim.alignment != ReleaseClaim::kUnknown) return claim.alignment == block.alignment();
+  return claim.family == BlockFamily::kMalloc || block.alignment() <= kPlainAlignment;
+}
+
 // Returns true if all that a release says of a live block is as it was said when it was allocated.
 TCMALLOC_ALWAYS_INLINE bool IsClaimPlainlyRight(const BlockRecord& block,
                                                 const ReleaseClaim& claim) {
   return block.family == claim.family &&
          (claim.size == ReleaseClaim::kUnknown || claim.size == block.size) &&
-         (claim.alignment == ReleaseClaim::kUnknown || claim.alignment == block.alignment());
+         IsAlignmentOf(block, claim);
 }
 
 // Compares a live block with what a release says of it.
@@ -113,9 +119,9 @@ bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fa
   } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
     kind = FaultKind::kWrongSize;
     given = claim.size;
-  } else if (claim.alignment != ReleaseClaim::kUnknown && claim.alignment != block.alignment()) {
+  } else if (!IsAlignmentOf(block, claim)) {
     kind = FaultKind::kWrongAlignment;
-    given = claim.alignment;
+    given = claim.alignment != ReleaseClaim::kUnknown ? claim.alignment : 0;
   }
   if (TCMALLOC_LIKELY(kind == FaultKind::kNone)) return true;
   *fault = FaultOf(kind, block);

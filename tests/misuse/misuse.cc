@@ -250,6 +250,12 @@ const Misuse kMisuses[] = {
     {"aligned-delete-other", true,
      [](Size n) { operator delete(operator new(n, kAlignment), std::align_val_t{128}); }},
     {"aligned-delete-plain-new", true, [](Size n) { operator delete(New(n), kAlignment); }},
+    {"aligned-new-plain-delete", true,
+     [](Size n) { operator delete(operator new(n, kAlignment)); }},
+    {"aligned-new-sized-delete", true,
+     [](Size n) { operator delete(operator new(n, kAlignment), n); }},
+    {"aligned-new-array-plain-delete", true,
+     [](Size n) { operator delete[](operator new[](n, kAlignment)); }},
     {"aligned-delete-wrong-size", true,
      [](Size n) { operator delete(operator new(n, kAlignment), 2 * n, kAlignment); }},
 };
