@@ -97,7 +97,7 @@ uint64_t MaxTotalThreadCacheBytes() { return heap.budget().total(); }
 void SetMaxTotalThreadCacheBytes(uint64_t bytes) { heap.SetMaxTotalThreadCacheBytes(bytes); }
 
 uint64_t MinPerThreadCacheBytes() { return heap.budget().first_share(); }
-void SetMinPerThreadCacheBytes(uint64_t bytes) { heap.budget().SetFirstShare(bytes); }
+void SetMinPerThreadCacheBytes(uint64_t bytes) { heap.SetMinPerThreadCacheBytes(bytes); }
 
 uint64_t NoneIsMost(uint64_t limit) { return limit == 0 ? UINT64_MAX : limit; }
 uint64_t HardLimit() { return NoneIsMost(heap.hard_limit()); }
@@ -169,7 +169,7 @@ constexpr PropertyRow kRows[] = {
      "Bytes of all such addresses since the start."},
     {"tcmalloc.min_per_thread_cache_bytes", MinPerThreadCacheBytes, SetMinPerThreadCacheBytes,
      "Bytes that the cache of a new thread may hold at first, and that other threads leave to it; "
-     "at least 4096 and at most the total of all threads."},
+     "at least 4096 and at most the total of all threads, which can be set as low as that."},
     {"tcmalloc.aggressive_memory_decommit", AggressiveDecommit, SetAggressiveDecommit,
      "1 if every free run of pages goes back to the system at once, as "
      "`TCMALLOC_AGGRESSIVE_DECOMMIT`, otherwise 0. Any other value sets it to 1."},

@@ -320,11 +320,17 @@ void Heap::SetReleaseRate(double rate) {
 void Heap::SetMaxTotalThreadCacheBytes(uint64_t bytes) {
   SpinLockHolder holder(limits_.lock());
   options_.max_total_thread_cache_bytes =
-      std::clamp(bytes, kLeastTotalThreadCacheBytes, kMostTotalThreadCacheBytes);
+      std::clamp(bytes, least_total_thread_cache_bytes_, kMostTotalThreadCacheBytes);
   const size_t total = budget_.total();
   ApplyCacheLimits();
   // Idle threads do not notice that their shares became smaller.
   if (budget_.total() < total) caches_.ReleaseFull();
+}
+
+void Heap::SetMinPerThreadCacheBytes(uint64_t bytes) {
+  SpinLockHolder holder(limits_.lock());
+  budget_.SetFirstShare(bytes);
+  least_total_thread_cache_bytes_ = budget_.first_share();
 }
 
 void Heap::SetMaxPerCpuCacheSize(uint64_t bytes) {

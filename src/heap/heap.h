@@ -128,6 +128,8 @@ class Heap final : private HousekeepingHost {
   // outside an option's range become the nearest one inside.
   void SetReleaseRate(double rate) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxTotalThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
+  // Sets what each thread's cache may hold at least; the total can be set as low as that.
+  void SetMinPerThreadCacheBytes(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   void SetMaxPerCpuCacheSize(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
   // Set limits in bytes; 0 removes the limit.
   void SetHardLimit(uint64_t bytes) TCMALLOC_EXCLUDES(limits_.lock());
@@ -254,6 +256,8 @@ class Heap final : private HousekeepingHost {
   // The options that the setters above change are guarded by limits_.lock() once the heap is
   // initialized.
   Options options_;
+  uint64_t least_total_thread_cache_bytes_ TCMALLOC_GUARDED_BY(limits_.lock()) =
+      kLeastTotalThreadCacheBytes;
 };
 
 extern constinit Heap heap;

@@ -369,6 +369,19 @@ TEST_F(PropertiesTest, TheLeastOfAThreadCacheIsKeptInItsRange) {
   EXPECT_EQ(Set(kName, before), before);
 }
 
+TEST_F(PropertiesTest, TheTotalOfThreadCachesGoesDownToTheLeastThatWasSetForOne) {
+  constexpr std::string_view kTotal = "tcmalloc.max_total_thread_cache_bytes";
+  constexpr std::string_view kLeast = "tcmalloc.min_per_thread_cache_bytes";
+  const uint64_t before = Get(kLeast);
+  EXPECT_EQ(Set(kLeast, 32 << 10), 32u << 10);
+  EXPECT_EQ(Set(kTotal, 0), 32u << 10);
+  EXPECT_EQ(Set(kTotal, 32 * kMiB), 32 * kMiB);
+  EXPECT_EQ(Set(kLeast, kMiB), kMiB);
+  EXPECT_EQ(Set(kTotal, 0), kMiB);
+  EXPECT_EQ(Set(kTotal, 32 * kMiB), 32 * kMiB);
+  EXPECT_EQ(Set(kLeast, before), before);
+}
+
 TEST_F(PropertiesTest, AggressiveDecommitLeavesNothingFree) {
   constexpr std::string_view kName = "tcmalloc.aggressive_memory_decommit";
   EXPECT_EQ(Set(kName, 7), 1u);
