@@ -26,6 +26,8 @@ struct Handler {
 };
 
 std::span<const Handler> Handlers();
+// More of them, for operations of classes that drain. They allocate from these classes.
+std::span<const Handler> DrainingHandlers();
 
 // Makes the blocks that handlers free.
 void StockUp();
