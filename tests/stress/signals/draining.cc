@@ -2,10 +2,11 @@
 
 #include "stress/signals/draining.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,11 +53,6 @@ uint8_t* TakeNext() {
   return block;
 }
 void FreeNext() { std::free(TakeNext()); }
-void FreeAll() {
-  while (first < last) FreeNext();
-  first = last = 0;
-}
-
 void Fill(const Draining& c) {
   Extension::ReleaseFreeMemory();
   while (last < c.blocks) AllocateNext(c.size);
@@ -101,18 +97,17 @@ bool Learn(Draining* c) {
   Fill(*c);
   while (first < last && !Drains(*c)) ++c->frees;
   if (first == last) return false;
-  FreeAll();
+  FreeDraining();
   BeginToDrain(*c);
   for (size_t bytes = FrontEndBytes();; ++c->allocations) {
     AllocateNext(c->size);
     if (FrontEndBytes() >= bytes) break;
     bytes = FrontEndBytes();
   }
-  FreeAll();
+  FreeDraining();
   PrepareToDrain(*c);
-  std::fprintf(stderr, "frees %zu allocs %zu\n", c->frees, c->allocations);
   const bool drains = Drains(*c);
-  FreeAll();
+  FreeDraining();
   return drains;
 }
 
@@ -122,12 +117,10 @@ void Allocate(const Draining& c) {
   void* another = ledger.Add(std::malloc(c.size), c.size);
   std::free(ledger.Remove(another));
   std::free(ledger.Remove(block));
-  FreeAll();
 }
 void Free(const Draining& c) {
   FreeStepped(ledger.Add(TakeNext(), c.size));
   std::free(ledger.Remove(ledger.Add(std::malloc(c.size), c.size)));
-  FreeAll();
 }
 // Many calls.
 void GoOnDraining(const Draining& c) {
@@ -136,7 +129,6 @@ void GoOnDraining(const Draining& c) {
     for (size_t k = 1; k < kFreesPerAllocation; ++k) FreeStepped(ledger.Add(TakeNext(), c.size));
     FreeStepped(block);
   }
-  FreeAll();
 }
 
 constexpr size_t kSome = 3;
@@ -163,6 +155,16 @@ constexpr InterruptedOperation kLong[] = {
 }  // namespace
 
 bool LearnToDrain() { return Learn(&small) && Learn(&middle) && Learn(&large); }
+
+size_t DrainingBytes() {
+  size_t bytes = 0;
+  for (size_t i = first; i < last; ++i) bytes += ::malloc_usable_size(blocks[i]);
+  return bytes;
+}
+void FreeDraining() {
+  while (first < last) FreeNext();
+  first = last = 0;
+}
 
 std::span<const InterruptedOperation> DrainingOperations() { return kOperations; }
 std::span<const InterruptedOperation> LongDrainingOperations() { return kLong; }

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_TESTS_STRESS_SIGNALS_DRAINING_H_
 #define TCMALLOC_TESTS_STRESS_SIGNALS_DRAINING_H_
 
+#include <cstddef>
 #include <span>
 
 #include "stress/signals/operations.h"
@@ -14,6 +15,11 @@ namespace tcmalloc::testing {
 // Learns by trying how many calls make each class drain. False if one does not drain. Requires a
 // thread with lists of its own.
 bool LearnToDrain();
+
+// The bytes of the blocks that an operation leaves in use, unlike others.
+size_t DrainingBytes();
+// Frees these blocks.
+void FreeDraining();
 
 // Require LearnToDrain.
 std::span<const InterruptedOperation> DrainingOperations();

@@ -204,7 +204,8 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
     report->handled += Stepper::handled();
     FinishHandlers();
     if (runs.settle_each && HasLost(before)) EndWith(kLost);
-    if (runs.exact && Extension::BytesInUse() != before) EndWith(kCount);
+    if (runs.exact && Extension::BytesInUse() != before + DrainingBytes()) EndWith(kCount);
+    FreeDraining();
   }
   if (!handler->has_threads && HasLost(before)) EndWith(kLost);
   EndWith(kGood);
