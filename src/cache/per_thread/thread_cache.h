@@ -381,6 +381,7 @@ class ThreadCache : private FastLists, public ListNode {
   void GiveUpEmptyList(uint8_t c);
   uint32_t FetchCount(uint8_t c);
   bool IsConsistent(uint8_t c) const;
+  bool IsWhole(uint8_t c) const;
   void CheckPlace(void* object, uint8_t c) const;
   void CrashAtPlace(void* object, uint8_t c) const;
   ObjectReference CheckedOutside(ObjectReference next, void* object, uint8_t c) const;

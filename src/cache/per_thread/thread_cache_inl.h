@@ -197,11 +197,21 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
 // Returns the objects of a list, or `most` if there are more.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const {
+  const LinkCodec codec = *context_->codec;
   uint32_t count = 0;
-  for (; head != context_->codec->end && count < most; ++count) {
-    head = CheckedNext(ObjectAt(head), c);
+  for (; head != codec.end && count < most; ++count) {
+    void* const object = ObjectAt(head);
+    head = codec.Next(object);
+    if (TCMALLOC_UNLIKELY(!codec.InWindow(head))) head = CheckedNext(object, c);
   }
   return count;
+}
+
+// Works as IsConsistent, but looks at no places, which is faster for a long list.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::IsWhole(uint8_t c) const {
+  const auto length = static_cast<uint32_t>(states_[c].capacity - room[c]);
+  return CountUpTo(length + 1, c, heads[c]) == length;
 }
 
 // Returns `chain`, which was in the current list, with the length that it has, up to a batch, if

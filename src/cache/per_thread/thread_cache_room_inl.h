@@ -132,7 +132,8 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
 }
 
 // Makes room in a full current list. Afterwards the list is full only if the budget admits no
-// object of the class.
+// object of the class. Does not begin to drain where a signal handler has interrupted a fast path at
+// the list, because what undoes a free that is refused goes by the room of that list.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
@@ -141,13 +142,14 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
+  const bool may_drain = states_[c].drain.IsTrialNext() && IsWhole(c);
   if (LeavesWhole(c)) {
     PutAwayWhole(c);
   } else {
     if (GrowToTwoBatches(c)) return;
     KeepIfWhole(c, TakeOldestOfList(c));
   }
-  if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+  if (states_[c].drain.NoteOverflow() && may_drain && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
   }

@@ -57,6 +57,7 @@ constexpr uint64_t kMostSlowCalls = 80;
 // ones are tried: those of its fast path and of what follows where that fails.
 constexpr uint64_t kShortBoundaries = 256;
 constexpr uint64_t kFirstBoundaries = 64;
+constexpr uint64_t kLastBoundaries = 24;
 // So many boundaries of a short operation are enough for slow handlers: those of its fast path.
 constexpr uint64_t kSlowRuns = 40;
 
@@ -321,24 +322,20 @@ void RunShort(const InterruptedOperation& operation, bool all) {
 
 // At the first and the last boundaries, where the lists are open, but not at those where handlers
 // that change lists fail.
-void RunDraining(const InterruptedOperation& operation, const Handler& h, uint64_t boundaries) {
-  if (!Applies(h) || h.has_threads) return;
-  handler = &h;
-  const uint64_t most = h.slow ? kSlowRuns / 2 : kFirstBoundaries;
-  const uint64_t head = std::min(boundaries, most);
-  const uint64_t tail = std::min(boundaries - head, most);
-  for (const Runs& runs : {Runs{.count = head, .exact = true},
-                           Runs{.first = boundaries - tail, .count = tail, .exact = true}}) {
-    const std::string how = Run(operation, runs);
-    if (!how.empty()) Complain(operation, how);
-  }
-}
-
 void RunDraining(const InterruptedOperation& operation) {
   const uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
-  for (const Handler& h : Handlers()) RunDraining(operation, h, boundaries);
-  for (const Handler& h : DrainingHandlers()) RunDraining(operation, h, boundaries);
+  for (const Handler& h : DrainingHandlers()) {
+    if (!Applies(h)) continue;
+    handler = &h;
+    const uint64_t head = std::min(boundaries, kFirstBoundaries);
+    const uint64_t tail = std::min(boundaries - head, kLastBoundaries);
+    for (const Runs& runs : {Runs{.count = head, .exact = true},
+                             Runs{.first = boundaries - tail, .count = tail, .exact = true}}) {
+      const std::string how = Run(operation, runs);
+      if (!how.empty()) Complain(operation, how);
+    }
+  }
 }
 
 bool AreAlike(const Handler& a, const Handler& b) {

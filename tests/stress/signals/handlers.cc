@@ -206,6 +206,10 @@ constexpr Handler kHandlers[] = {
 constexpr Handler kDrainingHandlers[] = {
     {"pairs of blocks that drain", PairsDraining},
     {"pairs of blocks that drain, twice", PairsDrainingTwice},
+    {"frees in order", InOrder, true},
+    {"keeps small blocks", KeepSmall, true},
+    {"frees older blocks", FreeOlder, true},
+    {"releases memory", Release, false, true},
 };
 
 }  // namespace

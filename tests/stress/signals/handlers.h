@@ -26,7 +26,7 @@ struct Handler {
 };
 
 std::span<const Handler> Handlers();
-// More of them, for operations of classes that drain. They allocate from these classes.
+// For operations of classes that drain.
 std::span<const Handler> DrainingHandlers();
 
 // Makes the blocks that handlers free.
