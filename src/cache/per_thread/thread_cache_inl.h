@@ -197,12 +197,9 @@ bool ThreadCache<Sources>::IsConsistent(uint8_t c) const {
 // Returns the objects of a list, or `most` if there are more.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const {
-  const LinkCodec codec = *context_->codec;
   uint32_t count = 0;
-  for (; head != codec.end && count < most; ++count) {
-    void* const object = ObjectAt(head);
-    head = codec.Next(object);
-    if (TCMALLOC_UNLIKELY(!codec.InWindow(head))) head = CheckedNext(object, c);
+  for (; head != context_->codec->end && count < most; ++count) {
+    head = NextOf(ObjectAt(head), c);
   }
   return count;
 }

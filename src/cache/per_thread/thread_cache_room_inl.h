@@ -132,8 +132,9 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
 }
 
 // Makes room in a full current list. Afterwards the list is full only if the budget admits no
-// object of the class. Does not begin to drain where a signal handler has interrupted a fast path at
-// the list, because what undoes a free that is refused goes by the room of that list.
+// object of the class. The class does not begin to drain while its list disagrees with its room,
+// because the fast path that a signal handler has interrupted goes by that room, and CorrectList by
+// the chains of a class that does not drain.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
@@ -195,11 +196,13 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   return Counted(c, {next, static_cast<uint32_t>(length - batch)});
 }
 
-// Puts all of the current list away. One of two batches holds one from then on.
+// Puts all of the current list away. One of two batches holds one from then on. Counts the older
+// batch, because CorrectList looks at the last chain alone.
 template <SourceTable Sources>
 void ThreadCache<Sources>::PutAwayWhole(uint8_t c) {
-  const Chain older = TakeOldestOfList(c);
+  Chain older = TakeOldestOfList(c);
   const Chain newer = TakeCurrent(c);
+  if (!newer.empty()) older.count = CountUpTo(older.count, c, older.head);
   const int batch = static_cast<int>(Batch(c));
   if (states_[c].capacity > batch) {
     SetCapacity(c, batch);
