@@ -82,6 +82,12 @@ void Drain(const Draining& c, size_t left) {
   for (size_t i = left; i < c.allocations; ++i) AllocateNext(c.size);
 }
 
+// Fills the list again after the last free, and leaves most of it.
+void DrainAndRefill(const Draining& c) {
+  BeginToDrain(c);
+  for (size_t i = 0; i < c.allocations + 2; ++i) AllocateNext(c.size);
+}
+
 // A class that drains does not hand out what was freed last.
 bool Drains(const Draining& c) {
   void* const freed = blocks[first];
@@ -136,11 +142,13 @@ constexpr size_t kSome = 3;
 constexpr InterruptedOperation kOperations[] = {
     {"malloc, drains, small", [] { Drain(small, kSome); }, [] { Allocate(small); }},
     {"malloc, drains, small, last", [] { Drain(small, 1); }, [] { Allocate(small); }},
+    {"malloc, drains, small, refilled", [] { DrainAndRefill(small); }, [] { Allocate(small); }},
     {"malloc, drains, small, refill", [] { Drain(small, 0); }, [] { Allocate(small); }},
     {"free, drains, small", [] { Drain(small, kSome); }, [] { Free(small); }},
     {"free, begins to drain, small", [] { PrepareToDrain(small); }, [] { Free(small); }},
     {"malloc, drains, middle", [] { Drain(middle, kSome); }, [] { Allocate(middle); }},
     {"malloc, drains, middle, last", [] { Drain(middle, 1); }, [] { Allocate(middle); }},
+    {"malloc, drains, middle, refilled", [] { DrainAndRefill(middle); }, [] { Allocate(middle); }},
     {"malloc, drains, middle, refill", [] { Drain(middle, 0); }, [] { Allocate(middle); }},
     {"free, drains, middle", [] { Drain(middle, kSome); }, [] { Free(middle); }},
     {"free, begins to drain, middle", [] { PrepareToDrain(middle); }, [] { Free(middle); }},
