@@ -21,9 +21,12 @@ namespace {
 struct Draining {
   size_t size;
   size_t blocks;
-  size_t rounds;           // of BeginToDrain, so many that the class still drains at the next refill
-  size_t frees = 0;        // before the one with which the class begins to drain
-  size_t allocations = 0;  // after BeginToDrain, before one that fills the list again
+  // Of BeginToDrain, so many that the class still drains when its list is filled next.
+  size_t rounds;
+  // Before the one with which the class begins to drain.
+  size_t frees = 0;
+  // After BeginToDrain, before the one that fills the list again.
+  size_t allocations = 0;
 };
 // Lists of some hundreds of objects, of some dozens, and of a few, which are counted as they leave.
 Draining small = {48, 2000, 40};
@@ -53,6 +56,7 @@ uint8_t* TakeNext() {
   return block;
 }
 void FreeNext() { std::free(TakeNext()); }
+
 void Fill(const Draining& c) {
   Extension::ReleaseFreeMemory();
   while (last < c.blocks) AllocateNext(c.size);
@@ -137,6 +141,7 @@ void GoOnDraining(const Draining& c) {
   }
 }
 
+// Objects in a list, more than handlers take of one class.
 constexpr size_t kSome = 3;
 
 constexpr InterruptedOperation kOperations[] = {
@@ -162,7 +167,10 @@ constexpr InterruptedOperation kLong[] = {
 
 }  // namespace
 
-bool LearnToDrain() { return Learn(&small) && Learn(&middle) && Learn(&large); }
+bool LearnToDrain() {
+  return Learn(&small) && Learn(&middle) && Learn(&large) && small.allocations >= kSome &&
+         middle.allocations >= kSome;
+}
 
 size_t DrainingBytes() {
   size_t bytes = 0;

@@ -10,7 +10,11 @@
 // verdict: blocks overlap, are too small, lose their contents or stay in use, or the allocator
 // aborts.
 //
-// With lists of the thread's own, a handler that keeps blocks or frees older ones may not run
+// With lists of the thread's own, operations of classes that drain, or begin to, are interrupted at
+// the boundaries of their fast paths. Afterwards each list must have the length that its count
+// says.
+//
+// There, a handler that keeps blocks or frees older ones may not run
 // between the instruction that reads a list's head and the one that writes it. This is the only
 // exception. The boundaries where it fails are found, one child for each, and printed; each must
 // lie between two such instructions, which HeadWindows finds. docs/locking.md tells what follows.
@@ -107,10 +111,6 @@ bool FailsHere(const Handler& candidate) {
          std::find(failures.begin(), failures.end(), Stepper::last_address()) != failures.end();
 }
 
-void CallIfItMay() {
-  if (!FailsHere(*handler)) CallHandler();
-}
-
 // Each round begins one handler later than the one before, so that loops meet every handler at each
 // of their instructions.
 void CallNext() {
@@ -198,7 +198,7 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
                   .stride = runs.stride,
                   .most = runs.most,
                   .alone = !handler->has_threads},
-                 runs.stride != 0 ? CallNext : runs.exact ? CallIfItMay : CallHandler);
+                 runs.stride != 0 || runs.exact ? CallNext : CallHandler);
     operation.run();
     Stepper::Disarm();
     report->boundaries = Stepper::boundaries();
@@ -320,13 +320,14 @@ void RunShort(const InterruptedOperation& operation, bool all) {
   }
 }
 
-// At the first and the last boundaries, where the lists are open, but not at those where handlers
-// that change lists fail.
+// At the first and the last boundaries, where the lists are open, but not at those where RunShort
+// has seen handlers that change lists fail.
 void RunDraining(const InterruptedOperation& operation) {
   const uint64_t boundaries = CountBoundaries(operation);
   std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
   for (const Handler& h : DrainingHandlers()) {
     if (!Applies(h)) continue;
+    group = {&h};
     handler = &h;
     const uint64_t head = std::min(boundaries, kFirstBoundaries);
     const uint64_t tail = std::min(boundaries - head, kLastBoundaries);
@@ -383,6 +384,20 @@ bool IsWanted(const InterruptedOperation& operation) {
   return std::strncmp(operation.name, only_operation, std::strlen(only_operation)) == 0;
 }
 
+void RunAllDraining(bool all) {
+  if (!LearnToDrain()) {
+    std::printf("FAILED: a class does not drain\n");
+    failed = true;
+    return;
+  }
+  for (const InterruptedOperation& operation : DrainingOperations()) {
+    if (IsWanted(operation)) RunDraining(operation);
+  }
+  for (const InterruptedOperation& operation : LongDrainingOperations()) {
+    if (IsWanted(operation)) RunLong(operation, all);
+  }
+}
+
 // Memory that children share, all zero.
 template <typename T>
 T* Shared() {
@@ -401,20 +416,9 @@ int Main(bool all) {
   Exercise();
   std::printf("front end: %s\n", Extension::PerCpu() ? "per CPU" : "per thread");
   for (const InterruptedOperation& operation : ShortOperations()) {
-    if (IsWanted(operation) || (getenv("BD") && (&operation - &ShortOperations()[0]) < 2)) RunShort(operation, all);
+    if (IsWanted(operation)) RunShort(operation, all);
   }
-  if (!Extension::PerCpu()) {
-    if (!LearnToDrain()) {
-      std::printf("FAILED: no class drains\n");
-      return 1;
-    }
-    for (const InterruptedOperation& operation : DrainingOperations()) {
-      if (IsWanted(operation)) RunDraining(operation);
-    }
-    for (const InterruptedOperation& operation : LongDrainingOperations()) {
-      if (IsWanted(operation)) RunLong(operation, all);
-    }
-  }
+  if (!Extension::PerCpu()) RunAllDraining(all);
   for (const InterruptedOperation& operation : LongOperations()) {
     if (IsWanted(operation)) RunLong(operation, all);
   }
