@@ -143,7 +143,9 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
-  const bool may_drain = states_[c].drain.IsTrialNext() && IsWhole(c);
+  // Counts the list last, because a trial for which there is no room stays the next one.
+  const bool may_drain =
+      states_[c].drain.IsTrialNext() && FitsBudget(DrainingBytes(c) - ListBytes(c)) && IsWhole(c);
   if (LeavesWhole(c)) {
     PutAwayWhole(c);
   } else {
