@@ -204,13 +204,6 @@ uint32_t ThreadCache<Sources>::CountUpTo(uint32_t most, uint8_t c, ObjectReferen
   return count;
 }
 
-// Works as IsConsistent, but looks at no places, which is faster for a long list.
-template <SourceTable Sources>
-bool ThreadCache<Sources>::IsWhole(uint8_t c) const {
-  const auto length = static_cast<uint32_t>(states_[c].capacity - room[c]);
-  return CountUpTo(length + 1, c, heads[c]) == length;
-}
-
 // Returns `chain`, which was in the current list, with the length that it has, up to a batch, if
 // that list is a short one. A longer one is believed, because counting it would take as long as the
 // frees that filled it.

@@ -131,10 +131,19 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
+// Returns true if a class may begin to drain: there is room for it, and the full current list
+// agrees with its room. Where it does not, the fast path that a signal handler has interrupted goes
+// by that room, and CorrectList by the chains of a class that does not drain. Counts the list last,
+// because a trial for which there is no room stays the next one.
+template <SourceTable Sources>
+TCMALLOC_COLD bool ThreadCache<Sources>::MayBeginToDrain(uint8_t c) {
+  if (!FitsBudget(DrainingBytes(c) - ListBytes(c))) return false;
+  const auto length = static_cast<uint32_t>(states_[c].capacity - room[c]);
+  return CountUpTo(length + 1, c, heads[c]) == length;
+}
+
 // Makes room in a full current list. Afterwards the list is full only if the budget admits no
-// object of the class. The class does not begin to drain while its list disagrees with its room,
-// because the fast path that a signal handler has interrupted goes by that room, and CorrectList by
-// the chains of a class that does not drain.
+// object of the class.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const uint32_t most = LongestList(c);
@@ -143,9 +152,7 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
-  // Counts the list last, because a trial for which there is no room stays the next one.
-  const bool may_drain =
-      states_[c].drain.IsTrialNext() && FitsBudget(DrainingBytes(c) - ListBytes(c)) && IsWhole(c);
+  const bool may_drain = states_[c].drain.IsTrialNext() && MayBeginToDrain(c);
   if (LeavesWhole(c)) {
     PutAwayWhole(c);
   } else {
