@@ -53,6 +53,8 @@ class DrainWatch {
     overflows_ = 0;
     next_trial_ = kFirstTrial;
   }
+  // Returns true if the next overflow should begin a trial.
+  bool IsTrialNext() const { return overflows_ + 1 >= next_trial_; }
   // Notes that the full current list was put away. Returns true if a trial should begin.
   bool NoteOverflow() { return ++overflows_ >= next_trial_; }
 

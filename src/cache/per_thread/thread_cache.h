@@ -397,6 +397,7 @@ class ThreadCache : private FastLists, public ListNode {
   void PutAwayWhole(uint8_t c);
   void ReturnCurrent(uint8_t c);
   void KeepIfWhole(uint8_t c, Chain chain);
+  TCMALLOC_COLD bool MayBeginToDrain(uint8_t c);
   void MakeRoom(uint8_t c);
   // Returns what CheckedNext does, at once where that is an object in the address window.
   ObjectReference NextOf(void* object, uint8_t c) const {

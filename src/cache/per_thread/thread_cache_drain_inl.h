@@ -11,8 +11,9 @@
 
 namespace tcmalloc {
 
-// Requires that the current list is empty. It stays doubtful until it is filled, because the room
-// of a free that a signal handler has interrupted goes by the list that was there before.
+// Requires that the current list is empty. It stays doubtful until it is filled: where a room
+// changes by several instructions, that of a free which a signal handler has interrupted may go by
+// the list that was there before.
 template <SourceTable Sources>
 void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];

@@ -199,7 +199,7 @@ template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const {
   uint32_t count = 0;
   for (; head != context_->codec->end && count < most; ++count) {
-    head = CheckedNext(ObjectAt(head), c);
+    head = NextOf(ObjectAt(head), c);
   }
   return count;
 }

@@ -131,6 +131,17 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
+// Returns true if a class may begin to drain: there is room for it, and the full current list
+// agrees with its room. Where it does not, the fast path that a signal handler has interrupted goes
+// by that room, and CorrectList by the chains of a class that does not drain. Counts the list last,
+// because a trial for which there is no room stays the next one.
+template <SourceTable Sources>
+TCMALLOC_COLD bool ThreadCache<Sources>::MayBeginToDrain(uint8_t c) {
+  if (!FitsBudget(DrainingBytes(c) - ListBytes(c))) return false;
+  const auto length = static_cast<uint32_t>(states_[c].capacity - room[c]);
+  return CountUpTo(length + 1, c, heads[c]) == length;
+}
+
 // Makes room in a full current list. Afterwards the list is full only if the budget admits no
 // object of the class.
 template <SourceTable Sources>
@@ -141,13 +152,14 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     if (!GrowCapacity(c, most)) ReturnCurrent(c);
     return;
   }
+  const bool may_drain = states_[c].drain.IsTrialNext() && MayBeginToDrain(c);
   if (LeavesWhole(c)) {
     PutAwayWhole(c);
   } else {
     if (GrowToTwoBatches(c)) return;
     KeepIfWhole(c, TakeOldestOfList(c));
   }
-  if (states_[c].drain.NoteOverflow() && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+  if (states_[c].drain.NoteOverflow() && may_drain && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
   }
@@ -193,11 +205,13 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   return Counted(c, {next, static_cast<uint32_t>(length - batch)});
 }
 
-// Puts all of the current list away. One of two batches holds one from then on.
+// Puts all of the current list away. One of two batches holds one from then on. Counts the older
+// batch, because CorrectList looks at the last chain alone.
 template <SourceTable Sources>
 void ThreadCache<Sources>::PutAwayWhole(uint8_t c) {
-  const Chain older = TakeOldestOfList(c);
+  Chain older = TakeOldestOfList(c);
   const Chain newer = TakeCurrent(c);
+  if (!newer.empty()) older.count = CountUpTo(older.count, c, older.head);
   const int batch = static_cast<int>(Batch(c));
   if (states_[c].capacity > batch) {
     SetCapacity(c, batch);

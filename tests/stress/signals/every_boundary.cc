@@ -10,7 +10,11 @@
 // verdict: blocks overlap, are too small, lose their contents or stay in use, or the allocator
 // aborts.
 //
-// With lists of the thread's own, a handler that keeps blocks or frees older ones may not run
+// With lists of the thread's own, operations of classes that drain, or begin to, are interrupted at
+// the boundaries of their fast paths. Afterwards each list must have the length that its count
+// says.
+//
+// There, a handler that keeps blocks or frees older ones may not run
 // between the instruction that reads a list's head and the one that writes it. This is the only
 // exception. The boundaries where it fails are found, one child for each, and printed; each must
 // lie between two such instructions, which HeadWindows finds. docs/locking.md tells what follows.
@@ -32,6 +36,7 @@
 #include <vector>
 
 #include "fakes/one_cpu.h"
+#include "stress/signals/draining.h"
 #include "stress/signals/extension.h"
 #include "stress/signals/handlers.h"
 #include "stress/signals/head_windows.h"
@@ -56,6 +61,7 @@ constexpr uint64_t kMostSlowCalls = 80;
 // ones are tried: those of its fast path and of what follows where that fails.
 constexpr uint64_t kShortBoundaries = 256;
 constexpr uint64_t kFirstBoundaries = 64;
+constexpr uint64_t kLastBoundaries = 24;
 // So many boundaries of a short operation are enough for slow handlers: those of its fast path.
 constexpr uint64_t kSlowRuns = 40;
 
@@ -80,6 +86,7 @@ struct Runs {
   uint64_t stride = 0;
   uint64_t most = UINT64_MAX;  // calls of handlers in a run
   bool settle_each = false;    // whether each run must leave nothing in use
+  bool exact = false;          // whether each run must leave counts as long as their lists
 };
 
 std::vector<uintptr_t> failures;  // addresses at which handlers that change lists fail
@@ -191,13 +198,15 @@ void LookOnce(const InterruptedOperation& operation, uint64_t boundary) {
                   .stride = runs.stride,
                   .most = runs.most,
                   .alone = !handler->has_threads},
-                 runs.stride != 0 ? CallNext : CallHandler);
+                 runs.stride != 0 || runs.exact ? CallNext : CallHandler);
     operation.run();
     Stepper::Disarm();
     report->boundaries = Stepper::boundaries();
     report->handled += Stepper::handled();
     FinishHandlers();
     if (runs.settle_each && HasLost(before)) EndWith(kLost);
+    if (runs.exact && Extension::BytesInUse() != before + DrainingBytes()) EndWith(kCount);
+    FreeDraining();
   }
   if (!handler->has_threads && HasLost(before)) EndWith(kLost);
   EndWith(kGood);
@@ -227,6 +236,8 @@ std::string Run(const InterruptedOperation& operation, const Runs& runs) {
       return "memory lost";
     case kChild:
       return "a forked child failed";
+    case kCount:
+      return "a list with a wrong count";
     default:
       return "exit status " + std::to_string(WEXITSTATUS(status));
   }
@@ -309,6 +320,25 @@ void RunShort(const InterruptedOperation& operation, bool all) {
   }
 }
 
+// At the first and the last boundaries, where the lists are open, but not at those where RunShort
+// has seen handlers that change lists fail.
+void RunDraining(const InterruptedOperation& operation) {
+  const uint64_t boundaries = CountBoundaries(operation);
+  std::printf("%s: %llu boundaries\n", operation.name, static_cast<unsigned long long>(boundaries));
+  for (const Handler& h : DrainingHandlers()) {
+    if (!Applies(h)) continue;
+    group = {&h};
+    handler = &h;
+    const uint64_t head = std::min(boundaries, kFirstBoundaries);
+    const uint64_t tail = std::min(boundaries - head, kLastBoundaries);
+    for (const Runs& runs : {Runs{.count = head, .exact = true},
+                             Runs{.first = boundaries - tail, .count = tail, .exact = true}}) {
+      const std::string how = Run(operation, runs);
+      if (!how.empty()) Complain(operation, how);
+    }
+  }
+}
+
 bool AreAlike(const Handler& a, const Handler& b) {
   return a.slow == b.slow && a.has_threads == b.has_threads && a.changes_lists == b.changes_lists;
 }
@@ -354,6 +384,20 @@ bool IsWanted(const InterruptedOperation& operation) {
   return std::strncmp(operation.name, only_operation, std::strlen(only_operation)) == 0;
 }
 
+void RunAllDraining(bool all) {
+  if (!LearnToDrain()) {
+    std::printf("FAILED: a class does not drain\n");
+    failed = true;
+    return;
+  }
+  for (const InterruptedOperation& operation : DrainingOperations()) {
+    if (IsWanted(operation)) RunDraining(operation);
+  }
+  for (const InterruptedOperation& operation : LongDrainingOperations()) {
+    if (IsWanted(operation)) RunLong(operation, all);
+  }
+}
+
 // Memory that children share, all zero.
 template <typename T>
 T* Shared() {
@@ -374,6 +418,7 @@ int Main(bool all) {
   for (const InterruptedOperation& operation : ShortOperations()) {
     if (IsWanted(operation)) RunShort(operation, all);
   }
+  if (!Extension::PerCpu()) RunAllDraining(all);
   for (const InterruptedOperation& operation : LongOperations()) {
     if (IsWanted(operation)) RunLong(operation, all);
   }

@@ -41,6 +41,11 @@ void Nothing() {}
 void PairsSmall() { InReverse({48, 8, 48, 200}); }
 void PairsLarge() { InReverse({20000, 60000, 40000}); }
 void PairsHuge() { InReverse({300000, 400000}); }
+void PairsDraining() { InReverse({48, 2000, 20000, 2000, 48}); }
+void PairsDrainingTwice() {
+  PairsDraining();
+  PairsDraining();
+}
 
 void InOrder() {
   void* blocks[3];
@@ -198,10 +203,19 @@ constexpr Handler kHandlers[] = {
     {"the front end turns", Turn, false, true, true, true},
     {"the front end turns twice", TurnTwice, false, true, true, true},
 };
+constexpr Handler kDrainingHandlers[] = {
+    {"pairs of blocks that drain", PairsDraining},
+    {"pairs of blocks that drain, twice", PairsDrainingTwice},
+    {"frees in order", InOrder, true},
+    {"keeps small blocks", KeepSmall, true},
+    {"frees older blocks", FreeOlder, true},
+    {"releases memory", Release, false, true},
+};
 
 }  // namespace
 
 std::span<const Handler> Handlers() { return kHandlers; }
+std::span<const Handler> DrainingHandlers() { return kDrainingHandlers; }
 
 void StockUp() {
   while (stock_count < stock.size()) stock[stock_count++] = Allocate(48);

@@ -26,6 +26,8 @@ struct Handler {
 };
 
 std::span<const Handler> Handlers();
+// For operations of classes that drain.
+std::span<const Handler> DrainingHandlers();
 
 // Makes the blocks that handlers free.
 void StockUp();

@@ -22,8 +22,9 @@ enum Verdict : int {
   kSmall,       // a block is smaller than was asked for
   kChanged,     // somebody else wrote to a block
   kNoMemory,
-  kLost,  // memory is in use that nobody has
-  kChild  // a forked child failed
+  kLost,   // memory is in use that nobody has
+  kChild,  // a forked child failed
+  kCount   // a list is longer or shorter than its count
 };
 
 [[noreturn]] inline void EndWith(Verdict verdict) { ::_exit(verdict); }

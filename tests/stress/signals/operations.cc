@@ -8,29 +8,11 @@
 
 #include "stress/signals/extension.h"
 #include "stress/signals/ledger.h"
-#include "stress/signals/stepper.h"
+#include "stress/signals/stepped.h"
 
 namespace tcmalloc::testing {
 namespace {
 
-template <typename F>
-auto Stepped(F f) {
-  Stepper::On();
-  auto result = f();
-  Stepper::Off();
-  return result;
-}
-
-void* Allocate(size_t size) {
-  return ledger.Add(Stepped([=] { return std::malloc(size); }), size);
-}
-void Free(void* block) {
-  ledger.Remove(block);
-  Stepped([=] {
-    std::free(block);
-    return 0;
-  });
-}
 void* AllocateAligned(size_t alignment, size_t size) {
   return ledger.Add(Stepped([=] { return std::aligned_alloc(alignment, size); }), size);
 }
@@ -82,20 +64,20 @@ void WarmAll() {
   std::free(std::malloc(100000));
 }
 
-void Pair(size_t size) { Free(Allocate(size)); }
+void Pair(size_t size) { FreeStepped(AllocateStepped(size)); }
 
 void Burst(size_t size, size_t count) {
   void* blocks[kBurst * 4];
-  for (size_t i = 0; i < count; ++i) blocks[i] = Allocate(size);
-  for (size_t i = 0; i < count; ++i) Free(blocks[i]);
+  for (size_t i = 0; i < count; ++i) blocks[i] = AllocateStepped(size);
+  for (size_t i = 0; i < count; ++i) FreeStepped(blocks[i]);
 }
 
 void SmallPair() { Pair(kSmall); }
 void MediumPair() { Pair(kMedium); }
 void NewAndDelete() { Delete(New(kSmall), kSmall); }
-void AlignedPair() { Free(AllocateAligned(64, 192)); }
-void ZeroedPair() { Free(AllocateZeroed(kSmall)); }
-void Growth() { Free(Resize(Allocate(kSmall), 2 * kSmall)); }
+void AlignedPair() { FreeStepped(AllocateAligned(64, 192)); }
+void ZeroedPair() { FreeStepped(AllocateZeroed(kSmall)); }
+void Growth() { FreeStepped(Resize(AllocateStepped(kSmall), 2 * kSmall)); }
 
 void SmallBurst() { Burst(kSmall, kBurst * 4); }
 void MediumBurst() { Burst(kMedium, 12); }
@@ -105,28 +87,28 @@ void EveryForm() {
     void* zeroed = AllocateZeroed(size);
     void* aligned = AllocateAligned(256, (size + 255) / 256 * 256);
     void* object = New(size);
-    Free(aligned);
+    FreeStepped(aligned);
     Delete(object, size);
-    Free(zeroed);
+    FreeStepped(zeroed);
   }
-  Free(AllocateAligned(65536, 131072));
+  FreeStepped(AllocateAligned(65536, 131072));
 }
 void Resizes() {
-  void* block = Allocate(10);
+  void* block = AllocateStepped(10);
   for (const size_t size : {size_t{60}, size_t{1200}, size_t{5000}, kMedium, kLarge, kLarge + 9000,
                             kMedium, size_t{100}}) {
     block = Resize(block, size);
   }
-  Free(block);
+  FreeStepped(block);
 }
 // A size that takes much of what the clock has left, and then sizes beyond all classes, for which
 // malloc must not find a class behind the table of those.
 void ClockRunsDown() {
-  void* medium = Allocate(100000);
+  void* medium = AllocateStepped(100000);
   for (size_t size = 262200; size < 290000; size += 1016) {
     std::free(ledger.Remove(ledger.Add(std::malloc(size), size)));
   }
-  Free(medium);
+  FreeStepped(medium);
 }
 
 constexpr InterruptedOperation kShort[] = {

@@ -15,9 +15,12 @@ class DrainWatchTest : public ::testing::Test {
  protected:
   // Overflows until a trial should begin.
   int OverflowsUntilTrial() {
-    int n = 1;
-    while (!watch_.NoteOverflow()) ++n;
-    return n;
+    for (int n = 1;; ++n) {
+      const bool is_next = watch_.IsTrialNext();
+      const bool begins = watch_.NoteOverflow();
+      EXPECT_EQ(is_next, begins);
+      if (begins) return n;
+    }
   }
   void Free(uint32_t n) {
     while (n-- > 0) watch_.NoteFree();
