@@ -20,7 +20,11 @@ bool MetadataArena::TakeChunk(size_t bytes) {
     chunk = AlignUp(bytes, kLeastChunkBytes);
     memory = Draw(chunk);
   }
-  if (memory == nullptr) return TakeReserved(bytes);
+  if (memory == nullptr) {
+    ++refusals_;
+    return false;
+  }
+  refusals_ = 0;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   // A chunk that follows the last one directly leaves no rest of that one unused.
   if (begin != end_ || next_ == 0) next_ = begin;
@@ -28,36 +32,58 @@ bool MetadataArena::TakeChunk(size_t bytes) {
   return true;
 }
 
-// Does this with the newest of the reserved regions.
-bool MetadataArena::TakeReserved(size_t bytes) {
-  if (reserve_.end - reserve_.begin < bytes) return false;
-  next_ = reserve_.begin;
-  end_ = reserve_.end;
-  reserved_bytes_ -= end_ - next_;
-  auto* older = reserve_.next;
-  reserve_ = {};
-  if (older == nullptr) return true;
-  reserve_ = *older;
-  *older = {};
-  return true;
-}
-
-void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
-  SpinLockHolder holder(lock_);
-  if (next_ == 0 || AlignUp(next_, alignment) + bytes > end_) {
-    if (!TakeChunk(bytes)) return nullptr;
-  }
+void* MetadataArena::TakeNext(size_t bytes, size_t alignment) {
   const uintptr_t begin = AlignUp(next_, alignment);
   next_ = begin + bytes;
   stats_.used_bytes += bytes;
   return reinterpret_cast<void*>(begin);
 }
 
+void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
+  SpinLockHolder holder(lock_);
+  if (HasRoom(bytes, alignment)) return TakeNext(bytes, alignment);
+  const bool is_reserved = IsReserved(bytes, alignment);
+  if ((!is_reserved || MayAsk()) && TakeChunk(bytes)) return TakeNext(bytes, alignment);
+  return is_reserved ? TakeReserved(bytes, alignment) : nullptr;
+}
+
+void* MetadataArena::AllocateUnreserved(size_t bytes, size_t alignment) {
+  SpinLockHolder holder(lock_);
+  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
+  return has_room ? TakeNext(bytes, alignment) : nullptr;
+}
+
+bool MetadataArena::IsReserved(size_t bytes, size_t alignment) const {
+  const auto has_room = [=](const Region& region) {
+    return region.end - region.begin >= bytes + alignment;
+  };
+  return has_room(reserve_) || (reserve_.next != nullptr && has_room(*reserve_.next));
+}
+
+void MetadataArena::DropNewestRegion() {
+  reserved_bytes_ -= reserve_.end - reserve_.begin;
+  Region* const older = reserve_.next;
+  reserve_ = {};
+  if (older == nullptr) return;
+  reserve_ = *older;
+  *older = {};
+}
+
+// Takes from the end of the newest region, because at its begin more may be added.
+void* MetadataArena::TakeReserved(size_t bytes, size_t alignment) {
+  if (reserve_.end - reserve_.begin < bytes + alignment) DropNewestRegion();
+  const uintptr_t begin = AlignDown(reserve_.end - bytes, alignment);
+  reserved_bytes_ -= reserve_.end - begin;
+  reserve_.end = begin;
+  stats_.used_bytes += bytes;
+  if (reserve_.end - reserve_.begin < sizeof(Region)) DropNewestRegion();
+  return reinterpret_cast<void*>(begin);
+}
+
 void MetadataArena::Reserve(size_t bytes) {
   SpinLockHolder holder(lock_);
-  const size_t have = reserved_bytes_ + (end_ - next_);
-  if (have >= bytes) return;
-  const size_t more = AlignUp(bytes - have, kLeastChunkBytes);
+  if (reserved_bytes_ >= bytes) return;
+  const size_t more = AlignUp(bytes - reserved_bytes_, kLeastChunkBytes);
   const auto begin = reinterpret_cast<uintptr_t>(Draw(more));
   if (begin == 0) return;
   reserved_bytes_ += more;

@@ -36,8 +36,12 @@ class MetadataArena {
   // 4096.
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
-  // Makes sure, where the source can, that so many bytes can be had in small pieces when it gives
-  // nothing any more.
+  // Works as Allocate, but leaves what is reserved to others, and after many refusals in a row asks
+  // the source only now and then: for callers that can do without.
+  void* AllocateUnreserved(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+
+  // Makes sure, where the source can, that Allocate has so many bytes in small pieces when the
+  // source gives nothing any more.
   TCMALLOC_COLD void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
@@ -54,17 +58,32 @@ class MetadataArena {
   // Large compared with the needs of one growth of the heap, small compared with a program.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
+  // After so many refusals in a row the source is asked for one of so many requests.
+  static constexpr uint32_t kManyRefusals = 16;
+  static constexpr uint32_t kRequestsPerAsk = 64;
 
+  bool HasRoom(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_) {
+    return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
+  }
+  void* TakeNext(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
-  TCMALLOC_COLD bool TakeReserved(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  // Returns false for most requests after many refusals of the source.
+  bool MayAsk() TCMALLOC_REQUIRES(lock_) {
+    return refusals_ < kManyRefusals || ++refusals_ % kRequestsPerAsk == 0;
+  }
+  bool IsReserved(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD void* TakeReserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
   void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};
   MetadataSource source_;
   uintptr_t next_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uintptr_t end_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  Region reserve_ TCMALLOC_GUARDED_BY(lock_);
+  Region reserve_ TCMALLOC_GUARDED_BY(lock_);             // the newest
   size_t reserved_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;  // in all regions
+  // Refusals since the source gave memory last, and requests that were kept from it.
+  uint32_t refusals_ TCMALLOC_GUARDED_BY(lock_) = 0;
   MetadataStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
