@@ -2,6 +2,8 @@
 
 #include "pages/metadata_arena.h"
 
+#include <algorithm>
+
 namespace tcmalloc {
 
 void* MetadataArena::Draw(size_t bytes) {
@@ -44,13 +46,27 @@ void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
   if (HasRoom(bytes, alignment)) return TakeNext(bytes, alignment);
   const bool is_reserved = IsReserved(bytes, alignment);
   if ((!is_reserved || MayAsk()) && TakeChunk(bytes)) return TakeNext(bytes, alignment);
-  return is_reserved ? TakeReserved(bytes, alignment) : nullptr;
+  if (!is_reserved) return nullptr;
+  needed_bytes_ -= std::min(needed_bytes_, bytes);
+  return TakeReserved(bytes, alignment);
+}
+
+void* MetadataArena::TakeUnreserved(size_t bytes, size_t alignment) {
+  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
+  return has_room ? TakeNext(bytes, alignment) : nullptr;
 }
 
 void* MetadataArena::AllocateUnreserved(size_t bytes, size_t alignment) {
   SpinLockHolder holder(lock_);
-  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
-  return has_room ? TakeNext(bytes, alignment) : nullptr;
+  return TakeUnreserved(bytes, alignment);
+}
+
+void* MetadataArena::AllocateSpare(size_t bytes, size_t alignment) {
+  SpinLockHolder holder(lock_);
+  void* const memory = TakeUnreserved(bytes, alignment);
+  const bool is_spare = reserved_bytes_ >= needed_bytes_ + bytes + alignment;
+  if (memory != nullptr || !is_spare || !IsReserved(bytes, alignment)) return memory;
+  return TakeReserved(bytes, alignment);
 }
 
 bool MetadataArena::IsReserved(size_t bytes, size_t alignment) const {
@@ -80,10 +96,11 @@ void* MetadataArena::TakeReserved(size_t bytes, size_t alignment) {
   return reinterpret_cast<void*>(begin);
 }
 
-void MetadataArena::Reserve(size_t bytes) {
+void MetadataArena::Reserve(size_t bytes, size_t spare) {
   SpinLockHolder holder(lock_);
-  if (reserved_bytes_ >= bytes) return;
-  const size_t more = AlignUp(bytes - reserved_bytes_, kLeastChunkBytes);
+  needed_bytes_ = bytes;
+  if (reserved_bytes_ >= bytes + spare) return;
+  const size_t more = AlignUp(bytes + spare - reserved_bytes_, kLeastChunkBytes);
   const auto begin = reinterpret_cast<uintptr_t>(Draw(more));
   if (begin == 0) return;
   reserved_bytes_ += more;

@@ -39,10 +39,12 @@ class MetadataArena {
   // Works as Allocate, but leaves what is reserved to others, and after many refusals in a row asks
   // the source only now and then: for callers that can do without.
   void* AllocateUnreserved(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  // Works as AllocateUnreserved, but may take what is spare.
+  void* AllocateSpare(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
 
   // Makes sure, where the source can, that Allocate has so many bytes in small pieces when the
-  // source gives nothing any more.
-  TCMALLOC_COLD void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+  // source gives nothing any more, and AllocateSpare so many beside them.
+  TCMALLOC_COLD void Reserve(size_t bytes, size_t spare = 0) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
 
@@ -66,6 +68,7 @@ class MetadataArena {
     return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
   }
   void* TakeNext(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void* TakeUnreserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
   // Returns false for most requests after many refusals of the source.
   bool MayAsk() TCMALLOC_REQUIRES(lock_) {
@@ -82,6 +85,7 @@ class MetadataArena {
   uintptr_t end_ TCMALLOC_GUARDED_BY(lock_) = 0;
   Region reserve_ TCMALLOC_GUARDED_BY(lock_);             // the newest
   size_t reserved_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;  // in all regions
+  size_t needed_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;    // of these, what is not spare
   // Refusals since the source gave memory last, and requests that were kept from it.
   uint32_t refusals_ TCMALLOC_GUARDED_BY(lock_) = 0;
   MetadataStats stats_ TCMALLOC_GUARDED_BY(lock_);
@@ -114,9 +118,12 @@ class MetadataPool {
     --live_;
   }
 
-  // Reserves memory for as many records as `count` is more than there ever were.
+  // Reserves memory for as many records as `count` is more than there ever were, and some to spare.
   void Reserve(size_t count) {
-    if (count > made_) arena_.Reserve((count - made_) * sizeof(T));
+    constexpr size_t kMostSpare = size_t{2} << 20;
+    const size_t more = count > made_ ? count - made_ : 0;
+    arena_.Reserve(more * sizeof(T),
+                   count * sizeof(T) < kMostSpare ? count * sizeof(T) : kMostSpare);
   }
 
   size_t live() const { return live_; }

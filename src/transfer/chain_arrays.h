@@ -150,7 +150,7 @@ class ChainArrays {
 
   PackedChain* New(int log2) {
     return static_cast<PackedChain*>(
-        arena_.AllocateUnreserved(sizeof(PackedChain) << log2, alignof(PackedChain)));
+        arena_.AllocateSpare(sizeof(PackedChain) << log2, alignof(PackedChain)));
   }
 
   // Returns a free array, or null. Divides a group if there is nothing else.
