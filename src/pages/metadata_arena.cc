@@ -34,46 +34,30 @@ bool MetadataArena::TakeChunk(size_t bytes) {
   return true;
 }
 
-void* MetadataArena::TakeNext(size_t bytes, size_t alignment) {
+void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) {
+  SpinLockHolder holder(lock_);
+  if (!HasRoom(bytes, alignment)) {
+    const bool is_reserved = IsReserved(left, bytes + alignment);
+    const bool asks = (left == Left::kNothing && !is_reserved) || MayAsk();
+    if (!asks || !TakeChunk(bytes)) {
+      if (!is_reserved) return nullptr;
+      if (left == Left::kNothing) needed_bytes_ -= std::min(needed_bytes_, bytes);
+      return TakeReserved(bytes, alignment);
+    }
+  }
   const uintptr_t begin = AlignUp(next_, alignment);
   next_ = begin + bytes;
   stats_.used_bytes += bytes;
   return reinterpret_cast<void*>(begin);
 }
 
-void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
-  SpinLockHolder holder(lock_);
-  if (HasRoom(bytes, alignment)) return TakeNext(bytes, alignment);
-  const bool is_reserved = IsReserved(bytes, alignment);
-  if ((!is_reserved || MayAsk()) && TakeChunk(bytes)) return TakeNext(bytes, alignment);
-  if (!is_reserved) return nullptr;
-  needed_bytes_ -= std::min(needed_bytes_, bytes);
-  return TakeReserved(bytes, alignment);
-}
-
-void* MetadataArena::TakeUnreserved(size_t bytes, size_t alignment) {
-  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
-  return has_room ? TakeNext(bytes, alignment) : nullptr;
-}
-
-void* MetadataArena::AllocateUnreserved(size_t bytes, size_t alignment) {
-  SpinLockHolder holder(lock_);
-  return TakeUnreserved(bytes, alignment);
-}
-
-void* MetadataArena::AllocateSpare(size_t bytes, size_t alignment) {
-  SpinLockHolder holder(lock_);
-  void* const memory = TakeUnreserved(bytes, alignment);
-  const bool is_spare = reserved_bytes_ >= needed_bytes_ + bytes + alignment;
-  if (memory != nullptr || !is_spare || !IsReserved(bytes, alignment)) return memory;
-  return TakeReserved(bytes, alignment);
-}
-
-bool MetadataArena::IsReserved(size_t bytes, size_t alignment) const {
-  const auto has_room = [=](const Region& region) {
-    return region.end - region.begin >= bytes + alignment;
-  };
-  return has_room(reserve_) || (reserve_.next != nullptr && has_room(*reserve_.next));
+// Looks at the two newest regions alone.
+bool MetadataArena::IsReserved(Left left, size_t bytes) const {
+  if (left == Left::kReserve) return false;
+  if (left == Left::kNeeded && reserved_bytes_ < needed_bytes_ + bytes) return false;
+  const Region* older = reserve_.next;
+  return reserve_.end - reserve_.begin >= bytes ||
+         (older != nullptr && older->end - older->begin >= bytes);
 }
 
 void MetadataArena::DropNewestRegion() {

@@ -34,13 +34,19 @@ class MetadataArena {
 
   // Returns zeroed memory, or null if the source has none. `alignment` is a power of two of at most
   // 4096.
-  void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kNothing, bytes, alignment);
+  }
 
   // Works as Allocate, but leaves what is reserved to others, and after many refusals in a row asks
   // the source only now and then: for callers that can do without.
-  void* AllocateUnreserved(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  void* AllocateUnreserved(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kReserve, bytes, alignment);
+  }
   // Works as AllocateUnreserved, but may take what is spare.
-  void* AllocateSpare(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  void* AllocateSpare(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kNeeded, bytes, alignment);
+  }
 
   // Makes sure, where the source can, that Allocate has so many bytes in small pieces when the
   // source gives nothing any more, and AllocateSpare so many beside them.
@@ -64,19 +70,21 @@ class MetadataArena {
   static constexpr uint32_t kManyRefusals = 16;
   static constexpr uint32_t kRequestsPerAsk = 64;
 
+  // How much of the reserve a request leaves.
+  enum class Left : uint8_t { kNothing, kNeeded, kReserve };
+
+  void* AllocateLeaving(Left left, size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
   bool HasRoom(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_) {
     return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
   }
-  void* TakeNext(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  void* TakeUnreserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
   // Returns false for most requests after many refusals of the source.
   bool MayAsk() TCMALLOC_REQUIRES(lock_) {
     return refusals_ < kManyRefusals || ++refusals_ % kRequestsPerAsk == 0;
   }
-  bool IsReserved(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_);
+  bool IsReserved(Left left, size_t bytes) const TCMALLOC_REQUIRES(lock_);
   TCMALLOC_COLD void* TakeReserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
   void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};
@@ -120,10 +128,10 @@ class MetadataPool {
 
   // Reserves memory for as many records as `count` is more than there ever were, and some to spare.
   void Reserve(size_t count) {
-    constexpr size_t kMostSpare = size_t{2} << 20;
+    constexpr size_t kMostSpare = size_t{512} << 10;
     const size_t more = count > made_ ? count - made_ : 0;
-    arena_.Reserve(more * sizeof(T),
-                   count * sizeof(T) < kMostSpare ? count * sizeof(T) : kMostSpare);
+    const size_t spare = count * sizeof(T) / 4;
+    arena_.Reserve(more * sizeof(T), spare < kMostSpare ? spare : kMostSpare);
   }
 
   size_t live() const { return live_; }

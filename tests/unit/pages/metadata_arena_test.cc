@@ -233,7 +233,7 @@ TEST_F(MetadataPoolTest, MemoryIsReservedForAsManyRecordsAsThereNeverWere) {
   metadata_.exhausted = true;
   for (size_t i = 0; i < kRecords; ++i) ASSERT_NE(pool_.New(), nullptr) << i;
   const size_t mapped = arena_.stats().mapped_bytes;
-  EXPECT_LE(mapped, kRecords * sizeof(Span) + (size_t{2} << 20) + (size_t{512} << 10));
+  EXPECT_LE(mapped, kRecords * sizeof(Span) + (size_t{512} << 10) + (size_t{512} << 10));
 }
 
 TEST_F(MetadataPoolTest, RecordsAreReusedBeforeTheArenaIsAsked) {
