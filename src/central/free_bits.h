@@ -101,7 +101,7 @@ class FreeBitsPool {
     if (words_ == 1) return;
     uint64_t* words = Take();
     if (words == nullptr) {
-      words = static_cast<uint64_t*>(arena_->Allocate(bytes(), alignof(uint64_t)));
+      words = static_cast<uint64_t*>(arena_->AllocateUnreserved(bytes(), alignof(uint64_t)));
     }
     if (words == nullptr) words = TakeLastObjects(span);
     span->details = reinterpret_cast<uintptr_t>(words);

@@ -61,6 +61,13 @@ uint64_t FrontEndBytes() {
   return now.thread_free + now.cpu_free;
 }
 
+// Returns what is left of the heap's committed pages beside the blocks of the program, the caches
+// and the free pages. As in gperftools, that includes the parts of spans that were never touched.
+uint64_t CentralFree() {
+  const Statistics now = CurrentStatistics();
+  return now.central_free + now.untouched;
+}
+
 uint64_t ThreadCacheCount() { return heap.caches().count(); }
 
 uint64_t Metadata() { return heap.arena().stats().used_bytes; }
@@ -146,8 +153,10 @@ constexpr PropertyRow kRows[] = {
     // Properties of gperftools.
     {"generic.total_physical_bytes", Now<&Statistics::physical>, nullptr,
      "Bytes that the heap and the allocator's records may have in physical memory or swap."},
-    {"tcmalloc.central_cache_free_bytes", NowField<&Statistics::central_free>, nullptr,
-     "Bytes in central free lists, and what spans of small blocks cannot use."},
+    {"tcmalloc.central_cache_free_bytes", CentralFree, nullptr,
+     "Bytes in central free lists, touched or not, and what spans of small blocks cannot use. With "
+     "those of the program, of transfer caches, of thread caches and of `pageheap_free_bytes`: "
+     "`generic.heap_size`."},
     {"tcmalloc.transfer_cache_free_bytes", NowField<&Statistics::transfer_free>, nullptr,
      "Bytes in transfer caches."},
     {"tcmalloc.thread_cache_free_bytes", FrontEndBytes, nullptr,
@@ -194,7 +203,7 @@ constexpr PropertyRow kRows[] = {
      "Percent: what the heap and the allocator's records held beyond that then, relative to it."},
     {"tcmalloc.per_cpu_caches_active", PerCpuActive, nullptr,
      "1 if threads are served by the caches of CPUs, 0 if by their own."},
-    {"tcmalloc.central_cache_free", NowField<&Statistics::central_free>, nullptr,
+    {"tcmalloc.central_cache_free", CentralFree, nullptr,
      "As `tcmalloc.central_cache_free_bytes`."},
     {"tcmalloc.transfer_cache_free", NowField<&Statistics::transfer_free>, nullptr,
      "As `tcmalloc.transfer_cache_free_bytes`."},

@@ -2,6 +2,8 @@
 
 #include "pages/metadata_arena.h"
 
+#include <algorithm>
+
 namespace tcmalloc {
 
 void* MetadataArena::Draw(size_t bytes) {
@@ -20,7 +22,11 @@ bool MetadataArena::TakeChunk(size_t bytes) {
     chunk = AlignUp(bytes, kLeastChunkBytes);
     memory = Draw(chunk);
   }
-  if (memory == nullptr) return TakeReserved(bytes);
+  if (memory == nullptr) {
+    ++refusals_;
+    return false;
+  }
+  refusals_ = 0;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   // A chunk that follows the last one directly leaves no rest of that one unused.
   if (begin != end_ || next_ == 0) next_ = begin;
@@ -28,24 +34,16 @@ bool MetadataArena::TakeChunk(size_t bytes) {
   return true;
 }
 
-// Does this with the newest of the reserved regions.
-bool MetadataArena::TakeReserved(size_t bytes) {
-  if (reserve_.end - reserve_.begin < bytes) return false;
-  next_ = reserve_.begin;
-  end_ = reserve_.end;
-  reserved_bytes_ -= end_ - next_;
-  auto* older = reserve_.next;
-  reserve_ = {};
-  if (older == nullptr) return true;
-  reserve_ = *older;
-  *older = {};
-  return true;
-}
-
-void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
+void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) {
   SpinLockHolder holder(lock_);
-  if (next_ == 0 || AlignUp(next_, alignment) + bytes > end_) {
-    if (!TakeChunk(bytes)) return nullptr;
+  if (!HasRoom(bytes, alignment)) {
+    const bool is_reserved = IsReserved(left, bytes + alignment);
+    const bool asks = (left == Left::kNothing && !is_reserved) || MayAsk();
+    if (!asks || !TakeChunk(bytes)) {
+      if (!is_reserved) return nullptr;
+      if (left == Left::kNothing) needed_bytes_ -= std::min(needed_bytes_, bytes);
+      return TakeReserved(bytes, alignment);
+    }
   }
   const uintptr_t begin = AlignUp(next_, alignment);
   next_ = begin + bytes;
@@ -53,11 +51,40 @@ void* MetadataArena::Allocate(size_t bytes, size_t alignment) {
   return reinterpret_cast<void*>(begin);
 }
 
-void MetadataArena::Reserve(size_t bytes) {
+// Looks at the two newest regions alone.
+bool MetadataArena::IsReserved(Left left, size_t bytes) const {
+  if (left == Left::kReserve) return false;
+  if (left == Left::kNeeded && reserved_bytes_ < needed_bytes_ + bytes) return false;
+  const Region* older = reserve_.next;
+  return reserve_.end - reserve_.begin >= bytes ||
+         (older != nullptr && older->end - older->begin >= bytes);
+}
+
+void MetadataArena::DropNewestRegion() {
+  reserved_bytes_ -= reserve_.end - reserve_.begin;
+  Region* const older = reserve_.next;
+  reserve_ = {};
+  if (older == nullptr) return;
+  reserve_ = *older;
+  *older = {};
+}
+
+// Takes from the end of the newest region, because at its begin more may be added.
+void* MetadataArena::TakeReserved(size_t bytes, size_t alignment) {
+  if (reserve_.end - reserve_.begin < bytes + alignment) DropNewestRegion();
+  const uintptr_t begin = AlignDown(reserve_.end - bytes, alignment);
+  reserved_bytes_ -= reserve_.end - begin;
+  reserve_.end = begin;
+  stats_.used_bytes += bytes;
+  if (reserve_.end - reserve_.begin < sizeof(Region)) DropNewestRegion();
+  return reinterpret_cast<void*>(begin);
+}
+
+void MetadataArena::Reserve(size_t bytes, size_t spare) {
   SpinLockHolder holder(lock_);
-  const size_t have = reserved_bytes_ + (end_ - next_);
-  if (have >= bytes) return;
-  const size_t more = AlignUp(bytes - have, kLeastChunkBytes);
+  needed_bytes_ = bytes;
+  if (reserved_bytes_ >= bytes + spare) return;
+  const size_t more = AlignUp(bytes + spare - reserved_bytes_, kLeastChunkBytes);
   const auto begin = reinterpret_cast<uintptr_t>(Draw(more));
   if (begin == 0) return;
   reserved_bytes_ += more;

@@ -34,11 +34,23 @@ class MetadataArena {
 
   // Returns zeroed memory, or null if the source has none. `alignment` is a power of two of at most
   // 4096.
-  void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kNothing, bytes, alignment);
+  }
 
-  // Makes sure, where the source can, that so many bytes can be had in small pieces when it gives
-  // nothing any more.
-  TCMALLOC_COLD void Reserve(size_t bytes) TCMALLOC_EXCLUDES(lock_);
+  // Works as Allocate, but leaves what is reserved to others, and after many refusals in a row asks
+  // the source only now and then: for callers that can do without.
+  void* AllocateUnreserved(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kReserve, bytes, alignment);
+  }
+  // Works as AllocateUnreserved, but may take what is spare.
+  void* AllocateSpare(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
+    return AllocateLeaving(Left::kNeeded, bytes, alignment);
+  }
+
+  // Makes sure, where the source can, that Allocate has so many bytes in small pieces when the
+  // source gives nothing any more, and AllocateSpare so many beside them.
+  TCMALLOC_COLD void Reserve(size_t bytes, size_t spare = 0) TCMALLOC_EXCLUDES(lock_);
 
   MetadataStats stats() TCMALLOC_EXCLUDES(lock_);
 
@@ -54,17 +66,36 @@ class MetadataArena {
   // Large compared with the needs of one growth of the heap, small compared with a program.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
+  // After so many refusals in a row the source is asked for one of so many requests.
+  static constexpr uint32_t kManyRefusals = 16;
+  static constexpr uint32_t kRequestsPerAsk = 64;
 
+  // How much of the reserve a request leaves.
+  enum class Left : uint8_t { kNothing, kNeeded, kReserve };
+
+  void* AllocateLeaving(Left left, size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_);
+  bool HasRoom(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_) {
+    return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
+  }
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
-  TCMALLOC_COLD bool TakeReserved(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  // Returns false for most requests after many refusals of the source.
+  bool MayAsk() TCMALLOC_REQUIRES(lock_) {
+    return refusals_ < kManyRefusals || ++refusals_ % kRequestsPerAsk == 0;
+  }
+  bool IsReserved(Left left, size_t bytes) const TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD void* TakeReserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
   void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};
   MetadataSource source_;
   uintptr_t next_ TCMALLOC_GUARDED_BY(lock_) = 0;
   uintptr_t end_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  Region reserve_ TCMALLOC_GUARDED_BY(lock_);
+  Region reserve_ TCMALLOC_GUARDED_BY(lock_);             // the newest
   size_t reserved_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;  // in all regions
+  size_t needed_bytes_ TCMALLOC_GUARDED_BY(lock_) = 0;    // of these, what is not spare
+  // Refusals since the source gave memory last, and requests that were kept from it.
+  uint32_t refusals_ TCMALLOC_GUARDED_BY(lock_) = 0;
   MetadataStats stats_ TCMALLOC_GUARDED_BY(lock_);
 };
 
@@ -95,9 +126,12 @@ class MetadataPool {
     --live_;
   }
 
-  // Reserves memory for as many records as `count` is more than there ever were.
+  // Reserves memory for as many records as `count` is more than there ever were, and some to spare.
   void Reserve(size_t count) {
-    if (count > made_) arena_.Reserve((count - made_) * sizeof(T));
+    constexpr size_t kMostSpare = size_t{512} << 10;
+    const size_t more = count > made_ ? count - made_ : 0;
+    const size_t spare = count * sizeof(T) / 4;
+    arena_.Reserve(more * sizeof(T), spare < kMostSpare ? spare : kMostSpare);
   }
 
   size_t live() const { return live_; }

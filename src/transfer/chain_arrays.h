@@ -6,6 +6,7 @@
 #define TCMALLOC_TRANSFER_CHAIN_ARRAYS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 
@@ -120,8 +121,9 @@ class ChainArrays {
 
   // Returns an array of 1 << log2 slots, at least two, or null.
   TCMALLOC_NOINLINE PackedChain* Allocate(int log2) TCMALLOC_EXCLUDES(lock_) {
-    FreeArray* array = TakeFree(log2);
-    return array != nullptr ? reinterpret_cast<PackedChain*>(array) : New(log2);
+    if (FreeArray* array = TakeFree(log2)) return reinterpret_cast<PackedChain*>(array);
+    PackedChain* array = New(log2);
+    return TCMALLOC_LIKELY(array != nullptr) ? array : CutLarger(log2);
   }
 
   TCMALLOC_NOINLINE void Deallocate(PackedChain* array, int log2) TCMALLOC_EXCLUDES(lock_) {
@@ -150,7 +152,21 @@ class ChainArrays {
 
   PackedChain* New(int log2) {
     return static_cast<PackedChain*>(
-        arena_.Allocate(sizeof(PackedChain) << log2, alignof(PackedChain)));
+        arena_.AllocateSpare(sizeof(PackedChain) << log2, alignof(PackedChain)));
+  }
+
+  // Returns a piece of a longer array that nobody uses, and keeps the others; null if there is
+  // none. A program that ran out of memory with other sizes may have left only those.
+  TCMALLOC_COLD PackedChain* CutLarger(int log2) TCMALLOC_EXCLUDES(lock_) {
+    for (int larger = log2 + 1; larger <= kMaxLog2; ++larger) {
+      auto* pieces = reinterpret_cast<PackedChain*>(TakeFree(larger));
+      if (pieces == nullptr) continue;
+      for (size_t i = 1; i < size_t{1} << (larger - log2); ++i) {
+        Deallocate(pieces + (i << log2), log2);
+      }
+      return pieces;
+    }
+    return nullptr;
   }
 
   // Returns a free array, or null. Divides a group if there is nothing else.

@@ -29,12 +29,16 @@ class FakeMetadata {
 
   bool exhausted = false;  // whether Source returns null
   size_t calls() const { return chunks_.size(); }
+  size_t refusals() const { return refusals_; }
 
  private:
   static constexpr size_t kAlignment = 4096;
 
   void* Draw(size_t bytes) {
-    if (exhausted) return nullptr;
+    if (exhausted) {
+      ++refusals_;
+      return nullptr;
+    }
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     char* chunk = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
     std::memset(chunk, 0, rounded);
@@ -44,6 +48,7 @@ class FakeMetadata {
 
   static inline FakeMetadata* instance_ = nullptr;
   std::vector<void*> chunks_;
+  size_t refusals_ = 0;
 };
 
 }  // namespace tcmalloc::testing

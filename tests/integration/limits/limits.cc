@@ -32,8 +32,16 @@ constexpr const char* kMemoryProbes[] = {"exhaust-large",
                                          "realloc",
                                          "new"};
 
-void ExpectProbe(Case& result, const char* name, int resource, std::size_t limit) {
+// The values of two variables of the allocator; null leaves one alone.
+struct Mode {
+  const char* front_end = nullptr;
+  const char* page_heap = nullptr;
+};
+
+void ExpectProbe(Case& result, const char* name, int resource, std::size_t limit, Mode mode = {}) {
   const ChildResult child = RunInChild([&] {
+    if (mode.front_end != nullptr) setenv("TCMALLOC_FRONT_END", mode.front_end, 1);
+    if (mode.page_heap != nullptr) setenv("TCMALLOC_PAGE_HEAP", mode.page_heap, 1);
     const rlimit wanted{limit, limit};
     if (limit != 0 && setrlimit(resource, &wanted) != 0) _exit(2);
     execl("/proc/self/exe", "limits", "--probe", name, std::to_string(limit).c_str(), nullptr);
@@ -63,6 +71,19 @@ std::size_t AddMemoryLimits(Suite& suite) {
     ++cases;
   }
   return cases;
+}
+
+// What caches of CPUs and threads keep, and either page heap, leaves enough to others.
+void AddModes(Suite& suite) {
+  for (const char* front_end : {"per_thread", "per_cpu"}) {
+    for (const char* page_heap : {"classic", "huge"}) {
+      suite.Add(std::string("RLIMIT_AS 128 MiB/exhaust-other-sizes/") + front_end + "/" + page_heap,
+                [=](Case& result) {
+                  ExpectProbe(result, "exhaust-other-sizes", RLIMIT_AS, 128 * kMiB,
+                              {front_end, page_heap});
+                });
+    }
+  }
 }
 
 std::size_t MostMappings() {
@@ -100,6 +121,7 @@ int main(int argc, char** argv) {
   const std::size_t cases = AddMemoryLimits(suite);
   AddLimit(suite, "threads", "RLIMIT_AS", RLIMIT_AS, 300);
   AddLimit(suite, "threads-with-large-stacks", "RLIMIT_AS", RLIMIT_AS, 300);
+  AddModes(suite);
   AddMappings(suite);
   return suite.Main(argc, argv, cases);
 }

@@ -139,6 +139,17 @@ void ExhaustInTurn(Size limit) {
   }
 }
 
+// Sizes whose spans, lists and batches in caches each need records that those of others cannot use.
+void ExhaustOtherSizes(Size limit) {
+  for (const Size size : {Size{4096}, Size{112}, Size{32}, Size{700}, Size{256}, Size{128}}) {
+    Chain chain;
+    while (chain.Grow(size)) {
+    }
+    RequireShare(chain.bytes(), 70, limit, "bytes obtained after blocks of other sizes");
+    chain.FreeAll();
+  }
+}
+
 void LargestAgain(Size limit) {
   const Size before = LargestBlock(limit);
   RequireShare(before, 50, limit, "largest block of a fresh process");
@@ -264,6 +275,7 @@ constexpr Probe kProbes[] = {
     {"exhaust-large", ExhaustLarge},
     {"exhaust-small", ExhaustSmall},
     {"exhaust-in-turn", ExhaustInTurn},
+    {"exhaust-other-sizes", ExhaustOtherSizes},
     {"largest-again", LargestAgain},
     {"calloc", Calloc},
     {"realloc", Realloc},

@@ -236,7 +236,7 @@ def check_properties(properties, report):
         "generic.current_allocated_bytes": report["in_use"],
         "generic.total_physical_bytes": report["physical"],
         "generic.virtual_memory_used": report["virtual"],
-        "tcmalloc.central_cache_free_bytes": report["central_free"],
+        "tcmalloc.central_cache_free_bytes": report["central_free"] + report["untouched"],
         "tcmalloc.transfer_cache_free_bytes": report["transfer_free"],
         "tcmalloc.thread_cache_free_bytes": report["thread_free"] + report["cpu_free"],
         "tcmalloc.pageheap_free_bytes": report["page_heap_free"],

@@ -162,6 +162,11 @@ TEST_F(PropertiesTest, PartsSumUpToTheHeap) {
   for (size_t i = 0; i < blocks.size(); i += 2) Deallocate(blocks[i]);
   EXPECT_EQ(Get("generic.heap_size") + Get("tcmalloc.pageheap_unmapped_bytes"),
             Get("tcmalloc.pageheap_total_reserve_bytes"));
+  EXPECT_EQ(Get("generic.heap_size"),
+            Get("generic.current_allocated_bytes") + Get("tcmalloc.central_cache_free_bytes") +
+                Get("tcmalloc.transfer_cache_free_bytes") +
+                Get("tcmalloc.thread_cache_free_bytes") + Get("tcmalloc.pageheap_free_bytes"));
+  EXPECT_EQ(Get("tcmalloc.central_cache_free_bytes"), Get("tcmalloc.central_cache_free"));
   EXPECT_EQ(Get("generic.physical_memory_used"),
             Get("generic.current_allocated_bytes") + Get("tcmalloc.external_fragmentation_bytes"));
   EXPECT_EQ(Get("tcmalloc.required_bytes") + Get("tcmalloc.pageheap_free_bytes"),

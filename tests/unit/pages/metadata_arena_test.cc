@@ -103,6 +103,94 @@ TEST_F(MetadataArenaTest, WhatIsReservedServesWhenTheSourceHasNone) {
   EXPECT_LE(arena_.stats().used_bytes, arena_.stats().mapped_bytes);
 }
 
+TEST_F(MetadataArenaTest, WhatIsReservedIsNotForThoseWhoCanDoWithout) {
+  constexpr size_t kReserved = size_t{128} << 10;
+  arena_.Reserve(kReserved);
+  metadata_.exhausted = true;
+  EXPECT_EQ(arena_.AllocateUnreserved(64, 64), nullptr);
+  ASSERT_NE(arena_.Allocate(64, 64), nullptr);
+  EXPECT_EQ(arena_.AllocateUnreserved(64, 64), nullptr) << "one of the others has begun with it";
+  size_t records = 1;
+  while (arena_.Allocate(64, 64) != nullptr) ++records;
+  EXPECT_GE(records, kReserved / 64 - 2);
+}
+
+TEST_F(MetadataArenaTest, WhatIsSpareLeavesWhatIsReserved) {
+  constexpr size_t kReserved = size_t{128} << 10;
+  arena_.Reserve(kReserved, 2 * kReserved);
+  metadata_.exhausted = true;
+  size_t spare = 0;
+  while (arena_.AllocateSpare(1024, 8) != nullptr) spare += 1024;
+  EXPECT_GE(spare, 2 * kReserved - 2048);
+  EXPECT_EQ(arena_.AllocateUnreserved(64, 64), nullptr);
+  size_t records = 0;
+  while (arena_.Allocate(64, 64) != nullptr) ++records;
+  EXPECT_GE(records, kReserved / 64 - 2);
+}
+
+// A chunk has room for many records, which those who can do without may take.
+TEST_F(MetadataArenaTest, ReserveDoesNotCountTheRestOfAChunk) {
+  constexpr size_t kReserved = size_t{128} << 10;
+  ASSERT_NE(arena_.Allocate(64, 64), nullptr);
+  arena_.Reserve(kReserved);
+  metadata_.exhausted = true;
+  while (arena_.AllocateUnreserved(64, 64) != nullptr) {
+  }
+  for (size_t i = 0; i < kReserved / 64 - 2; ++i) ASSERT_NE(arena_.Allocate(64, 64), nullptr) << i;
+}
+
+// Records of all sizes from regions that lie apart and side by side, some of them used in part.
+TEST_F(MetadataArenaTest, RegionsOfTheReserveStayApartFromWhatWasTakenOfThem) {
+  std::mt19937_64 random(3);
+  std::map<uintptr_t, size_t> records;  // begin to bytes
+  size_t reserved = 0;
+  for (int round = 0; round < 300; ++round) {
+    metadata_.exhausted = false;
+    reserved = random() % (size_t{400} << 10);
+    arena_.Reserve(reserved);
+    metadata_.exhausted = true;
+    for (size_t i = random() % 3000; i > 0; --i) {
+      const size_t bytes = 8 + random() % (random() % 50 == 0 ? 5000 : 100);
+      const size_t alignment = size_t{8} << random() % 6;
+      void* record = arena_.Allocate(bytes, alignment);
+      if (record == nullptr) continue;
+      const auto begin = reinterpret_cast<uintptr_t>(record);
+      ASSERT_EQ(begin % alignment, 0u);
+      ASSERT_TRUE(IsZero(static_cast<char*>(record), bytes));
+      std::memset(record, 0x5a, bytes);
+      ASSERT_TRUE(records.emplace(begin, bytes).second);
+    }
+  }
+  EXPECT_GT(records.size(), 10'000u);
+  uintptr_t end = 0;
+  for (const auto& [begin, bytes] : records) {
+    ASSERT_LE(end, begin);
+    end = begin + bytes;
+  }
+}
+
+// Callers that can do without may ask for every block of the program.
+TEST_F(MetadataArenaTest, ASourceThatRefusesIsAskedNowAndThen) {
+  constexpr size_t kRequests = 10'000;
+  metadata_.exhausted = true;
+  for (size_t i = 0; i < kRequests; ++i) EXPECT_EQ(arena_.AllocateUnreserved(64, 8), nullptr);
+  EXPECT_LE(metadata_.refusals(), kRequests / 10);
+  metadata_.exhausted = false;
+  int tries = 0;
+  while (arena_.AllocateUnreserved(64, 8) == nullptr) ASSERT_LT(++tries, 1000);
+  while (arena_.AllocateUnreserved(64, 8) != nullptr) metadata_.exhausted = true;
+  metadata_.exhausted = false;
+  EXPECT_NE(arena_.AllocateUnreserved(64, 8), nullptr) << "one refusal is not many";
+}
+
+// Others ask each time if nothing is reserved.
+TEST_F(MetadataArenaTest, AnAnswerIsNeverLeftOutForThoseWhoCannotDoWithout) {
+  metadata_.exhausted = true;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(arena_.AllocateUnreserved(64, 8), nullptr);
+  metadata_.exhausted = false;
+  EXPECT_NE(arena_.Allocate(64, 8), nullptr);
+}
+
 TEST_F(MetadataArenaTest, ThreadsGetDifferentMemory) {
   constexpr int kThreads = 4;
   constexpr int kRecords = 2000;
@@ -145,7 +233,7 @@ TEST_F(MetadataPoolTest, MemoryIsReservedForAsManyRecordsAsThereNeverWere) {
   metadata_.exhausted = true;
   for (size_t i = 0; i < kRecords; ++i) ASSERT_NE(pool_.New(), nullptr) << i;
   const size_t mapped = arena_.stats().mapped_bytes;
-  EXPECT_LE(mapped, kRecords * sizeof(Span) + (size_t{512} << 10));
+  EXPECT_LE(mapped, kRecords * sizeof(Span) + (size_t{512} << 10) + (size_t{512} << 10));
 }
 
 TEST_F(MetadataPoolTest, RecordsAreReusedBeforeTheArenaIsAsked) {

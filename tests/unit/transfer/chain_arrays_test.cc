@@ -195,5 +195,31 @@ TEST(ChainArrays, RecyclesBySize) {
   }
 }
 
+// Programs that ran out of memory with one size may have left arrays of one length.
+TEST(ChainArrays, LongerOnesServeWithoutMemory) {
+  constexpr int kLong = 6;
+  constexpr int kShort = 3;
+  FakeMetadata metadata;
+  MetadataArena arena{FakeMetadata::Source};
+  ChainArrays arrays(arena);
+  PackedChain* const longer = arrays.Allocate(kLong);
+  ASSERT_NE(longer, nullptr);
+  while (arena.Allocate(8, 8) != nullptr) metadata.exhausted = true;
+  EXPECT_EQ(arrays.Allocate(kShort), nullptr);
+  arrays.Deallocate(longer, kLong);
+  std::set<PackedChain*> pieces;
+  for (int i = 0; i < 1 << (kLong - kShort); ++i) {
+    PackedChain* const piece = arrays.Allocate(kShort);
+    ASSERT_NE(piece, nullptr);
+    ASSERT_TRUE(pieces.insert(piece).second);
+    WriteOwn(piece, 1 << kShort);
+  }
+  for (const PackedChain* piece : pieces) ExpectOwn(piece, 1 << kShort);
+  EXPECT_EQ(*pieces.begin(), longer);
+  EXPECT_EQ(*pieces.rbegin() + (1 << kShort), longer + (1 << kLong));
+  EXPECT_EQ(arrays.Allocate(kShort), nullptr);
+  EXPECT_EQ(arrays.Allocate(kLong), nullptr);
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing
