@@ -34,21 +34,28 @@ bool MetadataArena::TakeChunk(size_t bytes) {
   return true;
 }
 
-void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) {
-  SpinLockHolder holder(lock_);
-  if (!HasRoom(bytes, alignment)) {
-    const bool is_reserved = IsReserved(left, bytes + alignment);
-    const bool asks = (left == Left::kNothing && !is_reserved) || MayAsk();
-    if (!asks || !TakeChunk(bytes)) {
-      if (!is_reserved) return nullptr;
-      if (left == Left::kNothing) needed_bytes_ -= std::min(needed_bytes_, bytes);
-      return TakeReserved(bytes, alignment);
-    }
-  }
+void* MetadataArena::TakeNext(size_t bytes, size_t alignment) {
   const uintptr_t begin = AlignUp(next_, alignment);
   next_ = begin + bytes;
   stats_.used_bytes += bytes;
   return reinterpret_cast<void*>(begin);
+}
+
+void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) {
+  SpinLockHolder holder(lock_);
+  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
+  return TCMALLOC_LIKELY(has_room) ? TakeNext(bytes, alignment)
+                                   : AllocateRefused(left, bytes, alignment);
+}
+
+// Does this where the source gives nothing, or was not asked. Who cannot do without asks once more.
+void* MetadataArena::AllocateRefused(Left left, size_t bytes, size_t alignment) {
+  if (!IsReserved(left, bytes + alignment)) {
+    const bool may_have_more = left == Left::kNothing && refusals_ >= kManyRefusals;
+    return may_have_more && TakeChunk(bytes) ? TakeNext(bytes, alignment) : nullptr;
+  }
+  if (left == Left::kNothing) needed_bytes_ -= std::min(needed_bytes_, bytes);
+  return TakeReserved(bytes, alignment);
 }
 
 // Looks at the two newest regions alone.

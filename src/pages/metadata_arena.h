@@ -77,14 +77,17 @@ class MetadataArena {
   bool HasRoom(size_t bytes, size_t alignment) const TCMALLOC_REQUIRES(lock_) {
     return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
   }
+  void* TakeNext(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
   // Returns false for most requests after many refusals of the source.
   bool MayAsk() TCMALLOC_REQUIRES(lock_) {
     return refusals_ < kManyRefusals || ++refusals_ % kRequestsPerAsk == 0;
   }
+  TCMALLOC_NOINLINE void* AllocateRefused(Left left, size_t bytes, size_t alignment)
+      TCMALLOC_REQUIRES(lock_);
   bool IsReserved(Left left, size_t bytes) const TCMALLOC_REQUIRES(lock_);
-  TCMALLOC_COLD void* TakeReserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  TCMALLOC_COLD void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
+  void* TakeReserved(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
+  void DropNewestRegion() TCMALLOC_REQUIRES(lock_);
   void* Draw(size_t bytes) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kMetadata};

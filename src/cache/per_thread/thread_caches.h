@@ -75,7 +75,7 @@ class ThreadCaches {
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }
   // Returns all full chains of all caches to the sources, and of spare ones everything.
-  void ReleaseFull() {
+  TCMALLOC_COLD void ReleaseFull() {
     RetireAll(spares_.TakeAll());
     registry_.VisitNext(SIZE_MAX, [](Cache& cache) { cache.ReleaseFull(); });
   }
