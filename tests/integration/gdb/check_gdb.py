@@ -86,7 +86,8 @@ class Check:
 
         returned = figure("of free pages that the system has")
         got = [figure("in use by the application"), figure("of address space for the heap") - returned, figure("bytes of free pages$"),
-               figure("in central free lists"), figure("in transfer caches"), figure("in caches of threads") + figure("in caches of CPUs"),
+               figure("in central free lists") + figure("of spans that were never touched"), figure("in transfer caches"),
+               figure("in caches of threads") + figure("in caches of CPUs"),
                returned]
         if len(wanted) != FIGURES or wanted != got:
             self.failures.append(f"{self.mode}: the library says {wanted}, gdb says {got}")
