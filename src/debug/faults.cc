@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "allocator/named_alignment.h"
 #include "base/message.h"
 #include "debug/fences.h"
 #include "debug/recent_stacks.h"
@@ -88,10 +89,6 @@ Message& AppendHexByte(Message& line, unsigned char byte) {
   return line << std::string_view(text, sizeof(text));
 }
 
-Message& AppendAlignment(Message& line, size_t alignment) {
-  return alignment != 0 ? line << alignment : line << "none";
-}
-
 void PrintByte(const char* what, int64_t index, unsigned char found, unsigned char wanted) {
   Message line;
   line << what << " " << index << " is ";
@@ -146,9 +143,9 @@ void PrintFirstLine(const Fault& fault) {
            << " (right size must be passed to sized delete)";
       break;
     case FaultKind::kWrongAlignment:
-      line << "aligned delete of " << fault.address << " with alignment ";
-      AppendAlignment(line, fault.given) << ", but the block was allocated with ";
-      AppendAlignment(line, fault.block.alignment());
+      line << "aligned delete of " << fault.address << " with alignment "
+           << NamedAlignment(fault.given) << ", but the block was allocated with "
+           << NamedAlignment(fault.block.alignment());
       break;
     case FaultKind::kBefore:
       line << "memory stomping bug: a word before object at " << AddressOf(fault.block)

@@ -26,6 +26,9 @@ struct LiveBlock {
   uint8_t log2_alignment = 0;  // 0 if the program asked for 16 or less
   uint8_t size_class = 0;      // 0 if the block is a span of its own
   GuardKind guard = GuardKind::kNone;
+
+  // Returns the alignment that the program asked for, or 0 if that was 16 or less.
+  size_t alignment() const { return log2_alignment != 0 ? size_t{1} << log2_alignment : 0; }
 };
 
 // A live block as the fast paths look at it that has a short slack.

@@ -342,8 +342,7 @@ void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, Bloc
   const bool is_aligned =
       claim.alignment != BlockClaim::kUnknown && claim.alignment > kPlainAlignment;
   if (live.family == BlockFamily::kMalloc && !is_aligned) return;
-  const size_t alignment = live.log2_alignment != 0 ? size_t{1} << live.log2_alignment : 0;
-  if (TCMALLOC_UNLIKELY((is_aligned ? claim.alignment : 0) != alignment)) {
+  if (TCMALLOC_UNLIKELY((is_aligned ? claim.alignment : 0) != live.alignment())) {
     CrashOnAlignment(block, live, claim);
   }
 }

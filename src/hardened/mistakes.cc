@@ -3,6 +3,7 @@
 #include "hardened/mistakes.h"
 
 #include "allocator/checked_block.h"
+#include "allocator/named_alignment.h"
 #include "base/message.h"
 #include "central/corruption.h"
 #include "central/sampled_page.h"
@@ -59,19 +60,10 @@ void CrashOnSize(const void* block, LiveBlock live, BlockClaim claim) {
 
 void CrashOnAlignment(const void* block, LiveBlock live, BlockClaim claim) {
   Message message;
-  message << "aligned delete of " << block << " (" << live.size << " bytes) with ";
-  if (claim.alignment != BlockClaim::kUnknown) {
-    message << claim.alignment;
-  } else {
-    message << "none";
-  }
-  message << ", but it was allocated with ";
-  if (live.log2_alignment != 0) {
-    message << (uint64_t{1} << live.log2_alignment);
-  } else {
-    message << "none";
-  }
-  message << NoticedBy(CallOf(claim));
+  const size_t given = claim.alignment != BlockClaim::kUnknown ? claim.alignment : 0;
+  message << "aligned delete of " << block << " (" << live.size << " bytes) with "
+          << NamedAlignment(given) << ", but it was allocated with "
+          << NamedAlignment(live.alignment()) << NoticedBy(CallOf(claim));
   CrashOnMisuse(message, block);
 }
 

@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_PAGES_METADATA_ARENA_H_
 #define TCMALLOC_PAGES_METADATA_ARENA_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -134,7 +135,7 @@ class MetadataPool {
     constexpr size_t kMostSpare = size_t{512} << 10;
     const size_t more = count > made_ ? count - made_ : 0;
     const size_t spare = count * sizeof(T) / 4;
-    arena_.Reserve(more * sizeof(T), spare < kMostSpare ? spare : kMostSpare);
+    arena_.Reserve(more * sizeof(T), std::min(spare, kMostSpare));
   }
 
   size_t live() const { return live_; }
