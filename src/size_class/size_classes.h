@@ -9,14 +9,14 @@
 //
 // Objects of 256, 512 and 1024 bytes begin in a sixteenth to a quarter of the sets of a processor's
 // cache, so that their first lines evict each other. Requests for these sizes get objects that are
-// 16 bytes longer, which begin in every set; those for aligned blocks still get powers of two.
+// a little longer, which begin in every set; those for aligned blocks still get powers of two.
 //
 // Spans. A class takes the smallest span, so that spans drain, which
 //   - has at least 8 KiB, holds eight objects if that fits 64 KiB, and four if that fits 128 KiB,
 //     so that central free lists seldom visit the page heap,
 //   - keeps the span's record, its page map entries and its tail within 1 % of its objects for
 //     those of at most 1 KiB,
-//   - leaves a tail of at most 0.5 % up to 1 KiB and 1.5 % up to 4 KiB, and
+//   - leaves a tail of at most 0.5 % up to 1.5 KiB and 1.5 % up to 4 KiB, and
 //   - wastes at most 12.5 % of its memory when every object is asked for by the smallest size that
 //     rounds up to it.
 // If no span of at most kMaxSpanPages satisfies all of it, the one with the smallest tail is taken.
@@ -60,9 +60,15 @@ namespace size_class_internal {
 inline constexpr size_t kFineStep = 16;
 inline constexpr size_t kLastFineSize = 128;
 inline constexpr size_t kStepsPerDoubling = 8;
-// Requests for a power of two from the first to the last get kFineStep more.
+// Requests for a power of two from the first to the last get more.
 inline constexpr size_t kFirstLengthened = 256;
 inline constexpr size_t kLastLengthened = 1024;
+
+// Returns by how much: 16 bytes, but 32 for the last, of which 31 fill four pages of 8 KiB but for
+// a tail that is shorter than a cache line.
+consteval size_t Lengthening(size_t size) {
+  return size < kLastLengthened ? kFineStep : 2 * kFineStep;
+}
 
 inline constexpr size_t kMaxSpanPages = std::max<size_t>(16, kMaxSmallSize >> kPageShift);
 inline constexpr size_t kSpanRecordBytes = 64;
@@ -88,7 +94,8 @@ constexpr bool IsForAligned(size_t size) {
 
 consteval size_t NextSize(size_t size) {
   if (size < kFineStep) return kFineStep;
-  if (size < kLastFineSize || IsForAligned(size)) return size + kFineStep;
+  if (IsForAligned(size)) return size + Lengthening(size);
+  if (size < kLastFineSize) return size + kFineStep;
   const size_t step = std::bit_floor(size) / kStepsPerDoubling;
   return AlignDown(size, step) + step;
 }
@@ -114,7 +121,7 @@ consteval bool SpanIsTight(size_t size, size_t previous, size_t pages) {
   const size_t tail = Tail(size, pages);
   const size_t metadata = kSpanRecordBytes + kMapBytesPerPage * pages;
   if (size <= 1024 && (metadata + tail) * 100 > span - tail) return false;
-  if (size <= 1024 && tail * 1000 > span * 5) return false;
+  if (size <= 1536 && tail * 1000 > span * 5) return false;
   if (size <= 4096 && tail * 1000 > span * 15) return false;
   const size_t least_used = (span / size) * (previous + 1);
   return size < kLastFineSize || (span - least_used) * 8 <= span;
@@ -171,7 +178,7 @@ static_assert(kSizeClasses.back().size == kMaxSmallSize);
 
 namespace size_class_internal {
 
-inline constexpr size_t kDirectLimit = kLastLengthened + kFineStep;
+inline constexpr size_t kDirectLimit = kLastLengthened + Lengthening(kLastLengthened);
 inline constexpr size_t kMediumShift = 7;
 inline constexpr size_t kMediumRound = (size_t{1} << kMediumShift) - 1;
 inline constexpr size_t kMediumEntries = (kMaxSmallSize >> kMediumShift) + 1;
@@ -195,7 +202,7 @@ consteval std::array<uint8_t, entries> MakeTable(size_t shift) {
 
 }  // namespace size_class_internal
 
-// Size class by size, up to 1040 bytes.
+// Size class by size, up to 1056 bytes.
 inline constexpr std::array<uint8_t, size_class_internal::kDirectLimit + 1> kClassBySize =
     size_class_internal::MakeTable<size_class_internal::kDirectLimit + 1>(0);
 

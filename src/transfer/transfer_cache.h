@@ -12,6 +12,7 @@
 
 #include "base/attributes.h"
 #include "base/bits.h"
+#include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "pages/free_link.h"
 #include "system/rseq.h"
@@ -95,10 +96,13 @@ class TransferCache {
     InsertWhileFew(PackedChain(chain), SIZE_MAX);
   }
 
-  // Keeps the chain or the array only where fewer than `few` objects are kept.
+  // Keeps the chain or the array only where fewer than `few` objects are kept, as is right for
+  // scattered ones. After a long run of them between two fetches nothing is kept of them, and the
+  // other objects go as well: what is allocated next shall come from the spans, in order.
   TCMALLOC_NOINLINE void InsertWhileFew(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
     if (chain.count() >= shortest_ && Keep(chain, few)) return;
     central_->Insert(ToChain(chain));
+    if (few != SIZE_MAX && !stack_.empty() && IsLongRun(few)) Drain();
   }
 
   // Returns an array with room for one batch, or null if no memory can be had.
@@ -171,6 +175,7 @@ class TransferCache {
 
  private:
   static constexpr uint32_t kFirstLimit = 4;
+  static constexpr size_t kLongRun = 32;  // times as many objects as are few
 
   // Hands `count` chains, or all if there are fewer, to the central free list.
   void Return(uint32_t count) TCMALLOC_EXCLUDES(lock_) {
@@ -207,12 +212,26 @@ class TransferCache {
     }
     const PackedChain placed = chain.OnCpu(kCurrentCpu());
     SpinLockHolder holder(lock_);
-    if (objects_ >= few) return false;
+    if (few != SIZE_MAX && !KeepsOfFew(chain.count(), few)) return false;
     if (stack_.size() >= limit_) NoteOverflow();
     if (stack_.size() >= limit_ || !stack_.Push(placed, *arrays_)) return false;
     objects_ += chain.count();
     return true;
   }
+
+  // Returns true if fewer than `few` objects are kept and no long run of others has passed since
+  // the last fetch. Else counts those that pass now.
+  bool KeepsOfFew(uint32_t count, size_t few) TCMALLOC_REQUIRES(lock_) {
+    const size_t fetches = hits_ + misses_.load(std::memory_order_relaxed);
+    if (fetches != fetches_before_run_) {
+      fetches_before_run_ = fetches;
+      passed_ = 0;
+    }
+    if (objects_ < few && !IsLongRun(few)) return true;
+    if (!IsLongRun(few)) passed_ = passed_ + count;
+    return false;
+  }
+  bool IsLongRun(size_t few) const { return passed_ >= kLongRun * few; }
 
   void NoteOverflow() TCMALLOC_REQUIRES(lock_) {
     overflows_.fetch_add(1, std::memory_order_relaxed);
@@ -240,6 +259,8 @@ class TransferCache {
   ChainStack stack_;                                   // changes under the lock
   size_t objects_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t hits_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  size_t fetches_before_run_ TCMALLOC_GUARDED_BY(lock_) = 0;
+  Relaxed<size_t> passed_ = 0;  // objects of the run that were not kept
   std::atomic<size_t> misses_{0};
   std::atomic<size_t> overflows_{0};
 };

@@ -292,6 +292,7 @@ class ThreadCache : private FastLists, public ListNode {
     int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
+    uint32_t sent_home = 0;   // bytes of scattered chains since the last miss
     uint8_t overages = 0;
     bool popped = false;       // whether any of them was needed since then
     bool idle = false;         // whether the head at the last collection was that of the one before
@@ -417,6 +418,7 @@ class ThreadCache : private FastLists, public ListNode {
     return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
            cached_bytes_ - bytes >= kOtherClassesBytes;
   }
+  void SendHome(uint8_t c, Chain chain);
   void KeepOrReturn(uint8_t c, Chain chain);
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);

@@ -285,6 +285,18 @@ TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) co
   return ordered;
 }
 
+// Returns a scattered chain to its spans. The last one of a long run takes with it what the class
+// kept in any order, so that the next objects come from the spans, in address order.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
+  ClassState& state = states_[c];
+  source(c).InsertPast(chain);
+  if (state.sent_home >= kScatterRunBytes) return;
+  state.sent_home += chain.count * SizeOf(c);
+  if (state.sent_home < kScatterRunBytes) return;
+  for (Chain kept = PopFull(c); !kept.empty(); kept = PopFull(c)) source(c).InsertPast(kept);
+}
+
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
 // and those that are worth more as pages go past all caches, and others are put in order where they
 // are not. Each was freed just now, and will not be in the processor's caches when it is used
@@ -294,10 +306,10 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = state.full.size() * bytes;
-  if (kept >= kScatterKeptBytes) {
+  if (kept >= kScatterKeptBytes || state.sent_home >= kScatterRunBytes) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     const Scatter scatter = ScatterOf(c, chain);
-    if (scatter == Scatter::kFarApart) return source(c).InsertPast(chain);
+    if (scatter == Scatter::kFarApart) return SendHome(c, chain);
     if (scatter == Scatter::kNear) chain = InOrder(c, chain);
   }
   const bool has_two = state.capacity > static_cast<int>(chain.count);

@@ -53,8 +53,8 @@ static void CheckExtension(void) {
   MallocExtension_SetMemoryReleaseRate(2.5);
   CHECK(MallocExtension_GetMemoryReleaseRate() == 2.5);
 
-  CHECK(MallocExtension_GetEstimatedAllocatedSize(1000) == 1040);
-  CHECK(MallocExtension_GetAllocatedSize(block) == 1040);
+  CHECK(MallocExtension_GetEstimatedAllocatedSize(1000) == 1056);
+  CHECK(MallocExtension_GetAllocatedSize(block) == 1056);
   CHECK(MallocExtension_GetOwnership(block) == MallocExtension_kOwned);
   CHECK(MallocExtension_GetOwnership(&local) == MallocExtension_kNotOwned);
   free(block);

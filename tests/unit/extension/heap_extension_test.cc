@@ -130,9 +130,9 @@ TEST_F(HeapExtensionTest, SpansThatGoAsCachesGiveThemUpCountAsReleased) {
 TEST_F(HeapExtensionTest, FreeListsGrowByWhatIsFreed) {
   void* const block = Allocate(1000);
   extension_.MarkThreadIdle();
-  EXPECT_EQ(FreeIn("tcmalloc.thread", 1040), 0u);
+  EXPECT_EQ(FreeIn("tcmalloc.thread", 1056), 0u);
   Deallocate(block);
-  EXPECT_EQ(FreeIn("tcmalloc.thread", 1040), 1040u);
+  EXPECT_EQ(FreeIn("tcmalloc.thread", 1056), 1056u);
 
   void* const large = Allocate(300 * kMiB);
   extension_.ReleaseFreeMemory();

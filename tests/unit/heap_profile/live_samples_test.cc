@@ -374,7 +374,7 @@ TEST(LiveSamplesTest, TwinsOfLargerSamplesAreFreed) {
     EXPECT_FALSE(sample.keeps_twin);
     EXPECT_NE(sample.twin, 0u);
   });
-  EXPECT_EQ(CountSampledMemory().in_use_bytes, LiveSamples() * 1040);
+  EXPECT_EQ(CountSampledMemory().in_use_bytes, LiveSamples() * 1056);
   FreeAll(blocks);
 }
 

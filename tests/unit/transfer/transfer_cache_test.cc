@@ -135,6 +135,27 @@ TEST_F(TransferCacheTest, ManyChainsMayBeOneTooMany) {
   FetchAll(2);
 }
 
+TEST_F(TransferCacheTest, ALongRunOfScatteredChainsTakesAllWithIt) {
+  const Chains chains = FromCentral(36);
+  for (const Chain& chain : chains) transfer_->InsertWhileFew(PackedChain(chain), kBatch);
+  EXPECT_EQ(transfer_->stats().chains, 0u);
+  EXPECT_EQ(transfer_.central.inserts().size(), 36u);
+  transfer_->CheckInvariants();
+
+  const Chain other = transfer_->Fetch(kBatch);
+  transfer_->InsertWhileFew(PackedChain(other), kBatch);
+  EXPECT_EQ(transfer_->stats().chains, 1u) << "a fetch ends the run";
+}
+
+TEST_F(TransferCacheTest, FetchesBetweenScatteredChainsLeaveTheOthers) {
+  Chains chains = FromCentral(36);
+  for (const Chain& chain : chains) {
+    transfer_->InsertWhileFew(PackedChain(chain), kBatch);
+    transfer_->InsertWhileFew(PackedChain(transfer_->Fetch(kBatch)), kBatch);
+  }
+  EXPECT_EQ(transfer_->stats().chains, 1u);
+}
+
 TEST_F(TransferCacheTest, AnArrayMovesUntouched) {
   const ObjectArray array = NewArray(kBatch);
   const std::vector<void*> objects(array.objects, array.objects + kBatch);

@@ -72,6 +72,28 @@ TEST_F(ThreadCacheScatterTest, ScatteredObjectsGoPastTheCaches) {
   EXPECT_LE(cache_->full_bytes(), kScatterKeptBytes + kSizeClasses[k64].batch * 64);
 }
 
+TEST_F(ThreadCacheScatterTest, NothingStaysInAnyOrderAfterALongRun) {
+  SwingOnce(k64, true, 2 * kScatterRunBytes);
+  EXPECT_EQ(cache_->full_bytes(), 0u);
+
+  const size_t before = past(k64);
+  SwingOnce(k64, true, kScatterKeptBytes);
+  EXPECT_EQ(past(k64), before) << "a miss ends the run";
+  EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
+}
+
+TEST_F(ThreadCacheScatterTest, NeighboursStayInALongRun) {
+  SwingOnce(k64, true, 2 * kScatterRunBytes);
+  Objects objects = cache_.AllocateMany(k64, kBytes / 64);
+  SwingOnce(k64, true, 2 * kScatterRunBytes);
+  ASSERT_EQ(cache_->full_bytes(), 0u);
+  std::sort(objects.begin(), objects.end());
+  const size_t before = past(k64);
+  cache_.FreeAll(objects);
+  EXPECT_LE(past(k64), before + 2) << "what was left of the run";
+  EXPECT_GT(cache_->full_bytes(), kBytes / 2);
+}
+
 TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
   SwingOnce(k64, true, kScatterKeptBytes);
   EXPECT_EQ(past(k64), 0u);
