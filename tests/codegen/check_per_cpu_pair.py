@@ -39,7 +39,7 @@ def to_section(code, start, sizes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=int, default=50, help="instructions in a pair")
+    parser.add_argument("--limit", type=int, default=51, help="instructions in a pair")
     parser.add_argument("--show", action="store_true", help="print the instructions")
     arguments = parser.parse_args()
     header = subprocess.run(["objdump", "-f", str(arguments.library)], check=True,

@@ -110,8 +110,9 @@
 // negative: whoever runs in between and makes it run down aborts the section. A try that is aborted
 // just before the commit has counted its bytes, and the next one counts them again.
 //
-// The index is read from the top word by a load of its own: what waits for it then does not wait
-// for its extraction. Nobody writes the word between the two loads without an abort.
+// The top is read as the word that it was written as: some processors hand a store at once to a load
+// of the same width, and to a narrower one much later.
+// docs/decisions/0126-tops-are-read-as-they-were-written.md.
   .macro ALLOCATE name, id, go_to_slow
   BEGIN_ROUTINE \name
 1:
@@ -121,7 +122,7 @@
   FIND_SLAB \id, %rcx, %ecx
   movzbl TCM_SLAB_CLASSES(%rcx,%rdi), %r8d
   mov TCM_TOP(%rcx,%r8,8), %rax
-  movzwl TCM_TOP(%rcx,%r8,8), %r9d
+  movzwl %ax, %r9d
   shr $TCM_INDEX_BITS, %rax
   jz 2f
   mov -16(%rcx,%r9,8), %r9
@@ -152,7 +153,8 @@
 1:
   START_AT \name, %r10, %r8
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_TOP(%r8,%rdx,8), %eax
+  mov TCM_TOP(%r8,%rdx,8), %rax
+  movzwl %ax, %eax
   cmp TCM_END(%r8,%rdx,8), %ax
   jae 2f
   cmp %r10d, (%rdi)
@@ -210,7 +212,8 @@
 1:
   START \name, %rcx, %rax
   FIND_SLAB \id, %rcx, %ecx
-  movzwl TCM_TOP(%rcx,%rdi,8), %eax
+  mov TCM_TOP(%rcx,%rdi,8), %rax
+  movzwl %ax, %eax
   cmp TCM_END(%rcx,%rdi,8), %ax
   jae 2f
   imul $(1 << TCM_INDEX_BITS), %rdx, %r8
@@ -239,7 +242,8 @@
 1:
   START \name, %r8, %rax
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_TOP(%r8,%rdi,8), %r9d
+  mov TCM_TOP(%r8,%rdi,8), %r9
+  movzwl %r9w, %r9d
   movzwl TCM_BEGIN(%r8,%rdi,8), %r10d
   mov %r9d, %eax
   sub %r10d, %eax
@@ -277,7 +281,8 @@
 1:
   START \name, %r8, %rax
   FIND_SLAB \id, %r8, %r8d
-  movzwl TCM_TOP(%r8,%rdi,8), %r9d
+  mov TCM_TOP(%r8,%rdi,8), %r9
+  movzwl %r9w, %r9d
   movzwl TCM_END(%r8,%rdi,8), %eax
   sub %r9d, %eax
   jbe 3f

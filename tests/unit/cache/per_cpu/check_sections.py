@@ -34,7 +34,7 @@ ABSOLUTE_RELOCATION = {X86_64: 1, AARCH64: 257}
 # Bytes before the handler: on x86-64 the signature is the operand of an undefined instruction.
 SIGNATURE = {X86_64: b"\x0f\xb9\x3d\x53\x30\x05\x53", AARCH64: b"\x00\xbc\x28\xd4"}
 INSTRUCTIONS = {
-    X86_64: {"allocate": 17, "malloc": 17, "deallocate": 21},
+    X86_64: {"allocate": 17, "malloc": 17, "deallocate": 22},
     AARCH64: {"allocate": 25, "malloc": 25, "deallocate": 26},
 }
 HIDDEN = 2
