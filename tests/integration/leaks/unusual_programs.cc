@@ -127,6 +127,27 @@ CLEAN(system_v_shared_memory) {
   memory[100] = NewPair(80);
 }
 
+CLEAN(memory_of_the_program_break) {
+  constexpr intptr_t kBytes = intptr_t{1} << 20;
+  [[gnu::used]] static void** memory = nullptr;
+  void* first = ::sbrk(kBytes);
+  // Not every system has it.
+  if (first == reinterpret_cast<void*>(-1)) return;
+  memory = static_cast<void**>(::sbrk(kBytes));
+  memory[5000] = NewPair(90);
+}
+
+SITE void site_beyond_program_break() {
+  if (::sbrk(1 << 20) == reinterpret_cast<void*>(-1)) {
+    static_cast<void>(Opaque(std::malloc(60)));
+    return;
+  }
+  auto** memory = static_cast<void**>(::sbrk(1 << 20));
+  memory[5000] = std::malloc(60);
+  ::sbrk(-(1 << 20));
+}
+LEAK(beyond_the_program_break, 60, 1, site_beyond_program_break) { site_beyond_program_break(); }
+
 CLEAN(file_in_memory_mapped_by_system_call) {
   constexpr size_t kBytes = size_t{1} << 20;
   const int file = ::memfd_create("leaks", 0);
