@@ -13,6 +13,24 @@ enum class HookState : uint8_t { kOutside, kInside, kResizing };
 constinit thread_local HookState hook_state TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = HookState::kOutside;
 
+template <typename Hook, typename... Arguments>
+void InvokeNested(const Replacement<Hook>& nested, Arguments... arguments) {
+  const Hook hook = nested.get();
+  if (hook == nullptr) return;
+  const HookState interrupted = hook_state;
+  hook_state = HookState::kInside;
+  hook(arguments...);
+  hook_state = interrupted;
+}
+
+template <typename Hook, typename... Arguments>
+void InvokeForBlock(const HookList<Hook>& list, const Replacement<Hook>& nested,
+                    Arguments... arguments) {
+  const HookScope scope;
+  if (!scope.entered()) return InvokeNested(nested, arguments...);
+  list.ForEach([=](Hook hook) { hook(arguments...); });
+}
+
 }  // namespace
 
 constinit Hooks hooks;
@@ -27,15 +45,17 @@ HookScope::~HookScope() {
 }
 
 void* ReportNew(void* block, size_t size) {
-  if (block != nullptr) Invoke(hooks.new_block, block, size);
+  if (block != nullptr) InvokeForBlock(hooks.new_block, hooks.nested_new, block, size);
   return block;
 }
 
-void ReportDelete(const void* block) { Invoke(hooks.delete_block, block); }
+void ReportDelete(const void* block) {
+  InvokeForBlock(hooks.delete_block, hooks.nested_delete, block);
+}
 
 void ReportResized(void* block, size_t size) {
   const HookScope scope;
-  if (!scope.entered()) return;
+  if (!scope.entered()) return InvokeNested(hooks.nested_new, block, size);
   hook_state = HookState::kResizing;
   hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
   hook_state = HookState::kInside;

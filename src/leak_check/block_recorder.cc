@@ -2,6 +2,8 @@
 
 #include "leak_check/block_recorder.h"
 
+#include <algorithm>
+
 #include "allocator/slow_path.h"
 #include "heap_profile/caller_stack.h"
 #include "heap_profile/profiles.h"
@@ -23,9 +25,9 @@ constinit BlockRecorder block_recorder;
 
 void BlockRecorder::Start() {
   if (started_.exchange(true, std::memory_order_relaxed)) return;
-  if (!hooks.new_block.Add(OnNew) || !hooks.delete_block.Add(OnDelete)) {
-    started_.store(false, std::memory_order_relaxed);
-  }
+  const bool added = hooks.nested_new.Set(OnNew) && hooks.nested_delete.Set(OnDelete) &&
+                     hooks.new_block.Add(OnNew) && hooks.delete_block.Add(OnDelete);
+  if (!added) started_.store(false, std::memory_order_relaxed);
 }
 
 BlockRecorder::Ignoring* BlockRecorder::FindIgnoring(uintptr_t thread) {
@@ -102,8 +104,13 @@ void BlockRecorder::NoteDelete(const void* block) {
 
 size_t BlockRecorder::Copy(Block* to, size_t most) const {
   size_t count = 0;
+  const std::span<const uintptr_t> waiting = waiting_.words();
+  const bool none_waits = waiting_count_.load(std::memory_order_relaxed) == 0;
   table_.ForEach([&](const RecordedBlock& block) {
     if (count == most) return;
+    if (!none_waits && std::find(waiting.begin(), waiting.end(), block.address) != waiting.end()) {
+      return;
+    }
     to[count++] = {.address = block.address,
                    .bytes = block.bytes,
                    .sequence = block.stamp & ~kIgnored,

@@ -19,9 +19,10 @@ namespace tcmalloc {
 // A table of all blocks, with the stacks of their allocations. Hooks keep it up to date: see
 // hook/hooks.h. The functions are thread safe.
 //
-// A handler that interrupts the slow path gets blocks of the emergency arena, which are not
-// recorded. A block that it frees waits in a list until the next hook, because the table may be
-// locked by what was interrupted.
+// Blocks of hooks, and of handlers that interrupt one, are recorded as well: none is missed. A
+// handler that interrupts the slow path gets blocks of the emergency arena, which are not recorded.
+// A block that it frees waits in a list until the next hook, because the table may be locked by
+// what was interrupted.
 class BlockRecorder {
  public:
   constexpr BlockRecorder() = default;
