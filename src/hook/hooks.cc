@@ -13,22 +13,26 @@ enum class HookState : uint8_t { kOutside, kInside, kResizing };
 constinit thread_local HookState hook_state TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = HookState::kOutside;
 
-template <typename Hook, typename... Arguments>
-void InvokeNested(const Replacement<Hook>& nested, Arguments... arguments) {
-  const Hook hook = nested.get();
-  if (hook == nullptr) return;
-  const HookState interrupted = hook_state;
-  hook_state = HookState::kInside;
-  hook(arguments...);
-  hook_state = interrupted;
+// The state in which nested hooks are called, where another hook was interrupted.
+class NestedScope {
+ public:
+  NestedScope() : interrupted_(hook_state) { hook_state = HookState::kInside; }
+  ~NestedScope() { hook_state = interrupted_; }
+  NestedScope(const NestedScope&) = delete;
+  NestedScope& operator=(const NestedScope&) = delete;
+
+ private:
+  const HookState interrupted_;
+};
+
+TCMALLOC_COLD void ReportNestedNew(const void* block, size_t size) {
+  const NestedScope scope;
+  if (const auto hook = hooks.nested_new.get()) hook(block, size);
 }
 
-template <typename Hook, typename... Arguments>
-void InvokeForBlock(const HookList<Hook>& list, const Replacement<Hook>& nested,
-                    Arguments... arguments) {
-  const HookScope scope;
-  if (!scope.entered()) return InvokeNested(nested, arguments...);
-  list.ForEach([=](Hook hook) { hook(arguments...); });
+TCMALLOC_COLD void ReportNestedDelete(const void* block) {
+  const NestedScope scope;
+  if (const auto hook = hooks.nested_delete.get()) hook(block);
 }
 
 }  // namespace
@@ -45,17 +49,25 @@ HookScope::~HookScope() {
 }
 
 void* ReportNew(void* block, size_t size) {
-  if (block != nullptr) InvokeForBlock(hooks.new_block, hooks.nested_new, block, size);
+  if (block == nullptr) return block;
+  const HookScope scope;
+  if (scope.entered()) {
+    hooks.new_block.ForEach([=](MallocHook_NewHook hook) { hook(block, size); });
+  } else {
+    ReportNestedNew(block, size);
+  }
   return block;
 }
 
 void ReportDelete(const void* block) {
-  InvokeForBlock(hooks.delete_block, hooks.nested_delete, block);
+  const HookScope scope;
+  if (!scope.entered()) return ReportNestedDelete(block);
+  hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
 }
 
 void ReportResized(void* block, size_t size) {
   const HookScope scope;
-  if (!scope.entered()) return InvokeNested(hooks.nested_new, block, size);
+  if (!scope.entered()) return ReportNestedNew(block, size);
   hook_state = HookState::kResizing;
   hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
   hook_state = HookState::kInside;

@@ -163,15 +163,13 @@ CLEAN(block_reached_from_a_block_of_a_hook) {
 SITE void site_in_hook(const void*, size_t) { static_cast<void>(Opaque(std::malloc(300))); }
 LEAK(block_of_a_hook, 300, 1, site_in_hook) { RunAsHook(site_in_hook); }
 
-// The handler interrupts the recording of blocks as well.
-CLEAN(blocks_of_a_handler) {
-  constexpr int kBlocks = 100'000;
+namespace {
+
+// Lets the handler interrupt the allocator, and the recording of blocks as well.
+void Interrupt(void (*handler)(int)) {
+  constexpr size_t kBlocks = 100'000;
   struct sigaction action = {};
-  action.sa_handler = [](int) {
-    void* next = std::malloc(30);
-    std::free(kept);
-    kept = next;
-  };
+  action.sa_handler = handler;
   ::sigaction(SIGALRM, &action, nullptr);
   itimerval often = {{0, 100}, {0, 100}};
   ::setitimer(ITIMER_REAL, &often, nullptr);
@@ -179,6 +177,24 @@ CLEAN(blocks_of_a_handler) {
   often = {};
   ::setitimer(ITIMER_REAL, &often, nullptr);
   ClearStack();
+}
+
+}  // namespace
+
+CLEAN(blocks_freed_by_a_handler) {
+  Interrupt([](int) {
+    void* next = std::malloc(30);
+    std::free(kept);
+    kept = next;
+  });
+}
+
+CLEAN(list_of_a_handler) {
+  Interrupt([](int) {
+    auto** next = static_cast<void**>(std::malloc(50));
+    *next = kept;
+    kept = next;
+  });
 }
 
 CLEAN(memory_of_the_program_break) {
