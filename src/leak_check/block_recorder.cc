@@ -68,6 +68,50 @@ void BlockRecorder::Forget(const RecordedBlock& block) {
   if (block.stack != 0) stack_table.Release(block.stack);
 }
 
+// Leaves out a block for which there is no room.
+void BlockRecorder::NoteUnrecorded(uintptr_t address, size_t bytes) {
+  for (Unrecorded& entry : unrecorded_) {
+    uint64_t none = 0;
+    if (!entry.bytes.compare_exchange_strong(none, bytes + 1, std::memory_order_relaxed)) continue;
+    // Release pairs with the acquire in RecordLate and Copy: the bytes are there.
+    entry.address.store(address, std::memory_order_release);
+    unrecorded_count_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+}
+
+bool BlockRecorder::RemoveUnrecorded(uintptr_t address) {
+  if (unrecorded_count_.load(std::memory_order_relaxed) == 0) return false;
+  for (Unrecorded& entry : unrecorded_) {
+    uintptr_t expected = address;
+    // Acquire pairs with the release in NoteUnrecorded.
+    if (!entry.address.compare_exchange_strong(expected, 0, std::memory_order_acquire)) continue;
+    entry.bytes.store(0, std::memory_order_relaxed);
+    unrecorded_count_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+void BlockRecorder::RecordLate() {
+  if (unrecorded_count_.load(std::memory_order_relaxed) == 0) return;
+  for (Unrecorded& entry : unrecorded_) {
+    // Acquire pairs with the release in NoteUnrecorded.
+    const uintptr_t address = entry.address.load(std::memory_order_acquire);
+    const RecordedBlock block = {.address = address,
+                                 .bytes = entry.bytes.load(std::memory_order_relaxed) - 1,
+                                 .stamp = kIgnored,
+                                 .stack = 0};
+    if (address == 0 || !RemoveUnrecorded(address)) continue;
+    if (const auto missed = table_.Insert(block)) Forget(*missed);
+  }
+}
+
+void BlockRecorder::CatchUp() {
+  RemoveWaiting();
+  RecordLate();
+}
+
 void BlockRecorder::RemoveWaiting() {
   if (waiting_count_.load(std::memory_order_relaxed) == 0) return;
   for (const uintptr_t address : waiting_.words()) {
@@ -80,8 +124,13 @@ void BlockRecorder::RemoveWaiting() {
 void BlockRecorder::NoteNew(const void* block, size_t bytes) {
   const CallerStack stack;
   const SlowPath slow_path(SlowPath::Patient{});
-  if (slow_path.reentrant()) return;
-  RemoveWaiting();
+  if (slow_path.reentrant()) {
+    if (!heap.emergency().Owns(block)) {
+      NoteUnrecorded(reinterpret_cast<uintptr_t>(block), bytes);
+    }
+    return;
+  }
+  CatchUp();
   uint64_t stamp = sequence_.fetch_add(1, std::memory_order_relaxed);
   if (IsIgnoring()) stamp |= kIgnored;
   const auto missed = table_.Insert({.address = reinterpret_cast<uintptr_t>(block),
@@ -95,10 +144,11 @@ void BlockRecorder::NoteDelete(const void* block) {
   const auto address = reinterpret_cast<uintptr_t>(block);
   const SlowPath slow_path(SlowPath::Patient{});
   if (slow_path.reentrant()) {
+    if (RemoveUnrecorded(address)) return;
     if (waiting_.Add(address)) waiting_count_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  RemoveWaiting();
+  CatchUp();
   if (const auto removed = table_.Remove(address)) Forget(*removed);
 }
 
@@ -117,6 +167,13 @@ size_t BlockRecorder::Copy(Block* to, size_t most) const {
                    .stack = block.stack,
                    .ignored = (block.stamp & kIgnored) != 0};
   });
+  for (const Unrecorded& entry : unrecorded_) {
+    // Acquire pairs with the release in NoteUnrecorded.
+    const uintptr_t address = entry.address.load(std::memory_order_acquire);
+    if (address == 0 || count == most) continue;
+    const uint64_t bytes = entry.bytes.load(std::memory_order_relaxed) - 1;
+    to[count++] = {.address = address, .bytes = bytes, .sequence = 0, .stack = 0, .ignored = true};
+  }
   return count;
 }
 
