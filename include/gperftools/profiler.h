@@ -29,9 +29,10 @@ struct ProfilerOptions {
 };
 
 /* Begins a profile, which replaces the file `fname` when it is flushed or stopped: profile.proto,
- * compressed, if the name ends in .pb.gz, and else the binary format of gperftools. Returns 0 if a
- * profile is being taken already, or if the file cannot be written or timers cannot be had, of
- * which a line on stderr tells. */
+ * compressed, if the name ends in .pb.gz, and else the binary format of gperftools. A relative name
+ * is one in the directory that is the working directory now. Returns 0 if a profile is being taken
+ * already, or if the file cannot be written or timers cannot be had, of which a line on stderr
+ * tells. */
 PERFTOOLS_DLL_DECL int ProfilerStart(const char* fname);
 
 /* Works as ProfilerStart; `options` may be null. */

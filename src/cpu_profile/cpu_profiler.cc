@@ -2,12 +2,14 @@
 
 #include "cpu_profile/cpu_profiler.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "base/message.h"
 #include "profile_format/profile_file.h"
@@ -31,6 +33,17 @@ int64_t NanosecondsSince1970() {
 
 // Returns true if the file can be written; reports why not.
 bool CanWrite(const char* path) { return ProfileFile(path).ok(); }
+
+// Stores the working directory with a slash behind it. Returns the length of both, or 0 if the
+// directory has no name or needs more than `capacity`. libc's getcwd may allocate.
+size_t StoreWorkingDirectory(char* to, size_t capacity) {
+  const int saved_errno = errno;
+  const long bytes = ::syscall(SYS_getcwd, to, capacity);
+  errno = saved_errno;
+  if (bytes <= 1 || to[0] != '/') return 0;
+  to[bytes - 1] = '/';
+  return static_cast<size_t>(bytes);
+}
 
 }  // namespace
 
@@ -73,7 +86,7 @@ bool CpuProfiler::BeginLocked(const char* path) {
     Warn(Message() << "no CPU profile is taken: there is no memory for it");
     return false;
   }
-  std::memcpy(path_, path, std::strlen(path) + 1);
+  StorePath(path);
   begin_monotonic_ns_ = MonotonicNanoseconds();
   facts_.begin_ns = NanosecondsSince1970();
   subscription_ = ticker.Subscribe(OnTick, this, settings_);
@@ -85,6 +98,13 @@ bool CpuProfiler::BeginLocked(const char* path) {
   facts_.wall = settings_.wall;
   process_.store(getpid(), std::memory_order_relaxed);
   return true;
+}
+
+// The program may go to another directory before the file is written, as daemons do.
+void CpuProfiler::StorePath(const char* path) {
+  const size_t bytes = std::strlen(path) + 1;
+  given_at_ = path[0] == '/' ? 0 : StoreWorkingDirectory(path_, sizeof(path_) - bytes);
+  std::memcpy(path_ + given_at_, path, bytes);
 }
 
 void CpuProfiler::Stop() {
@@ -162,8 +182,9 @@ void CpuProfiler::Describe(ProfilerState* state) {
   if (!running()) return;
   state->enabled = 1;
   state->start_time = static_cast<time_t>(facts_.begin_ns / 1'000'000'000);
-  std::memcpy(state->profile_name, path_,
-              std::min(std::strlen(path_), sizeof(state->profile_name) - 1));
+  const std::string_view given(path_ + given_at_);
+  std::memcpy(state->profile_name, given.data(),
+              std::min(given.size(), sizeof(state->profile_name) - 1));
   state->samples_gathered = static_cast<int>(counts_.added());
 }
 

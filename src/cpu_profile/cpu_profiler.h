@@ -28,8 +28,9 @@ class CpuProfiler {
   CpuProfiler(const CpuProfiler&) = delete;
   CpuProfiler& operator=(const CpuProfiler&) = delete;
 
-  // Begins a profile for the file `path`, which appears when it is flushed or stopped. Returns
-  // false if one is being taken already, or after a complaint.
+  // Begins a profile for the file `path`, which appears when it is flushed or stopped, in this
+  // directory even if the program has left it by then. Returns false if one is being taken already,
+  // or after a complaint.
   bool Start(const char* path, const ProfilerOptions* options);
   // Ends the profile and writes it.
   void Stop();
@@ -62,6 +63,7 @@ class CpuProfiler {
   void RegisterForkHandler();
   bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
   bool BeginLocked(const char* path) TCMALLOC_REQUIRES(lock_);
+  void StorePath(const char* path) TCMALLOC_REQUIRES(lock_);
   void StopLocked() TCMALLOC_REQUIRES(lock_);
   void WriteLocked() TCMALLOC_REQUIRES(lock_);
   // Forgets the parent's profile.
@@ -81,7 +83,8 @@ class CpuProfiler {
   CpuProfileFacts facts_;
   ProfilerOptions options_ = {};
   StackCounts counts_;
-  char path_[kPathCapacity] = {};
+  char path_[kPathCapacity] = {};  // absolute, but for a directory without a name
+  size_t given_at_ = 0;            // where what the caller gave begins in it
 };
 
 extern constinit CpuProfiler cpu_profiler;

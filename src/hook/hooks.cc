@@ -13,6 +13,28 @@ enum class HookState : uint8_t { kOutside, kInside, kResizing };
 constinit thread_local HookState hook_state TCMALLOC_INITIALIZED_TLS
     __attribute__((tls_model("initial-exec"))) = HookState::kOutside;
 
+// The state in which nested hooks are called, where another hook was interrupted.
+class NestedScope {
+ public:
+  NestedScope() : interrupted_(hook_state) { hook_state = HookState::kInside; }
+  ~NestedScope() { hook_state = interrupted_; }
+  NestedScope(const NestedScope&) = delete;
+  NestedScope& operator=(const NestedScope&) = delete;
+
+ private:
+  const HookState interrupted_;
+};
+
+TCMALLOC_COLD void ReportNestedNew(const void* block, size_t size) {
+  const NestedScope scope;
+  if (const auto hook = hooks.nested_new.get()) hook(block, size);
+}
+
+TCMALLOC_COLD void ReportNestedDelete(const void* block) {
+  const NestedScope scope;
+  if (const auto hook = hooks.nested_delete.get()) hook(block);
+}
+
 }  // namespace
 
 constinit Hooks hooks;
@@ -27,15 +49,25 @@ HookScope::~HookScope() {
 }
 
 void* ReportNew(void* block, size_t size) {
-  if (block != nullptr) Invoke(hooks.new_block, block, size);
+  if (block == nullptr) return block;
+  const HookScope scope;
+  if (scope.entered()) {
+    hooks.new_block.ForEach([=](MallocHook_NewHook hook) { hook(block, size); });
+  } else {
+    ReportNestedNew(block, size);
+  }
   return block;
 }
 
-void ReportDelete(const void* block) { Invoke(hooks.delete_block, block); }
+void ReportDelete(const void* block) {
+  const HookScope scope;
+  if (!scope.entered()) return ReportNestedDelete(block);
+  hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
+}
 
 void ReportResized(void* block, size_t size) {
   const HookScope scope;
-  if (!scope.entered()) return;
+  if (!scope.entered()) return ReportNestedNew(block, size);
   hook_state = HookState::kResizing;
   hooks.delete_block.ForEach([=](MallocHook_DeleteHook hook) { hook(block); });
   hook_state = HookState::kInside;

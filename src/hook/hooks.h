@@ -15,7 +15,7 @@
 
 namespace tcmalloc {
 
-// A function in place of a system call, or null.
+// A function in place of something else, or null.
 template <typename Function>
 class Replacement {
  public:
@@ -46,6 +46,9 @@ class Replacement {
 struct Hooks {
   HookList<MallocHook_NewHook> new_block;
   HookList<MallocHook_DeleteHook> delete_block;
+  // Called instead of these for blocks of a hook, or of a signal handler that has interrupted one.
+  Replacement<MallocHook_NewHook> nested_new;
+  Replacement<MallocHook_DeleteHook> nested_delete;
   HookList<MallocHook_PreMmapHook> pre_mmap;
   HookList<MallocHook_MmapHook> mmap;
   HookList<MallocHook_MunmapHook> munmap;
@@ -61,7 +64,8 @@ extern constinit Hooks hooks;
 // Returns true if there is a hook for blocks. No thread may then use a fast path.
 inline bool BlocksAreWatched() { return !hooks.new_block.empty() || !hooks.delete_block.empty(); }
 
-// The scope in which a thread calls hooks. Its allocations and mappings are not reported meanwhile.
+// The scope in which a thread calls hooks. Its allocations and mappings are not reported meanwhile,
+// but for blocks to the nested ones.
 // Keeps errno. Not to be entered with a lock held.
 class HookScope {
  public:

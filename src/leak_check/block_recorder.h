@@ -19,9 +19,11 @@ namespace tcmalloc {
 // A table of all blocks, with the stacks of their allocations. Hooks keep it up to date: see
 // hook/hooks.h. The functions are thread safe.
 //
-// A handler that interrupts the slow path gets blocks of the emergency arena, which are not
-// recorded. A block that it frees waits in a list until the next hook, because the table may be
-// locked by what was interrupted.
+// Blocks of hooks, and of handlers that interrupt one, are recorded as well: none is missed. A
+// handler that interrupts the slow path gets blocks of the emergency arena, which are not recorded,
+// or in hardened mode such as wait in a list until the next hook, because the table may be locked
+// by what was interrupted. These count as live, without a stack. Blocks that it frees wait
+// likewise.
 class BlockRecorder {
  public:
   constexpr BlockRecorder() = default;
@@ -54,6 +56,7 @@ class BlockRecorder {
   // Blocks that may come while they are counted.
   static constexpr size_t kSlack = 4096;
   static constexpr size_t kMostIgnoring = 512;
+  static constexpr size_t kMostUnrecorded = 256;
   static constexpr uint64_t kIgnored = uint64_t{1} << 63;
 
   // A thread that is between BeginIgnoring and EndIgnoring, by its thread pointer.
@@ -62,10 +65,22 @@ class BlockRecorder {
     std::atomic<uint32_t> depth;
   };
 
+  // A block that was allocated, and is not yet in the table. Free if `bytes` is 0.
+  struct Unrecorded {
+    std::atomic<uintptr_t> address;
+    std::atomic<uint64_t> bytes;  // and one more
+  };
+
   Ignoring* FindIgnoring(uintptr_t thread);
   bool IsIgnoring();
   void Forget(const RecordedBlock& block);
+  void NoteUnrecorded(uintptr_t address, size_t bytes);
+  // Returns false if the block is not among them.
+  bool RemoveUnrecorded(uintptr_t address);
+  void RecordLate();
   void RemoveWaiting();
+  // Puts the table in the state that it would have without signal handlers.
+  void CatchUp();
 
   BlockTable table_;
   std::atomic<uint64_t> sequence_{1};
@@ -74,6 +89,8 @@ class BlockRecorder {
   Ignoring ignoring_[kMostIgnoring] = {};
   LiveWords<1024> waiting_;  // freed, and not yet removed
   std::atomic<uint32_t> waiting_count_{0};
+  Unrecorded unrecorded_[kMostUnrecorded] = {};
+  std::atomic<uint32_t> unrecorded_count_{0};
 };
 
 extern constinit BlockRecorder block_recorder;

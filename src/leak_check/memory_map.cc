@@ -3,6 +3,9 @@
 #include "leak_check/memory_map.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,6 +25,25 @@ size_t ReadPages(int table, uintptr_t first, size_t wanted, uint64_t* entries) {
   const ssize_t got = system_calls.pread(table, entries, wanted * sizeof(entries[0]),
                                          static_cast<off_t>(first * sizeof(entries[0])));
   return got > 0 ? static_cast<size_t>(got) / sizeof(entries[0]) : 0;
+}
+
+// Sets the flags of pages that are in the kernel's memory, whether this process has them in its
+// table or not. Returns the number of pages, 0 if the kernel does not tell.
+size_t ReadPagesInCore(uintptr_t first, size_t wanted, uint64_t* flags) {
+  constexpr size_t kMost = 512;
+  constexpr size_t kBytes = 4096;
+  uint8_t in_core[kMost];
+  const size_t count = std::min(wanted, kMost);
+  if (::syscall(SYS_mincore, first * kBytes, count * kBytes, in_core) != 0) return 0;
+  std::transform(in_core, in_core + count, flags,
+                 [](uint8_t page) { return (page & 1) != 0 ? kPresentOrSwapped : 0; });
+  return count;
+}
+
+// Pages of shared memory that are swapped out are not in core.
+bool MayBeSwappedOut() {
+  struct sysinfo info = {};
+  return ::syscall(SYS_sysinfo, &info) != 0 || info.freeswap != info.totalswap;
 }
 
 bool NamesLinker(std::string_view path) {
@@ -96,19 +118,44 @@ MemoryMap::~MemoryMap() {
 }
 
 MemoryMap::Prober::Prober(const MemoryMap& map, const MappedRange& entry)
-    : of_file_(entry.of_file), table_(entry.shared ? -1 : map.PageTable()) {}
+    : entry_(entry), table_(entry.shared ? -1 : map.PageTable()) {
+  if (!entry.shared || MayBeSwappedOut()) tells_core_ = false;
+}
 
 bool MemoryMap::Prober::IsThere(uintptr_t page, uintptr_t end) {
-  if (page >= first_ && page < first_ + known_) {
-    return (flags_[page - first_] & kPresentOrSwapped) != 0;
-  }
-  if (table_ >= 0) {
-    const size_t wanted = std::min<size_t>(end - page, kPagesAtOnce);
+  if (!Knows(page)) {
     first_ = page;
-    known_ = ReadPages(table_, page, wanted, flags_);
-    if (known_ > 0) return (flags_[0] & kPresentOrSwapped) != 0;
+    known_ = ReadFlags(std::min<size_t>(end - page, kPagesAtOnce));
   }
-  return !of_file_ || IsReadable(page * kPageBytes);
+  if (Knows(page)) {
+    if ((flags_[page - first_] & kPresentOrSwapped) == 0) return false;
+    if (table_ >= 0) return true;
+  }
+  return !entry_.of_file || IsReadable(page * kPageBytes);
+}
+
+size_t MemoryMap::Prober::ReadFlags(size_t wanted) {
+  if (table_ >= 0) return ReadPages(table_, first_, wanted, flags_);
+  if (tells_core_ == false) return 0;
+  const size_t known = ReadPagesInCore(first_, wanted, flags_);
+  const bool absent = std::find(flags_, flags_ + known, kPresentOrSwapped) == flags_ + known;
+  if (absent && !tells_core_) tells_core_ = TellsAbsentPages();
+  return tells_core_ == false ? 0 : known;
+}
+
+// Of a mapping with the kernel's large pages mincore tells only what this process has in its table,
+// where a new process has nothing. Such a mapping begins and ends with one, and a look at a byte
+// brings in all of it.
+bool MemoryMap::Prober::TellsAbsentPages() {
+  constexpr size_t kLargePageBytes = kPagesAtOnce * kPageBytes;
+  if (entry_.range.begin % kLargePageBytes != 0 || entry_.range.bytes() % kLargePageBytes != 0) {
+    return true;
+  }
+  if (!IsReadable(first_ * kPageBytes)) return false;
+  const uintptr_t large_page = first_ / kPagesAtOnce * kPagesAtOnce;
+  uint64_t flags[kPagesAtOnce];
+  const size_t known = ReadPagesInCore(large_page, kPagesAtOnce, flags);
+  return std::find(flags, flags + known, uint64_t{0}) != flags + known;
 }
 
 bool MemoryMap::Prober::Next(const Range& part, Range* piece) {

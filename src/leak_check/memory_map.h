@@ -85,7 +85,8 @@ class MemoryMap {
   // Finds the runs of pages that are there: by the kernel's table of pages for memory of the
   // process's own, by asking for each page of a file, which may have become shorter. Pages of a
   // file's private mapping that were never touched have what the file has, which are no pointers of
-  // this process.
+  // this process. A page of shared memory that no process has touched is left out, because a look
+  // at it would make one.
   class Prober {
    public:
     Prober(const MemoryMap& map, const MappedRange& entry);
@@ -100,10 +101,15 @@ class MemoryMap {
 
     // Looks at the pages from this one up to `end`, if it is not known yet.
     bool IsThere(uintptr_t page, uintptr_t end);
+    bool Knows(uintptr_t page) const { return page >= first_ && page < first_ + known_; }
+    // Reads flags of at most `wanted` pages from first_ on and returns their number.
+    size_t ReadFlags(size_t wanted);
+    bool TellsAbsentPages();
 
-    bool of_file_;
-    int table_;            // of pages; -1 if it is of no use
-    uintptr_t first_ = 0;  // the page that flags_ begins with
+    const MappedRange& entry_;
+    int table_;                       // of pages; -1 if it is of no use
+    std::optional<bool> tells_core_;  // mincore tells which pages there are; once it is known
+    uintptr_t first_ = 0;             // the page that flags_ begins with
     size_t known_ = 0;
     uint64_t flags_[kPagesAtOnce];
   };

@@ -35,6 +35,18 @@ void OnMremap(const void* result, const void* old_start, size_t old_size, size_t
   program_mappings.Add(RangeAt(result, new_size));
 }
 
+// The allocator's own calls do not come here.
+void OnSbrk(const void* result, ptrdiff_t increment) {
+  const auto before = reinterpret_cast<uintptr_t>(result);
+  if (before == UINTPTR_MAX) return;
+  const uintptr_t now = before + static_cast<uintptr_t>(increment);
+  if (increment > 0) {
+    program_mappings.Add({before, now});
+  } else {
+    program_mappings.Remove({now, before});
+  }
+}
+
 }  // namespace
 
 constinit MappingSet program_mappings;
@@ -42,7 +54,7 @@ constinit MappingSet program_mappings;
 void StartProgramMappings() {
   // A full list of hooks leaves the checker without mappings.
   static_cast<void>(hooks.mmap.Add(OnMmap) && hooks.munmap.Add(OnMunmap) &&
-                    hooks.mremap.Add(OnMremap));
+                    hooks.mremap.Add(OnMremap) && hooks.sbrk.Add(OnSbrk));
 }
 
 }  // namespace tcmalloc

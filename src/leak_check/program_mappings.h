@@ -9,8 +9,8 @@
 
 namespace tcmalloc {
 
-// The mappings that the program's calls of mmap and its kin have left. Mappings of libc and of the
-// allocator do not pass through the hooks, and are not there.
+// The mappings that the program's calls of mmap and its kin have left, sbrk included. Mappings of
+// libc and of the allocator do not pass through the hooks, and are not there.
 extern constinit MappingSet program_mappings;
 
 // Adds the hooks that keep it up to date.

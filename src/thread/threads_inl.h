@@ -162,17 +162,20 @@ TCMALLOC_ALWAYS_INLINE bool Threads<Sources>::CloseThread(Entry* entry) {
   return true;
 }
 
-// Undoes CloseThread. While hooks for blocks exist, the thread stays closed. It opens first and
-// looks for hooks afterwards. A thread that adds a hook fences in between, and then closes all
-// threads. So either this thread sees the hook, or its opening comes before it is closed.
+// Undoes CloseThread. While hooks for blocks exist, the thread stays closed, without a moment at
+// which a signal handler would find it open. Otherwise it opens first and looks for hooks again. A
+// thread that adds a hook fences in between, and then closes all threads. So either this thread
+// sees the hook, or its opening comes before it is closed.
 template <SourceTable Sources>
 void Threads<Sources>::OpenThread() {
-  ThreadHeader* thread = current_thread.header();
-  thread->is_served_by_cpus() ? cpus_.Open(CpuThread::Of(thread)) : Cache::Of(thread)->Open();
-  // Pairs with Heap::CloseThreads, whose fence of all threads makes a barrier of the processor out
-  // of this one of the compiler.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(thread);
+  if (TCMALLOC_LIKELY(!BlocksAreWatched())) {
+    ThreadHeader* thread = current_thread.header();
+    thread->is_served_by_cpus() ? cpus_.Open(CpuThread::Of(thread)) : Cache::Of(thread)->Open();
+    // Pairs with Heap::CloseThreads, whose fence of all threads makes a barrier of the processor
+    // out of this one of the compiler.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (TCMALLOC_UNLIKELY(BlocksAreWatched())) CloseFrontEnd(thread);
+  }
   thread_state.phase = Phase::kServed;
 }
 

@@ -2,11 +2,13 @@
 //
 // Programs whose only pointers lie where few programs have them.
 
+#include <gperftools/malloc_hook_c.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,95 @@ CLEAN(system_v_shared_memory) {
   ::shmctl(id, IPC_RMID, nullptr);
   memory[100] = NewPair(80);
 }
+
+namespace {
+
+[[gnu::used]] void* kept = nullptr;
+
+// Lets a hook run, which does something with what was kept.
+void RunAsHook(MallocHook_NewHook hook) {
+  if (MallocHook_AddNewHook(hook) == 0) std::abort();
+  std::free(Opaque(std::malloc(1)));
+  if (MallocHook_RemoveNewHook(hook) == 0) std::abort();
+  ClearStack();
+}
+
+}  // namespace
+
+CLEAN(block_freed_in_a_hook) {
+  kept = std::malloc(100);
+  RunAsHook([](const void*, size_t) {
+    std::free(kept);
+    kept = nullptr;
+  });
+}
+
+CLEAN(block_reached_from_a_block_of_a_hook) {
+  kept = std::malloc(100);
+  RunAsHook([](const void*, size_t) {
+    auto** outer = static_cast<void**>(std::malloc(200));
+    *outer = kept;
+    kept = outer;
+  });
+}
+
+SITE void site_in_hook(const void*, size_t) { static_cast<void>(Opaque(std::malloc(300))); }
+LEAK(block_of_a_hook, 300, 1, site_in_hook) { RunAsHook(site_in_hook); }
+
+namespace {
+
+// Lets the handler interrupt the allocator, and the recording of blocks as well.
+void Interrupt(void (*handler)(int)) {
+  constexpr size_t kBlocks = 100'000;
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  ::sigaction(SIGALRM, &action, nullptr);
+  itimerval often = {{0, 100}, {0, 100}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  for (size_t i = 0; i < kBlocks; ++i) std::free(Opaque(std::malloc(i % 300)));
+  often = {};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  ClearStack();
+}
+
+}  // namespace
+
+CLEAN(blocks_freed_by_a_handler) {
+  Interrupt([](int) {
+    void* next = std::malloc(30);
+    std::free(kept);
+    kept = next;
+  });
+}
+
+CLEAN(list_of_a_handler) {
+  Interrupt([](int) {
+    auto** next = static_cast<void**>(std::malloc(50));
+    *next = kept;
+    kept = next;
+  });
+}
+
+CLEAN(memory_of_the_program_break) {
+  constexpr intptr_t kBytes = intptr_t{1} << 20;
+  [[gnu::used]] static void** memory = nullptr;
+  void* first = ::sbrk(kBytes);
+  // Not every system has it.
+  if (first == reinterpret_cast<void*>(-1)) return;
+  memory = static_cast<void**>(::sbrk(kBytes));
+  memory[5000] = NewPair(90);
+}
+
+SITE void site_beyond_program_break() {
+  if (::sbrk(1 << 20) == reinterpret_cast<void*>(-1)) {
+    static_cast<void>(Opaque(std::malloc(60)));
+    return;
+  }
+  auto** memory = static_cast<void**>(::sbrk(1 << 20));
+  memory[5000] = std::malloc(60);
+  ::sbrk(-(1 << 20));
+}
+LEAK(beyond_the_program_break, 60, 1, site_beyond_program_break) { site_beyond_program_break(); }
 
 CLEAN(file_in_memory_mapped_by_system_call) {
   constexpr size_t kBytes = size_t{1} << 20;

@@ -122,6 +122,30 @@ TEST_F(CpuProfilerTest, WritesWhenItIsFlushedAndStopped) {
   EXPECT_STREQ(state.profile_name, "");
 }
 
+TEST_F(CpuProfilerTest, AFileIsWrittenWhereTheProfileBegan) {
+  const fs::path before = fs::current_path();
+  fs::current_path(directory_);
+  EXPECT_EQ(ProfilerStart("a.prof"), 1);
+  fs::current_path(before);
+  ProfilerState state;
+  ProfilerGetCurrentState(&state);
+  EXPECT_STREQ(state.profile_name, "a.prof");
+  ProfilerStop();
+  EXPECT_GE(Samples(Path("a.prof")), 0);
+  EXPECT_FALSE(fs::exists("a.prof"));
+}
+
+TEST_F(CpuProfilerTest, ADirectoryThatIsRemovedLeavesNoFile) {
+  const fs::path before = fs::current_path();
+  fs::create_directory(Path("gone"));
+  fs::current_path(Path("gone"));
+  EXPECT_EQ(ProfilerStart("a.prof"), 1);
+  fs::remove_all(Path("gone"));
+  fs::current_path(before);
+  ProfilerStop();
+  EXPECT_FALSE(fs::exists("a.prof"));
+}
+
 TEST_F(CpuProfilerTest, WritesProfileProto) {
   const std::string path = Path("a.pb.gz");
   ASSERT_EQ(ProfilerStart(path.c_str()), 1);

@@ -47,6 +47,52 @@ TEST(HooksTest, ReportsBlocksAndNotTheirAbsence) {
   ASSERT_TRUE(hooks.new_block.Remove(Hear));
 }
 
+int nested_new = 0;
+int nested_delete = 0;
+
+// The nested hooks see this hook's own blocks, and none of those that they have themselves.
+TEST(HooksTest, ReportsBlocksOfAHookToTheNestedHooks) {
+  const auto on_new = [](const void* block, size_t size) {
+    ++calls;
+    ReportNew(const_cast<void*>(block), size);
+    ReportResized(const_cast<void*>(block), size);
+    ReportDelete(block);
+  };
+  const auto on_nested_delete = [](const void*) {
+    EXPECT_FALSE(BlockStays());
+    ++nested_delete;
+  };
+  ASSERT_TRUE(hooks.new_block.Add(on_new));
+  ASSERT_TRUE(hooks.nested_new.Set([](const void*, size_t) { ++nested_new; }));
+  ASSERT_TRUE(hooks.nested_delete.Set(on_nested_delete));
+  for (int i = 1; i <= 2; ++i) {
+    calls = nested_new = nested_delete = 0;
+    ReportNew(&calls, 1);
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(nested_new, 2);
+    EXPECT_EQ(nested_delete, 1);
+  }
+  ASSERT_TRUE(hooks.nested_new.Remove(hooks.nested_new.get()));
+  ASSERT_TRUE(hooks.nested_delete.Remove(hooks.nested_delete.get()));
+  ASSERT_TRUE(hooks.new_block.Remove(on_new));
+}
+
+TEST(HooksTest, ABlockThatIsFreedWhileAnotherOneIsResizedDoesNotStay) {
+  const auto on_delete = [](const void* block) {
+    EXPECT_TRUE(BlockStays());
+    ReportDelete(block);
+    EXPECT_TRUE(BlockStays());
+  };
+  nested_delete = 0;
+  ASSERT_TRUE(hooks.delete_block.Add(on_delete));
+  ASSERT_TRUE(
+      hooks.nested_delete.Set([](const void*) { nested_delete += BlockStays() ? 100 : 1; }));
+  ReportResized(&calls, 1);
+  EXPECT_EQ(nested_delete, 1);
+  ASSERT_TRUE(hooks.nested_delete.Remove(hooks.nested_delete.get()));
+  ASSERT_TRUE(hooks.delete_block.Remove(on_delete));
+}
+
 TEST(HooksTest, ReportsNothingThatAHookDoes) {
   ASSERT_TRUE(hooks.new_block.Add(Nest));
   ASSERT_TRUE(hooks.new_block.Add(Hear));

@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "unit/leak_check/own_memory_map.h"
@@ -130,10 +135,83 @@ TEST(MemoryMapTest, LeavesOutPrivatePagesOfAFileThatWereNeverTouched) {
   ::close(fd);
 }
 
+TEST(MemoryMapTest, LeavesOutSharedMemoryThatNobodyTouched) {
+  struct sysinfo info = {};
+  if (::sysinfo(&info) != 0 || info.freeswap != info.totalswap) GTEST_SKIP();
+  constexpr size_t kPages = 4096;
+  const int fd = static_cast<int>(::syscall(SYS_memfd_create, "shared", 0));
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(kPages * kPage)), 0);
+  const Range range = Map(kPages, MAP_SHARED, fd);
+  for (const size_t page : {size_t{0}, size_t{1000}, size_t{1001}, kPages - 1}) {
+    *reinterpret_cast<char*>(range.begin + page * kPage) = 1;
+  }
+  MemoryMap map;
+  ASSERT_TRUE(ReadOwn(&map));
+  // One page is looked at where the kernel's large pages would fit.
+  const size_t bytes = Bytes(Readable(map, range));
+  EXPECT_GE(bytes, 4 * kPage);
+  EXPECT_LE(bytes, 5 * kPage);
+  struct stat status = {};
+  ASSERT_EQ(::fstat(fd, &status), 0);
+  EXPECT_LE(static_cast<size_t>(status.st_blocks) * 512, 5 * kPage);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+  ::close(fd);
+}
+
+// No process has them in its table but the one that touched them.
+TEST(MemoryMapTest, AChildFindsItsParentsSharedPages) {
+  constexpr size_t kPages = 1024;
+  const Range range = Map(kPages, MAP_SHARED | MAP_ANONYMOUS);
+  const size_t touched[] = {3, 700, 701};
+  for (const size_t page : touched) *reinterpret_cast<char*>(range.begin + page * kPage) = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    MemoryMap map;
+    if (!ReadOwn(&map)) ::_exit(1);
+    const std::vector<Range> parts = Readable(map, range);
+    for (const size_t page : touched) {
+      const auto has = [&](const Range& part) { return part.Contains(range.begin + page * kPage); };
+      if (std::none_of(parts.begin(), parts.end(), has)) ::_exit(2);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::munmap(reinterpret_cast<void*>(range.begin), range.bytes());
+}
+
+TEST(MemoryMapTest, AChildFindsItsParentsLargePages) {
+  constexpr size_t kLargePages = 3;
+  constexpr size_t kLargePage = 512 * kPage;
+  void* memory = ::mmap(nullptr, kLargePages * kLargePage, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "the system has no large pages set aside";
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  const Range range = {begin, begin + kLargePages * kLargePage};
+  *reinterpret_cast<char*>(begin + kLargePage) = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    MemoryMap map;
+    if (!ReadOwn(&map)) ::_exit(1);
+    const std::vector<Range> parts = Readable(map, range);
+    const auto has = [&](const Range& part) { return part.Contains(begin + kLargePage); };
+    ::_exit(std::any_of(parts.begin(), parts.end(), has) ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::munmap(memory, range.bytes());
+}
+
 TEST(MemoryMapTest, LeavesOutWhatAFileDoesNotHave) {
   const int fd = FileOf(2);
   ASSERT_GE(fd, 0);
   const Range range = Map(4, MAP_SHARED, fd);
+  for (const size_t page : {size_t{0}, size_t{1}}) {
+    *reinterpret_cast<char*>(range.begin + page * kPage) = 1;
+  }
   MemoryMap map;
   ASSERT_TRUE(ReadOwn(&map));
   EXPECT_EQ(Bytes(Readable(map, range)), 2 * kPage);
