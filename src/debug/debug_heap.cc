@@ -806,23 +806,24 @@ void DebugHeap::PutOff(void* block) {
   }
 }
 
-// Frees what signal handlers freed. Their calls are not known any more; families are taken as
-// right.
+// Frees what signal handlers freed. Their calls are not known any more; families and alignments are
+// taken as right.
 void DebugHeap::FreePutOff() {
   for (Deferred& place : put_off_) {
     // Acquire pairs with the release in PutOff.
     void* block = place.block.exchange(nullptr, std::memory_order_acquire);
     if (block == nullptr) continue;
     put_off_count_.fetch_sub(1, std::memory_order_relaxed);
-    BlockFamily family = BlockFamily::kMalloc;
+    ReleaseClaim claim = {.call = "free in a signal handler", .site = CallSite::OfThisFunction()};
     {
       SlowPath slow_path;
       if (slow_path.reentrant()) return PutOff(block);
-      if (const BlockRecord* record = Find(block)) family = record->family;
+      if (const BlockRecord* record = Find(block)) {
+        claim.family = record->family;
+        claim.alignment = record->alignment();
+      }
     }
-    Free(
-        block,
-        {.family = family, .call = "free in a signal handler", .site = CallSite::OfThisFunction()});
+    Free(block, claim);
   }
 }
 
