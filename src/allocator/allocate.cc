@@ -102,13 +102,15 @@ void DrawLarge(Span* span, size_t size, size_t alignment) {
   if (TCMALLOC_UNLIKELY(draw.is_sample)) RecordLargeSample(span, size, alignment);
 }
 
+TCMALLOC_COLD LargeBlock FindLargeInEmergency(size_t size, size_t alignment) {
+  alignment = std::max(alignment, kMinAlignment);
+  const size_t bytes = AllocatedSizeFor(size, alignment);
+  return {heap.emergency().Allocate(bytes, alignment), bytes, false};
+}
+
 LargeBlock FindLarge(size_t size, size_t alignment, Room room) {
   SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    const size_t aligned_to = std::max(alignment, kMinAlignment);
-    const size_t bytes = AllocatedSizeFor(size, aligned_to);
-    return {heap.emergency().Allocate(bytes, aligned_to), bytes, false};
-  }
+  if (slow_path.reentrant()) return FindLargeInEmergency(size, alignment);
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span =
       WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment, room); });
