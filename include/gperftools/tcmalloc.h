@@ -66,7 +66,8 @@ PERFTOOLS_DLL_DECL void tc_cfree(void* ptr) PERFTOOLS_NOTHROW;
 
 /* errno is EINVAL for an alignment that is no power of two. */
 PERFTOOLS_DLL_DECL void* tc_memalign(size_t align, size_t size) PERFTOOLS_NOTHROW;
-/* Returns 0, EINVAL or ENOMEM. Keeps errno and, on failure, *ptr. */
+/* Returns 0, EINVAL or ENOMEM, and keeps *ptr on failure. errno becomes ENOMEM too, as libc's does,
+ * and is kept otherwise. */
 PERFTOOLS_DLL_DECL int tc_posix_memalign(void** ptr, size_t align, size_t size) PERFTOOLS_NOTHROW;
 /* Aligned to the kernel's page; tc_pvalloc rounds the size up to it as well. */
 PERFTOOLS_DLL_DECL void* tc_valloc(size_t size) PERFTOOLS_NOTHROW;

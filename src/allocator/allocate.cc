@@ -80,7 +80,7 @@ constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 // If it is kToGrow, a block in a span of its own shall be able to grow where it is.
 enum class Room : bool { kNone, kToGrow };
 
-// Allocates a span for one block.
+// Allocates a span for one block. `alignment` is 0 where none was asked for, as in all below.
 Span* AllocateSpan(Length length, size_t alignment, Room room) {
   if (room == Room::kToGrow) return heap.page_heap().NewRoomy(length);
   return alignment <= kPageSize
@@ -102,12 +102,15 @@ void DrawLarge(Span* span, size_t size, size_t alignment) {
   if (TCMALLOC_UNLIKELY(draw.is_sample)) RecordLargeSample(span, size, alignment);
 }
 
+TCMALLOC_COLD LargeBlock FindLargeInEmergency(size_t size, size_t alignment) {
+  alignment = std::max(alignment, kMinAlignment);
+  const size_t bytes = AllocatedSizeFor(size, alignment);
+  return {heap.emergency().Allocate(bytes, alignment), bytes, false};
+}
+
 LargeBlock FindLarge(size_t size, size_t alignment, Room room) {
   SlowPath slow_path;
-  if (slow_path.reentrant()) {
-    const size_t bytes = AllocatedSizeFor(size, alignment);
-    return {heap.emergency().Allocate(bytes, alignment), bytes, false};
-  }
+  if (slow_path.reentrant()) return FindLargeInEmergency(size, alignment);
   const Length length = std::max(Length::FromBytesCeil(size), Length(1));
   Span* span =
       WithLastResort(slow_path, length, [&] { return AllocateSpan(length, alignment, room); });
@@ -129,7 +132,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed, Room room = Roo
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
   void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
-                                       : AllocateLarge(size, kPageSize, &zeroed);
+                                       : AllocateLarge(size, 0, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
 }
@@ -152,7 +155,7 @@ void ReportIfLarge(const void* block, size_t bytes) {
 }
 
 void* AllocateUnreported(size_t size) {
-  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, kPageSize, nullptr);
+  if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) return AllocateLarge(size, 0, nullptr);
   const uint8_t c = SizeClassFor(size);
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, 0);
@@ -160,7 +163,7 @@ void* AllocateUnreported(size_t size) {
 
 void* AllocateRoomy(size_t size) {
   TCMALLOC_DCHECK(size > kMaxSmallSize);
-  return AllocateLarge(size, kPageSize, nullptr, Room::kToGrow);
+  return AllocateLarge(size, 0, nullptr, Room::kToGrow);
 }
 
 void* AllocateSmallWithin(const SlowPath& slow_path, size_t size) {

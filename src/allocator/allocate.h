@@ -72,8 +72,8 @@ void ReportIfLarge(const void* block, size_t bytes);
 void* AllocateAligned(size_t size, size_t alignment);
 // Works as AllocateAligned without reporting the block.
 void* AllocateAlignedUnreported(size_t size, size_t alignment);
-// Allocates a block in a span of its own without reporting it. Sets *zeroed to true if the bytes
-// are known to be zero.
+// Allocates a block in a span of its own without reporting it; `alignment` is 0 where none was
+// asked for. Sets *zeroed to true if the bytes are known to be zero.
 void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed);
 
 // Works as AllocateSlow, with all bytes zero.

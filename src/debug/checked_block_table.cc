@@ -8,24 +8,21 @@
 
 namespace tcmalloc {
 
-bool CheckedBlockTable::Insert(BlockRecord* record) {
+void CheckedBlockTable::Insert(BlockRecord* record) {
   const uint64_t hash = HashOf(record->user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  const bool full = shard.buckets == nullptr || shard.count >> shard.log2 != 0;
-  if (full && !Grow(shard) && shard.buckets == nullptr) return false;
+  if (shard.buckets == nullptr || shard.count >> shard.log2 != 0) Grow(shard);
   Relaxed<BlockRecord*>& bucket = shard.Bucket(hash);
   record->next = bucket;
   bucket = record;
   ++shard.count;
-  return true;
 }
 
 BlockRecord* CheckedBlockTable::Find(const void* user) {
   const uint64_t hash = HashOf(user);
   Shard& shard = shards_[ShardOf(hash)];
   SpinLockHolder holder(shard.lock);
-  if (shard.buckets == nullptr) return nullptr;
   BlockRecord* record = shard.Bucket(hash);
   while (record != nullptr && record->user != user) record = record->next;
   return record;
@@ -41,15 +38,16 @@ void CheckedBlockTable::Remove(BlockRecord* record) {
   --shard.count;
 }
 
-// Doubles the buckets of a part. The table becomes slower, but stays right, where there is no
-// memory.
-bool CheckedBlockTable::Grow(Shard& shard) {
-  const size_t old_count = shard.buckets != nullptr ? size_t{1} << shard.log2 : 0;
-  const int log2 = old_count == 0 ? kFirstLog2 : shard.log2 + 1;
+// Doubles the buckets of a part, or makes the first ones. The table becomes slower, but stays
+// right, where there is no memory.
+void CheckedBlockTable::Grow(Shard& shard) {
+  const bool has_buckets = shard.buckets != nullptr;
+  const int log2 = has_buckets ? shard.log2 + 1 : kFirstLog2;
   void* memory = system_calls.mmap(nullptr, sizeof(*shard.buckets) << log2, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  Relaxed<BlockRecord*>* old = shard.buckets;
+  if (memory == MAP_FAILED) return;
+  Relaxed<BlockRecord*>* old = has_buckets ? shard.buckets : &shard.only;
+  const size_t old_count = has_buckets ? size_t{1} << shard.log2 : 1;
   shard.buckets = static_cast<Relaxed<BlockRecord*>*>(memory);
   shard.log2 = log2;
   for (size_t i = 0; i < old_count; ++i) {
@@ -60,8 +58,7 @@ bool CheckedBlockTable::Grow(Shard& shard) {
       bucket = record;
     }
   }
-  if (old != nullptr) system_calls.munmap(old, old_count * sizeof(*old));
-  return true;
+  if (has_buckets) system_calls.munmap(old, old_count * sizeof(*old));
 }
 
 }  // namespace tcmalloc

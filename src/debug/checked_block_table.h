@@ -26,8 +26,9 @@ class CheckedBlockTable {
   CheckedBlockTable(const CheckedBlockTable&) = delete;
   CheckedBlockTable& operator=(const CheckedBlockTable&) = delete;
 
-  // Adds a record whose address is not in the table. Returns false if there is no memory.
-  [[nodiscard]] bool Insert(BlockRecord* record);
+  // Adds a record whose address is not in the table. Needs no memory: a program that has none left
+  // but what it freed gets that again.
+  void Insert(BlockRecord* record);
   // Returns the record of the block that begins at `user`, or null.
   BlockRecord* Find(const void* user);
   // Removes a record that is in the table.
@@ -48,13 +49,14 @@ class CheckedBlockTable {
     int log2 TCMALLOC_GUARDED_BY(lock) = 0;  // of the number of buckets, if there are any
     size_t count TCMALLOC_GUARDED_BY(lock) = 0;
     Relaxed<BlockRecord*>* buckets TCMALLOC_GUARDED_BY(lock) = nullptr;
+    Relaxed<BlockRecord*> only TCMALLOC_GUARDED_BY(lock) = nullptr;  // bucket while there are none
 
-    Relaxed<BlockRecord*>& Bucket(uint64_t hash) const TCMALLOC_REQUIRES(lock) {
-      return buckets[hash >> 16 & ((uint64_t{1} << log2) - 1)];
+    Relaxed<BlockRecord*>& Bucket(uint64_t hash) TCMALLOC_REQUIRES(lock) {
+      return buckets != nullptr ? buckets[hash >> 16 & ((uint64_t{1} << log2) - 1)] : only;
     }
   };
 
-  static bool Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
+  static void Grow(Shard& shard) TCMALLOC_REQUIRES(shard.lock);
 
   Shard shards_[kShards];
 };

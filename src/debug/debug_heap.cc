@@ -335,15 +335,14 @@ DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
   auto* base = static_cast<char*>(AllocateSmallWithin(slow_path, bytes));
   if (TCMALLOC_UNLIKELY(base == nullptr)) return Placed::kNowhere;
   BlockRecord* record = TakeRecord(place);
-  if (TCMALLOC_LIKELY(record != nullptr)) {
-    Describe(request, stack, record);
-    record->size_class = size_class;
-    LayOut(request, base, bytes, record);
-  }
-  if (TCMALLOC_UNLIKELY(record == nullptr || !MakeKnown(place, record))) {
+  if (TCMALLOC_UNLIKELY(record == nullptr)) {
     slow_path.FreeBlock(base);
     return Placed::kInEmergency;
   }
+  Describe(request, stack, record);
+  record->size_class = size_class;
+  LayOut(request, base, bytes, record);
+  MakeKnown(record);
   *user = Fill(request, record);
   return Placed::kInTable;
 }
@@ -356,14 +355,11 @@ TCMALLOC_ALWAYS_INLINE BlockRecord* DebugHeap::TakeRecord(uint32_t place) {
   return record;
 }
 
-// Lets the record of a block be found. Gives the record back, and returns false, if there is no
-// memory for that.
-TCMALLOC_ALWAYS_INLINE bool DebugHeap::MakeKnown(uint32_t place, BlockRecord* record) {
-  if (TCMALLOC_LIKELY(HasReadableSeal(record->user) && record_chunks.Hold(record))) return true;
+// Lets the record of a block be found.
+TCMALLOC_ALWAYS_INLINE void DebugHeap::MakeKnown(BlockRecord* record) {
+  if (TCMALLOC_LIKELY(HasReadableSeal(record->user) && record_chunks.Hold(record))) return;
   record->in_table = true;
-  if (TCMALLOC_LIKELY(table_.Insert(record))) return true;
-  records_.Give(place, record);
-  return false;
+  table_.Insert(record);
 }
 
 // Returns a record of its own, changing, for a block whose place is known; null if there is no
@@ -374,7 +370,8 @@ BlockRecord* DebugHeap::Register(uint32_t place, const BlockRecord& block) {
   const BlockVersion version = record->version;
   *record = block;
   record->version = version;
-  return MakeKnown(place, record) ? record : nullptr;
+  MakeKnown(record);
+  return record;
 }
 
 // Finds pages.
@@ -806,23 +803,24 @@ void DebugHeap::PutOff(void* block) {
   }
 }
 
-// Frees what signal handlers freed. Their calls are not known any more; families are taken as
-// right.
+// Frees what signal handlers freed. Their calls are not known any more; families and alignments are
+// taken as right.
 void DebugHeap::FreePutOff() {
   for (Deferred& place : put_off_) {
     // Acquire pairs with the release in PutOff.
     void* block = place.block.exchange(nullptr, std::memory_order_acquire);
     if (block == nullptr) continue;
     put_off_count_.fetch_sub(1, std::memory_order_relaxed);
-    BlockFamily family = BlockFamily::kMalloc;
+    ReleaseClaim claim = {.call = "free in a signal handler", .site = CallSite::OfThisFunction()};
     {
       SlowPath slow_path;
       if (slow_path.reentrant()) return PutOff(block);
-      if (const BlockRecord* record = Find(block)) family = record->family;
+      if (const BlockRecord* record = Find(block)) {
+        claim.family = record->family;
+        claim.alignment = record->alignment();
+      }
     }
-    Free(
-        block,
-        {.family = family, .call = "free in a signal handler", .site = CallSite::OfThisFunction()});
+    Free(block, claim);
   }
 }
 

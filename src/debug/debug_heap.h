@@ -121,7 +121,7 @@ class DebugHeap {
   static size_t PaddingFor(const Request& request);
   static size_t BytesFor(const Request& request);
   BlockRecord* TakeRecord(uint32_t place);
-  bool MakeKnown(uint32_t place, BlockRecord* record);
+  void MakeKnown(BlockRecord* record);
   BlockRecord* Register(uint32_t place, const BlockRecord& block);
   static bool IsSmall(size_t bytes);
   static uint8_t SpareClassFor(const Request& request, size_t bytes);

@@ -143,7 +143,8 @@ void* HardenedHeap::TakeSmall(const BlockRequest& request, LiveBlock* block) {
 void* HardenedHeap::TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed) {
   const size_t page = KernelPageSize();
   const size_t bytes = request.size + 1 + page;
-  void* start = AllocateLargeUnreported(bytes, std::max(request.alignment, kPageSize), zeroed);
+  const size_t alignment = request.alignment > kPlainAlignment ? request.alignment : 0;
+  void* start = AllocateLargeUnreported(bytes, alignment, zeroed);
   if (start == nullptr || heap.emergency().Owns(start)) return start;
   block->capacity = heap.page_map().Get(PageId::Containing(start))->bytes() - page;
   // One call here, and one when the block is freed.

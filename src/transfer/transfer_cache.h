@@ -12,7 +12,6 @@
 
 #include "base/attributes.h"
 #include "base/bits.h"
-#include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "pages/free_link.h"
 #include "system/rseq.h"
@@ -75,6 +74,7 @@ class TransferCache {
 
   // Returns a chain or an array that was inserted, or an empty one if none is kept.
   TCMALLOC_NOINLINE PackedChain FetchKept() TCMALLOC_EXCLUDES(lock_) {
+    passed_.store(0, std::memory_order_relaxed);
     // Threads that find nothing need not wait for each other to see that.
     if (!stack_.empty()) {
       const uint32_t cpu = kCurrentCpu();
@@ -205,8 +205,8 @@ class TransferCache {
   }
 
   bool Keep(PackedChain chain, size_t few) TCMALLOC_EXCLUDES(lock_) {
-    // Threads that find no room need not wait for each other to see that.
-    if (stack_.size() >= max_chains_) {
+    // Threads that find no room need not wait for each other to see that, unless they count.
+    if (stack_.size() >= max_chains_ && few == SIZE_MAX) {
       overflows_.fetch_add(1, std::memory_order_relaxed);
       return false;
     }
@@ -222,16 +222,14 @@ class TransferCache {
   // Returns true if fewer than `few` objects are kept and no long run of others has passed since
   // the last fetch. Else counts those that pass now.
   bool KeepsOfFew(uint32_t count, size_t few) TCMALLOC_REQUIRES(lock_) {
-    const size_t fetches = hits_ + misses_.load(std::memory_order_relaxed);
-    if (fetches != fetches_before_run_) {
-      fetches_before_run_ = fetches;
-      passed_ = 0;
-    }
-    if (objects_ < few && !IsLongRun(few)) return true;
-    if (!IsLongRun(few)) passed_ = passed_ + count;
+    if (IsLongRun(few)) return false;
+    if (objects_ < few) return true;
+    passed_.fetch_add(count, std::memory_order_relaxed);
     return false;
   }
-  bool IsLongRun(size_t few) const { return passed_ >= kLongRun * few; }
+  bool IsLongRun(size_t few) const {
+    return passed_.load(std::memory_order_relaxed) >= kLongRun * few;
+  }
 
   void NoteOverflow() TCMALLOC_REQUIRES(lock_) {
     overflows_.fetch_add(1, std::memory_order_relaxed);
@@ -259,8 +257,7 @@ class TransferCache {
   ChainStack stack_;                                   // changes under the lock
   size_t objects_ TCMALLOC_GUARDED_BY(lock_) = 0;
   size_t hits_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  size_t fetches_before_run_ TCMALLOC_GUARDED_BY(lock_) = 0;
-  Relaxed<size_t> passed_ = 0;  // objects of the run that were not kept
+  std::atomic<size_t> passed_{0};  // objects of the run that were not kept
   std::atomic<size_t> misses_{0};
   std::atomic<size_t> overflows_{0};
 };

@@ -432,7 +432,10 @@ class ThreadCache : private FastLists, public ListNode {
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopFull(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   uint32_t TakeOldest(uint8_t c, uint32_t most, Chain* out) TCMALLOC_REQUIRES(chains_lock_);
-  void ReturnOldest(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
+  // If it is kCaches, chains go to their spans.
+  enum class Past : bool { kNothing, kCaches };
+  void ReturnOldest(uint8_t c, uint32_t count, Past past = Past::kNothing)
+      TCMALLOC_EXCLUDES(chains_lock_);
   void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCached(int64_t bytes) TCMALLOC_REQUIRES(chains_lock_) {
     cached_bytes_ = cached_bytes_ + bytes;

@@ -28,14 +28,16 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) 
 // Returns `count` of the oldest full chains of a class to the source, or all if there are fewer.
 // Takes a few at a time, because the source may take long.
 template <SourceTable Sources>
-void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count) {
+void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count, Past past) {
   Chain chains[kChainsAtOnce];
   for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
     {
       BiasedLockHolder holder(chains_lock_);
       taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
     }
-    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+    for (uint32_t i = 0; i < taken; ++i) {
+      past == Past::kCaches ? source(c).InsertPast(chains[i]) : source(c).Insert(chains[i]);
+    }
   }
 }
 

@@ -286,15 +286,17 @@ TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) co
 }
 
 // Returns a scattered chain to its spans. The last one of a long run takes with it what the class
-// kept in any order, so that the next objects come from the spans, in address order.
+// kept in any order, which are its oldest chains, so that the next objects come from the spans, in
+// address order.
 template <SourceTable Sources>
 TCMALLOC_NOINLINE void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   source(c).InsertPast(chain);
   if (state.sent_home >= kScatterRunBytes) return;
-  state.sent_home += chain.count * SizeOf(c);
+  const uint32_t bytes = chain.count * SizeOf(c);
+  state.sent_home += bytes;
   if (state.sent_home < kScatterRunBytes) return;
-  for (Chain kept = PopFull(c); !kept.empty(); kept = PopFull(c)) source(c).InsertPast(kept);
+  ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes, Past::kCaches);
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains

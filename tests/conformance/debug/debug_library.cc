@@ -5,6 +5,7 @@
 #include <gperftools/malloc_extension.h>
 #include <gperftools/nallocx.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -260,6 +261,46 @@ void AddThreads(Suite& suite) {
   });
 }
 
+// Takes the addresses that the process may have, up to so many bytes, in small blocks, and gives
+// the blocks back. Returns false if there was no end.
+bool ExhaustAddresses(std::size_t most) {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlim_t limit = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + most;
+  const rlimit addresses = {limit, limit};
+  if (setrlimit(RLIMIT_AS, &addresses) != 0) return false;
+  constexpr std::size_t kSize = 500;
+  void* list = nullptr;
+  std::size_t taken = 0;
+  while (char* block = Malloc(kSize)) {
+    std::memcpy(block, &list, sizeof list);
+    list = block;
+    taken += kSize;
+    if (taken > most) return false;
+  }
+  while (list != nullptr) {
+    void* next = nullptr;
+    std::memcpy(&next, list, sizeof next);
+    std::free(list);
+    list = next;
+  }
+  return true;
+}
+
+void AddScarcity(Suite& suite) {
+  suite.Add("scarcity/large blocks in memory that was freed", [](Case& result) {
+    const ChildResult child = RunInChild([] {
+      constexpr std::size_t kAddresses = std::size_t{32} << 20;
+      if (!ExhaustAddresses(kAddresses)) _exit(2);
+      for (int i = 0; i < 30; ++i) {
+        if (Malloc(300'000) == nullptr) _exit(1);
+      }
+    });
+    result.Check(child.Exited(0), "end", "exit status 0", child);
+  });
+}
+
 void AddTrace(Suite& suite) {
   suite.Add("trace/file", [](Case& result) {
     char path[] = "/tmp/debug_trace_XXXXXX";
@@ -299,6 +340,7 @@ int main(int argc, char** argv) {
   AddStatistics(suite);
   AddVerification(suite);
   AddThreads(suite);
+  AddScarcity(suite);
   AddTrace(suite);
   return suite.Main(argc, argv, 10);
 }

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -169,9 +171,65 @@ class Meeting {
   static inline std::atomic<int> count_{0};
 };
 
-void RegisterMeeting(int /*argc*/, char** /*argv*/, char** /*environment*/) { Meeting::Register(); }
+// Blocks of each kind, which a thread frees while another one forks.
+class FreesDuringFork {
+ public:
+  // Registers its handler as Meeting does.
+  static void Register() { pthread_atfork(AwaitFrees, nullptr, nullptr); }
+
+  FreesDuringFork() {
+    void* aligned = nullptr;
+    PROGRAM_CHECK(posix_memalign(&aligned, kLarge, 100) == 0);
+    frees_.push_back([aligned] { free(aligned); });
+    for (const std::align_val_t alignment : {std::align_val_t{32}, std::align_val_t{kLarge}}) {
+      Add(::operator new(100, alignment),
+          [alignment](void* block) { ::operator delete(block, alignment); });
+      Add(::operator new(100, alignment),
+          [alignment](void* block) { ::operator delete(block, 100, alignment); });
+      Add(::operator new[](100, alignment),
+          [alignment](void* block) { ::operator delete[](block, alignment); });
+    }
+    Add(::operator new(100), [](void* block) { ::operator delete(block, size_t{100}); });
+    Add(::operator new[](100), [](void* block) { ::operator delete[](block); });
+    Add(malloc(100), free);
+    awaited_.store(true);
+  }
+  FreesDuringFork(const FreesDuringFork&) = delete;
+  FreesDuringFork& operator=(const FreesDuringFork&) = delete;
+  ~FreesDuringFork() { thread_.join(); }
+
+ private:
+  static constexpr size_t kLarge = 4096;
+
+  template <typename F>
+  void Add(void* block, F f) {
+    PROGRAM_CHECK(block != nullptr);
+    frees_.push_back([block, f] { f(block); });
+  }
+  void Run() {
+    while (!forking_.load()) usleep(50);
+    for (const std::function<void()>& f : frees_) f();
+    forking_.store(false);
+  }
+
+  static void AwaitFrees() {
+    if (!awaited_.exchange(false)) return;
+    forking_.store(true);
+    while (forking_.load()) usleep(50);
+  }
+
+  static inline std::atomic<bool> awaited_{false};
+  static inline std::atomic<bool> forking_{false};
+  std::vector<std::function<void()>> frees_;
+  std::thread thread_{[this] { Run(); }};
+};
+
+void RegisterHandlers(int /*argc*/, char** /*argv*/, char** /*environment*/) {
+  Meeting::Register();
+  FreesDuringFork::Register();
+}
 __attribute__((section(".preinit_array"),
-               used)) void (*const register_meeting)(int, char**, char**) = RegisterMeeting;
+               used)) void (*const register_handlers)(int, char**, char**) = RegisterHandlers;
 
 // A thread that forks in plain code, again and again.
 class PlainForker {
@@ -267,6 +325,16 @@ void ForksInsideForks() {
   for (void* block : blocks) free(block);
 }
 
+// What was freed where no lock may be taken is given back later, in the parent and in the child,
+// and is no mistake then either.
+void FreesWhileAnotherThreadForks() {
+  for (int i = 0; i < 20; ++i) {
+    const FreesDuringFork frees;
+    ForkAndAwait(AllocateInChild);
+    free(malloc(100));
+  }
+}
+
 // libc's fork takes its lock of streams after our handler; other threads hold that one, or a
 // stream's, while they allocate.
 void ForksAndStreams() {
@@ -303,9 +371,8 @@ void ForksAndStreams() {
 }
 
 constexpr Variant kVariants[] = {
-    {"inside_fork", ForksInsideForks},
-    {"plain_and_handler", PlainForksAndForksInHandlers},
-    {"handlers", ForksInHandlers},
+    {"inside_fork", ForksInsideForks}, {"plain_and_handler", PlainForksAndForksInHandlers},
+    {"handlers", ForksInHandlers},     {"frees", FreesWhileAnotherThreadForks},
     {"streams", ForksAndStreams},
 };
 

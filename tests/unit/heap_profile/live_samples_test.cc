@@ -76,6 +76,27 @@ TEST(LiveSamplesTest, AlignedZeroedAndReallocatedBlocksCountOnce) {
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
+TEST(LiveSamplesTest, KnowTheAlignmentThatWasAskedFor) {
+  for (const size_t size : {20'000, 300'000, 2'000'000}) {
+    for (const uint32_t alignment : {0, 64, 4096, 1 << 16}) {
+      std::vector<void*> blocks;
+      for (int i = 0; i < 100; ++i) {
+        if (alignment != 0) {
+          blocks.push_back(AllocateAligned(size, alignment));
+          continue;
+        }
+        blocks.push_back(Allocate(size));
+        blocks.push_back(AllocateZeroed(size));
+        blocks.push_back(Reallocate(Allocate(100), size));
+      }
+      EXPECT_GT(LiveSamples(), 0u);
+      sample_table.ForEach(
+          [&](const Sample& sample) { EXPECT_EQ(sample.alignment, alignment) << size; });
+      FreeAll(blocks);
+    }
+  }
+}
+
 std::atomic<int> gettid_calls{0};
 
 // A system call takes as long as the rest of a sample's record.

@@ -147,6 +147,29 @@ TEST_F(TransferCacheTest, ALongRunOfScatteredChainsTakesAllWithIt) {
   EXPECT_EQ(transfer_->stats().chains, 1u) << "a fetch ends the run";
 }
 
+TEST_F(TransferCacheTest, AFetchEndsTheRunForChainsThatAreNeverKept) {
+  for (const Chain& chain : FromCentral(36)) {
+    transfer_->InsertWhileFew(PackedChain(chain), kBatch);
+  }
+  const Chain short_one = transfer_->Fetch(1);
+  ASSERT_EQ(short_one.count, 1u);
+  InsertAll(FromCentral(3));
+  transfer_->InsertWhileFew(PackedChain(short_one), kBatch);
+  EXPECT_EQ(transfer_->stats().chains, 3u);
+}
+
+TEST_F(TransferCacheTest, AFullStackGoesWithALongRun) {
+  // Each miss lets the bound double.
+  while (transfer_->stats().chains < kMaxChains) InsertAll(FetchAll(kMaxChains));
+  for (const Chain& chain : FromCentral(31)) {
+    transfer_->InsertWhileFew(PackedChain(chain), kBatch);
+  }
+  EXPECT_EQ(transfer_->stats().chains, kMaxChains);
+  transfer_->InsertWhileFew(PackedChain(FromCentral(1).front()), kBatch);
+  EXPECT_EQ(transfer_->stats().chains, 0u);
+  transfer_->CheckInvariants();
+}
+
 TEST_F(TransferCacheTest, FetchesBetweenScatteredChainsLeaveTheOthers) {
   Chains chains = FromCentral(36);
   for (const Chain& chain : chains) {

@@ -82,6 +82,17 @@ TEST_F(ThreadCacheScatterTest, NothingStaysInAnyOrderAfterALongRun) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
+TEST_F(ThreadCacheScatterTest, ALongRunTakesNoNeighboursWithIt) {
+  SwingOnce(k64, false, kBytes + 3 * kScatterRunBytes);
+  Objects objects = cache_.AllocateMany(k64, (kBytes + 2 * kScatterRunBytes) / 64);
+  std::sort(objects.begin(), objects.end());
+  const auto scattered = objects.begin() + kBytes / 64;
+  std::shuffle(scattered, objects.end(), std::mt19937_64(1));
+  cache_.FreeAll(objects);
+  EXPECT_GT(cache_->full_bytes(), kBytes / 2);
+  EXPECT_LT(cache_->full_bytes(), kBytes + kScatterRunBytes);
+}
+
 TEST_F(ThreadCacheScatterTest, NeighboursStayInALongRun) {
   SwingOnce(k64, true, 2 * kScatterRunBytes);
   Objects objects = cache_.AllocateMany(k64, kBytes / 64);
