@@ -289,7 +289,7 @@ TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) co
 // kept in any order, which are its oldest chains, so that the next objects come from the spans, in
 // address order.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
+TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   source(c).InsertPast(chain);
   if (state.sent_home >= kScatterRunBytes) return;
