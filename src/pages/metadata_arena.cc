@@ -12,8 +12,9 @@ void* MetadataArena::Draw(size_t bytes) {
   return memory;
 }
 
-// Makes a chunk of at least `bytes` bytes the one that records come from.
-bool MetadataArena::TakeChunk(size_t bytes) {
+// Makes a chunk with room for this request the one that records come from.
+bool MetadataArena::TakeChunk(size_t bytes, size_t alignment) {
+  if (alignment > kSourceAlignment) bytes += alignment;
   size_t chunk = bytes > kChunkBytes ? AlignUp(bytes, kChunkBytes) : kChunkBytes;
   void* memory = Draw(chunk);
   if (memory == nullptr) {
@@ -43,7 +44,7 @@ void* MetadataArena::TakeNext(size_t bytes, size_t alignment) {
 
 void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) {
   SpinLockHolder holder(lock_);
-  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes));
+  const bool has_room = HasRoom(bytes, alignment) || (MayAsk() && TakeChunk(bytes, alignment));
   return TCMALLOC_LIKELY(has_room) ? TakeNext(bytes, alignment)
                                    : AllocateRefused(left, bytes, alignment);
 }
@@ -52,7 +53,7 @@ void* MetadataArena::AllocateLeaving(Left left, size_t bytes, size_t alignment) 
 void* MetadataArena::AllocateRefused(Left left, size_t bytes, size_t alignment) {
   if (!IsReserved(left, bytes + alignment)) {
     const bool may_have_more = left == Left::kNothing && refusals_ >= kManyRefusals;
-    return may_have_more && TakeChunk(bytes) ? TakeNext(bytes, alignment) : nullptr;
+    return may_have_more && TakeChunk(bytes, alignment) ? TakeNext(bytes, alignment) : nullptr;
   }
   if (left == Left::kNothing) needed_bytes_ -= std::min(needed_bytes_, bytes);
   return TakeReserved(bytes, alignment);

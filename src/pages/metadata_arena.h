@@ -33,8 +33,7 @@ class MetadataArena {
  public:
   constexpr explicit MetadataArena(MetadataSource source) : source_(source) {}
 
-  // Returns zeroed memory, or null if the source has none. `alignment` is a power of two of at most
-  // 4096.
+  // Returns zeroed memory, or null if the source has none. `alignment` is a power of two.
   void* Allocate(size_t bytes, size_t alignment) TCMALLOC_EXCLUDES(lock_) {
     return AllocateLeaving(Left::kNothing, bytes, alignment);
   }
@@ -67,6 +66,8 @@ class MetadataArena {
   // Large compared with the needs of one growth of the heap, small compared with a program.
   static constexpr size_t kChunkBytes = size_t{256} << 10;
   static constexpr size_t kLeastChunkBytes = size_t{64} << 10;
+  // Of what the source gives, at least.
+  static constexpr size_t kSourceAlignment = 4096;
   // After so many refusals in a row the source is asked for one of so many requests.
   static constexpr uint32_t kManyRefusals = 16;
   static constexpr uint32_t kRequestsPerAsk = 64;
@@ -79,7 +80,7 @@ class MetadataArena {
     return next_ != 0 && AlignUp(next_, alignment) + bytes <= end_;
   }
   void* TakeNext(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
-  bool TakeChunk(size_t bytes) TCMALLOC_REQUIRES(lock_);
+  bool TakeChunk(size_t bytes, size_t alignment) TCMALLOC_REQUIRES(lock_);
   // Returns false for most requests after many refusals of the source.
   bool MayAsk() TCMALLOC_REQUIRES(lock_) {
     return refusals_ < kManyRefusals || ++refusals_ % kRequestsPerAsk == 0;

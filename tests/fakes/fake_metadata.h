@@ -5,7 +5,9 @@
 #ifndef TCMALLOC_TESTS_FAKES_FAKE_METADATA_H_
 #define TCMALLOC_TESTS_FAKES_FAKE_METADATA_H_
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -28,26 +30,44 @@ class FakeMetadata {
   static void* Source(size_t bytes) { return instance_->Draw(bytes); }
 
   bool exhausted = false;  // whether Source returns null
+  size_t most = SIZE_MAX;  // bytes of a chunk that it does not refuse
+  bool is_aligned = true;  // to no more than a page if false
   size_t calls() const { return chunks_.size(); }
+  // Returns true if all of the range lies in a chunk.
+  bool Owns(const char* begin, size_t bytes) const {
+    return std::any_of(drawn_.begin(), drawn_.end(), [=](const Drawn& drawn) {
+      return drawn.begin <= begin && begin + bytes <= drawn.begin + drawn.bytes;
+    });
+  }
   size_t refusals() const { return refusals_; }
 
  private:
   static constexpr size_t kAlignment = 4096;
+  static constexpr size_t kLargeAlignment = size_t{1} << 20;
 
   void* Draw(size_t bytes) {
-    if (exhausted) {
+    if (exhausted || bytes > most) {
       ++refusals_;
       return nullptr;
     }
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    char* chunk = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
-    std::memset(chunk, 0, rounded);
+    const size_t before = is_aligned ? 0 : kAlignment;
+    const size_t alignment = is_aligned ? kAlignment : kLargeAlignment;
+    char* chunk = static_cast<char*>(
+        std::aligned_alloc(alignment, (before + rounded + alignment - 1) / alignment * alignment));
+    std::memset(chunk, 0, before + rounded);
     chunks_.push_back(chunk);
-    return chunk;
+    drawn_.push_back({chunk + before, bytes});
+    return chunk + before;
   }
 
   static inline FakeMetadata* instance_ = nullptr;
+  struct Drawn {
+    const char* begin;
+    size_t bytes;
+  };
   std::vector<void*> chunks_;
+  std::vector<Drawn> drawn_;
   size_t refusals_ = 0;
 };
 

@@ -52,6 +52,21 @@ TEST_F(MetadataArenaTest, MemoryIsZeroAlignedAndDisjoint) {
   EXPECT_GE(arena_.stats().mapped_bytes, used);
 }
 
+// Where the source has no more than that, and aligns it to a page.
+TEST_F(MetadataArenaTest, LargeAlignmentsEndInTheChunk) {
+  constexpr size_t kBytes = size_t{64} << 10;
+  metadata_.is_aligned = false;
+  metadata_.most = 3 * kBytes;
+  for (int i = 0; i < 4; ++i) {
+    const auto* memory = static_cast<const char*>(arena_.Allocate(kBytes, kBytes));
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % kBytes, 0u);
+    EXPECT_TRUE(metadata_.Owns(memory, kBytes)) << i;
+  }
+  metadata_.most = kBytes;
+  EXPECT_EQ(arena_.Allocate(kBytes, kBytes), nullptr);
+}
+
 TEST_F(MetadataArenaTest, SmallRecordsShareAChunk) {
   for (int i = 0; i < 1000; ++i) ASSERT_NE(arena_.Allocate(64, 8), nullptr);
   EXPECT_EQ(metadata_.calls(), 1u);
