@@ -48,7 +48,7 @@ class FreeObjectCheck {
   }
 
   // Checks an object that a slab or an array names. `marked` is true if it bears its mark.
-  void CheckNamed(const void* object, bool marked) {
+  TCMALLOC_NOINLINE void CheckNamed(const void* object, bool marked) {
     if (*most_ == 0) return;
     --*most_;
     const ObjectReference reference = ReferenceTo(object);

@@ -58,12 +58,12 @@ class BlockVersion {
     std::atomic_thread_fence(std::memory_order_release);
   }
   void EndChange(BlockState state) {
-    // Release pairs with the acquire in Look and publishes the change.
+    // Release pairs with the acquire in Current and publishes the change.
     word_.store(word() / kStep * kStep + static_cast<uint32_t>(state), std::memory_order_release);
   }
 
   // Acquire pairs with the release in EndChange.
-  uint32_t Look() const { return word_.load(std::memory_order_acquire); }
+  uint32_t Current() const { return word_.load(std::memory_order_acquire); }
   // Returns true if what was read since `seen` may be in part from before a change and in part from
   // after it.
   bool HasChangedSince(uint32_t seen) const {

@@ -549,7 +549,7 @@ TCMALLOC_ALWAYS_INLINE bool DebugHeap::TryFree(void* block, BlockRecord* record,
   if (TCMALLOC_UNLIKELY(!IsOwnPlace(place))) return false;
   if (*stack == 0) *stack = FindRecentStack(place, claim.site);
   if (TCMALLOC_UNLIKELY(*stack == 0 || record == nullptr)) return false;
-  const uint32_t seen = record->version.Look();
+  const uint32_t seen = record->version.Current();
   // The record is that of the block as long as it is live.
   if (TCMALLOC_UNLIKELY(BlockVersion::StateOf(seen) != BlockState::kLive || record->user != block ||
                         record->paged)) {
@@ -606,7 +606,7 @@ BlockRecord* DebugHeap::BeginFree(void* block, const ReleaseClaim& claim, StackI
   uint32_t seen = 0;
   do {
     SpinLockHolder holder(records_.LockOf(record));
-    seen = record->version.Look();
+    seen = record->version.Current();
     const BlockRecord* known = record->user == block ? record : nullptr;
     if (TCMALLOC_UNLIKELY(!IsGood(known, claim, fault))) return nullptr;
   } while (!record->version.TryBeginChange(seen));
@@ -765,7 +765,7 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
 void DebugHeap::VerifyAll(const char* call) {
   Fault fault;
   ForEachBlock([&](const BlockRecord& record) {
-    const uint32_t seen = record.version.Look();
+    const uint32_t seen = record.version.Current();
     const BlockState state = BlockVersion::StateOf(seen);
     if (state == BlockState::kLive) AreFencesGood(record, &fault);
     if (state == BlockState::kQueued) IsFilled(record, &fault);

@@ -192,6 +192,8 @@ class Heap final : private HousekeepingHost {
   PageHeap& Pages() override { return page_heap(); }
   size_t CountThreadCaches() override;
   void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
+  bool MayBeOverdrawn() override;
+  TCMALLOC_COLD void ReturnOverdrafts(size_t count, ThreadHeader* own) override;
   void ReturnIdleOfCpus() override;
   void ReturnUnused(SourceTurns& turns, uint32_t count) override;
   size_t FullBytes(ThreadHeader* own) override;

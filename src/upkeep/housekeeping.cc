@@ -67,9 +67,16 @@ void Housekeeping::Step(ThreadHeader* own) {
   --owed_steps_;
 }
 
+void Housekeeping::ReturnOverdrafts(ThreadHeader* own) {
+  if (!TryBegin()) return;
+  host_.ReturnOverdrafts(std::min(host_.CountThreadCaches(), kMostCachesAtOnce), own);
+  End();
+}
+
 // One thread does the work that is left over, again and again; the others look in passing.
 bool Housekeeping::Poll(ThreadHeader* own) {
   polls_left_ = kPollsPerLook;
+  if (host_.MayBeOverdrawn()) ReturnOverdrafts(own);
   if (delegates_.load(std::memory_order_relaxed) > 0) return false;
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
   if (step_ns == 0) {

@@ -32,6 +32,11 @@ class HousekeepingHost {
   // Returns to the spans the objects that the next `count` caches of threads held while they were
   // idle.
   virtual void ReturnIdleOfThreads(size_t count, ThreadHeader* own) = 0;
+  // Returns true if threads have grown their caches at the cost of others lately.
+  virtual bool MayBeOverdrawn() = 0;
+  // Returns to the spans, from the next `count` caches of threads, what those of idle threads hold
+  // beyond their shares, but a part alone where that would take long.
+  virtual void ReturnOverdrafts(size_t count, ThreadHeader* own) = 0;
   // Returns the objects that the caches of all CPUs held while they were idle.
   virtual void ReturnIdleOfCpus() = 0;
   // Returns the objects that the transfer caches of the next `count` classes did not need.
@@ -88,7 +93,8 @@ class Housekeeping {
   TCMALLOC_ALWAYS_INLINE bool PollIsDue() const {
     return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
-  // Does some of the work that is due. `own` is as in HousekeepingHost. Returns true if this thread
+  // Keeps the caches of threads within their total, and does some of the work that is due by time.
+  // `own` is as in HousekeepingHost. Returns true if this thread
   // should call it again soon, because more is due than it has done.
   TCMALLOC_NOINLINE bool Poll(ThreadHeader* own);
 
@@ -134,6 +140,7 @@ class Housekeeping {
   }
   // Release pairs with the acquire in TryBegin.
   void End() { busy_.store(false, std::memory_order_release); }
+  TCMALLOC_COLD void ReturnOverdrafts(ThreadHeader* own);
   void ReleaseExcess(ThreadHeader* own);
   void WorkForLimitedTime(uint64_t began, ThreadHeader* own);
   Length ReleaseByTime(uint64_t now, uint64_t step_ns);

@@ -123,13 +123,23 @@ BudgetShare* CacheBudget::NextVictim() {
   return victim;
 }
 
+void CacheBudget::Cut(BudgetShare& share, int64_t bytes) {
+  Add(share, -bytes);
+  bytes_cut_ += bytes;
+}
+
+void CacheBudget::ForgetCuts() {
+  SpinLockHolder holder(lock_);
+  bytes_cut_ = 0;
+}
+
 void CacheBudget::CutShares(size_t most_victims) {
   const BudgetShare* const first = next_victim_ != nullptr ? next_victim_ : shares_.front();
   for (; unclaimed_ < 0 && most_victims > 0; --most_victims) {
     BudgetShare* victim = NextVictim();
     if (victim == nullptr) return;
     const int64_t cut = std::min(std::max<int64_t>(victim->limit() - first_share_, 0), -unclaimed_);
-    Add(*victim, -cut);
+    Cut(*victim, cut);
     unclaimed_ += cut;
     const BudgetShare* const next = next_victim_ != nullptr ? next_victim_ : shares_.front();
     if (next == first) return;
@@ -140,7 +150,7 @@ bool CacheBudget::Steal(BudgetShare& share) {
   for (size_t i = 0; i < kMaxVictims; ++i) {
     BudgetShare* victim = NextVictim();
     if (victim == &share || victim->limit() - kStep < first_share_) continue;
-    Add(*victim, -kStep);
+    Cut(*victim, kStep);
     Add(share, kStep);
     return true;
   }

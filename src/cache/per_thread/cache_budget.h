@@ -38,6 +38,7 @@ class CacheBudget {
   static constexpr int64_t kFirstShare = 64 << 10;
   static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;
+  static constexpr int64_t kManyBytesCut = 8 * kStep;
 
   constexpr CacheBudget() = default;
 
@@ -65,6 +66,11 @@ class CacheBudget {
   // Called by the owner.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
+  // Returns true if shares lost kManyBytesCut since ForgetCuts. Those of idle threads then hold
+  // more than they may, because a cache that lost bytes returns objects when its owner uses it.
+  bool HasManyCuts() const { return bytes_cut_ >= kManyBytesCut; }
+  TCMALLOC_COLD void ForgetCuts() TCMALLOC_EXCLUDES(lock_);
+
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
   SpinLock& lock() TCMALLOC_RETURN_CAPABILITY(lock_) { return lock_; }
 
@@ -81,12 +87,14 @@ class CacheBudget {
   bool TryLockForTheft(BudgetShare& share) TCMALLOC_TRY_ACQUIRE(true, lock_);
   bool Claim(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
+  void Cut(BudgetShare& share, int64_t bytes) TCMALLOC_REQUIRES(lock_);
   // Cuts shares down to first shares while they exceed the total.
   void CutShares(size_t most_victims) TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCacheBudget};
   int64_t total_ TCMALLOC_GUARDED_BY(lock_) = 0;
   Relaxed<int64_t> unclaimed_ = 0;                // changes under the lock
+  Relaxed<int64_t> bytes_cut_ = 0;                // likewise
   int64_t aside_ TCMALLOC_GUARDED_BY(lock_) = 0;  // the sum of the shares that are set aside
   int64_t first_share_ TCMALLOC_GUARDED_BY(lock_) = kFirstShare;
   IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);

@@ -228,6 +228,10 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns half of the full chains of each class, if no chain came or went since the last call.
   // Called by the owner or, one at a time, by other threads.
   void ReleaseIdle(bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
+  // Returns full chains of a cache that holds more than its share, until it does not or all of
+  // *most bytes, which it counts down, have gone. Does nothing if a chain came or went since the
+  // last call: the owner is active. Called by other threads, one at a time.
+  TCMALLOC_COLD void ReturnOverdraft(int64_t* most) TCMALLOC_EXCLUDES(chains_lock_);
   // Returns all full chains. May be called by other threads.
   void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
@@ -326,10 +330,13 @@ class ThreadCache : private FastLists, public ListNode {
     return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size);
   }
 
-  // Returns true if chains and lists have room for this many bytes more.
-  bool HasRoomFor(int64_t bytes) const {
-    return cached_bytes_ + list_bytes_ + bytes <= share_.limit();
+  // Returns the bytes that count for the share. May be called by other threads and is then an
+  // estimate, as CountObjects is.
+  __attribute__((no_sanitize("thread"))) int64_t HeldBytes() const {
+    return cached_bytes_ + list_bytes_;
   }
+  // Returns true if chains and lists have room for this many bytes more.
+  bool HasRoomFor(int64_t bytes) const { return HeldBytes() + bytes <= share_.limit(); }
   // Returns the bytes that the current list may hold, including the objects that are leaving.
   TCMALLOC_NOINLINE int64_t ListBytes(uint8_t c) const {
     const ClassState& state = states_[c];
@@ -436,7 +443,7 @@ class ThreadCache : private FastLists, public ListNode {
   enum class Past : bool { kNothing, kCaches };
   void ReturnOldest(uint8_t c, uint32_t count, Past past = Past::kNothing)
       TCMALLOC_EXCLUDES(chains_lock_);
-  void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
+  TCMALLOC_COLD void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCached(int64_t bytes) TCMALLOC_REQUIRES(chains_lock_) {
     cached_bytes_ = cached_bytes_ + bytes;
   }
@@ -469,7 +476,9 @@ class ThreadCache : private FastLists, public ListNode {
   Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;
   uint8_t next_given_up_ = 0;             // whose list is the next to make room for others
-  Relaxed<bool> chains_moved_ = false;    // by the owner, since ReleaseIdle
+  Relaxed<uint32_t> chains_moved_ = 0;    // by the owner
+  uint32_t moved_at_release_ = 0;         // chains_moved_ at the last call of ReleaseIdle
+  uint32_t moved_at_overdraft_ = 0;       // the same of ReturnOverdraft
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
   ReuseWatch watch_;

@@ -45,7 +45,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
   if (!state.full.empty()) {
     chain = state.full.Pop();
     NoteCached(-int64_t{chain.count} * SizeOf(c));
-    chains_moved_ = true;
+    chains_moved_ += 1;
     state.popped = true;
   }
   state.UpdateLowWater();

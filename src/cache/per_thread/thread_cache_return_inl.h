@@ -56,14 +56,27 @@ void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
-  if (chains_moved_) {
-    chains_moved_ = false;
-    return;
-  }
+  const uint32_t moved = chains_moved_;
+  if (std::exchange(moved_at_release_, moved) != moved) return;
   ForEachUsedClass([this, by_owner](uint8_t c) {
     const uint32_t half = (states_[c].full.size() + 1) / 2;
     by_owner ? ReturnOldest(c, half) : ReturnOldestByOther(c, half);
   });
+}
+
+template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnOverdraft(int64_t* most) {
+  const uint32_t moved = chains_moved_;
+  if (std::exchange(moved_at_overdraft_, moved) != moved) return;
+  for (uint8_t c = 1; c < kSizeClassCount; ++c) {
+    const int64_t held = HeldBytes();
+    const int64_t excess = std::min(held - share_.limit(), *most);
+    if (excess <= 0) return;
+    const int64_t chain = int64_t{BatchIfMade(c)} * SizeOf(c);
+    if (chain == 0) continue;
+    ReturnOldestByOther(c, static_cast<uint32_t>((excess + chain - 1) / chain));
+    *most -= held - HeldBytes();
+  }
 }
 
 template <SourceTable Sources>
@@ -166,7 +179,7 @@ void ThreadCache<Sources>::Park() {
 
 template <SourceTable Sources>
 bool ThreadCache<Sources>::SetAside() {
-  if (context_->budget->SetAside(share_, cached_bytes_ + list_bytes_)) return true;
+  if (context_->budget->SetAside(share_, HeldBytes())) return true;
   if (cached_bytes_ == 0) return false;
   ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, states_[c].full.size()); });
   return context_->budget->SetAside(share_, list_bytes_);

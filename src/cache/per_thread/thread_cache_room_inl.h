@@ -40,7 +40,7 @@ int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
   const int64_t bytes = int64_t{wanted} * SizeOf(c);
   if (TCMALLOC_LIKELY(HasRoomFor(bytes)) || GrowShare(bytes)) return wanted;
   GiveUpOthers(c, bytes);
-  const int64_t room_left = share_.limit() - cached_bytes_ - list_bytes_;
+  const int64_t room_left = share_.limit() - HeldBytes();
   return static_cast<int>(std::clamp<int64_t>(room_left / SizeOf(c), 0, wanted));
 }
 
@@ -59,7 +59,7 @@ template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::ChainsToGiveUp(uint8_t c, int64_t bytes) const {
   const uint32_t count = states_[c].full.size();
   if (count == 0) return 0;
-  const int64_t missing = cached_bytes_ + list_bytes_ + bytes - share_.limit();
+  const int64_t missing = HeldBytes() + bytes - share_.limit();
   const int64_t chain = int64_t{Batch(c)} * SizeOf(c);
   const auto needed = static_cast<uint32_t>((missing + chain - 1) / chain);
   return std::min(std::max(needed, count / kGivenUpShare + 1), count);
@@ -329,7 +329,7 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chai
   BiasedLockHolder holder(chains_lock_);
   if (!states_[c].full.Push(chain, *context_->arrays)) return false;
   NoteCached(int64_t{chain.count} * SizeOf(c));
-  chains_moved_ = true;
+  chains_moved_ += 1;
   return true;
 }
 

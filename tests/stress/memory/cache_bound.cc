@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // However many threads use blocks of however many sizes, their caches together hold no more than
-// was set: the total, or the least share of each thread where that is more.
+// was set: the total, or the least share of each thread where that is more. Idle threads count.
 
 #include <gperftools/malloc_extension_c.h>
 
@@ -21,6 +21,9 @@ namespace {
 using tcmalloc::testing::Random;
 
 constexpr int kThreads = 50;
+constexpr int kThreadsInTurn = 6;
+// Objects that threads may hold beyond the total until others notice that they are idle.
+constexpr size_t kUnnoticed = size_t{2} << 20;
 constexpr size_t kLeastShare = size_t{64} << 10;
 
 size_t Property(const char* name) {
@@ -45,6 +48,33 @@ void UseManySizes(uint64_t seed) {
   }
 }
 
+void FillOwnCache(size_t bytes) {
+  constexpr size_t kSize = 64;
+  std::vector<void*> blocks(bytes / kSize);
+  for (void*& block : blocks) block = malloc(kSize);
+  for (void* block : blocks) free(block);
+}
+
+// Returns the bytes in the caches when threads have filled theirs one after the other, and each
+// idles from then on.
+size_t BytesHeldByIdleThreads(size_t total) {
+  std::barrier all(kThreadsInTurn + 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreadsInTurn; ++i) {
+    threads.emplace_back([&all, i, total] {
+      for (int turn = 0; turn <= kThreadsInTurn; ++turn) {
+        if (turn == i) FillOwnCache(total);
+        all.arrive_and_wait();
+      }
+    });
+  }
+  for (int turn = 0; turn < kThreadsInTurn; ++turn) all.arrive_and_wait();
+  const size_t bytes = Property("tcmalloc.current_total_thread_cache_bytes");
+  all.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+  return bytes;
+}
+
 // Returns the bytes in the caches when every thread has freed all that it had.
 size_t BytesHeld() {
   std::barrier all(kThreads + 1);
@@ -66,6 +96,10 @@ size_t BytesHeld() {
 }  // namespace
 
 int main() {
+  const size_t total_at_start = Property("tcmalloc.max_total_thread_cache_bytes");
+  const size_t held_idle = BytesHeldByIdleThreads(total_at_start);
+  printf("idle threads: %zu bytes in caches, %zu allowed\n", held_idle, total_at_start);
+  PROGRAM_CHECK(held_idle <= total_at_start + kUnnoticed);
   // The first thread has a large share when the others come.
   UseManySizes(0);
   SetProperty("tcmalloc.min_per_thread_cache_bytes", kLeastShare);

@@ -94,14 +94,14 @@ TEST_F(RecordStoreTest, UsesRecordsAgainWhicheverPlaceGaveThemBack) {
 // Who has seen a version of a record may not take it for the block that it had then.
 TEST_F(RecordStoreTest, AVersionDoesNotComeAgain) {
   BlockRecord* record = Take(0);
-  const uint32_t seen = record->version.Look();
+  const uint32_t seen = record->version.Current();
   EXPECT_FALSE(record->version.HasChangedSince(seen));
   store_.Give(0, record);
   ASSERT_EQ(Take(0), record);
   EXPECT_EQ(record->version.state(), BlockState::kLive);
   EXPECT_TRUE(record->version.HasChangedSince(seen));
   EXPECT_FALSE(record->version.TryBeginChange(seen));
-  EXPECT_TRUE(record->version.TryBeginChange(record->version.Look()));
+  EXPECT_TRUE(record->version.TryBeginChange(record->version.Current()));
 }
 
 TEST_F(RecordStoreTest, FailsWithoutMemoryAndGoesOnWithIt) {

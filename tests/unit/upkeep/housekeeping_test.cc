@@ -31,6 +31,11 @@ class FakeHost final : public HousekeepingHost {
     visited += count;
     last_own = own;
   }
+  bool MayBeOverdrawn() override { return overdrawn; }
+  void ReturnOverdrafts(size_t count, ThreadHeader* own) override {
+    overdrafts += count;
+    last_own = own;
+  }
   void ReturnIdleOfCpus() override { ++cpu_rounds; }
   void ReturnUnused(SourceTurns&, uint32_t count) override { classes += count; }
   size_t FullBytes(ThreadHeader*) override { return 0; }
@@ -44,11 +49,13 @@ class FakeHost final : public HousekeepingHost {
   bool IsAwaited() override { return awaited; }
 
   size_t caches = 100;
+  bool overdrawn = false;
   bool read_limits = false;
   bool follows_cgroup = false;
   bool awaited = false;
 
   size_t visited = 0;
+  size_t overdrafts = 0;
   const ThreadHeader* last_own = nullptr;
   int cpu_rounds = 0;
   uint32_t classes = 0;
@@ -109,6 +116,18 @@ TEST_F(HousekeepingTest, APollWorksForTheThreadThatCame) {
   EXPECT_EQ(host_.last_own, &own_);
   EXPECT_EQ(host_.last_reader, Limits::Reader::kAllocating);
   EXPECT_FALSE(housekeeping_.Poll(&own_));
+}
+
+TEST_F(HousekeepingTest, CachesStayWithinTheirTotalWhateverGoesBackByTime) {
+  housekeeping_.set_half_life(0);
+  housekeeping_.Poll(&own_);
+  EXPECT_EQ(host_.overdrafts, 0u);
+  host_.overdrawn = true;
+  housekeeping_.Poll(&own_);
+  EXPECT_GT(host_.overdrafts, 0u);
+  EXPECT_LE(host_.overdrafts, host_.caches);
+  EXPECT_EQ(host_.last_own, &own_);
+  EXPECT_EQ(host_.visited, 0u);
 }
 
 TEST_F(HousekeepingTest, AThreadThatReadLimitsLeavesTheRestToOthers) {

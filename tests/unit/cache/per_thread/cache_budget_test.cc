@@ -74,6 +74,24 @@ TEST_F(CacheBudgetTest, AShareGrowsByTheft) {
   EXPECT_EQ(shares_[2].limit(), kFirst);
 }
 
+TEST_F(CacheBudgetTest, WhatOthersTakeIsCounted) {
+  constexpr int64_t kManySteps = CacheBudget::kManyBytesCut / kStep;
+  SetTotal(2, 2 * kManySteps);
+  budget_.Join(shares_[0]);
+  budget_.Join(shares_[1]);
+  for (int64_t step = 0; step < 2 * kManySteps; ++step) ASSERT_TRUE(budget_.Grow(shares_[0]));
+  EXPECT_FALSE(budget_.HasManyCuts()) << "unclaimed bytes were nobody's";
+  for (int64_t step = 1; step <= kManySteps; ++step) {
+    EXPECT_FALSE(budget_.HasManyCuts());
+    ASSERT_TRUE(budget_.Grow(shares_[1]));
+  }
+  EXPECT_TRUE(budget_.HasManyCuts());
+  budget_.ForgetCuts();
+  EXPECT_FALSE(budget_.HasManyCuts());
+  budget_.SetTotal(static_cast<size_t>(2 * kFirst));
+  EXPECT_TRUE(budget_.HasManyCuts()) << "a lower total cuts shares";
+}
+
 TEST_F(CacheBudgetTest, TheftLeavesTheFirstShare) {
   SetTotal(3, 0);
   for (int i = 0; i < 3; ++i) budget_.Join(shares_[static_cast<size_t>(i)]);

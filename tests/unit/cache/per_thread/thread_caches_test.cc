@@ -157,6 +157,71 @@ TEST_F(IdleCachesTest, CachesAreVisitedInTurn) {
   }
 }
 
+// An idle cache whose share others took, down to what `share` says, and that was looked at since.
+class OverdrawnCachesTest : public IdleCachesTest {
+ protected:
+  static constexpr int64_t kUnbounded = INT64_MAX;
+
+  Caches::Cache* MakeOverdrawn() {
+    Caches::Cache* cache = MakeFilled();
+    cache->share().bytes = CacheBudget::kLeastShare;
+    EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
+    return cache;
+  }
+  void Destroy(Caches::Cache* cache) {
+    cache->CheckInvariants();
+    caches_.Destroy(cache);
+  }
+};
+
+TEST_F(OverdrawnCachesTest, AnIdleOneReturnsWhatIsMoreThanItsShare) {
+  Caches::Cache* cache = MakeFilled();
+  const size_t before = cache->CountBytes();
+  const int64_t share = cache->share().limit();
+  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
+  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
+  EXPECT_EQ(cache->CountBytes(), before) << "its share suffices";
+  const size_t reduced = before / 2;
+  cache->share().bytes = static_cast<int64_t>(reduced);
+  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
+  EXPECT_LE(cache->CountBytes(), reduced);
+  EXPECT_GE(cache->CountBytes(), reduced - 3 * size_t{kSizeClasses[c_].batch} * 64);
+  cache->share().bytes = share;
+  Destroy(cache);
+}
+
+TEST_F(OverdrawnCachesTest, AnActiveOneIsLeftAlone) {
+  Caches::Cache* cache = MakeFilled();
+  cache->share().bytes = CacheBudget::kLeastShare;
+  const size_t before = cache->CountBytes();
+  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
+  EXPECT_EQ(cache->CountBytes(), before) << "its chains came since the last time";
+  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
+  EXPECT_LT(cache->CountBytes(), before);
+  Destroy(cache);
+}
+
+TEST_F(OverdrawnCachesTest, TheRunningThreadsOneIsLeftAlone) {
+  Caches::Cache* cache = MakeOverdrawn();
+  const size_t before = cache->CountBytes();
+  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, cache));
+  EXPECT_EQ(cache->CountBytes(), before);
+  Destroy(cache);
+}
+
+TEST_F(OverdrawnCachesTest, ABoundLeavesTheRestToTheNextTime) {
+  Caches::Cache* cache = MakeOverdrawn();
+  const size_t before = cache->CountBytes();
+  constexpr int64_t kMost = 16 << 10;
+  EXPECT_FALSE(caches_.ReturnOverdrafts(1, kMost, nullptr));
+  const size_t returned = before - cache->CountBytes();
+  EXPECT_GE(returned, size_t{kMost});
+  EXPECT_LT(returned, kMost + size_t{kSizeClasses[c_].batch} * 64);
+  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
+  EXPECT_EQ(cache->full_bytes(), 0u);
+  Destroy(cache);
+}
+
 TEST_F(IdleCachesTest, FullChainsCanBeTakenFromAllCaches) {
   Caches::Cache* a = MakeFilled();
   Caches::Cache* b = MakeFilled();
