@@ -57,7 +57,9 @@ class FreeObjectCheck {
   }
 
   // Returns true unless CheckNamed would end the process.
-  bool IsSound(const void* object, bool marked) { return marked && IsObject(ReferenceTo(object)); }
+  TCMALLOC_NOINLINE bool IsSound(const void* object, bool marked) {
+    return marked && IsObject(ReferenceTo(object));
+  }
 
   // Counts something else that took as long as an object.
   void CountOne() { --*most_; }

@@ -231,11 +231,14 @@ void Heap::ReturnIdleOfThreads(size_t count, ThreadHeader* own) {
 
 bool Heap::MayBeOverdrawn() { return budget_.HasManyCuts(); }
 
-void Heap::ReturnOverdrafts(size_t count, ThreadHeader* own) {
+bool Heap::ReturnOverdrafts(uint64_t now, ThreadHeader* own) {
+  constexpr size_t kMostCaches = 1024;
   // Returning this much takes a fifth of a millisecond.
   constexpr int64_t kMostBytes = int64_t{1} << 20;
-  const Cache* cache = own != nullptr ? Cache::Of(own) : nullptr;
-  if (caches_.ReturnOverdrafts(count, kMostBytes, cache)) budget_.ForgetCuts();
+  OverdraftLook look{.now = now, .most = kMostBytes};
+  caches_.ReturnOverdrafts(kMostCaches, own != nullptr ? Cache::Of(own) : nullptr, &look);
+  if (!look.is_any_overdrawn) budget_.ForgetCuts();
+  return look.most > 0;
 }
 
 void Heap::ReturnIdleOfCpus() { cpus_.ReleaseIdle(); }

@@ -193,7 +193,7 @@ class Heap final : private HousekeepingHost {
   size_t CountThreadCaches() override;
   void ReturnIdleOfThreads(size_t count, ThreadHeader* own) override;
   bool MayBeOverdrawn() override;
-  TCMALLOC_COLD void ReturnOverdrafts(size_t count, ThreadHeader* own) override;
+  TCMALLOC_COLD bool ReturnOverdrafts(uint64_t now, ThreadHeader* own) override;
   void ReturnIdleOfCpus() override;
   void ReturnUnused(SourceTurns& turns, uint32_t count) override;
   size_t FullBytes(ThreadHeader* own) override;

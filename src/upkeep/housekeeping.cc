@@ -69,7 +69,10 @@ void Housekeeping::Step(ThreadHeader* own) {
 
 void Housekeeping::ReturnOverdrafts(ThreadHeader* own) {
   if (!TryBegin()) return;
-  host_.ReturnOverdrafts(std::min(host_.CountThreadCaches(), kMostCachesAtOnce), own);
+  const uint64_t now = Now();
+  if (now >= next_overdraft_look_ && host_.ReturnOverdrafts(now, own)) {
+    next_overdraft_look_ = now + kOverdraftLookNs;
+  }
   End();
 }
 

@@ -34,9 +34,9 @@ class HousekeepingHost {
   virtual void ReturnIdleOfThreads(size_t count, ThreadHeader* own) = 0;
   // Returns true if threads have grown their caches at the cost of others lately.
   virtual bool MayBeOverdrawn() = 0;
-  // Returns to the spans, from the next `count` caches of threads, what those of idle threads hold
-  // beyond their shares, but a part alone where that would take long.
-  virtual void ReturnOverdrafts(size_t count, ThreadHeader* own) = 0;
+  // Returns, at `now`, in nanoseconds of a monotonic clock, what the caches of idle threads hold
+  // beyond their shares. Returns false if it stopped because it would have taken long.
+  virtual bool ReturnOverdrafts(uint64_t now, ThreadHeader* own) = 0;
   // Returns the objects that the caches of all CPUs held while they were idle.
   virtual void ReturnIdleOfCpus() = 0;
   // Returns the objects that the transfer caches of the next `count` classes did not need.
@@ -124,6 +124,8 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
+  // The time between two looks for caches that hold more than their shares.
+  static constexpr uint64_t kOverdraftLookNs = 10'000'000;
   // The longest time between two rounds while memory is given back at a speed, or while limits of
   // cgroups are followed.
   static constexpr uint64_t kRoundNs = 1'000'000'000;
@@ -167,6 +169,7 @@ class Housekeeping {
   uint64_t next_step_ = 0;   // when it begins
   uint64_t owed_steps_ = 0;  // begun and not done
   uint64_t wait_steps_ = 1;
+  uint64_t next_overdraft_look_ = 0;
   uint64_t speed_time_ = 0;  // of the last round that gave back at a speed
   double speed_rest_ = 0;    // bytes that were due then and did not go, or too many that did
   SourceTurns turns_;        // of transfer caches

@@ -39,6 +39,17 @@ inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
 // program that swings in one class alone gains nothing from pages.
 inline constexpr int64_t kOtherClassesBytes = 256 << 10;
 
+// A look at all caches for what they hold beyond their shares.
+struct OverdraftLook {
+  // A thread that moved no chain for that long is idle. One that waits for a processor is not, and
+  // would miss at once what was taken from it.
+  static constexpr uint64_t kIdleNs = 100'000'000;
+
+  uint64_t now = 0;  // nanoseconds of a monotonic clock
+  int64_t most = 0;  // bytes that may still go
+  bool is_any_overdrawn = false;
+};
+
 // Shared by all thread caches of a process.
 template <SourceTable Sources>
 struct ThreadCacheContext {
@@ -228,10 +239,10 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns half of the full chains of each class, if no chain came or went since the last call.
   // Called by the owner or, one at a time, by other threads.
   void ReleaseIdle(bool by_owner) TCMALLOC_EXCLUDES(chains_lock_);
-  // Returns full chains of a cache that holds more than its share, until it does not or all of
-  // *most bytes, which it counts down, have gone. Does nothing if a chain came or went since the
-  // last call: the owner is active. Called by other threads, one at a time.
-  TCMALLOC_COLD void ReturnOverdraft(int64_t* most) TCMALLOC_EXCLUDES(chains_lock_);
+  // Returns full chains of a cache that holds more than its share, if its owner has been idle for
+  // OverdraftLook::kIdleNs, up to the bytes of the look. Notes in it if the cache still holds more.
+  // Called by other threads, one at a time.
+  TCMALLOC_COLD void ReturnOverdraft(OverdraftLook* look) TCMALLOC_EXCLUDES(chains_lock_);
   // Returns all full chains. May be called by other threads.
   void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
@@ -479,6 +490,7 @@ class ThreadCache : private FastLists, public ListNode {
   Relaxed<uint32_t> chains_moved_ = 0;    // by the owner
   uint32_t moved_at_release_ = 0;         // chains_moved_ at the last call of ReleaseIdle
   uint32_t moved_at_overdraft_ = 0;       // the same of ReturnOverdraft
+  uint64_t active_at_ = 0;                // when ReturnOverdraft saw that chains had moved
   uint64_t allocated_at_collection_ = 0;  // bytes, by header.clock
   BudgetShare share_;
   ReuseWatch watch_;

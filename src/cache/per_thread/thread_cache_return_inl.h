@@ -65,18 +65,20 @@ void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
 }
 
 template <SourceTable Sources>
-void ThreadCache<Sources>::ReturnOverdraft(int64_t* most) {
+void ThreadCache<Sources>::ReturnOverdraft(OverdraftLook* look) {
   const uint32_t moved = chains_moved_;
-  if (std::exchange(moved_at_overdraft_, moved) != moved) return;
-  for (uint8_t c = 1; c < kSizeClassCount; ++c) {
+  if (std::exchange(moved_at_overdraft_, moved) != moved) active_at_ = look->now;
+  const bool idle = look->now - active_at_ >= OverdraftLook::kIdleNs;
+  for (uint8_t c = 1; idle && c < kSizeClassCount; ++c) {
     const int64_t held = HeldBytes();
-    const int64_t excess = std::min(held - share_.limit(), *most);
-    if (excess <= 0) return;
+    const int64_t excess = std::min(held - share_.limit(), look->most);
+    if (excess <= 0) break;
     const int64_t chain = int64_t{BatchIfMade(c)} * SizeOf(c);
     if (chain == 0) continue;
     ReturnOldestByOther(c, static_cast<uint32_t>((excess + chain - 1) / chain));
-    *most -= held - HeldBytes();
+    look->most -= held - HeldBytes();
   }
+  if (full_bytes() > 0 && !HasRoomFor(0)) look->is_any_overdrawn = true;
 }
 
 template <SourceTable Sources>

@@ -74,14 +74,12 @@ class ThreadCaches {
     RetireAll(spares_.TakeUnneeded());
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }
-  // Returns `most` bytes at most from `n` caches, each in turn, to the sources; see
-  // ThreadCache::ReturnOverdraft. `own` is as above, and keeps what it has. Returns false if there
-  // may be more.
-  TCMALLOC_COLD bool ReturnOverdrafts(size_t n, int64_t most, const Cache* own) {
-    registry_.VisitNext(n, [own, &most](Cache& cache) {
-      if (&cache != own && most > 0) cache.ReturnOverdraft(&most);
+  // Lets `n` caches, each in turn, return what idle threads hold beyond their shares; see
+  // ThreadCache::ReturnOverdraft. `own` is as above, and keeps what it has.
+  TCMALLOC_COLD void ReturnOverdrafts(size_t n, const Cache* own, OverdraftLook* look) {
+    registry_.VisitNext(n, [own, look](Cache& cache) {
+      if (&cache != own) cache.ReturnOverdraft(look);
     });
-    return most > 0;
   }
   // Returns all full chains of all caches to the sources, and of spare ones everything.
   TCMALLOC_COLD void ReleaseFull() {

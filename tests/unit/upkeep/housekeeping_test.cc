@@ -32,9 +32,11 @@ class FakeHost final : public HousekeepingHost {
     last_own = own;
   }
   bool MayBeOverdrawn() override { return overdrawn; }
-  void ReturnOverdrafts(size_t count, ThreadHeader* own) override {
-    overdrafts += count;
+  bool ReturnOverdrafts(uint64_t now, ThreadHeader* own) override {
+    ++overdraft_looks;
+    last_look = now;
     last_own = own;
+    return overdrafts_done;
   }
   void ReturnIdleOfCpus() override { ++cpu_rounds; }
   void ReturnUnused(SourceTurns&, uint32_t count) override { classes += count; }
@@ -50,12 +52,14 @@ class FakeHost final : public HousekeepingHost {
 
   size_t caches = 100;
   bool overdrawn = false;
+  bool overdrafts_done = true;
   bool read_limits = false;
   bool follows_cgroup = false;
   bool awaited = false;
 
   size_t visited = 0;
-  size_t overdrafts = 0;
+  int overdraft_looks = 0;
+  uint64_t last_look = 0;
   const ThreadHeader* last_own = nullptr;
   int cpu_rounds = 0;
   uint32_t classes = 0;
@@ -121,13 +125,28 @@ TEST_F(HousekeepingTest, APollWorksForTheThreadThatCame) {
 TEST_F(HousekeepingTest, CachesStayWithinTheirTotalWhateverGoesBackByTime) {
   housekeeping_.set_half_life(0);
   housekeeping_.Poll(&own_);
-  EXPECT_EQ(host_.overdrafts, 0u);
+  EXPECT_EQ(host_.overdraft_looks, 0);
   host_.overdrawn = true;
   housekeeping_.Poll(&own_);
-  EXPECT_GT(host_.overdrafts, 0u);
-  EXPECT_LE(host_.overdrafts, host_.caches);
+  EXPECT_EQ(host_.overdraft_looks, 1);
   EXPECT_EQ(host_.last_own, &own_);
+  EXPECT_EQ(host_.last_look, fake_now);
   EXPECT_EQ(host_.visited, 0u);
+}
+
+TEST_F(HousekeepingTest, LooksForOverdraftsAreRareUnlessOneWasLeft) {
+  host_.overdrawn = true;
+  host_.overdrafts_done = false;
+  for (int looks = 1; looks <= 3; ++looks) {
+    housekeeping_.Poll(&own_);
+    EXPECT_EQ(host_.overdraft_looks, looks);
+  }
+  host_.overdrafts_done = true;
+  for (int polls = 0; polls < 3; ++polls) housekeeping_.Poll(&own_);
+  EXPECT_EQ(host_.overdraft_looks, 4);
+  fake_now += kSecondNs;
+  housekeeping_.Poll(&own_);
+  EXPECT_EQ(host_.overdraft_looks, 5);
 }
 
 TEST_F(HousekeepingTest, AThreadThatReadLimitsLeavesTheRestToOthers) {

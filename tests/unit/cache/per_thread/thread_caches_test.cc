@@ -157,67 +157,90 @@ TEST_F(IdleCachesTest, CachesAreVisitedInTurn) {
   }
 }
 
-// An idle cache whose share others took, down to what `share` says, and that was looked at since.
+// Caches whose shares others took, of threads that are idle as long as the test says.
 class OverdrawnCachesTest : public IdleCachesTest {
  protected:
-  static constexpr int64_t kUnbounded = INT64_MAX;
+  // Returns true if a cache still holds more than its share.
+  bool Look(int64_t most = INT64_MAX, const Caches::Cache* own = nullptr) {
+    OverdraftLook look{.now = now_, .most = most};
+    caches_.ReturnOverdrafts(SIZE_MAX, own, &look);
+    return look.is_any_overdrawn;
+  }
+  void PassIdleTime() { now_ += OverdraftLook::kIdleNs; }
 
-  Caches::Cache* MakeOverdrawn() {
+  // Makes a cache that was seen when its owner fell idle.
+  Caches::Cache* MakeOverdrawn(int64_t share = CacheBudget::kLeastShare) {
     Caches::Cache* cache = MakeFilled();
-    cache->share().bytes = CacheBudget::kLeastShare;
-    EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
+    cache->share().bytes = share;
+    EXPECT_TRUE(Look());
+    PassIdleTime();
     return cache;
   }
   void Destroy(Caches::Cache* cache) {
     cache->CheckInvariants();
     caches_.Destroy(cache);
   }
+
+ private:
+  uint64_t now_ = OverdraftLook::kIdleNs;
 };
 
-TEST_F(OverdrawnCachesTest, AnIdleOneReturnsWhatIsMoreThanItsShare) {
+TEST_F(OverdrawnCachesTest, WhatFitsTheShareStays) {
   Caches::Cache* cache = MakeFilled();
   const size_t before = cache->CountBytes();
-  const int64_t share = cache->share().limit();
-  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
-  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
-  EXPECT_EQ(cache->CountBytes(), before) << "its share suffices";
-  const size_t reduced = before / 2;
-  cache->share().bytes = static_cast<int64_t>(reduced);
-  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
-  EXPECT_LE(cache->CountBytes(), reduced);
-  EXPECT_GE(cache->CountBytes(), reduced - 3 * size_t{kSizeClasses[c_].batch} * 64);
-  cache->share().bytes = share;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(Look());
+    PassIdleTime();
+  }
+  EXPECT_EQ(cache->CountBytes(), before);
+  Destroy(cache);
+}
+
+TEST_F(OverdrawnCachesTest, AnIdleOneReturnsWhatIsMoreThanItsShare) {
+  constexpr size_t kShare = kObjects * 64 / 2;
+  Caches::Cache* cache = MakeOverdrawn(kShare);
+  EXPECT_FALSE(Look());
+  EXPECT_LE(cache->CountBytes(), kShare);
+  EXPECT_GE(cache->CountBytes(), kShare - 3 * size_t{kSizeClasses[c_].batch} * 64);
   Destroy(cache);
 }
 
 TEST_F(OverdrawnCachesTest, AnActiveOneIsLeftAlone) {
-  Caches::Cache* cache = MakeFilled();
-  cache->share().bytes = CacheBudget::kLeastShare;
-  const size_t before = cache->CountBytes();
-  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
-  EXPECT_EQ(cache->CountBytes(), before) << "its chains came since the last time";
-  caches_.ReturnOverdrafts(1, kUnbounded, nullptr);
-  EXPECT_LT(cache->CountBytes(), before);
+  Caches::Cache* cache = MakeOverdrawn();
+  for (int i = 0; i < 3; ++i) {
+    std::vector<void*> objects;
+    for (int j = 0; j < 500; ++j) objects.push_back(cache->AllocateSlow(c_, 64));
+    cache->share().bytes = INT32_MAX;
+    for (void* object : objects) cache->FreeSlow(object, c_);
+    cache->share().bytes = CacheBudget::kLeastShare;
+    const size_t before = cache->CountBytes();
+    EXPECT_TRUE(Look());
+    EXPECT_TRUE(Look());
+    EXPECT_EQ(cache->CountBytes(), before);
+    PassIdleTime();
+  }
+  EXPECT_FALSE(Look());
+  EXPECT_EQ(cache->full_bytes(), 0u);
   Destroy(cache);
 }
 
 TEST_F(OverdrawnCachesTest, TheRunningThreadsOneIsLeftAlone) {
   Caches::Cache* cache = MakeOverdrawn();
   const size_t before = cache->CountBytes();
-  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, cache));
+  EXPECT_FALSE(Look(INT64_MAX, cache)) << "it returns what is too much itself";
   EXPECT_EQ(cache->CountBytes(), before);
   Destroy(cache);
 }
 
-TEST_F(OverdrawnCachesTest, ABoundLeavesTheRestToTheNextTime) {
+TEST_F(OverdrawnCachesTest, ABoundLeavesTheRestToTheNextLook) {
   Caches::Cache* cache = MakeOverdrawn();
   const size_t before = cache->CountBytes();
   constexpr int64_t kMost = 16 << 10;
-  EXPECT_FALSE(caches_.ReturnOverdrafts(1, kMost, nullptr));
+  EXPECT_TRUE(Look(kMost));
   const size_t returned = before - cache->CountBytes();
   EXPECT_GE(returned, size_t{kMost});
   EXPECT_LT(returned, kMost + size_t{kSizeClasses[c_].batch} * 64);
-  EXPECT_TRUE(caches_.ReturnOverdrafts(1, kUnbounded, nullptr));
+  EXPECT_FALSE(Look());
   EXPECT_EQ(cache->full_bytes(), 0u);
   Destroy(cache);
 }
