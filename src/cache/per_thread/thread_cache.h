@@ -39,6 +39,10 @@ inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
 // program that swings in one class alone gains nothing from pages.
 inline constexpr int64_t kOtherClassesBytes = 256 << 10;
 
+// True once a cache has handed out an object of a larger class than was asked for. Relaxed: who has
+// such an object has got it from the thread that wrote this before.
+inline constinit std::atomic<bool> larger_class_was_served{false};
+
 // Shared by all thread caches of a process.
 template <SourceTable Sources>
 struct ThreadCacheContext {
