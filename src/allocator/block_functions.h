@@ -56,7 +56,7 @@ extern constinit const BlockFunctions* block_functions;
 // Returns the functions of the mode. Makes the heap if there is none yet, because options are read
 // then.
 inline const BlockFunctions* FunctionsOfMode() {
-  if (TCMALLOC_UNLIKELY(!heap.initialized())) LeaveSlowPath(EnterSlowPath());
+  if (TCMALLOC_UNLIKELY(!heap.initialized())) MakeHeap();
   return block_functions;
 }
 

@@ -28,6 +28,15 @@ void FreeReentrant(void* block) {
   }
 }
 
+// Returns true if a request of class `c` may have got an object of `bytes` bytes: one of that
+// class, or the one that a thread cache hands out where a signal came when a fast path used its
+// list.
+bool MayBeOfClass(size_t bytes, uint8_t c) {
+  return bytes == kSizeClasses[c].size ||
+         (larger_class_was_served.load(std::memory_order_relaxed) &&
+          bytes == kSizeClasses[LargerSizeClass(c)].size);
+}
+
 [[noreturn]] TCMALLOC_COLD void CrashOnDeletedSize(const void* block, size_t size, size_t bytes) {
   Message message;
   message << "sized delete of " << block << " with " << size << " bytes, but the block has "
@@ -72,9 +81,7 @@ void CheckDeletedSize(const void* block, size_t size) {
   const bool is_close = span == nullptr || size > found.bytes / 2;
   if (TCMALLOC_LIKELY(is_close && size <= found.bytes)) return;
   const bool has_class = span != nullptr && span->state != Span::State::kLarge;
-  if (has_class && size <= kMaxSmallSize && kSizeClasses[SizeClassFor(size)].size == found.bytes) {
-    return;
-  }
+  if (has_class && size <= kMaxSmallSize && MayBeOfClass(found.bytes, SizeClassFor(size))) return;
   CrashOnDeletedSize(block, size, found.bytes);
 }
 

@@ -21,6 +21,7 @@
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
 #include "system/auxv.h"
+#include "system/own_operators.h"
 
 namespace tcmalloc {
 namespace {
@@ -110,8 +111,10 @@ TCMALLOC_ALWAYS_INLINE bool IsClaimPlainlyRight(const BlockRecord& block,
          IsAlignmentOf(block, claim);
 }
 
-// Compares a live block with what a release says of it.
+// Compares a live block with what a release says of it, which means something if all operators new
+// and delete are ours.
 bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fault) {
+  if (TCMALLOC_LIKELY(IsClaimPlainlyRight(block, claim)) || !OperatorsAreOurs()) return true;
   FaultKind kind = FaultKind::kNone;
   size_t given = 0;
   if (block.family != claim.family) {

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+
 #include "heap/heap.h"
 #include "system/auxv.h"
 #include "system/region_name.h"
@@ -63,7 +65,9 @@ BlockMap::Byte* BlockMap::MapLeaf() {
 BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   const uintptr_t granule = reinterpret_cast<uintptr_t>(block) / kGranule;
   std::atomic<uintptr_t>& entry = root_[granule / kLeafBytes];
+  const int saved_errno = errno;
   Byte* leaf = MapLeaf();
+  errno = saved_errno;
   if (leaf == nullptr) return nullptr;
   const uintptr_t numbered =
       reinterpret_cast<uintptr_t>(leaf) - granule / kLeafBytes * kLeafBytes + 1;

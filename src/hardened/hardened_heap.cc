@@ -18,6 +18,7 @@
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
+#include "system/own_operators.h"
 #include "system/random.h"
 #include "system/single_threaded.h"
 #include "thread/thread_state.h"
@@ -106,7 +107,7 @@ bool HardenedHeap::Initialize(const Options& options) {
   const uint64_t word = FreedWord(zeroes_);
   filling_ = {WordPair{word, word},
               WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
-  checks_claims_ = options.check_deletes;
+  checks_claims_ = options.check_deletes && OperatorsAreOurs();
   single_threaded_ = SingleThreadedFlag();
   return map_.Initialize() &&
          pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare, filling_,

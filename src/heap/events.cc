@@ -99,6 +99,12 @@ constexpr BackgroundWork kBackgroundWork = {.run = RunRegularly,
 
 constinit Heap heap{kThreadEvents, kBackgroundWork};
 
+void MakeHeap() {
+  const int saved_errno = errno;
+  LeaveSlowPath(EnterSlowPath());
+  errno = saved_errno;
+}
+
 // Called by the assembly of vfork alone, which keeps the state in two registers.
 extern "C" {
 

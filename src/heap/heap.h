@@ -269,6 +269,9 @@ inline Entry EnterSlowPath() { return heap.threads().Enter(); }
 inline Entry EnterSlowPathPatiently() { return heap.threads().EnterPatiently(); }
 inline void LeaveSlowPath(Entry entry) { heap.threads().Leave(entry); }
 
+// Makes the heap, if nothing was allocated yet, by entering the slow path. Keeps errno.
+void MakeHeap();
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_HEAP_HEAP_H_

@@ -40,7 +40,7 @@ bool Install(int signal) {
 // Leaves a process alone that does not ask for a signal.
 __attribute__((constructor)) void InstallOnLoad() {
   if (getenv("TCMALLOC_HEAP_PROFILE_SIGNAL") == nullptr) return;
-  LeaveSlowPath(EnterSlowPath());
+  MakeHeap();
   const auto signal = static_cast<int>(heap.options().heap_profile_signal);
   if (signal == 0) return;
   if (!Install(signal)) {

@@ -41,7 +41,7 @@ void KeepReportStream() {
 // Makes the heap, if nothing was allocated yet, because the block for which the heap is made is not
 // recorded. Without the wrapper of main, this is also the last moment before it that is known.
 __attribute__((constructor(101))) void OnLoad() {
-  if (LeakChecker::IsWanted()) LeaveSlowPath(EnterSlowPath());
+  if (LeakChecker::IsWanted()) MakeHeap();
   if (leak_checker.active()) KeepReportStream();
   if (&tcmalloc_wraps_main == nullptr) leak_checker.OnMainBegins(0);
 }

@@ -38,7 +38,8 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_ZERO_ON_FREE", SwitchType{&Options::zero_on_free}, "",
      "Zeroes freed blocks as a whole, instead of filling the beginning and the end of each."},
     {"TCMALLOC_CHECK_DELETES", SwitchType{&Options::check_deletes}, "",
-     "Compares family, size and alignment of a call that frees with those of the allocation."},
+     "Compares family, size and alignment of a call that frees with those of the allocation. Does "
+     "nothing in a program that replaces an operator new or delete by its own."},
     {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
      "where the kernel allows it. auto begins with the first and takes the second once there are "

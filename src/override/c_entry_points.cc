@@ -77,7 +77,7 @@ TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
 __attribute__((constructor)) void OnLoad() {
   heap.threads().RegisterForkHandlers();
   if (getenv("TCMALLOC_BACKGROUND") == nullptr) return;
-  LeaveSlowPath(EnterSlowPath());
+  MakeHeap();
   if (heap.options().background) heap.background().Start();
 }
 __attribute__((destructor)) void OnExit() {
@@ -85,7 +85,7 @@ __attribute__((destructor)) void OnExit() {
   Blocks::CheckAtExit();
   // A program that never allocated has a report, too, of nothing. The heap is made inside the slow
   // path, so that a signal handler may allocate meanwhile.
-  if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) LeaveSlowPath(EnterSlowPath());
+  if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) MakeHeap();
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
   CheckFreeObjectsAtExit();
 }

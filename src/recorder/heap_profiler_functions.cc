@@ -70,7 +70,7 @@ void ListenToSignal(int signal) {
 __attribute__((constructor)) void OnLoad() {
   const char* wanted = std::getenv("HEAPPROFILE");
   if (wanted == nullptr || wanted[0] == '\0') return;
-  LeaveSlowPath(EnterSlowPath());
+  MakeHeap();
   const Options& options = heap.options();
   if (options.heap_profiler_prefix.empty()) return;
   setenv("HEAPPROFILE_USE_PID", "1", 1);

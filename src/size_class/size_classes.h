@@ -248,6 +248,16 @@ constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   return size_class;
 }
 
+// Returns the smallest larger class whose objects are aligned as those of `size_class`, or
+// `size_class` itself if there is none. Requires a nonzero class.
+constexpr uint8_t LargerSizeClass(uint8_t size_class) {
+  const size_t size = kSizeClasses[size_class].size;
+  for (size_t larger = size_class + size_t{1}; larger < kSizeClassCount; ++larger) {
+    if (IsAligned(kSizeClasses[larger].size, size & -size)) return static_cast<uint8_t>(larger);
+  }
+  return size_class;
+}
+
 // Returns the fewest bytes, not 0, for which a request gets the class: without an alignment, or
 // with one that smaller classes have, too. Requires a nonzero class.
 constexpr size_t LeastRequest(uint8_t size_class) {

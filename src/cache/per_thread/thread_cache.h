@@ -50,6 +50,10 @@ struct OverdraftLook {
   bool is_any_overdrawn = false;
 };
 
+// True once a cache has handed out an object of a larger class than was asked for. Relaxed: who has
+// such an object has got it from the thread that wrote this before.
+inline constinit std::atomic<bool> larger_class_was_served{false};
+
 // Shared by all thread caches of a process.
 template <SourceTable Sources>
 struct ThreadCacheContext {

@@ -148,11 +148,8 @@ TCMALLOC_COLD void* ThreadCache<Sources>::AllocateFromLargerClass(uint8_t c) {
     state.strays = 0;
     room[c] = static_cast<int16_t>(state.capacity);
   }
-  const uint32_t alignment = SizeOf(c) & -SizeOf(c);
-  size_t larger = c + size_t{1};
-  while (larger < kSizeClassCount && kSizeClasses[larger].size % alignment != 0) ++larger;
-  const auto served = larger < kSizeClassCount ? static_cast<uint8_t>(larger) : c;
-  return FetchOne(context_->sources->Ensure(served), *context_->codec);
+  larger_class_was_served.store(true, std::memory_order_relaxed);
+  return FetchOne(context_->sources->Ensure(LargerSizeClass(c)), *context_->codec);
 }
 
 template <SourceTable Sources>

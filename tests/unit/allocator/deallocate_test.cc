@@ -65,6 +65,23 @@ TEST(DeallocateTest, DeletedWithTheSizeAskedForOrARoundedOne) {
   }
 }
 
+// A handler of a signal that came when a fast path had changed the room of a list without objects
+// gets an object of a larger class, which it deletes with the size that it asked for.
+TEST(DeallocateTest, DeletedWithTheSizeForWhichALargerClassServed) {
+  for (size_t size : {64, 1024, 2048, 4096, 8192, 65536}) {
+    const uint8_t c = SizeClassFor(size);
+    CurrentCache()->Close();
+    CurrentCache()->Flush();
+    CurrentCache()->Open();
+    ++current_thread.lists()->room[c];
+    void* block = Allocate(size);
+    --current_thread.lists()->room[c];
+    EXPECT_GT(UsableSize(block), kSizeClasses[c].size);
+    CheckDeletedSize(block, size);
+    DeleteChecked(block, size);
+  }
+}
+
 class DeallocateDeathTest : public ::testing::Test {
  protected:
   static std::string Naming(const std::string& what, const void* block) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -69,6 +70,21 @@ TEST_F(BlockMapTest, OnePartIsMappedAhead) {
   EXPECT_EQ(state->load(), 0);
   EXPECT_NE(state, map_.Find(At(0x7000'0000)));
   EXPECT_NE(map_.Ensure(At(0x2'7000'0000)), nullptr);
+}
+
+// An allocation that succeeds keeps errno, whatever the kernel said on the way.
+TEST_F(BlockMapTest, PartsAreMappedWithoutAChangeOfErrno) {
+  const SystemCalls saved = system_calls;
+  system_calls.madvise = [](void*, size_t, int) {
+    errno = EINVAL;
+    return -1;
+  };
+  errno = 0;
+  const BlockMap::Byte* state = map_.Ensure(At(0x7000'0000));
+  const int after = errno;
+  system_calls = saved;
+  EXPECT_NE(state, nullptr);
+  EXPECT_EQ(after, 0);
 }
 
 TEST_F(BlockMapTest, StatesFollowEachOtherButForBorders) {
