@@ -17,6 +17,7 @@
 #include "debug/page_fence.h"
 #include "debug/recent_stacks.h"
 #include "debug/trace.h"
+#include "heap_profile/own_operators.h"
 #include "hook/hooks.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
@@ -115,6 +116,8 @@ bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fa
   FaultKind kind = FaultKind::kNone;
   size_t given = 0;
   if (block.family != claim.family) {
+    // Where the program has operators of its own, nothing that the call says can be compared.
+    if (OperatorsAreReplaced()) return true;
     kind = FaultKind::kMismatch;
   } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
     kind = FaultKind::kWrongSize;

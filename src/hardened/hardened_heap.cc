@@ -15,6 +15,7 @@
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
+#include "heap_profile/own_operators.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -66,6 +67,13 @@ TCMALLOC_ALWAYS_INLINE void CheckNextObject(const FastLists* lists, const void* 
 TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
   const FastThread thread = current_thread;
   if (!thread->is_served_by_cpus()) CheckNextObject(thread.lists(), object, size_class);
+}
+
+// Returns true if a call of `family` gives back the block of another one. Where the program has
+// operators of its own, that need not be a mistake, and nothing else that the call says can be
+// compared.
+bool IsWrongFamily(const LiveBlock& block, BlockFamily family) {
+  return TCMALLOC_UNLIKELY(block.family != family) && !OperatorsAreReplaced();
 }
 
 // Takes an object of a class, of `capacity` bytes, from the allocator below. May be memory of the
@@ -326,7 +334,8 @@ uint8_t HardenedHeap::CheckLive(const void* block, const BlockMap::Byte* state,
 void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
                               const BlockClaim& claim) const {
   if (TCMALLOC_UNLIKELY(!checks_claims_)) return;
-  if (TCMALLOC_UNLIKELY(live.family != claim.family)) CrashOnFamily(block, live, claim);
+  if (IsWrongFamily(live, claim.family)) CrashOnFamily(block, live, claim);
+  if (TCMALLOC_UNLIKELY(live.family != claim.family)) return;
   const bool says_more = claim.size != BlockClaim::kUnknown ||
                          claim.alignment != BlockClaim::kUnknown ||
                          claim.family != BlockFamily::kMalloc;
@@ -650,7 +659,7 @@ void* HardenedHeap::Reallocate(void* block, size_t size) {
     const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, kCall));
     BlockClaim claim;
     claim.call = kCall;
-    if (checks_claims_ && live.family != claim.family) CrashOnFamily(block, live, claim);
+    if (checks_claims_ && IsWrongFamily(live, claim.family)) CrashOnFamily(block, live, claim);
     CheckSurroundings(static_cast<const char*>(block), live, kCall);
     if (TryResize(static_cast<char*>(block), state, live, size)) return block;
     old_size = live.size;
