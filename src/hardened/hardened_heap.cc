@@ -347,10 +347,11 @@ void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, Bloc
       !(claim.size == 0 && live.size == 1)) {
     CrashOnSize(block, live, claim);
   }
-  // A block of 32 bytes or less does not know its alignment, and small ones are no matter.
-  if (live.capacity <= 32) return;
   const bool is_aligned =
       claim.alignment != BlockClaim::kUnknown && claim.alignment > kPlainAlignment;
+  // A block of 32 bytes or less does not know its alignment, which is no more than they are; small
+  // ones are no matter.
+  if (live.capacity <= 32 && !(is_aligned && claim.alignment > live.capacity)) return;
   if (live.family == BlockFamily::kMalloc && !is_aligned) return;
   if (TCMALLOC_UNLIKELY((is_aligned ? claim.alignment : 0) != live.alignment())) {
     CrashOnAlignment(block, live, claim);
@@ -361,7 +362,7 @@ void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, Bloc
 void HardenedHeap::CheckSurroundings(const char* block, const LiveBlock& live,
                                      const char* call) const {
   const char* damage = canary_.Check(block, live.size, live.capacity);
-  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnOverflow(block, live.size, damage, call);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnOverflow(block, live, damage, call);
   if (live.size_class != 0 && TCMALLOC_UNLIKELY(!HasFront(block))) {
     CrashOnUnderflow(block, live.size, call);
   }
