@@ -396,6 +396,10 @@ def chunked(array, index):
     return base[index - ((1 << chunk) - 1) * first] if int(base) else None
 
 
+# Set in the number of frames of a stack that gets them later, when its copy is walked.
+HAS_ALL_WORDS = 1 << 31
+
+
 def frames_of(table, stack):
     if not stack:
         return []
@@ -403,7 +407,7 @@ def frames_of(table, stack):
     if head is None:
         return []
     header_words = 2
-    return words_at(int(head.address) + 8 * header_words, number(head["high"]))
+    return words_at(int(head.address) + 8 * header_words, number(head["high"]) & (HAS_ALL_WORDS - 1))
 
 
 def describe_code(address):
@@ -430,7 +434,7 @@ def print_stack(table, stack):
     for frame in frames:
         print(describe_code(frame))
     if not frames:
-        print("    (its stack was not kept)")
+        print("    (its stack was not kept)" if not stack else "    (its stack is a copy that was not walked yet)")
 
 
 def sample_in_place(span, object_start):
@@ -539,6 +543,39 @@ def print_debug_record(address):
     return True
 
 
+# ---- Hardened mode -------------------------------------------------------------------------------
+
+
+class BlockMap:
+    """The states of blocks, one byte for each granule of memory."""
+
+    GRANULE = 16
+    LEAF_BYTES = 1 << 24
+    FREE, QUARANTINED, LIVE = 0x7E, 0x7F, 0x80
+
+    def __init__(self, map_):
+        self.root = number(map_["root_"])
+
+    def state(self, start):
+        granule = start // self.GRANULE
+        leaf = word_at(self.root + 8 * (granule // self.LEAF_BYTES)) if self.root else 0
+        return read((leaf + granule - 1) % (1 << 64), 1)[0] if leaf else 0
+
+
+def print_if_waiting(start):
+    """Says so if the program does not own an object that the allocator below has given out. Returns true if it does."""
+    heap = variable("tcmalloc::hardened_heap")
+    if heap is None:
+        return False
+    blocks = BlockMap(heap["map_"])
+    state = blocks.state(start)
+    if not blocks.root or state >= BlockMap.LIVE:
+        return False
+    waits = "freed, in the quarantine of hardened mode" if state == BlockMap.QUARANTINED else "free, and waits in hardened mode"
+    print(f"It is {waits}.")
+    return True
+
+
 # ---- heap block ----------------------------------------------------------------------------------
 
 
@@ -553,7 +590,8 @@ def print_large(heap, span, address):
     print_place(address, start, span.pages << heap.classes.page_shift)
     if print_debug_record(address):
         return
-    print("It is live.")
+    if not print_if_waiting(start):
+        print("It is live.")
     print_sample(span.details & 0xFFFFFFFF)
 
 
@@ -573,7 +611,7 @@ def print_small(heap, span, address):
     if held is not None:
         print(f"It is {held}.")
         return
-    if print_debug_record(address):
+    if print_debug_record(address) or print_if_waiting(object_start):
         return
     if heap.links.is_link(word_at(object_start)):
         print("It looks free, but no list has it: it is on its way between two, or behind a link that was overwritten.")
@@ -595,7 +633,8 @@ def print_sampled(heap, span, address):
     object_start = start + place * unit
     print_place(address, object_start, heap.classes.size[number(page["classes"][place])])
     if not print_debug_record(address):
-        print("It is live.")
+        if not print_if_waiting(object_start):
+            print("It is live.")
         print_sample(number(page["samples"][place]))
 
 
