@@ -576,6 +576,54 @@ def print_if_waiting(start):
     return True
 
 
+# ---- Guarded sampling ----------------------------------------------------------------------------
+
+
+def guarded_slot(address):
+    """The slot of the block for which an access at an address was meant, or None."""
+    range_, blocks = variable("tcmalloc::heap")["guarded_"], variable("tcmalloc::guarded_blocks")
+    begin, size = number(range_["begin_"]), number(range_["bytes_"])
+    if blocks is None or not begin <= address < begin + size:
+        return None
+    # Slots have every second page; the others are guards.
+    page = (address - begin) // number(blocks["page_bytes_"])
+    candidates = {(page - 1) // 2, page // 2} & set(range(number(blocks["slot_count_"])))
+    slots = [blocks["slots_"][i] for i in candidates]
+    used = [slot for slot in slots if enumerator(slot["state"]) != "kUnused"]
+    return min(used, key=lambda slot: distance_to(slot, address), default=None)
+
+
+def distance_to(slot, address):
+    begin = number(slot["begin"])
+    return max(begin - address, address - begin - number(slot["size"]) + 1, 0)
+
+
+def print_guarded_stack(what, stack):
+    print(f"{what} by thread {number(stack['thread'])}:")
+    for i in range(number(stack["count"])):
+        print(describe_code(number(stack["frames"][i])))
+
+
+def print_guarded(address):
+    """Prints what is known of a guarded block, if it is one. Returns true if so."""
+    slot = guarded_slot(address)
+    if slot is None:
+        return False
+    begin, size = number(slot["begin"]), number(slot["size"])
+    is_live = enumerator(slot["state"]) == "kLive"
+    print(f"The guarded block at {begin:#x} has {size} bytes and is {'live' if is_live else 'freed'}.")
+    if address < begin:
+        print(f"The address is {begin - address} bytes before it.")
+    elif address >= begin + size:
+        print(f"The address is {address - begin - size + 1} bytes beyond it.")
+    elif address != begin:
+        print(f"The address is {address - begin} bytes from its start.")
+    print_guarded_stack("Allocated", slot["allocated"])
+    if not is_live:
+        print_guarded_stack("Freed", slot["freed"])
+    return True
+
+
 # ---- heap block ----------------------------------------------------------------------------------
 
 
@@ -648,7 +696,7 @@ def print_block(address):
             if begin <= address < begin + emergency.type.sizeof:
                 print(f"{address:#x} is in the memory for signal handlers that interrupt the allocator.")
                 return
-        if print_debug_record(address):
+        if print_debug_record(address) or print_guarded(address):
             return
         if heap.was_in_span(address):
             print(f"{address:#x} is in free pages that belonged to a span of the heap.")

@@ -81,6 +81,13 @@ class Check:
         self.expect(said, "large", r"It is live\.")
         self.expect(said, "freed_large", r"It is freed, in the quarantine of hardened mode")
 
+    def guarded_blocks(self, said):
+        """Most blocks of up to a page are guarded."""
+        for i in (0, 1, 2):
+            self.expect(said, f"live[{i}]", r"The guarded block at .* bytes and is live\.\nAllocated by thread \d+:\n    @ 0x[0-9a-f]+ .*Allocate")
+            self.expect(said, f"freed[{i}]", r"The guarded block at .* bytes and is freed\.\nAllocated by (.|\n)*Freed by thread \d+:\n    @ 0x")
+        self.expect(said, "(char*)live[2]+3", r"The guarded block at .*\nThe address is 3 bytes from its start\.")
+
     def debug_blocks(self, said):
         for i in range(BLOCKS):
             self.expect(said, f"live[{i}]", r"bytes of malloc and is live\.\nAllocated by thread .*\n    @ 0x[0-9a-f]+ .*Allocate")
@@ -123,6 +130,8 @@ def check_mode(arguments, mode, library, settings, folder):
             check.failures.append(f"{check.mode}: {output}")
         elif mode == "debug":
             check.debug_blocks(said)
+        elif mode == "guarded":
+            check.guarded_blocks(said)
         elif mode == "hardened":
             check.hardened_blocks(said)
         elif mode == "samples":
@@ -184,6 +193,7 @@ def main():
     modes = {f"{front_end}, {page_heap}": (arguments.library, {"TCMALLOC_FRONT_END": front_end, "TCMALLOC_PAGE_HEAP": page_heap})
              for front_end in ("per_thread", "per_cpu") for page_heap in ("classic", "huge")}
     modes["samples"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1"})
+    modes["guarded"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1", "TCMALLOC_GUARDED_SAMPLE_PARAMETER": "1"})
     modes["hardened"] = (arguments.library, {"TCMALLOC_MODE": "hardened"})
     modes["debug"] = (arguments.debug_library, {})
     failures = []
