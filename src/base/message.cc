@@ -160,6 +160,7 @@ void Message::WriteLine(int fd, int milliseconds) const {
 }
 
 constinit std::atomic<CrashDetails> crash_details{nullptr};
+constinit std::atomic<const char*> own_work{nullptr};
 constinit std::atomic<const char*> crash_report_prefix{nullptr};
 
 void WriteFirstCrashLine(const Message& message, std::string_view advice) {

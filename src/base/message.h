@@ -59,6 +59,10 @@ class Message {
 using CrashDetails = void (*)(const void* block);
 extern constinit std::atomic<CrashDetails> crash_details;
 
+// The name of what the library does on its own account, such as a look through all blocks, while it
+// does it; null otherwise. A message names it where no call of the program noticed the mistake.
+extern constinit std::atomic<const char*> own_work;
+
 // The beginning of the name of the file, completed by a dot and the number of the process, to which
 // messages of crashes are appended. Null for none. The text is never freed.
 extern constinit std::atomic<const char*> crash_report_prefix;

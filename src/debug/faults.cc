@@ -97,6 +97,12 @@ void PrintByte(const char* what, int64_t index, unsigned char found, unsigned ch
   WriteCrashLine(line);
 }
 
+// Says where an address lies that is that of no block.
+const char* PlaceOf(const Fault& fault) {
+  if (fault.address < fault.block.user) return "before";
+  return fault.address < fault.block.end() ? "in" : "behind";
+}
+
 // Prints the bytes of a free block that are not what they should be.
 void PrintOverwrittenBytes(const BlockRecord& block, const char* damage) {
   int shown = 0;
@@ -122,9 +128,9 @@ void PrintFirstLine(const Fault& fault) {
       break;
     case FaultKind::kInterior:
       line << "memory allocation bug: object at " << fault.address
-           << " has never been allocated: it lies in the block at " << AddressOf(fault.block)
-           << ", "
-           << static_cast<int64_t>(static_cast<const char*>(fault.address) - fault.block.user)
+           << " has never been allocated: it lies " << PlaceOf(fault) << " the block at "
+           << AddressOf(fault.block) << ", "
+           << std::abs(static_cast<const char*>(fault.address) - fault.block.user)
            << " bytes from its start";
       break;
     case FaultKind::kFreed:

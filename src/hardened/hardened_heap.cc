@@ -69,6 +69,13 @@ TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_cla
   if (!thread->is_served_by_cpus()) CheckNextObject(thread.lists(), object, size_class);
 }
 
+// Returns true if a call of `family` gives back the block of another one. Where the program has
+// operators of its own, that need not be a mistake, and nothing else that the call says can be
+// compared.
+bool IsWrongFamily(const LiveBlock& block, BlockFamily family) {
+  return TCMALLOC_UNLIKELY(block.family != family) && OperatorsAreOurs();
+}
+
 // Takes an object of a class, of `capacity` bytes, from the allocator below. May be memory of the
 // emergency arena. Null if there is no memory.
 TCMALLOC_ALWAYS_INLINE void* TakeObject(size_t capacity, uint8_t size_class) {
@@ -107,7 +114,7 @@ bool HardenedHeap::Initialize(const Options& options) {
   const uint64_t word = FreedWord(zeroes_);
   filling_ = {WordPair{word, word},
               WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
-  checks_claims_ = options.check_deletes && OperatorsAreOurs();
+  checks_claims_ = options.check_deletes;
   single_threaded_ = SingleThreadedFlag();
   return map_.Initialize() &&
          pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare, filling_,
@@ -327,7 +334,8 @@ uint8_t HardenedHeap::CheckLive(const void* block, const BlockMap::Byte* state,
 void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
                               const BlockClaim& claim) const {
   if (TCMALLOC_UNLIKELY(!checks_claims_)) return;
-  if (TCMALLOC_UNLIKELY(live.family != claim.family)) CrashOnFamily(block, live, claim);
+  if (IsWrongFamily(live, claim.family)) CrashOnFamily(block, live, claim);
+  if (TCMALLOC_UNLIKELY(live.family != claim.family)) return;
   const bool says_more = claim.size != BlockClaim::kUnknown ||
                          claim.alignment != BlockClaim::kUnknown ||
                          claim.family != BlockFamily::kMalloc;
@@ -339,10 +347,11 @@ void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, Bloc
       !(claim.size == 0 && live.size == 1)) {
     CrashOnSize(block, live, claim);
   }
-  // A block of 32 bytes or less does not know its alignment, and small ones are no matter.
-  if (live.capacity <= 32) return;
   const bool is_aligned =
       claim.alignment != BlockClaim::kUnknown && claim.alignment > kPlainAlignment;
+  // A block of 32 bytes or less does not know its alignment, which is no more than they are; small
+  // ones are no matter.
+  if (live.capacity <= 32 && !(is_aligned && claim.alignment > live.capacity)) return;
   if (live.family == BlockFamily::kMalloc && !is_aligned) return;
   if (TCMALLOC_UNLIKELY((is_aligned ? claim.alignment : 0) != live.alignment())) {
     CrashOnAlignment(block, live, claim);
@@ -353,7 +362,7 @@ void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, Bloc
 void HardenedHeap::CheckSurroundings(const char* block, const LiveBlock& live,
                                      const char* call) const {
   const char* damage = canary_.Check(block, live.size, live.capacity);
-  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnOverflow(block, live.size, damage, call);
+  if (TCMALLOC_UNLIKELY(damage != nullptr)) CrashOnOverflow(block, live, damage, call);
   if (live.size_class != 0 && TCMALLOC_UNLIKELY(!HasFront(block))) {
     CrashOnUnderflow(block, live.size, call);
   }
@@ -651,7 +660,7 @@ void* HardenedHeap::Reallocate(void* block, size_t size) {
     const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, kCall));
     BlockClaim claim;
     claim.call = kCall;
-    if (checks_claims_ && live.family != claim.family) CrashOnFamily(block, live, claim);
+    if (checks_claims_ && IsWrongFamily(live, claim.family)) CrashOnFamily(block, live, claim);
     CheckSurroundings(static_cast<const char*>(block), live, kCall);
     if (TryResize(static_cast<char*>(block), state, live, size)) return block;
     old_size = live.size;

@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "central/corruption.h"
 #include "central/sampled_page.h"
+#include "hardened/canary.h"
 #include "heap/heap.h"
 #include "size_class/size_classes.h"
 
@@ -67,10 +68,16 @@ void CrashOnAlignment(const void* block, LiveBlock live, BlockClaim claim) {
   CrashOnMisuse(message, block);
 }
 
-void CrashOnOverflow(const void* block, size_t size, const void* damage, const char* call) {
+void CrashOnOverflow(const char* block, const LiveBlock& live, const char* damage,
+                     const char* call) {
+  const void* next = block + live.capacity;
+  const bool is_before_next =
+      damage >= block + live.size + Canary::kMostBytes && live.guard == GuardKind::kNone;
   Message message;
-  message << "overflow of " << block << " (" << size << " bytes): " << damage
-          << " behind it was written to" << NoticedBy(call);
+  message << "overflow of " << static_cast<const void*>(block) << " (" << live.size
+          << " bytes): " << static_cast<const void*>(damage) << " behind it was written to";
+  if (is_before_next) message << ", or before the block at " << next;
+  message << NoticedBy(call);
   CrashOnMisuse(message, block);
 }
 

@@ -25,9 +25,10 @@ namespace tcmalloc {
 [[noreturn]] TCMALLOC_COLD void CrashOnAlignment(const void* block, LiveBlock live,
                                                  BlockClaim claim);
 
-// Report a byte that was written: behind a block, right before it, or in a freed one.
-[[noreturn]] TCMALLOC_COLD void CrashOnOverflow(const void* block, size_t size, const void* damage,
-                                                const char* call);
+// Report a byte that was written: behind a block, right before it, or in a freed one. A byte that
+// is one of the last of the block's memory, far from the block, is more likely one before the next.
+[[noreturn]] TCMALLOC_COLD void CrashOnOverflow(const char* block, const LiveBlock& live,
+                                                const char* damage, const char* call);
 [[noreturn]] TCMALLOC_COLD void CrashOnUnderflow(const void* block, size_t size, const char* call);
 [[noreturn]] TCMALLOC_COLD void CrashOnWriteAfterFree(const void* block, size_t bytes,
                                                       const void* damage);

@@ -43,11 +43,18 @@ const char* NameOfCall(const void* return_address) {
   using Delete = void (*)(void*) noexcept;
   using SizedDelete = void (*)(void*, size_t) noexcept;
   using AlignedDelete = void (*)(void*, std::align_val_t) noexcept;
+  using SizedAlignedDelete = void (*)(void*, size_t, std::align_val_t) noexcept;
+  using AlignedNew = void* (*)(size_t, std::align_val_t);
+  using NewOrNull = void* (*)(size_t, const std::nothrow_t&) noexcept;
   const NamedCall calls[] = {
       {Address(&free), "free"},
       {Address(&realloc), "realloc"},
       {Address(&malloc), "malloc"},
       {Address(&calloc), "calloc"},
+      {Address(&reallocarray), "reallocarray"},
+      {Address(&posix_memalign), "posix_memalign"},
+      {Address(&aligned_alloc), "aligned_alloc"},
+      {Address(&memalign), "memalign"},
       {Address(&malloc_usable_size), "malloc_usable_size"},
       {Address(static_cast<Delete>(&operator delete)), "operator delete"},
       {Address(static_cast<Delete>(&operator delete[])), "operator delete[]"},
@@ -55,8 +62,14 @@ const char* NameOfCall(const void* return_address) {
       {Address(static_cast<SizedDelete>(&operator delete[])), "sized operator delete[]"},
       {Address(static_cast<AlignedDelete>(&operator delete)), "aligned operator delete"},
       {Address(static_cast<AlignedDelete>(&operator delete[])), "aligned operator delete[]"},
+      {Address(static_cast<SizedAlignedDelete>(&operator delete)), "aligned operator delete"},
+      {Address(static_cast<SizedAlignedDelete>(&operator delete[])), "aligned operator delete[]"},
       {Address(static_cast<void* (*)(size_t)>(&operator new)), "operator new"},
       {Address(static_cast<void* (*)(size_t)>(&operator new[])), "operator new[]"},
+      {Address(static_cast<NewOrNull>(&operator new)), "operator new"},
+      {Address(static_cast<NewOrNull>(&operator new[])), "operator new[]"},
+      {Address(static_cast<AlignedNew>(&operator new)), "aligned operator new"},
+      {Address(static_cast<AlignedNew>(&operator new[])), "aligned operator new[]"},
   };
   const void* target = CallTarget(return_address);
   const auto* found = std::find_if(std::begin(calls), std::end(calls),
@@ -112,6 +125,7 @@ void WriteCrashDetails(const void* block) {
   const std::span<void* const> frames = stack.frames();
   if (frames.empty()) return;
   const char* call = NameOfCall(frames[0]);
+  if (call == nullptr) call = own_work.load(std::memory_order_relaxed);
   WriteCrashLine(Message() << "    noticed by " << (call != nullptr ? call : "a call from") << ":");
   const Mappings mappings;
   for (size_t i = 0; i < std::min(frames.size(), kMostPrinted); ++i) {

@@ -66,8 +66,8 @@ struct Blocks {
   static void* MakeNewArray(void* block) { return Make(block, BlockFamily::kNewArray); }
 
   TCMALLOC_ALWAYS_INLINE static void Free(void* block) { Deallocate(block, entry_threads.plain); }
-  static void FreeSized(void* block, size_t size) {
-    FreeAs(block, {.size = size, .call = "free_sized"});
+  static void FreeSized(void* block, size_t size, const char* call = "free_sized") {
+    FreeAs(block, {.size = size, .call = call});
   }
   static void FreeAlignedSized(void* block, size_t alignment, size_t size) {
     FreeAs(block, {.size = size, .alignment = alignment, .call = "free_aligned_sized"});

@@ -18,6 +18,7 @@
 
 #include "allocator/exit_check.h"
 #include "base/bits.h"
+#include "base/message.h"
 #include "extension/release.h"
 #include "heap/heap.h"
 #include "override/blocks.h"
@@ -82,12 +83,14 @@ __attribute__((constructor)) void OnLoad() {
 }
 __attribute__((destructor)) void OnExit() {
   heap.background().StopAtExit();
+  own_work.store("the check at exit", std::memory_order_relaxed);
   Blocks::CheckAtExit();
   // A program that never allocated has a report, too, of nothing. The heap is made inside the slow
   // path, so that a signal handler may allocate meanwhile.
   if (getenv("TCMALLOC_EXIT_REPORT") != nullptr) MakeHeap();
   if (ExitReportsAreWanted(heap.options())) WriteExitReports();
   CheckFreeObjectsAtExit();
+  own_work.store(nullptr, std::memory_order_relaxed);
 }
 // Makes our vfork a part of such programs, for the shared libraries that they load. Also includes
 // the functions to which the headers in include/tcmalloc refer weakly, because weak references
@@ -143,7 +146,7 @@ TCMALLOC_EXPORT void tc_free_aligned_sized(void* block, size_t alignment, size_t
 }
 
 TCMALLOC_EXPORT void sdallocx(void* block, size_t size, int) noexcept {
-  Blocks::FreeSized(block, size);
+  Blocks::FreeSized(block, size, "sdallocx");
 }
 
 TCMALLOC_EXPORT_FAST void* tc_calloc(size_t count, size_t size) noexcept {

@@ -3,9 +3,12 @@
 // A corpus of mistakes: `misuse CLASS SIZE` makes one, in a program that is otherwise correct, and
 // exits with 0 if nobody noticed. `misuse --list` prints all classes with their sizes.
 
+#include <malloc.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +18,12 @@
 #include <thread>
 #include <vector>
 
-extern "C" size_t malloc_usable_size(void* block);
+// Of the library that is preloaded.
+extern "C" {
+__attribute__((weak)) void free_sized(void* block, size_t size);
+__attribute__((weak)) void free_aligned_sized(void* block, size_t alignment, size_t size);
+__attribute__((weak)) void sdallocx(void* block, size_t size, int flags);
+}
 
 namespace {
 
@@ -58,7 +66,28 @@ char* AllocatedAndFreed(Size n) {
   return Hide(block);
 }
 
+// Makes a mistake in a child of fork, and ends as it does.
+template <typename Mistake>
+void InChild(Mistake mistake) {
+  const pid_t child = fork();
+  if (child == 0) {
+    mistake();
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFSIGNALED(status)) return;
+  signal(WTERMSIG(status), SIG_DFL);
+  raise(WTERMSIG(status));
+}
+
 char static_bytes[256];
+char* freed_in_handler;
+
+struct Destroyed {
+  int value;
+  ~Destroyed() { Hide(this)->value = 0; }
+};
 
 struct Misuse {
   const char* name;
@@ -113,6 +142,37 @@ const Misuse kMisuses[] = {
        std::free(std::realloc(p, 2 * n));
      }},
     {"overflow-kept", true, [](Size n) { Write(Malloc(n) + n, 1); }},
+    {"overflow-by-zero", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       p[n] = '\0';
+       std::free(p);
+     }},
+    {"overflow-of-shortened", true,
+     [](Size n) {
+       const Size shorter = n - n / 4;
+       char* p = Hide(static_cast<char*>(std::realloc(Malloc(n), shorter)));
+       Write(p + shorter, 1);
+       std::free(p);
+     }},
+    {"overflow-before-realloc", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       Write(p + n, 1);
+       std::free(std::realloc(p, 2 * n));
+     }},
+    {"overflow-of-sized", true,
+     [](Size n) {
+       char* p = New(n);
+       Write(p + n, 1);
+       operator delete(p, n);
+     }},
+    {"underflow-of-aligned", true,
+     [](Size n) {
+       char* p = Hide(static_cast<char*>(memalign(64, n)));
+       Write(p - 1, 1);
+       std::free(p);
+     }},
     {"underflow-1", true,
      [](Size n) {
        char* p = Malloc(n);
@@ -147,6 +207,19 @@ const Misuse kMisuses[] = {
      [](Size n) {
        char* p = AllocatedAndFreed(n);
        std::thread([p] { Write(p, 8); }).join();
+     }},
+    {"write-after-free-of-thread", true,
+     [](Size n) {
+       char* p = Malloc(n);
+       std::thread([p] { std::free(p); }).join();
+       Write(Hide(p), 8);
+     }},
+    {"write-after-free-of-zeros", true,
+     [](Size n) { std::memset(AllocatedAndFreed(n), 0, n < 16 ? n : 16); }},
+    {"write-after-free-in-child", true,
+     [](Size n) {
+       char* p = AllocatedAndFreed(n);
+       InChild([p] { Write(p, 8); });
      }},
     {"write-after-realloc", true,
      [](Size n) {
@@ -200,6 +273,42 @@ const Misuse kMisuses[] = {
        std::free(Hide(p));
        std::free(q);
      }},
+    {"double-free-in-child", true,
+     [](Size n) {
+       char* p = AllocatedAndFreed(n);
+       InChild([p] { std::free(p); });
+     }},
+    {"double-free-in-handler", true,
+     [](Size n) {
+       freed_in_handler = AllocatedAndFreed(n);
+       signal(SIGUSR1, [](int) { std::free(freed_in_handler); });
+       raise(SIGUSR1);
+     }},
+    {"double-free-at-exit", true,
+     [](Size n) {
+       freed_in_handler = AllocatedAndFreed(n);
+       std::atexit([] { std::free(freed_in_handler); });
+     }},
+    {"double-free-after-trim", true,
+     [](Size n) {
+       char* p = AllocatedAndFreed(n);
+       malloc_trim(0);
+       std::free(p);
+     }},
+    {"double-free-aligned", true,
+     [](Size n) {
+       char* p = Hide(static_cast<char*>(memalign(256, n)));
+       std::free(p);
+       std::free(Hide(p));
+     }},
+    {"double-free-sized", true, [](Size n) { free_sized(AllocatedAndFreed(n), n); }},
+    {"free-then-delete", true, [](Size n) { operator delete(AllocatedAndFreed(n)); }},
+    {"double-delete-sized", true,
+     [](Size n) {
+       char* p = New(n);
+       operator delete(p, n);
+       operator delete(Hide(p), n);
+     }},
     {"double-delete", true,
      [](Size n) {
        char* p = New(n);
@@ -213,12 +322,31 @@ const Misuse kMisuses[] = {
        operator delete[](Hide(p));
      }},
     {"realloc-freed", true, [](Size n) { std::free(std::realloc(AllocatedAndFreed(n), 2 * n)); }},
+    {"realloc-freed-same", true, [](Size n) { std::free(std::realloc(AllocatedAndFreed(n), n)); }},
     {"usable-size-freed", true, [](Size n) { malloc_usable_size(AllocatedAndFreed(n)); }},
     // Pointers that malloc never gave.
     {"free-interior", true, [](Size n) { std::free(Malloc(n + 16) + 16); }},
     {"free-middle", true, [](Size n) { std::free(Malloc(2 * n + 16) + (n + 15) / 16 * 16); }},
     {"free-misaligned", true, [](Size n) { std::free(Malloc(n) + 1); }},
     {"free-before", true, [](Size n) { std::free(Malloc(n) - 16); }},
+    {"free-behind", true, [](Size n) { std::free(Malloc(n) + n); }},
+    {"delete-interior-sized", true, [](Size n) { operator delete(New(n + 16) + 16, n); }},
+    {"usable-size-interior", true, [](Size n) { malloc_usable_size(Malloc(n + 16) + 16); }},
+    {"realloc-stack", false,
+     [](Size n) {
+       alignas(16) char local[64];
+       std::free(std::realloc(Hide(local), n));
+     }},
+    {"usable-size-stack", false,
+     [](Size) {
+       alignas(16) char local[64];
+       malloc_usable_size(Hide(local));
+     }},
+    {"delete-stack", false,
+     [](Size n) {
+       alignas(16) char local[64];
+       operator delete(Hide(local), n);
+     }},
     {"realloc-interior", true, [](Size n) { std::free(std::realloc(Malloc(n + 16) + 16, n)); }},
     {"free-stack", false,
      [](Size) {
@@ -242,10 +370,18 @@ const Misuse kMisuses[] = {
     {"new-delete-array", true, [](Size n) { operator delete[](New(n)); }},
     {"new-array-free", true, [](Size n) { std::free(NewArray(n)); }},
     {"new-array-delete", true, [](Size n) { operator delete(NewArray(n)); }},
+    {"new-array-of-destroyed-delete", true, [](Size n) { delete Hide(new Destroyed[n / 4]); }},
+    {"aligned-new-free", true,
+     [](Size n) { std::free(Hide(static_cast<char*>(operator new(n, kAlignment)))); }},
+    {"new-free-sized", true, [](Size n) { free_sized(New(n), n); }},
     {"new-realloc", true, [](Size n) { std::free(std::realloc(New(n), 2 * n)); }},
     // Sizes and alignments.
     {"sized-delete-smaller", true, [](Size n) { operator delete(New(n), n / 2); }},
     {"sized-delete-larger", true, [](Size n) { operator delete(New(n), 2 * n); }},
+    {"sized-delete-of-nothing", true, [](Size n) { operator delete(New(n), Size{0}); }},
+    {"free-sized-larger", true, [](Size n) { free_sized(Malloc(n), 2 * n); }},
+    {"sdallocx-larger", true, [](Size n) { sdallocx(Malloc(n), 2 * n, 0); }},
+    {"free-aligned-sized-other", true, [](Size n) { free_aligned_sized(memalign(64, n), 256, n); }},
     {"sized-delete-array", true, [](Size n) { operator delete[](NewArray(n), n + 8); }},
     {"aligned-delete-other", true,
      [](Size n) { operator delete(operator new(n, kAlignment), std::align_val_t{128}); }},

@@ -396,6 +396,10 @@ def chunked(array, index):
     return base[index - ((1 << chunk) - 1) * first] if int(base) else None
 
 
+# Set in the number of frames of a stack that gets them later, when its copy is walked.
+HAS_ALL_WORDS = 1 << 31
+
+
 def frames_of(table, stack):
     if not stack:
         return []
@@ -403,7 +407,7 @@ def frames_of(table, stack):
     if head is None:
         return []
     header_words = 2
-    return words_at(int(head.address) + 8 * header_words, number(head["high"]))
+    return words_at(int(head.address) + 8 * header_words, number(head["high"]) & (HAS_ALL_WORDS - 1))
 
 
 def describe_code(address):
@@ -430,7 +434,7 @@ def print_stack(table, stack):
     for frame in frames:
         print(describe_code(frame))
     if not frames:
-        print("    (its stack was not kept)")
+        print("    (its stack was not kept)" if not stack else "    (its stack is a copy that was not walked yet)")
 
 
 def sample_in_place(span, object_start):
@@ -539,6 +543,87 @@ def print_debug_record(address):
     return True
 
 
+# ---- Hardened mode -------------------------------------------------------------------------------
+
+
+class BlockMap:
+    """The states of blocks, one byte for each granule of memory."""
+
+    GRANULE = 16
+    LEAF_BYTES = 1 << 24
+    FREE, QUARANTINED, LIVE = 0x7E, 0x7F, 0x80
+
+    def __init__(self, map_):
+        self.root = number(map_["root_"])
+
+    def state(self, start):
+        granule = start // self.GRANULE
+        leaf = word_at(self.root + 8 * (granule // self.LEAF_BYTES)) if self.root else 0
+        return read((leaf + granule - 1) % (1 << 64), 1)[0] if leaf else 0
+
+
+def print_if_waiting(start):
+    """Says so if the program does not own an object that the allocator below has given out. Returns true if it does."""
+    heap = variable("tcmalloc::hardened_heap")
+    if heap is None:
+        return False
+    blocks = BlockMap(heap["map_"])
+    state = blocks.state(start)
+    if not blocks.root or state >= BlockMap.LIVE:
+        return False
+    waits = "freed, in the quarantine of hardened mode" if state == BlockMap.QUARANTINED else "free, and waits in hardened mode"
+    print(f"It is {waits}.")
+    return True
+
+
+# ---- Guarded sampling ----------------------------------------------------------------------------
+
+
+def guarded_slot(address):
+    """The slot of the block for which an access at an address was meant, or None."""
+    range_, blocks = variable("tcmalloc::heap")["guarded_"], variable("tcmalloc::guarded_blocks")
+    begin, size = number(range_["begin_"]), number(range_["bytes_"])
+    if blocks is None or not begin <= address < begin + size:
+        return None
+    # Slots have every second page; the others are guards.
+    page = (address - begin) // number(blocks["page_bytes_"])
+    candidates = {(page - 1) // 2, page // 2} & set(range(number(blocks["slot_count_"])))
+    slots = [blocks["slots_"][i] for i in candidates]
+    used = [slot for slot in slots if enumerator(slot["state"]) != "kUnused"]
+    return min(used, key=lambda slot: distance_to(slot, address), default=None)
+
+
+def distance_to(slot, address):
+    begin = number(slot["begin"])
+    return max(begin - address, address - begin - number(slot["size"]) + 1, 0)
+
+
+def print_guarded_stack(what, stack):
+    print(f"{what} by thread {number(stack['thread'])}:")
+    for i in range(number(stack["count"])):
+        print(describe_code(number(stack["frames"][i])))
+
+
+def print_guarded(address):
+    """Prints what is known of a guarded block, if it is one. Returns true if so."""
+    slot = guarded_slot(address)
+    if slot is None:
+        return False
+    begin, size = number(slot["begin"]), number(slot["size"])
+    is_live = enumerator(slot["state"]) == "kLive"
+    print(f"The guarded block at {begin:#x} has {size} bytes and is {'live' if is_live else 'freed'}.")
+    if address < begin:
+        print(f"The address is {begin - address} bytes before it.")
+    elif address >= begin + size:
+        print(f"The address is {address - begin - size + 1} bytes beyond it.")
+    elif address != begin:
+        print(f"The address is {address - begin} bytes from its start.")
+    print_guarded_stack("Allocated", slot["allocated"])
+    if not is_live:
+        print_guarded_stack("Freed", slot["freed"])
+    return True
+
+
 # ---- heap block ----------------------------------------------------------------------------------
 
 
@@ -553,7 +638,8 @@ def print_large(heap, span, address):
     print_place(address, start, span.pages << heap.classes.page_shift)
     if print_debug_record(address):
         return
-    print("It is live.")
+    if not print_if_waiting(start):
+        print("It is live.")
     print_sample(span.details & 0xFFFFFFFF)
 
 
@@ -573,7 +659,7 @@ def print_small(heap, span, address):
     if held is not None:
         print(f"It is {held}.")
         return
-    if print_debug_record(address):
+    if print_debug_record(address) or print_if_waiting(object_start):
         return
     if heap.links.is_link(word_at(object_start)):
         print("It looks free, but no list has it: it is on its way between two, or behind a link that was overwritten.")
@@ -595,7 +681,8 @@ def print_sampled(heap, span, address):
     object_start = start + place * unit
     print_place(address, object_start, heap.classes.size[number(page["classes"][place])])
     if not print_debug_record(address):
-        print("It is live.")
+        if not print_if_waiting(object_start):
+            print("It is live.")
         print_sample(number(page["samples"][place]))
 
 
@@ -609,7 +696,7 @@ def print_block(address):
             if begin <= address < begin + emergency.type.sizeof:
                 print(f"{address:#x} is in the memory for signal handlers that interrupt the allocator.")
                 return
-        if print_debug_record(address):
+        if print_debug_record(address) or print_guarded(address):
             return
         if heap.was_in_span(address):
             print(f"{address:#x} is in free pages that belonged to a span of the heap.")

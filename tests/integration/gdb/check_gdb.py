@@ -60,6 +60,9 @@ class Check:
             self.expect(said, f"live[{i}]", r"is in the span at .*\n(The object has.*\n)It is live\.")
             self.expect(said, f"freed[{i}]", r"It is free|free pages")
         self.expect(said, "large", r"of one large object\.\nThe object has \d+ bytes.*\nIt is live\.")
+        # Most large blocks are samples. Those of a small program have copies of their stacks.
+        if "It is a sample" in said.get("large", ""):
+            self.expect(said, "large", r" at:\n    (@ 0x|\(its stack is a copy that was not walked yet\))")
         self.expect(said, "(char*)large+700000", r"of one large object\.\nThe address is 700000 bytes from the start.*\n.*\nIt is live")
         self.expect(said, "freed_large", r"free pages")
         self.expect(said, "&large", r"in no span of the heap")
@@ -70,6 +73,20 @@ class Check:
             self.expect(said, f"live[{i}]", r"(of samples|class \d+)(.|\n)*It is live\.\nIt is a sample: \d+ bytes, allocated by thread \d+ at:\n    @ 0x[0-9a-f]+ .*Allocate")
             self.expect(said, f"freed[{i}]", r"It is free, in a span of samples|free pages|is in the span")
         self.expect(said, "large", r"of one large object\.\n.*\nIt is live\.\nIt is a sample: 1048576 bytes")
+
+    def hardened_blocks(self, said):
+        for i in range(BLOCKS):
+            self.expect(said, f"live[{i}]", r"It is live\.")
+            self.expect(said, f"freed[{i}]", r"It is freed, in the quarantine of hardened mode|It is free|free pages")
+        self.expect(said, "large", r"It is live\.")
+        self.expect(said, "freed_large", r"It is freed, in the quarantine of hardened mode")
+
+    def guarded_blocks(self, said):
+        """Most blocks of up to a page are guarded."""
+        for i in (0, 1, 2):
+            self.expect(said, f"live[{i}]", r"The guarded block at .* bytes and is live\.\nAllocated by thread \d+:\n    @ 0x[0-9a-f]+ .*Allocate")
+            self.expect(said, f"freed[{i}]", r"The guarded block at .* bytes and is freed\.\nAllocated by (.|\n)*Freed by thread \d+:\n    @ 0x")
+        self.expect(said, "(char*)live[2]+3", r"The guarded block at .*\nThe address is 3 bytes from its start\.")
 
     def debug_blocks(self, said):
         for i in range(BLOCKS):
@@ -113,6 +130,10 @@ def check_mode(arguments, mode, library, settings, folder):
             check.failures.append(f"{check.mode}: {output}")
         elif mode == "debug":
             check.debug_blocks(said)
+        elif mode == "guarded":
+            check.guarded_blocks(said)
+        elif mode == "hardened":
+            check.hardened_blocks(said)
         elif mode == "samples":
             check.samples(said)
             check.sums(said)
@@ -172,6 +193,8 @@ def main():
     modes = {f"{front_end}, {page_heap}": (arguments.library, {"TCMALLOC_FRONT_END": front_end, "TCMALLOC_PAGE_HEAP": page_heap})
              for front_end in ("per_thread", "per_cpu") for page_heap in ("classic", "huge")}
     modes["samples"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1"})
+    modes["guarded"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1", "TCMALLOC_GUARDED_SAMPLE_PARAMETER": "1"})
+    modes["hardened"] = (arguments.library, {"TCMALLOC_MODE": "hardened"})
     modes["debug"] = (arguments.debug_library, {})
     failures = []
     with tempfile.TemporaryDirectory() as name:

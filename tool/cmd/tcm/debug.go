@@ -336,9 +336,13 @@ func (r *checkReport) next(of *mistakes.Report) []mistakes.Step {
 	return []mistakes.Step{{Command: r.gdb(), Purpose: "stops at the read or write itself"}, {Command: "valgrind " + r.command, Purpose: slower}}
 }
 
-// gdb is the command that shows the access at which a program with page fences faults, and the block.
+// gdb is the command that shows the access at which a program faults, with page fences or in hardened mode, and the block.
 func (r *checkReport) gdb() string {
-	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s' -ex 'set environment TCMALLOC_PAGE_FENCE 1' -ex run -ex bt", r.library)
+	variable := "TCMALLOC_PAGE_FENCE 1"
+	if r.mode == modeHarden {
+		variable = "TCMALLOC_MODE hardened"
+	}
+	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s' -ex 'set environment %s' -ex run -ex bt", r.library, variable)
 	if script := project.GDBScript(""); script != "" {
 		words += " -ex " + quoted([]string{"source " + script}) + " -ex 'heap fault'"
 	}
@@ -356,6 +360,8 @@ func (r *checkReport) note(run report.Report) string {
 	switch {
 	case isFault && r.pageFence:
 		return fmt.Sprintf("%s ended by %s, as a read or write beyond a block or after its free does. This shows where, and which block:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
+	case isFault && r.mode == modeHarden:
+		return fmt.Sprintf("%s ended by %s, as a read or write of a large block after its free or beyond it may. This shows where, and which block:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
 	case isFault:
 		return fmt.Sprintf("%s ended by %s, and no mistake with blocks was noticed before; gdb shows where, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal))
 	case signal != 0:

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     case 'd': Take(block); Take(block); break;  // TWICE
     case 'o': block[8] = 1; Take(block); break;  // OVERRUN
     case 'f': ((volatile char*)block)[16] = 1; break;
+    case 'l': block = malloc(1 << 20); Take(block); ((volatile char*)block)[5] = 1; break;
     case '_': Take(block); _exit(0);
     default: Take(block);
   }
@@ -195,6 +196,26 @@ func TestHardenNeedsALibraryThatKnowsIt(t *testing.T) {
 	got := tcm.run(t, "harden", "true")
 	if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, "has no hardened mode") || strings.Count(got.errors, "\n") != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestHardenExplainsFaults uses a large block after its free, which has no message of the library.
+func TestHardenExplainsFaults(t *testing.T) {
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "mistaken.c"), filepath.Join(folder, "mistaken")
+	if err := os.WriteFile(source, []byte(mistaken), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	got := install(t).run(t, "harden", "--library", library, program, "l")
+	for _, words := range []string{"a large block after its free", "gdb -batch ", "TCMALLOC_MODE hardened", "'heap fault'"} {
+		if got.status.Signal() != syscall.SIGSEGV || !strings.Contains(got.errors, words) {
+			t.Errorf("no %q: %+v", words, got)
+		}
 	}
 }
 

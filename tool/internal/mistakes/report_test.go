@@ -54,6 +54,7 @@ func TestKinds(t *testing.T) {
 		"memory allocation bug: object at 0x1 has been already deallocated, a while ago, or has never been allocated":        "or none at all",
 		"memory allocation bug: object at 0x1 has never been allocated":                                                      "no block begins",
 		"memory allocation bug: object at 0x1 has never been allocated: it lies in the block at 0x0, 1 bytes from its start": "inside of a block",
+		"memory allocation bug: object at 0x1 has never been allocated: it lies before the block at 0x9":                     "beside a block",
 		"memory allocation/deallocation mismatch at 0x1: allocated with new being deallocated with free":                     "does not fit",
 		"sized delete of 0x1 with 8 bytes, but the block has 16":                                                             "wrong size",
 		"aligned delete of 0x1 with alignment 8, but the block was allocated with 64":                                        "wrong alignment",
@@ -64,7 +65,7 @@ func TestKinds(t *testing.T) {
 		"invalid free of 0x1: it points into the block at 0x0 (8 bytes)":                                                     "inside of a block",
 		"invalid free of 0x1: not allocated by this allocator, or freed already":                                             "or none at all",
 		"double free of 0x1 (8 bytes)": "freed before",
-		"corrupted free list: object at 0x1 (8 bytes) was written to after it was freed, or freed twice": "after it was freed",
+		"corrupted free list: object at 0x1 (8 bytes) was written to after it was freed, or freed twice": "memory that was free",
 		"overflow at 0x1: memory that belongs to no block was written to":                                "beyond the end",
 		"a.cc:1: check failed: a == b (1 vs 2)":                                                          "own records",
 	} {
