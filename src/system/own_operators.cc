@@ -11,23 +11,32 @@ extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 extern const char _end[] __attribute__((weak, visibility("hidden")));
 }
 
+// The operators to which the C++ library's versions of all others lead, by their symbols, because
+// only a name for data converts to an address in a constant. Weak, because they may be null, and a
+// static program shall not get ours for this.
+extern "C" {
+[[gnu::weak]] extern const char tcmalloc_new_symbol[] asm("_Znwm");
+[[gnu::weak]] extern const char tcmalloc_new_array_symbol[] asm("_Znam");
+[[gnu::weak]] extern const char tcmalloc_new_aligned_symbol[] asm("_ZnwmSt11align_val_t");
+[[gnu::weak]] extern const char tcmalloc_new_array_aligned_symbol[] asm("_ZnamSt11align_val_t");
+[[gnu::weak]] extern const char tcmalloc_delete_symbol[] asm("_ZdlPv");
+[[gnu::weak]] extern const char tcmalloc_delete_array_symbol[] asm("_ZdaPv");
+[[gnu::weak]] extern const char tcmalloc_delete_aligned_symbol[] asm("_ZdlPvSt11align_val_t");
+[[gnu::weak]] extern const char tcmalloc_delete_array_aligned_symbol[] asm("_ZdaPvSt11align_val_t");
+}
+
 namespace tcmalloc {
 namespace {
 
-// The operators to which the C++ library's versions of all others lead, by their symbols, because
-// only a name for data converts to an address in a constant.
-extern const char new_symbol[] asm("_Znwm");
-extern const char new_array_symbol[] asm("_Znam");
-extern const char new_aligned_symbol[] asm("_ZnwmSt11align_val_t");
-extern const char new_array_aligned_symbol[] asm("_ZnamSt11align_val_t");
-extern const char delete_symbol[] asm("_ZdlPv");
-extern const char delete_array_symbol[] asm("_ZdaPv");
-extern const char delete_aligned_symbol[] asm("_ZdlPvSt11align_val_t");
-extern const char delete_array_aligned_symbol[] asm("_ZdaPvSt11align_val_t");
-
 const char* const kOperators[] = {
-    new_symbol,    new_array_symbol,    new_aligned_symbol,    new_array_aligned_symbol,
-    delete_symbol, delete_array_symbol, delete_aligned_symbol, delete_array_aligned_symbol,
+    tcmalloc_new_symbol,
+    tcmalloc_new_array_symbol,
+    tcmalloc_new_aligned_symbol,
+    tcmalloc_new_array_aligned_symbol,
+    tcmalloc_delete_symbol,
+    tcmalloc_delete_array_symbol,
+    tcmalloc_delete_aligned_symbol,
+    tcmalloc_delete_array_aligned_symbol,
 };
 
 // An address is null as long as the dynamic linker has not come to this library, which may be asked
