@@ -12,6 +12,7 @@
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"
+#include "system/own_operators.h"
 #include "system/random.h"
 #include "system/system_calls.h"
 #include "system/topology.h"
@@ -449,6 +450,7 @@ void Heap::Initialize() {
               .slow = SlowPathsOfEntryPoints(),
               .sample_period = &sample_period_};
   threads_.WatchThreadEnds();
+  if (!OperatorsAreOurs()) LeadToProgramsOperators();
   StartMode(options_);
   // Release pairs with the acquire in EnsureInitialized and Heap::initialized and publishes all of
   // the above.

@@ -106,6 +106,26 @@ struct Blocks {
                    .call = "operator delete[]"});
   }
 
+  // The forms that follow a new without an exception whose constructor threw one.
+  static void DeleteNoThrow(void* block) {
+    DeleteNoThrow(block, {.family = BlockFamily::kNew, .call = "operator delete"});
+  }
+  static void DeleteArrayNoThrow(void* block) {
+    DeleteNoThrow(block, {.family = BlockFamily::kNewArray, .call = "operator delete[]"});
+  }
+  static void DeleteAlignedNoThrow(void* block, size_t alignment) {
+    DeleteNoThrow(block,
+                  {.family = BlockFamily::kNew, .alignment = alignment, .call = "operator delete"});
+  }
+  static void DeleteArrayAlignedNoThrow(void* block, size_t alignment) {
+    DeleteNoThrow(
+        block,
+        {.family = BlockFamily::kNewArray, .alignment = alignment, .call = "operator delete[]"});
+  }
+  static void DeleteNoThrow(void* block, const BlockClaim& claim);
+
+  // Returns true if a mode or the program's own operators have to know what a call says that frees.
+  static bool DeletesTakeSlowPath() { return block_functions != nullptr || program_has_operators; }
   // Serves a call that frees when the fast paths do not.
   static void FreeSlow(void* block, const BlockClaim& claim);
   // Serve sizes that the fast paths do not look up.
@@ -155,7 +175,7 @@ struct Blocks {
     return block;
   }
   TCMALLOC_ALWAYS_INLINE static void FreeAs(void* block, const BlockClaim& claim) {
-    if (TCMALLOC_UNLIKELY(block_functions != nullptr)) return FreeSlow(block, claim);
+    if (TCMALLOC_UNLIKELY(DeletesTakeSlowPath())) return FreeSlow(block, claim);
     if (claim.size != BlockClaim::kUnknown) {
       DeallocateSized(block, claim.size, entry_threads.plain);
     } else {

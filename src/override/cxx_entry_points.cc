@@ -42,9 +42,9 @@
   DEFINE(operator delete[], tc_deletearray, void, (void* block), noexcept,                      \
          { Blocks::DeleteArray(block); })                                                       \
   DEFINE(operator delete, tc_delete_nothrow, void, (void* block, const std::nothrow_t&),        \
-         noexcept, { Blocks::Delete(block); })                                                  \
+         noexcept, { Blocks::DeleteNoThrow(block); })                                           \
   DEFINE(operator delete[], tc_deletearray_nothrow, void, (void* block, const std::nothrow_t&), \
-         noexcept, { Blocks::DeleteArray(block); })                                             \
+         noexcept, { Blocks::DeleteArrayNoThrow(block); })                                      \
   DEFINE(operator delete, tc_delete_sized, void, (void* block, size_t size), noexcept,          \
          { Blocks::DeleteSized(block, size); })                                                 \
   DEFINE(operator delete[], tc_deletearray_sized, void, (void* block, size_t size), noexcept,   \
@@ -57,10 +57,10 @@
          noexcept, { Blocks::DeleteArrayAligned(block, tcmalloc::Bytes(alignment)); })          \
   DEFINE(operator delete, tc_delete_aligned_nothrow, void,                                      \
          (void* block, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
-         { Blocks::DeleteAligned(block, tcmalloc::Bytes(alignment)); })                         \
+         { Blocks::DeleteAlignedNoThrow(block, tcmalloc::Bytes(alignment)); })                  \
   DEFINE(operator delete[], tc_deletearray_aligned_nothrow, void,                               \
          (void* block, std::align_val_t alignment, const std::nothrow_t&), noexcept,            \
-         { Blocks::DeleteArrayAligned(block, tcmalloc::Bytes(alignment)); })                    \
+         { Blocks::DeleteArrayAlignedNoThrow(block, tcmalloc::Bytes(alignment)); })             \
   DEFINE(operator delete, tc_delete_sized_aligned, void,                                        \
          (void* block, size_t size, std::align_val_t alignment), noexcept,                      \
          { Blocks::DeleteSizedAligned(block, size, tcmalloc::Bytes(alignment)); })              \

@@ -5,7 +5,10 @@
 #ifndef TCMALLOC_OVERRIDE_CXX_RUNTIME_H_
 #define TCMALLOC_OVERRIDE_CXX_RUNTIME_H_
 
+#include <cstddef>
 #include <new>
+
+#include "system/own_operators.h"
 
 namespace tcmalloc {
 
@@ -20,6 +23,10 @@ std::new_handler CurrentNewHandler();
 
 // Calls the handler. Returns false if it threw.
 bool CallNewHandlerNoThrow(std::new_handler handler);
+
+// Call an operator new of the program's. Return null if it threw.
+void* CallNewNoThrow(NewOperator operator_new, size_t size);
+void* CallNewNoThrow(AlignedNewOperator operator_new, size_t size, std::align_val_t alignment);
 
 }  // namespace tcmalloc
 

@@ -19,4 +19,20 @@ bool CallNewHandlerNoThrow(std::new_handler handler) {
   }
 }
 
+void* CallNewNoThrow(NewOperator operator_new, size_t size) {
+  try {
+    return operator_new(size);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+void* CallNewNoThrow(AlignedNewOperator operator_new, size_t size, std::align_val_t alignment) {
+  try {
+    return operator_new(size, alignment);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 }  // namespace tcmalloc

@@ -42,4 +42,21 @@ bool CallNewHandlerNoThrow(std::new_handler handler) {
   }
 }
 
+// Only a process with a C++ library has operators of its own.
+void* CallNewNoThrow(NewOperator operator_new, size_t size) {
+  try {
+    return operator_new(size);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+void* CallNewNoThrow(AlignedNewOperator operator_new, size_t size, std::align_val_t alignment) {
+  try {
+    return operator_new(size, alignment);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 }  // namespace tcmalloc

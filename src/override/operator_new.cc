@@ -6,12 +6,25 @@
 
 #include "override/cxx_runtime.h"
 #include "override/out_of_memory.h"
+#include "system/own_operators.h"
 
 namespace tcmalloc {
 namespace {
 
 void* AllocateAny(size_t size, size_t alignment) {
   return alignment <= kNoAlignment ? Blocks::Malloc(size) : Blocks::Aligned(size, alignment);
+}
+
+void* AllocateNoThrow(size_t size) {
+  void* block = Blocks::New(size);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNew(RetryOrNull(size, kNoAlignment));
+}
+
+void* AllocateAlignedNoThrow(size_t size, std::align_val_t alignment) {
+  const auto bytes = static_cast<size_t>(alignment);
+  void* block = Blocks::NewAligned(size, bytes);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrNull(size, bytes));
 }
 
 }  // namespace
@@ -49,9 +62,19 @@ void* NewArraySlow(size_t size) {
 }
 
 void* NewNoThrow(size_t size) noexcept {
-  void* block = Blocks::New(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block
-                                           : Blocks::MakeNew(RetryOrNull(size, kNoAlignment));
+  if (TCMALLOC_UNLIKELY(program_has_operators)) {
+    const auto own = ProgramsOperatorAs<NewOperator>(LeadingForm::kNewNoThrow, false);
+    if (own != nullptr) return CallNewNoThrow(own, size);
+  }
+  return AllocateNoThrow(size);
+}
+
+void* NewArrayNoThrow(size_t size) noexcept {
+  if (TCMALLOC_UNLIKELY(program_has_operators)) {
+    const auto own = ProgramsOperatorAs<NewOperator>(LeadingForm::kNewNoThrow, true);
+    if (own != nullptr) return CallNewNoThrow(own, size);
+  }
+  return Blocks::MakeNewArray(AllocateNoThrow(size));
 }
 
 void* NewAligned(size_t size, std::align_val_t alignment) {
@@ -61,9 +84,19 @@ void* NewAligned(size_t size, std::align_val_t alignment) {
 }
 
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
-  const auto bytes = static_cast<size_t>(alignment);
-  void* block = Blocks::NewAligned(size, bytes);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrNull(size, bytes));
+  if (TCMALLOC_UNLIKELY(program_has_operators)) {
+    const auto own = ProgramsOperatorAs<AlignedNewOperator>(LeadingForm::kAlignedNewNoThrow, false);
+    if (own != nullptr) return CallNewNoThrow(own, size, alignment);
+  }
+  return AllocateAlignedNoThrow(size, alignment);
+}
+
+void* NewArrayAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {
+  if (TCMALLOC_UNLIKELY(program_has_operators)) {
+    const auto own = ProgramsOperatorAs<AlignedNewOperator>(LeadingForm::kAlignedNewNoThrow, true);
+    if (own != nullptr) return CallNewNoThrow(own, size, alignment);
+  }
+  return Blocks::MakeNewArray(AllocateAlignedNoThrow(size, alignment));
 }
 
 }  // namespace tcmalloc

@@ -28,15 +28,10 @@ TCMALLOC_ALWAYS_INLINE void* NewArray(size_t size) {
 void* NewNoThrow(size_t size) noexcept;
 void* NewAligned(size_t size, std::align_val_t alignment);
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept;
-TCMALLOC_ALWAYS_INLINE void* NewArrayNoThrow(size_t size) noexcept {
-  return Blocks::MakeNewArray(NewNoThrow(size));
-}
+void* NewArrayNoThrow(size_t size) noexcept;
+void* NewArrayAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept;
 TCMALLOC_ALWAYS_INLINE void* NewArrayAligned(size_t size, std::align_val_t alignment) {
   return Blocks::MakeNewArray(NewAligned(size, alignment));
-}
-TCMALLOC_ALWAYS_INLINE void* NewArrayAlignedNoThrow(size_t size,
-                                                    std::align_val_t alignment) noexcept {
-  return Blocks::MakeNewArray(NewAlignedNoThrow(size, alignment));
 }
 
 }  // namespace tcmalloc

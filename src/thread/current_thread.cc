@@ -24,6 +24,7 @@ void CloseEntries() { entry_threads = {&plain_entry, &delete_entry}; }
 
 }  // namespace
 
+constinit bool program_has_operators = false;
 constinit thread_local FastThread current_thread = &no_lists;
 constinit thread_local EntryThreads entry_threads = {&plain_entry, &delete_entry};
 
@@ -41,11 +42,14 @@ __attribute__((no_sanitize("thread"))) void CheckEntries(MallocElsewhere malloc,
   const_cast<DeallocateElsewhere volatile&>(plain_entry.header.deallocate) = free;
 }
 
+void LeadToProgramsOperators() { program_has_operators = true; }
+
 void SetCurrentThread(FastThread thread) {
   current_thread = thread;
   if (entries_are_checked) return;
   if (thread.header() == NoThread().header()) return CloseEntries();
   entry_threads = {thread, thread};
+  if (TCMALLOC_UNLIKELY(program_has_operators)) entry_threads.deletes = &delete_entry;
 }
 
 FastThread NoThread() { return &no_lists; }

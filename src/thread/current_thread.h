@@ -39,6 +39,12 @@ extern constinit thread_local EntryThreads entry_threads
 void CheckEntries(MallocElsewhere malloc = MallocClosed,
                   DeallocateElsewhere free = DeallocateClosed);
 
+// True if the program has operators new and delete of its own, to which forms of ours have to lead:
+// see system/own_operators.h. Then the member for deletes stays as it is in new threads.
+extern constinit bool program_has_operators __attribute__((visibility("hidden")));
+// Sets it. Called before any thread has a front end.
+void LeadToProgramsOperators();
+
 // Changes current_thread, and entry_threads with it.
 void SetCurrentThread(FastThread thread);
 
