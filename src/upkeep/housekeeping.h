@@ -94,8 +94,8 @@ class Housekeeping {
     return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
   // Keeps the caches of threads within their total, and does some of the work that is due by time.
-  // `own` is as in HousekeepingHost. Returns true if this thread
-  // should call it again soon, because more is due than it has done.
+  // `own` is as in HousekeepingHost. Returns true if this thread should call it again soon, because
+  // more is due than it has done.
   TCMALLOC_NOINLINE bool Poll(ThreadHeader* own);
 
   // Does all the work that is due, however long it takes. Returns the nanoseconds until the next
