@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 
-// The linker's names for the first byte of this object and the one behind its last;
+#include "system/own_object.h"
+
 // libs/early_start.cc is in shared libraries alone.
 extern "C" {
-extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
-extern const char _end[] __attribute__((weak, visibility("hidden")));
 __attribute__((weak, visibility("hidden"))) extern void (*tcmalloc_early_start_reference)();
 }
 
@@ -20,8 +19,7 @@ bool IsOwnCode(const void* address) {
   // of the first byte.
   const void* const reference = &tcmalloc_early_start_reference;
   if (reference == nullptr || reference == __ehdr_start) return false;
-  return address >= static_cast<const void*>(__ehdr_start) &&
-         address < static_cast<const void*>(_end);
+  return IsInOwnObject(address);
 }
 
 CallerStack::CallerStack(uint32_t limit) {

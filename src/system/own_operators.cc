@@ -5,11 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-// The linker's names for the first byte of this object and the one behind its last.
-extern "C" {
-extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
-extern const char _end[] __attribute__((weak, visibility("hidden")));
-}
+#include "system/own_object.h"
 
 // The operators, by their symbols, because only a name for data converts to an address in a
 // constant. Weak, because they may be null, and a static program shall not get ours for this.
@@ -70,8 +66,7 @@ const Form kForms[][2] = {
 // An address is null as long as the dynamic linker has not come to this library, which may be asked
 // for memory before.
 bool IsOurs(const char* address) {
-  return address == nullptr || __ehdr_start == nullptr ||
-         (address >= __ehdr_start && address < _end);
+  return address == nullptr || __ehdr_start == nullptr || IsInOwnObject(address);
 }
 
 }  // namespace
