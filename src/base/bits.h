@@ -14,7 +14,7 @@ namespace tcmalloc {
 constexpr bool IsPowerOfTwo(uint64_t n) { return std::has_single_bit(n); }
 
 // Floor of the base-2 logarithm. Requires n > 0.
-constexpr int Log2Floor(uint64_t n) { return static_cast<int>(std::bit_width(n)) - 1; }
+constexpr int Log2Floor(uint64_t n) { return std::countl_zero(n) ^ 63; }
 
 // Ceiling of the base-2 logarithm. Requires n > 0.
 constexpr int Log2Ceil(uint64_t n) { return n == 1 ? 0 : Log2Floor(n - 1) + 1; }

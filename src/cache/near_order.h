@@ -5,12 +5,12 @@
 #ifndef TCMALLOC_CACHE_NEAR_ORDER_H_
 #define TCMALLOC_CACHE_NEAR_ORDER_H_
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "base/bits.h"
 
 namespace tcmalloc {
 
@@ -24,13 +24,11 @@ class NearOrder {
 
   // Objects of a class begin at multiples of the largest power of two that divides their size,
   // because spans begin with a page.
-  explicit NearOrder(uint32_t size) : shift_(std::countr_zero(size)) {}
+  explicit NearOrder(uint32_t size) : shift_(static_cast<unsigned>(std::countr_zero(size))) {}
 
   // Moves the window, which has to be empty, so that `object` is in the middle.
   void MoveTo(const void* object) {
     start_ = PlaceOf(object) - kPlaces / 2;
-    first_word_ = kWords;
-    last_word_ = 0;
   }
 
   // Adds an object unless it lies outside the window or was added before. An object that does not
@@ -42,8 +40,7 @@ class NearOrder {
     const uint64_t bit = uint64_t{1} << place % kBits;
     if ((bits_[word] & bit) != 0) return Added::kTwice;
     bits_[word] |= bit;
-    first_word_ = std::min(first_word_, word);
-    last_word_ = std::max(last_word_, word);
+    used_words_ |= uint64_t{1} << word;
     return Added::kYes;
   }
 
@@ -51,12 +48,10 @@ class NearOrder {
   // window.
   template <typename F>
   TCMALLOC_ALWAYS_INLINE void TakeDownwards(F f) {
-    for (size_t word = last_word_ + 1; word-- > first_word_;) {
-      for (uint64_t bits = bits_[word]; bits != 0;) {
-        const auto bit = static_cast<size_t>(std::bit_width(bits)) - 1;
-        bits ^= uint64_t{1} << bit;
-        f(ObjectAt(start_ + word * kBits + bit));
-      }
+    while (used_words_ != 0) {
+      const size_t word = TakeHighest(&used_words_);
+      const uintptr_t first = start_ + word * kBits;
+      for (uint64_t bits = bits_[word]; bits != 0;) f(ObjectAt(first + TakeHighest(&bits)));
       bits_[word] = 0;
     }
   }
@@ -64,19 +59,26 @@ class NearOrder {
  private:
   static constexpr size_t kBits = 64;
   static constexpr size_t kWords = kPlaces / kBits;
+  static_assert(kWords <= kBits);
 
+  // Clears the highest bit of *word, which has one, and returns its number.
+  static size_t TakeHighest(uint64_t* word) {
+    const int bit = Log2Floor(*word);
+    *word ^= uint64_t{1} << bit;
+    return static_cast<size_t>(bit);
+  }
   // Bits of the address below the places become the highest ones.
   uintptr_t PlaceOf(const void* object) const {
-    return std::rotr(reinterpret_cast<uintptr_t>(object), shift_);
+    const auto address = reinterpret_cast<uintptr_t>(object);
+    return address >> shift_ | address << (kBits - shift_);
   }
   void* ObjectAt(uintptr_t place) const {
-    return reinterpret_cast<void*>(std::rotl(place, shift_));
+    return reinterpret_cast<void*>(place << shift_ | place >> (kBits - shift_));
   }
 
-  int shift_;
+  unsigned shift_;  // less than the bits of an address, and not 0
   uintptr_t start_ = 0;
-  size_t first_word_ = kWords;  // of those with objects
-  size_t last_word_ = 0;
+  uint64_t used_words_ = 0;  // a bit for each of the words that has objects
   uint64_t bits_[kWords] = {};
 };
 

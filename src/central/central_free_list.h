@@ -240,11 +240,10 @@ class CentralFreeList {
   void UnlockCounted() TCMALLOC_RELEASE(lock_);
   [[noreturn]] void CrashAt(ObjectReference reference, const void* before) const;
   bool HasBits(const Span* span) const;
-  Place PlaceOf(PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
-                const void* before) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  void PutBack(const Place& place, Drained* drained) TCMALLOC_REQUIRES(lock_);
+  uint32_t PutBackRun(const Block& block, uint32_t first, Drained* drained)
+      TCMALLOC_REQUIRES(lock_);
   ObjectReference InsertBlock(ObjectReference next, const void** before, Drained* drained)
       TCMALLOC_EXCLUDES(lock_);
 
@@ -608,36 +607,30 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Place& place)
   CrashOnDoubleFree(object, info().size);
 }
 
-// Returns the place of a free object of this class. `before` is the object that links to it, or
-// null.
+// Puts back the objects of a block from the one at `first` on, as far as they are of one span.
+// Returns the position of the next one.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE typename CentralFreeList<PageHeap>::Place CentralFreeList<PageHeap>::PlaceOf(
-    PageMap::Walker& walker, const ObjectStarts& starts, ObjectReference reference,
-    const void* before) const {
-  const auto* address = reinterpret_cast<const void*>(AddressAt(reference));
-  const PageMap::Entry entry = walker.EntryOf(PageId::Containing(address));
-  const size_t index = starts.IndexAt(entry.OffsetOf(address));
-  const bool found = entry.size_class() == starts.size_class && index != ObjectStarts::kNone;
-  if (TCMALLOC_UNLIKELY(!found)) CrashAt(reference, before);
-  return {entry.span(), static_cast<uint32_t>(index)};
-}
-
-template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::PutBack(const Place& place,
-                                                               Drained* drained) {
-  Span* span = place.span;
-  const uint32_t allocated = span->allocated;
-  if (TCMALLOC_UNLIKELY(!HasBits(span) || allocated == 0 || place.index >= span->carved ||
-                        !FreeBits(span, free_bits_->words()).Set(place.index))) {
-    CrashOnUnfreed(place);
+TCMALLOC_ALWAYS_INLINE uint32_t CentralFreeList<PageHeap>::PutBackRun(const Block& block,
+                                                                      uint32_t first,
+                                                                      Drained* drained) {
+  Span* const span = block.places[first].span;
+  FreeBits bits(span, free_bits_->words());
+  // A span that has nothing given out, or is none of this list, has no object that may come back.
+  const uint32_t carved = HasBits(span) && span->allocated > 0 ? span->carved : 0;
+  uint32_t i = first;
+  for (; i < block.count && block.places[i].span == span; ++i) {
+    const uint32_t index = block.places[i].index;
+    if (TCMALLOC_UNLIKELY(index >= carved || !bits.Set(index))) CrashOnUnfreed(block.places[i]);
   }
-  span->allocated = allocated - 1;
-  if (TCMALLOC_UNLIKELY(allocated == 1)) {
+  const uint32_t left = span->allocated - (i - first);
+  span->allocated = left;
+  if (TCMALLOC_UNLIKELY(left == 0)) {
     Delist(span);
     drained->PushFront(span);
   } else if (TCMALLOC_UNLIKELY(RankOf(span) != span->rank)) {
     Relink(span);
   }
+  return i;
 }
 
 template <SpanSource PageHeap>
@@ -649,8 +642,21 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
   PageMap::Walker walker(*page_map_);
   uint32_t count = 0;
   const void* last = *before;
+  Span* span = nullptr;
+  uintptr_t start = AddressAt(next) - starts.bytes;  // of the span; the first object is beyond
   for (; count < kInsertBlock && next != codec.end; ++count) {
-    block->places[count] = PlaceOf(walker, starts, next, last);
+    const uintptr_t address = AddressAt(next);
+    size_t index = starts.IndexAt(address - start);
+    if (index == ObjectStarts::kNone) {
+      const auto* object = reinterpret_cast<const void*>(address);
+      const PageMap::Entry entry = walker.EntryOf(PageId::Containing(object));
+      start = address - entry.OffsetOf(object);
+      index = starts.IndexAt(address - start);
+      const bool found = entry.size_class() == starts.size_class && index != ObjectStarts::kNone;
+      if (TCMALLOC_UNLIKELY(!found)) CrashAt(next, last);
+      span = entry.span();
+    }
+    block->places[count] = {span, static_cast<uint32_t>(index)};
     last = ObjectAt(next);
     next = codec.Next(ObjectAt(next));
   }
@@ -670,7 +676,7 @@ TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(ObjectR
   LockCounted();
   stats_.free_objects += block.count;
   stats_.allocated_objects -= block.count;
-  for (uint32_t i = 0; i < block.count; ++i) PutBack(block.places[i], drained);
+  for (uint32_t i = 0; i < block.count;) i = PutBackRun(block, i, drained);
   UnlockCounted();
   return next;
 }
@@ -689,14 +695,14 @@ template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
   uint32_t others = 0;
   LockCounted();
-  for (uint32_t i = 0; i < block->count; ++i) {
-    const Place place = block->places[i];
-    if (place.span->central == name_) {
-      ++stats_.free_objects;
-      --stats_.allocated_objects;
-      PutBack(place, drained);
+  for (uint32_t i = 0; i < block->count;) {
+    const uint32_t first = i;
+    if (block->places[first].span->central == name_) {
+      i = PutBackRun(*block, first, drained);
+      stats_.free_objects += i - first;
+      stats_.allocated_objects -= i - first;
     } else {
-      block->places[others++] = place;
+      block->places[others++] = block->places[i++];
     }
   }
   UnlockCounted();

@@ -60,6 +60,17 @@ TCMALLOC_ALWAYS_INLINE bool IsBelow(ObjectReference reference, int64_t limit) {
 // The word of a free object that links it to the next.
 TCMALLOC_ALWAYS_INLINE uint64_t& LinkWord(void* object) { return *static_cast<uint64_t*>(object); }
 
+// A list of `count` free objects of one size class, whose last one links to LinkCodec::end. That
+// holds in every case; the count may be wrong by a few in a list in which a signal handler has
+// interrupted a fast path (docs/locking.md), and decides only how many are kept. A chain that is
+// not empty has at least one object.
+struct Chain {
+  ObjectReference head = 0;
+  uint32_t count = 0;
+
+  bool empty() const { return count == 0; }
+};
+
 // The process's secret and the values derived from it. Set once, before the first object is freed.
 // Only the limit grows later, with the address window.
 struct LinkCodec {
@@ -98,6 +109,11 @@ struct LinkCodec {
 
   ObjectReference Next(void* object) const { return Decode(LinkWord(object)); }
   void Link(void* object, ObjectReference next) const { LinkWord(object) = Encode(next); }
+  // Adds an object to the front of a chain.
+  void Prepend(void* object, Chain* chain) const {
+    Link(object, chain->head);
+    *chain = {ReferenceTo(object), chain->count + 1};
+  }
 
   // Derives the secret from `random` bits. `end_word` points to the word that `end` refers to.
   void Initialize(uint64_t random, uintptr_t window_limit, const void* end_word) {
@@ -110,17 +126,6 @@ struct LinkCodec {
 
  private:
   int64_t limit_ = INT64_MIN;
-};
-
-// A list of `count` free objects of one size class, whose last one links to LinkCodec::end. That
-// holds in every case; the count may be wrong by a few in a list in which a signal handler has
-// interrupted a fast path (docs/locking.md), and decides only how many are kept. A chain that is
-// not empty has at least one object.
-struct Chain {
-  ObjectReference head = 0;
-  uint32_t count = 0;
-
-  bool empty() const { return count == 0; }
 };
 
 }  // namespace tcmalloc

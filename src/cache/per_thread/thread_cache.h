@@ -427,10 +427,6 @@ class ThreadCache : private FastLists, public ListNode {
     const ObjectReference next = context_->codec->Next(object);
     return TCMALLOC_LIKELY(context_->codec->InWindow(next)) ? next : CheckedNext(object, c);
   }
-  void Prepend(void* object, Chain* chain) const {
-    context_->codec->Link(object, chain->head);
-    *chain = {ReferenceTo(object), chain->count + 1};
-  }
   Scatter ScatterOf(uint8_t c, Chain chain) const;
   void OrderNear(uint8_t c, NearOrder* order, Chain* chain, Chain* ordered) const;
   Chain InOrder(uint8_t c, Chain chain) const;

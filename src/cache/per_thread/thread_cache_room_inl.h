@@ -252,20 +252,21 @@ TCMALLOC_NOINLINE Scatter ThreadCache<Sources>::ScatterOf(uint8_t c, Chain chain
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::OrderNear(uint8_t c, NearOrder* order,
                                                             Chain* chain, Chain* ordered) const {
-  const LinkCodec& codec = *context_->codec;
+  const LinkCodec codec = *context_->codec;
   Chain others{codec.end, 0};
   order->MoveTo(ObjectAt(chain->head));
   for (ObjectReference next = chain->head; next != codec.end;) {
     void* const object = ObjectAt(next);
-    next = NextOf(object, c);
+    next = codec.Next(object);
+    if (TCMALLOC_UNLIKELY(!codec.InWindow(next))) next = CheckedNext(object, c);
     const NearOrder::Added added = order->Add(object);
     if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kTwice)) {
       CrashOnDoubleFree(object, SizeOf(c));
     }
-    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kOutside)) Prepend(object, &others);
+    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kOutside)) codec.Prepend(object, &others);
   }
   *chain = others;
-  order->TakeDownwards([this, ordered](void* object) { Prepend(object, ordered); });
+  order->TakeDownwards([&codec, ordered](void* object) { codec.Prepend(object, ordered); });
 }
 
 // Returns the objects of a chain in address order where they lie near each other. Objects in the
@@ -275,12 +276,13 @@ template <SourceTable Sources>
 TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) const {
   Chain ordered{context_->codec->end, 0};
   NearOrder order(SizeOf(c));
-  OrderNear(c, &order, &chain, &ordered);
-  if (!chain.empty()) OrderNear(c, &order, &chain, &ordered);
+  for (int places = 0; places < 2 && !chain.empty(); ++places) {
+    OrderNear(c, &order, &chain, &ordered);
+  }
   for (; !chain.empty(); --chain.count) {
     void* const object = ObjectAt(chain.head);
     chain.head = NextOf(object, c);
-    Prepend(object, &ordered);
+    context_->codec->Prepend(object, &ordered);
   }
   return ordered;
 }
