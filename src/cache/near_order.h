@@ -27,9 +27,7 @@ class NearOrder {
   explicit NearOrder(uint32_t size) : shift_(static_cast<unsigned>(std::countr_zero(size))) {}
 
   // Moves the window, which has to be empty, so that `object` is in the middle.
-  void MoveTo(const void* object) {
-    start_ = PlaceOf(object) - kPlaces / 2;
-  }
+  void MoveTo(const void* object) { start_ = PlaceOf(object) - kPlaces / 2; }
 
   // Adds an object unless it lies outside the window or was added before. An object that does not
   // begin at one of the places lies outside.

@@ -25,6 +25,8 @@ inline constexpr uint32_t kScatterKeptBytes = 128 << 10;
 // The bytes of scattered chains that go home between two misses, after which a class keeps nothing
 // in any order: the program frees far more than it would find here.
 inline constexpr uint32_t kScatterRunBytes = 2 << 20;
+// The objects that the list of a class holds from then on.
+inline constexpr uint32_t kScatterListObjects = 64;
 // The bytes that a transfer cache keeps in any order beside slabs, each of which keeps as much
 // already.
 inline constexpr uint32_t kScatterSharedBytes = 64 << 10;

@@ -199,9 +199,10 @@ class CentralFreeList {
   };
 
   const SizeClassInfo& info() const { return kSizeClasses[size_class_]; }
-  uint8_t RankOf(const Span* span) const {
-    return static_cast<uint8_t>(span->allocated >> rank_shift_);
+  uint8_t RankFor(uint32_t allocated) const {
+    return static_cast<uint8_t>(allocated >> rank_shift_);
   }
+  uint8_t RankOf(const Span* span) const { return RankFor(span->allocated); }
 
   // The number of neighbours looked at for the first of a row of spans.
   static constexpr int kMostStepsBack = 32;
@@ -242,7 +243,7 @@ class CentralFreeList {
   bool HasBits(const Span* span) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  uint32_t PutBackRun(const Block& block, uint32_t first, Drained* drained)
+  const Place* PutBackRun(const Place* place, const Place* end, size_t words, Drained* drained)
       TCMALLOC_REQUIRES(lock_);
   ObjectReference InsertBlock(ObjectReference next, const void** before, Drained* drained)
       TCMALLOC_EXCLUDES(lock_);
@@ -607,30 +608,30 @@ TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Place& place)
   CrashOnDoubleFree(object, info().size);
 }
 
-// Puts back the objects of a block from the one at `first` on, as far as they are of one span.
-// Returns the position of the next one.
+// Puts back objects from *place on, up to `end` or to the first one of another span. The span is of
+// this list. Returns the place of the next one.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE uint32_t CentralFreeList<PageHeap>::PutBackRun(const Block& block,
-                                                                      uint32_t first,
-                                                                      Drained* drained) {
-  Span* const span = block.places[first].span;
-  FreeBits bits(span, free_bits_->words());
-  // A span that has nothing given out, or is none of this list, has no object that may come back.
-  const uint32_t carved = HasBits(span) && span->allocated > 0 ? span->carved : 0;
-  uint32_t i = first;
-  for (; i < block.count && block.places[i].span == span; ++i) {
-    const uint32_t index = block.places[i].index;
-    if (TCMALLOC_UNLIKELY(index >= carved || !bits.Set(index))) CrashOnUnfreed(block.places[i]);
-  }
-  const uint32_t left = span->allocated - (i - first);
-  span->allocated = left;
-  if (TCMALLOC_UNLIKELY(left == 0)) {
+TCMALLOC_ALWAYS_INLINE const typename CentralFreeList<PageHeap>::Place*
+CentralFreeList<PageHeap>::PutBackRun(const Place* place, const Place* end, size_t words,
+                                      Drained* drained) {
+  Span* const span = place->span;
+  FreeBits bits(span, words);
+  const uint32_t carved = span->carved;
+  uint32_t allocated = span->allocated;
+  do {
+    if (TCMALLOC_UNLIKELY(place->index >= carved || !bits.Set(place->index))) {
+      CrashOnUnfreed(*place);
+    }
+    --allocated;
+  } while (++place != end && place->span == span);
+  span->allocated = allocated;
+  if (TCMALLOC_UNLIKELY(allocated == 0)) {
     Delist(span);
     drained->PushFront(span);
-  } else if (TCMALLOC_UNLIKELY(RankOf(span) != span->rank)) {
+  } else if (TCMALLOC_UNLIKELY(RankFor(allocated) != span->rank)) {
     Relink(span);
   }
-  return i;
+  return place;
 }
 
 template <SpanSource PageHeap>
@@ -640,11 +641,11 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
   const ObjectStarts starts(size_class_);
   const LinkCodec codec = *codec_;
   PageMap::Walker walker(*page_map_);
-  uint32_t count = 0;
+  Place* place = block->places;
   const void* last = *before;
   Span* span = nullptr;
   uintptr_t start = AddressAt(next) - starts.bytes;  // of the span; the first object is beyond
-  for (; count < kInsertBlock && next != codec.end; ++count) {
+  for (; place != block->places + kInsertBlock && next != codec.end; ++place) {
     const uintptr_t address = AddressAt(next);
     size_t index = starts.IndexAt(address - start);
     if (index == ObjectStarts::kNone) {
@@ -656,11 +657,11 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
       if (TCMALLOC_UNLIKELY(!found)) CrashAt(next, last);
       span = entry.span();
     }
-    block->places[count] = {span, static_cast<uint32_t>(index)};
+    *place = {span, static_cast<uint32_t>(index)};
     last = ObjectAt(next);
     next = codec.Next(ObjectAt(next));
   }
-  block->count = count;
+  block->count = static_cast<uint32_t>(place - block->places);
   *before = last;
   return next;
 }
@@ -673,11 +674,8 @@ TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(ObjectR
                                                                          Drained* drained) {
   Block block;
   next = LookUp(next, before, &block);
-  LockCounted();
-  stats_.free_objects += block.count;
-  stats_.allocated_objects -= block.count;
-  for (uint32_t i = 0; i < block.count;) i = PutBackRun(block, i, drained);
-  UnlockCounted();
+  PutBackOwn(&block, drained);
+  if (TCMALLOC_UNLIKELY(block.count > 0)) CrashOnUnfreed(block.places[0]);
   return next;
 }
 
@@ -693,20 +691,22 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
 
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
-  uint32_t others = 0;
+  const size_t words = free_bits_->words();
+  const Place* const end = block->places + block->count;
+  Place* others = block->places;
   LockCounted();
-  for (uint32_t i = 0; i < block->count;) {
-    const uint32_t first = i;
-    if (block->places[first].span->central == name_) {
-      i = PutBackRun(*block, first, drained);
-      stats_.free_objects += i - first;
-      stats_.allocated_objects -= i - first;
+  for (const Place* place = block->places; place != end;) {
+    if (TCMALLOC_LIKELY(HasBits(place->span))) {
+      place = PutBackRun(place, end, words, drained);
     } else {
-      block->places[others++] = block->places[i++];
+      *others++ = *place++;
     }
   }
+  const auto left = static_cast<uint32_t>(others - block->places);
+  stats_.free_objects += block->count - left;
+  stats_.allocated_objects -= block->count - left;
   UnlockCounted();
-  block->count = others;
+  block->count = left;
 }
 
 template <SpanSource PageHeap>

@@ -71,7 +71,8 @@ struct ThreadCacheContext {
 //
 //     length of the current list == s.capacity - room[c]
 //     cached_bytes_ == sum over c of (objects in s.full) * size of c
-//     list_bytes_   == sum over c of s.capacity * size of c, and more where the class drains
+//     list_bytes_   == sum over c of (s.capacity + objects in s.beside) * size of c, and other
+//                      bytes where the class drains
 //
 // Together these stay within the cache's share of the budget, except from a cut of the share until
 // the next slow path that asks for room. Where a list may not grow, other classes give up some of
@@ -79,11 +80,13 @@ struct ThreadCacheContext {
 //
 // Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
 // one batch. From then on every allocation miss permits one more full chain. In place of the first,
-// free may make the current list two batches long; when it fills that, the batch that was freed
-// first becomes a full chain. So the list is left half full, and as many allocations as frees pass
-// before the next slow path. One chain too many goes back to the source, whole, and repeated
-// overflow withdraws permissions down to one. If none was ever given, free makes the list at most
-// half a batch long, and no chain is kept.
+// free may fill a second batch; when it has, the batch that was freed first becomes a full chain. A
+// short batch lies behind the other in a list of two: that is left half full, and as many
+// allocations as frees pass before the next slow path. A long one is set aside, because it takes a
+// step for each object to find the middle of such a list. When allocations have used up the list it
+// comes back, and the list may be two batches long until the next miss. One chain too many goes
+// back to the source, whole, and repeated overflow withdraws permissions down to one. If none was
+// ever given, free makes the list at most half a batch long, and no chain is kept.
 //
 // Where full chains of other classes hold kOtherClassesBytes, a class of large objects keeps no
 // more than kScatterKeptBytes. Others go to their spans as they are freed, and become pages that
@@ -255,7 +258,7 @@ class ThreadCache : private FastLists, public ListNode {
   __attribute__((no_sanitize("thread"))) size_t CountObjects(uint8_t c) const {
     const ClassState& state = states_[c];
     // The fast path changes the room before it takes an object, even if there is none.
-    return static_cast<size_t>(std::max(state.capacity - room[c], 0)) + state.leaving.count +
+    return static_cast<size_t>(std::max(state.capacity - room[c], 0)) + state.beside.count +
            FullObjects(c);
   }
   // Calls f(c, objects) for every class that ever had objects here. May be called by other threads.
@@ -305,13 +308,15 @@ class ThreadCache : private FastLists, public ListNode {
   struct ClassState {
     ChainStack full;
     ObjectReference head_at_collection = 0;
-    Chain leaving;  // freed while the class drains; less than one batch
+    // Beside the current list: the batch that was freed before its objects or, while the class
+    // drains, what was freed since less than one batch left.
+    Chain beside;
     // At the last free while the class drains; less where the list was filled since.
     int16_t room_at_free = 0;
     int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
-    uint32_t sent_home = 0;   // bytes of scattered chains since the last miss
+    uint32_t sent_home = 0;   // bytes of scattered chains in a row since the last miss
     uint8_t overages = 0;
     bool popped = false;       // whether any of them was needed since then
     bool idle = false;         // whether the head at the last collection was that of the one before
@@ -319,6 +324,7 @@ class ThreadCache : private FastLists, public ListNode {
     bool is_doubtful = false;  // whether the room may be wrong; the next slow free counts
     DrainWatch drain;
 
+    bool frees_at_random() const { return sent_home >= kScatterRunBytes; }
     void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
   };
 
@@ -352,10 +358,11 @@ class ThreadCache : private FastLists, public ListNode {
   }
   // Returns true if chains and lists have room for this many bytes more.
   bool HasRoomFor(int64_t bytes) const { return HeldBytes() + bytes <= share_.limit(); }
-  // Returns the bytes that the current list may hold, including the objects that are leaving.
+  // Returns the bytes that the current list may hold, and those of the objects beside it.
   TCMALLOC_NOINLINE int64_t ListBytes(uint8_t c) const {
     const ClassState& state = states_[c];
-    return state.drain.active() ? DrainingBytes(c) : int64_t{state.capacity} * SizeOf(c);
+    if (state.drain.active()) return DrainingBytes(c);
+    return (int64_t{state.capacity} + state.beside.count) * SizeOf(c);
   }
   int64_t DrainingBytes(uint8_t c) const {
     return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
@@ -410,14 +417,18 @@ class ThreadCache : private FastLists, public ListNode {
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
-  bool GrowToTwoBatches(uint8_t c);
+  bool BeginSecondBatch(uint8_t c);
+  void SetBeside(uint8_t c, Chain chain);
+  Chain TakeBeside(uint8_t c);
+  void TakeBack(uint8_t c);
+  Chain TakeOlder(uint8_t c);
+  bool HoldOneBatch(uint8_t c);
   Chain TakeOldestOfList(uint8_t c);
-  // Returns true if a full current list leaves as it is. Where the class frees in a row, a list of
-  // two batches gains nothing, and finding its middle takes a step for each object of a batch.
-  bool LeavesWhole(uint8_t c) const {
+  // Returns true if both batches leave when the second one is full. Where the class frees in a row,
+  // keeping one gains nothing.
+  bool BothLeave(uint8_t c) const {
     return Batch(c) >= kLongBatch && states_[c].drain.overflows() > 0;
   }
-  void PutAwayWhole(uint8_t c);
   void ReturnCurrent(uint8_t c);
   void KeepIfWhole(uint8_t c, Chain chain);
   TCMALLOC_COLD bool MayBeginToDrain(uint8_t c);
@@ -437,6 +448,7 @@ class ThreadCache : private FastLists, public ListNode {
            cached_bytes_ - bytes >= kOtherClassesBytes;
   }
   void SendHome(uint8_t c, Chain chain);
+  void ShortenList(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
   void StartDraining(uint8_t c);
   Chain StopDraining(uint8_t c);
@@ -474,7 +486,7 @@ class ThreadCache : private FastLists, public ListNode {
   void CollectCurrent(uint8_t c);
   void FlushFull(uint8_t c);
   void FlushCurrent(uint8_t c);
-  void CheckLeaving(uint8_t c) const;
+  void CheckBeside(uint8_t c) const;
   template <typename F>
   void ForEachUsedClass(F f) const;
 

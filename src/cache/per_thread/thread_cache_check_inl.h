@@ -30,7 +30,7 @@ __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(c
   const ClassState& state = states_[c];
   const int length = state.capacity - room[c];
   const Chain current{heads[c], static_cast<uint32_t>(std::max(length, 0))};
-  return ChainHolds(current, object, c) || ChainHolds(state.leaving, object, c);
+  return ChainHolds(current, object, c) || ChainHolds(state.beside, object, c);
 }
 
 template <SourceTable Sources>
@@ -65,20 +65,17 @@ void ThreadCache<Sources>::CheckFreeObjects(size_t* most) {
     const ClassState& state = states_[c];
     FreeObjectCheck check(*context_->page_map, *context_->codec, c, most);
     check.CheckList(heads[c]);
-    if (!state.leaving.empty()) check.CheckList(state.leaving.head);
+    if (!state.beside.empty()) check.CheckList(state.beside.head);
     BiasedLockHolder holder(chains_lock_);
     for (uint32_t i = 0; i < state.full.size(); ++i) check.CheckList(state.full.at(i).head);
   });
 }
 
 template <SourceTable Sources>
-void ThreadCache<Sources>::CheckLeaving(uint8_t c) const {
-  Chain chain = states_[c].leaving;
-  if (!states_[c].drain.active()) {
-    TCMALLOC_CHECK_EQ(chain.count, 0u);
-    return;
-  }
-  TCMALLOC_CHECK_LE(chain.count + 1, Batch(c));
+void ThreadCache<Sources>::CheckBeside(uint8_t c) const {
+  Chain chain = states_[c].beside;
+  if (chain.empty()) return;
+  TCMALLOC_CHECK_LE(chain.count + states_[c].drain.active(), Batch(c));
   for (; chain.count > 0; --chain.count) chain.head = context_->codec->Next(ObjectAt(chain.head));
   TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
 }
@@ -102,7 +99,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
       reference = context_->codec->Next(ObjectAt(reference));
     }
     TCMALLOC_CHECK_EQ(reference, context_->codec->end);
-    CheckLeaving(c);
+    CheckBeside(c);
     for (uint32_t j = 0; j < state.full.size(); ++j) {
       TCMALLOC_CHECK_EQ(state.full.at(j).count, Batch(c));
       bytes += int64_t{state.full.at(j).count} * SizeOf(c);

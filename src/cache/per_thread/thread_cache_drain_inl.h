@@ -19,7 +19,7 @@ void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];
   const ListChange change(*this, c);
   state.drain.Begin();
-  state.leaving = {context_->codec->end, 0};
+  state.beside = {context_->codec->end, 0};
   state.capacity = -kDraining;
   room[c] = -kDraining;
   state.is_doubtful = true;
@@ -34,7 +34,7 @@ Chain ThreadCache<Sources>::StopDraining(uint8_t c) {
   state.drain.End();
   state.capacity = static_cast<int16_t>(std::max(static_cast<int>(LongestList(c)), length));
   room[c] = static_cast<int16_t>(state.capacity - length);
-  return std::exchange(state.leaving, {});
+  return std::exchange(state.beside, {});
 }
 
 // Stops draining. The objects that were leaving become the current list, unless a fast path is
@@ -83,18 +83,18 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   const bool may_interrupt = room[c] - state.room_at_free > 1;
   if (TCMALLOC_UNLIKELY(may_interrupt) && InterruptsAllocation(c)) return PutIn(object, c);
   const uint32_t batch = Batch(c);
-  context_->codec->Link(object, state.leaving.head);
-  state.leaving.head = ReferenceTo(object);
-  ++state.leaving.count;
+  context_->codec->Link(object, state.beside.head);
+  state.beside.head = ReferenceTo(object);
+  ++state.beside.count;
   state.room_at_free = room[c];
   state.drain.NoteFree();
-  if (state.leaving.count < state.drain.ObjectsBeforeNextCheck(batch)) return;
+  if (state.beside.count < state.drain.ObjectsBeforeNextCheck(batch)) return;
   state.drain.NoteAllocations(TakeAllocations(c));
   state.room_at_free = room[c];
   if (!state.drain.Drains() && !KeepsDraining(c)) return ResumeKeeping(c);
-  if (state.leaving.count < batch) return;
+  if (state.beside.count < batch) return;
   FlushFull(c);
-  source(c).InsertPast(std::exchange(state.leaving, {context_->codec->end, 0}));
+  source(c).InsertPast(std::exchange(state.beside, {context_->codec->end, 0}));
   state.drain.NoteBatch();
 }
 

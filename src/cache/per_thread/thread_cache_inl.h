@@ -80,11 +80,18 @@ void ThreadCache<Sources>::SetCurrent(uint8_t c, Chain chain) {
 // Fills the current list, which is empty. False if no memory can be had.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::Refill(uint8_t c) {
-  if (TCMALLOC_UNLIKELY(states_[c].drain.active()) && RefillDraining(c)) return true;
-  states_[c].drain.NoteRefill();
+  ClassState& state = states_[c];
+  if (TCMALLOC_UNLIKELY(state.drain.active()) && RefillDraining(c)) return true;
+  if (!state.beside.empty()) {
+    TakeBack(c);
+    return true;
+  }
+  state.drain.NoteRefill();
   const Chain chain = NextChain(c);
-  if (!chain.empty()) SetCurrent(c, chain);
-  return !chain.empty();
+  if (chain.empty()) return false;
+  HoldOneBatch(c);
+  SetCurrent(c, chain);
+  return true;
 }
 
 // Lets the central list, which knows where objects begin, end the process if no object of class `c`
@@ -233,9 +240,12 @@ TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
   const uint32_t most = drains ? DrainingFetch(c) : static_cast<uint32_t>(state.capacity);
   room[c] = static_cast<int16_t>(state.capacity - static_cast<int>(CountUpTo(most, c, heads[c])));
   if (drains) return;
-  for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) {
-    if (CountUpTo(chain.count + 1, c, chain.head) == chain.count && PushFull(c, chain)) return;
-    source(c).InsertPast(chain);
+  Chain chain = TakeBeside(c);
+  if (chain.empty()) chain = PopFull(c);
+  for (; !chain.empty(); chain = PopFull(c)) {
+    const uint32_t count = CountUpTo(chain.count + 1, c, chain.head);
+    if (count == Batch(c) && PushFull(c, chain)) return;
+    source(c).InsertPast({chain.head, count});
   }
 }
 

@@ -125,7 +125,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (!unused && (state.drain.active() || !source(c).IsSparse())) return;
   if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);
-  if (heads[c] == context_->codec->end) return;
+  if (heads[c] == context_->codec->end && state.beside.empty()) return;
   ReturnCurrent(c);
   if (!unused) return;
   SetCapacity(c, 0);

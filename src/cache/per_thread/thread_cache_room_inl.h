@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace tcmalloc {
 
@@ -27,7 +28,7 @@ bool ThreadCache<Sources>::GrowCapacity(uint8_t c, uint32_t most) {
 
 // Changes how many objects the current list may hold; requires that the class does not drain.
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity) {
+TCMALLOC_NOINLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity) {
   ClassState& state = states_[c];
   TCMALLOC_DCHECK(!state.drain.active());
   list_bytes_ += (int64_t{capacity} - state.capacity) * SizeOf(c);
@@ -128,6 +129,7 @@ void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
   const uint32_t batch = Batch(c);
+  if (states_[c].frees_at_random()) return std::min(batch, kScatterListObjects);
   return states_[c].max_chains > 0 ? batch : std::max(batch / 2, 1U);
 }
 
@@ -153,29 +155,84 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
     return;
   }
   const bool may_drain = states_[c].drain.IsTrialNext() && MayBeginToDrain(c);
-  if (LeavesWhole(c)) {
-    PutAwayWhole(c);
-  } else {
-    if (GrowToTwoBatches(c)) return;
-    KeepIfWhole(c, TakeOldestOfList(c));
-  }
+  const bool both_leave = BothLeave(c);
+  if (!both_leave && BeginSecondBatch(c)) return;
+  const Chain older = TakeOlder(c);
+  const Chain newer = both_leave ? TakeBeside(c) : Chain();
+  KeepIfWhole(c, older);
+  KeepIfWhole(c, newer);
   if (states_[c].drain.NoteOverflow() && may_drain && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
+    KeepIfWhole(c, TakeBeside(c));
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
   }
 }
 
-// Lets a current list of one batch hold two, in place of a full chain. Returns false if there may
-// be no full chain, the list may be that long already, or the budget does not allow it.
+// Lets a class whose current list is full of one batch hold two, in place of a full chain. Returns
+// false if there may be no full chain, there are two already, or the budget does not allow it.
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::GrowToTwoBatches(uint8_t c) {
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::BeginSecondBatch(uint8_t c) {
   ClassState& state = states_[c];
   const auto batch = static_cast<int>(Batch(c));
-  if (state.max_chains == 0 || state.capacity != batch) return false;
+  const bool may_begin = state.max_chains > 0 && state.capacity == batch && state.beside.empty();
+  if (!may_begin) return false;
   const int64_t bytes = int64_t{batch} * SizeOf(c);
   if (!HasRoomFor(bytes) && !GrowShare(bytes)) return false;
-  room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + batch);
-  SetCapacity(c, 2 * batch);
+  if (Batch(c) < kLongBatch) {
+    room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + batch);
+    SetCapacity(c, 2 * batch);
+  } else {
+    SetBeside(c, TakeCurrent(c));
+  }
+  return true;
+}
+
+// Sets a batch aside, or nothing. Requires that nothing is, and that the class does not drain.
+template <SourceTable Sources>
+void ThreadCache<Sources>::SetBeside(uint8_t c, Chain chain) {
+  states_[c].beside = chain;
+  list_bytes_ += int64_t{chain.count} * SizeOf(c);
+}
+
+// Takes the batch beside the current list; empty if there is none. Requires that the class does not
+// drain.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::TakeBeside(uint8_t c) {
+  const Chain chain = std::exchange(states_[c].beside, {});
+  list_bytes_ -= int64_t{chain.count} * SizeOf(c);
+  return chain;
+}
+
+// Fills the empty current list with the batch beside it, which there is. The list may grow by as
+// much, so that a few frees and allocations in turn do not set it aside each time.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE void ThreadCache<Sources>::TakeBack(uint8_t c) {
+  const Chain chain = TakeBeside(c);
+  SetCapacity(c, states_[c].capacity + static_cast<int>(chain.count));
+  SetCurrent(c, chain);
+}
+
+// Takes the older batch of two. A newer one that is long is beside the current list from then on,
+// which holds one batch. Counts what it cut off a list of two, because CorrectList looks at the
+// chains that were put away last.
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::TakeOlder(uint8_t c) {
+  Chain older = TakeBeside(c);
+  if (older.empty()) older = TakeOldestOfList(c);
+  if (Batch(c) < kLongBatch) return older;
+  SetBeside(c, TakeCurrent(c));
+  if (HoldOneBatch(c)) older.count = CountUpTo(older.count, c, older.head);
+  return older;
+}
+
+// Makes the empty current list of a class with long batches hold one at most. Returns true if it
+// might hold two.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::HoldOneBatch(uint8_t c) {
+  const auto batch = static_cast<int>(Batch(c));
+  if (Batch(c) < kLongBatch || states_[c].capacity <= batch) return false;
+  SetCapacity(c, batch);
+  room[c] = static_cast<int16_t>(batch);
   return true;
 }
 
@@ -205,35 +262,24 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
   return Counted(c, {next, static_cast<uint32_t>(length - batch)});
 }
 
-// Puts all of the current list away. One of two batches holds one from then on. Counts the older
-// batch, because CorrectList looks at the last chain alone.
-template <SourceTable Sources>
-void ThreadCache<Sources>::PutAwayWhole(uint8_t c) {
-  Chain older = TakeOldestOfList(c);
-  const Chain newer = TakeCurrent(c);
-  if (!newer.empty()) older.count = CountUpTo(older.count, c, older.head);
-  const int batch = static_cast<int>(Batch(c));
-  if (states_[c].capacity > batch) {
-    SetCapacity(c, batch);
-    room[c] = static_cast<int16_t>(batch);
-  }
-  KeepIfWhole(c, older);
-  KeepIfWhole(c, newer);
-}
-
-// Returns the current list to the source, in chains of a batch at most.
+// Returns the current list and what is beside it to the source, in chains of a batch at most.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnCurrent(uint8_t c) {
-  for (Chain chain = TakeOldestOfList(c); !chain.empty(); chain = TakeOldestOfList(c)) {
-    source(c).Insert(chain);
-  }
+  Chain chain = TakeBeside(c);
+  if (chain.empty()) chain = TakeOldestOfList(c);
+  for (; !chain.empty(); chain = TakeOldestOfList(c)) source(c).Insert(chain);
 }
 
 // Stores a chain of a batch, or returns it. Returns any other.
 template <SourceTable Sources>
-void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain) {
+TCMALLOC_NOINLINE void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain) {
   if (chain.empty()) return;
   if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
+  ClassState& state = states_[c];
+  if (state.frees_at_random() && ScatterOf(c, chain) == Scatter::kFarApart) {
+    return source(c).InsertPast(chain);
+  }
+  state.sent_home = 0;
   source(c).Insert(chain);
 }
 
@@ -294,11 +340,24 @@ template <SourceTable Sources>
 TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   source(c).InsertPast(chain);
-  if (state.sent_home >= kScatterRunBytes) return;
+  if (state.frees_at_random()) return;
   const uint32_t bytes = chain.count * SizeOf(c);
   state.sent_home += bytes;
-  if (state.sent_home < kScatterRunBytes) return;
+  if (!state.frees_at_random()) return;
   ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes, Past::kCaches);
+  ShortenList(c);
+}
+
+// Lets the current list of a class that frees at random hold few objects, if it is empty. They come
+// back in any order, and may be all that their spans lack.
+template <SourceTable Sources>
+void ThreadCache<Sources>::ShortenList(uint8_t c) {
+  ClassState& state = states_[c];
+  const auto most = static_cast<int>(LongestList(c));
+  const bool is_empty = heads[c] == context_->codec->end && room[c] == state.capacity;
+  if (!is_empty || state.capacity <= most || state.drain.active()) return;
+  SetCapacity(c, most);
+  room[c] = static_cast<int16_t>(most);
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
@@ -310,19 +369,17 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = state.full.size() * bytes;
-  if (kept >= kScatterKeptBytes || state.sent_home >= kScatterRunBytes) {
+  if (kept >= kScatterKeptBytes || state.frees_at_random()) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     const Scatter scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return SendHome(c, chain);
     if (scatter == Scatter::kNear) chain = InOrder(c, chain);
   }
-  const bool has_two = state.capacity > static_cast<int>(chain.count);
-  if (state.full.size() + has_two >= state.max_chains) {
-    source(c).Insert(chain);
-    NoteOverage(state);
-  } else if (!FitsBudget(bytes) || !PushFull(c, chain)) {
-    source(c).Insert(chain);
-  }
+  const bool has_two = state.capacity > static_cast<int>(chain.count) || !state.beside.empty();
+  const bool may_keep = state.full.size() + has_two < state.max_chains;
+  if (may_keep && FitsBudget(bytes) && PushFull(c, chain)) return;
+  source(c).Insert(chain);
+  if (!may_keep) NoteOverage(state);
 }
 
 // Keeps a chain. Returns false if there was no memory to record it.

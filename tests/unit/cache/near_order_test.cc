@@ -40,6 +40,16 @@ TEST(NearOrderTest, ObjectsComeBackInOrder) {
   }
 }
 
+TEST(NearOrderTest, NothingStaysInTheWindow) {
+  NearOrder order(64);
+  order.MoveTo(At(kStart));
+  EXPECT_EQ(order.Add(At(kStart)), Added::kYes);
+  EXPECT_EQ(order.Add(At(kStart + 64)), Added::kYes);
+  EXPECT_EQ(Taken(&order), Objects({At(kStart + 64), At(kStart)}));
+  EXPECT_EQ(order.Add(At(kStart)), Added::kYes);
+  EXPECT_EQ(Taken(&order), Objects({At(kStart)}));
+}
+
 TEST(NearOrderTest, TheWindowEnds) {
   constexpr uintptr_t kHalf = NearOrder::kPlaces / 2 * 64;
   NearOrder order(64);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "central/central_free_list.h"
@@ -94,6 +95,15 @@ TEST_F(CentralFreeListDeathTest, ObjectInsertedTwiceWhileItsSpanIsInUse) {
   central_.Insert({objects[1], objects[2]});
   LinkWord(objects[1]) = 0x4141414141414141;
   EXPECT_DEATH(central_.Insert({objects[3], objects[1]}), Naming("double free of ", objects[1]));
+}
+
+// It went back after it was looked up, and serves nobody yet.
+TEST_F(CentralFreeListDeathTest, ObjectOfASpanThatIsOfNoList) {
+  const Objects objects = central_.FetchAll(4);
+  Span* const span = central_.SpanOf(objects[0]);
+  const auto name = std::exchange(span->central, Span::kNoCentral);
+  EXPECT_DEATH(central_.Insert({objects[0], objects[1]}), Naming("double free of ", objects[0]));
+  span->central = name;
 }
 
 // The first half of the chain drains the span.

@@ -33,6 +33,12 @@ class ThreadCacheOverflowTest : public ::testing::Test {
     }
     cache_->CheckInvariants();
   }
+  // Allocates until the list of long batches is empty. Returns their length.
+  size_t AllocateAllListed() {
+    Allocate(kLong, kBatches * Batch(kLong));
+    Allocate(kLong, Listed(kLong));
+    return Batch(kLong);
+  }
   // Frees until a full chain is kept, which is when a list of two batches overflows.
   void FreeToFirstOverflow() {
     while (Full(kLong) + Full(kShort) == 0) Free(1);
@@ -92,6 +98,61 @@ TEST_F(ThreadCacheOverflowTest, AListThatWasEmptyHoldsTwoBatchesAgain) {
   // The byte clock takes the slow path now and then.
   EXPECT_GT(cache_.hits - hits, 20 * (batch - 1) - 5);
   EXPECT_EQ(Full(kLong), full);
+}
+
+// Nobody has to look for the middle of a list of two, which costs a step for each object.
+TEST_F(ThreadCacheOverflowTest, ALongBatchIsSetAsideAndComesBack) {
+  const size_t batch = AllocateAllListed();
+  Free(batch + 1);
+  EXPECT_EQ(Listed(kLong), batch + 1);
+  const size_t hits = cache_.hits;
+  Allocate(kLong, batch + 1);
+  // The byte clock takes the slow path now and then.
+  EXPECT_GT(cache_.hits, hits + batch - 5);
+  EXPECT_EQ(Listed(kLong), 0u);
+  EXPECT_EQ(Full(kLong), 0u);
+}
+
+TEST_F(ThreadCacheOverflowTest, ABatchSetAsideGoesWithTheList) {
+  const size_t batch = AllocateAllListed();
+  Free(batch + 1);
+  cache_->Close();
+  cache_->Flush();
+  cache_->Open();
+  cache_->CheckInvariants();
+  EXPECT_EQ(sources_.ObjectsOut(), used_.size());
+}
+
+TEST_F(ThreadCacheOverflowTest, AnUnusedBatchSetAsideGoesBack) {
+  const size_t batch = AllocateAllListed();
+  Free(batch + 1);
+  Allocate(kLong, 1);
+  ASSERT_EQ(Listed(kLong), batch);
+  for (int i = 0; i < 3; ++i) cache_.Collect();
+  cache_->CheckInvariants();
+  EXPECT_EQ(Listed(kLong), 0u);
+}
+
+TEST_F(ThreadCacheOverflowTest, ABatchSetAsideIsFoundByTheSearchForADoubleFree) {
+  const size_t batch = AllocateAllListed();
+  const std::vector<void*> freed(used_.end() - static_cast<ptrdiff_t>(batch) - 1, used_.end());
+  Free(batch + 1);
+  for (void* object : freed) EXPECT_TRUE(cache_->Holds(object, kLong, true));
+}
+
+// A handler that took an object and freed it finds a list full that is short of one.
+TEST_F(ThreadCacheOverflowTest, ABatchThatAHandlerSetAsideIsCountedAgain) {
+  const size_t batch = AllocateAllListed();
+  Free(batch);
+  void* const refused = used_.back();
+  used_.pop_back();
+  ASSERT_FALSE(cache_->TryFree(refused));
+  void* const taken = cache_->TryAllocate(kLong, 64);
+  ASSERT_NE(taken, nullptr);
+  cache_.Free(taken);
+  cache_.FreeRefused(refused);
+  cache_->CheckInvariants();
+  EXPECT_EQ(cache_->CountObjects(kLong) + used_.size(), sources_.ObjectsOut());
 }
 
 // A cache that keeps less bytes than before would take more slow paths.

@@ -82,6 +82,19 @@ TEST_F(ThreadCacheScatterTest, NothingStaysInAnyOrderAfterALongRun) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
+// Each of the objects that the list holds may be all that its span lacks.
+TEST_F(ThreadCacheScatterTest, TheListIsShortInALongRun) {
+  Objects objects = cache_.AllocateMany(k64, 2 * kScatterRunBytes / 64);
+  std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
+  size_t freed = 0;
+  while (cache_->full_bytes() == 0) cache_.Free(objects[freed++]);
+  while (cache_->full_bytes() > 0) cache_.Free(objects[freed++]);
+  for (; freed < objects.size(); ++freed) {
+    cache_.Free(objects[freed]);
+    ASSERT_LE(cache_->CountObjects(k64), kScatterListObjects) << freed;
+  }
+}
+
 TEST_F(ThreadCacheScatterTest, ALongRunTakesNoNeighboursWithIt) {
   SwingOnce(k64, false, kBytes + 3 * kScatterRunBytes);
   Objects objects = cache_.AllocateMany(k64, (kBytes + 2 * kScatterRunBytes) / 64);
