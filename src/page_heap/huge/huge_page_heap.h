@@ -150,9 +150,9 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
   // Returns a place in a region, or one where the fewest pages have to become resident. Page 0 if
   // there is none.
   PageRange PlaceLong(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
-  // Releases the memory that is due according to GrowthBound before n pages are taken, of which
-  // `returned` are not resident. Returns true if it let go of the lock.
-  bool OffsetGrowth(Length n, Length returned) TCMALLOC_REQUIRES(lock_);
+  // Releases the memory that is due according to GrowthBound after pages were taken that are not
+  // resident yet. May let go of the lock.
+  void OffsetGrowth() TCMALLOC_REQUIRES(lock_);
 
   // Returns how many more pages the limit allows to be committed, beyond n that are needed.
   Length HeadroomBeside(Length n) const TCMALLOC_REQUIRES(lock_) {

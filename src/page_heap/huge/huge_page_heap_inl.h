@@ -88,25 +88,25 @@ PageRange HugePageHeap<System>::PlaceLong(Length n, Length alignment) {
 }
 
 template <typename System>
-bool HugePageHeap<System>::OffsetGrowth(Length n, Length returned) {
-  if (pacer_.rate() == 0 || spans_.free() == Length(0)) return false;
-  const Length in_use = std::max(spans_.in_use() + n, demand_.peak());
-  const Length committed = spans_.committed() + returned;
-  const Length due = growth_bound_.PagesDue(committed, in_use, this->freed());
-  if (due == Length(0)) return false;
+void HugePageHeap<System>::OffsetGrowth() {
+  if (pacer_.rate() == 0 || spans_.free() == Length(0)) return;
+  const Length in_use = std::max(spans_.in_use(), demand_.peak());
+  const Length due = growth_bound_.PagesDue(spans_.committed(), in_use, this->freed());
+  if (due == Length(0)) return;
   growth_bound_.NoteReleased(
       this->ReleaseLocked(due, Base::Cut::kNever, ReleaseCause::kAllocator, Breaking::kOfBlocks));
-  return true;
 }
 
 template <typename System>
 auto HugePageHeap<System>::TryLong(Length n, Length alignment, Span** span) -> Search {
-  PageRange pages = PlaceLong(n, alignment);
-  const bool found = pages.first != PageId(0);
-  if (found && OffsetGrowth(n, spans_.CountReturned(pages))) pages = PlaceLong(n, alignment);
+  const PageRange pages = PlaceLong(n, alignment);
   if (pages.first == PageId(0) || !IsAllowed(pages)) return Search::kNowhere;
   *span = Take(pages);
-  if (*span != nullptr) PrepareTail(*span);
+  if (*span == nullptr) return Search::kTried;
+  PrepareTail(*span);
+  // After the pages are taken. Other threads could take them while the lock is let go of, even
+  // those by which the heap has just grown for this request.
+  OffsetGrowth();
   return Search::kTried;
 }
 
@@ -139,7 +139,7 @@ bool HugePageHeap<System>::TryExtend(Span* span, Length n) {
   TCMALLOC_DCHECK(span->state == Span::State::kLarge);
   if (n <= span->length) return true;
   if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
-  OffsetGrowth(Length(0), Length(0));
+  OffsetGrowth();
   AdviseBroken();
   this->NoteFreeTaken();
   demand_.Note(spans_.in_use());

@@ -102,6 +102,22 @@ TEST_F(HugePageHeapGrowthTest, SpansOfOtherLengthsReplaceFreeMemory) {
   EXPECT_LE(peak_.pages() * 10, kMost.pages() * 12);
 }
 
+TEST_F(HugePageHeapGrowthTest, AnotherThreadDoesNotTakeWhatWasAddedForASpan) {
+  std::vector<Span*> spans;
+  for (int i = 0; i < 20; ++i) {
+    spans.push_back(New(4 * kHuge));
+    New(kHuge);
+  }
+  for (Span* span : spans) heap_->Delete(span);
+  int calls = 0;
+  // The other thread asks while this one gives back free memory, because the heap has grown.
+  heap_.system.on_release = [&](const FakeSystemMemory::Block&) {
+    if (++calls == 1) New(30 * kHuge);
+  };
+  New(30 * kHuge);
+  EXPECT_GT(calls, 0);
+}
+
 TEST_F(HugePageHeapGrowthTest, NothingIsReleasedForThemAtRateZero) {
   heap_->set_release_rate(0);
   std::vector<Span*> spans;
