@@ -108,6 +108,7 @@ void CpuProfiler::StorePath(const char* path) {
 }
 
 void CpuProfiler::Stop() {
+  if (!running()) return;
   const SignalsBlocked blocked;
   const SpinLockHolder holder(lock_);
   if (running()) StopLocked();

@@ -44,8 +44,12 @@ class CpuProfiler {
   void Toggle(const char* prefix);
 
   // Returns true if a profile of this process is being taken. A child that libc does not know of,
-  // or whose fork was under way at the first start, has a copy of its parent's.
-  bool running() const { return process_.load(std::memory_order_relaxed) == getpid(); }
+  // or whose fork was under way at the first start, has a copy of its parent's. Makes no system
+  // call where none was started: a program may have forbidden itself all of them.
+  bool running() const {
+    const pid_t process = process_.load(std::memory_order_relaxed);
+    return process != 0 && process == getpid();
+  }
   void Describe(ProfilerState* state);
 
   // From now on children of fork take profiles of their own, with the settings of their parent's
