@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A program that forbids itself to open files before its heap grows large. With the settings that
-// docs/limits-and-containers.md names, the allocator opens none.
+// A program that forbids itself to open files, and to ask on which CPUs it may run, before its heap
+// grows large. With the settings that docs/limits-and-containers.md names, the allocator does
+// neither.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,6 +18,8 @@ static int ForbidOpening(void) {
   struct sock_filter instructions[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_getaffinity, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 #ifdef SYS_open
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 0, 1),
