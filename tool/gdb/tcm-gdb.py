@@ -372,9 +372,9 @@ class Heap:
             header = f"in the cache of the thread with the header {hex(int(cache['header'].address))}"
             if address in self.links.follow(int(cache["heads"][size_class]), count + 1):
                 return f"free, {header}"
-            leaving = state["leaving"]
-            if address in self.links.follow(int(leaving["head"]), int(leaving["count"])):
-                return f"free, {header}, about to leave it"
+            beside = state["beside"]
+            if address in self.links.follow(int(beside["head"]), int(beside["count"])):
+                return f"free, {header}, in the batch beside its list"
             if any(self.chain_with(word, address) for word in self.stack_words(state["full"])):
                 return f"free, {header}, in a full list"
         return None
@@ -752,7 +752,7 @@ class Statistics:
             for c in range(1, heap.classes.count):
                 state = cache["states_"][c]
                 objects = max(int(state["capacity"]) - int(cache["room"][c]), 0)
-                objects += int(state["leaving"]["count"])
+                objects += int(state["beside"]["count"])
                 full = number(state["full"]["size_"])
                 if full:
                     objects += full * int(heap.lists(c)["transfer"]["batch_"])
