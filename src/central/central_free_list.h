@@ -699,6 +699,9 @@ void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
     if (TCMALLOC_LIKELY(HasBits(place->span))) {
       place = PutBackRun(place, end, words, drained);
     } else {
+      // The span drained since it was looked up. Where a chain is a circle, the objects behind this
+      // one come again as well, but this one was freed twice.
+      if (place->span->central == Span::kNoCentral) CrashOnUnfreed(*place);
       *others++ = *place++;
     }
   }

@@ -126,6 +126,18 @@ TEST_F(CentralFreeListDeathTest, LongChainWithTheObjectsOfASpanTwice) {
   EXPECT_DEATH(central->Insert(chain), Naming("double free of ", objects.front()));
 }
 
+// A double free makes a circle of a chain, so that all objects behind the first one come again.
+TEST_F(CentralFreeListDeathTest, CircleWhoseFirstObjectDrainsItsSpan) {
+  const Objects objects = central_.FetchAll(central_.info().objects + 2);
+  void* const twice = objects.front();
+  void* const next = objects.back();
+  ASSERT_NE(central_.SpanOf(twice), central_.SpanOf(next));
+  central_.Insert({objects.begin() + 1, objects.end() - 2});
+  const Chain chain = central_.space.MakeChain({twice, next});
+  central_.space.codec.Link(next, chain.head);
+  EXPECT_DEATH(central_->Insert(chain), Naming("double free of ", twice));
+}
+
 TEST_F(CentralFreeListDeathTest, ObjectThatWasNeverHandedOut) {
   const Objects objects = central_.FetchAll(2);
   const Span* span = central_.SpanOf(objects.front());
