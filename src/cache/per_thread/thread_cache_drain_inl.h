@@ -11,12 +11,13 @@
 
 namespace tcmalloc {
 
-// Requires that the current list is empty. It stays doubtful until it is filled: where a room
-// changes by several instructions, that of a free which a signal handler has interrupted may go by
-// the list that was there before.
+// Requires that the current list is empty and that nothing is beside it. The list stays doubtful
+// until it is filled: where a room changes by several instructions, that of a free which a signal
+// handler has interrupted may go by the list that was there before.
 template <SourceTable Sources>
 void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];
+  TCMALLOC_DCHECK(state.beside.empty());
   const ListChange change(*this, c);
   state.drain.Begin();
   state.beside = {context_->codec->end, 0};

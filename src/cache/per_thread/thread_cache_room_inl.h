@@ -161,8 +161,8 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const Chain newer = both_leave ? TakeBeside(c) : Chain();
   KeepIfWhole(c, older);
   KeepIfWhole(c, newer);
+  // A trial is never the first overflow, so a long newer batch has left.
   if (states_[c].drain.NoteOverflow() && may_drain && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
-    KeepIfWhole(c, TakeBeside(c));
     KeepIfWhole(c, TakeCurrent(c));
     StartDraining(c);
   }
