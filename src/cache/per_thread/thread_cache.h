@@ -316,7 +316,8 @@ class ThreadCache : private FastLists, public ListNode {
     int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
     uint16_t low_water = 0;   // fewest chains in full since the last collection
-    uint32_t sent_home = 0;   // bytes of scattered chains in a row since the last miss
+    // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
+    uint32_t sent_home = 0;
     uint8_t overages = 0;
     bool popped = false;       // whether any of them was needed since then
     bool idle = false;         // whether the head at the last collection was that of the one before
