@@ -24,8 +24,7 @@ void CpuCache<Sources>::Prepend(uint8_t c, void* const* objects, uint32_t count,
   for (; count > 0; --count) {
     void* object = objects[count - 1];
     addresses |= reinterpret_cast<uintptr_t>(object);
-    context_.codec->Link(object, chain->head);
-    *chain = {ReferenceTo(object), chain->count + 1};
+    context_.codec->Prepend(object, chain);
   }
   CheckPlaces(c, addresses, *chain);
 }

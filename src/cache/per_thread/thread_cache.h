@@ -403,6 +403,11 @@ class ThreadCache : private FastLists, public ListNode {
   Chain NextChain(uint8_t c);
   bool GrowCapacity(uint8_t c, uint32_t most);
   void SetCapacity(uint8_t c, int capacity);
+  // Returns true if the current list is empty and no fast path is using it.
+  bool HasEmptyList(uint8_t c) const {
+    return heads[c] == context_->codec->end && room[c] == states_[c].capacity;
+  }
+  void ResizeEmptyList(uint8_t c, int capacity);
   int AffordedObjects(uint8_t c, int wanted);
   bool GrowShare(int64_t bytes);
   uint32_t ChainsToGiveUp(uint8_t c, int64_t bytes) const;

@@ -44,8 +44,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::ResumeKeeping(uint8_t c) {
   const Chain chain = StopDraining(c);
   if (chain.empty()) return;
-  const bool empty = heads[c] == context_->codec->end && room[c] == states_[c].capacity;
-  if (empty) return SetCurrent(c, chain);
+  if (HasEmptyList(c)) return SetCurrent(c, chain);
   KeepIfWhole(c, chain);
 }
 
@@ -84,9 +83,7 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   const bool may_interrupt = room[c] - state.room_at_free > 1;
   if (TCMALLOC_UNLIKELY(may_interrupt) && InterruptsAllocation(c)) return PutIn(object, c);
   const uint32_t batch = Batch(c);
-  context_->codec->Link(object, state.beside.head);
-  state.beside.head = ReferenceTo(object);
-  ++state.beside.count;
+  context_->codec->Prepend(object, &state.beside);
   state.room_at_free = room[c];
   state.drain.NoteFree();
   if (state.beside.count < state.drain.ObjectsBeforeNextCheck(batch)) return;

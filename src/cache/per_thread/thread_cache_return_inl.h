@@ -128,8 +128,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (heads[c] == context_->codec->end && state.beside.empty()) return;
   ReturnCurrent(c);
   if (!unused) return;
-  SetCapacity(c, 0);
-  room[c] = 0;
+  ResizeEmptyList(c, 0);
 }
 
 template <SourceTable Sources>

@@ -35,6 +35,13 @@ TCMALLOC_NOINLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity
   state.capacity = static_cast<int16_t>(capacity);
 }
 
+// Works as SetCapacity where the current list is empty, and so has room for all.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::ResizeEmptyList(uint8_t c, int capacity) {
+  SetCapacity(c, capacity);
+  room[c] = static_cast<int16_t>(capacity);
+}
+
 // Returns how many of `wanted` more objects the current list may have room for.
 template <SourceTable Sources>
 int ThreadCache<Sources>::AffordedObjects(uint8_t c, int wanted) {
@@ -89,8 +96,7 @@ void ThreadCache<Sources>::HalveList(uint8_t c) {
     return FlushCurrent(c);
   }
   ReturnCurrent(c);
-  SetCapacity(c, state.capacity / 2);
-  room[c] = state.capacity;
+  ResizeEmptyList(c, state.capacity / 2);
 }
 
 // Returns the number of objects to ask the source for. It grows with every miss.
@@ -117,10 +123,7 @@ void ThreadCache<Sources>::ReturnExcess(uint8_t c) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::GiveUpEmptyList(uint8_t c) {
-  ClassState& state = states_[c];
-  if (heads[c] != context_->codec->end || room[c] != state.capacity || state.drain.active()) return;
-  SetCapacity(c, 0);
-  room[c] = 0;
+  if (HasEmptyList(c) && !states_[c].drain.active()) ResizeEmptyList(c, 0);
 }
 
 // Returns the length to which frees alone may grow the current list. A class that never missed a
@@ -231,8 +234,7 @@ template <SourceTable Sources>
 TCMALLOC_NOINLINE bool ThreadCache<Sources>::HoldOneBatch(uint8_t c) {
   const auto batch = static_cast<int>(Batch(c));
   if (Batch(c) < kLongBatch || states_[c].capacity <= batch) return false;
-  SetCapacity(c, batch);
-  room[c] = static_cast<int16_t>(batch);
+  ResizeEmptyList(c, batch);
   return true;
 }
 
@@ -352,12 +354,10 @@ TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
 // back in any order, and may be all that their spans lack.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ShortenList(uint8_t c) {
-  ClassState& state = states_[c];
+  const ClassState& state = states_[c];
   const auto most = static_cast<int>(LongestList(c));
-  const bool is_empty = heads[c] == context_->codec->end && room[c] == state.capacity;
-  if (!is_empty || state.capacity <= most || state.drain.active()) return;
-  SetCapacity(c, most);
-  room[c] = static_cast<int16_t>(most);
+  if (!HasEmptyList(c) || state.capacity <= most || state.drain.active()) return;
+  ResizeEmptyList(c, most);
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
