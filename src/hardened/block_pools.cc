@@ -9,25 +9,6 @@
 
 namespace tcmalloc {
 
-namespace {
-
-// All orders of a few neighbours.
-struct Orders {
-  consteval explicit Orders(uint8_t neighbours) {
-    uint8_t order[BlockPools::kNeighbours] = {0, 1, 2, 3};
-    do {
-      std::copy(order, order + neighbours, orders[count++]);
-    } while (std::next_permutation(order, order + neighbours));
-  }
-
-  uint8_t count = 0;
-  uint8_t orders[24][BlockPools::kNeighbours] = {};
-};
-static_assert(BlockPools::kNeighbours == 4);
-constexpr Orders kOrders[] = {Orders(0), Orders(1), Orders(2), Orders(3), Orders(4)};
-
-}  // namespace
-
 bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, const Filling& filling,
                             uint64_t seed) {
   // Memory of the arena is zero: in the first pool no turn comes, and no place is free.
@@ -43,6 +24,7 @@ bool BlockPools::Initialize(MetadataArena& arena, size_t bytes_per_class, const 
       List& list = pool->lists[c];
       list.places = pool->places[c];
       list.facts = {BlockPairs(size, filling), BlockMap::ShortStates(size)};
+      pool->runs[c] = kFirstRun;
       if (bytes_per_class == 0) continue;
       const size_t places = std::clamp<size_t>(bytes_per_class / size, 1, kMostBlocks);
       list.most = static_cast<uint8_t>(places);
@@ -59,17 +41,19 @@ void BlockPools::MakeRun(uint8_t part, uint8_t size_class, void* const* objects,
   Pool& pool = *pools_[part];
   List& list = pool.lists[size_class];
   SmallDraws draws(pool.random);
-  const auto next = static_cast<uint8_t>(list.first - count);
-  for (size_t i = 0; i < count; i += kNeighbours) {
-    const auto& orders = kOrders[std::min(kNeighbours, count - i)];
-    const uint8_t* order = orders.orders[draws.Below(orders.count)];
-    for (size_t k = 0; k < std::min(kNeighbours, count - i); ++k) {
-      Publish(list.places[(next + i + k) % kMostBlocks], objects[i + order[k]]);
-    }
-  }
+  uint32_t changes = draws.Bits();
   pool.random = draws.random();
+  const auto next = static_cast<uint8_t>(list.first - count);
+  size_t i = 0;
+  for (; i + 1 < count; i += 2, changes >>= 1) {
+    const size_t change = changes & 1;
+    Publish(list.places[(next + i) % kMostBlocks], objects[i + change]);
+    Publish(list.places[(next + i + 1) % kMostBlocks], objects[i + 1 - change]);
+  }
+  if (i < count) Publish(list.places[(next + i) % kMostBlocks], objects[i]);
   list.next = next;
   list.is_filled = false;
+  pool.runs[size_class] = static_cast<uint8_t>(std::min<size_t>(2 * pool.runs[size_class], kRun));
   FindRoom(list);
 }
 

@@ -29,6 +29,11 @@ class SmallDraws {
     random_ = Quarantine::NextDraw(random_);
     return (random_ >> 32) * limit >> 32;
   }
+  // Returns bits of which each is as good as any.
+  uint32_t Bits() {
+    random_ = Quarantine::NextDraw(random_);
+    return static_cast<uint32_t>(random_ >> 32);
+  }
   uint64_t random() const { return random_; }
 
  private:
@@ -48,9 +53,9 @@ class SmallDraws {
 // that blocks that were near each other in time stay so however often they pass. A program runs
 // slower whose blocks are far from those that it asked for before.
 //
-// If too few wait, the group is of new objects, which are not filled. Each changes places with
-// neighbours alone, kNeighbours in a row, because programs read new objects in the order in which
-// they got them, and processors fetch memory ahead that is read in order.
+// If too few wait, the group is of new objects, which are not filled. Each two of them change places
+// or do not, because programs read new objects in the order in which they got them, and processors
+// fetch memory ahead that is read in order.
 //
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
@@ -71,8 +76,8 @@ class BlockPools {
   static constexpr size_t kMostBlocks = 128;
   static constexpr size_t kFewestWaiting = 16;
   static constexpr size_t kGroup = 32;
-  static constexpr size_t kRun = 64;  // the most new objects of a group
-  static constexpr size_t kNeighbours = 4;
+  static constexpr size_t kFirstRun = 8;  // new objects of a first group, at most
+  static constexpr size_t kRun = 64;      // the most of a later one
   // Blocks that are fetched before the queue gives up the first.
   static constexpr size_t kAhead = 8;
   // The part of the places that is always full, and that is emptied at once.
@@ -126,6 +131,7 @@ class BlockPools {
     List lists[kClasses];
     std::atomic<void*> places[kClasses][kMostBlocks];
     uint64_t random = 0;
+    uint8_t runs[kClasses] = {};  // the most new objects of the next group of them
   };
 
  public:
@@ -265,12 +271,15 @@ class BlockPools {
     FindRoom(list);
     return begin != end;
   }
-  // Returns for how many new objects there are places, kRun at most.
+  // Returns how many new objects the next group of them may have: kFirstRun at first, and twice as
+  // many each time up to kRun, if there are places. There are as many as a group has if blocks wait
+  // that are too few for one, or if those left that it was made of.
   size_t MostInRun(uint8_t part, uint8_t size_class) const {
-    return std::min<size_t>(kRun, kMostBlocks - pools_[part]->lists[size_class].waiting());
+    const Pool& pool = *pools_[part];
+    return std::min<size_t>(pool.runs[size_class], kMostBlocks - pool.lists[size_class].waiting());
   }
-  // Makes the group, which is empty, of new objects, MostInRun at most, in the order of the
-  // allocator below.
+  // Makes the group, which is empty, of `count` new objects, MostInRun at most, in the order of
+  // addresses but for neighbours.
   void MakeRun(uint8_t part, uint8_t size_class, void* const* objects, size_t count);
   // Takes any block out of a pool. Returns null if it is empty.
   void* TakeAny(uint8_t part);

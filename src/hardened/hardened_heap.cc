@@ -8,6 +8,7 @@
 
 #include "allocator/allocate.h"
 #include "allocator/deallocate.h"
+#include "allocator/slow_path.h"
 #include "base/bits.h"
 #include "central/corruption.h"
 #include "central/sampled_page.h"
@@ -15,6 +16,7 @@
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
+#include "heap/observer.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -89,6 +91,56 @@ TCMALLOC_ALWAYS_INLINE void ReturnBlock(void* block) {
   if (TCMALLOC_LIKELY(hooks.delete_block.empty())) return Deallocate(block);
   DeallocateUnreported(block);
 }
+
+// Fetches at most `wanted` objects, and no fewer than a line may hold, of spans past all caches:
+// what leaves a pool goes there, and comes back in the order of addresses. Returns their number.
+size_t FetchObjects(size_t wanted, uint8_t size_class, void** objects) {
+  static_assert(BlockPools::kFirstRun >= Central::kLineObjects);
+  const SlowPath slow_path;
+  if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return 0;
+  const auto most = static_cast<uint32_t>(wanted);
+  const size_t count = heap.transfer(size_class).FetchArray(objects, most);
+  slow_path.FollowLimits();
+  std::reverse(objects, objects + count);
+  return count;
+}
+
+// Returns blocks of one class to their spans past all caches, most of them at its end. The program's
+// hooks know since they were freed.
+class SpanReturn {
+ public:
+  explicit SpanReturn(uint8_t size_class) : size_class_(size_class) {}
+  ~SpanReturn() {
+    if (chain_.head != codec_.end) heap.transfer(size_class_).InsertPast(chain_);
+  }
+  SpanReturn(const SpanReturn&) = delete;
+  SpanReturn& operator=(const SpanReturn&) = delete;
+
+  TCMALLOC_ALWAYS_INLINE void Add(void* block) {
+    // Samples and their neighbours have no class there.
+    const bool is_plain =
+        TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit_) &&
+        heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class_;
+    if (TCMALLOC_UNLIKELY(!is_plain)) return AddOther(block);
+    codec_.Prepend(block, &chain_);
+  }
+
+ private:
+  TCMALLOC_COLD void AddOther(void* block) {
+    Span* span = heap.page_map().Get(PageId::Containing(block));
+    if (slow_path_.reentrant()) return heap.deferred().Push(block);
+    if (span->state != Span::State::kSmall) return slow_path_.FreeBlock(block);
+    if (span->first_sample != 0) NoteObjectFreed(span, block);
+    codec_.Prepend(block, &chain_);
+  }
+
+  const SlowPath slow_path_;
+  const uint8_t size_class_;
+  // 0 where all blocks are deferred, because a slow path called what frees them.
+  const uintptr_t limit_ = slow_path_.reentrant() ? 0 : heap.page_map().window_limit();
+  const LinkCodec codec_ = heap.codec();
+  Chain chain_{codec_.end, 0};
+};
 
 // Returns true if AllocatePlain serves a block of `size` bytes without Allocate.
 bool IsPlain(size_t size) { return size < kLargestPlain && !thread_state.is_below_checks(); }
@@ -433,9 +485,10 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
   if (!pools_.TryAdd(scope.part(), block, size_class)) Leave(block, size_class);
 }
 
-// Gives the blocks of a queue that wait longest to the allocator below, within BelowChecks.
+// Gives the blocks of a queue that wait longest to their spans, within BelowChecks.
 template <bool kIsLong>
 void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
+  SpanReturn going(size_class);
   const auto leave = [&](void* block, const BlockPools::Facts& facts)
                          __attribute__((always_inline)) {
                            if (TCMALLOC_UNLIKELY(!ArePairsFilled<kIsLong>(static_cast<char*>(block),
@@ -444,7 +497,7 @@ void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
                            }
                            // Release pairs with the acquire in CheckLive.
                            map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-                           ReturnBlock(block);
+                           going.Add(block);
                          };
   pools_.TakeOldest(part, size_class, most, leave);
 }
@@ -509,38 +562,21 @@ bool HardenedHeap::TakeGroup(uint8_t part, uint8_t size_class) {
   return pools_.MakeGroup(part, size_class, group, leaves);
 }
 
-// Makes a group of objects of the thread's list. Returns false if it has none, or no list.
+// Makes a group of objects that come from spans. Returns false if there are none.
 bool HardenedHeap::TakeRun(uint8_t part, uint8_t size_class) {
-  constexpr size_t kAhead = 4;
   const size_t capacity = kSizeClasses[size_class].size;
-  const FastThread thread = current_thread;
-  if (thread->is_served_by_cpus() || capacity >= thread->size_limit) return false;
-  FastLists* lists = thread.lists();
   void* objects[BlockPools::kRun];
-  size_t count = 0;
-  const size_t most = pools_.MostInRun(part, size_class);
-  while (count < most) {
-    auto* object = static_cast<char*>(lists->TryTake(size_class));
-    if (object == nullptr) {
-      Cache::Of(lists)->UndoTryAllocate(size_class);
-      break;
-    }
-    CheckNextObject(lists, object, size_class);
-    // Objects that were neighbours in time when they were freed lie near each other, each a few
-    // places from where the order of addresses would have it. So it is known what comes next before
-    // the links to it are read.
-    const auto* next = static_cast<const char*>(ObjectAt(lists->heads[size_class]));
-    const bool ascends = next > (count >= kAhead ? objects[count - kAhead] : object);
-    __builtin_prefetch(ascends ? next + kAhead * capacity : next - kAhead * capacity, 1);
-    BlockMap::Byte* state = map_.Ensure(object);
+  size_t count = FetchObjects(pools_.MostInRun(part, size_class), size_class, objects);
+  for (size_t i = 0; i < count; ++i) {
+    BlockMap::Byte* state = map_.Ensure(objects[i]);
     if (TCMALLOC_UNLIKELY(state == nullptr)) {
-      DeallocateUnreported(object);
+      while (count > i) DeallocateUnreported(objects[--count]);
       break;
     }
     BlockMap::MakeNew(state, size_class);
+    LinkWord(objects[i]) = 0;
     // It is the front of the next one, which is in the group as a rule.
-    canary_.WriteLast(object, capacity);
-    objects[count++] = object;
+    canary_.WriteLast(static_cast<char*>(objects[i]), capacity);
   }
   for (size_t i = 0; i < count; ++i) {
     auto* object = static_cast<char*>(objects[i]);

@@ -148,7 +148,7 @@ TEST_F(BlockPoolsTest, BlocksThatLeaveAreInNoGroup) {
 TEST_F(BlockPoolsTest, NewObjectsChangePlacesWithNeighbours) {
   Initialize(BlockPools::kMostBlocks);
   constexpr int kTries = 1024;
-  constexpr size_t kPlaces = BlockPools::kNeighbours;
+  constexpr size_t kPlaces = 2;
   std::vector<int> seen(kPlaces * kPlaces);
   for (int i = 0; i < kTries; ++i) {
     std::vector<void*> objects;
@@ -169,7 +169,7 @@ TEST_F(BlockPoolsTest, NewObjectsChangePlacesWithNeighbours) {
 
 TEST_F(BlockPoolsTest, FewNewObjectsChangePlacesToo) {
   Initialize(BlockPools::kMostBlocks);
-  for (size_t count = 1; count < 2 * BlockPools::kNeighbours; ++count) {
+  for (size_t count = 1; count < 8; ++count) {
     std::vector<void*> objects;
     for (uintptr_t o = 0; o < count; ++o) objects.push_back(Numbered(o + 1));
     std::set<std::vector<void*>> orders;
@@ -180,10 +180,19 @@ TEST_F(BlockPoolsTest, FewNewObjectsChangePlacesToo) {
       std::sort(taken.begin(), taken.end());
       ASSERT_EQ(taken, objects);
     }
-    size_t expected = 1;
-    for (size_t o = 0; o < count; ++o) expected *= o % BlockPools::kNeighbours + 1;
-    EXPECT_EQ(orders.size(), expected);
+    EXPECT_EQ(orders.size(), size_t{1} << count / 2);
   }
+}
+
+TEST_F(BlockPoolsTest, GroupsOfNewObjectsBecomeLonger) {
+  Initialize(BlockPools::kMostBlocks);
+  for (size_t most = BlockPools::kFirstRun; most <= BlockPools::kRun; most *= 2) {
+    ASSERT_EQ(pools_->MostInRun(kPart, kClass), most);
+    void* object = Numbered(1);
+    pools_->MakeRun(kPart, kClass, &object, 1);
+    TakeGroup();
+  }
+  EXPECT_EQ(pools_->MostInRun(kPart, kClass), BlockPools::kRun);
 }
 
 TEST_F(BlockPoolsTest, ThePlacesOfAFullQueueServeTheNextBlocks) {
@@ -219,6 +228,9 @@ TEST_F(BlockPoolsTest, TheGroupStaysWhenBlocksOfTheQueueLeave) {
 
 TEST_F(BlockPoolsTest, NewObjectsHaveThePlacesThatTheQueueLeaves) {
   Initialize(BlockPools::kMostBlocks);
+  for (size_t runs = BlockPools::kFirstRun; runs < BlockPools::kRun; runs *= 2) {
+    pools_->MakeRun(kPart, kClass, nullptr, 0);
+  }
   EXPECT_EQ(pools_->MostInRun(kPart, kClass), BlockPools::kRun);
   Fill(1);
   EXPECT_EQ(pools_->MostInRun(kPart, kClass), 0u);
