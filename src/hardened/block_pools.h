@@ -287,7 +287,7 @@ class BlockPools {
   // Calls f(block, is_there) as Quarantine::LookAtOthers does.
   template <typename F>
   void LookAtOthers(uint8_t own, F f) const {
-    for (size_t p = 1; p <= kPools; ++p) {
+    for (size_t p = 1; p <= Quarantine::OwnParts(); ++p) {
       if (p == own) continue;
       for (const auto& places : pools_[p]->places) {
         for (const std::atomic<void*>& place : places) Quarantine::LookAt(place, f);

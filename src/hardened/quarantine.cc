@@ -28,6 +28,10 @@ uint8_t Quarantine::ChoosePart() {
   return static_cast<uint8_t>(part + 1);
 }
 
+size_t Quarantine::OwnParts() { return owners.load(std::memory_order_relaxed); }
+
+bool Quarantine::HasSharers() { return sharers.load(std::memory_order_relaxed) != 0; }
+
 bool Quarantine::Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                             uint64_t seed) {
   for (size_t c = 1; c < kSizeClassCount; ++c) {

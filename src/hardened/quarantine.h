@@ -44,6 +44,10 @@ class Quarantine {
   // Returns the number of a part for a thread that has none: 1 to kOwnParts as long as there is
   // one, then up to kParts.
   static uint8_t ChoosePart();
+  // Return how many threads have had a part to themselves, and if any shared one. The memory of
+  // other parts was never touched.
+  static size_t OwnParts();
+  static bool HasSharers();
 
   // Puts a block into a part of the thread and returns the one that goes: null, or `block` itself
   // if the class has no place.
@@ -73,7 +77,8 @@ class Quarantine {
   // for each.
   template <typename F>
   void TakeEach(uint8_t own, F f) {
-    for (size_t p = 0; p < kParts; ++p) {
+    const size_t parts = HasSharers() ? kParts : kOwnParts;
+    for (size_t p = 0; p < parts; ++p) {
       if (p < kOwnParts && p + 1 != own) continue;
       for (size_t i = 0; i < places_; ++i) {
         std::atomic<void*>& place = parts_[p].places[i];
@@ -88,7 +93,7 @@ class Quarantine {
   // themselves, which they keep. `is_there()` tells that the block has not left meanwhile.
   template <typename F>
   void LookAtOthers(uint8_t own, F f) const {
-    for (size_t p = 0; p < kOwnParts; ++p) {
+    for (size_t p = 0; p < OwnParts(); ++p) {
       if (p + 1 == own) continue;
       for (size_t i = 0; i < places_; ++i) LookAt(parts_[p].places[i], f);
     }

@@ -24,6 +24,8 @@ void* Numbered(uintptr_t number) { return reinterpret_cast<void*>(number * 16); 
 class BlockPoolsTest : public ::testing::Test {
  protected:
   void Initialize(size_t places, uint64_t seed = 1) {
+    // Others see the pools that threads have.
+    while (Quarantine::OwnParts() < kPart) Quarantine::ChoosePart();
     ASSERT_TRUE(pools_->Initialize(heap.arena(), places * 64, Filling(), seed));
   }
   // Adds blocks from `first` on until there is no room. Returns the number after the last one.
