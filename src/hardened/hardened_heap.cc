@@ -92,8 +92,8 @@ TCMALLOC_ALWAYS_INLINE void ReturnBlock(void* block) {
   DeallocateUnreported(block);
 }
 
-// Fetches at most `wanted` objects, and no fewer than a line may hold, of spans past all caches:
-// what leaves a pool goes there, and comes back in the order of addresses. Returns their number.
+// Fetches at most `wanted` objects, in the order of their addresses, from spans past all caches,
+// because what leaves a pool goes there. Returns their number. `wanted` is kLineObjects or more.
 size_t FetchObjects(size_t wanted, uint8_t size_class, void** objects) {
   static_assert(BlockPools::kFirstRun >= Central::kLineObjects);
   const SlowPath slow_path;
@@ -105,8 +105,8 @@ size_t FetchObjects(size_t wanted, uint8_t size_class, void** objects) {
   return count;
 }
 
-// Returns blocks of one class to their spans past all caches, most of them at its end. The program's
-// hooks know since they were freed.
+// Takes blocks of one class, whose frees the program's hooks know, and returns them to their spans
+// past all caches when it ends.
 class SpanReturn {
  public:
   explicit SpanReturn(uint8_t size_class) : size_class_(size_class) {}
@@ -118,9 +118,8 @@ class SpanReturn {
 
   TCMALLOC_ALWAYS_INLINE void Add(void* block) {
     // Samples and their neighbours have no class there.
-    const bool is_plain =
-        TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit_) &&
-        heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class_;
+    const bool is_plain = TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit_) &&
+                          heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class_;
     if (TCMALLOC_UNLIKELY(!is_plain)) return AddOther(block);
     codec_.Prepend(block, &chain_);
   }
