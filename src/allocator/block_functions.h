@@ -12,7 +12,9 @@
 #include "allocator/block_family.h"
 #include "allocator/deallocate.h"
 #include "allocator/usable_size.h"
+#include "base/attributes.h"
 #include "heap/heap.h"
+#include "thread/current_thread.h"
 
 namespace tcmalloc {
 
@@ -33,6 +35,16 @@ struct BlockClaim {
   size_t alignment = kUnknown;
   const char* call = nullptr;
 };
+
+// Returns the claims of a delete without an alignment that passed `size`; see kPlainDelete.
+TCMALLOC_ALWAYS_INLINE BlockClaim ClaimOfDelete(size_t size) {
+  BlockClaim claim = {.family = BlockFamily::kNew, .call = "operator delete"};
+  if (size == kArrayDelete || (size != kPlainDelete && size >= kArrayTag)) {
+    claim = {.family = BlockFamily::kNewArray, .call = "operator delete[]"};
+  }
+  if (size < kArrayDelete) claim.size = size % kArrayTag;
+  return claim;
+}
 
 struct BlockFunctions {
   void* (*allocate)(const BlockRequest& request);

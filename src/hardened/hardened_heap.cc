@@ -902,7 +902,7 @@ TCMALLOC_NOINLINE void FreeClaimedLong(void* block, ShortBlock known, const Bloc
   const bool is_free = hardened_heap.TryFreeShort<true>(block, known, claim.size);
   if (TCMALLOC_UNLIKELY(!is_free)) FreeClaimedAfterTry(block, claim);
 }
-// Serves delete, and frees that are not plain.
+// Serves frees that are not plain, and deletes that do not come by their entry.
 void FreeClaimed(void* block, const BlockClaim& claim) {
   ShortBlock known;
   if (TCMALLOC_UNLIKELY(claim.alignment != BlockClaim::kUnknown ||
@@ -912,6 +912,25 @@ void FreeClaimed(void* block, const BlockClaim& claim) {
   if (known.size_class > SizeClassFor(kMostInFour)) return FreeClaimedLong(block, known, claim);
   const bool is_free = hardened_heap.TryFreeShort<false>(block, known, claim.size);
   if (TCMALLOC_UNLIKELY(!is_free)) FreeClaimedAfterTry(block, claim);
+}
+
+TCMALLOC_NOINLINE void DeleteAfterTry(void* block, size_t size) {
+  if (block != nullptr) FreeClaimedAfterTry(block, ClaimOfDelete(size));
+}
+TCMALLOC_NOINLINE void DeleteLong(void* block, ShortBlock known, size_t size) {
+  const bool is_free = hardened_heap.TryFreeShort<true>(block, known, ClaimOfDelete(size).size);
+  if (TCMALLOC_UNLIKELY(!is_free)) DeleteAfterTry(block, size);
+}
+// Serves delete, which finds it in the header that is its entry.
+void DeleteHardened(void* block, FastThread, ObjectReference, size_t size) {
+  const BlockClaim claim = ClaimOfDelete(size);
+  ShortBlock known;
+  if (TCMALLOC_UNLIKELY(!hardened_heap.FindShort(block, claim.family, &known))) {
+    return DeleteAfterTry(block, size);
+  }
+  if (known.size_class > SizeClassFor(kMostInFour)) return DeleteLong(block, known, size);
+  const bool is_free = hardened_heap.TryFreeShort<false>(block, known, claim.size);
+  if (TCMALLOC_UNLIKELY(!is_free)) DeleteAfterTry(block, size);
 }
 
 constexpr BlockFunctions kHardenedFunctions = {
@@ -935,7 +954,8 @@ constexpr BlockFunctions kHardenedFunctions = {
 
 bool StartHardenedMode(const Options& options) {
   if (!hardened_heap.Initialize(options)) return false;
-  CheckEntries(MallocHardened, FreeHardened);
+  // Deletes of a program with operators of its own may lead to these.
+  CheckEntries(MallocHardened, FreeHardened, program_has_operators ? nullptr : DeleteHardened);
   block_functions = &kHardenedFunctions;
   return true;
 }

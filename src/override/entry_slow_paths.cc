@@ -71,14 +71,8 @@ void FreeSlow(void* block) {
   DeallocateSlow(block);
 }
 
-// `size` says what kind of delete it is; see kPlainDelete.
 void DeleteClosed(void* block, FastThread, ObjectReference, size_t size) {
-  BlockClaim claim = {.family = BlockFamily::kNew, .call = "operator delete"};
-  if (size == kArrayDelete || (size != kPlainDelete && size >= kArrayTag)) {
-    claim = {.family = BlockFamily::kNewArray, .call = "operator delete[]"};
-  }
-  if (size < kArrayDelete) claim.size = size % kArrayTag;
-  Blocks::FreeSlow(block, claim);
+  Blocks::FreeSlow(block, ClaimOfDelete(size));
 }
 
 }  // namespace tcmalloc

@@ -36,10 +36,13 @@ void InitializeCurrentThread() {
 // The writes are volatile, so that each word is written at once: a thread that allocates for the
 // first time reads the old or the new one.
 __attribute__((no_sanitize("thread"))) void CheckEntries(MallocElsewhere malloc,
-                                                         DeallocateElsewhere free) {
+                                                         DeallocateElsewhere free,
+                                                         DeallocateElsewhere deletes) {
   entries_are_checked = true;
   const_cast<MallocElsewhere volatile&>(plain_entry.header.malloc) = malloc;
   const_cast<DeallocateElsewhere volatile&>(plain_entry.header.deallocate) = free;
+  if (deletes == nullptr) return;
+  const_cast<DeallocateElsewhere volatile&>(delete_entry.header.deallocate) = deletes;
 }
 
 void LeadToProgramsOperators() { program_has_operators = true; }

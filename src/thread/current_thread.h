@@ -34,10 +34,11 @@ inline constexpr size_t kArrayTag = size_t{1} << 32;
 extern constinit thread_local EntryThreads entry_threads
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Makes entry_threads stay as it is in new threads, with these functions for malloc and free.
-// Called before any thread has a front end.
+// Makes entry_threads stay as it is in new threads, with these functions for malloc, free and
+// deletes. Null leaves deletes to their slow path. Called before any thread has a front end.
 void CheckEntries(MallocElsewhere malloc = MallocClosed,
-                  DeallocateElsewhere free = DeallocateClosed);
+                  DeallocateElsewhere free = DeallocateClosed,
+                  DeallocateElsewhere deletes = nullptr);
 
 // True if the program has operators new and delete of its own, to which forms of ours have to lead:
 // see system/own_operators.h. Then the member for deletes stays as it is in new threads.
