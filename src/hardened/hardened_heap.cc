@@ -16,7 +16,6 @@
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
-#include "heap/observer.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -117,7 +116,7 @@ class SpanReturn {
   SpanReturn& operator=(const SpanReturn&) = delete;
 
   TCMALLOC_ALWAYS_INLINE void Add(void* block) {
-    // Samples and their neighbours have no class there.
+    // Samples have no class there.
     const bool is_plain = TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit_) &&
                           heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class_;
     if (TCMALLOC_UNLIKELY(!is_plain)) return AddOther(block);
@@ -126,11 +125,10 @@ class SpanReturn {
 
  private:
   TCMALLOC_COLD void AddOther(void* block) {
-    Span* span = heap.page_map().Get(PageId::Containing(block));
     if (slow_path_.reentrant()) return heap.deferred().Push(block);
+    const Span* span = heap.page_map().Get(PageId::Containing(block));
     if (span->state != Span::State::kSmall) return slow_path_.FreeBlock(block);
-    if (span->first_sample != 0) NoteObjectFreed(span, block);
-    codec_.Prepend(block, &chain_);
+    codec_.Prepend(block, &chain_);  // its span lies outside of the window
   }
 
   const SlowPath slow_path_;
