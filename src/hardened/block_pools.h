@@ -53,9 +53,9 @@ class SmallDraws {
 // that blocks that were near each other in time stay so however often they pass. A program runs
 // slower whose blocks are far from those that it asked for before.
 //
-// If too few wait, the group is of new objects, which are not filled. Each two of them change places
-// or do not, because programs read new objects in the order in which they got them, and processors
-// fetch memory ahead that is read in order.
+// If too few wait, the group is of new objects, which are not filled. Each two of them change
+// places or do not, because programs read new objects in the order in which they got them, and
+// processors fetch memory ahead that is read in order.
 //
 // A pool is its thread's own. Others may look at its places. A signal handler must not come in the
 // middle of a change and change it, too; a fork may.
