@@ -98,8 +98,10 @@ size_t FetchObjects(size_t wanted, uint8_t size_class, void** objects) {
   static_assert(BlockPools::kFirstRun >= Central::kLineObjects);
   const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return 0;
-  const auto most = static_cast<uint32_t>(wanted);
-  const size_t count = heap.transfer(size_class).FetchArray(objects, most);
+  Transfer& transfer = heap.transfer(size_class);
+  // Threads without a pool leave objects there that nobody may ever ask for.
+  transfer.ReturnUnused();
+  const size_t count = transfer.FetchArray(objects, static_cast<uint32_t>(wanted));
   slow_path.FollowLimits();
   std::reverse(objects, objects + count);
   return count;
