@@ -16,6 +16,7 @@
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
+#include "hardened/span_return.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
@@ -97,47 +98,14 @@ size_t FetchObjects(size_t wanted, uint8_t size_class, void** objects) {
   static_assert(BlockPools::kFirstRun >= Central::kLineObjects);
   const SlowPath slow_path;
   if (TCMALLOC_UNLIKELY(slow_path.reentrant())) return 0;
-  const auto most = static_cast<uint32_t>(wanted);
-  const size_t count = heap.transfer(size_class).FetchArray(objects, most);
+  Transfer& transfer = heap.transfer(size_class);
+  // Threads without a pool leave objects there that nobody may ever ask for.
+  transfer.ReturnUnused();
+  const size_t count = transfer.FetchArray(objects, static_cast<uint32_t>(wanted));
   slow_path.FollowLimits();
   std::reverse(objects, objects + count);
   return count;
 }
-
-// Takes blocks of one class, whose frees the program's hooks know, and returns them to their spans
-// past all caches when it ends.
-class SpanReturn {
- public:
-  explicit SpanReturn(uint8_t size_class) : size_class_(size_class) {}
-  ~SpanReturn() {
-    if (chain_.head != codec_.end) heap.transfer(size_class_).InsertPast(chain_);
-  }
-  SpanReturn(const SpanReturn&) = delete;
-  SpanReturn& operator=(const SpanReturn&) = delete;
-
-  TCMALLOC_ALWAYS_INLINE void Add(void* block) {
-    // Samples have no class there.
-    const bool is_plain = TCMALLOC_LIKELY(reinterpret_cast<uintptr_t>(block) < limit_) &&
-                          heap.page_map().ClassBelowLimit(PageId::Containing(block)) == size_class_;
-    if (TCMALLOC_UNLIKELY(!is_plain)) return AddOther(block);
-    codec_.Prepend(block, &chain_);
-  }
-
- private:
-  TCMALLOC_COLD void AddOther(void* block) {
-    if (slow_path_.reentrant()) return heap.deferred().Push(block);
-    const Span* span = heap.page_map().Get(PageId::Containing(block));
-    if (span->state != Span::State::kSmall) return slow_path_.FreeBlock(block);
-    codec_.Prepend(block, &chain_);  // its span lies outside of the window
-  }
-
-  const SlowPath slow_path_;
-  const uint8_t size_class_;
-  // 0 where all blocks are deferred, because a slow path called what frees them.
-  const uintptr_t limit_ = slow_path_.reentrant() ? 0 : heap.page_map().window_limit();
-  const LinkCodec codec_ = heap.codec();
-  Chain chain_{codec_.end, 0};
-};
 
 // Returns true if AllocatePlain serves a block of `size` bytes without Allocate.
 bool IsPlain(size_t size) { return size < kLargestPlain && !thread_state.is_below_checks(); }
