@@ -25,12 +25,9 @@ class SmallDraws {
   explicit SmallDraws(uint64_t random) : random_(random) {}
 
   // Returns a number below `limit`, which is 1 to 256.
-  TCMALLOC_ALWAYS_INLINE size_t Below(size_t limit) {
-    random_ = Quarantine::NextDraw(random_);
-    return (random_ >> 32) * limit >> 32;
-  }
+  TCMALLOC_ALWAYS_INLINE size_t Below(size_t limit) { return size_t{Bits()} * limit >> 32; }
   // Returns bits of which each is as good as any.
-  uint32_t Bits() {
+  TCMALLOC_ALWAYS_INLINE uint32_t Bits() {
     random_ = Quarantine::NextDraw(random_);
     return static_cast<uint32_t>(random_ >> 32);
   }

@@ -61,14 +61,11 @@ bool IsSizeOf(const LiveBlock& block, size_t size) {
 
 // Ends the process if the next object of the thread's list is at null: a word with only its highest
 // bit set leads there under any key, and the fast path, which took `object`, lets it pass.
-TCMALLOC_ALWAYS_INLINE void CheckNextObject(const FastLists* lists, const void* object,
-                                            uint8_t size_class) {
-  if (TCMALLOC_LIKELY(lists->heads[size_class] != ReferenceTo(nullptr))) return;
-  CrashOnCorruptedList(object, size_class);
-}
 TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
   const FastThread thread = current_thread;
-  if (!thread->is_served_by_cpus()) CheckNextObject(thread.lists(), object, size_class);
+  if (thread->is_served_by_cpus()) return;
+  if (TCMALLOC_LIKELY(thread.lists()->heads[size_class] != ReferenceTo(nullptr))) return;
+  CrashOnCorruptedList(object, size_class);
 }
 
 // Returns true if a call of `family` gives back the block of another one. Where the program has
