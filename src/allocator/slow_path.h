@@ -66,7 +66,7 @@ class SlowPath {
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
     if (TCMALLOC_UNLIKELY(heap.HasGrown())) NoteHeapGrowth(heap.TakeGrowth());
-    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
+    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.NoteHigherPeak(OwnCache());
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());
   }

@@ -167,8 +167,14 @@ class Heap final : private HousekeepingHost {
     return now > before ? (now - before).bytes() : 0;
   }
 
-  // Records the memory that the heap holds now; called when peak().IsDue() is true.
-  TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
+  // Called when peak().IsDue() is true. Lets `own`, the closed cache of the running thread, or the
+  // caches of CPUs if it is null, return what they did not need since the last peak. Then records
+  // the memory that the heap holds.
+  TCMALLOC_NOINLINE void NoteHigherPeak(Cache* own) {
+    own != nullptr ? own->MakeWay() : cpus_.MakeWay();
+    UpdatePeak();
+  }
+  void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
 
   // Empties caches in this order: `own`, the closed cache of the running thread, which may be null;
   // the reachable part of other threads' caches, and the caches of CPUs; the transfer caches. Then
@@ -220,7 +226,7 @@ class Heap final : private HousekeepingHost {
   size_t BytesPerCpu() TCMALLOC_REQUIRES(limits_.lock());
   static int LimitedCpus();
   // Adds up the contents of all caches. Visits each of them.
-  CachedMemory CountCached();
+  TCMALLOC_COLD CachedMemory CountCached();
   PeakStats CountInUse();
 
   SpinLock initialization_lock_{LockRank::kInitialization};

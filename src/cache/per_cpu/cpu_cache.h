@@ -11,6 +11,7 @@
 
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
+#include "cache/idle_bytes.h"
 #include "cache/near_order.h"
 #include "cache/per_cpu/cpu_slabs.h"
 #include "cache/per_cpu/free_mark.h"
@@ -153,7 +154,15 @@ class CpuCache {
   size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
   // Drains the slabs that were idle since the last call, and returns of the others what they did
   // not need.
-  void ReleaseIdle();
+  TCMALLOC_ALWAYS_INLINE void ReleaseIdle() {
+    if (initialized()) ReleaseIdleSlabs();
+  }
+
+  // Returns the batches of each class of which a slab holds many, and needed none since the last
+  // call. Called when the heap has grown.
+  TCMALLOC_ALWAYS_INLINE void MakeWay() {
+    if (initialized()) ReturnIdleBatches();
+  }
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
@@ -161,7 +170,7 @@ class CpuCache {
   // moves.
   bool Holds(const void* object, uint8_t c);
   size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
-  CpuCacheStats stats();
+  TCMALLOC_COLD CpuCacheStats stats();
 
   // Forgets all threads but `mine`, which may be null. Called in the child of fork.
   void KeepOnly(CpuThread* mine) { threads_.KeepOnly(mine); }
@@ -173,7 +182,9 @@ class CpuCache {
 
   // Checks the objects in all slabs, at most as many as *most, which it counts down. Does nothing
   // while several threads use them.
-  void CheckFreeObjects(size_t* most);
+  TCMALLOC_ALWAYS_INLINE void CheckFreeObjects(size_t* most) {
+    if (initialized()) CheckSlabs(most);
+  }
 
   void CheckInvariants();
 
@@ -230,8 +241,11 @@ class CpuCache {
   size_t ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*));
   void Sweep(CpuThread* thread, int id);
   size_t DrainSlab(int id);
+  void ReleaseIdleSlabs();
+  void ReturnIdleBatches();
   // Returns false if an object, of at most *most, looks as if the program had written to it.
   bool LooksSound(CpuSlab& slab, size_t* most);
+  void CheckSlabs(size_t* most);
   void CheckSlab(CpuSlab& slab, size_t* most);
   bool DepotHolds(CpuSlab& slab, const void* object, uint8_t c);
   void CheckDepot(CpuSlab& slab, size_t* most) TCMALLOC_REQUIRES(slab.lock());

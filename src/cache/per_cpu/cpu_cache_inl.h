@@ -286,8 +286,8 @@ void CpuCache<Sources>::CheckSlab(CpuSlab& slab, size_t* most) {
 // Other threads may hand the memory of an object that they take out to the program, which may
 // protect it.
 template <SourceTable Sources>
-void CpuCache<Sources>::CheckFreeObjects(size_t* most) {
-  if (!initialized() || threads_.count() > 1) return;
+void CpuCache<Sources>::CheckSlabs(size_t* most) {
+  if (threads_.count() > 1) return;
   for (int id = 0; id < slabs_.count() && *most > 0; ++id) CheckSlab(slabs_.slab(id), most);
 }
 

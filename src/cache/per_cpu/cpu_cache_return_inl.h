@@ -278,14 +278,21 @@ size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSl
 }
 
 template <SourceTable Sources>
+void CpuCache<Sources>::ReturnIdleBatches() {
+  for (int id = 0; id < slabs_.count(); ++id) {
+    if (budgets_.budget(id).claimed() > kManyIdleBytes) ReturnBatches(id, &SlabBudget::LetGoIdle);
+  }
+}
+
+template <SourceTable Sources>
 void CpuCache<Sources>::Flush() {
   if (!initialized()) return;
   for (int id = 0; id < slabs_.count(); ++id) DrainSlab(id);
 }
 
 template <SourceTable Sources>
-void CpuCache<Sources>::ReleaseIdle() {
-  for (int id = 0; initialized() && id < slabs_.count(); ++id) {
+void CpuCache<Sources>::ReleaseIdleSlabs() {
+  for (int id = 0; id < slabs_.count(); ++id) {
     SlabBudget& budget = budgets_.budget(id);
     if (budget.claimed() == 0) continue;
     if (budget.WasIdle(slabs_.slab(id))) {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "cache/idle_bytes.h"
+
 namespace tcmalloc {
 
 bool CpuDepot::Admits(uint8_t c) {
@@ -31,6 +33,7 @@ ObjectArray CpuDepot::Pop(uint8_t c) {
   stock.objects -= batch.count;
   NoteMove(stock);
   stock.least = std::min(stock.least, CountKept(c));
+  stock.popped = true;
   return batch;
 }
 
@@ -44,6 +47,11 @@ uint32_t CpuDepot::CountUnneeded(uint8_t c) {
   stock.least = kept - unneeded;
   if (unneeded > 0 && stock.most > 1) --stock.most;
   return unneeded;
+}
+
+uint32_t CpuDepot::CountIdle(uint8_t c) {
+  const bool in_use = std::exchange(stocks_[c].popped, false);
+  return in_use || BytesOf(c, CountObjects(c)) < kManyIdleBytes ? 0 : CountKept(c);
 }
 
 int64_t CpuDepot::LetGo(uint8_t c, uint32_t count) {

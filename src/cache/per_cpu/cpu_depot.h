@@ -60,6 +60,9 @@ class alignas(64) CpuDepot {
   // Returns the number of kept batches that were not needed lately. Counts as a look at the class:
   // one of which none came or went since the last look is not in use.
   uint32_t CountUnneeded(uint8_t c);
+  // Returns the number of kept batches of a class of which none was taken out since the last call,
+  // if they hold kManyIdleBytes; else 0.
+  uint32_t CountIdle(uint8_t c);
   // Lets the `count` oldest of the kept batches go. Returns their bytes.
   int64_t LetGo(uint8_t c, uint32_t count);
   // Moves up to `most` batches that have to go to `out`. Returns their number.
@@ -91,7 +94,8 @@ class alignas(64) CpuDepot {
     uint32_t least = 0;  // batches kept since then
     uint16_t most = 0;   // batches that may be kept
     uint8_t overages = 0;
-    bool moved = false;  // since CountUnneeded last looked
+    bool moved = false;   // since CountUnneeded last looked
+    bool popped = false;  // since CountIdle last looked
   };
 
   static void NoteMove(Stock& stock) {

@@ -110,6 +110,13 @@ void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
   }
 }
 
+void SlabBudget::LetGoIdle(CpuSlab& slab, SlabExcess* excess) {
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    LetGo(slab, c, slab.depot().CountIdle(c), excess);
+  }
+}
+
 void SlabBudget::LetGoAll(CpuSlab& slab, SlabExcess* excess) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);

@@ -92,6 +92,8 @@ class alignas(64) SlabBudget {
   void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets batches go that are not needed.
   void LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Lets the batches of each class go that holds many and did not need them since the last call.
+  void LetGoIdle(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets all batches go.
   void LetGoAll(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
   // Takes all capacity from all classes.

@@ -14,6 +14,7 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "base/relaxed.h"
+#include "cache/idle_bytes.h"
 #include "cache/near_order.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
@@ -99,7 +100,8 @@ struct ThreadCacheContext {
 // meanwhile, so a collection waits until the thread has allocated more than it holds. It then
 // happens at the next miss, before other memory is asked for, or when the full chains outgrow the
 // cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
-// once, while they are in the processor's caches.
+// once, while they are in the processor's caches. Where the heap grows to a new peak meanwhile, a
+// class that was not needed does not wait, if it holds much: see MakeWay.
 //
 // While a class drains (see DrainWatch), free takes the slow path. Objects go to the spans a batch
 // at a time, past all caches, and malloc gets a short list from the fullest spans. Room and
@@ -238,6 +240,9 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns an eighth of what each class did not use since the last call, and all of a class that
   // was not used.
   void Collect();
+  // Returns the full chains of each class that needed none of them since the last call to their
+  // spans, if they hold kManyIdleBytes. Called when the heap has grown.
+  void MakeWay();
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
   // Flushes class `first` and all larger ones.
@@ -319,7 +324,8 @@ class ThreadCache : private FastLists, public ListNode {
     // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
     uint32_t sent_home = 0;
     uint8_t overages = 0;
-    bool popped = false;       // whether any of them was needed since then
+    bool popped = false;               // whether any of them was needed since then
+    bool popped_since_growth = false;  // the same since the last call of MakeWay
     bool idle = false;         // whether the head at the last collection was that of the one before
     uint8_t strays = 0;        // allocations beside the list since it was last filled
     bool is_doubtful = false;  // whether the room may be wrong; the next slow free counts

@@ -47,6 +47,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
     NoteCached(-int64_t{chain.count} * SizeOf(c));
     chains_moved_ += 1;
     state.popped = true;
+    state.popped_since_growth = true;
   }
   state.UpdateLowWater();
   return chain;

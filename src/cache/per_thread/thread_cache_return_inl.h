@@ -141,6 +141,15 @@ void ThreadCache<Sources>::Collect() {
 }
 
 template <SourceTable Sources>
+void ThreadCache<Sources>::MakeWay() {
+  for (uint8_t c = 1; c < kSizeClassCount; ++c) {
+    if (std::exchange(states_[c].popped_since_growth, false) || states_[c].full.empty()) continue;
+    const int64_t bytes = static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
+    if (bytes >= kManyIdleBytes) ReturnOldest(c, states_[c].full.size(), Past::kCaches);
+  }
+}
+
+template <SourceTable Sources>
 void ThreadCache<Sources>::FlushFull(uint8_t c) {
   for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
   BiasedLockHolder holder(chains_lock_);

@@ -52,7 +52,7 @@ class ThreadCaches {
   }
 
   // Returns an estimate while other threads run.
-  ThreadCachesStats stats() {
+  TCMALLOC_COLD ThreadCachesStats stats() {
     ThreadCachesStats stats;
     ForEach([&stats](const Cache& cache) { stats.cached_bytes += cache.CountBytes(); });
     stats.caches = count();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cache/idle_bytes.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
 
@@ -142,6 +143,17 @@ TEST_F(CpuDepotTest, WhatStaysWhileManyComeAndGoIsUnneeded) {
   }
   EXPECT_EQ(unneeded, 4u) << "half of the eight that stayed";
   EXPECT_GT(pairs, 2 * 9) << "they may come and go later";
+}
+
+TEST_F(CpuDepotTest, AClassOfWhichNoneWasTakenIsIdle) {
+  const auto many = static_cast<uint32_t>(kManyIdleBytes) / (64 * kBatch) + 1;
+  for (uint32_t i = 1; i < many; ++i) Push(k64, i);
+  EXPECT_EQ(depot_.CountIdle(k64), 0u) << "they hold little";
+  Push(k64, many);
+  EXPECT_EQ(depot_.CountIdle(k64), many);
+  Push(k64, Pop(k64));
+  EXPECT_EQ(depot_.CountIdle(k64), 0u) << "one was needed";
+  EXPECT_EQ(depot_.CountIdle(k64), many);
 }
 
 TEST_F(CpuDepotTest, FindsEachBatch) {

@@ -115,6 +115,21 @@ TEST_F(ThreadCacheCollectTest, CollectLeavesWhatWasUsed) {
   EXPECT_TRUE(sources_.source(kClass).inserts().empty());
 }
 
+TEST_F(ThreadCacheCollectTest, AClassThatWasNotNeededMakesWay) {
+  const auto fewest = static_cast<size_t>(kManyIdleBytes) / kSizeClasses[kOtherClass].size;
+  Fill(fewest / Batch(kOtherClass) + 3, kOtherClass);
+  Fill(3);
+  cache_.FreeAll(cache_.AllocateMany(kOtherClass, cache_->CountObjects(kOtherClass)));
+  const size_t before = CachedChains(kOtherClass);
+  cache_->MakeWay();
+  EXPECT_EQ(CachedChains(kOtherClass), before) << "they were needed just now";
+  const size_t few = CachedChains();
+  cache_->MakeWay();
+  cache_->CheckInvariants();
+  EXPECT_LE(CachedChains(kOtherClass), 2u) << "what is in the list";
+  EXPECT_EQ(CachedChains(), few) << "they hold little";
+}
+
 TEST_F(ThreadCacheCollectTest, AnIdleCacheGivesEverythingBack) {
   Fill(20);
   Fill(3, kOtherClass);
