@@ -61,12 +61,13 @@ class SlowPath {
   // Calls Heap::ShedFor for a request that failed.
   bool ShedFor(Length n) const { return heap.ShedFor(OwnCache(), n); }
 
-  // Called after memory was fetched. Notes growth and a peak, and gives some memory back if the
-  // heap holds more than it should.
+  // Called after memory was fetched. Notes growth and a peak, lets caches make way for the former,
+  // and gives some memory back if the heap holds more than it should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
     if (TCMALLOC_UNLIKELY(heap.HasGrown())) NoteHeapGrowth(heap.TakeGrowth());
-    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.NoteHigherPeak(OwnCache());
+    if (TCMALLOC_UNLIKELY(heap.growth_steps().IsDue(pages.committed()))) heap.MakeWay(OwnCache());
+    if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;
     heap.FollowLimits(OwnCache());
   }

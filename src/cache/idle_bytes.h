@@ -9,10 +9,10 @@
 
 namespace tcmalloc {
 
-// When the heap has grown to a new peak, a class gives back what a cache holds of it and did not
-// need meanwhile, if it is this much. Less than that, of many classes that are used in turn, costs
-// more time than it saves memory. docs/decisions/0131-idle-classes-make-way.md.
-inline constexpr int64_t kManyIdleBytes = 256 << 10;
+// When the heap has grown by a step, a class gives back what a cache holds of it and did not need
+// meanwhile, if it is this much. Less than that, of many classes that are used in turn, costs more
+// time than it saves memory. docs/decisions/0131-idle-classes-make-way.md.
+inline constexpr int64_t kManyIdleBytes = 64 << 10;
 
 }  // namespace tcmalloc
 

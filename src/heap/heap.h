@@ -35,6 +35,7 @@
 #include "thread/threads.h"
 #include "transfer/chain_stack.h"
 #include "upkeep/background_thread.h"
+#include "upkeep/growth_steps.h"
 #include "upkeep/housekeeping.h"
 #include "upkeep/large_reports.h"
 #include "upkeep/large_totals.h"
@@ -101,6 +102,7 @@ class Heap final : private HousekeepingHost {
   const RseqSupport& rseq_support() const { return rseq_support_; }
   const Cache::Context& context() const { return context_; }
   Limits& limits() { return limits_; }
+  const GrowthSteps& growth_steps() const { return growth_steps_; }
   Peak& peak() { return peak_; }
   LargeReports& large_reports() { return large_reports_; }
   LargeTotals& large_totals() { return large_totals_; }
@@ -167,14 +169,15 @@ class Heap final : private HousekeepingHost {
     return now > before ? (now - before).bytes() : 0;
   }
 
-  // Called when peak().IsDue() is true. Lets `own`, the closed cache of the running thread, or the
-  // caches of CPUs if it is null, return what they did not need since the last peak. Then records
-  // the memory that the heap holds.
-  TCMALLOC_NOINLINE void NoteHigherPeak(Cache* own) {
+  // Lets `own`, the closed cache of the running thread, or the caches of CPUs if it is null, return
+  // what they did not need since the last step of growth; called when growth_steps().IsDue() is
+  // true.
+  TCMALLOC_NOINLINE void MakeWay(Cache* own) {
+    growth_steps_.Take(page_heap().committed());
     own != nullptr ? own->MakeWay() : cpus_.MakeWay();
-    UpdatePeak();
   }
-  void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
+  // Records the memory that the heap holds now; called when peak().IsDue() is true.
+  TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());
 
   // Empties caches in this order: `own`, the closed cache of the running thread, which may be null;
   // the reachable part of other threads' caches, and the caches of CPUs; the transfer caches. Then
@@ -247,6 +250,7 @@ class Heap final : private HousekeepingHost {
   RseqSupport rseq_support_;
   Limits limits_{process_cgroup};
   LastResort last_resort_;
+  GrowthSteps growth_steps_;
   Peak peak_;
   LargeReports large_reports_;
   LargeTotals large_totals_;

@@ -10,11 +10,8 @@
 namespace tcmalloc {
 namespace {
 
-// Returns true if `replacement` made the call, whose errno stays.
 template <typename Function, typename... Arguments>
-bool Replaced(const Replacement<Function>& replacement, Arguments... arguments) {
-  Function function = replacement.get();
-  if (TCMALLOC_LIKELY(function == nullptr)) return false;
+TCMALLOC_COLD bool IsReplacedBy(Function function, Arguments... arguments) {
   bool replaced = false;
   int its_errno = 0;
   {
@@ -25,6 +22,13 @@ bool Replaced(const Replacement<Function>& replacement, Arguments... arguments) 
   }
   if (replaced) errno = its_errno;
   return replaced;
+}
+
+// Returns true if `replacement` made the call, whose errno stays.
+template <typename Function, typename... Arguments>
+bool Replaced(const Replacement<Function>& replacement, Arguments... arguments) {
+  Function function = replacement.get();
+  return TCMALLOC_UNLIKELY(function != nullptr) && IsReplacedBy(function, arguments...);
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ struct ThreadCacheContext {
 // meanwhile, so a collection waits until the thread has allocated more than it holds. It then
 // happens at the next miss, before other memory is asked for, or when the full chains outgrow the
 // cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
-// once, while they are in the processor's caches. Where the heap grows to a new peak meanwhile, a
-// class that was not needed does not wait, if it holds much: see MakeWay.
+// once, while they are in the processor's caches. Where the heap grows meanwhile, a class that was
+// not needed does not wait, if it holds much: see MakeWay.
 //
 // While a class drains (see DrainWatch), free takes the slow path. Objects go to the spans a batch
 // at a time, past all caches, and malloc gets a short list from the fullest spans. Room and
