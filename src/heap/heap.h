@@ -173,7 +173,7 @@ class Heap final : private HousekeepingHost {
   // what they did not need since the last step of growth; called when growth_steps().IsDue() is
   // true.
   TCMALLOC_NOINLINE void MakeWay(Cache* own) {
-    growth_steps_.Take(page_heap().committed());
+    if (!growth_steps_.Take(page_heap().committed())) return;
     own != nullptr ? own->MakeWay() : cpus_.MakeWay();
   }
   // Records the memory that the heap holds now; called when peak().IsDue() is true.

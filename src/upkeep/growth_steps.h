@@ -15,7 +15,7 @@
 namespace tcmalloc {
 
 // Divides the growth of the heap beyond the most that it ever held into steps. A heap in a steady
-// state takes none. Thread safe; of threads that take the same step at a time, each may see it.
+// state takes none. Thread safe.
 class GrowthSteps {
  public:
   static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{256} << 10);
@@ -34,8 +34,12 @@ class GrowthSteps {
   bool IsDue(Length committed) const {
     return committed.pages() > next_pages_.load(std::memory_order_relaxed);
   }
-  void Take(Length committed) {
-    next_pages_.store((committed + StepAfter(committed)).pages(), std::memory_order_relaxed);
+  // Takes the step. Returns false if it is not due any more, because another thread took it.
+  bool Take(Length committed) {
+    uintptr_t next = next_pages_.load(std::memory_order_relaxed);
+    const uintptr_t following = (committed + StepAfter(committed)).pages();
+    return committed.pages() > next &&
+           next_pages_.compare_exchange_strong(next, following, std::memory_order_relaxed);
   }
 
  private:

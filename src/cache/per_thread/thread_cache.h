@@ -256,7 +256,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Called by other threads, one at a time.
   TCMALLOC_COLD void ReturnOverdraft(OverdraftLook* look) TCMALLOC_EXCLUDES(chains_lock_);
   // Returns all full chains. May be called by other threads.
-  void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
+  TCMALLOC_COLD void ReleaseFull() TCMALLOC_EXCLUDES(chains_lock_);
 
   // Returns the number of objects of class `c`. May be called by other threads and is then an
   // estimate, read from words that the owner changes by plain writes.
@@ -272,7 +272,7 @@ class ThreadCache : private FastLists, public ListNode {
     ForEachUsedClass([&](uint8_t c) { f(c, CountObjects(c)); });
   }
   // Returns the bytes of the objects of all classes. May be called by other threads.
-  size_t CountBytes() const {
+  TCMALLOC_COLD size_t CountBytes() const {
     size_t bytes = 0;
     ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;

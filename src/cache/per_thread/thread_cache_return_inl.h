@@ -140,12 +140,14 @@ void ThreadCache<Sources>::Collect() {
   allocated_at_collection_ = header.clock.allocated_bytes();
 }
 
+// Leaves the current lists alone: this may be a signal handler that has interrupted a fast path.
 template <SourceTable Sources>
 void ThreadCache<Sources>::MakeWay() {
   for (uint8_t c = 1; c < kSizeClassCount; ++c) {
-    if (std::exchange(states_[c].popped_since_growth, false) || states_[c].full.empty()) continue;
+    ClassState& state = states_[c];
+    if (std::exchange(state.popped_since_growth, false) || state.full.empty()) continue;
     const int64_t bytes = static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
-    if (bytes >= kManyIdleBytes) ReturnOldest(c, states_[c].full.size(), Past::kCaches);
+    if (bytes >= kManyIdleBytes) ReturnOldest(c, state.full.size(), Past::kCaches);
   }
 }
 

@@ -15,14 +15,15 @@ TEST(GrowthStepsTest, TheFirstStepsAreShort) {
   EXPECT_FALSE(steps.IsDue(Length(0)));
   EXPECT_FALSE(steps.IsDue(GrowthSteps::kLeastStep));
   EXPECT_TRUE(steps.IsDue(GrowthSteps::kLeastStep + kOne));
-  steps.Take(GrowthSteps::kLeastStep + kOne);
+  EXPECT_TRUE(steps.Take(GrowthSteps::kLeastStep + kOne));
+  EXPECT_FALSE(steps.Take(GrowthSteps::kLeastStep + kOne)) << "another thread may have taken it";
   EXPECT_FALSE(steps.IsDue(GrowthSteps::kLeastStep + GrowthSteps::kLeastStep + kOne));
   EXPECT_TRUE(steps.IsDue(GrowthSteps::kLeastStep + GrowthSteps::kLeastStep + kOne + kOne));
 }
 
 TEST(GrowthStepsTest, AreAShareOfALargeHeap) {
   GrowthSteps steps;
-  steps.Take(kLarge);
+  ASSERT_TRUE(steps.Take(kLarge));
   const Length step(kLarge.pages() / GrowthSteps::kStepShare);
   EXPECT_FALSE(steps.IsDue(kLarge + step));
   EXPECT_TRUE(steps.IsDue(kLarge + step + kOne));
@@ -30,7 +31,7 @@ TEST(GrowthStepsTest, AreAShareOfALargeHeap) {
 
 TEST(GrowthStepsTest, NoneWhileTheHeapIsSmallerThanItWas) {
   GrowthSteps steps;
-  steps.Take(kLarge);
+  ASSERT_TRUE(steps.Take(kLarge));
   EXPECT_FALSE(steps.IsDue(kOne));
   EXPECT_FALSE(steps.IsDue(kLarge));
 }
