@@ -272,7 +272,7 @@ class ThreadCache : private FastLists, public ListNode {
     ForEachUsedClass([&](uint8_t c) { f(c, CountObjects(c)); });
   }
   // Returns the bytes of the objects of all classes. May be called by other threads.
-  TCMALLOC_COLD size_t CountBytes() const {
+  size_t CountBytes() const {
     size_t bytes = 0;
     ForEachCount([&bytes](uint8_t c, size_t objects) { bytes += objects * kSizeClasses[c].size; });
     return bytes;
