@@ -16,8 +16,7 @@ void Peak::NoteLocked(const PeakStats& now) {
   if (now.committed < peak_.committed) return;
   if (!IsDue(now.committed) && now.in_use <= peak_.in_use) return;
   peak_ = now;
-  next_pages_.store((now.committed + StepAfterPeak(now.committed)).pages(),
-                    std::memory_order_relaxed);
+  steps_.BeginAt(now.committed);
 }
 
 }  // namespace tcmalloc

@@ -5,8 +5,6 @@
 #ifndef TCMALLOC_UPKEEP_PEAK_H_
 #define TCMALLOC_UPKEEP_PEAK_H_
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,6 +12,7 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "pages/page_types.h"
+#include "upkeep/growth_steps.h"
 
 namespace tcmalloc {
 
@@ -32,22 +31,18 @@ struct PeakStats {
 // Thread safe. Update and Note are called inside a slow path that is not reentrant.
 class Peak {
  public:
-  static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
-  static constexpr uintptr_t kStepShare = 32;
+  using Steps = StepsOfGrowth<size_t{1} << 20>;
+  static constexpr Length kLeastStep = Steps::kLeastStep;
 
   // Returns how much the heap grows beyond a peak of `committed` before it is examined again.
-  static constexpr Length StepAfterPeak(Length committed) {
-    return std::max(kLeastStep, Length(committed.pages() / kStepShare));
-  }
+  static constexpr Length StepAfterPeak(Length committed) { return Steps::StepAfter(committed); }
 
   constexpr Peak() = default;
   Peak(const Peak&) = delete;
   Peak& operator=(const Peak&) = delete;
 
   // Returns true if a thread that fetched memory should call Update. One load.
-  bool IsDue(Length committed) const {
-    return committed.pages() > next_pages_.load(std::memory_order_relaxed);
-  }
+  bool IsDue(Length committed) const { return steps_.IsDue(committed); }
   // Notes the present contents of the heap, which count() returns. Does nothing, and does not call
   // count(), while another thread counts.
   template <typename F>
@@ -68,7 +63,7 @@ class Peak {
 
   SpinLock lock_{LockRank::kPeak};
   PeakStats peak_ TCMALLOC_GUARDED_BY(lock_);
-  std::atomic<uintptr_t> next_pages_{kLeastStep.pages()};
+  Steps steps_;
 };
 
 }  // namespace tcmalloc
