@@ -39,10 +39,17 @@ inline constexpr uint32_t kScatterStepsForOneFar = 8;
 inline constexpr uint32_t kScatterStepsForOneWide = 4;
 inline constexpr uint32_t kRowBytes = 256;
 // Smaller objects share cache lines, so that their order inside a page matters less than it costs.
-inline constexpr uint32_t kScatterLeastInOrder = 64;
+// They are in rows if they are near.
+inline constexpr uint32_t kScatterLeastNear = 64;
+// The bytes of all classes up to which a cache keeps near objects. A core's own caches hold as
+// much, and the order inside of a page does not matter there. Beyond that they go home as well.
+// docs/decisions/0132-near-objects-go-home.md.
+inline constexpr int64_t kNearKeptBytes = 1 << 20;
+// Fewer objects are taken for rows.
+inline constexpr uint32_t kScatterFewest = 9;
 // The number of newest objects that are looked at first. The others are looked at only if these are
 // scattered. That costs little, because scattered objects are visited one by one anyway.
-inline constexpr uint32_t kScatterProbes = 9;
+inline constexpr uint32_t kScatterProbes = 33;
 
 enum class Scatter {
   kInRows,    // each object lies close to the one before
@@ -51,26 +58,26 @@ enum class Scatter {
 };
 
 // Judges `count` objects of `size` bytes each, the last one freed first: next(object) is the object
-// after `object`. Fewer than kScatterProbes objects are taken for rows.
+// after `object`.
 template <typename Next>
 Scatter JudgeScatter(uint32_t size, const void* object, uint32_t count, Next next) {
-  if (size > kScatterMostSize || count < kScatterProbes) return Scatter::kInRows;
+  if (size > kScatterMostSize || count < kScatterFewest) return Scatter::kInRows;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
   const uintptr_t row = std::max(kRowBytes, size);
   const uint32_t most_far = count / kScatterStepsForOneFar;
+  const uint32_t probes = std::min(count, kScatterProbes);
   uint32_t far = 0;
   uint32_t wide = 0;
   for (uint32_t seen = 1; seen < count; ++seen) {
-    if (seen == kScatterProbes && far <= kScatterProbes / kScatterStepsForOneFar) break;
+    if (seen == probes && far <= probes / kScatterStepsForOneFar) break;
     const void* const before = object;
     object = next(before);
     const uintptr_t step =
         reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
-    if (seen < kScatterProbes) wide += step + row > 2 * row;
+    if (seen < probes) wide += step + row > 2 * row;
     if (step + near > 2 * near && ++far > most_far) return Scatter::kFarApart;
   }
-  const bool in_rows =
-      size < kScatterLeastInOrder || wide <= kScatterProbes / kScatterStepsForOneWide;
+  const bool in_rows = size < kScatterLeastNear || wide <= probes / kScatterStepsForOneWide;
   return in_rows ? Scatter::kInRows : Scatter::kNear;
 }
 

@@ -12,7 +12,6 @@
 #include "base/attributes.h"
 #include "base/intrusive_list.h"
 #include "cache/idle_bytes.h"
-#include "cache/near_order.h"
 #include "cache/per_cpu/cpu_slabs.h"
 #include "cache/per_cpu/free_mark.h"
 #include "cache/per_cpu/sections.h"
@@ -230,10 +229,10 @@ class CpuCache {
   void KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   static Scatter ScatterOf(uint8_t c, void* const* objects, uint32_t count);
-  static size_t MostKept(uint8_t c, Scatter scatter);
-  static void PutInOrder(uint8_t c, ObjectArray array);
+  static bool AreFarApart(uint8_t c, void* const* objects, uint32_t count);
+  static size_t MostKept(uint8_t c, bool scattered);
+  bool GoesHome(const CpuThread* thread, uint8_t c, ObjectArray array);
   static bool ArePlaced(uint8_t c, ObjectArray array);
-  static Scatter Arrange(uint8_t c, ObjectArray array);
   void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);
   void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);

@@ -106,26 +106,21 @@ Scatter CpuCache<Sources>::ScatterOf(uint8_t c, void* const* objects, uint32_t c
 
 // Returns the number of objects of class `c` that the source may have for it to keep these as well.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::MostKept(uint8_t c, Scatter scatter) {
-  return scatter == Scatter::kFarApart ? kScatterSharedBytes / kSizeClasses[c].size : SIZE_MAX;
+size_t CpuCache<Sources>::MostKept(uint8_t c, bool scattered) {
+  return scattered ? kScatterSharedBytes / kSizeClasses[c].size : SIZE_MAX;
 }
 
-// Puts objects that lie near the last one in address order, which is the order in which they will
-// be handed out, the last one first. A function of its own, because its stack is large.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE void CpuCache<Sources>::PutInOrder(uint8_t c, ObjectArray array) {
-  NearOrder order(kSizeClasses[c].size);
-  order.MoveTo(array.objects[array.count - 1]);
-  void** end = array.objects;
-  for (uint32_t i = 0; i < array.count; ++i) {
-    void* const object = array.objects[i];
-    const NearOrder::Added added = order.Add(object);
-    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kTwice)) {
-      CrashOnDoubleFree(object, kSizeClasses[c].size);
-    }
-    if (added == NearOrder::Added::kOutside) *end++ = object;
-  }
-  order.TakeDownwards([&end](void* object) { *end++ = object; });
+bool CpuCache<Sources>::AreFarApart(uint8_t c, void* const* objects, uint32_t count) {
+  return ScatterOf(c, objects, count) == Scatter::kFarApart;
+}
+
+// Returns true if the objects of an array are worth more in their spans than beside the slab.
+template <SourceTable Sources>
+bool CpuCache<Sources>::GoesHome(const CpuThread* thread, uint8_t c, ObjectArray array) {
+  const Scatter scatter = ScatterOf(c, array.objects, array.count);
+  if (scatter != Scatter::kNear) return scatter == Scatter::kFarApart;
+  return budgets_.budget(CurrentSlab(thread)).claimed() >= kNearKeptBytes;
 }
 
 // Returns false if one of the addresses cannot be the beginning of an object of the class.
@@ -138,19 +133,12 @@ bool CpuCache<Sources>::ArePlaced(uint8_t c, ObjectArray array) {
   return TCMALLOC_LIKELY((addresses & MisplacedBits(c)) == 0);
 }
 
-// Judges the objects of an array, and puts them in order where that makes neighbours.
-template <SourceTable Sources>
-Scatter CpuCache<Sources>::Arrange(uint8_t c, ObjectArray array) {
-  const Scatter scatter = ScatterOf(c, array.objects, array.count);
-  if (scatter == Scatter::kNear) PutInOrder(c, array);
-  return scatter;
-}
-
 // Returns an array to the source, which keeps few objects of a scattered one.
 template <SourceTable Sources>
 void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
   if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
-  source(c).InsertWhileFew(PackedChain(array), MostKept(c, Arrange(c, array)));
+  const bool scattered = AreFarApart(c, array.objects, array.count);
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scattered));
 }
 
 // Puts a batch into the depot of the slab. Returns false if it may not keep it. Where the budget
@@ -174,9 +162,9 @@ bool CpuCache<Sources>::Keep(CpuThread* thread, uint8_t c, ObjectArray array) {
 template <SourceTable Sources>
 void CpuCache<Sources>::KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array) {
   if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
-  const Scatter scatter = Arrange(c, array);
-  if (scatter != Scatter::kFarApart && Keep(thread, c, array)) return;
-  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scatter));
+  const bool scattered = GoesHome(thread, c, array);
+  if (!scattered && Keep(thread, c, array)) return;
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scattered));
 }
 
 // Returns objects to the source, in chains of at most one batch.
@@ -186,7 +174,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
     Chain chain{context_.codec->end, 0};
     const uint32_t taken = std::min(count, source(c).batch());
     count -= taken;
-    const size_t most_kept = MostKept(c, ScatterOf(c, objects + count, taken));
+    const size_t most_kept = MostKept(c, AreFarApart(c, objects + count, taken));
     Prepend(c, objects + count, taken, &chain);
     source(c).InsertWhileFew(PackedChain(chain), most_kept);
   }

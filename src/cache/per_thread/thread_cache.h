@@ -15,7 +15,6 @@
 #include "base/intrusive_list.h"
 #include "base/relaxed.h"
 #include "cache/idle_bytes.h"
-#include "cache/near_order.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
 #include "cache/reuse_watch.h"
@@ -451,8 +450,6 @@ class ThreadCache : private FastLists, public ListNode {
     return TCMALLOC_LIKELY(context_->codec->InWindow(next)) ? next : CheckedNext(object, c);
   }
   Scatter ScatterOf(uint8_t c, Chain chain) const;
-  void OrderNear(uint8_t c, NearOrder* order, Chain* chain, Chain* ordered) const;
-  Chain InOrder(uint8_t c, Chain chain) const;
   // Returns true if more free objects of class `c`, of which full chains hold `bytes`, serve better
   // as pages of any class.
   bool IsWorthMoreAsPages(uint8_t c, int64_t bytes) const {

@@ -295,46 +295,6 @@ TCMALLOC_NOINLINE Scatter ThreadCache<Sources>::ScatterOf(uint8_t c, Chain chain
   return JudgeScatter(SizeOf(c), ObjectAt(chain.head), chain.count, next);
 }
 
-// Moves the objects of *chain that lie near its first one to the front of *ordered, in address
-// order. Leaves the others, reversed.
-template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::OrderNear(uint8_t c, NearOrder* order,
-                                                            Chain* chain, Chain* ordered) const {
-  const LinkCodec codec = *context_->codec;
-  Chain others{codec.end, 0};
-  order->MoveTo(ObjectAt(chain->head));
-  for (ObjectReference next = chain->head; next != codec.end;) {
-    void* const object = ObjectAt(next);
-    next = codec.Next(object);
-    if (TCMALLOC_UNLIKELY(!codec.InWindow(next))) next = CheckedNext(object, c);
-    const NearOrder::Added added = order->Add(object);
-    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kTwice)) {
-      CrashOnDoubleFree(object, SizeOf(c));
-    }
-    if (TCMALLOC_UNLIKELY(added == NearOrder::Added::kOutside)) codec.Prepend(object, &others);
-  }
-  *chain = others;
-  order->TakeDownwards([&codec, ordered](void* object) { codec.Prepend(object, ordered); });
-}
-
-// Returns the objects of a chain in address order where they lie near each other. Objects in the
-// third place and beyond are few, and come first. A function of its own, because its stack is
-// large.
-template <SourceTable Sources>
-TCMALLOC_NOINLINE Chain ThreadCache<Sources>::InOrder(uint8_t c, Chain chain) const {
-  Chain ordered{context_->codec->end, 0};
-  NearOrder order(SizeOf(c));
-  for (int places = 0; places < 2 && !chain.empty(); ++places) {
-    OrderNear(c, &order, &chain, &ordered);
-  }
-  for (; !chain.empty(); --chain.count) {
-    void* const object = ObjectAt(chain.head);
-    chain.head = NextOf(object, c);
-    context_->codec->Prepend(object, &ordered);
-  }
-  return ordered;
-}
-
 // Returns a scattered chain to its spans. The last one of a long run takes with it what the class
 // kept in any order, which are its oldest chains, so that the next objects come from the spans, in
 // address order.
@@ -361,9 +321,9 @@ void ThreadCache<Sources>::ShortenList(uint8_t c) {
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
-// and those that are worth more as pages go past all caches, and others are put in order where they
-// are not. Each was freed just now, and will not be in the processor's caches when it is used
-// again.
+// and those that are worth more as pages go past all caches. So do near ones out of order where the
+// thread keeps more than a core's own caches hold. Each was freed just now, and will not be in
+// those caches when it is used again.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
@@ -373,7 +333,9 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     const Scatter scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return SendHome(c, chain);
-    if (scatter == Scatter::kNear) chain = InOrder(c, chain);
+    if (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes) {
+      return source(c).InsertPast(chain);
+    }
   }
   const bool has_two = state.capacity > static_cast<int>(chain.count) || !state.beside.empty();
   const bool may_keep = state.full.size() + has_two < state.max_chains;

@@ -81,7 +81,7 @@ TEST(ScatterTest, PairsOfNeighboursAre) {
 }
 
 TEST(ScatterTest, FewObjectsAndLargeOnesNeverAre) {
-  EXPECT_FALSE(AreScattered(64, Steps(1 << 20, kScatterProbes - 1)));
+  EXPECT_FALSE(AreScattered(64, Steps(1 << 20, kScatterFewest - 1)));
   EXPECT_FALSE(AreScattered(64, {}));
   EXPECT_FALSE(AreScattered(kScatterMostSize + 1, Steps(1 << 20)));
 }
@@ -97,7 +97,7 @@ std::vector<void*> InAnyOrder(uint32_t size) {
 }
 
 TEST(ScatterTest, NeighboursInAnyOrderAreNear) {
-  for (uint32_t size : {kScatterLeastInOrder, 128U, 1024U, kScatterMostSize}) {
+  for (uint32_t size : {kScatterLeastNear, 128U, 1024U, kScatterMostSize}) {
     EXPECT_EQ(Judge(size, InAnyOrder(size)), Scatter::kNear) << size;
     EXPECT_EQ(Judge(size, Steps(size)), Scatter::kInRows) << size;
     EXPECT_EQ(Judge(size, Steps(-intptr_t{size})), Scatter::kInRows) << size;

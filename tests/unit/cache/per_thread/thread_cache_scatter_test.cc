@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Full chains of objects that lie far apart go to their spans, and of large objects where there are
-// many; those of near ones are put in order.
+// many; so do those of near ones out of order, where a core's own caches are full of others.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ class ThreadCacheScatterTest : public ::testing::Test {
     cache_->CheckInvariants();
   }
   // Allocates so many bytes, and frees each page of them in another order than that of addresses.
-  void SwingPages(uint8_t c) {
-    Objects objects = cache_.AllocateMany(c, kBytes / kSizeClasses[c].size);
+  void SwingPages(uint8_t c, size_t bytes) {
+    Objects objects = cache_.AllocateMany(c, bytes / kSizeClasses[c].size);
     std::sort(objects.begin(), objects.end());
     const auto page = static_cast<ptrdiff_t>(4096 / kSizeClasses[c].size);
     for (auto from = objects.begin(); objects.end() - from >= page; from += page) {
@@ -42,17 +42,6 @@ class ThreadCacheScatterTest : public ::testing::Test {
     }
     for (void* object : objects) cache_.Free(object);
     cache_->CheckInvariants();
-  }
-  // The share of allocations that give the neighbour of the object before, upwards.
-  double ShareInRow(uint8_t c) {
-    const Objects objects = cache_.AllocateMany(c, kBytes / kSizeClasses[c].size);
-    size_t rows = 0;
-    for (size_t i = 1; i < objects.size(); ++i) {
-      rows += static_cast<char*>(objects[i]) - static_cast<char*>(objects[i - 1]) ==
-              kSizeClasses[c].size;
-    }
-    cache_.FreeAll(objects);
-    return static_cast<double>(rows) / static_cast<double>(objects.size());
   }
   size_t past(uint8_t c) { return sources_.source(c).inserts_past(); }
 
@@ -124,41 +113,37 @@ TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
-TEST_F(ThreadCacheScatterTest, NearObjectsComeBackInOrder) {
+TEST_F(ThreadCacheScatterTest, NearObjectsThatACoreReachesStay) {
   for (uint8_t c : {k64, SizeClassFor(128), SizeClassFor(448)}) {
-    SwingPages(c);
-    EXPECT_EQ(past(c), 0u);
-    EXPECT_GT(cache_->full_bytes(), kBytes / 2);
-    EXPECT_GT(ShareInRow(c), 0.7) << kSizeClasses[c].size;
+    SwingPages(c, kNearKeptBytes / 2);
+    EXPECT_EQ(past(c), 0u) << kSizeClasses[c].size;
+    EXPECT_GT(cache_->full_bytes(), kNearKeptBytes / 4);
     cache_->Flush();
   }
 }
 
-TEST_F(ThreadCacheScatterTest, SmallObjectsComeBackAsTheyWereFreed) {
-  SwingPages(SizeClassFor(16));
-  EXPECT_LT(ShareInRow(SizeClassFor(16)), 0.3);
+TEST_F(ThreadCacheScatterTest, MoreNearObjectsGoHome) {
+  for (uint8_t c : {k64, SizeClassFor(128), SizeClassFor(448)}) {
+    SwingPages(c, 4 * kNearKeptBytes);
+    EXPECT_GT(past(c), 2 * kNearKeptBytes / kSizeClasses[c].size / kSizeClasses[c].batch);
+    EXPECT_LE(cache_->full_bytes(), kNearKeptBytes + kSizeClasses[c].batch * kSizeClasses[c].size);
+    cache_->Flush();
+  }
 }
 
-// The program wrote to the object in between, so that the fast path cannot tell.
-TEST_F(ThreadCacheScatterTest, ADoubleFreeAmongNearObjectsEndsTheProcess) {
-  Objects objects = cache_.AllocateMany(k64, kBytes / 64);
-  std::sort(objects.begin(), objects.end());
-  const auto in_any_order = [&objects](size_t i) {
-    return objects[i / 61 * 61 + i % 61 * 12 % 61];
-  };
-  const size_t last = objects.size() / 61 * 61;
-  EXPECT_DEATH(
-      {
-        for (size_t i = 0; i < last; ++i) {
-          void* const object = in_any_order(i);
-          cache_.Free(object);
-          if (i + 600 != last) continue;
-          LinkWord(object) = 0;
-          cache_.Free(object);
-        }
-      },
-      "double free of");
-  cache_.FreeAll(objects);
+// What other classes keep is in a core's caches as well.
+TEST_F(ThreadCacheScatterTest, NearObjectsGoHomeWhereOtherClassesKeepMuch) {
+  SwingOnce(k64, false, 2 * kNearKeptBytes);
+  ASSERT_GE(cache_->full_bytes(), kNearKeptBytes);
+  const uint8_t c = SizeClassFor(128);
+  SwingPages(c, kNearKeptBytes / 2);
+  EXPECT_GT(past(c), 0u);
+}
+
+TEST_F(ThreadCacheScatterTest, SmallNearObjectsStay) {
+  const uint8_t c = SizeClassFor(48);
+  SwingPages(c, 4 * kNearKeptBytes);
+  EXPECT_EQ(past(c), 0u);
 }
 
 TEST_F(ThreadCacheScatterTest, NothingIsRemembered) {
