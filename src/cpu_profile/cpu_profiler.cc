@@ -11,7 +11,9 @@
 #include <new>
 #include <string_view>
 
+#include "base/attributes.h"
 #include "base/message.h"
+#include "cpu_profile/stack_buffers.h"
 #include "profile_format/profile_file.h"
 #include "system/clock.h"
 #include "system/environment.h"
@@ -24,6 +26,8 @@ namespace tcmalloc {
 constinit CpuProfiler cpu_profiler;
 
 namespace {
+
+constinit StackBuffers stack_buffers;
 
 int64_t NanosecondsSince1970() {
   timespec time = {};
@@ -54,9 +58,23 @@ void CpuProfiler::OnTick(const Tick& tick, void* self) {
       options.filter_in_thread(options.filter_in_thread_arg) == 0) {
     return;
   }
-  void* stack[kMostFrames];
-  const int depth = CaptureStackFrom(tick.context, stack, kMostFrames, 0);
-  profiler.counts_.Add(std::span(stack).first(static_cast<size_t>(depth)), tick.weight);
+  StackBuffers::Buffer* buffer = stack_buffers.Claim();
+  if (TCMALLOC_UNLIKELY(buffer == nullptr)) return profiler.AddShortStack(tick);
+  profiler.AddStack(tick, *buffer);
+  stack_buffers.Release(buffer);
+}
+
+// Counts the stack of a tick, as deep as `room` allows.
+void CpuProfiler::AddStack(const Tick& tick, std::span<void*> room) {
+  const int depth = CaptureStackFrom(tick.context, room.data(), static_cast<int>(room.size()), 0);
+  counts_.Add(room.first(static_cast<size_t>(depth)), tick.weight);
+}
+
+// Works as AddStack where all buffers are in use. A function of its own, so that the stack of
+// others is short.
+TCMALLOC_COLD void CpuProfiler::AddShortStack(const Tick& tick) {
+  void* stack[kShortStack];
+  AddStack(tick, stack);
 }
 
 bool CpuProfiler::Start(const char* path, const ProfilerOptions* options) {
@@ -202,6 +220,7 @@ void CpuProfiler::FollowForks(const char* path) { path_of_children_ = path; }
 void CpuProfiler::AbandonInChild() {
   const SignalsBlocked blocked;
   new (&lock_) SpinLock(LockRank::kProfile);
+  stack_buffers.ReleaseAll();
   const bool follows =
       process_.load(std::memory_order_relaxed) != 0 && path_of_children_ != nullptr;
   GiveUp();

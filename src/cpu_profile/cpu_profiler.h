@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "base/spin_lock.h"
 #include "cpu_profile/profile_output.h"
@@ -63,7 +64,12 @@ class CpuProfiler {
   SpinLock& lock() { return lock_; }
 
  private:
+  // The frames of a stack for which there is no buffer.
+  static constexpr int kShortStack = 62;
+
   static void OnTick(const Tick& tick, void* self);
+  void AddStack(const Tick& tick, std::span<void*> room);
+  void AddShortStack(const Tick& tick);
   void RegisterForkHandler();
   bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
   bool BeginLocked(const char* path) TCMALLOC_REQUIRES(lock_);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "base/bits.h"
@@ -15,11 +16,11 @@
 namespace tcmalloc {
 namespace {
 
+constinit std::atomic<int> fenced_blocks{0};
+
 int Protection(bool readable) { return readable ? PROT_READ : PROT_NONE; }
 
-}  // namespace
-
-bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block) {
+bool Map(size_t size, size_t alignment, bool readable, BlockRecord* block) {
   const size_t page = KernelPageSize();
   alignment = std::max<size_t>(alignment, 16);
   size_t total = 0;
@@ -43,6 +44,17 @@ bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block)
   return mapped;
 }
 
+}  // namespace
+
+bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block) {
+  if (fenced_blocks.fetch_add(1, std::memory_order_relaxed) < kMostFenced &&
+      Map(size, alignment, readable, block)) {
+    return true;
+  }
+  fenced_blocks.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
 bool ForbidFenced(const BlockRecord& block, bool readable) {
   const int saved_errno = errno;
   const bool done = system_calls.mprotect(block.base(), block.total, Protection(readable)) == 0;
@@ -53,6 +65,7 @@ bool ForbidFenced(const BlockRecord& block, bool readable) {
 void UnmapFenced(const BlockRecord& block) {
   const int saved_errno = errno;
   system_calls.munmap(block.base(), block.total + KernelPageSize());
+  fenced_blocks.fetch_sub(1, std::memory_order_relaxed);
   errno = saved_errno;
 }
 

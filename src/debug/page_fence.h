@@ -11,8 +11,13 @@
 
 namespace tcmalloc {
 
-// Maps memory for a block of `size` bytes, and sets its place in *block. Returns false if the
-// kernel has no memory, or no mapping left. A fence that is readable lets programs read too far.
+// The most blocks in pages of their own, freed ones included. Each takes up to two of the mappings
+// that the kernel grants a process, 65,530 by default, and the program needs some as well.
+inline constexpr int kMostFenced = 16'384;
+
+// Maps memory for a block of `size` bytes, and sets its place in *block. Returns false if there are
+// kMostFenced, or the kernel has no memory, or no mapping left. A fence that is readable lets
+// programs read too far.
 [[nodiscard]] bool MapFenced(size_t size, size_t alignment, bool readable, BlockRecord* block);
 
 // Takes the program's access to a freed block: to writes, or to reads as well. Returns true if it
