@@ -5,6 +5,8 @@
 #ifndef TCMALLOC_THREAD_THREADS_INL_H_
 #define TCMALLOC_THREAD_THREADS_INL_H_
 
+#include <sched.h>
+
 #include "hook/hooks.h"
 
 namespace tcmalloc {
@@ -260,10 +262,12 @@ Entry Threads<Sources>::Enter() {
 
 template <SourceTable Sources>
 Entry Threads<Sources>::EnterPatiently() {
-  // Takes about a second, because each try waits at the gate.
+  // Takes about a second at a closed gate, where each try waits. At an open one the tries fail
+  // while too many threads start at once, of which some must run.
   constexpr int kMostTries = 10'000;
   Entry entry = Enter();
   for (int i = 0; i < kMostTries && entry == Entry::kReentrant && MayWait(); ++i) {
+    ::sched_yield();
     entry = Enter();
   }
   return entry;
