@@ -34,17 +34,27 @@ inline constexpr uint32_t kScatterSharedBytes = 64 << 10;
 // neighbours together, such as the parts of one of its own objects, and the next ones elsewhere:
 // half of the steps are short then, and yet the order is random.
 inline constexpr uint32_t kScatterStepsForOneFar = 8;
-// Near objects are in rows unless more than one step in this many is wider than kRowBytes, or than
-// to the next object where that is farther. A processor fetches that far ahead by itself.
+// A step is wide if it is wider than kRowBytes, or than to the next object where that is farther. A
+// processor fetches that far ahead by itself. Near objects are in rows if one step in this many is
+// wide at most, and in pieces of rows if one in kScatterStepsForOneWide is.
+inline constexpr uint32_t kScatterStepsForOnePiece = 32;
 inline constexpr uint32_t kScatterStepsForOneWide = 4;
 inline constexpr uint32_t kRowBytes = 256;
 // Smaller objects share cache lines, so that their order inside a page matters less than it costs.
-// They are in rows if they are near.
+// They are in pieces of rows if they are near.
 inline constexpr uint32_t kScatterLeastNear = 64;
 // The bytes of all classes up to which a cache keeps near objects. A core's own caches hold as
 // much, and the order inside of a page does not matter there. Beyond that they go home as well.
 // docs/decisions/0132-near-objects-go-home.md.
 inline constexpr int64_t kNearKeptBytes = 1 << 20;
+// A class of which pieces of rows do not fit the cache's share outgrows it: what does not fit goes
+// home, and what is kept keeps the spans of the others, so that the order gets worse each time the
+// program frees all and allocates again. Beyond kScatterKeptBytes pieces then go home as well,
+// until fewer bytes than this go home between two misses.
+// docs/decisions/0133-classes-outgrow-a-cache.md.
+inline constexpr uint32_t kOutgrownBytes = 4 << 20;
+// So does a class of which a cache keeps this much: a core's TLB does not reach that far.
+inline constexpr int64_t kPiecesKeptBytes = 16 << 20;
 // Fewer objects are taken for rows.
 inline constexpr uint32_t kScatterFewest = 9;
 // The number of newest objects that are looked at first. The others are looked at only if these are
@@ -53,6 +63,7 @@ inline constexpr uint32_t kScatterProbes = 33;
 
 enum class Scatter {
   kInRows,    // each object lies close to the one before
+  kInPieces,  // in rows with wide steps between them
   kNear,      // inside of pages, in any order
   kFarApart,  // scattered
 };
@@ -64,21 +75,29 @@ Scatter JudgeScatter(uint32_t size, const void* object, uint32_t count, Next nex
   if (size > kScatterMostSize || count < kScatterFewest) return Scatter::kInRows;
   const uintptr_t near = std::max<uintptr_t>(4096, uintptr_t{4} * size);
   const uintptr_t row = std::max(kRowBytes, size);
-  const uint32_t most_far = count / kScatterStepsForOneFar;
+  const auto step_to = [&object, next] {
+    const auto before = reinterpret_cast<uintptr_t>(object);
+    object = next(object);
+    return before - reinterpret_cast<uintptr_t>(object);
+  };
   const uint32_t probes = std::min(count, kScatterProbes);
   uint32_t far = 0;
   uint32_t wide = 0;
-  for (uint32_t seen = 1; seen < count; ++seen) {
-    if (seen == probes && far <= probes / kScatterStepsForOneFar) break;
-    const void* const before = object;
-    object = next(before);
-    const uintptr_t step =
-        reinterpret_cast<uintptr_t>(before) - reinterpret_cast<uintptr_t>(object);
-    if (seen < probes) wide += step + row > 2 * row;
-    if (step + near > 2 * near && ++far > most_far) return Scatter::kFarApart;
+  for (uint32_t seen = 1; seen < probes; ++seen) {
+    const uintptr_t step = step_to();
+    wide += step + row > 2 * row;
+    far += step + near > 2 * near;
   }
-  const bool in_rows = size < kScatterLeastNear || wide <= probes / kScatterStepsForOneWide;
-  return in_rows ? Scatter::kInRows : Scatter::kNear;
+  if (far > probes / kScatterStepsForOneFar) {
+    const uint32_t most_far = count / kScatterStepsForOneFar;
+    for (uint32_t seen = probes; seen < count && far <= most_far; ++seen) {
+      far += step_to() + near > 2 * near;
+    }
+    if (far > most_far) return Scatter::kFarApart;
+  }
+  if (wide <= probes / kScatterStepsForOnePiece) return Scatter::kInRows;
+  const bool in_pieces = size < kScatterLeastNear || wide <= probes / kScatterStepsForOneWide;
+  return in_pieces ? Scatter::kInPieces : Scatter::kNear;
 }
 
 }  // namespace tcmalloc

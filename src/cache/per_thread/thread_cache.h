@@ -322,6 +322,8 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest chains in full since the last collection
     // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
     uint32_t sent_home = 0;
+    uint32_t pieces_sent_home = 0;  // bytes since the last miss
+    bool outgrows = false;          // whether pieces of rows go home; see kOutgrownBytes
     uint8_t overages = 0;
     bool popped = false;               // whether any of them was needed since then
     bool popped_since_growth = false;  // the same since the last call of MakeWay
@@ -331,6 +333,13 @@ class ThreadCache : private FastLists, public ListNode {
     DrainWatch drain;
 
     bool frees_at_random() const { return sent_home >= kScatterRunBytes; }
+    // Notes a miss, after which a class that outgrew the cache may fit again.
+    void NoteMiss() {
+      sent_home = 0;
+      if (TCMALLOC_LIKELY(pieces_sent_home == 0)) return;
+      outgrows = pieces_sent_home >= kOutgrownBytes;
+      pieces_sent_home = 0;
+    }
     void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
   };
 
@@ -483,6 +492,7 @@ class ThreadCache : private FastLists, public ListNode {
   void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   static void NoteOverage(ClassState& state);
   bool FitsBudget(int64_t bytes);
+  bool GoesHome(const ClassState& state, Scatter scatter) const;
   Chain Counted(uint8_t c, Chain chain) const;
   uint32_t CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const;
   TCMALLOC_COLD void UndoDoubtful(const void* object, uint8_t c);

@@ -56,7 +56,7 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
 // Returns the objects to fill the current list with. Empty if no memory can be had.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
-  states_[c].sent_home = 0;
+  states_[c].NoteMiss();
   const Chain chain = PopFull(c);
   if (!chain.empty()) return chain;
   Source& source = context_->sources->Ensure(c);

@@ -320,6 +320,13 @@ void ThreadCache<Sources>::ShortenList(uint8_t c) {
   ResizeEmptyList(c, most);
 }
 
+// Returns true if near objects in this order are worth more in their spans than in the cache.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::GoesHome(const ClassState& state, Scatter scatter) const {
+  if (scatter == Scatter::kInRows) return false;
+  return state.outgrows || (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes);
+}
+
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
 // and those that are worth more as pages go past all caches. So do near ones out of order where the
 // thread keeps more than a core's own caches hold. Each was freed just now, and will not be in
@@ -329,17 +336,22 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = state.full.size() * bytes;
+  Scatter scatter = Scatter::kInRows;
   if (kept >= kScatterKeptBytes || state.frees_at_random()) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
-    const Scatter scatter = ScatterOf(c, chain);
+    scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return SendHome(c, chain);
-    if (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes) {
+    if (GoesHome(state, scatter)) {
+      state.pieces_sent_home += static_cast<uint32_t>(bytes);
       return source(c).InsertPast(chain);
     }
   }
   const bool has_two = state.capacity > static_cast<int>(chain.count) || !state.beside.empty();
   const bool may_keep = state.full.size() + has_two < state.max_chains;
-  if (may_keep && FitsBudget(bytes) && PushFull(c, chain)) return;
+  const bool fits = may_keep && FitsBudget(bytes) && PushFull(c, chain);
+  const int64_t most_in_pieces = fits ? kPiecesKeptBytes : kNearKeptBytes;
+  if (may_keep && scatter == Scatter::kInPieces && kept >= most_in_pieces) state.outgrows = true;
+  if (fits) return;
   source(c).Insert(chain);
   if (!may_keep) NoteOverage(state);
 }

@@ -104,9 +104,28 @@ TEST(ScatterTest, NeighboursInAnyOrderAreNear) {
   }
 }
 
-TEST(ScatterTest, SmallObjectsAreInRowsInAnyOrder) {
-  EXPECT_EQ(Judge(16, InAnyOrder(16)), Scatter::kInRows);
-  EXPECT_EQ(Judge(48, InAnyOrder(48)), Scatter::kInRows);
+TEST(ScatterTest, SmallNeighboursInAnyOrderAreInPieces) {
+  EXPECT_EQ(Judge(32, InAnyOrder(32)), Scatter::kInPieces);
+  EXPECT_EQ(Judge(48, InAnyOrder(48)), Scatter::kInPieces);
+}
+
+// Rows with gaps between them.
+std::vector<void*> Rows(uint32_t size, uint32_t length) {
+  std::vector<void*> objects;
+  for (uint32_t i = 0; i < kScatterProbes; ++i) {
+    objects.push_back(reinterpret_cast<void*>(kBase + i * size + i / length * 1024));
+  }
+  return objects;
+}
+
+TEST(ScatterTest, OneGapInARowIsNone) {
+  for (uint32_t size : {16U, 48U, 128U}) {
+    EXPECT_EQ(Judge(size, Rows(size, 20)), Scatter::kInRows) << size;
+    EXPECT_EQ(Judge(size, Rows(size, 12)), Scatter::kInPieces) << size;
+    EXPECT_EQ(Judge(size, Rows(size, 5)), Scatter::kInPieces) << size;
+  }
+  EXPECT_EQ(Judge(48, Rows(48, 2)), Scatter::kInPieces);
+  EXPECT_EQ(Judge(128, Rows(128, 2)), Scatter::kNear);
 }
 
 }  // namespace

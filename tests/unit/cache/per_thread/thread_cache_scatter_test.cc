@@ -18,6 +18,7 @@ namespace {
 
 using Objects = std::vector<void*>;
 
+constexpr uint8_t k48 = SizeClassFor(48);
 constexpr uint8_t k64 = SizeClassFor(64);
 constexpr uint8_t k4K = SizeClassFor(4096);
 constexpr size_t kBytes = size_t{1} << 20;
@@ -141,9 +142,42 @@ TEST_F(ThreadCacheScatterTest, NearObjectsGoHomeWhereOtherClassesKeepMuch) {
 }
 
 TEST_F(ThreadCacheScatterTest, SmallNearObjectsStay) {
-  const uint8_t c = SizeClassFor(48);
-  SwingPages(c, 4 * kNearKeptBytes);
-  EXPECT_EQ(past(c), 0u);
+  SwingPages(k48, 4 * kNearKeptBytes);
+  EXPECT_EQ(past(k48), 0u);
+}
+
+TEST_F(ThreadCacheScatterTest, RowsStayInAClassThatOutgrowsTheCache) {
+  sources_.budget.SetTotal(4 * kNearKeptBytes);
+  SwingPages(k48, 8 * kNearKeptBytes);
+  ASSERT_GT(past(k48), 0u);
+  SwingOnce(k48, false, 3 * kNearKeptBytes);
+  EXPECT_GT(cache_->full_bytes(), 2 * kNearKeptBytes);
+}
+
+TEST_F(ThreadCacheScatterTest, PiecesOfRowsGoHomeWhereTheyDoNotFit) {
+  sources_.budget.SetTotal(4 * kNearKeptBytes);
+  SwingPages(k48, 8 * kNearKeptBytes);
+  EXPECT_GT(past(k48), 2 * kNearKeptBytes / 48 / kSizeClasses[k48].batch) << "those that do not";
+  SwingPages(k48, 8 * kNearKeptBytes);
+  EXPECT_LE(cache_->full_bytes(), kNearKeptBytes + kSizeClasses[k48].batch * 48) << "others also";
+}
+
+TEST_F(ThreadCacheScatterTest, PiecesOfRowsGoHomeWhereTheyAreMany) {
+  SwingPages(k48, 2 * kPiecesKeptBytes);
+  EXPECT_GT(cache_->full_bytes(), kPiecesKeptBytes / 2);
+  SwingPages(k48, 2 * kPiecesKeptBytes);
+  EXPECT_LE(cache_->full_bytes(), kNearKeptBytes + kSizeClasses[k48].batch * 48);
+}
+
+TEST_F(ThreadCacheScatterTest, PiecesOfRowsStayAgainOnceFewGoHome) {
+  SwingPages(k48, 2 * kPiecesKeptBytes);
+  SwingPages(k48, 2 * kPiecesKeptBytes);
+  SwingPages(k48, 2 * kNearKeptBytes);
+  ASSERT_LT(cache_->full_bytes(), 3 * kNearKeptBytes / 2) << "the class outgrew the cache before";
+  const size_t before = past(k48);
+  SwingPages(k48, 2 * kNearKeptBytes);
+  EXPECT_LE(past(k48), before + 2) << "what was left of the swing before";
+  EXPECT_GT(cache_->full_bytes(), 3 * kNearKeptBytes / 2);
 }
 
 TEST_F(ThreadCacheScatterTest, NothingIsRemembered) {
