@@ -173,7 +173,7 @@ class CentralFreeList {
   static constexpr uint8_t kNoRank = UINT8_MAX;
   // A list is crowded if this many of so many threads that came one after the other had to wait.
   static constexpr uint32_t kCrowd = 256;
-  static constexpr uint32_t kWaitsInCrowd = 16;
+  static constexpr uint32_t kWaitsInCrowd = 8;
 
   // Says if a thread may take from a span from which another one takes at the same time.
   enum class Sharing : uint8_t { kAllowed, kAvoided };

@@ -10,9 +10,7 @@ namespace {
 
 // The most bytes of one size class that its transfer cache holds.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
-// On fewer CPUs one central free list serves a class well, and holds the least memory.
-constexpr uint32_t kLeastCpusToDivide = 4;
-// Paranoid builds divide them on any machine.
+// Paranoid builds divide the central free lists on any machine.
 constexpr uint32_t kParanoidCpus = kParanoidChecks ? 4 : 1;
 
 }  // namespace
@@ -30,8 +28,7 @@ ListsOfClass& SizeClassLists::Make(uint8_t c) {
   if (ListsOfClass* lists = lists_[c].load(std::memory_order_relaxed)) return *lists;
   auto* lists = new (memory_.bytes + made_ * sizeof(ListsOfClass)) ListsOfClass;
   ++made_;
-  lists->central.Initialize(c, spans_, page_map_, codec_, arena_,
-                            cpus_ < kLeastCpusToDivide ? kParanoidCpus : cpus_);
+  lists->central.Initialize(c, spans_, page_map_, codec_, arena_, std::max(cpus_, kParanoidCpus));
   const uint32_t batch = BatchFor(c);
   const size_t chains = kMaxTransferBytes / (size_t{batch} * kSizeClasses[c].size);
   lists->transfer.Initialize(lists->central, arrays_, codec_, batch,
