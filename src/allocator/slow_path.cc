@@ -15,7 +15,9 @@ SlowPath::SlowPath(Patient) : saved_errno_(errno), entry_(EnterSlowPathPatiently
 
 SlowPath::~SlowPath() {
   if (TCMALLOC_UNLIKELY(!heap.deferred().empty()) && !reentrant()) {
-    heap.deferred().Drain([this](void* block) { FreeBlock(block); });
+    // Past the lists of the thread, which may be in a handler that interrupted a fast path between
+    // the instruction that reads the head of such a list and the one that writes it.
+    heap.deferred().Drain([](void* block) { FreeTo(Entry::kUncached, block); });
   }
   Housekeeping& housekeeping = heap.housekeeping();
   if (!reentrant() && housekeeping.PollIsDue() && housekeeping.Poll(OwnThread())) {
@@ -49,10 +51,10 @@ void* SlowPath::MoveSample(void* object, uint8_t c, const SampledRequest& reques
   return sample;
 }
 
-void SlowPath::DeallocateObject(void* object, uint8_t c) const {
-  switch (entry_) {
+void SlowPath::DeallocateTo(Entry entry, void* object, uint8_t c) {
+  switch (entry) {
     case Entry::kThreadCache:
-      return OwnCache()->FreeSlow(object, c);
+      return Threads<SizeClassLists>::CacheOf(entry)->FreeSlow(object, c);
     case Entry::kCpuCache:
       return heap.cpus().Deallocate(CpuThread::Of(current_thread.header()), object, c);
     default:
@@ -61,7 +63,7 @@ void SlowPath::DeallocateObject(void* object, uint8_t c) const {
   }
 }
 
-void SlowPath::FreeBlock(void* block) const {
+void SlowPath::FreeTo(Entry entry, void* block) {
   if (TCMALLOC_UNLIKELY(heap.emergency().Owns(block))) {
     heap.emergency().Free(block);
     return;
@@ -71,18 +73,18 @@ void SlowPath::FreeBlock(void* block) const {
   if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
     CheckNotFree(span, block);
     if (TCMALLOC_UNLIKELY(span->first_sample != 0)) NoteObjectFreed(span, block);
-    DeallocateObject(block, span->size_class);
+    DeallocateTo(entry, block, span->size_class);
   } else {
-    FreeOther(span, block);
+    FreeOtherTo(entry, span, block);
   }
 }
 
 // Frees a block in a span of its own, or among samples.
-void SlowPath::FreeOther(Span* span, const void* block) const {
+void SlowPath::FreeOtherTo(Entry entry, Span* span, const void* block) {
   if (TCMALLOC_UNLIKELY(span->state == Span::State::kSampled)) {
     const uint8_t c = ClassOfSampled(span, block);
     void* twin = FreeSampledObject(span, block);
-    if (twin != nullptr) DeallocateObject(twin, c);
+    if (twin != nullptr) DeallocateTo(entry, twin, c);
     return;
   }
   if (TCMALLOC_UNLIKELY(span->sample() != 0)) NoteSampleFreed(span->sample());

@@ -44,9 +44,9 @@ class SlowPath {
   // is no sample then, if there is no memory for the block.
   TCMALLOC_COLD void* MoveSample(void* object, uint8_t c, const SampledRequest& request) const;
   // Takes back an object of class `c`.
-  void DeallocateObject(void* object, uint8_t c) const;
+  void DeallocateObject(void* object, uint8_t c) const { DeallocateTo(entry_, object, c); }
   // Frees a block, which is not null, and checks it.
-  void FreeBlock(void* block) const;
+  void FreeBlock(void* block) const { FreeTo(entry_, block); }
   // Returns the objects in the thread's own cache, if it has one, to the lists that all threads
   // share.
   void FlushOwnCache() const {
@@ -80,7 +80,10 @@ class SlowPath {
   }
 
   TCMALLOC_COLD static void RunErrands();
-  void FreeOther(Span* span, const void* block) const;
+  // Work as DeallocateObject and FreeBlock for a thread that entered so.
+  static void DeallocateTo(Entry entry, void* object, uint8_t c);
+  static void FreeTo(Entry entry, void* block);
+  static void FreeOtherTo(Entry entry, Span* span, const void* block);
 
   int saved_errno_;
   Entry entry_;
