@@ -47,6 +47,7 @@ TINY = {
     "small_start": ["--processes=2"],
     "space": ["--count=20000"],
     "string_map": ["--ops=5000"],
+    "swing": ["--count=500", "--rounds=3"],
     "t_test1": ["--ops=2000"],
     "thread_churn": ["--lives=20"],
     "tight": ["--ops=10000"],
@@ -201,7 +202,8 @@ def main():
         checker.check_short_runs(program, explain[program])
     checker.check_that_faults_show(
         ["batch", "cross_free", "fragmentation", "half_free", "larson", "locality", "mixed_sizes",
-         "producer_consumer", "random_blocks", "realloc_steps", "space", "t_test1", "two_phase"])
+         "producer_consumer", "random_blocks", "realloc_steps", "space", "swing", "t_test1",
+         "two_phase"])
     checker.check_recorder()
     checker.check_neighbours()
     print(f"{checker.runs} runs, {checker.failures} failures")
