@@ -70,6 +70,8 @@ class CentralLists {
       InsertDivided(chain);
     }
   }
+  // Returns true if threads often waited for each other here. Stays true.
+  bool IsContended() const { return count_.load(std::memory_order_relaxed) > 1; }
   // Says so of the list of this CPU.
   bool IsSparse() { return Own().IsSparse(); }
   bool IsFree(const void* object) {

@@ -22,6 +22,7 @@ namespace tcmalloc {
 //                empty chain if there are none at hand
 //   Insert(c)    takes the objects of a chain
 //   IsSparse()   whether at least a third of its objects are free
+//   IsContended()  whether threads often waited for each other here
 template <typename T>
 concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) {
   { source.Fetch(n) } -> std::same_as<Chain>;
@@ -29,6 +30,7 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) 
   { source.FetchLine() } -> std::same_as<Chain>;
   source.Insert(chain);
   { source.IsSparse() } -> std::same_as<bool>;
+  { source.IsContended() } -> std::same_as<bool>;
 };
 
 // A transfer cache: one that keeps some of the chains.

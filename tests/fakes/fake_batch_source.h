@@ -50,6 +50,7 @@ class FakeBatchSource {
   static constexpr uint32_t kLineObjects = 8;
   bool has_lines = false;
   bool sparse = false;
+  bool contended = false;
 
   uint32_t batch() const { return batch_; }
 
@@ -134,6 +135,7 @@ class FakeBatchSource {
   }
 
   bool IsSparse() const { return sparse; }
+  bool IsContended() const { return contended; }
 
   // This source keeps nothing that somebody could need less of.
   void ReturnUnused() {

@@ -465,6 +465,10 @@ class ThreadCache : private FastLists, public ListNode {
     return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
            cached_bytes_ - bytes >= kOtherClassesBytes;
   }
+  // Returns how many bytes of a class are kept in any order.
+  uint32_t MostInAnyOrder(uint8_t c) const {
+    return source(c).IsContended() ? kContendedKeptBytes : kScatterKeptBytes;
+  }
   void SendHome(uint8_t c, Chain chain);
   void ShortenList(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);

@@ -306,7 +306,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   const uint32_t bytes = chain.count * SizeOf(c);
   state.sent_home += bytes;
   if (!state.frees_at_random()) return;
-  ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes, Past::kCaches);
+  ReturnOldest(c, (MostInAnyOrder(c) + bytes - 1) / bytes, Past::kCaches);
   ShortenList(c);
 }
 
@@ -337,7 +337,7 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = state.full.size() * bytes;
   Scatter scatter = Scatter::kInRows;
-  if (kept >= kScatterKeptBytes || state.frees_at_random()) {
+  if (kept >= MostInAnyOrder(c) || state.frees_at_random()) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return SendHome(c, chain);

@@ -67,9 +67,11 @@ class CentralListsTest : public ::testing::Test {
 
 TEST_F(CentralListsTest, DividesUpToTheMostThatIsAllowed) {
   EXPECT_EQ(lists_.count(), 1u);
+  EXPECT_FALSE(lists_.IsContended());
   for (const uint32_t count : {2u, 4u, 4u}) {
     lists_.Divide();
     EXPECT_EQ(lists_.count(), count);
+    EXPECT_TRUE(lists_.IsContended());
   }
 }
 

@@ -77,6 +77,12 @@ TEST_F(TransferCacheTest, TheCentralListSaysWhetherItIsSparse) {
   EXPECT_TRUE(transfer_->IsSparse());
 }
 
+TEST_F(TransferCacheTest, TheCentralListSaysWhetherThreadsWaitThere) {
+  EXPECT_FALSE(transfer_->IsContended());
+  transfer_.central.contended = true;
+  EXPECT_TRUE(transfer_->IsContended());
+}
+
 TEST_F(TransferCacheTest, AFullChainMovesUntouched) {
   const Chain chain = FromCentral(1).front();
   const std::vector<void*> objects = transfer_.space.Objects(chain);
