@@ -98,6 +98,29 @@ TEST_F(SizeClassListsTest, TheListsOfAClassServeItsObjects) {
   }
 }
 
+TEST_F(SizeClassListsTest, TwoCpusAreEnoughToDivide) {
+  lists_.set_cpus(2);
+  lists_.Ensure(7);
+  lists_.central(7).Divide();
+  EXPECT_EQ(lists_.central(7).count(), 2u);
+}
+
+TEST_F(SizeClassListsTest, ThreeCpusShareTwoLists) {
+  if (kParanoidChecks) GTEST_SKIP() << "these divide on any machine";
+  lists_.set_cpus(3);
+  lists_.Ensure(7);
+  for (int i = 0; i < 2; ++i) lists_.central(7).Divide();
+  EXPECT_EQ(lists_.central(7).count(), 2u);
+}
+
+TEST_F(SizeClassListsTest, OneCpuNeedsOneList) {
+  if (kParanoidChecks) GTEST_SKIP() << "these divide on any machine";
+  lists_.set_cpus(1);
+  lists_.Ensure(7);
+  lists_.central(7).Divide();
+  EXPECT_EQ(lists_.central(7).count(), 1u);
+}
+
 TEST_F(SizeClassListsTest, BatchesMayBeSmaller) {
   const uint8_t c = SizeClassFor(64);
   lists_.set_batch(Central::kLineObjects + 1);
