@@ -22,7 +22,6 @@ namespace tcmalloc {
 //                empty chain if there are none at hand
 //   Insert(c)    takes the objects of a chain
 //   IsSparse()   whether at least a third of its objects are free
-//   IsContended()  whether threads often waited for each other here
 template <typename T>
 concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) {
   { source.Fetch(n) } -> std::same_as<Chain>;
@@ -30,11 +29,11 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) 
   { source.FetchLine() } -> std::same_as<Chain>;
   source.Insert(chain);
   { source.IsSparse() } -> std::same_as<bool>;
-  { source.IsContended() } -> std::same_as<bool>;
 };
 
 // A transfer cache: one that keeps some of the chains.
 //   batch()         objects in a full chain
+//   IsContended()   whether threads often waited for each other at the central free list
 //   ReturnUnused()  passes down some of what was not needed since the last call
 //   InsertPast(c), FetchPast(n)  insert and fetch where nothing is kept
 //   InsertWhileFew(c, n)  inserts a chain or an array where nothing is kept if n objects are kept
@@ -43,6 +42,7 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) 
 template <typename T>
 concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n, void** array) {
   { source.batch() } -> std::same_as<uint32_t>;
+  { source.IsContended() } -> std::same_as<bool>;
   source.ReturnUnused();
   source.InsertPast(chain);
   source.InsertWhileFew(PackedChain(chain), size_t{n});

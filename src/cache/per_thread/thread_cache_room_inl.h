@@ -342,7 +342,7 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
     scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) return SendHome(c, chain);
     if (GoesHome(state, scatter)) {
-      state.pieces_sent_home += static_cast<uint32_t>(bytes);
+      if (state.outgrows) state.pieces_sent_home += static_cast<uint32_t>(bytes);
       return source(c).InsertPast(chain);
     }
   }

@@ -96,18 +96,21 @@ TEST(SlowPathTest, BlocksFreedInsideItAreFreedAfterwards) {
   }
   EXPECT_TRUE(heap.deferred().empty());
   EXPECT_LT(heap.page_heap().stats().in_use(), in_use);
-  EXPECT_EQ(Allocate(64), small);
-  Deallocate(small);
+  const Chain freed = heap.transfer(SizeClassFor(64)).Fetch(1);
+  EXPECT_EQ(ObjectAt(freed.head), small);
+  heap.transfer(SizeClassFor(64)).Insert(freed);
 }
 
-TEST(SlowPathTest, DeferredBlocksJoinTheCachesLists) {
+TEST(SlowPathTest, DeferredBlocksGoPastTheListsOfTheThread) {
   void* a = Allocate(64);
   void* b = Allocate(64);
+  const size_t listed = CurrentCache()->CountObjects(SizeClassFor(64));
   {
     const SlowPath slow_path;
     Deallocate(a);
     Deallocate(b);
   }
+  EXPECT_EQ(CurrentCache()->CountObjects(SizeClassFor(64)), listed);
   CurrentCache()->CheckInvariants();
 }
 

@@ -12,11 +12,13 @@
 #include "central/central_free_list.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
+#include "transfer/batch_source.h"
 
 namespace tcmalloc::testing {
 
 struct TestCentral {
   using List = CentralFreeList<FakeSpanSource>;
+  static_assert(ChainSource<List>);
 
   explicit TestCentral(uint8_t c, Window window = Window::kAll) : size_class(c), space(window) {
     free_bits.Initialize(space.arena, info().objects, info().size);
