@@ -70,8 +70,8 @@ class CentralLists {
       InsertDivided(chain);
     }
   }
-  // Returns true if threads often waited for each other here. Stays true.
-  bool IsContended() const { return count_.load(std::memory_order_relaxed) > 1; }
+  // Returns true if the lists divided because threads often waited for each other. Stays true.
+  bool IsContended() const { return is_contended_; }
   // Says so of the list of this CPU.
   bool IsSparse() { return Own().IsSparse(); }
   bool IsFree(const void* object) {
@@ -132,7 +132,10 @@ class CentralLists {
   void DivideIf(Condition condition);
   // The crowd was there before the last division if another thread divided meanwhile.
   TCMALLOC_COLD void DivideCrowded(const List& list) {
-    DivideIf([&list] { return list.is_crowded(); });
+    DivideIf([this, &list] {
+      if (list.is_crowded()) is_contended_ = true;
+      return list.is_crowded();
+    });
   }
   bool AddLists(uint32_t lists);
   TCMALLOC_NOINLINE Chain FetchDivided(void** out, uint32_t wanted);
@@ -146,6 +149,7 @@ class CentralLists {
   std::atomic<bool> is_dividing_{false};
   uint32_t most_ = 1;
   std::atomic<uint32_t> count_{1};
+  Relaxed<bool> is_contended_ = false;
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;

@@ -33,6 +33,25 @@ class SharedPages : public Relaxed<T> {
 // Names a sample of the program's allocations; 0 names none.
 using SampleId = uint32_t;
 
+// The name of a central free list, by relaxed atomic accesses. Other lists read it of any span,
+// also while the pool makes the span's record anew: so a new one is written atomically as well.
+class CentralName {
+ public:
+  static constexpr uint16_t kNone = UINT16_MAX;
+
+  CentralName() { *this = kNone; }
+  CentralName& operator=(uint16_t name) {
+    __atomic_store_n(&name_, name, __ATOMIC_RELAXED);
+    return *this;
+  }
+  operator uint16_t() const {  // NOLINT: converts like the number that it is
+    return __atomic_load_n(&name_, __ATOMIC_RELAXED);
+  }
+
+ private:
+  uint16_t name_;
+};
+
 // One contiguous run of pages, free or in use. Spans come from a pool that never gives memory
 // back, so that a stale page map entry still points at a Span, whose state tells that it is stale.
 //
@@ -56,7 +75,10 @@ using SampleId = uint32_t;
 struct Span : ListNode {
   enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall, kSampled };
 
-  static constexpr uint16_t kNoCentral = UINT16_MAX;
+  static constexpr uint16_t kNoCentral = CentralName::kNone;
+
+  // Not defaulted, because the whole record would be filled with zeros first; see CentralName.
+  Span() {}  // NOLINT(modernize-use-equals-default)
 
   SharedPages<PageId> first;
   SharedPages<Length> length;
@@ -76,7 +98,7 @@ struct Span : ListNode {
   // The name, among those of all classes, of the central free list that has the span in its care,
   // and under whose lock this changes; kNoCentral if none has. Objects that were handed out keep
   // it.
-  Relaxed<uint16_t> central = kNoCentral;
+  CentralName central;
   // kSmall: one of the samples among its objects, which leads to the others; 0 if there is none.
   // Changed by the owners of samples, under a lock of theirs.
   Relaxed<SampleId> first_sample = 0;
