@@ -21,17 +21,20 @@ struct Settings {
   uint64_t count = 20000;
   uint64_t free_percent = 75;
   uint64_t rounds = 200;
+
+  // The blocks of a thread that a round frees, and the next one allocates again.
+  uint64_t Freed() const { return count * free_percent / 100; }
+  // The blocks that a thread allocates in all rounds.
+  uint64_t Allocated() const { return count + (rounds - 1) * Freed(); }
 };
 
-// Returns the number of blocks that were allocated.
-uint64_t Swing(const Settings& settings, size_t index) {
+void Swing(const Settings& settings, size_t index) {
   Random random(index);
   std::vector<Block> blocks;
   blocks.reserve(settings.count);
-  const size_t least = settings.count - settings.count * settings.free_percent / 100;
-  uint64_t ops = 0;
+  const size_t least = settings.count - settings.Freed();
   for (uint64_t round = 0; round < settings.rounds; ++round) {
-    for (; blocks.size() < settings.count; ++ops) blocks.push_back(Allocate(settings.size));
+    while (blocks.size() < settings.count) blocks.push_back(Allocate(settings.size));
     while (blocks.size() > least) {
       std::swap(blocks[random.Below(blocks.size())], blocks.back());
       Release(&blocks.back());
@@ -39,7 +42,6 @@ uint64_t Swing(const Settings& settings, size_t index) {
     }
   }
   for (Block& block : blocks) Release(&block);
-  return ops;
 }
 
 int Main(int argc, char** argv) {
@@ -52,12 +54,9 @@ int Main(int argc, char** argv) {
   options.Number("rounds", &settings.rounds, 1, UINT64_MAX, "how often each thread does so");
   options.Parse(argc, argv);
 
-  std::vector<uint64_t> ops(settings.threads, 0);
   const Elapsed elapsed =
-      RunThreads(settings.threads, [&](size_t index) { ops[index] = Swing(settings, index); });
-  uint64_t total = 0;
-  for (const uint64_t count : ops) total += count;
-  Report(total, elapsed).Print();
+      RunThreads(settings.threads, [&](size_t index) { Swing(settings, index); });
+  Report(settings.threads * settings.Allocated(), elapsed).Print();
   return 0;
 }
 

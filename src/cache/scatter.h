@@ -22,8 +22,9 @@ inline constexpr uint32_t kScatterMostSize = 2048;
 // The bytes of one class that a cache keeps in any order. A core's own cache and its TLB reach that
 // far, so the objects freed last are found there.
 inline constexpr uint32_t kScatterKeptBytes = 128 << 10;
-// The bytes where threads often wait for each other at the lists of the spans, and find each
-// other's spans there: a core's caches reach that far as well, its TLB for larger pages.
+// The bytes where threads often wait for each other at the lists of the spans, and write to the
+// lines of each other's spans: that costs more than the order inside what a core's caches hold.
+// docs/decisions/0134-lists-divide-on-two-cpus.md.
 inline constexpr uint32_t kContendedKeptBytes = 1 << 20;
 // The bytes of scattered chains that go home between two misses, after which a class keeps nothing
 // in any order: the program frees far more than it would find here.

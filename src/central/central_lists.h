@@ -129,13 +129,10 @@ class CentralLists {
     return chain;
   }
   template <typename Condition>
-  void DivideIf(Condition condition);
+  bool DivideIf(Condition condition);
   // The crowd was there before the last division if another thread divided meanwhile.
   TCMALLOC_COLD void DivideCrowded(const List& list) {
-    DivideIf([this, &list] {
-      if (list.is_crowded()) is_contended_ = true;
-      return list.is_crowded();
-    });
+    if (DivideIf([&list] { return list.is_crowded(); })) is_contended_ = true;
   }
   bool AddLists(uint32_t lists);
   TCMALLOC_NOINLINE Chain FetchDivided(void** out, uint32_t wanted);
@@ -204,17 +201,19 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
 template <typename Condition>
-void CentralLists<PageHeap, kCurrentCpu>::DivideIf(Condition condition) {
+bool CentralLists<PageHeap, kCurrentCpu>::DivideIf(Condition condition) {
   // Acquire pairs with the release in DivideIf: what the last division did is in place.
-  if (is_dividing_.exchange(true, std::memory_order_acquire)) return;
+  if (is_dividing_.exchange(true, std::memory_order_acquire)) return false;
   const uint32_t lists = count_.load(std::memory_order_relaxed);
-  if (lists < most_ && condition() && AddLists(lists)) {
+  const bool divides = lists < most_ && condition() && AddLists(lists);
+  if (divides) {
     // Release pairs with the acquire in count.
     count_.store(2 * lists, std::memory_order_release);
     ForEachList([](List& list) { list.ForgetCrowd(); });
   }
   // Release pairs with the acquire in DivideIf.
   is_dividing_.store(false, std::memory_order_release);
+  return divides;
 }
 
 // Returns the first chain that is not empty of those that `fetch` returns for the lists but `own`.

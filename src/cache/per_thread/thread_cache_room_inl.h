@@ -329,8 +329,8 @@ bool ThreadCache<Sources>::GoesHome(const ClassState& state, Scatter scatter) co
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
 // and those that are worth more as pages go past all caches. So do near ones out of order where the
-// thread keeps more than a core's own caches hold. Each was freed just now, and will not be in
-// those caches when it is used again.
+// thread keeps more than a core's own caches hold, or where the class outgrew the cache. Each was
+// freed just now, and will not be in those caches when it is used again.
 template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
