@@ -225,13 +225,13 @@ class CpuCache {
   void Overflow(CpuThread* thread, uint8_t c, void* object);
   void ReturnNewest(CpuThread* thread, uint8_t c, void* object);
   void KeepOlder(CpuThread* thread, uint8_t c, uint32_t count);
-  bool Keep(CpuThread* thread, uint8_t c, ObjectArray array);
+  bool Keep(int id, uint8_t c, ObjectArray array, Scatter scatter);
   void KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   static Scatter ScatterOf(uint8_t c, void* const* objects, uint32_t count);
   static bool AreFarApart(uint8_t c, void* const* objects, uint32_t count);
   static size_t MostKept(uint8_t c, bool scattered);
-  bool GoesHome(const CpuThread* thread, uint8_t c, ObjectArray array);
+  bool GoesHome(int id, uint8_t c, Scatter scatter);
   static bool ArePlaced(uint8_t c, ObjectArray array);
   void ReturnArray(uint8_t c, ObjectArray array);
   void Return(uint8_t c, void* const* objects, uint32_t count);

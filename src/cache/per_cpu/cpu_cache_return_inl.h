@@ -115,12 +115,13 @@ bool CpuCache<Sources>::AreFarApart(uint8_t c, void* const* objects, uint32_t co
   return ScatterOf(c, objects, count) == Scatter::kFarApart;
 }
 
-// Returns true if the objects of an array are worth more in their spans than beside the slab.
+// Returns true if objects in this order are worth more in their spans than beside the slab.
 template <SourceTable Sources>
-bool CpuCache<Sources>::GoesHome(const CpuThread* thread, uint8_t c, ObjectArray array) {
-  const Scatter scatter = ScatterOf(c, array.objects, array.count);
-  if (scatter != Scatter::kNear) return scatter == Scatter::kFarApart;
-  return budgets_.budget(CurrentSlab(thread)).claimed() >= kNearKeptBytes;
+bool CpuCache<Sources>::GoesHome(int id, uint8_t c, Scatter scatter) {
+  if (scatter == Scatter::kInRows) return false;
+  if (scatter == Scatter::kFarApart) return true;
+  return slabs_.slab(id).depot().Outgrows(c) ||
+         (scatter == Scatter::kNear && budgets_.budget(id).claimed() >= kNearKeptBytes);
 }
 
 // Returns false if one of the addresses cannot be the beginning of an object of the class.
@@ -141,18 +142,17 @@ void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
   source(c).InsertWhileFew(PackedChain(array), MostKept(c, scattered));
 }
 
-// Puts a batch into the depot of the slab. Returns false if it may not keep it. Where the budget
+// Puts a batch into the depot of slab `id`. Returns false if it may not keep it. Where the budget
 // leaves no room, the oldest batches of the class go, so that the order of the others stays.
 template <SourceTable Sources>
-bool CpuCache<Sources>::Keep(CpuThread* thread, uint8_t c, ObjectArray array) {
+bool CpuCache<Sources>::Keep(int id, uint8_t c, ObjectArray array, Scatter scatter) {
   if (!HasFewBytesInSlots(c) || array.count != source(c).batch()) return false;
-  const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   bool kept = false;
   {
     SpinLockHolder holder(slab.lock());
     if (slab.state() != SlabState::kOpen || !slab.depot().Admits(c)) return false;
-    kept = budgets_.budget(id).Keep(slab, c, array, *context_.arrays);
+    kept = budgets_.budget(id).Keep(slab, c, array, scatter, *context_.arrays);
   }
   if (slab.depot().CountLeaving(c) > 0) ReturnLeaving(id, c);
   return kept;
@@ -162,9 +162,15 @@ bool CpuCache<Sources>::Keep(CpuThread* thread, uint8_t c, ObjectArray array) {
 template <SourceTable Sources>
 void CpuCache<Sources>::KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array) {
   if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
-  const bool scattered = GoesHome(thread, c, array);
-  if (!scattered && Keep(thread, c, array)) return;
-  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scattered));
+  const int id = CurrentSlab(thread);
+  const Scatter scatter = ScatterOf(c, array.objects, array.count);
+  const bool goes_home = GoesHome(id, c, scatter);
+  if (!goes_home && Keep(id, c, array, scatter)) return;
+  if (goes_home && scatter != Scatter::kFarApart) {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    slabs_.slab(id).depot().NoteSentHome(c, array.count);
+  }
+  source(c).InsertWhileFew(PackedChain(array), MostKept(c, goes_home));
 }
 
 // Returns objects to the source, in chains of at most one batch.

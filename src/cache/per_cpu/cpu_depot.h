@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/check.h"
 #include "base/relaxed.h"
+#include "cache/scatter.h"
 #include "size_class/size_classes.h"
 #include "transfer/chain_stack.h"
 
@@ -52,6 +54,21 @@ class alignas(64) CpuDepot {
   // Returns true if the class may keep one more. Now and then it may keep one less after it might
   // not.
   bool Admits(uint8_t c);
+  // Returns true if pieces of rows of class c go home; see kOutgrownBytes.
+  bool Outgrows(uint8_t c) const { return stocks_[c].outgrows; }
+  // Says that a batch of pieces of rows found no room, or too many others.
+  void NoteOutgrown(uint8_t c) { stocks_[c].outgrows = true; }
+  // Notes a batch that went home because of that.
+  void NoteSentHome(uint8_t c, uint32_t objects) {
+    stocks_[c].pieces_sent_home += objects * kSizeClasses[c].size;
+  }
+  // Notes that the slab had no object, after which a class that outgrew it may fit again.
+  void NoteMiss(uint8_t c) {
+    Stock& stock = stocks_[c];
+    if (TCMALLOC_LIKELY(stock.pieces_sent_home == 0)) return;
+    stock.outgrows = stock.pieces_sent_home >= kOutgrownBytes;
+    stock.pieces_sent_home = 0;
+  }
   // Keeps a batch. Returns false if there is no memory to note it.
   [[nodiscard]] bool Push(uint8_t c, ObjectArray batch, ChainArrays& arrays);
   // Takes the batch that was pushed last; an empty one if none is kept.
@@ -92,7 +109,9 @@ class alignas(64) CpuDepot {
     Relaxed<uint32_t> leaving = 0;
     uint32_t moves = 0;  // since CountUnneeded last judged
     uint32_t least = 0;  // batches kept since then
-    uint16_t most = 0;   // batches that may be kept
+    uint32_t pieces_sent_home = 0;  // bytes since the last miss
+    Relaxed<bool> outgrows = false;
+    uint16_t most = 0;  // batches that may be kept
     uint8_t overages = 0;
     bool moved = false;   // since CountUnneeded last looked
     bool popped = false;  // since CountIdle last looked

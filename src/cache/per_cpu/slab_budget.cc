@@ -19,9 +19,16 @@ int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClas
 
 }  // namespace
 
-bool SlabBudget::Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, ChainArrays& arrays) {
+bool SlabBudget::Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, Scatter scatter,
+                      ChainArrays& arrays) {
   const int64_t bytes = CpuDepot::BytesOf(c, batch.count);
-  if (claimed() + bytes > limit()) {
+  const bool fits = claimed() + bytes <= limit();
+  const int64_t most_in_pieces = fits ? kPiecesKeptBytes : kNearKeptBytes;
+  const int64_t kept_of_class = CpuDepot::BytesOf(c, slab.depot().CountObjects(c));
+  if (scatter == Scatter::kInPieces && kept_of_class >= most_in_pieces) {
+    slab.depot().NoteOutgrown(c);
+  }
+  if (!fits) {
     short_of_room_.store(true, std::memory_order_relaxed);
     const uint32_t kept = slab.depot().CountKept(c);
     Unkeep(slab.depot().LetGo(c, std::min((kept + 7) / 8, kMostLetGo)));

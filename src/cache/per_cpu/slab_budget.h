@@ -72,8 +72,9 @@ class alignas(64) SlabBudget {
   }
   // Puts a batch of class `c` into the depot. If the limit leaves no room for it, lets the oldest
   // of the class go, so that the order of the others stays. Returns false if it cannot be kept.
-  [[nodiscard]] bool Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, ChainArrays& arrays)
-      TCMALLOC_REQUIRES(slab.lock());
+  // Notes if the class outgrows the slab.
+  [[nodiscard]] bool Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, Scatter scatter,
+                          ChainArrays& arrays) TCMALLOC_REQUIRES(slab.lock());
   // Gives back what was claimed for batches that are not kept any more.
   void Unkeep(int64_t bytes) {
     kept_ -= bytes;

@@ -19,6 +19,7 @@
 namespace tcmalloc::testing {
 namespace {
 
+constexpr uint8_t k48 = kClassBySize[48];
 constexpr uint8_t k64 = kClassBySize[64];
 constexpr uint8_t k1024 = SmallestSizeClassFor(1024);
 constexpr uint8_t k32K = SizeClassFor(size_t{32} << 10);
@@ -79,6 +80,17 @@ class CpuCacheTest : public ::testing::TestWithParam<CpuIds> {
   }
   void FreeAll(const std::vector<void*>& objects) {
     for (void* object : objects) Free(object);
+  }
+  // Allocates so many bytes, and returns the objects page by page, in any order in each of them.
+  std::vector<void*> AllocatePages(uint8_t c, size_t bytes) {
+    std::vector<void*> objects = AllocateMany(c, bytes / kSizeClasses[c].size);
+    std::sort(objects.begin(), objects.end());
+    const auto per_page = static_cast<ptrdiff_t>(4096 / kSizeClasses[c].size);
+    std::mt19937_64 random(1);
+    for (auto page = objects.begin(); objects.end() - page >= per_page; page += per_page) {
+      std::shuffle(page, page + per_page, random);
+    }
+    return objects;
   }
   // Lets the slab take in as many objects as it will.
   void FillSlab(uint8_t c, size_t count) { FreeAll(AllocateMany(c, count)); }
@@ -404,17 +416,34 @@ TEST_P(CpuCacheTest, OfScatteredObjectsFewAreKept) {
 // Those beyond the slots go to the depot until a core's own caches are full of them.
 TEST_P(CpuCacheTest, OfNearObjectsACoresCachesAreKept) {
   constexpr uint8_t c = SizeClassFor(128);
-  std::vector<void*> objects = AllocateMany(c, 4 * kNearKeptBytes / 128);
-  std::sort(objects.begin(), objects.end());
-  for (size_t from = 0; from + 32 <= objects.size(); from += 32) {
-    const auto page = objects.begin() + static_cast<ptrdiff_t>(from);
-    std::shuffle(page, page + 32, std::mt19937_64(1));
-  }
+  const std::vector<void*> objects = AllocatePages(c, 4 * kNearKeptBytes);
   const auto half = objects.begin() + kNearKeptBytes / 2 / 128;
   FreeAll({objects.begin(), half});
   EXPECT_EQ(source(c).inserts_past(), 0u);
   FreeAll({half, objects.end()});
   EXPECT_GT(source(c).inserts_past(), 2 * kNearKeptBytes / 128 / source(c).batch());
+}
+
+TEST_P(CpuCacheTest, PiecesOfRowsStayWhereTheyFit) {
+  for (int i = 0; i < 2; ++i) FreeAll(AllocatePages(k48, 4 * kNearKeptBytes));
+  EXPECT_EQ(source(k48).inserts_past(), 0u);
+}
+
+TEST_P(CpuCacheTest, PiecesOfRowsGoHomeWhereTheyDoNotFit) {
+  cpus_->cache.SetBytesPerCpu(4 * kNearKeptBytes);
+  FreeAll(AllocatePages(k48, 8 * kNearKeptBytes));
+  EXPECT_GT(source(k48).inserts_past(), 2 * kNearKeptBytes / 48 / source(k48).batch());
+  FreeAll(AllocatePages(k48, 8 * kNearKeptBytes));
+  EXPECT_LE(Count(k48), kMaxSlots[k48]) << "others also";
+}
+
+TEST_P(CpuCacheTest, PiecesOfRowsStayAgainOnceFewGoHome) {
+  cpus_->cache.SetBytesPerCpu(4 * kNearKeptBytes);
+  for (int i = 0; i < 2; ++i) FreeAll(AllocatePages(k48, 8 * kNearKeptBytes));
+  FreeAll(AllocatePages(k48, 2 * kNearKeptBytes));
+  ASSERT_LE(Count(k48), kMaxSlots[k48]) << "the class outgrew the slab before";
+  FreeAll(AllocatePages(k48, 2 * kNearKeptBytes));
+  EXPECT_GT(Count(k48), kNearKeptBytes / 48);
 }
 
 TEST_P(CpuCacheTest, NeighboursStay) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/idle_bytes.h"
+#include "cache/scatter.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
 
@@ -90,6 +91,18 @@ TEST_F(CpuDepotTest, AdmitsFewerWhereManyAreRefused) {
   EXPECT_FALSE(depot_.Admits(k64));
   Pop(k64);
   EXPECT_TRUE(depot_.Admits(k64)) << "one is admitted always";
+}
+
+TEST_F(CpuDepotTest, AMissTellsIfAClassStillOutgrows) {
+  depot_.NoteOutgrown(k64);
+  depot_.NoteMiss(k64);
+  EXPECT_TRUE(depot_.Outgrows(k64)) << "nothing went home yet";
+  depot_.NoteSentHome(k64, kOutgrownBytes / 64);
+  depot_.NoteMiss(k64);
+  EXPECT_TRUE(depot_.Outgrows(k64));
+  depot_.NoteSentHome(k64, kOutgrownBytes / 64 - 1);
+  depot_.NoteMiss(k64);
+  EXPECT_FALSE(depot_.Outgrows(k64));
 }
 
 TEST_F(CpuDepotTest, TheOldestGoFirst) {

@@ -56,9 +56,9 @@ class Slab {
     return budget.Grow(slab(), c, batch, least, &excess);
   }
   // Keeps a batch of objects that are none in the depot, in an array of its own for each `number`.
-  bool Keep(uint8_t c, uint32_t objects, size_t number = 0) {
+  bool Keep(uint8_t c, uint32_t objects, size_t number = 0, Scatter scatter = Scatter::kInRows) {
     SpinLockHolder holder(slab().lock());
-    return budget.Keep(slab(), c, {Array(number), objects}, arrays_);
+    return budget.Keep(slab(), c, {Array(number), objects}, scatter, arrays_);
   }
   // Takes the newest batch out of the depot.
   ObjectArray Pop(uint8_t c) {
@@ -483,6 +483,20 @@ TEST(SlabBudgetTest, TheOldestBatchesMakeRoomForOne) {
   std::vector<size_t> newest(18);
   std::iota(newest.rbegin(), newest.rend(), size_t{3});
   EXPECT_EQ(kept, newest);
+}
+
+TEST(SlabBudgetTest, AClassOutgrowsTheSlabWherePiecesOfRowsFindNoRoom) {
+  Slab slab(kNearKeptBytes + 100 * 64);
+  const auto outgrows = [&slab] { return slab.slab().depot().Outgrows(k64); };
+  for (int64_t kept = 0; kept < kNearKeptBytes; kept += 1000 * 64) {
+    ASSERT_TRUE(slab.Keep(k64, 1000, 0, Scatter::kInPieces));
+  }
+  EXPECT_FALSE(outgrows()) << "all found room";
+  ASSERT_TRUE(slab.Keep(k64, 1000, 0, Scatter::kInRows));
+  EXPECT_FALSE(outgrows()) << "rows are kept in any case";
+  while (!outgrows()) ASSERT_TRUE(slab.Keep(k64, 1000, 0, Scatter::kInPieces));
+  EXPECT_GE(slab.slab().depot().CountObjects(k64), kNearKeptBytes / 64);
+  EXPECT_FALSE(slab.slab().depot().Outgrows(k512));
 }
 
 TEST(SlabBudgetTest, HalfOfTheBatchesMakeRoomForSlots) {
