@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "central/corruption.h"
 #include "heap/heap.h"
+#include "heap/mode.h"
 #include "system/auxv.h"
 #include "system/random.h"
 #include "system/system_calls.h"
@@ -69,8 +70,9 @@ void GuardedStack::Set(std::span<void* const> new_frames) {
 void GuardedBlocks::Configure(const Options& options) {
   slot_count_ = options.guarded_slots;
   random_ = RandomSeed(reinterpret_cast<uintptr_t>(this));
-  // The hardened mode checks every block, and knows those of the allocator below alone.
-  if (options.mode == ModeOption::kHardened) {
+  // The other modes check every block, and know those of the allocator below alone: the debug mode
+  // fills what the class of a block has behind it.
+  if (options.mode != ModeOption::kDefault || ModesOfLibrary().always_debug) {
     SpinLockHolder holder(lock_);
     failed_ = true;
   }
