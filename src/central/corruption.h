@@ -68,10 +68,13 @@ inline Message& operator<<(Message& message, NoticedBy by) {
   CrashOnMisuse(message, object);
 }
 
+// Reports a second free of `object`, which had that many bytes; 0 if nothing tells any more.
 [[noreturn]] TCMALLOC_COLD inline void CrashOnDoubleFree(const void* object, size_t bytes,
                                                          const char* call = nullptr) {
   Message message;
-  message << "double free of " << object << " (" << bytes << " bytes)" << NoticedBy(call);
+  message << "double free of " << object;
+  if (bytes != 0) message << " (" << bytes << " bytes)";
+  message << NoticedBy(call);
   CrashOnMisuse(message, object);
 }
 

@@ -27,9 +27,15 @@ const char* AllocatorOf(BlockFamily family) {
 
 const char* CallOf(BlockClaim claim) { return claim.call != nullptr ? claim.call : "free"; }
 
-uint64_t BytesAt(const Span* span, const void* address) {
-  if (span->state == Span::State::kLarge) return span->bytes();
-  return kSizeClasses[ClassOfObject(span, address)].size;
+// Returns the size of the block that was freed at `address`, or of the free pages that begin there
+// by now; 0 if it is not known any more. The page map may name a span that was there before.
+uint64_t BytesAt(const void* address) {
+  const PageId page = PageId::Containing(address);
+  const Span* span = heap.page_map().Get(page);
+  if (span == nullptr || !span->Contains(page)) return 0;
+  const bool has_objects = span->in_use() && span->state != Span::State::kLarge;
+  if (has_objects) return kSizeClasses[ClassOfObject(span, address)].size;
+  return span->start() == address ? span->bytes() : 0;
 }
 
 }  // namespace
@@ -37,8 +43,7 @@ uint64_t BytesAt(const Span* span, const void* address) {
 void CrashOnNoLiveBlock(const void* address, const BlockMap::Byte* state, const char* call) {
   const uint8_t value = state != nullptr ? state->load(std::memory_order_relaxed) : 0;
   if (value == BlockMap::kFree || value == BlockMap::kQuarantined) {
-    const Span* span = heap.page_map().Get(PageId::Containing(address));
-    CrashOnDoubleFree(address, span != nullptr ? BytesAt(span, address) : 0, call);
+    CrashOnDoubleFree(address, BytesAt(address), call);
   }
   CheckedSpanOf(address, call);
   // A block begins there, but the program does not own it.

@@ -37,7 +37,7 @@ constexpr Wording kWordings[] = {
     {Fault::kMisaligned, "misaligned free of 0x[0-9a-f]+.*"},
     {Fault::kInterior, "(invalid|misaligned|interior) free of 0x[0-9a-f]+.*"},
     {Fault::kDouble,
-     "(double free of 0x[0-9a-f]+ \\([0-9]+ bytes\\).*|"
+     "(double free of 0x[0-9a-f]+( \\([1-9][0-9]* bytes\\))?.*|"
      "invalid free of 0x[0-9a-f]+: .*freed already.*|"
      "invalid free of 0x[0-9a-f]+: it points into the block at.*|"
      "corrupted free list.* 0x[0-9a-f]+ \\([0-9]+ bytes\\).*freed twice.*)"},
