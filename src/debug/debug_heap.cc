@@ -74,7 +74,7 @@ TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault
 }
 
 TCMALLOC_COLD bool FindFillingFault(const BlockRecord& block, Fault* fault) {
-  if (const char* damage = FindOverwritten(block.user, block.end())) {
+  if (const char* damage = FindOverwritten(block)) {
     *fault = DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
     return false;
   }
@@ -87,7 +87,8 @@ TCMALLOC_ALWAYS_INLINE bool IsFilled(const BlockRecord& block) {
 }
 
 bool IsFilled(const BlockRecord& block, Fault* fault) {
-  return block.unreadable || IsFilled(block) || FindFillingFault(block, fault);
+  const bool is_all_filled = block.size <= kMostFilled;
+  return block.unreadable || (is_all_filled && IsFilled(block)) || FindFillingFault(block, fault);
 }
 
 // pvalloc rounds up what the program asks for.
@@ -155,12 +156,20 @@ void* AllocateInEmergency(const Request& request) {
   return block;
 }
 
-// Makes a block that is new in the table a live one. Returns where it begins.
-void* Fill(const Request& request, BlockRecord* block) {
+// Allocates memory of any size for a block. Sets *is_zero to true if all of it is known to be.
+void* AllocateBelow(size_t bytes, bool* is_zero) {
+  *is_zero = false;
+  if (bytes <= kMaxSmallSize) return AllocateUnreported(bytes);
+  return AllocateLargeUnreported(bytes, 0, is_zero);
+}
+
+// Makes a block that is new in the table a live one. Returns where it begins. `is_zero` tells that
+// all of its bytes are.
+void* Fill(const Request& request, bool is_zero, BlockRecord* block) {
   WriteFences(*block);
   if (!request.zeroed) {
-    std::memset(block->user, kFreshByte, block->size);
-  } else if (!block->paged) {
+    FillBlock<kFreshByte>(*block);
+  } else if (!is_zero) {
     std::memset(block->user, 0, block->size);
   }
   block->version.EndChange(BlockState::kLive);
@@ -346,7 +355,7 @@ DebugHeap::Placed DebugHeap::PlaceNew(const SlowPath& slow_path, uint32_t place,
   record->size_class = size_class;
   LayOut(request, base, bytes, record);
   MakeKnown(record);
-  *user = Fill(request, record);
+  *user = Fill(request, /*is_zero=*/false, record);
   return Placed::kInTable;
 }
 
@@ -383,9 +392,10 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
   const Options& options = heap.options();
   BlockRecord block = {};
   Describe(request, stack, &block);
+  bool is_zero = true;
   if (!options.page_fence ||
       !MapFenced(request.size, request.alignment, options.page_fence_readable, &block)) {
-    auto* base = static_cast<char*>(AllocateUnreported(bytes));
+    auto* base = static_cast<char*>(AllocateBelow(bytes, &is_zero));
     if (base == nullptr) return Placed::kNowhere;
     LayOut(request, base, bytes, &block);
   }
@@ -396,7 +406,7 @@ DebugHeap::Placed DebugHeap::PlaceLarge(const Request& request, StackId stack, s
       if (!slow_path.reentrant()) record = Register(PlaceOfThread(), block);
     }
     if (record != nullptr) {
-      *user = Fill(request, record);
+      *user = Fill(request, is_zero, record);
       return Placed::kInTable;
     }
   }
@@ -647,7 +657,7 @@ DebugHeap::Freed DebugHeap::FreeInSlowPath(void* block, const ReleaseClaim& clai
 
 // Fills a freed block, or forbids it.
 void DebugHeap::FillFreed(BlockRecord* freed) {
-  std::memset(freed->user, kFreedByte, freed->size);
+  FillBlock<kFreedByte>(*freed);
   if (TCMALLOC_UNLIKELY(freed->paged)) {
     SpinLockHolder holder(records_.LockOf(freed));
     freed->unreadable = ForbidFenced(*freed, heap.options().page_fence_readable);

@@ -105,8 +105,9 @@ const char* PlaceOf(const Fault& fault) {
 
 // Prints the bytes of a free block that are not what they should be.
 void PrintOverwrittenBytes(const BlockRecord& block, const char* damage) {
+  const char* const end = FilledUntil(block, damage);
   int shown = 0;
-  for (const char* byte = damage; byte < block.end() && shown < kMostBytesShown; ++byte) {
+  for (const char* byte = damage; byte < end && shown < kMostBytesShown; ++byte) {
     if (static_cast<unsigned char>(*byte) == kFreedByte) continue;
     PrintByte("Buffer byte", byte - block.user, static_cast<unsigned char>(*byte), kFreedByte);
     ++shown;

@@ -20,6 +20,10 @@ namespace tcmalloc {
 inline constexpr unsigned char kFreshByte = 0xAB;
 inline constexpr unsigned char kFreedByte = 0xCD;
 
+// The most bytes of a block that are filled and looked at. Of a larger one these are half at each
+// end: what is filled becomes resident, and programs ask for more than they use.
+inline constexpr size_t kMostFilled = size_t{64} << 20;
+
 inline constexpr size_t kSealBytes = 2 * sizeof(uint64_t);
 // Behind them, at least and at most.
 inline constexpr size_t kLeastBackBytes = 16;
@@ -114,6 +118,17 @@ TCMALLOC_ALWAYS_INLINE void FillWith(char* begin, size_t size) {
   StorePair(end - 16, kPair);
 }
 
+// Fills a block of any size.
+template <unsigned char kByte>
+inline void FillBlock(const BlockRecord& block) {
+  if (TCMALLOC_LIKELY(block.size <= kMostFilled)) {
+    std::memset(block.user, kByte, block.size);
+    return;
+  }
+  std::memset(block.user, kByte, kMostFilled / 2);
+  std::memset(block.end() - kMostFilled / 2, kByte, kMostFilled / 2);
+}
+
 // Returns true if all bytes of [begin, end) are kFreedByte. The last words overlap others where the
 // length is no multiple.
 TCMALLOC_ALWAYS_INLINE bool IsAllFreed(const char* begin, const char* end) {
@@ -144,6 +159,19 @@ inline const char* FindOverwritten(const char* begin, const char* end) {
   if (TCMALLOC_LIKELY(IsAllFreed(begin, end))) return nullptr;
   return std::find_if(begin, end,
                       [](char c) { return static_cast<unsigned char>(c) != kFreedByte; });
+}
+
+// Returns the end of the filled bytes that begin at `byte` or before.
+inline const char* FilledUntil(const BlockRecord& block, const char* byte) {
+  const bool has_gap = block.size > kMostFilled && byte < block.user + kMostFilled / 2;
+  return has_gap ? block.user + kMostFilled / 2 : block.end();
+}
+
+// Returns the first byte that was written of a freed block of any size, or null.
+inline const char* FindOverwritten(const BlockRecord& block) {
+  const char* found = FindOverwritten(block.user, FilledUntil(block, block.user));
+  if (TCMALLOC_LIKELY(found != nullptr || block.size <= kMostFilled)) return found;
+  return FindOverwritten(block.end() - kMostFilled / 2, block.end());
 }
 
 // The size of a block, and a word that depends on its address, its size and the place of its

@@ -98,6 +98,27 @@ TEST_F(FencesTest, FindsTheFirstByteThatIsNotFreed) {
   }
 }
 
+TEST_F(FencesTest, FillsAndLooksAtBothEndsOfAHugeBlock) {
+  constexpr size_t kEnd = kMostFilled / 2;
+  const BlockRecord& block = Fenced(2 * kMostFilled, 0);
+  char* const first = block.user;
+  char* const end = block.end();
+  FillBlock<kFreedByte>(block);
+  EXPECT_EQ(FindOverwritten(block), nullptr);
+  EXPECT_EQ(FilledUntil(block, first), first + kEnd);
+  EXPECT_EQ(FilledUntil(block, end - 1), end);
+  for (char* byte : {first, first + kEnd - 1, end - kEnd, end - 1}) {
+    *byte = 0;
+    EXPECT_EQ(FindOverwritten(block), byte);
+    *byte = static_cast<char>(kFreedByte);
+  }
+  for (char* byte : {first + kEnd, end - kEnd - 1}) {
+    EXPECT_EQ(static_cast<unsigned char>(*byte), kFreshByte);
+    *byte = 0;
+    EXPECT_EQ(FindOverwritten(block), nullptr);
+  }
+}
+
 TEST_F(FencesTest, FindsAByteThatIsNotFreedInALongBlock) {
   for (const size_t size : {255, 256, 257, 319, 1000}) {
     std::vector<char> bytes(size, static_cast<char>(kFreedByte));
