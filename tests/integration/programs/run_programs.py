@@ -83,12 +83,10 @@ def free_port():
 
 
 def search_path():
-    """The system's programs first, then where the toolchains are that live elsewhere."""
-    directories = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
-    for command in programs.FOUND_ANYWHERE:
-        found = shutil.which(command)
-        if found:
-            directories.append(os.path.dirname(found))
+    """The toolchains that live elsewhere first, because one must not find parts of another, then the system's programs."""
+    found = [shutil.which(command) for command in programs.FOUND_ANYWHERE]
+    directories = [os.path.dirname(path) for path in found if path]
+    directories += ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
     return ":".join(dict.fromkeys(directories))
 
 
