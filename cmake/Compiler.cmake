@@ -32,6 +32,10 @@ set(no_malloc_builtins
 # Code that runs before main and after exit handlers has no static constructors.
 set(clang_layer_warnings -Wglobal-constructors -Wexit-time-destructors)
 
+# Gcc takes a few instructions out of many functions and puts them elsewhere, each with unwind
+# information of its own, which is larger than they are.
+set(gcc_layer_flags -fno-reorder-blocks-and-partition)
+
 add_library(tcm_layer_flags INTERFACE)
 target_link_libraries(tcm_layer_flags INTERFACE tcm_flags)
 target_compile_options(tcm_layer_flags INTERFACE
@@ -39,6 +43,7 @@ target_compile_options(tcm_layer_flags INTERFACE
   -ffunction-sections -fdata-sections
   ${no_malloc_builtins}
   "$<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>"
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${gcc_layer_flags}>"
   "$<$<CXX_COMPILER_ID:Clang>:${clang_layer_warnings}>")
 
 if(TCMALLOC_SANITIZE)

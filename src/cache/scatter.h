@@ -22,15 +22,19 @@ inline constexpr uint32_t kScatterMostSize = 2048;
 // The bytes of one class that a cache keeps in any order. A core's own cache and its TLB reach that
 // far, so the objects freed last are found there.
 inline constexpr uint32_t kScatterKeptBytes = 128 << 10;
-// The bytes where threads often wait for each other at the lists of the spans, and write to the
-// lines of each other's spans: that costs more than the order inside what a core's caches hold.
-// docs/decisions/0134-lists-divide-on-two-cpus.md.
-inline constexpr uint32_t kContendedKeptBytes = 1 << 20;
 // The bytes of scattered chains that go home between two misses, after which a class keeps nothing
 // in any order: the program frees far more than it would find here.
 inline constexpr uint32_t kScatterRunBytes = 2 << 20;
 // The objects that the list of a class holds from then on.
 inline constexpr uint32_t kScatterListObjects = 64;
+// The bytes of the spans of a class up to which a thread sorts scattered objects of it by pages. Of
+// more, too few of each page come together. Also the bytes of all classes up to which a cache sorts
+// more of them: beyond that they are worth more as pages of any class.
+// docs/decisions/0136-bins-for-pages.md.
+inline constexpr size_t kBinnedBytes = 8 << 20;
+// The bytes up to which the order inside of pages does not matter, because a core's own caches hold
+// as much.
+inline constexpr size_t kAnyOrderInPagesBytes = 2 << 20;
 // The bytes that a transfer cache keeps in any order beside slabs, each of which keeps as much
 // already.
 inline constexpr uint32_t kScatterSharedBytes = 64 << 10;

@@ -138,6 +138,8 @@ class CentralFreeList {
   bool is_crowded() const { return is_crowded_; }
   // Makes is_crowded false until as many threads have come again.
   void ForgetCrowd() { is_crowded_ = false; }
+  // The bytes of the spans. An estimate; needs no lock.
+  size_t span_bytes() const { return span_bytes_; }
   // The bytes of the freed objects in the spans. An estimate; needs no lock.
   size_t free_bytes() const { return size_t{free_objects_} * info().size; }
 
@@ -146,12 +148,12 @@ class CentralFreeList {
   bool IsSparse() TCMALLOC_EXCLUDES(lock_);
 
   // Returns true if `object` is a free object in one of the spans. Used to report a double free.
-  bool IsFree(const void* object) TCMALLOC_EXCLUDES(lock_);
+  TCMALLOC_COLD bool IsFree(const void* object) TCMALLOC_EXCLUDES(lock_);
 
   // Checks free objects in spans, at most as many as *most, which it counts down. Checks
   // that memory behind the objects is zero if all memory that reads as zero is `fresh`, never used.
   // Does nothing if the lock is held.
-  void CheckFreeObjects(bool fresh, size_t* most) TCMALLOC_EXCLUDES(lock_);
+  TCMALLOC_COLD void CheckFreeObjects(bool fresh, size_t* most) TCMALLOC_EXCLUDES(lock_);
 
   CentralStats stats() TCMALLOC_EXCLUDES(lock_);
   void CheckInvariants() TCMALLOC_EXCLUDES(lock_);
@@ -255,6 +257,7 @@ class CentralFreeList {
   uint16_t arrivals_ TCMALLOC_GUARDED_BY(lock_) = 0;  // since the last look at the crowd
   uint16_t waits_ TCMALLOC_GUARDED_BY(lock_) = 0;     // of these, those who had to wait
   Relaxed<bool> is_crowded_ = false;
+  Relaxed<size_t> span_bytes_ = 0;      // stats_.span_bytes for those without the lock
   Relaxed<uint32_t> free_objects_ = 0;  // stats_.free_objects for those without the lock
   uint32_t listed_ranks_ TCMALLOC_GUARDED_BY(lock_) = 0;  // bit r: lists_[r] is not empty
   PageHeap* page_heap_ = nullptr;
@@ -512,6 +515,7 @@ void CentralFreeList<PageHeap>::Enlist(Span* span) {
   Link(span);
   ++stats_.spans;
   stats_.span_bytes += span->bytes();
+  span_bytes_ = stats_.span_bytes;
   stats_.uncarved_objects += span->capacity;
   if (span->zeroed) stats_.untouched_objects += span->capacity;
 }
@@ -528,6 +532,7 @@ void CentralFreeList<PageHeap>::Delist(Span* span) {
   if (span->zeroed) stats_.untouched_objects -= span->capacity - span->carved;
   --stats_.spans;
   stats_.span_bytes -= span->bytes();
+  span_bytes_ = stats_.span_bytes;
 }
 
 // Fetches from the spans at hand and from `added`, a new one, if that is not null; sets *needless

@@ -70,8 +70,8 @@ class CentralLists {
       InsertDivided(chain);
     }
   }
-  // Returns true if the lists divided because threads often waited for each other. Stays true.
-  bool IsContended() const { return is_contended_; }
+  // Returns the bytes of the spans of the list of this CPU. An estimate.
+  size_t SpanBytes() { return Own().span_bytes(); }
   // Says so of the list of this CPU.
   bool IsSparse() { return Own().IsSparse(); }
   bool IsFree(const void* object) {
@@ -129,12 +129,12 @@ class CentralLists {
     return chain;
   }
   template <typename Condition>
-  bool DivideIf(Condition condition);
+  void DivideIf(Condition condition);
   // The crowd was there before the last division if another thread divided meanwhile.
   TCMALLOC_COLD void DivideCrowded(const List& list) {
-    if (DivideIf([&list] { return list.is_crowded(); })) is_contended_ = true;
+    DivideIf([&list] { return list.is_crowded(); });
   }
-  bool AddLists(uint32_t lists);
+  TCMALLOC_COLD bool AddLists(uint32_t lists);
   TCMALLOC_NOINLINE Chain FetchDivided(void** out, uint32_t wanted);
   template <typename FetchFrom>
   Chain FetchOfOthers(uint32_t own, FetchFrom fetch);
@@ -146,7 +146,6 @@ class CentralLists {
   std::atomic<bool> is_dividing_{false};
   uint32_t most_ = 1;
   std::atomic<uint32_t> count_{1};
-  Relaxed<bool> is_contended_ = false;
   PageHeap* page_heap_ = nullptr;
   PageMap* page_map_ = nullptr;
   const LinkCodec* codec_ = nullptr;
@@ -201,19 +200,17 @@ bool CentralLists<PageHeap, kCurrentCpu>::AddLists(uint32_t lists) {
 
 template <SpanSource PageHeap, uint32_t (*kCurrentCpu)()>
 template <typename Condition>
-bool CentralLists<PageHeap, kCurrentCpu>::DivideIf(Condition condition) {
+void CentralLists<PageHeap, kCurrentCpu>::DivideIf(Condition condition) {
   // Acquire pairs with the release in DivideIf: what the last division did is in place.
-  if (is_dividing_.exchange(true, std::memory_order_acquire)) return false;
+  if (is_dividing_.exchange(true, std::memory_order_acquire)) return;
   const uint32_t lists = count_.load(std::memory_order_relaxed);
-  const bool divides = lists < most_ && condition() && AddLists(lists);
-  if (divides) {
+  if (lists < most_ && condition() && AddLists(lists)) {
     // Release pairs with the acquire in count.
     count_.store(2 * lists, std::memory_order_release);
     ForEachList([](List& list) { list.ForgetCrowd(); });
   }
   // Release pairs with the acquire in DivideIf.
   is_dividing_.store(false, std::memory_order_release);
-  return divides;
 }
 
 // Returns the first chain that is not empty of those that `fetch` returns for the lists but `own`.

@@ -27,7 +27,7 @@ class FreeObjectCheck {
       : map_(map), codec_(codec), size_class_(size_class), most_(most) {}
 
   // Follows a list, whose first objects were freed last.
-  void CheckList(ObjectReference reference) {
+  TCMALLOC_COLD void CheckList(ObjectReference reference) {
     const void* before = nullptr;
     size_t left = std::min(*most_, kMostOfList);
     *most_ -= left;

@@ -182,11 +182,12 @@ class Heap final : private HousekeepingHost {
   // Empties caches in this order: `own`, the closed cache of the running thread, which may be null;
   // the reachable part of other threads' caches, and the caches of CPUs; the transfer caches. Then
   // gives at least `least` of the free memory back to the system.
-  ShedBytes Shed(Cache* own, Length least, ReleaseCause cause = ReleaseCause::kProgram);
+  TCMALLOC_COLD ShedBytes Shed(Cache* own, Length least,
+                               ReleaseCause cause = ReleaseCause::kProgram);
 
   // Empties caches for a request that failed, if that may help: for n adjacent pages or, if n is 0,
   // for an object. `own` is as for Shed. Returns true if the request is worth another attempt.
-  TCMALLOC_NOINLINE bool ShedFor(Cache* own, Length n);
+  TCMALLOC_COLD bool ShedFor(Cache* own, Length n);
 
   // Follows the limits of cgroups, and sheds memory if the heap holds more than its soft limit or
   // is under pressure. Does nothing while another thread does it. `own` is as for Shed.
@@ -206,15 +207,15 @@ class Heap final : private HousekeepingHost {
   void ReturnIdleOfCpus() override;
   void ReturnUnused(SourceTurns& turns, uint32_t count) override;
   size_t FullBytes(ThreadHeader* own) override;
-  void ReturnLargeObjects(ThreadHeader* own) override;
+  TCMALLOC_COLD void ReturnLargeObjects(ThreadHeader* own) override;
   bool RefreshLimits(int64_t now, Limits::Reader reader) override TCMALLOC_EXCLUDES(limits_.lock());
   bool FollowsCgroup() override;
   bool IsAwaited() override;
 
-  void ChooseWindow();
+  TCMALLOC_COLD void ChooseWindow();
   // Called by SystemMemory, whose lock is held.
   static uintptr_t ExtendWindow(uintptr_t end);
-  void ConfigureFromOptions();
+  TCMALLOC_COLD void ConfigureFromOptions();
   void ConfigureLimits();
   // Pass options on to the components that use them.
   void ApplyReleaseRate();
@@ -230,7 +231,7 @@ class Heap final : private HousekeepingHost {
   static int LimitedCpus();
   // Adds up the contents of all caches. Visits each of them.
   TCMALLOC_COLD CachedMemory CountCached();
-  PeakStats CountInUse();
+  TCMALLOC_COLD PeakStats CountInUse();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};

@@ -102,7 +102,7 @@ class SizeClassLists {
  private:
   // Acquire pairs with the release in Make and publishes the initialized lists.
   ListsOfClass* FindLists(uint8_t c) const { return lists_[c].load(std::memory_order_acquire); }
-  TCMALLOC_NOINLINE ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
+  TCMALLOC_COLD ListsOfClass& Make(uint8_t c) TCMALLOC_EXCLUDES(lock_);
   // Paranoid builds show on any machine what happens where many CPUs need a class. Classes that are
   // hardly used stay as they are, because what is left of exhausted memory is little.
   static void DivideIfUsed(Central& central) {

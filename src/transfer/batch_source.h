@@ -33,7 +33,7 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) 
 
 // A transfer cache: one that keeps some of the chains.
 //   batch()         objects in a full chain
-//   IsContended()   whether threads often waited for each other at the central free list
+//   SpanBytes()     bytes of the spans from which objects come, about
 //   ReturnUnused()  passes down some of what was not needed since the last call
 //   InsertPast(c), FetchPast(n)  insert and fetch where nothing is kept
 //   InsertWhileFew(c, n)  inserts a chain or an array where nothing is kept if n objects are kept
@@ -42,7 +42,7 @@ concept ChainSource = requires(T source, Chain chain, uint32_t n, void** array) 
 template <typename T>
 concept BatchSource = ChainSource<T> && requires(T source, Chain chain, uint32_t n, void** array) {
   { source.batch() } -> std::same_as<uint32_t>;
-  { source.IsContended() } -> std::same_as<bool>;
+  { source.SpanBytes() } -> std::same_as<size_t>;
   source.ReturnUnused();
   source.InsertPast(chain);
   source.InsertWhileFew(PackedChain(chain), size_t{n});

@@ -119,7 +119,7 @@ class TransferCache {
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
   uint32_t FetchArray(void** out, uint32_t wanted) { return central_->FetchArray(out, wanted); }
   bool IsSparse() { return central_->IsSparse(); }
-  bool IsContended() const { return central_->IsContended(); }
+  size_t SpanBytes() { return central_->SpanBytes(); }
 
   // Hands half of the chains that were not needed since the last call to the central free list.
   void ReturnUnused() TCMALLOC_EXCLUDES(lock_) {

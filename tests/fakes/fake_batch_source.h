@@ -50,7 +50,7 @@ class FakeBatchSource {
   static constexpr uint32_t kLineObjects = 8;
   bool has_lines = false;
   bool sparse = false;
-  bool contended = false;
+  size_t span_bytes = SIZE_MAX;
 
   uint32_t batch() const { return batch_; }
 
@@ -85,12 +85,17 @@ class FakeBatchSource {
     }
   }
 
-  // Ends the process, as the central list does, at an object that it never gave.
+  // Ends the process, as the central list does, at an object that it never gave, or that comes
+  // twice.
   void InsertPast(Chain chain) {
     {
       std::lock_guard<std::mutex> guard(mutex_);
-      for (void* object : space_->Objects(chain)) {
-        if (out_.count(object) == 0) CrashOnCorruptedList(object, size_class_);
+      std::unordered_set<void*> seen;
+      for (ObjectReference next = chain.head; next != space_->codec.end;) {
+        void* object = ObjectAt(next);
+        const bool is_first = seen.insert(object).second;
+        if (out_.count(object) == 0 || !is_first) CrashOnCorruptedList(object, size_class_);
+        next = space_->codec.Next(object);
       }
       ++inserts_past_;
     }
@@ -135,7 +140,7 @@ class FakeBatchSource {
   }
 
   bool IsSparse() const { return sparse; }
-  bool IsContended() const { return contended; }
+  size_t SpanBytes() const { return span_bytes; }
 
   // This source keeps nothing that somebody could need less of.
   void ReturnUnused() {

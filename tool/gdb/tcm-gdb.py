@@ -377,7 +377,15 @@ class Heap:
                 return f"free, {header}, in the batch beside its list"
             if any(self.chain_with(word, address) for word in self.stack_words(state["full"])):
                 return f"free, {header}, in a full list"
+            if self.is_in_bins(state["bins"], address):
+                return f"free, {header}, sorted by pages"
         return None
+
+    def is_in_bins(self, bins, address):
+        if not int(bins):
+            return False
+        heads = words_at(int(bins["heads_"]), length_of_field("tcmalloc::PageBins", "counts_"))
+        return any(head and address in self.links.follow(head, int(bins["counts_"][b])) for b, head in enumerate(heads))
 
 
 def length_of_field(type_name, field):
@@ -756,6 +764,8 @@ class Statistics:
                 full = number(state["full"]["size_"])
                 if full:
                     objects += full * int(heap.lists(c)["transfer"]["batch_"])
+                if int(state["bins"]):
+                    objects += number(state["bins"]["objects_"])
                 counts[c] += objects
         return counts
 

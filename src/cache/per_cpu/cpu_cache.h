@@ -92,8 +92,8 @@ class CpuCache {
 
   // Makes the slabs; requires support.state == kUsable. False if no memory can be had. Called once,
   // before anything else.
-  [[nodiscard]] bool Initialize(const Context& context, const RseqSupport& support,
-                                SectionFence fence, size_t bytes_per_cpu);
+  [[nodiscard]] TCMALLOC_COLD bool Initialize(const Context& context, const RseqSupport& support,
+                                              SectionFence fence, size_t bytes_per_cpu);
   // Acquire pairs with the release in Initialize.
   bool initialized() const { return initialized_.load(std::memory_order_acquire); }
 
@@ -104,7 +104,7 @@ class CpuCache {
 
   // Returns a closed record for the running thread. Null if it has no rseq area or no memory can be
   // had.
-  CpuThread* Join();
+  TCMALLOC_COLD CpuThread* Join();
   // Takes back a record.
   void Leave(CpuThread* thread) { threads_.Delete(thread); }
 
@@ -168,7 +168,9 @@ class CpuCache {
   // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
   // moves.
   bool Holds(const void* object, uint8_t c);
-  size_t CountObjects(uint8_t c) const { return initialized() ? slabs_.CountObjects(c) : 0; }
+  TCMALLOC_ALWAYS_INLINE size_t CountObjects(uint8_t c) const {
+    return initialized() ? slabs_.CountObjects(c) : 0;
+  }
   TCMALLOC_COLD CpuCacheStats stats();
 
   // Forgets all threads but `mine`, which may be null. Called in the child of fork.
@@ -239,14 +241,14 @@ class CpuCache {
   size_t ReturnLeaving(int id, uint8_t c);
   size_t ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*));
   void Sweep(CpuThread* thread, int id);
-  size_t DrainSlab(int id);
-  void ReleaseIdleSlabs();
-  void ReturnIdleBatches();
+  TCMALLOC_COLD size_t DrainSlab(int id);
+  TCMALLOC_COLD void ReleaseIdleSlabs();
+  TCMALLOC_COLD void ReturnIdleBatches();
   // Returns false if an object, of at most *most, looks as if the program had written to it.
   bool LooksSound(CpuSlab& slab, size_t* most);
-  void CheckSlabs(size_t* most);
-  void CheckSlab(CpuSlab& slab, size_t* most);
-  bool DepotHolds(CpuSlab& slab, const void* object, uint8_t c);
+  TCMALLOC_COLD void CheckSlabs(size_t* most);
+  TCMALLOC_COLD void CheckSlab(CpuSlab& slab, size_t* most);
+  TCMALLOC_COLD bool DepotHolds(CpuSlab& slab, const void* object, uint8_t c);
   void CheckDepot(CpuSlab& slab, size_t* most) TCMALLOC_REQUIRES(slab.lock());
 
   Context context_;

@@ -107,8 +107,8 @@ class alignas(64) CpuDepot {
     ChainStack batches;
     Relaxed<uint32_t> objects = 0;
     Relaxed<uint32_t> leaving = 0;
-    uint32_t moves = 0;  // since CountUnneeded last judged
-    uint32_t least = 0;  // batches kept since then
+    uint32_t moves = 0;             // since CountUnneeded last judged
+    uint32_t least = 0;             // batches kept since then
     uint32_t pieces_sent_home = 0;  // bytes since the last miss
     Relaxed<bool> outgrows = false;
     uint16_t most = 0;  // batches that may be kept

@@ -17,6 +17,8 @@
 #include "cache/idle_bytes.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
+#include "cache/per_thread/page_bins.h"
+#include "cache/per_thread/region_sorter.h"
 #include "cache/reuse_watch.h"
 #include "cache/scatter.h"
 #include "cache/thread_header.h"
@@ -241,7 +243,7 @@ class ThreadCache : private FastLists, public ListNode {
   void Collect();
   // Returns the full chains of each class that needed none of them since the last call to their
   // spans, if they hold kManyIdleBytes. Called when the heap has grown.
-  void MakeWay();
+  TCMALLOC_COLD void MakeWay();
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
   // Flushes class `first` and all larger ones.
@@ -311,6 +313,7 @@ class ThreadCache : private FastLists, public ListNode {
 
   struct ClassState {
     ChainStack full;
+    Relaxed<PageBins*> bins = nullptr;  // made when the class first needs them
     ObjectReference head_at_collection = 0;
     // Beside the current list: the batch that was freed before its objects or, while the class
     // drains, what was freed since less than one batch left.
@@ -319,7 +322,7 @@ class ThreadCache : private FastLists, public ListNode {
     int16_t room_at_free = 0;
     int16_t capacity = 0;     // of the current list; at most two batches
     uint16_t max_chains = 0;  // that may be kept in full
-    uint16_t low_water = 0;   // fewest chains in full since the last collection
+    uint16_t low_water = 0;   // fewest kept chains since the last collection
     // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
     uint32_t sent_home = 0;
     uint32_t pieces_sent_home = 0;  // bytes since the last miss
@@ -340,7 +343,10 @@ class ThreadCache : private FastLists, public ListNode {
       outgrows = pieces_sent_home >= kOutgrownBytes;
       pieces_sent_home = 0;
     }
-    void UpdateLowWater() { low_water = std::min(low_water, static_cast<uint16_t>(full.size())); }
+    uint32_t binned() const {
+      const PageBins* made = bins;
+      return made != nullptr ? made->objects() : 0;
+    }
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
@@ -352,7 +358,24 @@ class ThreadCache : private FastLists, public ListNode {
     const Source* source = context_->sources->Find(c);
     return source != nullptr ? source->batch() : 0;
   }
-  size_t FullObjects(uint8_t c) const { return size_t{states_[c].full.size()} * BatchIfMade(c); }
+  // Returns the objects in full chains and bins.
+  size_t FullObjects(uint8_t c) const {
+    return size_t{states_[c].full.size()} * BatchIfMade(c) + states_[c].binned();
+  }
+  // Returns the number of full chains, and of those that the objects in bins would make. May be
+  // called by other threads, meanwhile the owner may give the bins back, and is then an estimate.
+  uint32_t KeptChains(uint8_t c) const {
+    const PageBins* bins = states_[c].bins;
+    const uint32_t full = states_[c].full.size();
+    return TCMALLOC_LIKELY(bins == nullptr) ? full : full + BinnedChains(c, *bins);
+  }
+  TCMALLOC_NOINLINE uint32_t BinnedChains(uint8_t c, const PageBins& bins) const {
+    return (bins.objects() + Batch(c) - 1) / Batch(c);
+  }
+  void UpdateLowWater(uint8_t c) {
+    uint16_t& low_water = states_[c].low_water;
+    low_water = std::min(low_water, static_cast<uint16_t>(KeptChains(c)));
+  }
 
   // Allocates from the lists if they are open. The table holds a class for every size, though not
   // the best one for the sizes of kClassBySize. Those sizes come here only if a signal handler
@@ -465,10 +488,6 @@ class ThreadCache : private FastLists, public ListNode {
     return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
            cached_bytes_ - bytes >= kOtherClassesBytes;
   }
-  // Returns how many bytes of a class are kept in any order.
-  uint32_t MostInAnyOrder(uint8_t c) const {
-    return source(c).IsContended() ? kContendedKeptBytes : kScatterKeptBytes;
-  }
   void SendHome(uint8_t c, Chain chain);
   void ShortenList(uint8_t c);
   void KeepOrReturn(uint8_t c, Chain chain);
@@ -482,8 +501,14 @@ class ThreadCache : private FastLists, public ListNode {
   void PutIn(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
-  Chain PopFull(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
-  uint32_t TakeOldest(uint8_t c, uint32_t most, Chain* out) TCMALLOC_REQUIRES(chains_lock_);
+  Chain PopKept(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
+  bool HasRoomInBins(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
+  PageBins* MakeBins(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
+  bool PutInBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
+  Chain NextOfBins(uint8_t c);
+  Chain Sorted(uint8_t c, Chain chain) const;
+  TCMALLOC_COLD uint32_t TakeOldest(uint8_t c, int64_t* objects, Chain* out)
+      TCMALLOC_REQUIRES(chains_lock_);
   // If it is kCaches, chains go to their spans.
   enum class Past : bool { kNothing, kCaches };
   void ReturnOldest(uint8_t c, uint32_t count, Past past = Past::kNothing)
@@ -495,7 +520,11 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t LowWater(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   static void NoteOverage(ClassState& state);
-  bool FitsBudget(int64_t bytes);
+  // Returns true if `bytes` more fit, if need be after a collection or with a larger share.
+  TCMALLOC_ALWAYS_INLINE bool FitsBudget(int64_t bytes) {
+    return HasRoomFor(bytes) || MakeRoomFor(bytes);
+  }
+  TCMALLOC_NOINLINE bool MakeRoomFor(int64_t bytes);
   bool GoesHome(const ClassState& state, Scatter scatter) const;
   Chain Counted(uint8_t c, Chain chain) const;
   uint32_t CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const;
@@ -503,18 +532,19 @@ class ThreadCache : private FastLists, public ListNode {
   void CorrectList(uint8_t c);
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;
-  bool CurrentHolds(const void* object, uint8_t c) const;
-  bool FullHolds(const void* object, uint8_t c) const TCMALLOC_REQUIRES(chains_lock_);
+  TCMALLOC_COLD bool CurrentHolds(const void* object, uint8_t c) const;
+  TCMALLOC_COLD bool FullHolds(const void* object, uint8_t c) const TCMALLOC_REQUIRES(chains_lock_);
   void CollectClass(uint8_t c);
   void CollectCurrent(uint8_t c);
-  void FlushFull(uint8_t c);
-  void FlushCurrent(uint8_t c);
+  TCMALLOC_COLD void FlushFull(uint8_t c);
+  TCMALLOC_COLD void FlushCurrent(uint8_t c);
   void CheckBeside(uint8_t c) const;
+  int64_t CheckBins(uint8_t c) const;
   template <typename F>
   void ForEachUsedClass(F f) const;
 
-  // Guards `full` and `low_water` of every class, and the counts of the bytes in them. Only the
-  // owner adds chains.
+  // Guards `full`, `bins` and `low_water` of every class, and the counts of the bytes in them. Only
+  // the owner adds chains.
   BiasedLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
@@ -533,6 +563,7 @@ class ThreadCache : private FastLists, public ListNode {
 
 }  // namespace tcmalloc
 
+#include "cache/per_thread/thread_cache_bins_inl.h"
 #include "cache/per_thread/thread_cache_check_inl.h"
 #include "cache/per_thread/thread_cache_drain_inl.h"
 #include "cache/per_thread/thread_cache_inl.h"

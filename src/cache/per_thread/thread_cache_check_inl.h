@@ -35,7 +35,9 @@ __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(c
 
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
-  const ChainStack& full = states_[c].full;
+  const ClassState& state = states_[c];
+  if (state.binned() > 0 && ChainHolds(state.bins->ChainOf(object), object, c)) return true;
+  const ChainStack& full = state.full;
   for (uint32_t i = 0; i < full.size(); ++i) {
     if (ChainHolds(full.at(i), object, c)) return true;
   }
@@ -68,6 +70,8 @@ void ThreadCache<Sources>::CheckFreeObjects(size_t* most) {
     if (!state.beside.empty()) check.CheckList(state.beside.head);
     BiasedLockHolder holder(chains_lock_);
     for (uint32_t i = 0; i < state.full.size(); ++i) check.CheckList(state.full.at(i).head);
+    if (state.binned() == 0) return;
+    state.bins->ForEach([&check](Chain chain) { check.CheckList(chain.head); });
   });
 }
 
@@ -78,6 +82,25 @@ void ThreadCache<Sources>::CheckBeside(uint8_t c) const {
   TCMALLOC_CHECK_LE(chain.count + states_[c].drain.active(), Batch(c));
   for (; chain.count > 0; --chain.count) chain.head = context_->codec->Next(ObjectAt(chain.head));
   TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
+}
+
+// Returns the number of objects in the bins of class `c`.
+template <SourceTable Sources>
+int64_t ThreadCache<Sources>::CheckBins(uint8_t c) const {
+  const PageBins* bins = states_[c].bins;
+  if (bins == nullptr) return 0;
+  uint32_t objects = 0;
+  bins->ForEach([&](Chain chain) {
+    objects += chain.count;
+    const uintptr_t region = AddressAt(chain.head) / PageBins::RegionBytes(SizeOf(c));
+    for (; chain.count > 0; --chain.count) {
+      TCMALLOC_CHECK_EQ(AddressAt(chain.head) / PageBins::RegionBytes(SizeOf(c)), region);
+      chain.head = context_->codec->Next(ObjectAt(chain.head));
+    }
+    TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
+  });
+  TCMALLOC_CHECK_EQ(bins->objects(), objects);
+  return objects;
 }
 
 template <SourceTable Sources>
@@ -93,7 +116,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
     TCMALLOC_CHECK_LE(room[c], state.capacity);
     const uint32_t most = (state.drain.active() ? 1 : 2) * BatchIfMade(c);
     TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(most));
-    TCMALLOC_CHECK_LE(state.low_water, state.full.size());
+    TCMALLOC_CHECK_LE(state.low_water, KeptChains(c));
     ObjectReference reference = heads[c];
     for (int length = state.capacity - room[c]; length > 0; --length) {
       reference = context_->codec->Next(ObjectAt(reference));
@@ -104,6 +127,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
       TCMALLOC_CHECK_EQ(state.full.at(j).count, Batch(c));
       bytes += int64_t{state.full.at(j).count} * SizeOf(c);
     }
+    bytes += CheckBins(c) * SizeOf(c);
   }
   TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
   TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);

@@ -37,19 +37,24 @@ class ThreadCache<Sources>::ListChange {
   uint8_t c_;
 };
 
+// Takes the newest full chain or, if there is none, a region of the bins.
 template <SourceTable Sources>
-Chain ThreadCache<Sources>::PopFull(uint8_t c) {
+Chain ThreadCache<Sources>::PopKept(uint8_t c) {
   ClassState& state = states_[c];
   BiasedLockHolder holder(chains_lock_);
   Chain chain;
   if (!state.full.empty()) {
     chain = state.full.Pop();
+  } else if (TCMALLOC_UNLIKELY(state.bins != nullptr)) {
+    chain = state.bins->Take();
+  }
+  if (!chain.empty()) {
     NoteCached(-int64_t{chain.count} * SizeOf(c));
     chains_moved_ += 1;
     state.popped = true;
     state.popped_since_growth = true;
   }
-  state.UpdateLowWater();
+  UpdateLowWater(c);
   return chain;
 }
 
@@ -57,7 +62,8 @@ Chain ThreadCache<Sources>::PopFull(uint8_t c) {
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   states_[c].NoteMiss();
-  const Chain chain = PopFull(c);
+  const bool is_binned = states_[c].full.empty() && states_[c].binned() > 0;
+  const Chain chain = TCMALLOC_UNLIKELY(is_binned) ? NextOfBins(c) : PopKept(c);
   if (!chain.empty()) return chain;
   Source& source = context_->sources->Ensure(c);
   NoteUsed(c);
@@ -242,8 +248,8 @@ TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
   room[c] = static_cast<int16_t>(state.capacity - static_cast<int>(CountUpTo(most, c, heads[c])));
   if (drains) return;
   Chain chain = TakeBeside(c);
-  if (chain.empty()) chain = PopFull(c);
-  for (; !chain.empty(); chain = PopFull(c)) {
+  if (chain.empty()) chain = PopKept(c);
+  for (; !chain.empty(); chain = PopKept(c)) {
     const uint32_t count = CountUpTo(chain.count + 1, c, chain.head);
     if (count == Batch(c) && PushFull(c, chain)) return;
     source(c).InsertPast({chain.head, count});

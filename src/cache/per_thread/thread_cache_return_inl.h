@@ -11,29 +11,39 @@
 
 namespace tcmalloc {
 
-// Takes up to `most` of the oldest full chains of a class.
+// Takes up to kChainsAtOnce of the oldest full chains of a class and, if there are no others, those
+// of its bins, until they have *objects objects, which it counts down. Returns their number.
 template <SourceTable Sources>
-uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, uint32_t most, Chain* out) {
-  ChainStack& full = states_[c].full;
-  const uint32_t count = std::min<uint32_t>(most, full.size());
-  for (uint32_t i = 0; i < count; ++i) {
-    out[i] = full.at(i);
-    NoteCached(-int64_t{out[i].count} * SizeOf(c));
+uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, int64_t* objects, Chain* out) {
+  ClassState& state = states_[c];
+  uint32_t count = 0;
+  int64_t taken = 0;
+  for (; count < std::min(kChainsAtOnce, state.full.size()) && taken < *objects; ++count) {
+    out[count] = state.full.at(count);
+    taken += out[count].count;
   }
-  full.DropOldest(count);
-  states_[c].UpdateLowWater();
+  state.full.DropOldest(count);
+  for (; count < kChainsAtOnce && taken < *objects && state.binned() > 0; ++count) {
+    out[count] = state.bins->Take();
+    taken += out[count].count;
+  }
+  NoteCached(-taken * SizeOf(c));
+  *objects -= taken;
+  UpdateLowWater(c);
   return count;
 }
 
-// Returns `count` of the oldest full chains of a class to the source, or all if there are fewer.
+// Returns `count` of the oldest chains that a class keeps to the source, or all if there are fewer.
 // Takes a few at a time, because the source may take long.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count, Past past) {
+  if (count == 0) return;
   Chain chains[kChainsAtOnce];
-  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
+  int64_t objects = int64_t{count} * Batch(c);
+  for (uint32_t taken = kChainsAtOnce; objects > 0 && taken > 0;) {
     {
       BiasedLockHolder holder(chains_lock_);
-      taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
+      taken = TakeOldest(c, &objects, chains);
     }
     for (uint32_t i = 0; i < taken; ++i) {
       past == Past::kCaches ? source(c).InsertPast(chains[i]) : source(c).Insert(chains[i]);
@@ -45,10 +55,12 @@ void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count, Past past) {
 // them.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
+  if (count == 0) return;
   Chain chains[kChainsAtOnce];
-  for (uint32_t taken = kChainsAtOnce; count > 0 && taken > 0; count -= taken) {
+  int64_t objects = int64_t{count} * Batch(c);
+  for (uint32_t taken = kChainsAtOnce; objects > 0 && taken > 0;) {
     if (!chains_lock_.TryLockByOther()) return;
-    taken = TakeOldest(c, std::min(count, kChainsAtOnce), chains);
+    taken = TakeOldest(c, &objects, chains);
     chains_lock_.UnlockByOther();
     for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
   }
@@ -59,7 +71,7 @@ void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
   const uint32_t moved = chains_moved_;
   if (std::exchange(moved_at_release_, moved) != moved) return;
   ForEachUsedClass([this, by_owner](uint8_t c) {
-    const uint32_t half = (states_[c].full.size() + 1) / 2;
+    const uint32_t half = (KeptChains(c) + 1) / 2;
     by_owner ? ReturnOldest(c, half) : ReturnOldestByOther(c, half);
   });
 }
@@ -83,7 +95,7 @@ void ThreadCache<Sources>::ReturnOverdraft(OverdraftLook* look) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReleaseFull() {
-  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].full.size()); });
+  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, KeptChains(c)); });
 }
 
 template <SourceTable Sources>
@@ -95,7 +107,7 @@ uint32_t ThreadCache<Sources>::LowWater(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::NoteCollected(uint8_t c) {
   BiasedLockHolder holder(chains_lock_);
-  states_[c].low_water = static_cast<uint16_t>(states_[c].full.size());
+  states_[c].low_water = static_cast<uint16_t>(KeptChains(c));
 }
 
 template <SourceTable Sources>
@@ -145,16 +157,18 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::MakeWay() {
   for (uint8_t c = 1; c < kSizeClassCount; ++c) {
     ClassState& state = states_[c];
-    if (std::exchange(state.popped_since_growth, false) || state.full.empty()) continue;
+    if (std::exchange(state.popped_since_growth, false)) continue;
     const int64_t bytes = static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
-    if (bytes >= kManyIdleBytes) ReturnOldest(c, state.full.size(), Past::kCaches);
+    if (bytes >= kManyIdleBytes) ReturnOldest(c, KeptChains(c), Past::kCaches);
   }
 }
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::FlushFull(uint8_t c) {
-  for (Chain chain = PopFull(c); !chain.empty(); chain = PopFull(c)) source(c).Insert(chain);
+  for (Chain chain = PopKept(c); !chain.empty(); chain = PopKept(c)) source(c).Insert(chain);
   BiasedLockHolder holder(chains_lock_);
+  PageBins* bins = std::exchange(states_[c].bins, nullptr);
+  if (bins != nullptr) PageBins::Delete(bins, *context_->arrays);
   states_[c].full.Clear(*context_->arrays);
   states_[c].low_water = 0;
 }
@@ -193,7 +207,7 @@ template <SourceTable Sources>
 bool ThreadCache<Sources>::SetAside() {
   if (context_->budget->SetAside(share_, HeldBytes())) return true;
   if (cached_bytes_ == 0) return false;
-  ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, states_[c].full.size()); });
+  ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, KeptChains(c)); });
   return context_->budget->SetAside(share_, list_bytes_);
 }
 

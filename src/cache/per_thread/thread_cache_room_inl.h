@@ -65,7 +65,7 @@ bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
 // it has so many, and not so few that the next request comes at once.
 template <SourceTable Sources>
 uint32_t ThreadCache<Sources>::ChainsToGiveUp(uint8_t c, int64_t bytes) const {
-  const uint32_t count = states_[c].full.size();
+  const uint32_t count = KeptChains(c);
   if (count == 0) return 0;
   const int64_t missing = HeldBytes() + bytes - share_.limit();
   const int64_t chain = int64_t{Batch(c)} * SizeOf(c);
@@ -279,7 +279,8 @@ TCMALLOC_NOINLINE void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain)
   if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
   ClassState& state = states_[c];
   if (state.frees_at_random() && ScatterOf(c, chain) == Scatter::kFarApart) {
-    return source(c).InsertPast(chain);
+    if (!PutInBins(c, chain)) source(c).InsertPast(chain);
+    return;
   }
   state.sent_home = 0;
   source(c).Insert(chain);
@@ -306,7 +307,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   const uint32_t bytes = chain.count * SizeOf(c);
   state.sent_home += bytes;
   if (!state.frees_at_random()) return;
-  ReturnOldest(c, (MostInAnyOrder(c) + bytes - 1) / bytes, Past::kCaches);
+  ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes, Past::kCaches);
   ShortenList(c);
 }
 
@@ -337,10 +338,13 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = state.full.size() * bytes;
   Scatter scatter = Scatter::kInRows;
-  if (kept >= MostInAnyOrder(c) || state.frees_at_random()) {
+  if (kept >= kScatterKeptBytes || state.frees_at_random()) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
     scatter = ScatterOf(c, chain);
-    if (scatter == Scatter::kFarApart) return SendHome(c, chain);
+    if (scatter == Scatter::kFarApart) {
+      if (!PutInBins(c, chain)) SendHome(c, chain);
+      return;
+    }
     if (GoesHome(state, scatter)) {
       if (state.outgrows) state.pieces_sent_home += static_cast<uint32_t>(bytes);
       return source(c).InsertPast(chain);
@@ -373,11 +377,10 @@ void ThreadCache<Sources>::NoteOverage(ClassState& state) {
   if (state.max_chains > 1) --state.max_chains;
 }
 
-// Makes room for `bytes` more, if need be by a collection or with a larger share. Returns true if
-// they fit. A cache that holds more than its reduced share gives up some.
+// Makes room for `bytes` more, for which there is none, by a collection or with a larger share.
+// Returns true if they fit then. A cache that holds more than its reduced share gives up some.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::FitsBudget(int64_t bytes) {
-  if (HasRoomFor(bytes)) return true;
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::MakeRoomFor(int64_t bytes) {
   if (AllocatedSinceCollection() >= CollectionInterval()) Collect();
   if (HasRoomFor(bytes) || GrowShare(bytes)) return true;
   if (!HasRoomFor(0)) GiveUpOthers(0, 0);

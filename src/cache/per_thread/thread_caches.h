@@ -31,7 +31,7 @@ class ThreadCaches {
 
   // Returns a closed cache, that of a thread that has ended if there is one. Null if no memory can
   // be had.
-  Cache* Create(const typename Cache::Context& context) {
+  TCMALLOC_COLD Cache* Create(const typename Cache::Context& context) {
     if (Cache* spare = spares_.Take()) {
       spare->TakeUp();
       return spare;
@@ -70,7 +70,7 @@ class ThreadCaches {
   // Takes memory from `n` caches, each in turn, if their threads are idle; see
   // ThreadCache::ReleaseIdle. `own` is the cache of the running thread, or null; it needs no fence.
   // Retires half of the spare caches that no thread needed since the last call.
-  void ReleaseIdle(size_t n, const Cache* own) {
+  TCMALLOC_COLD void ReleaseIdle(size_t n, const Cache* own) {
     RetireAll(spares_.TakeUnneeded());
     registry_.VisitNext(n, [own](Cache& cache) { cache.ReleaseIdle(&cache == own); });
   }

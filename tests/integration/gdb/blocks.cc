@@ -22,6 +22,7 @@ void* live[kBlocks];
 void* freed[kBlocks];
 void* large;
 void* freed_large;
+void* freed_at_random;
 void* never_used;
 std::size_t figures[7];
 
@@ -38,6 +39,15 @@ void FreeMany() {
   static void* others[kOthers];
   for (int i = 0; i < kOthers; ++i) others[i] = std::malloc(kSizes[i % 4]);
   for (void* block : others) std::free(block);
+}
+
+// Frees so many blocks at random that a thread sorts most of them by pages.
+void FreeAtRandom() {
+  constexpr std::size_t kBlocksOfRandom = 10007;
+  static void* others[kBlocksOfRandom];
+  for (void*& block : others) block = std::malloc(100);
+  for (std::size_t i = 0; i < kBlocksOfRandom; ++i) std::free(others[i * 7919 % kBlocksOfRandom]);
+  freed_at_random = others[kBlocksOfRandom / 2 * 7919 % kBlocksOfRandom];
 }
 
 void Allocate() {
@@ -86,6 +96,7 @@ int main(int argc, char**) {
   std::thread(FreeMany).join();
   FreeMany();
   Allocate();
+  FreeAtRandom();
   // Half of them by another thread, whose cache keeps them.
   std::thread([] {
     for (int i = 0; i < kBlocks; i += 2) std::free(freed[i]);

@@ -32,7 +32,7 @@ def run_gdb(words, environment):
 def questions(script):
     """Commands that ask for everything; each answer begins with a line of its own."""
     asked = ["live[%d]" % i for i in range(BLOCKS)] + ["freed[%d]" % i for i in range(BLOCKS)]
-    asked += ["large", "(char*)large+700000", "freed_large", "&large", "(char*)live[2]+3"]
+    asked += ["large", "(char*)large+700000", "freed_large", "freed_at_random", "&large", "(char*)live[2]+3"]
     words = ["-ex", f"source {script}"]
     for expression in asked:
         words += ["-ex", f"echo @{expression}\\n", "-ex", f"heap block {expression}"]
@@ -65,6 +65,8 @@ class Check:
             self.expect(said, "large", r" at:\n    (@ 0x|\(its stack is a copy that was not walked yet\))")
         self.expect(said, "(char*)large+700000", r"of one large object\.\nThe address is 700000 bytes from the start.*\n.*\nIt is live")
         self.expect(said, "freed_large", r"free pages")
+        is_sorted = self.mode.startswith("per_thread")
+        self.expect(said, "freed_at_random", r"It is free.*, sorted by pages" if is_sorted else "It is free|free pages")
         self.expect(said, "&large", r"in no span of the heap")
         self.expect(said, "(char*)live[2]+3", r"The address is 3 bytes from the start .*\n.*\nIt is live")
 

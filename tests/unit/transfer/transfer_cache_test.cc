@@ -77,10 +77,9 @@ TEST_F(TransferCacheTest, TheCentralListSaysWhetherItIsSparse) {
   EXPECT_TRUE(transfer_->IsSparse());
 }
 
-TEST_F(TransferCacheTest, TheCentralListSaysWhetherThreadsWaitThere) {
-  EXPECT_FALSE(transfer_->IsContended());
-  transfer_.central.contended = true;
-  EXPECT_TRUE(transfer_->IsContended());
+TEST_F(TransferCacheTest, TheCentralListSaysHowMuchItHas) {
+  transfer_.central.span_bytes = 12345;
+  EXPECT_EQ(transfer_->SpanBytes(), 12345u);
 }
 
 TEST_F(TransferCacheTest, AFullChainMovesUntouched) {

@@ -114,16 +114,6 @@ TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
-TEST_F(ThreadCacheScatterTest, MoreStaysInAnyOrderWhereThreadsWaitAtTheSpans) {
-  sources_.source(k64).contended = true;
-  SwingOnce(k64, true, kContendedKeptBytes);
-  EXPECT_EQ(past(k64), 0u);
-  EXPECT_GT(cache_->full_bytes(), kContendedKeptBytes / 2);
-
-  SwingOnce(k64, true, kContendedKeptBytes + 2 * kScatterRunBytes);
-  EXPECT_EQ(cache_->full_bytes(), 0u) << "a long run";
-}
-
 TEST_F(ThreadCacheScatterTest, NearObjectsThatACoreReachesStay) {
   for (uint8_t c : {k64, SizeClassFor(128), SizeClassFor(448)}) {
     SwingPages(c, kNearKeptBytes / 2);

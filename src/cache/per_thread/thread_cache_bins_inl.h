@@ -1,0 +1,82 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The part of ThreadCache for scattered objects that it sorts by pages. Included by thread_cache.h
+// alone.
+
+#ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_BINS_INL_H_
+#define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_BINS_INL_H_
+
+#include <algorithm>
+
+namespace tcmalloc {
+
+// The lock publishes what is in the bins together with the pointer to them.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE PageBins* ThreadCache<Sources>::MakeBins(uint8_t c) {
+  BiasedLockHolder holder(chains_lock_);
+  PageBins* bins = PageBins::New(SizeOf(c), *context_->arrays);
+  states_[c].bins = bins;
+  return bins;
+}
+
+// Returns true if bins may take `count` more objects of class `c`. Makes the bins.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
+  ClassState& state = states_[c];
+  if (KeptChains(c) >= state.max_chains) return false;
+  if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
+  if (Batch(c) < kSizeClasses[c].batch) return false;
+  if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;
+  return state.bins != nullptr || MakeBins(c) != nullptr;
+}
+
+// Sorts the objects of a chain into bins. Returns false if they may take none.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
+  if (!HasRoomInBins(c, chain.count)) return false;
+  PageBins& bins = *states_[c].bins;
+  Chain strays;
+  {
+    BiasedLockHolder holder(chains_lock_);
+    const int64_t before = bins.objects();
+    strays = bins.Put(chain, *context_->codec, MisplacedBits(c), [this, c](void* object) {
+      CheckPlace(object, c);
+      return CheckedNext(object, c);
+    });
+    NoteCached((bins.objects() - before) * SizeOf(c));
+    chains_moved_ += 1;
+  }
+  if (!strays.empty()) source(c).InsertPast(strays);
+  return true;
+}
+
+// Returns the objects of a region in ascending order. A chain in which one of them is twice goes to
+// the central list, which ends the process.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::Sorted(uint8_t c, Chain chain) const {
+  const ObjectReference end = context_->codec->end;
+  RegionSorter sorter(SizeOf(c), states_[c].bins->region_bytes());
+  if (SizeOf(c) <= RegionSorter::kMostSizePrefetched) sorter.Prefetch(chain.head);
+  ObjectReference reference = chain.head;
+  for (; reference != end; reference = NextOf(ObjectAt(reference), c)) {
+    if (TCMALLOC_UNLIKELY(!sorter.Add(reference))) break;
+  }
+  if (TCMALLOC_UNLIKELY(reference != end)) {
+    source(c).InsertPast(chain);
+    return {};
+  }
+  return sorter.Link(*context_->codec);
+}
+
+// Returns the objects of the next region.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::NextOfBins(uint8_t c) {
+  const Chain chain = PopKept(c);
+  const bool any_order =
+      chain.count < RegionSorter::kFewest || source(c).SpanBytes() <= kAnyOrderInPagesBytes;
+  return any_order ? chain : Sorted(c, chain);
+}
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_BINS_INL_H_
