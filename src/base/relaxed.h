@@ -6,7 +6,6 @@
 #define TCMALLOC_BASE_RELAXED_H_
 
 #include <atomic>
-#include <type_traits>
 
 namespace tcmalloc {
 
@@ -24,11 +23,6 @@ class Relaxed {
     return *this;
   }
   operator T() const { return value_.load(std::memory_order_relaxed); }  // NOLINT: likewise
-  T operator->() const
-    requires std::is_pointer_v<T>
-  {
-    return *this;
-  }
 
   // A load and a store suffice, because one thread at a time changes it.
   Relaxed& operator+=(T n) { return *this = static_cast<T>(static_cast<T>(*this) + n); }

@@ -764,8 +764,7 @@ class Statistics:
                 full = number(state["full"]["size_"])
                 if full:
                     objects += full * int(heap.lists(c)["transfer"]["batch_"])
-                if int(state["bins"]):
-                    objects += number(state["bins"]["objects_"])
+                objects += number(state["binned"])
                 counts[c] += objects
         return counts
 

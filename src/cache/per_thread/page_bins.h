@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "base/attributes.h"
-#include "base/relaxed.h"
 #include "pages/free_link.h"
 #include "transfer/chain_arrays.h"
 
@@ -41,13 +40,13 @@ class PageBins {
   TCMALLOC_COLD static void Delete(PageBins* bins, ChainArrays& arrays);
 
   uint32_t region_bytes() const { return uint32_t{sizeof(void*)} << shift_; }
-  // Returns the number of objects. May be called by other threads and is then an estimate.
+  // Returns the number of objects.
   uint32_t objects() const { return objects_; }
 
   // Takes the objects of a chain, up to its end. Calls checked_next(object), which returns the next
   // one's reference, for an object whose address has one of the `misplaced` bits or that does not
-  // link to one in the address window. Returns those whose bins are of other regions, or
-  // have as many as there can only be where objects were freed twice.
+  // link to one in the address window. Returns those whose bins are of other regions, or have as
+  // many as there can only be where objects were freed twice.
   template <typename CheckedNext>
   TCMALLOC_ALWAYS_INLINE Chain Put(Chain chain, const LinkCodec& by, uintptr_t misplaced,
                                    CheckedNext checked_next) {
@@ -115,7 +114,7 @@ class PageBins {
 
   ObjectReference* const heads_;  // kNone of an empty bin
   const int shift_;               // from a reference to the number of its region
-  Relaxed<uint32_t> objects_ = 0;
+  uint32_t objects_ = 0;
   uint32_t next_ = 0;                      // the bin behind the one that was taken last
   uint64_t used_[kBins / kWordBits] = {};  // bit b: bin b has objects
   uint8_t counts_[kBins] = {};             // of objects in each bin

@@ -72,7 +72,7 @@ struct ThreadCacheContext {
 // and a stack of full chains of one batch each. Invariants, for each class c with state s:
 //
 //     length of the current list == s.capacity - room[c]
-//     cached_bytes_ == sum over c of (objects in s.full) * size of c
+//     cached_bytes_ == sum over c of (objects in s.full and s.bins) * size of c
 //     list_bytes_   == sum over c of (s.capacity + objects in s.beside) * size of c, and other
 //                      bytes where the class drains
 //
@@ -89,6 +89,9 @@ struct ThreadCacheContext {
 // comes back, and the list may be two batches long until the next miss. One chain too many goes
 // back to the source, whole, and repeated overflow withdraws permissions down to one. If none was
 // ever given, free makes the list at most half a batch long, and no chain is kept.
+//
+// Scattered chains of a class of which there is not much are sorted into bins, one for each page;
+// they count as full chains do, and serve misses once there are none of those. See PageBins.
 //
 // Where full chains of other classes hold kOtherClassesBytes, a class of large objects keeps no
 // more than kScatterKeptBytes. Others go to their spans as they are freed, and become pages that
@@ -241,8 +244,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns an eighth of what each class did not use since the last call, and all of a class that
   // was not used.
   void Collect();
-  // Returns the full chains of each class that needed none of them since the last call to their
-  // spans, if they hold kManyIdleBytes. Called when the heap has grown.
+  // Returns to the spans what each class keeps of which none was needed since the last call, if it
+  // has kManyIdleBytes. Called when the heap has grown.
   TCMALLOC_COLD void MakeWay();
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
@@ -313,7 +316,8 @@ class ThreadCache : private FastLists, public ListNode {
 
   struct ClassState {
     ChainStack full;
-    Relaxed<PageBins*> bins = nullptr;  // made when the class first needs them
+    PageBins* bins = nullptr;      // made when the class first needs them
+    Relaxed<uint32_t> binned = 0;  // objects in the bins
     ObjectReference head_at_collection = 0;
     // Beside the current list: the batch that was freed before its objects or, while the class
     // drains, what was freed since less than one batch left.
@@ -343,10 +347,6 @@ class ThreadCache : private FastLists, public ListNode {
       outgrows = pieces_sent_home >= kOutgrownBytes;
       pieces_sent_home = 0;
     }
-    uint32_t binned() const {
-      const PageBins* made = bins;
-      return made != nullptr ? made->objects() : 0;
-    }
   };
 
   static uint32_t SizeOf(uint8_t c) { return kSizeClasses[c].size; }
@@ -360,17 +360,17 @@ class ThreadCache : private FastLists, public ListNode {
   }
   // Returns the objects in full chains and bins.
   size_t FullObjects(uint8_t c) const {
-    return size_t{states_[c].full.size()} * BatchIfMade(c) + states_[c].binned();
+    return size_t{states_[c].full.size()} * BatchIfMade(c) + states_[c].binned;
   }
   // Returns the number of full chains, and of those that the objects in bins would make. May be
-  // called by other threads, meanwhile the owner may give the bins back, and is then an estimate.
+  // called by other threads and is then an estimate.
   uint32_t KeptChains(uint8_t c) const {
-    const PageBins* bins = states_[c].bins;
     const uint32_t full = states_[c].full.size();
-    return TCMALLOC_LIKELY(bins == nullptr) ? full : full + BinnedChains(c, *bins);
+    const uint32_t binned = states_[c].binned;
+    return TCMALLOC_LIKELY(binned == 0) ? full : full + BinnedChains(c, binned);
   }
-  TCMALLOC_NOINLINE uint32_t BinnedChains(uint8_t c, const PageBins& bins) const {
-    return (bins.objects() + Batch(c) - 1) / Batch(c);
+  TCMALLOC_NOINLINE uint32_t BinnedChains(uint8_t c, uint32_t binned) const {
+    return (binned + Batch(c) - 1) / Batch(c);
   }
   void UpdateLowWater(uint8_t c) {
     uint16_t& low_water = states_[c].low_water;
@@ -502,8 +502,12 @@ class ThreadCache : private FastLists, public ListNode {
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopKept(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
-  bool HasRoomInBins(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
-  PageBins* MakeBins(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
+  static Chain TakeBin(ClassState& state) {
+    const Chain chain = state.bins->Take();
+    state.binned = state.bins->objects();
+    return chain;
+  }
+  bool HasRoomInBins(uint8_t c, uint32_t count);
   bool PutInBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain NextOfBins(uint8_t c);
   Chain Sorted(uint8_t c, Chain chain) const;
@@ -543,8 +547,8 @@ class ThreadCache : private FastLists, public ListNode {
   template <typename F>
   void ForEachUsedClass(F f) const;
 
-  // Guards `full`, `bins` and `low_water` of every class, and the counts of the bytes in them. Only
-  // the owner adds chains.
+  // Guards `full`, what is in `bins`, and `low_water` of every class, and the counts of the objects
+  // and bytes in them. Only the owner adds chains, and makes and deletes bins.
   BiasedLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object

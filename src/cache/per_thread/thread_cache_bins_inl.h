@@ -6,18 +6,7 @@
 #ifndef TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_BINS_INL_H_
 #define TCMALLOC_CACHE_PER_THREAD_THREAD_CACHE_BINS_INL_H_
 
-#include <algorithm>
-
 namespace tcmalloc {
-
-// The lock publishes what is in the bins together with the pointer to them.
-template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE PageBins* ThreadCache<Sources>::MakeBins(uint8_t c) {
-  BiasedLockHolder holder(chains_lock_);
-  PageBins* bins = PageBins::New(SizeOf(c), *context_->arrays);
-  states_[c].bins = bins;
-  return bins;
-}
 
 // Returns true if bins may take `count` more objects of class `c`. Makes the bins.
 template <SourceTable Sources>
@@ -27,23 +16,25 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint3
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
   if (Batch(c) < kSizeClasses[c].batch) return false;
   if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;
-  return state.bins != nullptr || MakeBins(c) != nullptr;
+  if (state.bins == nullptr) state.bins = PageBins::New(SizeOf(c), *context_->arrays);
+  return state.bins != nullptr;
 }
 
 // Sorts the objects of a chain into bins. Returns false if they may take none.
 template <SourceTable Sources>
 TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
   if (!HasRoomInBins(c, chain.count)) return false;
-  PageBins& bins = *states_[c].bins;
+  ClassState& state = states_[c];
   Chain strays;
   {
     BiasedLockHolder holder(chains_lock_);
-    const int64_t before = bins.objects();
-    strays = bins.Put(chain, *context_->codec, MisplacedBits(c), [this, c](void* object) {
+    const int64_t before = state.binned;
+    strays = state.bins->Put(chain, *context_->codec, MisplacedBits(c), [this, c](void* object) {
       CheckPlace(object, c);
       return CheckedNext(object, c);
     });
-    NoteCached((bins.objects() - before) * SizeOf(c));
+    state.binned = state.bins->objects();
+    NoteCached((state.binned - before) * SizeOf(c));
     chains_moved_ += 1;
   }
   if (!strays.empty()) source(c).InsertPast(strays);

@@ -36,7 +36,7 @@ __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(c
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
   const ClassState& state = states_[c];
-  if (state.binned() > 0 && ChainHolds(state.bins->ChainOf(object), object, c)) return true;
+  if (state.binned > 0 && ChainHolds(state.bins->ChainOf(object), object, c)) return true;
   const ChainStack& full = state.full;
   for (uint32_t i = 0; i < full.size(); ++i) {
     if (ChainHolds(full.at(i), object, c)) return true;
@@ -70,7 +70,7 @@ void ThreadCache<Sources>::CheckFreeObjects(size_t* most) {
     if (!state.beside.empty()) check.CheckList(state.beside.head);
     BiasedLockHolder holder(chains_lock_);
     for (uint32_t i = 0; i < state.full.size(); ++i) check.CheckList(state.full.at(i).head);
-    if (state.binned() == 0) return;
+    if (state.binned == 0) return;
     state.bins->ForEach([&check](Chain chain) { check.CheckList(chain.head); });
   });
 }
@@ -100,6 +100,7 @@ int64_t ThreadCache<Sources>::CheckBins(uint8_t c) const {
     TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
   });
   TCMALLOC_CHECK_EQ(bins->objects(), objects);
+  TCMALLOC_CHECK_EQ(uint32_t{states_[c].binned}, objects);
   return objects;
 }
 

@@ -45,8 +45,8 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
   Chain chain;
   if (!state.full.empty()) {
     chain = state.full.Pop();
-  } else if (TCMALLOC_UNLIKELY(state.bins != nullptr)) {
-    chain = state.bins->Take();
+  } else if (TCMALLOC_UNLIKELY(state.binned > 0)) {
+    chain = TakeBin(state);
   }
   if (!chain.empty()) {
     NoteCached(-int64_t{chain.count} * SizeOf(c));
@@ -62,7 +62,7 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   states_[c].NoteMiss();
-  const bool is_binned = states_[c].full.empty() && states_[c].binned() > 0;
+  const bool is_binned = states_[c].full.empty() && states_[c].binned > 0;
   const Chain chain = TCMALLOC_UNLIKELY(is_binned) ? NextOfBins(c) : PopKept(c);
   if (!chain.empty()) return chain;
   Source& source = context_->sources->Ensure(c);

@@ -23,8 +23,8 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, int64_t* objects, Chain* ou
     taken += out[count].count;
   }
   state.full.DropOldest(count);
-  for (; count < kChainsAtOnce && taken < *objects && state.binned() > 0; ++count) {
-    out[count] = state.bins->Take();
+  for (; count < kChainsAtOnce && taken < *objects && state.binned > 0; ++count) {
+    out[count] = TakeBin(state);
     taken += out[count].count;
   }
   NoteCached(-taken * SizeOf(c));
