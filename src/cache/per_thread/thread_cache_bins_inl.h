@@ -8,11 +8,13 @@
 
 namespace tcmalloc {
 
-// Returns true if bins may take `count` more objects of class `c`. Makes the bins.
+// Returns true if bins may take `count` more objects of class `c`. Makes the bins. Once some went
+// home the others do as well until the next miss: as a large class is freed its spans get fewer,
+// and what is kept at last would be parts of pages.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
   ClassState& state = states_[c];
-  if (KeptChains(c) >= state.max_chains) return false;
+  if (state.sent_home > 0 || KeptChains(c) >= state.max_chains) return false;
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
   if (Batch(c) < kSizeClasses[c].batch) return false;
   if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;

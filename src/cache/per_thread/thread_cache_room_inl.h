@@ -279,8 +279,7 @@ TCMALLOC_NOINLINE void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain)
   if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
   ClassState& state = states_[c];
   if (state.frees_at_random() && ScatterOf(c, chain) == Scatter::kFarApart) {
-    if (!PutInBins(c, chain)) source(c).InsertPast(chain);
-    return;
+    return source(c).InsertPast(chain);
   }
   state.sent_home = 0;
   source(c).Insert(chain);
