@@ -79,7 +79,7 @@ ObjectArray CpuCache<Sources>::TakeKept(CpuThread* thread, uint8_t c) {
   bool sweep = false;
   {
     SpinLockHolder holder(slab.lock());
-    slab.depot().NoteMiss(c);
+    slab.depot().outgrowth(c).NoteMiss();
     array = slab.depot().Pop(c);
     if (array.count == 0) return {};
     SlabBudget& budget = budgets_.budget(id);
@@ -189,7 +189,7 @@ uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least, M
     if (slab.state() == SlabState::kClosed && !slab.Open()) return 1;
     SlabBudget& budget = budgets_.budget(id);
     capacity = budget.Grow(slab, c, batch, least, &excess);
-    if (missing == Missing::kObjects) slab.depot().NoteMiss(c);
+    if (missing == Missing::kObjects) slab.depot().outgrowth(c).NoteMiss();
     if (missing == Missing::kObjects && capacity >= batch) slab.depot().NoteFetch(c);
     sweep = budget.SweepIsDue();
   }

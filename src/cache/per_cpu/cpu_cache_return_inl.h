@@ -120,7 +120,7 @@ template <SourceTable Sources>
 bool CpuCache<Sources>::GoesHome(int id, uint8_t c, Scatter scatter) {
   if (scatter == Scatter::kInRows) return false;
   if (scatter == Scatter::kFarApart) return true;
-  return slabs_.slab(id).depot().Outgrows(c) ||
+  return slabs_.slab(id).depot().outgrowth(c).active() ||
          (scatter == Scatter::kNear && budgets_.budget(id).claimed() >= kNearKeptBytes);
 }
 
@@ -168,7 +168,7 @@ void CpuCache<Sources>::KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray a
   if (!goes_home && Keep(id, c, array, scatter)) return;
   if (goes_home && scatter != Scatter::kFarApart) {
     SpinLockHolder holder(slabs_.slab(id).lock());
-    slabs_.slab(id).depot().NoteSentHome(c, array.count);
+    slabs_.slab(id).depot().outgrowth(c).NoteSentHome(array.count * kSizeClasses[c].size);
   }
   source(c).InsertWhileFew(PackedChain(array), MostKept(c, goes_home));
 }

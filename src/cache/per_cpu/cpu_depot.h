@@ -9,10 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/attributes.h"
 #include "base/check.h"
 #include "base/relaxed.h"
-#include "cache/scatter.h"
+#include "cache/outgrowth.h"
 #include "size_class/size_classes.h"
 #include "transfer/chain_stack.h"
 
@@ -54,21 +53,8 @@ class alignas(64) CpuDepot {
   // Returns true if the class may keep one more. Now and then it may keep one less after it might
   // not.
   bool Admits(uint8_t c);
-  // Returns true if pieces of rows of class c go home; see kOutgrownBytes.
-  bool Outgrows(uint8_t c) const { return stocks_[c].outgrows; }
-  // Says that a batch of pieces of rows found no room, or too many others.
-  void NoteOutgrown(uint8_t c) { stocks_[c].outgrows = true; }
-  // Notes a batch that went home because of that.
-  void NoteSentHome(uint8_t c, uint32_t objects) {
-    stocks_[c].pieces_sent_home += objects * kSizeClasses[c].size;
-  }
-  // Notes that the slab had no object, after which a class that outgrew it may fit again.
-  void NoteMiss(uint8_t c) {
-    Stock& stock = stocks_[c];
-    if (TCMALLOC_LIKELY(stock.pieces_sent_home == 0)) return;
-    stock.outgrows = stock.pieces_sent_home >= kOutgrownBytes;
-    stock.pieces_sent_home = 0;
-  }
+  // Says if class c outgrew the slab.
+  Outgrowth& outgrowth(uint8_t c) { return stocks_[c].outgrowth; }
   // Keeps a batch. Returns false if there is no memory to note it.
   [[nodiscard]] bool Push(uint8_t c, ObjectArray batch, ChainArrays& arrays);
   // Takes the batch that was pushed last; an empty one if none is kept.
@@ -107,10 +93,9 @@ class alignas(64) CpuDepot {
     ChainStack batches;
     Relaxed<uint32_t> objects = 0;
     Relaxed<uint32_t> leaving = 0;
-    uint32_t moves = 0;             // since CountUnneeded last judged
-    uint32_t least = 0;             // batches kept since then
-    uint32_t pieces_sent_home = 0;  // bytes since the last miss
-    Relaxed<bool> outgrows = false;
+    uint32_t moves = 0;  // since CountUnneeded last judged
+    uint32_t least = 0;  // batches kept since then
+    Outgrowth outgrowth;
     uint16_t most = 0;  // batches that may be kept
     uint8_t overages = 0;
     bool moved = false;   // since CountUnneeded last looked

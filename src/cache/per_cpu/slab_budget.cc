@@ -23,11 +23,8 @@ bool SlabBudget::Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, Scatter scatt
                       ChainArrays& arrays) {
   const int64_t bytes = CpuDepot::BytesOf(c, batch.count);
   const bool fits = claimed() + bytes <= limit();
-  const int64_t most_in_pieces = fits ? kPiecesKeptBytes : kNearKeptBytes;
   const int64_t kept_of_class = CpuDepot::BytesOf(c, slab.depot().CountObjects(c));
-  if (scatter == Scatter::kInPieces && kept_of_class >= most_in_pieces) {
-    slab.depot().NoteOutgrown(c);
-  }
+  slab.depot().outgrowth(c).NoteKept(scatter, kept_of_class, fits);
   if (!fits) {
     short_of_room_.store(true, std::memory_order_relaxed);
     const uint32_t kept = slab.depot().CountKept(c);

@@ -15,6 +15,7 @@
 #include "base/intrusive_list.h"
 #include "base/relaxed.h"
 #include "cache/idle_bytes.h"
+#include "cache/outgrowth.h"
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
 #include "cache/per_thread/page_bins.h"
@@ -329,8 +330,7 @@ class ThreadCache : private FastLists, public ListNode {
     uint16_t low_water = 0;   // fewest kept chains since the last collection
     // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
     uint32_t sent_home = 0;
-    uint32_t pieces_sent_home = 0;  // bytes since the last miss
-    bool outgrows = false;          // whether pieces of rows go home; see kOutgrownBytes
+    Outgrowth outgrowth;
     uint8_t overages = 0;
     bool popped = false;               // whether any of them was needed since then
     bool popped_since_growth = false;  // the same since the last call of MakeWay
@@ -340,12 +340,9 @@ class ThreadCache : private FastLists, public ListNode {
     DrainWatch drain;
 
     bool frees_at_random() const { return sent_home >= kScatterRunBytes; }
-    // Notes a miss, after which a class that outgrew the cache may fit again.
     void NoteMiss() {
       sent_home = 0;
-      if (TCMALLOC_LIKELY(pieces_sent_home == 0)) return;
-      outgrows = pieces_sent_home >= kOutgrownBytes;
-      pieces_sent_home = 0;
+      outgrowth.NoteMiss();
     }
   };
 

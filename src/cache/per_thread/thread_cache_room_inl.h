@@ -324,7 +324,7 @@ void ThreadCache<Sources>::ShortenList(uint8_t c) {
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GoesHome(const ClassState& state, Scatter scatter) const {
   if (scatter == Scatter::kInRows) return false;
-  return state.outgrows || (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes);
+  return state.outgrowth.active() || (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes);
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
@@ -345,15 +345,14 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
       return;
     }
     if (GoesHome(state, scatter)) {
-      if (state.outgrows) state.pieces_sent_home += static_cast<uint32_t>(bytes);
+      if (state.outgrowth.active()) state.outgrowth.NoteSentHome(static_cast<uint32_t>(bytes));
       return source(c).InsertPast(chain);
     }
   }
   const bool has_two = state.capacity > static_cast<int>(chain.count) || !state.beside.empty();
   const bool may_keep = state.full.size() + has_two < state.max_chains;
   const bool fits = may_keep && FitsBudget(bytes) && PushFull(c, chain);
-  const int64_t most_in_pieces = fits ? kPiecesKeptBytes : kNearKeptBytes;
-  if (may_keep && scatter == Scatter::kInPieces && kept >= most_in_pieces) state.outgrows = true;
+  if (may_keep) state.outgrowth.NoteKept(scatter, kept, fits);
   if (fits) return;
   source(c).Insert(chain);
   if (!may_keep) NoteOverage(state);

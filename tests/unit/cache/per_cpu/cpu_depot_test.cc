@@ -94,15 +94,15 @@ TEST_F(CpuDepotTest, AdmitsFewerWhereManyAreRefused) {
 }
 
 TEST_F(CpuDepotTest, AMissTellsIfAClassStillOutgrows) {
-  depot_.NoteOutgrown(k64);
-  depot_.NoteMiss(k64);
-  EXPECT_TRUE(depot_.Outgrows(k64)) << "nothing went home yet";
-  depot_.NoteSentHome(k64, kOutgrownBytes / 64);
-  depot_.NoteMiss(k64);
-  EXPECT_TRUE(depot_.Outgrows(k64));
-  depot_.NoteSentHome(k64, kOutgrownBytes / 64 - 1);
-  depot_.NoteMiss(k64);
-  EXPECT_FALSE(depot_.Outgrows(k64));
+  depot_.outgrowth(k64).NoteKept(Scatter::kInPieces, kPiecesKeptBytes, true);
+  depot_.outgrowth(k64).NoteMiss();
+  EXPECT_TRUE(depot_.outgrowth(k64).active()) << "nothing went home yet";
+  depot_.outgrowth(k64).NoteSentHome(kOutgrownBytes);
+  depot_.outgrowth(k64).NoteMiss();
+  EXPECT_TRUE(depot_.outgrowth(k64).active());
+  depot_.outgrowth(k64).NoteSentHome(kOutgrownBytes - 64);
+  depot_.outgrowth(k64).NoteMiss();
+  EXPECT_FALSE(depot_.outgrowth(k64).active());
 }
 
 TEST_F(CpuDepotTest, TheOldestGoFirst) {

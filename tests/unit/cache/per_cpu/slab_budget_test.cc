@@ -487,7 +487,7 @@ TEST(SlabBudgetTest, TheOldestBatchesMakeRoomForOne) {
 
 TEST(SlabBudgetTest, AClassOutgrowsTheSlabWherePiecesOfRowsFindNoRoom) {
   Slab slab(kNearKeptBytes + 100 * 64);
-  const auto outgrows = [&slab] { return slab.slab().depot().Outgrows(k64); };
+  const auto outgrows = [&slab] { return slab.slab().depot().outgrowth(k64).active(); };
   for (int64_t kept = 0; kept < kNearKeptBytes; kept += 1000 * 64) {
     ASSERT_TRUE(slab.Keep(k64, 1000, 0, Scatter::kInPieces));
   }
@@ -496,7 +496,7 @@ TEST(SlabBudgetTest, AClassOutgrowsTheSlabWherePiecesOfRowsFindNoRoom) {
   EXPECT_FALSE(outgrows()) << "rows are kept in any case";
   while (!outgrows()) ASSERT_TRUE(slab.Keep(k64, 1000, 0, Scatter::kInPieces));
   EXPECT_GE(slab.slab().depot().CountObjects(k64), kNearKeptBytes / 64);
-  EXPECT_FALSE(slab.slab().depot().Outgrows(k512));
+  EXPECT_FALSE(slab.slab().depot().outgrowth(k512).active());
 }
 
 TEST(SlabBudgetTest, HalfOfTheBatchesMakeRoomForSlots) {
