@@ -32,9 +32,6 @@ inline constexpr uint32_t kScatterListObjects = 64;
 // more of them: beyond that they are worth more as pages of any class.
 // docs/decisions/0136-bins-for-pages.md.
 inline constexpr size_t kBinnedBytes = 8 << 20;
-// The bytes up to which the order inside of pages does not matter, because a core's own caches hold
-// as much.
-inline constexpr size_t kAnyOrderInPagesBytes = 2 << 20;
 // The bytes that a transfer cache keeps in any order beside slabs, each of which keeps as much
 // already.
 inline constexpr uint32_t kScatterSharedBytes = 64 << 10;

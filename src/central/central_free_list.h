@@ -51,19 +51,21 @@ class CentralFreeList {
   // The most objects that a cache line holds.
   static constexpr uint32_t kLineBytes = 64;
   static constexpr uint32_t kLineObjects = kLineBytes / sizeof(void*);
-  // The number of objects that are looked up before the lock is taken to put them back.
+  // The number of groups that are looked up before the lock is taken to put them back.
   static constexpr uint32_t kInsertBlock = 32;
   // The most lists of one class.
   static constexpr uint16_t kMostOfClass = 16;
 
-  // An object by its place in its span.
-  struct Place {
-    Span* span;
-    uint32_t index;
+  // Objects of a span that one word of its FreeBits stands for.
+  struct Group {
+    Span* span = nullptr;
+    uint32_t word = 0;
+    uint32_t count = 0;
+    uint64_t bits = 0;
   };
-  // Objects that were looked up, to be put back.
+  // Objects that were looked up, to be put back. Those of a group came one after the other.
   struct Block {
-    Place places[kInsertBlock];
+    Group groups[kInsertBlock];
     uint32_t count = 0;
   };
   using Drained = IntrusiveList<Span>;
@@ -131,8 +133,12 @@ class CentralFreeList {
   uint32_t NumberOfOwner(const Span* span) const {
     return uint32_t{span->central} - uint32_t{size_class_} * kMostOfClass;
   }
-  // Crashes because the object is free already, or was never handed out.
-  [[noreturn]] void CrashOnUnfreed(const Place& place) const;
+  // Crashes because the object with this index is free already, or was never handed out.
+  [[noreturn]] void CrashOnUnfreed(const Span* span, size_t index) const;
+  // Does so for an object of a group.
+  [[noreturn]] void CrashOnUnfreed(const Group& group) const {
+    CrashOnUnfreed(group.span, FreeBits::IndexOf(group.word, group.bits));
+  }
 
   // Returns true if threads often wait for each other here. An estimate; needs no lock.
   bool is_crowded() const { return is_crowded_; }
@@ -245,7 +251,8 @@ class CentralFreeList {
   bool HasBits(const Span* span) const;
   void Enlist(Span* span) TCMALLOC_REQUIRES(lock_);
   void Delist(Span* span) TCMALLOC_REQUIRES(lock_);
-  const Place* PutBackRun(const Place* place, const Place* end, size_t words, Drained* drained)
+  void CheckCarved(const Group& group, uint32_t carved) const;
+  const Group* PutBackRun(const Group* group, const Group* end, size_t words, Drained* drained)
       TCMALLOC_REQUIRES(lock_);
   ObjectReference InsertBlock(ObjectReference next, const void** before, Drained* drained)
       TCMALLOC_EXCLUDES(lock_);
@@ -605,30 +612,38 @@ TCMALLOC_ALWAYS_INLINE bool CentralFreeList<PageHeap>::HasBits(const Span* span)
 }
 
 template <SpanSource PageHeap>
-TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Place& place) const {
-  const Span* span = place.span;
-  const void* object = ObjectIn(span, place.index);
-  const bool fresh = HasBits(span) && span->allocated > 0 && place.index >= span->carved;
+TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnUnfreed(const Span* span, size_t index) const {
+  const void* object = ObjectIn(span, index);
+  const bool fresh = HasBits(span) && span->allocated > 0 && index >= span->carved;
   if (fresh) CrashOnUnknownBlock(object);
   CrashOnDoubleFree(object, info().size);
 }
 
-// Puts back objects from *place on, up to `end` or to the first one of another span. The span is of
-// this list. Returns the place of the next one.
+// Crashes if an object of a group is among those of its span that were never handed out.
 template <SpanSource PageHeap>
-TCMALLOC_ALWAYS_INLINE const typename CentralFreeList<PageHeap>::Place*
-CentralFreeList<PageHeap>::PutBackRun(const Place* place, const Place* end, size_t words,
+TCMALLOC_NOINLINE void CentralFreeList<PageHeap>::CheckCarved(const Group& group,
+                                                              uint32_t carved) const {
+  const size_t highest = FreeBits::HighestOf(group.word, group.bits);
+  if (TCMALLOC_UNLIKELY(highest >= carved)) CrashOnUnfreed(group.span, highest);
+}
+
+// Puts back objects from *group on, up to `end` or to the first ones of another span. The span is
+// of this list. Returns the next group.
+template <SpanSource PageHeap>
+TCMALLOC_ALWAYS_INLINE const typename CentralFreeList<PageHeap>::Group*
+CentralFreeList<PageHeap>::PutBackRun(const Group* group, const Group* end, size_t words,
                                       Drained* drained) {
-  Span* const span = place->span;
+  Span* const span = group->span;
   FreeBits bits(span, words);
   const uint32_t carved = span->carved;
   uint32_t allocated = span->allocated;
+  const bool has_fresh = carved < info().objects;
   do {
-    if (TCMALLOC_UNLIKELY(place->index >= carved || !bits.Set(place->index))) {
-      CrashOnUnfreed(*place);
-    }
-    --allocated;
-  } while (++place != end && place->span == span);
+    if (TCMALLOC_UNLIKELY(has_fresh)) CheckCarved(*group, carved);
+    const uint64_t twice = bits.Set(group->word, group->bits);
+    if (TCMALLOC_UNLIKELY(twice != 0)) CrashOnUnfreed(span, FreeBits::IndexOf(group->word, twice));
+    allocated -= group->count;
+  } while (++group != end && group->span == span);
   span->allocated = allocated;
   if (TCMALLOC_UNLIKELY(allocated == 0)) {
     Delist(span);
@@ -636,7 +651,7 @@ CentralFreeList<PageHeap>::PutBackRun(const Place* place, const Place* end, size
   } else if (TCMALLOC_UNLIKELY(RankFor(allocated) != span->rank)) {
     Relink(span);
   }
-  return place;
+  return group;
 }
 
 template <SpanSource PageHeap>
@@ -646,12 +661,12 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
   const ObjectStarts starts(size_class_);
   const LinkCodec codec = *codec_;
   PageMap::Walker walker(*page_map_);
-  Place* place = block->places;
-  const void* last = *before;
+  Group* group = block->groups;
   Span* span = nullptr;
+  const void* last = *before;
   uintptr_t start = AddressAt(next) - starts.bytes;  // of the span; the first object is beyond
-  for (; place != block->places + kInsertBlock && next != codec.end; ++place) {
-    const uintptr_t address = AddressAt(next);
+  for (; group != block->groups + kInsertBlock && next != codec.end; ++group) {
+    uintptr_t address = AddressAt(next);
     size_t index = starts.IndexAt(address - start);
     if (index == ObjectStarts::kNone) {
       const auto* object = reinterpret_cast<const void*>(address);
@@ -662,11 +677,21 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
       if (TCMALLOC_UNLIKELY(!found)) CrashAt(next, last);
       span = entry.span();
     }
-    *place = {span, static_cast<uint32_t>(index)};
-    last = ObjectAt(next);
-    next = codec.Next(ObjectAt(next));
+    const size_t word = index / FreeBits::kWordBits;
+    uint64_t bits = 0;
+    uint32_t count = 0;
+    do {
+      const uint64_t before_this = bits;
+      bits |= uint64_t{1} << (index % FreeBits::kWordBits);
+      if (TCMALLOC_UNLIKELY(bits == before_this)) CrashOnUnfreed(span, index);
+      ++count;
+      last = ObjectAt(next);
+      next = codec.Next(ObjectAt(next));
+      index = starts.IndexAt(AddressAt(next) - start);
+    } while (index / FreeBits::kWordBits == word);
+    *group = {span, static_cast<uint32_t>(word), count, bits};
   }
-  block->count = static_cast<uint32_t>(place - block->places);
+  block->count = static_cast<uint32_t>(group - block->groups);
   *before = last;
   return next;
 }
@@ -680,7 +705,7 @@ TCMALLOC_NOINLINE ObjectReference CentralFreeList<PageHeap>::InsertBlock(ObjectR
   Block block;
   next = LookUp(next, before, &block);
   PutBackOwn(&block, drained);
-  if (TCMALLOC_UNLIKELY(block.count > 0)) CrashOnUnfreed(block.places[0]);
+  if (TCMALLOC_UNLIKELY(block.count > 0)) CrashOnUnfreed(block.groups[0]);
   return next;
 }
 
@@ -696,25 +721,26 @@ void CentralFreeList<PageHeap>::Insert(Chain chain) {
 
 template <SpanSource PageHeap>
 void CentralFreeList<PageHeap>::PutBackOwn(Block* block, Drained* drained) {
+  size_t objects = 0;
   const size_t words = free_bits_->words();
-  const Place* const end = block->places + block->count;
-  Place* others = block->places;
+  const Group* const end = block->groups + block->count;
+  Group* others = block->groups;
   LockCounted();
-  for (const Place* place = block->places; place != end;) {
-    if (TCMALLOC_LIKELY(HasBits(place->span))) {
-      place = PutBackRun(place, end, words, drained);
+  for (const Group* group = block->groups; group != end;) {
+    if (TCMALLOC_LIKELY(HasBits(group->span))) {
+      const Group* const next = PutBackRun(group, end, words, drained);
+      for (; group != next; ++group) objects += group->count;
     } else {
       // The span drained since it was looked up. Where a chain is a circle, the objects behind this
       // one come again as well, but this one was freed twice.
-      if (place->span->central == Span::kNoCentral) CrashOnUnfreed(*place);
-      *others++ = *place++;
+      if (group->span->central == Span::kNoCentral) CrashOnUnfreed(*group);
+      *others++ = *group++;
     }
   }
-  const auto left = static_cast<uint32_t>(others - block->places);
-  stats_.free_objects += block->count - left;
-  stats_.allocated_objects -= block->count - left;
+  stats_.free_objects += objects;
+  stats_.allocated_objects -= objects;
   UnlockCounted();
-  block->count = left;
+  block->count = static_cast<uint32_t>(others - block->groups);
 }
 
 template <SpanSource PageHeap>

@@ -249,13 +249,13 @@ TCMALLOC_NOINLINE ObjectReference CentralLists<PageHeap, kCurrentCpu>::InsertBlo
   typename List::Block block;
   next = first_.LookUp(next, before, &block);
   while (block.count > 0) {
-    const typename List::Place place = block.places[0];
-    const uint32_t number = first_.NumberOfOwner(place.span);
+    const typename List::Group group = block.groups[0];
+    const uint32_t number = first_.NumberOfOwner(group.span);
     // Two threads that free one object may find its span in use for something else.
-    if (TCMALLOC_UNLIKELY(number >= count())) first_.CrashOnUnfreed(place);
+    if (TCMALLOC_UNLIKELY(number >= count())) first_.CrashOnUnfreed(group);
     const uint32_t left = block.count;
     list(number).PutBackOwn(&block, drained);
-    if (TCMALLOC_UNLIKELY(block.count == left)) first_.CrashOnUnfreed(place);
+    if (TCMALLOC_UNLIKELY(block.count == left)) first_.CrashOnUnfreed(group);
   }
   return next;
 }

@@ -30,6 +30,14 @@ class FreeBits {
  public:
   static constexpr size_t kWordBits = 64;
 
+  // Return the index of the lowest, or highest, of the bits of a word, which has one.
+  static constexpr size_t IndexOf(size_t word, uint64_t bits) {
+    return word * kWordBits + static_cast<size_t>(std::countr_zero(bits));
+  }
+  static constexpr size_t HighestOf(size_t word, uint64_t bits) {
+    return word * kWordBits + static_cast<size_t>(std::bit_width(bits)) - 1;
+  }
+
   static constexpr size_t WordsFor(size_t objects) { return (objects + kWordBits - 1) / kWordBits; }
 
   // `words` is the number of words for the objects of the span.
@@ -37,13 +45,11 @@ class FreeBits {
       : words_(words == 1 ? &span->details : reinterpret_cast<uint64_t*>(span->details)),
         count_(words) {}
 
-  // Returns false if the bit was set before.
-  TCMALLOC_ALWAYS_INLINE bool Set(size_t index) {
-    uint64_t& word = words_[index / kWordBits];
-    const uint64_t bit = uint64_t{1} << (index % kWordBits);
-    const bool added = (word & bit) == 0;
-    word |= bit;
-    return added;
+  // Sets bits of a word. Returns those that were set before.
+  TCMALLOC_ALWAYS_INLINE uint64_t Set(size_t word, uint64_t bits) {
+    const uint64_t before = words_[word];
+    words_[word] = before | bits;
+    return before & bits;
   }
 
   bool IsSet(size_t index) const { return words_[index / kWordBits] >> (index % kWordBits) & 1; }

@@ -56,9 +56,8 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
 }
 
-// Serves a realloc that does not leave the block as it is.
+// Serves a realloc that does not leave the block, which is not null, as it is.
 TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
-  if (block == nullptr) return tc_malloc(size);
   if (size == 0) {
     Blocks::Free(block);
     return nullptr;
@@ -161,7 +160,9 @@ TCMALLOC_EXPORT_FAST void* tc_calloc(size_t count, size_t size) noexcept {
   return block != nullptr ? std::memset(block, 0, bytes) : nullptr;
 }
 
+// There are programs that allocate by realloc alone.
 TCMALLOC_EXPORT_FAST void* tc_realloc(void* block, size_t size) noexcept {
+  if (TCMALLOC_UNLIKELY(block == nullptr)) return tc_malloc(size);
   if (TCMALLOC_LIKELY(Blocks::StaysAsItIs(block, size))) return block;
   return tcmalloc::ReallocSlow(block, size);
 }

@@ -384,8 +384,13 @@ class Heap:
     def is_in_bins(self, bins, address):
         if not int(bins):
             return False
-        heads = words_at(int(bins["heads_"]), length_of_field("tcmalloc::PageBins", "counts_"))
-        return any(head and address in self.links.follow(head, int(bins["counts_"][b])) for b, head in enumerate(heads))
+        number = (address >> int(bins["shift_"])) % length_of_field("tcmalloc::PageBins", "used_")
+        if not bins["used_"][number]:
+            return False
+        index, rest = divmod(address - int(bins["bins_"][number]["first"]), int(bins["size_"]))
+        words = bins["bins_"][number]["free"]
+        low, high = words.type.range()
+        return rest == 0 and 0 <= index // 64 <= high - low and bool(int(words[index // 64]) >> (index % 64) & 1)
 
 
 def length_of_field(type_name, field):

@@ -34,6 +34,8 @@ class DrainWatch {
   // A class drains while there are this many frees for each allocation. It may be short of a few
   // frees when the allocations come first.
   static constexpr uint32_t kFreesPerAllocation = 2;
+  // With fewer allocations than one for so many frees there is nothing to gain either.
+  static constexpr uint32_t kMostFreesPerAllocation = 64;
   static constexpr uint32_t kSlack = 8;
   // A class that drained stays as it is while it gets no more than this many allocations for each
   // free.
@@ -62,17 +64,20 @@ class DrainWatch {
     active_ = true;
     frees_ = 0;
     allocations_ = 0;
+    temporaries_ = 0;
     credit_ = 0;
   }
   void End() {
     active_ = false;
     overflows_ = 0;
-    const int later = allocations_ > 0 ? kFirstTrial : std::min(next_trial_ * 2, int{kLastTrial});
+    const int later = AllocatesFew() ? std::min(next_trial_ * 2, int{kLastTrial}) : kFirstTrial;
     next_trial_ = static_cast<uint8_t>(later);
   }
 
   // Requires active().
   void NoteFree() { ++frees_; }
+  // Notes the free of an object that was allocated just now. Returns true if nearly all are.
+  bool NoteTemporary() { return ++temporaries_ > kTrialFrees + frees_; }
   void NoteAllocations(uint32_t n) { allocations_ = static_cast<uint16_t>(allocations_ + n); }
   // Returns the number of objects to gather before Drains or MayDrain is asked again; at most a
   // batch.
@@ -80,7 +85,7 @@ class DrainWatch {
     return frees_ <= kTrialFrees ? std::min(kTrialFrees, batch) : batch;
   }
   // Returns true, after frees, if the class still drains.
-  bool Drains() const { return allocations_ > 0 && frees_ >= kFreesPerAllocation * allocations_; }
+  bool Drains() const { return !AllocatesFew() && frees_ >= kFreesPerAllocation * allocations_; }
   // Returns true, after allocations, if the class may still drain.
   bool MayDrain() const { return frees_ + kSlack >= kFreesPerAllocation * allocations_; }
   // Returns true if a class that no longer drains may still be treated so, provided that its spans
@@ -96,15 +101,19 @@ class DrainWatch {
       --credit_;
     }
     frees_ /= 2;
+    temporaries_ /= 2;
     allocations_ /= 2;
   }
 
  private:
+  bool AllocatesFew() const { return frees_ > kMostFreesPerAllocation * allocations_; }
+
   bool active_ = false;
   uint8_t overflows_ = 0;
   uint8_t next_trial_ = kFirstTrial;
   uint16_t frees_ = 0;  // since Begin, those of earlier batches for less
   uint16_t allocations_ = 0;
+  uint16_t temporaries_ = 0;
   uint16_t credit_ = 0;  // batches that may leave after the class drained
 };
 

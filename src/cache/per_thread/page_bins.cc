@@ -3,55 +3,46 @@
 #include "cache/per_thread/page_bins.h"
 
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <new>
 
 namespace tcmalloc {
+namespace {
 
-PageBins::PageBins(uint32_t size, void* heads)
-    : heads_(new(heads) ObjectReference[kBins]{}),
-      shift_(std::countr_zero(RegionBytes(size)) - std::countr_zero(sizeof(void*))) {}
+constexpr int kLog2Slots = std::countr_zero(std::bit_ceil(sizeof(PageBins) / sizeof(PackedChain)));
+static_assert(sizeof(PageBins) <= sizeof(PackedChain) << kLog2Slots);
 
-PageBins* PageBins::New(uint32_t size, ChainArrays& arrays) {
-  static_assert(sizeof(PageBins) <= sizeof(PackedChain) << kSelfLog2);
-  static_assert(sizeof(ObjectReference) == sizeof(PackedChain));
-  PackedChain* heads = arrays.Allocate(kHeadsLog2);
-  if (heads == nullptr) return nullptr;
-  PackedChain* memory = arrays.Allocate(kSelfLog2);
-  if (memory != nullptr) return new (memory) PageBins(size, heads);
-  arrays.Deallocate(heads, kHeadsLog2);
-  return nullptr;
+}  // namespace
+
+PageBins::PageBins(uint8_t c)
+    : reciprocal_(kSizeClasses[c].reciprocal),
+      size_(kSizeClasses[c].size),
+      shift_(std::countr_zero(RegionBytes(size_))) {}
+
+PageBins* PageBins::New(uint8_t c, ChainArrays& arrays) {
+  PackedChain* memory = arrays.Allocate(kLog2Slots);
+  return memory != nullptr ? new (memory) PageBins(c) : nullptr;
 }
 
 void PageBins::Delete(PageBins* bins, ChainArrays& arrays) {
-  arrays.Deallocate(reinterpret_cast<PackedChain*>(bins->heads_), kHeadsLog2);
   std::destroy_at(bins);
-  arrays.Deallocate(reinterpret_cast<PackedChain*>(bins), kSelfLog2);
+  arrays.Deallocate(reinterpret_cast<PackedChain*>(bins), kLog2Slots);
 }
 
-// Returns the first bin from next_ on that has objects, or kBins if none has.
-uint32_t PageBins::NextUsed() const {
-  constexpr uint32_t kWords = kBins / kWordBits;
-  if (objects_ == 0) return kBins;
-  uint32_t word = next_ / kWordBits;
-  uint64_t bits = used_[word] & ~uint64_t{0} << (next_ % kWordBits);
-  while (bits == 0) {
-    word = (word + 1) % kWords;
-    bits = used_[word];
-  }
-  return word * kWordBits + static_cast<uint32_t>(std::countr_zero(bits));
+// Returns the first bin from next_ on that has objects, as one has.
+size_t PageBins::NextUsed() const {
+  const void* found = std::memchr(used_ + next_, true, kBins - next_);
+  if (found == nullptr) found = std::memchr(used_, true, next_);
+  return static_cast<size_t>(static_cast<const bool*>(found) - used_);
 }
 
-Chain PageBins::Take() {
-  const uint32_t bin = NextUsed();
-  if (bin == kBins) return {};
-  const Chain chain = At(bin);
-  heads_[bin] = kNone;
-  counts_[bin] = 0;
-  used_[bin / kWordBits] &= ~(uint64_t{1} << (bin % kWordBits));
-  objects_ -= chain.count;
-  next_ = (bin + 1) % kBins;
-  return chain;
+bool PageBins::Has(const void* object) const {
+  const auto address = reinterpret_cast<uintptr_t>(object);
+  const size_t number = (address >> shift_) % kBins;
+  bool found = false;
+  if (used_[number]) ForEachIn(bins_[number], [&](void* other) { found |= other == object; });
+  return found;
 }
 
 }  // namespace tcmalloc

@@ -19,7 +19,6 @@
 #include "cache/per_thread/cache_budget.h"
 #include "cache/per_thread/drain_watch.h"
 #include "cache/per_thread/page_bins.h"
-#include "cache/per_thread/region_sorter.h"
 #include "cache/reuse_watch.h"
 #include "cache/scatter.h"
 #include "cache/thread_header.h"
@@ -314,11 +313,13 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint32_t kFirstObjects = 8;
 
   class ListChange;
+  struct OwnerOfBins;
 
   struct ClassState {
     ChainStack full;
     PageBins* bins = nullptr;      // made when the class first needs them
     Relaxed<uint32_t> binned = 0;  // objects in the bins
+    uint32_t list_page = 0;        // while the class drains: the page of the list's first object
     ObjectReference head_at_collection = 0;
     // Beside the current list: the batch that was freed before its objects or, while the class
     // drains, what was freed since less than one batch left.
@@ -494,20 +495,18 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t TakeAllocations(uint8_t c);
   bool KeepsDraining(uint8_t c);
   bool InterruptsAllocation(uint8_t c) const;
+  static uint32_t LowPageNumber(const void* object) {
+    return static_cast<uint32_t>(PageId::Containing(object).index());
+  }
+  bool IsTemporary(const void* object, uint8_t c) const;
   void FreeDraining(void* object, uint8_t c);
   void PutIn(void* object, uint8_t c);
   bool RefillDraining(uint8_t c);
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopKept(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
-  static Chain TakeBin(ClassState& state) {
-    const Chain chain = state.bins->Take();
-    state.binned = state.bins->objects();
-    return chain;
-  }
   bool HasRoomInBins(uint8_t c, uint32_t count);
   bool PutInBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
-  Chain NextOfBins(uint8_t c);
-  Chain Sorted(uint8_t c, Chain chain) const;
+  Chain TakeOfBins(uint8_t c) TCMALLOC_REQUIRES(chains_lock_);
   TCMALLOC_COLD uint32_t TakeOldest(uint8_t c, int64_t* objects, Chain* out)
       TCMALLOC_REQUIRES(chains_lock_);
   // If it is kCaches, chains go to their spans.

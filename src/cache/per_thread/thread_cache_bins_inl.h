@@ -8,6 +8,20 @@
 
 namespace tcmalloc {
 
+// Answers what PageBins asks about objects of class `c`.
+template <SourceTable Sources>
+struct ThreadCache<Sources>::OwnerOfBins {
+  ObjectReference CheckedNext(void* object) const { return cache.CheckedNext(object, c); }
+  bool IsObject(const void* object) const {
+    const PageMap::Entry entry = cache.context_->page_map->EntryOf(PageId::Containing(object));
+    return entry.size_class() == c && IsObjectStart(entry.OffsetOf(object), c);
+  }
+  [[noreturn]] void CrashOnTwice(const void* object) const { CrashOnDoubleFree(object, SizeOf(c)); }
+
+  const ThreadCache& cache;
+  uint8_t c;
+};
+
 // Returns true if bins may take `count` more objects of class `c`. Makes the bins. Once some went
 // home the others do as well until the next miss: as a large class is freed its spans get fewer,
 // and what is kept at last would be parts of pages.
@@ -18,7 +32,7 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint3
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
   if (Batch(c) < kSizeClasses[c].batch) return false;
   if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;
-  if (state.bins == nullptr) state.bins = PageBins::New(SizeOf(c), *context_->arrays);
+  if (state.bins == nullptr) state.bins = PageBins::New(c, *context_->arrays);
   return state.bins != nullptr;
 }
 
@@ -31,10 +45,7 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
   {
     BiasedLockHolder holder(chains_lock_);
     const int64_t before = state.binned;
-    strays = state.bins->Put(chain, *context_->codec, MisplacedBits(c), [this, c](void* object) {
-      CheckPlace(object, c);
-      return CheckedNext(object, c);
-    });
+    strays = state.bins->Put(chain, *context_->codec, OwnerOfBins{*this, c});
     state.binned = state.bins->objects();
     NoteCached((state.binned - before) * SizeOf(c));
     chains_moved_ += 1;
@@ -43,31 +54,15 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
   return true;
 }
 
-// Returns the objects of a region in ascending order. A chain in which one of them is twice goes to
-// the central list, which ends the process.
+// Takes some objects out of the bins, which have some.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE Chain ThreadCache<Sources>::Sorted(uint8_t c, Chain chain) const {
-  const ObjectReference end = context_->codec->end;
-  RegionSorter sorter(SizeOf(c), states_[c].bins->region_bytes());
-  if (SizeOf(c) <= RegionSorter::kMostSizePrefetched) sorter.Prefetch(chain.head);
-  ObjectReference reference = chain.head;
-  for (; reference != end; reference = NextOf(ObjectAt(reference), c)) {
-    if (TCMALLOC_UNLIKELY(!sorter.Add(reference))) break;
-  }
-  if (TCMALLOC_UNLIKELY(reference != end)) {
-    source(c).InsertPast(chain);
-    return {};
-  }
-  return sorter.Link(*context_->codec);
-}
-
-// Returns the objects of the next region.
-template <SourceTable Sources>
-TCMALLOC_NOINLINE Chain ThreadCache<Sources>::NextOfBins(uint8_t c) {
-  const Chain chain = PopKept(c);
-  const bool any_order =
-      chain.count < RegionSorter::kFewest || source(c).SpanBytes() <= kAnyOrderInPagesBytes;
-  return any_order ? chain : Sorted(c, chain);
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::TakeOfBins(uint8_t c) {
+  ClassState& state = states_[c];
+  const Chain chain = state.bins->Take(*context_->codec, [this, c](const void* object) {
+    CrashOnBadLink(*context_->page_map, object, c);
+  });
+  state.binned = state.bins->objects();
+  return chain;
 }
 
 }  // namespace tcmalloc

@@ -36,7 +36,7 @@ __attribute__((no_sanitize("thread"))) bool ThreadCache<Sources>::CurrentHolds(c
 template <SourceTable Sources>
 bool ThreadCache<Sources>::FullHolds(const void* object, uint8_t c) const {
   const ClassState& state = states_[c];
-  if (state.binned > 0 && ChainHolds(state.bins->ChainOf(object), object, c)) return true;
+  if (state.binned > 0 && state.bins->Has(object)) return true;
   const ChainStack& full = state.full;
   for (uint32_t i = 0; i < full.size(); ++i) {
     if (ChainHolds(full.at(i), object, c)) return true;
@@ -71,7 +71,9 @@ void ThreadCache<Sources>::CheckFreeObjects(size_t* most) {
     BiasedLockHolder holder(chains_lock_);
     for (uint32_t i = 0; i < state.full.size(); ++i) check.CheckList(state.full.at(i).head);
     if (state.binned == 0) return;
-    state.bins->ForEach([&check](Chain chain) { check.CheckList(chain.head); });
+    state.bins->ForEach([&check](const void* object) {
+      if (!check.done()) check.CheckFree(object);
+    });
   });
 }
 
@@ -90,14 +92,9 @@ int64_t ThreadCache<Sources>::CheckBins(uint8_t c) const {
   const PageBins* bins = states_[c].bins;
   if (bins == nullptr) return 0;
   uint32_t objects = 0;
-  bins->ForEach([&](Chain chain) {
-    objects += chain.count;
-    const uintptr_t region = AddressAt(chain.head) / PageBins::RegionBytes(SizeOf(c));
-    for (; chain.count > 0; --chain.count) {
-      TCMALLOC_CHECK_EQ(AddressAt(chain.head) / PageBins::RegionBytes(SizeOf(c)), region);
-      chain.head = context_->codec->Next(ObjectAt(chain.head));
-    }
-    TCMALLOC_CHECK_EQ(chain.head, context_->codec->end);
+  bins->ForEach([&](const void* object) {
+    TCMALLOC_CHECK(bins->Has(object));
+    ++objects;
   });
   TCMALLOC_CHECK_EQ(bins->objects(), objects);
   TCMALLOC_CHECK_EQ(uint32_t{states_[c].binned}, objects);

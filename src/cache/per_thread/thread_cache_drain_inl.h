@@ -73,13 +73,28 @@ TCMALLOC_COLD bool ThreadCache<Sources>::InterruptsAllocation(uint8_t c) const {
   return static_cast<int>(CountUpTo(more_than_length, c, heads[c])) > length;
 }
 
+// Returns true if an object that is freed while the class drains was probably allocated since the
+// list was filled: it lies where the list came from, and more was allocated than came back.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::IsTemporary(const void* object, uint8_t c) const {
+  const uint32_t distance = LowPageNumber(object) - states_[c].list_page;
+  return distance < kSizeClasses[c].pages && room[c] > -kDraining;
+}
+
 // Takes an object in. Gives up the full chains with each batch, because they would only delay a
-// class that drains. A signal handler may free an object that it has taken from the current list,
-// to which the allocation that it interrupted leads: it has to come back to that list. That can be
-// so only after two allocations, each of which changes the room: that one and the handler's.
+// class that drains. What was allocated just now comes back to the list. A signal handler may free
+// an object that it has taken from the current list, to which the allocation that it interrupted
+// leads: it has to come back to that list. That can be so only after two allocations, each of which
+// changes the room: that one and the handler's.
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];
+  if (IsTemporary(object, c)) {
+    PutIn(object, c);
+    state.room_at_free = room[c];
+    if (state.drain.NoteTemporary()) ResumeKeeping(c);
+    return;
+  }
   const bool may_interrupt = room[c] - state.room_at_free > 1;
   if (TCMALLOC_UNLIKELY(may_interrupt) && InterruptsAllocation(c)) return PutIn(object, c);
   const uint32_t batch = Batch(c);
@@ -111,6 +126,7 @@ bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
     return heads[c] != context_->codec->end;
   }
   heads[c] = chain.head;
+  state.list_page = LowPageNumber(ObjectAt(chain.head));
   state.is_doubtful = false;
   state.room_at_free = INT16_MIN;
   state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));

@@ -37,7 +37,7 @@ class ThreadCache<Sources>::ListChange {
   uint8_t c_;
 };
 
-// Takes the newest full chain or, if there is none, a region of the bins.
+// Takes the newest full chain or, if there is none, some objects of the bins.
 template <SourceTable Sources>
 Chain ThreadCache<Sources>::PopKept(uint8_t c) {
   ClassState& state = states_[c];
@@ -46,7 +46,7 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
   if (!state.full.empty()) {
     chain = state.full.Pop();
   } else if (TCMALLOC_UNLIKELY(state.binned > 0)) {
-    chain = TakeBin(state);
+    chain = TakeOfBins(c);
   }
   if (!chain.empty()) {
     NoteCached(-int64_t{chain.count} * SizeOf(c));
@@ -62,8 +62,7 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
   states_[c].NoteMiss();
-  const bool is_binned = states_[c].full.empty() && states_[c].binned > 0;
-  const Chain chain = TCMALLOC_UNLIKELY(is_binned) ? NextOfBins(c) : PopKept(c);
+  const Chain chain = PopKept(c);
   if (!chain.empty()) return chain;
   Source& source = context_->sources->Ensure(c);
   NoteUsed(c);

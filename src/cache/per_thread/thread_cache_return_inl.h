@@ -24,7 +24,7 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, int64_t* objects, Chain* ou
   }
   state.full.DropOldest(count);
   for (; count < kChainsAtOnce && taken < *objects && state.binned > 0; ++count) {
-    out[count] = TakeBin(state);
+    out[count] = TakeOfBins(c);
     taken += out[count].count;
   }
   NoteCached(-taken * SizeOf(c));

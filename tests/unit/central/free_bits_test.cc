@@ -42,6 +42,11 @@ class FreeBitsTest : public ::testing::TestWithParam<size_t> {
     return {out.begin(), out.end()};
   }
 
+  // Returns the bits of the word that were set before and should be set.
+  uint64_t SetOne(size_t index) {
+    return bits().Set(index / FreeBits::kWordBits, uint64_t{1} << (index % FreeBits::kWordBits));
+  }
+
   FakeMetadata metadata_;
   MetadataArena arena_{FakeMetadata::Source};
   FreeBitsPool pool_;
@@ -57,10 +62,25 @@ TEST_P(FreeBitsTest, NoneIsSetAtFirst) {
 
 TEST_P(FreeBitsTest, SettingOneTwiceIsNoticed) {
   for (size_t i = 0; i < GetParam(); ++i) {
-    ASSERT_TRUE(bits().Set(i));
+    ASSERT_EQ(SetOne(i), 0u);
     ASSERT_TRUE(bits().IsSet(i));
-    ASSERT_FALSE(bits().Set(i));
+    ASSERT_EQ(SetOne(i), uint64_t{1} << (i % FreeBits::kWordBits));
   }
+}
+
+TEST_P(FreeBitsTest, SeveralOfAWordAreSetAtOnce) {
+  const uint64_t all =
+      ~uint64_t{0} >> (FreeBits::kWordBits - std::min(GetParam(), FreeBits::kWordBits));
+  SetOne(0);
+  EXPECT_EQ(bits().Set(0, all), 1u);
+  EXPECT_EQ(Set().size(), std::min(GetParam(), FreeBits::kWordBits));
+}
+
+TEST(FreeBitsIndexTest, IsThatOfTheLowestAndTheHighestBit) {
+  EXPECT_EQ(FreeBits::IndexOf(0, 0b110), 1u);
+  EXPECT_EQ(FreeBits::HighestOf(0, 0b110), 2u);
+  EXPECT_EQ(FreeBits::IndexOf(3, uint64_t{1} << 63), 255u);
+  EXPECT_EQ(FreeBits::HighestOf(3, uint64_t{1} << 63), 255u);
 }
 
 TEST_P(FreeBitsTest, TheLowestAreTakenFirst) {
@@ -68,7 +88,7 @@ TEST_P(FreeBitsTest, TheLowestAreTakenFirst) {
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = i;
   std::shuffle(indices.begin(), indices.end(), std::mt19937(1));
   indices.resize(std::max<size_t>(indices.size() / 2, 1));
-  for (const size_t index : indices) bits().Set(index);
+  for (const size_t index : indices) SetOne(index);
   std::sort(indices.begin(), indices.end());
   EXPECT_EQ(Set(), indices);
   for (uint32_t most = 1; !indices.empty(); most = most * 3 % 100) {
@@ -82,14 +102,14 @@ TEST_P(FreeBitsTest, TheLowestAreTakenFirst) {
 
 TEST_P(FreeBitsTest, AVisitEndsWhenItIsTold) {
   if (GetParam() < 3) GTEST_SKIP() << "too few to end before the last";
-  for (const size_t index : {size_t{0}, size_t{1}, GetParam() - 1}) bits().Set(index);
+  for (const size_t index : {size_t{0}, size_t{1}, GetParam() - 1}) SetOne(index);
   size_t visits = 0;
   bits().ForEach([&visits](size_t) { return ++visits < 2; });
   EXPECT_EQ(visits, 2u);
 }
 
 TEST_P(FreeBitsTest, BitsThatServeAgainAreClear) {
-  for (size_t i = 0; i < GetParam(); ++i) bits().Set(i);
+  for (size_t i = 0; i < GetParam(); ++i) SetOne(i);
   Span other;
   pool_.Attach(&other);
   const uintptr_t first = span_.details;
@@ -120,7 +140,11 @@ TEST_P(FreeBitsTest, WithoutMemoryTheSpanHasThem) {
   const size_t bytes = words == 1 ? 0 : words * sizeof(uint64_t);
   EXPECT_EQ(span.capacity, GetParam() - (bytes + kObjectBytes - 1) / kObjectBytes);
   EXPECT_EQ(span.zeroed, words == 1);
-  for (size_t i = 0; i < span.capacity; ++i) ASSERT_TRUE(FreeBits(&span, words).Set(i));
+  for (size_t i = 0; i < span.capacity; ++i) {
+    ASSERT_EQ(FreeBits(&span, words)
+                  .Set(i / FreeBits::kWordBits, uint64_t{1} << (i % FreeBits::kWordBits)),
+              0u);
+  }
   char* const end = memory + size_t{span.capacity} * kObjectBytes;
   EXPECT_EQ(std::count(memory, end, '\xff'), end - memory);
   EXPECT_TRUE(

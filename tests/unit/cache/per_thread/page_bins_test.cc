@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "cache/scatter.h"
 #include "fakes/object_space.h"
 #include "size_class/size_classes.h"
 
@@ -19,42 +23,71 @@ namespace {
 using Objects = std::vector<void*>;
 
 constexpr uint32_t kBinnedSize = 64;
+constexpr uint8_t kBinnedClass = SizeClassFor(kBinnedSize);
 constexpr uint32_t kBinnedPage = 4096;
 
-// Bins of objects of 64 bytes, in memory that is no heap.
+// Spans side by side in memory that is no heap.
+struct FakeOwner {
+  ObjectReference CheckedNext(void* object) const {
+    checked->push_back(object);
+    return codec->end;
+  }
+  bool IsObject(const void* object) const {
+    const auto offset = static_cast<size_t>(static_cast<const char*>(object) - begin);
+    return IsObjectStart(offset % kSizeClasses[c].span_bytes(), c);
+  }
+  [[noreturn]] void CrashOnTwice(const void*) const {
+    std::fputs("freed twice\n", stderr);
+    std::abort();
+  }
+
+  uint8_t c;
+  const char* begin;
+  const LinkCodec* codec;
+  Objects* checked;
+};
+
+// Bins of one class, and memory that begins with a page of bin 0.
 class PageBinsTest : public ::testing::Test {
  protected:
   static constexpr size_t kPages = 2 * PageBins::kBins + 3;
 
-  PageBinsTest() : memory_(kPages * kBinnedPage + kBinnedPage) {
+  explicit PageBinsTest(uint8_t c = kBinnedClass)
+      : class_(c), memory_(kPages * kBinnedPage + kAlignment) {
     const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
-    // The first page has bin 0.
-    pages_ = reinterpret_cast<char*>((begin + kBinnedPage - 1) / kBinnedPage * kBinnedPage);
-    bins_ = PageBins::New(kBinnedSize, arrays_);
+    pages_ = reinterpret_cast<char*>((begin + kAlignment - 1) / kAlignment * kAlignment);
+    bins_ = PageBins::New(class_, arrays_);
   }
   ~PageBinsTest() override {
-    while (bins_->Take().count > 0) {
+    while (!Take().empty()) {
     }
     PageBins::Delete(bins_, arrays_);
   }
 
   void* At(size_t page, size_t index) { return pages_ + page * kBinnedPage + index * kBinnedSize; }
-  Objects Put(const Objects& objects, uintptr_t misplaced = kBinnedSize - 1) {
-    const Chain strays =
-        bins_->Put(space_.MakeChain(objects), space_.codec, misplaced, [this](void* object) {
-          checked_.push_back(object);
-          return space_.codec.Next(object);
-        });
-    return space_.Objects(strays);
+  Objects Put(const Objects& objects) { return PutChain(space_.MakeChain(objects)); }
+  Objects PutChain(Chain chain) {
+    const FakeOwner owner{class_, pages_, &space_.codec, &checked_};
+    return space_.Objects(bins_->Put(chain, space_.codec, owner));
   }
-  Objects Take() { return space_.Objects(bins_->Take()); }
+  Objects Take() {
+    return space_.Objects(
+        bins_->Take(space_.codec, [this](void* object) { overwritten_.push_back(object); }));
+  }
 
   ObjectSpace space_{Window::kAll};
   ChainArrays arrays_{space_.arena};
-  std::vector<char> memory_;
+  uint8_t class_;
   char* pages_;
   PageBins* bins_;
   Objects checked_;
+  Objects overwritten_;
+
+ private:
+  // So that spans and regions of all classes begin together.
+  static constexpr uintptr_t kAlignment = uintptr_t{PageBins::kBins} * kPageSize;
+
+  std::vector<char> memory_;
 };
 
 TEST(PageBinsRegionTest, IsAPageOrFewObjectsAndNotTooMany) {
@@ -63,64 +96,60 @@ TEST(PageBinsRegionTest, IsAPageOrFewObjectsAndNotTooMany) {
   for (uint32_t size : {32, 48, 64, 256})
     EXPECT_EQ(PageBins::RegionBytes(size), kBinnedPage) << size;
   EXPECT_EQ(PageBins::RegionBytes(512), 8192u);
-  EXPECT_EQ(PageBins::RegionBytes(528), 16384u);
+  EXPECT_EQ(PageBins::RegionBytes(2048), kPageSize) << "no more than a span may have";
 }
 
-TEST(PageBinsRegionTest, HasNoMoreObjectsThanTwoBatches) {
+TEST(PageBinsRegionTest, ATakeHasNoMoreObjectsThanTwoBatches) {
   for (const SizeClassInfo& info : kSizeClasses) {
     if (info.size == 0 || info.size > kScatterMostSize) continue;
-    EXPECT_LE(PageBins::MostInRegion(info.size), 2u * info.batch) << info.size;
-    EXPECT_LE(PageBins::MostInRegion(info.size), 128u) << info.size;
+    const uint32_t most = (PageBins::RegionBytes(info.size) + info.size - 1) / info.size;
+    EXPECT_LE(PageBins::kFewest - 1 + most, 2u * info.batch) << info.size;
+    EXPECT_LE(most, PageBins::kMostInRegion) << info.size;
   }
 }
 
 TEST_F(PageBinsTest, StartsEmpty) {
   EXPECT_EQ(bins_->objects(), 0u);
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(bins_->ChainOf(At(1, 1)).count, 0u);
+  EXPECT_FALSE(bins_->Has(At(1, 1)));
 }
 
-TEST_F(PageBinsTest, ObjectsComeBackPageByPage) {
+TEST_F(PageBinsTest, ObjectsComeBackPageByPageInAscendingOrder) {
   Objects objects;
   for (size_t i = 0; i < 64 * 20; ++i) objects.push_back(At(i / 64 + 1, i % 64));
-  std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
-  EXPECT_TRUE(Put(objects).empty());
+  Objects shuffled = objects;
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(1));
+  EXPECT_TRUE(Put(shuffled).empty());
   EXPECT_EQ(bins_->objects(), objects.size());
 
-  Objects taken;
-  for (int page = 0; page < 20; ++page) {
-    Objects of_page = Take();
-    EXPECT_EQ(of_page.size(), 64u);
-    const auto number = [](void* object) {
-      return reinterpret_cast<uintptr_t>(object) / kBinnedPage;
-    };
-    for (void* object : of_page) EXPECT_EQ(number(object), number(of_page.front()));
-    taken.insert(taken.end(), of_page.begin(), of_page.end());
+  for (auto page = objects.begin(); page != objects.end(); page += 64) {
+    EXPECT_EQ(Take(), Objects(page, page + 64));
   }
   EXPECT_EQ(bins_->objects(), 0u);
   EXPECT_TRUE(Take().empty());
-  std::sort(taken.begin(), taken.end());
-  std::sort(objects.begin(), objects.end());
-  EXPECT_EQ(taken, objects);
 }
 
-TEST_F(PageBinsTest, TheObjectThatCameLastIsTheFirst) {
-  Put({At(1, 5), At(2, 0), At(1, 9)});
-  Put({At(1, 7)});
-  const auto bin_of = [this](const void* object) { return space_.Objects(bins_->ChainOf(object)); };
-  EXPECT_EQ(bin_of(At(1, 0)), (Objects{At(1, 7), At(1, 9), At(1, 5)}));
-  EXPECT_EQ(bin_of(At(2, 0)), (Objects{At(2, 0)}));
+TEST_F(PageBinsTest, ThoseOfSeveralPagesComeTogetherWhereTheyAreFew) {
+  Objects objects;
+  for (size_t i = 0; i < 40; ++i) objects.push_back(At(i + 1, i));
+  EXPECT_TRUE(Put({objects.rbegin(), objects.rend()}).empty());
+  EXPECT_EQ(Take(), Objects(objects.begin(), objects.begin() + 16));
+  EXPECT_EQ(Take(), Objects(objects.begin() + 16, objects.begin() + 32));
+  EXPECT_EQ(Take(), Objects(objects.begin() + 32, objects.end()));
 }
 
 TEST_F(PageBinsTest, GoesOnBehindThePageThatWasTakenLast) {
-  const size_t first =
-      PageBins::kBins - reinterpret_cast<uintptr_t>(pages_) / kBinnedPage % PageBins::kBins;
-  Put({At(first + 10, 0), At(first + 20, 0), At(first + 500, 0)});
-  EXPECT_EQ(Take(), (Objects{At(first + 10, 0)}));
-  EXPECT_EQ(Take(), (Objects{At(first + 20, 0)}));
-  Put({At(first + 15, 0)});
-  EXPECT_EQ(Take(), (Objects{At(first + 500, 0)}));
-  EXPECT_EQ(Take(), (Objects{At(first + 15, 0)}));
+  const auto page = [this](size_t number) {
+    Objects objects;
+    for (size_t i = 0; i < PageBins::kFewest; ++i) objects.push_back(At(number, i));
+    return objects;
+  };
+  for (size_t number : {10, 20, 500}) Put(page(number));
+  EXPECT_EQ(Take(), page(10));
+  EXPECT_EQ(Take(), page(20));
+  Put(page(15));
+  EXPECT_EQ(Take(), page(500));
+  EXPECT_EQ(Take(), page(15));
 }
 
 TEST_F(PageBinsTest, ABinIsOfTheFirstPageUntilItIsTaken) {
@@ -128,46 +157,97 @@ TEST_F(PageBinsTest, ABinIsOfTheFirstPageUntilItIsTaken) {
   EXPECT_EQ(Put({At(1, 0), At(other, 1), At(other, 2), At(1, 3)}),
             (Objects{At(other, 2), At(other, 1)}));
   EXPECT_EQ(bins_->objects(), 2u);
-  EXPECT_EQ(Take(), (Objects{At(1, 3), At(1, 0)}));
+  EXPECT_FALSE(bins_->Has(At(other, 0)));
+  EXPECT_EQ(Take(), (Objects{At(1, 0), At(1, 3)}));
   EXPECT_TRUE(Put({At(other, 1)}).empty());
   EXPECT_EQ(Put({At(1, 0)}), (Objects{At(1, 0)}));
   EXPECT_EQ(Take(), (Objects{At(other, 1)}));
 }
 
-// As after many second frees that nobody noticed.
-TEST_F(PageBinsTest, ABinHasABoundedNumberOfObjects) {
-  for (int i = 0; i < UINT8_MAX; ++i) ASSERT_TRUE(Put({At(1, 0)}).empty());
-  EXPECT_EQ(Put({At(1, 0)}), (Objects{At(1, 0)}));
-  EXPECT_EQ(bins_->Take().count, uint32_t{UINT8_MAX});
-  EXPECT_EQ(bins_->objects(), 0u);
+TEST_F(PageBinsTest, AnObjectThatIsThereAlreadyEndsTheProcess) {
+  Put({At(1, 0), At(1, 7)});
+  EXPECT_DEATH(Put({At(1, 7)}), "freed twice");
 }
 
-TEST_F(PageBinsTest, AsksAboutObjectsThatAreNotAligned) {
+TEST_F(PageBinsTest, WhatIsNoObjectComesBack) {
   char* const inside = static_cast<char*>(At(1, 1)) + 8;
-  Put({At(1, 0), inside, At(1, 2)}, kBinnedSize - 1);
-  EXPECT_EQ(std::count(checked_.begin(), checked_.end(), inside), 1);
+  EXPECT_EQ(Put({inside, At(1, 2)}), (Objects{inside})) << "the bin has no region yet";
+  EXPECT_EQ(Put({inside, At(1, 3)}), (Objects{inside}));
+  EXPECT_EQ(Take(), (Objects{At(1, 2), At(1, 3)}));
 }
 
-TEST_F(PageBinsTest, VisitsEachBin) {
-  Put({At(1, 0), At(2, 0), At(1, 1), At(77, 0)});
-  uint32_t objects = 0;
-  int bins = 0;
-  bins_->ForEach([&](Chain chain) {
-    objects += chain.count;
-    ++bins;
-  });
-  EXPECT_EQ(objects, 4u);
-  EXPECT_EQ(bins, 3);
+TEST_F(PageBinsTest, AsksWhatFollowsWhereALinkWasOverwritten) {
+  const Chain chain = space_.MakeChain({At(1, 0), At(1, 1), At(1, 2)});
+  LinkWord(At(1, 1)) = 0x4141414141414141;
+  EXPECT_TRUE(PutChain(chain).empty());
+  EXPECT_EQ(checked_, (Objects{At(1, 1)}));
 }
+
+TEST_F(PageBinsTest, NoticesALinkThatWasOverwrittenMeanwhile) {
+  Put({At(1, 0), At(1, 1), At(1, 2)});
+  LinkWord(At(1, 1)) = 0x4141414141414141;
+  EXPECT_EQ(Take().size(), 3u);
+  EXPECT_EQ(overwritten_, (Objects{At(1, 1)}));
+}
+
+TEST_F(PageBinsTest, VisitsEachObject) {
+  const Objects objects = {At(1, 0), At(1, 1), At(2, 0), At(77, 0)};
+  Put(objects);
+  Objects visited;
+  bins_->ForEach([&](void* object) { visited.push_back(object); });
+  EXPECT_EQ(visited, objects);
+  for (const void* object : objects) EXPECT_TRUE(bins_->Has(object));
+  EXPECT_FALSE(bins_->Has(At(1, 2)));
+}
+
+// Objects begin anywhere in a region where their size is no power of two.
+class PageBinsOfClassTest : public PageBinsTest, public ::testing::WithParamInterface<uint8_t> {
+ protected:
+  PageBinsOfClassTest() : PageBinsTest(GetParam()) {}
+};
+
+TEST_P(PageBinsOfClassTest, EachObjectComesBackOnceInOrder) {
+  const SizeClassInfo& info = kSizeClasses[class_];
+  Objects objects;
+  for (size_t span = 0; span < 3; ++span) {
+    for (size_t i = 0; i < info.objects; ++i) {
+      objects.push_back(pages_ + span * info.span_bytes() + i * info.size);
+    }
+  }
+  for (const double share : {1.0, 0.4}) {
+    Objects shuffled = objects;
+    std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(3));
+    shuffled.resize(static_cast<size_t>(static_cast<double>(objects.size()) * share));
+    ASSERT_TRUE(Put(shuffled).empty());
+    Objects taken;
+    for (Objects some = Take(); !some.empty(); some = Take()) {
+      taken.insert(taken.end(), some.begin(), some.end());
+    }
+    std::sort(shuffled.begin(), shuffled.end());
+    EXPECT_EQ(taken, shuffled);
+  }
+}
+
+std::vector<uint8_t> BinnedClasses() {
+  std::vector<uint8_t> classes;
+  for (uint8_t c = 1; kSizeClasses[c].size <= kScatterMostSize; ++c) classes.push_back(c);
+  return classes;
+}
+std::string SizeName(const ::testing::TestParamInfo<uint8_t>& c) {
+  return std::to_string(kSizeClasses[c.param].size);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PageBinsOfClassTest, ::testing::ValuesIn(BinnedClasses()),
+                         SizeName);
 
 TEST(PageBinsMemoryTest, IsUsedAgain) {
   ObjectSpace space(Window::kAll);
   ChainArrays arrays(space.arena);
-  PageBins* first = PageBins::New(kBinnedSize, arrays);
+  PageBins* first = PageBins::New(kBinnedClass, arrays);
   PageBins::Delete(first, arrays);
-  PageBins* second = PageBins::New(kBinnedSize, arrays);
+  PageBins* second = PageBins::New(kBinnedClass, arrays);
   EXPECT_EQ(second, first);
-  EXPECT_EQ(second->Take().count, 0u);
+  EXPECT_EQ(second->objects(), 0u);
   PageBins::Delete(second, arrays);
 }
 

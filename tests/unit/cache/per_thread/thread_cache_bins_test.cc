@@ -90,36 +90,12 @@ TEST_F(ThreadCacheBinsTest, TheyComeBackPageByPage) {
   EXPECT_LE(past(k64), kMostPast);
 }
 
-TEST_F(ThreadCacheBinsTest, OfALargerClassTheyComeBackInOrder) {
+TEST_F(ThreadCacheBinsTest, TheyComeBackInOrder) {
   Scatter(k48);
-  sources_.source(k48).span_bytes = kAnyOrderInPagesBytes + 1;
   const Objects objects = AllocateSorted(k48);
   size_t ascending = 0;
   for (size_t i = 1; i < objects.size(); ++i) ascending += objects[i] > objects[i - 1];
   EXPECT_GT(ascending, objects.size() * 99 / 100);
-  EXPECT_LT(PagesOf64(objects), 3);
-  EXPECT_LE(past(k48), kMostPast);
-}
-
-// The order of few objects is not worth the lines of a page.
-TEST_F(ThreadCacheBinsTest, AFewOfAPageComeBackAsTheyCame) {
-  constexpr uintptr_t kPage = 4096;
-  sources_.source(k64).span_bytes = kAnyOrderInPagesBytes + 1;
-  Objects objects = AllocateScattered(k64, 8 * kBytes);
-  objects.resize(8000);
-  cache_.FreeAll(objects);
-  const Objects sorted = AllocateSorted(k64);
-  size_t ascending = 0;
-  size_t pairs = 0;
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    const auto before = reinterpret_cast<uintptr_t>(sorted[i - 1]);
-    const auto now = reinterpret_cast<uintptr_t>(sorted[i]);
-    if (before / kPage != now / kPage) continue;
-    ++pairs;
-    ascending += now > before;
-  }
-  ASSERT_GT(pairs, 1000u);
-  EXPECT_LT(ascending, pairs * 3 / 4);
 }
 
 TEST_F(ThreadCacheBinsTest, AnObjectThatIsInAPageTwiceIsNoticed) {
@@ -132,10 +108,8 @@ TEST_F(ThreadCacheBinsTest, AnObjectThatIsInAPageTwiceIsNoticed) {
         LinkWord(twice) = 1;
         cache_.Free(twice);
         for (size_t i = objects.size() * 3 / 4; i < objects.size(); ++i) cache_.Free(objects[i]);
-        sources_.source(k64).span_bytes = kAnyOrderInPagesBytes + 1;
-        cache_.AllocateMany(k64, objects.size());
       },
-      "corrupted free list");
+      "double free");
   cache_.FreeAll(objects);
 }
 
@@ -320,6 +294,16 @@ TEST_F(ThreadCacheBinsTest, ObjectsInBinsAreChecked) {
   LinkWord(sorted) = link;
 }
 
+TEST_F(ThreadCacheBinsTest, ALinkThatWasOverwrittenIsNoticed) {
+  const Objects objects = AllocateScattered(k64);
+  cache_.FreeAll(objects);
+  void* const sorted = objects[objects.size() / 2];
+  const uint64_t link = LinkWord(sorted);
+  LinkWord(sorted) = 0x4141414141414141;
+  EXPECT_DEATH(cache_.AllocateMany(k64, objects.size()), "corrupted free list");
+  LinkWord(sorted) = link;
+}
+
 TEST_F(ThreadCacheBinsTest, MisplacedObjectsAreNoticed) {
   const Objects objects = AllocateScattered(k64);
   EXPECT_DEATH(
@@ -345,7 +329,7 @@ TEST_F(ThreadCacheBinsTest, RandomAllocationsAndFrees) {
     known = {live.begin(), live.end()};
     ASSERT_EQ(known.size(), live.size()) << "handed out twice";
     std::shuffle(live.begin(), live.end(), random);
-    sources_.source(c).span_bytes = random() % (2 * kAnyOrderInPagesBytes);
+    sources_.source(c).span_bytes = random() % (2 * kBinnedBytes);
     if (round % 7 == 0) cache_->ReleaseIdle(false);
     cache_.FreeAll(live);
     cache_->CheckInvariants();

@@ -113,6 +113,51 @@ TEST_P(ThreadCacheDrainTest, WhatAHandlerTookFromTheListComesBackToIt) {
   EXPECT_GT(seen, kRounds / 2);
 }
 
+// As keys that a program makes to look something up and remove it.
+TEST_P(ThreadCacheDrainTest, TemporariesAreNoAllocations) {
+  void* temporary = nullptr;
+  size_t same = 0;
+  size_t slow = 0;
+  for (size_t i = 0; i < 30 * Batch(); ++i) {
+    void* const key = cache_.Allocate(kClass);
+    same += key == temporary;
+    Free(2, 0);
+    temporary = key;
+    const size_t hits = cache_.hits;
+    cache_.Free(key);
+    slow += cache_.hits == hits;
+  }
+  EXPECT_EQ(source().inserts_past(), 0u) << "what is freed stays, as where nothing is allocated";
+  if (GetParam() == Window::kAll) {
+    EXPECT_LT(slow, 4 * Batch());
+  }
+  EXPECT_GT(same, 29 * Batch()) << "they use the same object again";
+}
+
+TEST_P(ThreadCacheDrainTest, ATemporaryComesBackToTheListOfAClassThatDrains) {
+  Drain();
+  size_t same = 0;
+  for (size_t i = 0; i < 100; ++i) {
+    Free(4, 4);
+    void* const temporary = cache_.Allocate(kClass);
+    cache_.Free(temporary);
+    void* const next = cache_.Allocate(kClass);
+    same += next == temporary;
+    cache_.Free(next);
+  }
+  EXPECT_GT(same, 80u);
+}
+
+// All that the class frees is temporary, so that no batch would ever tell that it drains no more.
+TEST_P(ThreadCacheDrainTest, TemporariesAloneEndIt) {
+  if (GetParam() != Window::kAll) GTEST_SKIP() << "each free of others is slow";
+  Drain();
+  for (int i = 0; i < 1000; ++i) cache_.Free(cache_.Allocate(kClass));
+  const size_t before = cache_.hits;
+  for (int i = 0; i < 1000; ++i) cache_.Free(cache_.Allocate(kClass));
+  EXPECT_GT(cache_.hits - before, 1990u);
+}
+
 TEST_P(ThreadCacheDrainTest, FreesAloneAreKeptAsEver) {
   Free(99 * Batch(), 0);
   EXPECT_EQ(source().inserts_past(), 0u);

@@ -444,13 +444,15 @@ void AllocateAndFreeAtStep(int) {
 // good.
 TEST_F(ThreadCacheFastPathTest, AHandlerMayUseAClassThatDrainsBeforeAnyInstructionOfUndoTryFree) {
   const size_t batch = sources_.source(kClass).batch();
-  Objects objects = cache_.AllocateMany(kClass, 100 * batch);
+  const Objects objects = cache_.AllocateMany(kClass, 100 * batch);
+  size_t next = 0;
+  // Frees the oldest, and allocates one for good.
   const auto free_some = [&](size_t count) {
-    for (size_t i = 0; i < count; ++i, objects.pop_back()) cache_.Free(objects.back());
-    objects.push_back(cache_.Allocate(kClass));
+    for (size_t i = 0; i < count; ++i) cache_.Free(objects[next++]);
+    cache_.Allocate(kClass);
   };
-  while (sources_.source(kClass).inserts_past() == 0 && objects.size() > batch) free_some(4);
-  ASSERT_GT(objects.size(), batch);
+  while (sources_.source(kClass).inserts_past() == 0 && next < 90 * batch) free_some(4);
+  ASSERT_LT(next, 90 * batch);
   used_cache = &cache_;
   signal(SIGTRAP, AllocateAndFreeAtStep);
   struct sigaction toggle = {};
@@ -459,8 +461,7 @@ TEST_F(ThreadCacheFastPathTest, AHandlerMayUseAClassThatDrainsBeforeAnyInstructi
   sigaction(SIGUSR1, &toggle, nullptr);
   for (used_step = 0; used_step <= steps; ++used_step) {
     free_some(4);
-    void* const object = objects.back();
-    objects.pop_back();
+    void* const object = objects[next++];
     ASSERT_FALSE(cache_->TryFree(object)) << "the class drains";
     steps = 0;
     raise(SIGUSR1);
