@@ -24,9 +24,9 @@ class GuardBudget {
   static constexpr int64_t kPageNanoseconds = 1000;
   // The part of the time that may go into it, the most that can be saved up, and what is there at
   // the start.
-  static constexpr int64_t kShare = 64;
+  static constexpr int64_t kShare = 128;
   static constexpr int64_t kMost = 20'000'000;
-  static constexpr int64_t kFirst = 8'000'000;
+  static constexpr int64_t kFirst = 4'000'000;
 
   constexpr GuardBudget() = default;
   GuardBudget(const GuardBudget&) = delete;
