@@ -506,6 +506,7 @@ class ThreadCache : private FastLists, public ListNode {
   Chain PopKept(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   bool HasRoomInBins(uint8_t c, uint32_t count);
   bool PutInBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
+  bool PutListInBins(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   Chain TakeOfBins(uint8_t c) TCMALLOC_REQUIRES(chains_lock_);
   TCMALLOC_COLD uint32_t TakeOldest(uint8_t c, int64_t* objects, Chain* out)
       TCMALLOC_REQUIRES(chains_lock_);

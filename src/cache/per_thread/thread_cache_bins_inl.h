@@ -54,6 +54,18 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
   return true;
 }
 
+// Sorts a full list of short batches, where its older half would be sorted anyway: to find that half
+// takes as long. Returns false if it stays.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::PutListInBins(uint8_t c) {
+  const ClassState& state = states_[c];
+  const int64_t kept = int64_t{state.full.size()} * Batch(c) * SizeOf(c);
+  if (state.binned == 0 || Batch(c) >= kLongBatch || kept < kScatterKeptBytes) return false;
+  const auto count = static_cast<uint32_t>(state.capacity - std::max<int>(room[c], 0));
+  if (ScatterOf(c, {heads[c], count}) != Scatter::kFarApart) return false;
+  return HasRoomInBins(c, count) && PutInBins(c, TakeCurrent(c));
+}
+
 // Takes some objects out of the bins, which have some.
 template <SourceTable Sources>
 TCMALLOC_NOINLINE Chain ThreadCache<Sources>::TakeOfBins(uint8_t c) {

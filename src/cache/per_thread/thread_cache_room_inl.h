@@ -160,10 +160,12 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   const bool may_drain = states_[c].drain.IsTrialNext() && MayBeginToDrain(c);
   const bool both_leave = BothLeave(c);
   if (!both_leave && BeginSecondBatch(c)) return;
-  const Chain older = TakeOlder(c);
-  const Chain newer = both_leave ? TakeBeside(c) : Chain();
-  KeepIfWhole(c, older);
-  KeepIfWhole(c, newer);
+  if (!PutListInBins(c)) {
+    const Chain older = TakeOlder(c);
+    const Chain newer = both_leave ? TakeBeside(c) : Chain();
+    KeepIfWhole(c, older);
+    KeepIfWhole(c, newer);
+  }
   // A trial is never the first overflow, so a long newer batch has left.
   if (states_[c].drain.NoteOverflow() && may_drain && FitsBudget(DrainingBytes(c) - ListBytes(c))) {
     KeepIfWhole(c, TakeCurrent(c));

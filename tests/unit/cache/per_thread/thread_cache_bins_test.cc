@@ -98,6 +98,18 @@ TEST_F(ThreadCacheBinsTest, TheyComeBackInOrder) {
   EXPECT_GT(ascending, objects.size() * 99 / 100);
 }
 
+// To find the older half of such a list takes a walk.
+TEST_F(ThreadCacheBinsTest, AFullListOfShortBatchesIsSortedWhole) {
+  constexpr uint8_t kShort = SizeClassFor(1000);
+  const size_t batch = kSizeClasses[kShort].batch;
+  sources_.source(kShort).span_bytes = kBytes;
+  const Objects objects = AllocateScattered(kShort, 4 * kBytes);
+  const size_t hits = cache_.hits;
+  cache_.FreeAll(objects);
+  const size_t slow_frees = objects.size() - (cache_.hits - hits);
+  EXPECT_LT(slow_frees, objects.size() / (2 * batch) * 3 / 2) << "of two batches each";
+}
+
 TEST_F(ThreadCacheBinsTest, AnObjectThatIsInAPageTwiceIsNoticed) {
   const Objects objects = AllocateScattered(k64);
   void* const twice = objects[objects.size() / 2];
