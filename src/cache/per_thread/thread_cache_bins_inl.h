@@ -26,7 +26,7 @@ struct ThreadCache<Sources>::OwnerOfBins {
 // home the others do as well until the next miss: as a large class is freed its spans get fewer,
 // and what is kept at last would be parts of pages.
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
   ClassState& state = states_[c];
   if (state.sent_home > 0 || KeptChains(c) >= state.max_chains) return false;
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
@@ -54,13 +54,12 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
   return true;
 }
 
-// Sorts a full list of short batches, where its older half would be sorted anyway: to find that half
-// takes as long. Returns false if it stays.
+// Sorts a full list of short batches, where bins are in use and its older half would probably be
+// sorted anyway: to find that half takes as long. Returns false if it stays.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::PutListInBins(uint8_t c) {
+TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutListInBins(uint8_t c) {
   const ClassState& state = states_[c];
-  const int64_t kept = int64_t{state.full.size()} * Batch(c) * SizeOf(c);
-  if (state.binned == 0 || Batch(c) >= kLongBatch || kept < kScatterKeptBytes) return false;
+  if (state.binned == 0 || Batch(c) >= kLongBatch) return false;
   const auto count = static_cast<uint32_t>(state.capacity - std::max<int>(room[c], 0));
   if (ScatterOf(c, {heads[c], count}) != Scatter::kFarApart) return false;
   return HasRoomInBins(c, count) && PutInBins(c, TakeCurrent(c));

@@ -114,7 +114,7 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
 // Fills the empty current list of a class that drains. Returns false if nothing was leaving and the
 // class drains no longer, because it grows or because no memory can be had.
 template <SourceTable Sources>
-bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
+TCMALLOC_COLD bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   ClassState& state = states_[c];
   state.drain.NoteAllocations(TakeAllocations(c));
   Chain chain;
