@@ -131,8 +131,7 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed, Room room = Roo
 
 void* AllocateZeroedQuietly(size_t size) {
   bool zeroed = false;
-  void* object = size <= kMaxSmallSize ? AllocateOr<AllocateUnreported>(size)
-                                       : AllocateLarge(size, 0, &zeroed);
+  void* object = size <= kMaxSmallSize ? AllocateQuietly(size) : AllocateLarge(size, 0, &zeroed);
   if (object != nullptr && !zeroed) std::memset(object, 0, size);
   return object;
 }
@@ -160,6 +159,8 @@ void* AllocateUnreported(size_t size) {
   if (void* object = TryUnlistedFromCpu(c, size)) return object;
   return AllocateSmall(c, size, 0);
 }
+
+TCMALLOC_NOINLINE void* AllocateQuietly(size_t size) { return AllocateOr<AllocateUnreported>(size); }
 
 void* AllocateRoomy(size_t size) {
   TCMALLOC_DCHECK(size > kMaxSmallSize);
@@ -189,7 +190,7 @@ void* AllocateSlow(size_t size) {
 }
 
 void* AllocateAlignedUnreported(size_t size, size_t alignment) {
-  if (alignment <= sizeof(void*)) return AllocateOr<AllocateUnreported>(size);
+  if (alignment <= sizeof(void*)) return AllocateQuietly(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
   if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
   return AllocateLarge(size, alignment, nullptr);
@@ -202,6 +203,11 @@ void* AllocateAligned(size_t size, size_t alignment) {
 
 void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed) {
   return AllocateLarge(size, alignment, zeroed);
+}
+
+void* AllocateZeroedSmall(size_t size) {
+  void* object = AllocateSlow(size);
+  return object != nullptr ? std::memset(object, 0, size) : nullptr;
 }
 
 void* AllocateZeroed(size_t size) {

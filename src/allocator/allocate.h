@@ -18,6 +18,8 @@ namespace tcmalloc {
 void* AllocateSlow(size_t size);
 // Works as AllocateSlow without reporting the block, because the caller does.
 void* AllocateUnreported(size_t size);
+// Does so by the fast path, where that can.
+void* AllocateQuietly(size_t size);
 // Works as AllocateUnreported, for a size above kMaxSmallSize to which a block moves that grows and
 // has grown before: if possible to a place where it can go on.
 void* AllocateRoomy(size_t size);
@@ -78,6 +80,8 @@ void* AllocateLargeUnreported(size_t size, size_t alignment, bool* zeroed);
 
 // Works as AllocateSlow, with all bytes zero.
 void* AllocateZeroed(size_t size);
+// Does so for a small size that a fast path has tried in vain.
+void* AllocateZeroedSmall(size_t size);
 
 }  // namespace tcmalloc
 

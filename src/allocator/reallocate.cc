@@ -100,7 +100,7 @@ bool WantsRoom(const KnownBlock& old, size_t size) {
 }
 
 void* AllocateNext(bool roomy, size_t size) {
-  return roomy ? AllocateRoomy(size) : AllocateOr<AllocateUnreported>(size);
+  return roomy ? AllocateRoomy(size) : AllocateQuietly(size);
 }
 
 // Notes that a block in a span of its own moved because it grew.

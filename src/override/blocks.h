@@ -9,6 +9,7 @@
 #define TCMALLOC_OVERRIDE_BLOCKS_H_
 
 #include <cstddef>
+#include <cstring>
 
 #include "allocator/allocate.h"
 #include "allocator/allocated_size.h"
@@ -50,7 +51,14 @@ struct Blocks {
   TCMALLOC_ALWAYS_INLINE static void* NewArray(size_t size) {
     return AllocateOr<NewArraySlow>(size, entry_threads.plain);
   }
-  static void* Zeroed(size_t size) {
+  TCMALLOC_ALWAYS_INLINE static void* Zeroed(size_t size) {
+    const FastThread thread = entry_threads.plain;
+    if (TCMALLOC_UNLIKELY(size >= thread->size_limit)) return ZeroedSlow(size);
+    void* object = thread.lists()->TryAllocate(kClassBySize[size], size);
+    if (TCMALLOC_LIKELY(object != nullptr)) return std::memset(object, 0, size);
+    return AllocateAfterTry<AllocateZeroedSmall>(size, thread.lists());
+  }
+  static void* ZeroedSlow(size_t size) {
     const BlockFunctions* functions = FunctionsOfMode();
     if (TCMALLOC_LIKELY(functions == nullptr)) return AllocateZeroed(size);
     return functions->allocate({.size = size, .zeroed = true});
