@@ -160,7 +160,9 @@ void* AllocateUnreported(size_t size) {
   return AllocateSmall(c, size, 0);
 }
 
-TCMALLOC_NOINLINE void* AllocateQuietly(size_t size) { return AllocateOr<AllocateUnreported>(size); }
+TCMALLOC_NOINLINE void* AllocateQuietly(size_t size) {
+  return AllocateOr<AllocateUnreported>(size);
+}
 
 void* AllocateRoomy(size_t size) {
   TCMALLOC_DCHECK(size > kMaxSmallSize);
