@@ -34,8 +34,10 @@ class DrainWatch {
   // A class drains while there are this many frees for each allocation. It may be short of a few
   // frees when the allocations come first.
   static constexpr uint32_t kFreesPerAllocation = 2;
-  // With fewer allocations than one for so many frees there is nothing to gain either.
+  // Fewer allocations than one for so many frees count as none where there are more temporaries
+  // than kManyTemporaries for each: one is always under way then.
   static constexpr uint32_t kMostFreesPerAllocation = 64;
+  static constexpr uint32_t kManyTemporaries = 32;
   static constexpr uint32_t kSlack = 8;
   // A class that drained stays as it is while it gets no more than this many allocations for each
   // free.
@@ -106,7 +108,11 @@ class DrainWatch {
   }
 
  private:
-  bool AllocatesFew() const { return frees_ > kMostFreesPerAllocation * allocations_; }
+  bool AllocatesFew() const {
+    if (allocations_ + temporaries_ == 0) return true;
+    return frees_ > kMostFreesPerAllocation * allocations_ &&
+           temporaries_ > kManyTemporaries * (allocations_ + 1);
+  }
 
   bool active_ = false;
   uint8_t overflows_ = 0;

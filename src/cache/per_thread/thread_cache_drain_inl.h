@@ -91,7 +91,7 @@ void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];
   if (IsTemporary(object, c)) {
     PutIn(object, c);
-    state.room_at_free = room[c];
+    state.room_at_free = std::min(state.room_at_free, room[c]);
     if (state.drain.NoteTemporary()) ResumeKeeping(c);
     return;
   }
@@ -127,6 +127,7 @@ TCMALLOC_COLD bool ThreadCache<Sources>::RefillDraining(uint8_t c) {
   }
   heads[c] = chain.head;
   state.list_page = LowPageNumber(ObjectAt(chain.head));
+  state.strays = 0;
   state.is_doubtful = false;
   state.room_at_free = INT16_MIN;
   state.capacity = static_cast<int16_t>(room[c] + static_cast<int>(chain.count));

@@ -90,16 +90,36 @@ TEST_F(DrainWatchTest, AClassDrainsByTheShareOfAllocations) {
   EXPECT_FALSE(watch_.Drains());
 }
 
-TEST_F(DrainWatchTest, FewAllocationsAreNothingToDrainFor) {
+TEST_F(DrainWatchTest, AFewAllocationsAmongFreesAlone) {
+  watch_.Begin();
+  watch_.NoteAllocations(1);
+  Free(10 * DrainWatch::kMostFreesPerAllocation);
+  EXPECT_TRUE(watch_.Drains()) << "each keeps a span that would drain";
+}
+
+TEST_F(DrainWatchTest, FewAllocationsAmongTemporariesAreNothingToDrainFor) {
+  constexpr uint32_t kTemporaries = 2 * DrainWatch::kManyTemporaries;
   EXPECT_EQ(OverflowsUntilTrial(), DrainWatch::kFirstTrial);
   watch_.Begin();
   watch_.NoteAllocations(1);
   Free(DrainWatch::kMostFreesPerAllocation);
+  for (uint32_t i = 0; i <= kTemporaries; ++i) watch_.NoteTemporary();
   EXPECT_TRUE(watch_.Drains());
   Free(1);
   EXPECT_FALSE(watch_.Drains());
   watch_.End();
   EXPECT_EQ(OverflowsUntilTrial(), 2 * DrainWatch::kFirstTrial) << "as if there were none";
+}
+
+TEST_F(DrainWatchTest, TemporariesOfLongAgoAreForgotten) {
+  watch_.Begin();
+  watch_.NoteAllocations(4);
+  Free(4 * kBatch);
+  for (uint32_t i = 0; i < 6 * DrainWatch::kManyTemporaries; ++i) watch_.NoteTemporary();
+  for (int i = 0; i < 4; ++i) watch_.NoteBatch();
+  watch_.NoteAllocations(1);
+  Free(2 * DrainWatch::kMostFreesPerAllocation);
+  EXPECT_TRUE(watch_.Drains());
 }
 
 TEST_F(DrainWatchTest, ATrialEndsWhereNearlyAllObjectsAreTemporary) {

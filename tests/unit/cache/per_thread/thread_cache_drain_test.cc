@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "cache/per_thread/thread_cache.h"
@@ -156,6 +157,100 @@ TEST_P(ThreadCacheDrainTest, TemporariesAloneEndIt) {
   const size_t before = cache_.hits;
   for (int i = 0; i < 1000; ++i) cache_.Free(cache_.Allocate(kClass));
   EXPECT_GT(cache_.hits - before, 1990u);
+}
+
+// The pages of a span count together.
+TEST_P(ThreadCacheDrainTest, ATemporaryMayLieInAnyPageOfASpan) {
+  constexpr uint8_t kLong = SizeClassFor(832);
+  ASSERT_GT(kSizeClasses[kLong].pages, 2);
+  Objects objects = cache_.AllocateMany(kLong, 100 * sources_.source(kLong).batch());
+  size_t next = 0;
+  while (sources_.source(kLong).inserts_past() == 0) {
+    for (int i = 0; i < 4; ++i) cache_.Free(objects[next++]);
+    cache_.Allocate(kLong);
+  }
+  size_t same = 0;
+  for (int i = 0; i < 200; ++i) {
+    void* const temporary = cache_.Allocate(kLong);
+    cache_.Free(temporary);
+    void* const again = cache_.Allocate(kLong);
+    same += again == temporary;
+    for (int j = 0; j < 4; ++j) cache_.Free(objects[next++]);
+  }
+  EXPECT_GT(same, 150u);
+}
+
+// What was allocated before the list was counted last is not cancelled a second time.
+TEST_P(ThreadCacheDrainTest, AnObjectOfTheListThatWasCountedLeaves) {
+  Drain();
+  for (int i = 0; i < 20; ++i) {
+    void* const object = cache_.Allocate(kClass);
+    Free(Batch(), 0);
+    cache_.Free(object);
+    cache_->CheckInvariants();
+    Free(8, 4);
+  }
+}
+
+// A handler that finds the list empty gets objects of another class, kMostStrays times for one
+// list.
+TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
+  Drain();
+  for (int i = 0; i < 200; ++i) {
+    while (void* object = cache_->TryAllocate(kClass, 64)) objects_.push_back(object);
+    cache_->Close();
+    void* const of_handler = cache_->AllocateSlow(kClass, 64);
+    cache_->Open();
+    cache_.Free(of_handler);
+    cache_->UndoTryAllocate(kClass);
+    objects_.push_back(cache_.Allocate(kClass));
+    Free(8, 4);
+  }
+}
+
+// Handlers take several objects while an allocation is under way, and free them in reverse order.
+TEST_P(ThreadCacheDrainTest, WhatHandlersTookComesBackAmongTemporaries) {
+  std::mt19937_64 random(12345);
+  std::shuffle(objects_.begin(), objects_.end(), random);
+  Drain();
+  Objects young;
+  int seen = 0;
+  for (int round = 0; round < 600 && objects_.size() > 40; ++round) {
+    for (uint64_t i = random() % 12; i > 0; --i) {
+      const uint64_t what = random() % 4;
+      if (what == 0) {
+        young.push_back(cache_.Allocate(kClass));
+      } else if (what == 1 && !young.empty()) {
+        std::swap(young[random() % young.size()], young.back());
+        cache_.Free(young.back());
+        young.pop_back();
+      } else if (objects_.size() > 40) {
+        Free(3, 0);
+      }
+    }
+    if (young.size() > 20) {
+      objects_.insert(objects_.begin(), young.begin(), young.end());
+      young.clear();
+    }
+    ASSERT_EQ(cache_->TryAllocate(kClass, 2 * EventClock::kLongestInterval), nullptr);
+    Objects of_handler;
+    bool all_of_class = true;
+    for (uint64_t i = random() % 4 + 1; i > 0; --i) {
+      cache_->Close();
+      of_handler.push_back(cache_->AllocateSlow(kClass, 64));
+      cache_->Open();
+      all_of_class &= sources_.space.map->FindInUse(of_handler.back())->size_class == kClass;
+    }
+    std::for_each(of_handler.rbegin(), of_handler.rend(), [this](void* o) { cache_.Free(o); });
+    cache_->UndoTryAllocate(kClass);
+    young.push_back(cache_.Allocate(kClass));
+    // An empty list gives the handler objects of another class.
+    if (!all_of_class) continue;
+    ASSERT_EQ(young.back(), of_handler.front()) << "round " << round;
+    ++seen;
+  }
+  EXPECT_GT(seen, 100);
+  objects_.insert(objects_.end(), young.begin(), young.end());
 }
 
 TEST_P(ThreadCacheDrainTest, FreesAloneAreKeptAsEver) {
