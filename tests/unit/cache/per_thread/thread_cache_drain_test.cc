@@ -196,7 +196,7 @@ TEST_P(ThreadCacheDrainTest, AnObjectOfTheListThatWasCountedLeaves) {
 // list.
 TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
   Drain();
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 150; ++i) {
     while (void* object = cache_->TryAllocate(kClass, 64)) objects_.push_back(object);
     cache_->Close();
     void* const of_handler = cache_->AllocateSlow(kClass, 64);
@@ -204,7 +204,9 @@ TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
     cache_.Free(of_handler);
     cache_->UndoTryAllocate(kClass);
     objects_.push_back(cache_.Allocate(kClass));
-    Free(8, 4);
+    // Enough that the class goes on to drain.
+    Free(Batch(), 0);
+    if (objects_.size() < 10 * Batch()) break;
   }
 }
 
