@@ -205,8 +205,7 @@ TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
     cache_->UndoTryAllocate(kClass);
     objects_.push_back(cache_.Allocate(kClass));
     // Enough that the class goes on to drain.
-    Free(Batch(), 0);
-    if (objects_.size() < 10 * Batch()) break;
+    Free(Batch() * 4 / 7, 0);
   }
 }
 
