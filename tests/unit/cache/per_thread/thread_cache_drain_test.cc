@@ -195,6 +195,8 @@ TEST_P(ThreadCacheDrainTest, AnObjectOfTheListThatWasCountedLeaves) {
 // A handler that finds the list empty gets objects of another class, kMostStrays times for one
 // list.
 TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
+  const Objects more = cache_.AllocateMany(kClass, 100 * Batch());
+  objects_.insert(objects_.end(), more.begin(), more.end());
   Drain();
   for (int i = 0; i < 150; ++i) {
     while (void* object = cache_->TryAllocate(kClass, 64)) objects_.push_back(object);
@@ -204,8 +206,7 @@ TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
     cache_.Free(of_handler);
     cache_->UndoTryAllocate(kClass);
     objects_.push_back(cache_.Allocate(kClass));
-    // Enough that the class goes on to drain.
-    Free(Batch() * 4 / 7, 0);
+    Free(Batch(), 0);  // so many that the class goes on to drain
   }
 }
 
