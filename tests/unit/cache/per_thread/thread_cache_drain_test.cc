@@ -199,6 +199,7 @@ TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
   objects_.insert(objects_.end(), more.begin(), more.end());
   Drain();
   for (int i = 0; i < 150; ++i) {
+    Free(Batch(), 0);  // so many that the class goes on to drain
     while (void* object = cache_->TryAllocate(kClass, 64)) objects_.push_back(object);
     cache_->Close();
     void* const of_handler = cache_->AllocateSlow(kClass, 64);
@@ -206,7 +207,6 @@ TEST_P(ThreadCacheDrainTest, HandlersThatFindTheListEmptyDoNotAddUp) {
     cache_.Free(of_handler);
     cache_->UndoTryAllocate(kClass);
     objects_.push_back(cache_.Allocate(kClass));
-    Free(Batch(), 0);  // so many that the class goes on to drain
   }
 }
 
