@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/attributes.h"
+
 namespace tcmalloc {
 
 // A list hands out the object that was freed last. While a class shrinks, that object belongs to a
@@ -108,7 +110,7 @@ class DrainWatch {
   }
 
  private:
-  bool AllocatesFew() const {
+  TCMALLOC_NOINLINE bool AllocatesFew() const {
     if (allocations_ + temporaries_ == 0) return true;
     return frees_ > kMostFreesPerAllocation * allocations_ &&
            temporaries_ > kManyTemporaries * (allocations_ + 1);

@@ -446,7 +446,7 @@ class ThreadCache : private FastLists, public ListNode {
   int AffordedObjects(uint8_t c, int wanted);
   bool GrowShare(int64_t bytes);
   uint32_t ChainsToGiveUp(uint8_t c, int64_t bytes) const;
-  TCMALLOC_NOINLINE void GiveUpOthers(uint8_t kept, int64_t bytes);
+  TCMALLOC_COLD void GiveUpOthers(uint8_t kept, int64_t bytes);
   void HalveList(uint8_t c);
   TCMALLOC_NOINLINE void ReturnExcess(uint8_t c);
   void GiveUpEmptyList(uint8_t c);
