@@ -253,7 +253,7 @@ class Heap:
         return list(listed(registry["living_"], cache))
 
     def slabs(self):
-        """The memory of each slab of a CPU that may hold objects."""
+        """The number, the memory and the depot of each slab of a CPU that may hold objects."""
         cpus = self.value["cpus_"]
         if not number(cpus["initialized_"]):
             return []
@@ -262,7 +262,7 @@ class Heap:
         for i in range(int(slabs["count_"])):
             slab = slabs["slabs_"][i]
             if enumerator(slab["state_"]) != "kUnused":
-                found.append((i, int(slab["memory_"])))
+                found.append((i, int(slab["memory_"]), slab["depot_"].dereference()))
         return found
 
     # The tree of the page map.
@@ -340,10 +340,13 @@ class Heap:
         if begins is None:
             return None
         begin = int(elements(begins)[size_class])
-        for number_, memory in self.slabs():
+        for number_, memory, depot in self.slabs():
             top = word_at(memory + 8 * size_class) & 0xFFFF
             if top > begin and any(word >> 16 == address for word in words_at(memory + 8 * begin, top - begin)):
                 return f"free, in the cache of CPU {number_}"
+            batches = self.stack_words(depot["stocks_"][size_class]["batches"])
+            if any(self.chain_with(word, address) for word in batches):
+                return f"free, in a batch beside the cache of CPU {number_}"
         return None
 
     def chain_with(self, word, address):
@@ -780,10 +783,11 @@ class Statistics:
         if begins is None:
             return counts
         begin = [int(elements(begins)[c]) for c in range(heap.classes.count)]
-        for _, memory in slabs:
+        for _, memory, depot in slabs:
             tops = words_at(memory, heap.classes.count)
             for c in range(1, heap.classes.count):
                 counts[c] += max((tops[c] & 0xFFFF) - begin[c], 0)
+                counts[c] += number(depot["stocks_"][c]["objects"])
         return counts
 
     @staticmethod
