@@ -41,6 +41,8 @@ class DrainWatch {
   static constexpr uint32_t kMostFreesPerAllocation = 64;
   static constexpr uint32_t kManyTemporaries = 32;
   static constexpr uint32_t kSlack = 8;
+  // Frees after an allocation among which that of a temporary comes.
+  static constexpr uint8_t kSoon = 8;
   // A class that drained stays as it is while it gets no more than this many allocations for each
   // free.
   static constexpr uint32_t kAllocationsPerFree = 2;
@@ -79,7 +81,14 @@ class DrainWatch {
   }
 
   // Requires active().
-  void NoteFree() { ++frees_; }
+  void NoteFree() {
+    ++frees_;
+    if (since_allocation_ < kSoon) ++since_allocation_;
+  }
+  // Notes that something was allocated since the last free.
+  void NoteAllocated() { since_allocation_ = 0; }
+  // Returns true for the first few frees after an allocation, which may be those of temporaries.
+  bool IsSoon() const { return since_allocation_ < kSoon; }
   // Notes the free of an object that was allocated just now. Returns true if nearly all are.
   bool NoteTemporary() { return ++temporaries_ > kTrialFrees + frees_; }
   void NoteAllocations(uint32_t n) { allocations_ = static_cast<uint16_t>(allocations_ + n); }
@@ -119,6 +128,7 @@ class DrainWatch {
   bool active_ = false;
   uint8_t overflows_ = 0;
   uint8_t next_trial_ = kFirstTrial;
+  uint8_t since_allocation_ = 0;
   uint16_t frees_ = 0;  // since Begin, those of earlier batches for less
   uint16_t allocations_ = 0;
   uint16_t temporaries_ = 0;

@@ -73,12 +73,12 @@ TCMALLOC_COLD bool ThreadCache<Sources>::InterruptsAllocation(uint8_t c) const {
   return static_cast<int>(CountUpTo(more_than_length, c, heads[c])) > length;
 }
 
-// Returns true if an object that is freed while the class drains was probably allocated since the
-// list was filled: it lies where the list came from, and more was allocated than came back.
+// Returns true if an object that is freed while the class drains was probably allocated just now:
+// it lies where the list came from, more was allocated than came back, and few were freed since.
 template <SourceTable Sources>
 bool ThreadCache<Sources>::IsTemporary(const void* object, uint8_t c) const {
   const uint32_t distance = LowPageNumber(object) - states_[c].list_page;
-  return distance < kSizeClasses[c].pages && room[c] > -kDraining;
+  return distance < kSizeClasses[c].pages && room[c] > -kDraining && states_[c].drain.IsSoon();
 }
 
 // Takes an object in. Gives up the full chains with each batch, because they would only delay a
@@ -89,6 +89,7 @@ bool ThreadCache<Sources>::IsTemporary(const void* object, uint8_t c) const {
 template <SourceTable Sources>
 void ThreadCache<Sources>::FreeDraining(void* object, uint8_t c) {
   ClassState& state = states_[c];
+  if (room[c] > state.room_at_free) state.drain.NoteAllocated();
   if (IsTemporary(object, c)) {
     PutIn(object, c);
     state.room_at_free = std::min(state.room_at_free, room[c]);

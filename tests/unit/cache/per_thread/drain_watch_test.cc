@@ -111,6 +111,19 @@ TEST_F(DrainWatchTest, FewAllocationsAmongTemporariesAreNothingToDrainFor) {
   EXPECT_EQ(OverflowsUntilTrial(), 2 * DrainWatch::kFirstTrial) << "as if there were none";
 }
 
+TEST_F(DrainWatchTest, TemporariesAreFreedSoon) {
+  watch_.Begin();
+  watch_.NoteAllocated();
+  Free(DrainWatch::kSoon - 1);
+  EXPECT_TRUE(watch_.IsSoon());
+  Free(1);
+  EXPECT_FALSE(watch_.IsSoon());
+  Free(300);
+  EXPECT_FALSE(watch_.IsSoon());
+  watch_.NoteAllocated();
+  EXPECT_TRUE(watch_.IsSoon());
+}
+
 TEST_F(DrainWatchTest, TemporariesOfLongAgoAreForgotten) {
   watch_.Begin();
   watch_.NoteAllocations(4);

@@ -180,6 +180,20 @@ TEST_P(ThreadCacheDrainTest, ATemporaryMayLieInAnyPageOfASpan) {
   EXPECT_GT(same, 150u);
 }
 
+TEST_P(ThreadCacheDrainTest, WhatIsFreedLaterIsNoTemporary) {
+  Drain();
+  int same = 0;
+  for (int i = 0; i < 50; ++i) {
+    void* const object = cache_.Allocate(kClass);
+    Free(20, 0);
+    cache_.Free(object);
+    objects_.push_back(cache_.Allocate(kClass));
+    same += objects_.back() == object;
+    Free(20, 0);
+  }
+  EXPECT_LT(same, 5);
+}
+
 // What was allocated before the list was counted last is not cancelled a second time.
 TEST_P(ThreadCacheDrainTest, AnObjectOfTheListThatWasCountedLeaves) {
   Drain();
