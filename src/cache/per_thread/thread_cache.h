@@ -505,6 +505,7 @@ class ThreadCache : private FastLists, public ListNode {
   bool PushFull(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   Chain PopKept(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   bool HasRoomInBins(uint8_t c, uint32_t count);
+  void SortIntoBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   bool PutInBins(uint8_t c, Chain chain) TCMALLOC_EXCLUDES(chains_lock_);
   bool PutListInBins(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   Chain TakeOfBins(uint8_t c) TCMALLOC_REQUIRES(chains_lock_);

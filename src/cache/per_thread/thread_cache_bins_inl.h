@@ -36,10 +36,9 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t c
   return state.bins != nullptr;
 }
 
-// Sorts the objects of a chain into bins. Returns false if they may take none.
+// Sorts the objects of a chain into bins, which exist. What they do not take goes home.
 template <SourceTable Sources>
-TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
-  if (!HasRoomInBins(c, chain.count)) return false;
+TCMALLOC_NOINLINE void ThreadCache<Sources>::SortIntoBins(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   Chain strays;
   {
@@ -51,6 +50,13 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
     chains_moved_ += 1;
   }
   if (!strays.empty()) source(c).InsertPast(strays);
+}
+
+// Sorts the objects of a chain into bins. Returns false if they may take none.
+template <SourceTable Sources>
+bool ThreadCache<Sources>::PutInBins(uint8_t c, Chain chain) {
+  if (!HasRoomInBins(c, chain.count)) return false;
+  SortIntoBins(c, chain);
   return true;
 }
 
@@ -62,7 +68,9 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::PutListInBins(uint8_t c) {
   if (state.binned == 0 || Batch(c) >= kLongBatch) return false;
   const auto count = static_cast<uint32_t>(state.capacity - std::max<int>(room[c], 0));
   if (ScatterOf(c, {heads[c], count}) != Scatter::kFarApart) return false;
-  return HasRoomInBins(c, count) && PutInBins(c, TakeCurrent(c));
+  if (!HasRoomInBins(c, count)) return false;
+  SortIntoBins(c, TakeCurrent(c));
+  return true;
 }
 
 // Takes some objects out of the bins, which have some.
