@@ -58,15 +58,15 @@ class CentralFreeList {
 
   // Objects of a span that one word of its FreeBits stands for.
   struct Group {
-    Span* span = nullptr;
-    uint32_t word = 0;
-    uint32_t count = 0;
-    uint64_t bits = 0;
+    Span* span;
+    uint32_t word;
+    uint32_t count;
+    uint64_t bits;
   };
   // Objects that were looked up, to be put back. Those of a group came one after the other.
   struct Block {
     Group groups[kInsertBlock];
-    uint32_t count = 0;
+    uint32_t count;
   };
   using Drained = IntrusiveList<Span>;
 
@@ -666,7 +666,7 @@ TCMALLOC_ALWAYS_INLINE ObjectReference CentralFreeList<PageHeap>::LookUp(ObjectR
   const void* last = *before;
   uintptr_t start = AddressAt(next) - starts.bytes;  // of the span; the first object is beyond
   for (; group != block->groups + kInsertBlock && next != codec.end; ++group) {
-    uintptr_t address = AddressAt(next);
+    const uintptr_t address = AddressAt(next);
     size_t index = starts.IndexAt(address - start);
     if (index == ObjectStarts::kNone) {
       const auto* object = reinterpret_cast<const void*>(address);
