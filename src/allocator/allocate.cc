@@ -142,6 +142,11 @@ bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()
 
 constinit const BlockFunctions* block_functions = nullptr;
 
+void EnterMode(const BlockFunctions& functions) {
+  heap.page_map().HideNearEntries();
+  block_functions = &functions;
+}
+
 void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
   Cache::Of(lists)->UndoTryAllocate(kClassBySize[size]);
   return slow(size);

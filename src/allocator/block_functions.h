@@ -10,8 +10,6 @@
 
 #include "allocator/allocated_size.h"
 #include "allocator/block_family.h"
-#include "allocator/deallocate.h"
-#include "allocator/usable_size.h"
 #include "base/attributes.h"
 #include "heap/heap.h"
 #include "thread/current_thread.h"
@@ -65,6 +63,9 @@ struct BlockFunctions {
 // Null in the default mode. Set when the heap is made, before the program gets its first block.
 extern constinit const BlockFunctions* block_functions;
 
+// Sets them. From then on the fast paths that read the page map go to the functions as well.
+TCMALLOC_COLD void EnterMode(const BlockFunctions& functions);
+
 // Returns the functions of the mode. Makes the heap if there is none yet, because options are read
 // then.
 inline const BlockFunctions* FunctionsOfMode() {
@@ -76,10 +77,6 @@ inline const BlockFunctions* FunctionsOfMode() {
 inline size_t EstimatedSizeInMode(size_t size) {
   const BlockFunctions* functions = FunctionsOfMode();
   return functions != nullptr ? functions->size_for(size, 1) : AllocatedSizeFor(size);
-}
-inline size_t UsableSizeInMode(const void* block) {
-  if (block_functions == nullptr) return UsableSizeInUse(block, "GetAllocatedSize");
-  return block_functions->usable_size(block, "GetAllocatedSize");
 }
 inline bool OwnsInMode(const void* block) {
   if (block_functions != nullptr) return block_functions->owns(block);

@@ -21,12 +21,6 @@ namespace {
 // A block in a span of its own that grows by little grows by this share of itself.
 constexpr size_t kMarginShare = 16;
 
-// A block that moves because it grew by at most this share of itself grows step by step. Below
-// kMostSteppedBytes it then gets half of itself in advance; otherwise a quarter, which is less
-// memory. docs/decisions/0107-pairs-and-steps.md.
-constexpr size_t kStepShare = 16;
-constexpr size_t kMostSteppedBytes = size_t{64} << 10;
-
 // A block of this length that grew before and has to move gets a place where it can grow by its own
 // length. docs/decisions/0114-blocks-that-grow-in-place.md.
 constexpr size_t kLeastRoomyBytes = size_t{1} << 20;
@@ -39,17 +33,14 @@ struct KnownBlock {
 
 // Returns what is known of `block`; aborts if it is not one of ours.
 KnownBlock Find(const void* block) {
-  const SizeClassInfo* info = ClassOfObjectAt(block);
-  if (TCMALLOC_LIKELY(info != nullptr)) return {nullptr, info->size};
-  const size_t bytes = UsableSize(block, "realloc");
-  if (bytes < kPageSize) return {nullptr, bytes};
-  Span* span = heap.page_map().FindInUse(block);
-  const bool own = span != nullptr && span->state == Span::State::kLarge;
-  return {own ? span : nullptr, bytes};
+  const FoundBlock found = FindBlock(block, "realloc");
+  const bool own = found.span != nullptr && found.span->state == Span::State::kLarge;
+  return {own ? found.span : nullptr, found.bytes};
 }
 
 // Grows the span of a block in place and reports it. Returns false if the pages behind are in use.
-bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old, size_t size) {
+TCMALLOC_NOINLINE bool Extend(const SlowPath& slow_path, const void* block, const KnownBlock& old,
+                              size_t size) {
   if (!heap.page_heap().TryExtend(old.own_span, Length::FromBytesCeil(size))) return false;
   heap.large_totals().AddGrowth(old.own_span->bytes() - old.bytes);
   ReportIfLarge(block, old.own_span->bytes());
@@ -87,12 +78,6 @@ bool GrowInPlace(const void* block, const KnownBlock& old, size_t size) {
   return grown;
 }
 
-// Returns the bytes that a block of `old_bytes` gets where it moves for `size`, if that is less.
-constexpr size_t BytesInAdvance(size_t old_bytes, size_t size) {
-  const bool steps = old_bytes < kMostSteppedBytes && size - old_bytes <= old_bytes / kStepShare;
-  return old_bytes + old_bytes / (steps ? 2 : 4);
-}
-
 // Returns true if the block to which `old` moves for `size` bytes shall be able to grow there.
 bool WantsRoom(const KnownBlock& old, size_t size) {
   return old.bytes >= kLeastRoomyBytes && old.own_span != nullptr && old.own_span->grows &&
@@ -111,8 +96,7 @@ void NoteMovedToGrow(const void* fresh) {
 
 // Allocates the block to which `old` moves, for `size` bytes.
 void* AllocateToGrow(const KnownBlock& old, size_t size) {
-  // A block that grows once often grows again; a margin makes the copies amortise. If it cannot be
-  // had, the block does without it.
+  // If the margin cannot be had, the block does without it.
   const size_t margin = BytesInAdvance(old.bytes, size);
   const bool roomy = WantsRoom(old, size);
   if (size < margin) {
@@ -136,7 +120,7 @@ void CutInPlace(Span* span, size_t size) {
 void* BlockToShrinkTo(void* block, const KnownBlock& old, size_t size) {
   if (KeepsItsLength(old.bytes, size)) return block;
   if (size <= kMaxSmallSize) {
-    if (void* fresh = AllocateOr<TryAllocateSmall>(size)) return fresh;
+    if (void* fresh = TryAllocateSmall(size)) return fresh;
   }
   CutInPlace(old.own_span, size);
   return block;
@@ -168,12 +152,8 @@ void* Reallocate(void* block, size_t size) {
   }
   std::memcpy(fresh, block, std::min(old.bytes, size));
   if (TCMALLOC_UNLIKELY(size > kMaxSmallSize)) NoteMovedToGrow(fresh);
-  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) {
-    ReportMoved(block, fresh, size);
-    DeallocateUnreported(block);
-  } else {
-    Deallocate(block);
-  }
+  if (TCMALLOC_UNLIKELY(BlocksAreWatched())) ReportMoved(block, fresh, size);
+  DeallocateUnreported(block);
   return fresh;
 }
 

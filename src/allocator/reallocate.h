@@ -5,9 +5,13 @@
 #ifndef TCMALLOC_ALLOCATOR_REALLOCATE_H_
 #define TCMALLOC_ALLOCATOR_REALLOCATE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "allocator/allocate.h"
+#include "allocator/deallocate.h"
 #include "base/attributes.h"
 #include "heap/heap.h"
 #include "hook/hooks.h"
@@ -27,30 +31,65 @@ constexpr bool KeepsItsLength(size_t old_bytes, size_t size) {
   return size >= least;
 }
 
-// Returns true if an object of class `c` serves for `size` bytes as it is. Compares once: a size
-// that is too large wraps around, and no object is so small that half of it is 0 bytes.
-constexpr bool KeepsItsObject(uint8_t c, size_t size) {
-  const size_t bytes = kSizeClasses[c].size;
-  return bytes - size <= bytes / 2;
+// A block that grows step by step grows by at most this share of itself. Below kMostSteppedBytes it
+// then gets half of itself in advance; otherwise a quarter, which is less memory.
+// docs/decisions/0107-pairs-and-steps.md.
+constexpr size_t kStepShare = 16;
+constexpr size_t kMostSteppedBytes = size_t{64} << 10;
+
+// Returns the bytes that a block of `old_bytes` gets where it moves for `size`, if that is less. A
+// block that grows once often grows again; a margin makes the copies amortise.
+constexpr size_t BytesInAdvance(size_t old_bytes, size_t size) {
+  const bool steps = old_bytes < kMostSteppedBytes && size - old_bytes <= old_bytes / kStepShare;
+  return old_bytes + (steps ? old_bytes / 2 : old_bytes / 4);
 }
 
-// Returns true if `block` serves for `size` bytes as it is and no hook has to hear of it, so that a
-// realloc has nothing left to do. False for any pointer for which the page map cannot vouch at
-// once, and for a size of 0.
-TCMALLOC_ALWAYS_INLINE bool StaysAsItIs(const void* block, size_t size) {
+// The answer to a realloc of a block of which an entry of the page map tells everything.
+struct QuickRealloc {
+  bool stays = false;       // the block serves as it is, and there is nothing left to do
+  size_t object_bytes = 0;  // not 0: it is a small object of so many bytes that does not stay
+};
+
+// Returns what a realloc of `block` to `size` bytes does. Neither for any pointer for which the
+// page map cannot vouch at once, where a hook has to hear of it, and in a mode that knows its own
+// blocks.
+TCMALLOC_ALWAYS_INLINE QuickRealloc PlanRealloc(const void* block, size_t size) {
   const PageMap::Entry entry = heap.page_map().NearEntryOf(PageId::Containing(block));
   if (const uint8_t c = entry.size_class(); TCMALLOC_LIKELY(c != 0)) {
-    return KeepsItsObject(c, size) && IsObjectStart(entry.OffsetOf(block), c) &&
-           !BlocksAreWatched();
+    const SizeClassInfo* info = OpaqueToOptimizer(&kSizeClasses[c]);
+    if (TCMALLOC_UNLIKELY(!IsObjectStart(entry.OffsetOf(block), *info)) || BlocksAreWatched()) {
+      return {};
+    }
+    // Compares once: a size that is too large wraps around, and no object is so small that half of
+    // it is 0 bytes.
+    const size_t bytes = info->size;
+    if (bytes - size <= bytes / 2) return {.stays = true};
+    return {.object_bytes = bytes};
   }
   const Span* span = entry.span();
   if (TCMALLOC_UNLIKELY(span == nullptr) || TCMALLOC_UNLIKELY(span->start() != block) ||
       TCMALLOC_UNLIKELY(span->state != Span::State::kLarge)) {
-    return false;
+    return {};
   }
   const size_t bytes = span->bytes();
-  if (TCMALLOC_UNLIKELY(size > bytes)) return false;
-  return KeepsItsLength(bytes, size) && !BlocksAreWatched();
+  if (TCMALLOC_UNLIKELY(size > bytes)) return {};
+  return {.stays = KeepsItsLength(bytes, size) && !BlocksAreWatched()};
+}
+
+// Does what a plan has not done, or has no answer to. Requires block != nullptr.
+using ReallocateSlowPath = void* (*)(void* block, size_t size);
+
+// Moves a small object of `bytes` bytes that does not stay where it is reallocated to `size` bytes.
+// Calls kSlow(block, size) where the new block is not small, or there is none.
+template <ReallocateSlowPath kSlow>
+TCMALLOC_NOINLINE void* MoveObject(void* block, size_t bytes, size_t size) {
+  if (TCMALLOC_UNLIKELY(size - 1 >= kMaxSmallSize)) return kSlow(block, size);
+  const bool grows = size > bytes;
+  void* fresh = AllocateQuietly(grows ? std::max(size, BytesInAdvance(bytes, size)) : size);
+  if (TCMALLOC_UNLIKELY(fresh == nullptr)) return kSlow(block, size);
+  std::memcpy(fresh, block, grows ? bytes : size);
+  Deallocate(block);
+  return fresh;
 }
 
 // Returns a block of at least `size` bytes with the contents of `block`, which is then freed unless

@@ -2,6 +2,7 @@
 
 #include "allocator/usable_size.h"
 
+#include "allocator/block_functions.h"
 #include "allocator/checked_block.h"
 #include "allocator/slow_path.h"
 #include "central/sampled_page.h"
@@ -13,7 +14,7 @@ FoundBlock FindBlock(const void* block, const char* call) {
   if (block == nullptr) return {};
   if (heap.emergency().Owns(block)) return {nullptr, EmergencyArena::SizeOf(block)};
   if (TCMALLOC_UNLIKELY(heap.guarded().Owns(block))) return {nullptr, GuardedBytes(block, call)};
-  const Span* span = CheckedSpanOf(block, call);
+  Span* span = CheckedSpanOf(block, call);
   const bool is_large = span->state == Span::State::kLarge;
   return {span, is_large ? span->bytes() : kSizeClasses[ClassOfObject(span, block)].size};
 }
@@ -21,6 +22,9 @@ FoundBlock FindBlock(const void* block, const char* call) {
 size_t UsableSize(const void* block, const char* call) { return FindBlock(block, call).bytes; }
 
 size_t UsableSizeInDoubt(const void* block, const char* call) {
+  if (TCMALLOC_UNLIKELY(block_functions != nullptr)) {
+    return block_functions->usable_size(block, call);
+  }
   const FoundBlock found = FindBlock(block, call);
   if (found.span == nullptr || found.span->state != Span::State::kSmall) return found.bytes;
   auto* const object = const_cast<void*>(block);
@@ -29,6 +33,10 @@ size_t UsableSizeInDoubt(const void* block, const char* call) {
     if (!slow_path.reentrant()) CheckNotFree(found.span, object, call);
   }
   return found.bytes;
+}
+
+size_t UsableSizeInUseByCall(const void* block, const char* call) {
+  return UsableSizeInUse(block, call);
 }
 
 }  // namespace tcmalloc

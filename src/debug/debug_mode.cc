@@ -56,7 +56,7 @@ const BlockFunctions kDebugFunctions = {
 
 void StartDebugMode() {
   CheckEntries();
-  block_functions = &kDebugFunctions;
+  EnterMode(kDebugFunctions);
 }
 
 }  // namespace tcmalloc

@@ -9,6 +9,7 @@
 
 #include "allocator/block_functions.h"
 #include "allocator/slow_path.h"
+#include "allocator/usable_size.h"
 #include "extension/properties.h"
 #include "extension/release.h"
 #include "extension/string_append.h"
@@ -153,7 +154,9 @@ double HeapExtension::GetMemoryReleaseRate() {
 
 size_t HeapExtension::GetEstimatedAllocatedSize(size_t size) { return EstimatedSizeInMode(size); }
 
-size_t HeapExtension::GetAllocatedSize(const void* p) { return UsableSizeInMode(p); }
+size_t HeapExtension::GetAllocatedSize(const void* p) {
+  return UsableSizeInUseByCall(p, "GetAllocatedSize");
+}
 
 MallocExtension::Ownership HeapExtension::GetOwnership(const void* p) {
   const bool owned = OwnsInMode(p);

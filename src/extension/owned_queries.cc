@@ -6,6 +6,7 @@
 #include <tcmalloc/internal_malloc_extension.h>
 
 #include "allocator/block_functions.h"
+#include "allocator/usable_size.h"
 #include "heap/heap.h"
 
 using tcmalloc::heap;
@@ -19,7 +20,7 @@ size_t tcmalloc_get_estimated_allocated_size(size_t size) {
 
 bool tcmalloc_get_allocated_size(const void* block, size_t* size) {
   if (block != nullptr && !tcmalloc_owns(block)) return false;
-  *size = tcmalloc::UsableSizeInMode(block);
+  *size = tcmalloc::UsableSizeInUseByCall(block, "GetAllocatedSize");
   return true;
 }
 

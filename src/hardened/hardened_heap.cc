@@ -919,7 +919,7 @@ bool StartHardenedMode(const Options& options) {
   if (!hardened_heap.Initialize(options)) return false;
   // Deletes of a program with operators of its own may lead to these.
   CheckEntries(MallocHardened, FreeHardened, program_has_operators ? nullptr : DeleteHardened);
-  block_functions = &kHardenedFunctions;
+  EnterMode(kHardenedFunctions);
   return true;
 }
 

@@ -16,7 +16,6 @@
 #include "allocator/block_functions.h"
 #include "allocator/deallocate.h"
 #include "allocator/reallocate.h"
-#include "allocator/usable_size.h"
 #include "base/attributes.h"
 
 namespace tcmalloc {
@@ -140,20 +139,11 @@ struct Blocks {
   static void DeleteLarge(void* block, size_t size);
   static void DeleteLargeArray(void* block, size_t size);
 
-  TCMALLOC_ALWAYS_INLINE static bool StaysAsItIs(const void* block, size_t size) {
-    return tcmalloc::StaysAsItIs(block, size) && TCMALLOC_LIKELY(block_functions == nullptr);
-  }
   static void* Reallocate(void* block, size_t size) {
     if (TCMALLOC_UNLIKELY(block_functions != nullptr)) {
       return block_functions->reallocate(block, size);
     }
     return tcmalloc::Reallocate(block, size);
-  }
-  static size_t UsableSize(const void* block) {
-    if (TCMALLOC_UNLIKELY(block_functions != nullptr)) {
-      return block_functions->usable_size(block, "malloc_usable_size");
-    }
-    return UsableSizeInUse(block);
   }
   static size_t SizeFor(size_t size, size_t alignment) {
     const BlockFunctions* functions = FunctionsOfMode();

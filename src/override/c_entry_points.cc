@@ -17,6 +17,8 @@
 #include <cstring>
 
 #include "allocator/exit_check.h"
+#include "allocator/reallocate.h"
+#include "allocator/usable_size.h"
 #include "base/bits.h"
 #include "base/message.h"
 #include "extension/release.h"
@@ -66,7 +68,7 @@ TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
   if (TCMALLOC_LIKELY(moved != nullptr)) return moved;
   moved = FailAllocation(size, kNoAlignment);
   if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, std::min(size, Blocks::UsableSize(block)));
+  std::memcpy(moved, block, std::min(size, tcmalloc::UsableSizeInUseByCall(block)));
   Blocks::Free(block);
   return moved;
 }
@@ -163,8 +165,10 @@ TCMALLOC_EXPORT_FAST void* tc_calloc(size_t count, size_t size) noexcept {
 // There are programs that allocate by realloc alone.
 TCMALLOC_EXPORT_FAST void* tc_realloc(void* block, size_t size) noexcept {
   if (TCMALLOC_UNLIKELY(block == nullptr)) return tc_malloc(size);
-  if (TCMALLOC_LIKELY(Blocks::StaysAsItIs(block, size))) return block;
-  return tcmalloc::ReallocSlow(block, size);
+  const tcmalloc::QuickRealloc plan = tcmalloc::PlanRealloc(block, size);
+  if (TCMALLOC_LIKELY(plan.stays)) return block;
+  if (TCMALLOC_UNLIKELY(plan.object_bytes == 0)) return tcmalloc::ReallocSlow(block, size);
+  return tcmalloc::MoveObject<tcmalloc::ReallocSlow>(block, plan.object_bytes, size);
 }
 
 TCMALLOC_EXPORT void* tc_reallocarray(void* block, size_t count, size_t size) noexcept {
@@ -207,7 +211,9 @@ TCMALLOC_EXPORT void* tc_pvalloc(size_t size) noexcept {
   return AllocateAlignedOrFail(rounded, page);
 }
 
-TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept { return Blocks::UsableSize(block); }
+TCMALLOC_EXPORT size_t tc_malloc_size(void* block) noexcept {
+  return tcmalloc::UsableSizeInUse(block);
+}
 
 TCMALLOC_EXPORT size_t tc_nallocx(size_t size, int flags) {
   return Blocks::SizeFor(size, size_t{1} << (flags & tcmalloc::kLog2AlignmentMask));

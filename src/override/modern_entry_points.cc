@@ -19,6 +19,7 @@
 
 #include <cerrno>
 
+#include "allocator/usable_size.h"
 #include "base/bits.h"
 #include "override/blocks.h"
 #include "override/operator_new.h"
@@ -27,11 +28,11 @@
 namespace tcmalloc {
 namespace {
 
-sized_ptr_t Sized(void* block) { return {block, Blocks::UsableSize(block)}; }
+sized_ptr_t Sized(void* block) { return {block, UsableSizeInUseByCall(block)}; }
 
 alloc_result_t AtLeast(void* block, size_t size, size_t alignment) {
   if (block == nullptr) block = FailAllocation(size, alignment);
-  return {block, Blocks::UsableSize(block)};
+  return {block, UsableSizeInUseByCall(block)};
 }
 
 }  // namespace

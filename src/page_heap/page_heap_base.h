@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/spin_lock.h"
@@ -47,7 +48,7 @@ class PageHeapBase : public PageHeap {
     return stats;
   }
 
-  void CountFreeRuns(FreeRunCounts* counts) final TCMALLOC_EXCLUDES(lock_) {
+  TCMALLOC_COLD void CountFreeRuns(FreeRunCounts* counts) final TCMALLOC_EXCLUDES(lock_) {
     PageId next;
     for (bool more = true; more;) {
       SpinLockHolder holder(lock_);

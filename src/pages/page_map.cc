@@ -29,6 +29,8 @@ bool PageMap::Ensure(PageId first, Length n) {
   if (last >> kPageBits != 0) return false;
   Root* root = EnsureNode(root_);
   if (root == nullptr) return false;
+  // Release pairs with the acquire in NearEntryOf and publishes the root.
+  if (shows_near_entries_) near_leaves_.store(kNearLeaves, std::memory_order_release);
   for (uintptr_t place = PlaceOf(first); place <= last >> kLeafBits; ++place) {
     if (!EnsureLeaf(root, place)) return false;
   }

@@ -111,13 +111,23 @@ class PageMap {
     const Leaf* leaf = FindLeaf(page);
     return TCMALLOC_LIKELY(leaf != nullptr) ? leaf->at(page) : Entry();
   }
-  // Works as EntryOf for pages of the lowest addresses. Returns an empty entry for others, so that
-  // a fast path calls nothing.
+  // Works as EntryOf for pages of the lowest addresses, until it is told not to. Returns an empty
+  // entry for others, so that a fast path calls nothing.
   TCMALLOC_ALWAYS_INLINE Entry NearEntryOf(PageId page) const {
     const uintptr_t place = PlaceOf(page);
-    if (TCMALLOC_UNLIKELY(place >= kNearLeaves)) return Entry();
-    const Leaf* leaf = NearLeaf(place);
+    // Acquire pairs with the release in Ensure.
+    const size_t leaves = near_leaves_.load(std::memory_order_acquire);
+    if (TCMALLOC_UNLIKELY(place >= leaves)) return Entry();
+    // Acquire pairs with the release in EnsureNode.
+    const Leaf* leaf =
+        root_.load(std::memory_order_relaxed)->near[place].load(std::memory_order_acquire);
     return TCMALLOC_LIKELY(leaf != nullptr) ? leaf->at(page) : Entry();
+  }
+  // Makes NearEntryOf return empty entries from now on, so that fast paths lead to slow ones.
+  // Called before threads ask.
+  void HideNearEntries() {
+    shows_near_entries_ = false;
+    near_leaves_.store(0, std::memory_order_relaxed);
   }
   // Returns the span in the entry of `page`, or null.
   Span* Get(PageId page) const { return EntryOf(page).span(); }
@@ -222,6 +232,10 @@ class PageMap {
   uint8_t* window_ = nullptr;
   std::atomic<uintptr_t> window_limit_{0};
   std::atomic<Root*> root_{nullptr};
+  // The leaves of which NearEntryOf reads entries: kNearLeaves once there is a root, unless they
+  // are hidden. One comparison tells a fast path that it may go on.
+  std::atomic<size_t> near_leaves_{0};
+  bool shows_near_entries_ = true;
 };
 
 // Looks up pages of which most lie near the one before. The tree is walked once for each of its

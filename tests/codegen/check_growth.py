@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=float, default=100, help="instructions per step")
+    parser.add_argument("--limit", type=float, default=80, help="instructions per step")
     parser.add_argument("--first-limit", type=float, default=66,
                         help="instructions of a realloc of null, a free and the loop around them")
     arguments = parser.parse_args()

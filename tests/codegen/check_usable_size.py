@@ -21,7 +21,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=float, default=60, help="instructions per call")
+    parser.add_argument("--limit", type=float, default=52, help="instructions per call")
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")

@@ -165,6 +165,8 @@ class CpuCache {
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
   bool LooksFree(void* object) const { return initialized() && mark_.IsOn(object); }
+  // Returns true for each of those and, by chance, for others, also where there are no slabs.
+  bool MayLookFree(void* object) const { return mark_.IsOn(object); }
   // Returns true if a slab holds `object`, which nobody allocates meanwhile. May miss one that
   // moves.
   bool Holds(const void* object, uint8_t c);

@@ -15,6 +15,7 @@ bool FreeMark::Initialize(const SectionDescriptor& section, uint64_t random) {
   if (places == nullptr) return false;
   section_ =
       new (static_cast<SectionDescriptor*>(places) + random % kPlaces) SectionDescriptor(section);
+  value_ = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_));
   return true;
 }
 

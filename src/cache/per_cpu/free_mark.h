@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/relaxed.h"
 #include "pages/free_link.h"
 
 namespace tcmalloc {
@@ -27,8 +28,9 @@ struct alignas(32) SectionDescriptor {
 //
 // Data of the program equals the mark only by chance. Freeing such a block is slow but correct.
 //
-// Thread safe once every caller knows that Initialize has returned true. Constant-initialised and
-// trivially destructible. The copy is never freed, because the kernel may read it at any time.
+// Thread safe once every caller knows that Initialize has returned true; IsOn also before, and then
+// true only by chance. Constant-initialised and trivially destructible. The copy is never freed,
+// because the kernel may read it at any time.
 class FreeMark {
  public:
   constexpr FreeMark() = default;
@@ -38,7 +40,7 @@ class FreeMark {
 
   // The value for ThreadHeader::free_section of every thread that uses the slabs.
   const SectionDescriptor* section() const { return section_; }
-  uint32_t value() const { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section_)); }
+  uint32_t value() const { return value_; }
 
   // The sections' fences order this write before later uses of the object, which the sanitizer
   // cannot see.
@@ -48,7 +50,11 @@ class FreeMark {
   bool IsOn(void* object) const { return static_cast<uint32_t>(LinkWord(object)) == value(); }
 
  private:
+  // Before there is a mark: a word that data seldom begins with.
+  static constexpr uint32_t kNoMark = 0x9e3779b9;
+
   const SectionDescriptor* section_ = nullptr;
+  Relaxed<uint32_t> value_ = kNoMark;
 };
 
 }  // namespace tcmalloc

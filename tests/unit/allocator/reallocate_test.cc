@@ -32,6 +32,8 @@ bool IsFilled(const void* block, size_t size, uint64_t seed) {
   return true;
 }
 
+bool StaysAsItIs(const void* block, size_t size) { return PlanRealloc(block, size).stays; }
+
 class ReallocateTest : public ::testing::Test {
  protected:
   // How often a block moves depends on what earlier tests left free, unless that has been released.
@@ -173,6 +175,7 @@ TEST_F(ReallocateTest, NothingElseStays) {
         static_cast<void*>(large + kPageSize), reinterpret_cast<void*>(UINTPTR_MAX - 63)}) {
     for (const size_t size : {size_t{0}, size_t{1}, size_t{64}, size_t{100}, size_t{8} << 20}) {
       EXPECT_FALSE(StaysAsItIs(address, size)) << address;
+      EXPECT_EQ(PlanRealloc(address, size).object_bytes, 0u) << address;
     }
   }
   Deallocate(small);

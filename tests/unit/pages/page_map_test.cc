@@ -133,6 +133,19 @@ TEST_F(PageMapTest, EntriesOfSmallSpansHaveClassAndPlace) {
   }
 }
 
+TEST_F(PageMapTest, HiddenEntriesStayHiddenFromFastPaths) {
+  Span* span = NewSpan(5000, 10, Span::State::kSmall);
+  span->size_class = 7;
+  ASSERT_TRUE(map_->Ensure(span->first, span->length));
+  map_->RegisterSmall(span);
+  ASSERT_EQ(map_->NearEntryOf(span->first).size_class(), 7);
+  map_->HideNearEntries();
+  // The heap grows in modes as well.
+  ASSERT_TRUE(map_->Ensure(PageId(kFirstFarPage - 10), Length(10)));
+  EXPECT_EQ(map_->NearEntryOf(span->first).word(), 0u);
+  EXPECT_EQ(map_->EntryOf(span->first).size_class(), 7);
+}
+
 TEST_F(PageMapTest, EntriesOfOtherSpansHaveNoClass) {
   Span* span = NewSpan(5000, 10);
   span->size_class = 7;
