@@ -64,16 +64,6 @@ void* TryUnlistedFromCpu(uint8_t c, size_t size) {
   return size >= kClassBySize.size() ? TryAllocateFromCpu(current_thread, c, size) : nullptr;
 }
 
-// Allocates classes that the fast paths do not look up. Reads current_thread once, because a signal
-// handler may move the thread to its other front end.
-void* AllocateOfClass(uint8_t c, size_t size, size_t alignment) {
-  const FastThread thread = current_thread;
-  void* object = TCMALLOC_LIKELY(!thread->closed())
-                     ? Cache::Of(thread.lists())->AllocateListed(c, size)
-                     : TryAllocateFromCpu(thread, c, size);
-  return TCMALLOC_LIKELY(object != nullptr) ? object : AllocateSmall(c, size, alignment);
-}
-
 // The largest request. No address space holds a larger block, so giving up memory would not help.
 constexpr size_t kLargestRequest = size_t{1} << kAddressBits;
 
@@ -196,11 +186,21 @@ void* AllocateSlow(size_t size) {
   return AllocateUnreported(size);
 }
 
+// Reads the thread once, because a signal handler may move it to its other front end.
+void* AllocateAlignedOr(size_t size, size_t alignment, AlignedSlowPath slow) {
+  const FastThread thread = entry_threads.plain;
+  const uint8_t c = thread->closed() ? 0 : SizeClassForAligned(size, alignment);
+  if (TCMALLOC_UNLIKELY(c == 0)) return slow(size, alignment);
+  void* object = Cache::Of(thread.lists())->AllocateListed(c, size);
+  return TCMALLOC_LIKELY(object != nullptr) ? object : slow(size, alignment);
+}
+
 void* AllocateAlignedUnreported(size_t size, size_t alignment) {
   if (alignment <= sizeof(void*)) return AllocateQuietly(size);
   const uint8_t c = SizeClassForAligned(size, alignment);
-  if (TCMALLOC_LIKELY(c != 0)) return AllocateOfClass(c, size, alignment);
-  return AllocateLarge(size, alignment, nullptr);
+  if (TCMALLOC_UNLIKELY(c == 0)) return AllocateLarge(size, alignment, nullptr);
+  if (void* object = TryAllocateFromCpu(current_thread, c, size)) return object;
+  return AllocateSmall(c, size, alignment);
 }
 
 void* AllocateAligned(size_t size, size_t alignment) {

@@ -70,6 +70,11 @@ TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateS
 // to be handed out or has grown to `bytes`. Called outside the slow path, or at its end.
 void ReportIfLarge(const void* block, size_t bytes);
 
+using AlignedSlowPath = void* (*)(size_t size, size_t alignment);
+// Allocates at least `size` bytes, aligned to `alignment`, a power of two, from the thread's lists
+// or, where they refuse, by `slow`.
+void* AllocateAlignedOr(size_t size, size_t alignment, AlignedSlowPath slow);
+
 // Works as AllocateSlow, aligned to `alignment`, a power of two.
 void* AllocateAligned(size_t size, size_t alignment);
 // Works as AllocateAligned without reporting the block.

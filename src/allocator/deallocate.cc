@@ -53,6 +53,7 @@ void DeallocateSlow(void* block) {
 }
 
 void DeallocateAfterTry(void* block, FastLists* lists) {
+  if (block == nullptr) return Cache::UndoTryFreeOfNull(lists);
   Cache::Of(lists)->UndoTryFree(block);
   DeallocateSlow(block);
 }

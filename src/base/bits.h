@@ -11,7 +11,8 @@
 
 namespace tcmalloc {
 
-constexpr bool IsPowerOfTwo(uint64_t n) { return std::has_single_bit(n); }
+// Counts no bits, for which many processors' instruction is not used.
+constexpr bool IsPowerOfTwo(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // Floor of the base-2 logarithm. Requires n > 0.
 constexpr int Log2Floor(uint64_t n) { return std::countl_zero(n) ^ 63; }

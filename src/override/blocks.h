@@ -63,10 +63,10 @@ struct Blocks {
     return functions->allocate({.size = size, .zeroed = true});
   }
   static void* Aligned(size_t size, size_t alignment) {
-    return AllocateAlignedAs(BlockFamily::kMalloc, size, alignment);
+    return AllocateAlignedOr(size, alignment, AllocateAlignedAs<BlockFamily::kMalloc>);
   }
   static void* NewAligned(size_t size, size_t alignment) {
-    return AllocateAlignedAs(BlockFamily::kNew, size, alignment);
+    return AllocateAlignedOr(size, alignment, AllocateAlignedAs<BlockFamily::kNew>);
   }
   // Make a block of any of them one of new, or of new[].
   static void* MakeNew(void* block) { return Make(block, BlockFamily::kNew); }
@@ -161,7 +161,8 @@ struct Blocks {
     if (TCMALLOC_LIKELY(functions == nullptr)) return AllocateSlow(size);
     return functions->allocate_plain(size, family);
   }
-  static void* AllocateAlignedAs(BlockFamily family, size_t size, size_t alignment) {
+  template <BlockFamily family>
+  static void* AllocateAlignedAs(size_t size, size_t alignment) {
     const BlockFunctions* functions = FunctionsOfMode();
     if (TCMALLOC_LIKELY(functions == nullptr)) return AllocateAligned(size, alignment);
     return functions->allocate({.size = size, .alignment = alignment, .family = family});

@@ -232,19 +232,14 @@ constexpr uint8_t SmallestSizeClassFor(size_t size) {
 // Returns the smallest class that holds `size` bytes and whose objects are all aligned to
 // `alignment`, a power of two; 0 if there is none. Spans are aligned to pages only, which limits
 // the alignment.
-constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
+TCMALLOC_NOINLINE constexpr uint8_t SizeClassForAligned(size_t size, size_t alignment) {
   if (alignment > kPageSize || size > kMaxSmallSize) return 0;
   const size_t rounded = AlignUp(size == 0 ? 1 : size, alignment);
   if (rounded > kMaxSmallSize) return 0;
-  uint8_t size_class = SizeClassFor(rounded);
-  if (alignment <= size_class_internal::kFineStep) return size_class;
-  // The class before may be one that serves only aligned requests. Ends at the next power of two at
-  // the latest.
-  --size_class;
-  while (kSizeClasses[size_class].size < rounded ||
-         !IsAligned(kSizeClasses[size_class].size, alignment)) {
-    ++size_class;
-  }
+  if (alignment <= size_class_internal::kFineStep) return SizeClassFor(rounded);
+  // Ends at the next power of two at the latest.
+  uint8_t size_class = SmallestSizeClassFor(rounded);
+  while (!IsAligned(kSizeClasses[size_class].size, alignment)) ++size_class;
   return size_class;
 }
 

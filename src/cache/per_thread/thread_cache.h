@@ -230,6 +230,9 @@ class ThreadCache : private FastLists, public ListNode {
     if (TCMALLOC_UNLIKELY(room[c] > 0 || states_[c].is_doubtful)) UndoDoubtful(object, c);
   }
 
+  // Does so for null, which looks like an address without a class.
+  static void UndoTryFreeOfNull(FastLists* lists) { AddAtOnce(lists->room[0], 1); }
+
   // Allocates in every case; the cache is closed. Null if no memory can be had.
   void* AllocateSlow(uint8_t c, size_t size);
   // Takes the object in, with or without room; the cache is closed.
