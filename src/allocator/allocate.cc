@@ -159,6 +159,10 @@ TCMALLOC_NOINLINE void* AllocateQuietly(size_t size) {
   return AllocateOr<AllocateUnreported>(size);
 }
 
+TCMALLOC_NOINLINE void* TryAllocateQuietly(size_t size) {
+  return AllocateOr<TryAllocateSmall>(size);
+}
+
 void* AllocateRoomy(size_t size) {
   TCMALLOC_DCHECK(size > kMaxSmallSize);
   return AllocateLarge(size, 0, nullptr, Room::kToGrow);

@@ -25,6 +25,8 @@ void* AllocateQuietly(size_t size);
 void* AllocateRoomy(size_t size);
 // Allocates a small size without reporting it. Returns null where AllocateSlow would empty caches.
 void* TryAllocateSmall(size_t size);
+// Does so by the fast path, where that can.
+void* TryAllocateQuietly(size_t size);
 // Allocates a small size without reporting it, for a caller that is in a slow path, which is not
 // reentrant.
 class SlowPath;

@@ -120,7 +120,7 @@ void CutInPlace(Span* span, size_t size) {
 void* BlockToShrinkTo(void* block, const KnownBlock& old, size_t size) {
   if (KeepsItsLength(old.bytes, size)) return block;
   if (size <= kMaxSmallSize) {
-    if (void* fresh = TryAllocateSmall(size)) return fresh;
+    if (void* fresh = TryAllocateQuietly(size)) return fresh;
   }
   CutInPlace(old.own_span, size);
   return block;

@@ -85,7 +85,8 @@ template <ReallocateSlowPath kSlow>
 TCMALLOC_NOINLINE void* MoveObject(void* block, size_t bytes, size_t size) {
   if (TCMALLOC_UNLIKELY(size - 1 >= kMaxSmallSize)) return kSlow(block, size);
   const bool grows = size > bytes;
-  void* fresh = AllocateQuietly(grows ? std::max(size, BytesInAdvance(bytes, size)) : size);
+  void* fresh = grows ? AllocateQuietly(std::max(size, BytesInAdvance(bytes, size)))
+                      : TryAllocateQuietly(size);
   if (TCMALLOC_UNLIKELY(fresh == nullptr)) return kSlow(block, size);
   std::memcpy(fresh, block, grows ? bytes : size);
   Deallocate(block);

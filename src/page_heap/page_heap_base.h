@@ -194,7 +194,7 @@ class PageHeapBase : public PageHeap {
     Length length;
   };
 
-  void VisitSpans(SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
+  TCMALLOC_COLD void VisitSpans(SpanVisit visit, void* visitor) final TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     spans_.ForEach([&](const Span& span) { visit(visitor, span); });
   }

@@ -13,7 +13,8 @@ Node* PageMap::EnsureNode(std::atomic<Node*>& slot) {
   if (node != nullptr) return node;
   // The arena's zero bytes are a node without entries.
   node = static_cast<Node*>(arena_.Allocate(sizeof(Node), alignof(Node)));
-  // Release pairs with the acquire in NearLeaf and FindFarLeaf and publishes the node's zero bytes.
+  // Release pairs with the acquire in NearEntryOf, NearLeaf and FindFarLeaf and publishes the
+  // node's zero bytes.
   if (node != nullptr) slot.store(node, std::memory_order_release);
   return node;
 }
@@ -29,8 +30,10 @@ bool PageMap::Ensure(PageId first, Length n) {
   if (last >> kPageBits != 0) return false;
   Root* root = EnsureNode(root_);
   if (root == nullptr) return false;
-  // Release pairs with the acquire in NearEntryOf and publishes the root.
-  if (shows_near_entries_) near_leaves_.store(kNearLeaves, std::memory_order_release);
+  if (shows_near_entries_ && near_leaves_.load(std::memory_order_relaxed) == 0) {
+    // Release pairs with the acquire in NearEntryOf and publishes the root.
+    near_leaves_.store(kNearLeaves, std::memory_order_release);
+  }
   for (uintptr_t place = PlaceOf(first); place <= last >> kLeafBits; ++place) {
     if (!EnsureLeaf(root, place)) return false;
   }

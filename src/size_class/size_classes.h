@@ -77,7 +77,7 @@ inline constexpr size_t kMapBytesPerPage = 9;
 
 // The bytes that one batch moves of objects that are too large for a full batch, unless
 // FewestInBatch requires more.
-inline constexpr size_t kBatchBytes = size_t{32} << 10;
+inline constexpr size_t kBatchBytes = size_t{64} << 10;
 
 // With `e = reciprocal * size - 2^64`, which is below `size`, an offset `q * size + r` times the
 // reciprocal is `q * 2^64 + q * e + r * reciprocal`. As long as (q + 1) * e is below the
@@ -138,8 +138,8 @@ consteval size_t SpanPages(size_t size, size_t previous) {
 }
 
 consteval size_t FewestInBatch(size_t size) {
-  if (size <= kBatchBytes / 4) return 8;
-  return size <= kBatchBytes ? 4 : 2;
+  if (size <= kBatchBytes / 8) return 8;
+  return size <= kBatchBytes / 2 ? 4 : 2;
 }
 
 consteval SizeClassInfo MakeClass(size_t size, size_t previous) {

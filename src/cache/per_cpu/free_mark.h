@@ -51,7 +51,7 @@ class FreeMark {
 
  private:
   // Before there is a mark: a word that data seldom begins with.
-  static constexpr uint32_t kNoMark = 0x9e3779b9;
+  static constexpr uint32_t kNoMark = 0xb3c86f15;
 
   const SectionDescriptor* section_ = nullptr;
   Relaxed<uint32_t> value_ = kNoMark;

@@ -112,10 +112,10 @@ struct ThreadCacheContext {
 // capacity are then kDraining less than they were, so that free never finds room and the first
 // equation above still holds.
 //
-// Class 0 stands for "no small object": its room is always 0, so that free's test for room also
-// finds foreign pointers. A closed cache (also every default-constructed one) refuses the fast
-// path: its limits admit no size and no address. The slow path closes the cache while it changes
-// it, so that malloc in a signal handler that interrupts it notices.
+// Class 0 stands for "no small object": its room is 0 between two calls, so that free's test for
+// room also finds foreign pointers. A closed cache (also every default-constructed one) refuses the
+// fast path: its limits admit no size and no address. The slow path closes the cache while it
+// changes it, so that malloc in a signal handler that interrupts it notices.
 //
 // A signal handler may interrupt a fast path and use the same cache. Both fast paths change the
 // room before they read the head, so between their two writes the length above is off by one. The
@@ -406,7 +406,12 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t DrainingBytes(uint8_t c) const {
     return (int64_t{Batch(c)} + DrainingFetch(c)) * SizeOf(c);
   }
-  uint32_t DrainingFetch(uint8_t c) const { return std::max(Batch(c) / kDrainingFetchShare, 1U); }
+  // Of several objects no more than a page has: more would come from several spans, and the pages
+  // of the first one tell what comes back to the list.
+  uint32_t DrainingFetch(uint8_t c) const {
+    const uint32_t of_page = std::max(static_cast<uint32_t>(kPageSize) / SizeOf(c), 2U);
+    return std::max(std::min(Batch(c) / kDrainingFetchShare, of_page), 1U);
+  }
   // Objects that the first miss brings, so that a thread which needs a few small ones misses once.
   static uint32_t FirstCapacity(uint8_t c) {
     return std::clamp(kFirstBytes / SizeOf(c), 1U, kFirstObjects);

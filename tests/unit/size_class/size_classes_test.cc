@@ -155,11 +155,8 @@ TEST(SizeClasses, BatchesAreBoundedAndShrinkWithSize) {
     if (size_class > 1) {
       EXPECT_LE(info.batch, kSizeClasses[size_class - 1].batch);
     }
-    // Above eight objects a batch stays within 32 KiB; eight of up to 8 KiB may be 64 KiB, and four
-    // of up to 32 KiB 128 KiB.
-    if (info.batch > 8) {
-      EXPECT_LE(info.batch * info.size, 32768u);
-    } else if (info.batch > 4) {
+    // Above four objects a batch stays within 64 KiB; four of up to 32 KiB may be 128 KiB.
+    if (info.batch > 4) {
       EXPECT_LE(info.batch * info.size, 65536u);
     } else if (info.batch > 2) {
       EXPECT_LE(info.size, 32768u);

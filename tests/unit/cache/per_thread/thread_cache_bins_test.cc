@@ -100,10 +100,10 @@ TEST_F(ThreadCacheBinsTest, TheyComeBackInOrder) {
 
 // To find the older half of such a list takes a walk.
 TEST_F(ThreadCacheBinsTest, AFullListOfShortBatchesIsSortedWhole) {
-  constexpr uint8_t kShort = SizeClassFor(1000);
+  constexpr uint8_t kShort = SizeClassFor(1100);
   const size_t batch = kSizeClasses[kShort].batch;
   sources_.source(kShort).span_bytes = kBytes;
-  const Objects objects = AllocateScattered(kShort, 4 * kBytes);
+  const Objects objects = AllocateScattered(kShort, 6 * kBytes);
   const size_t hits = cache_.hits;
   cache_.FreeAll(objects);
   const size_t slow_frees = objects.size() - (cache_.hits - hits);

@@ -549,8 +549,8 @@ class InterruptedFullListTest : public InterruptedFastPathTest {
   void SetUp() override {
     InterruptedFastPathTest::SetUp();
     sources_.budget.SetTotal(CacheBudget::kFirstShare);
-    objects_ = cache_.AllocateMany(k16K, 8);
     batch_ = sources_.source(k16K).batch();
+    objects_ = cache_.AllocateMany(k16K, 2 * batch_);
     for (; cache_->CountObjects(k16K) < batch_; objects_.pop_back()) cache_.Free(objects_.back());
     sources_.source(k16K).ForgetCalls();
   }
