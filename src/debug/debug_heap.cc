@@ -718,7 +718,8 @@ void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
     Verify(block, BlockFamily::kMalloc, "realloc");
   }
   void* moved = Allocate({.size = size, .call = "realloc", .site = site});
-  if (moved == nullptr) return nullptr;
+  // No block fails to shrink: it stays as long as it is.
+  if (moved == nullptr) return size <= old_size ? block : nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
   Free(block, {.call = "realloc", .site = site});
   return moved;

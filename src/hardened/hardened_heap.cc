@@ -665,7 +665,8 @@ void* HardenedHeap::Reallocate(void* block, size_t size) {
   }
   void* moved = TryAllocate(size, BlockFamily::kMalloc);
   if (moved == nullptr) moved = Allocate({.size = size});
-  if (moved == nullptr) return nullptr;
+  // No block fails to shrink: it stays as long as it is.
+  if (moved == nullptr) return size <= old_size ? block : nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
   if (!TryFree(block, BlockFamily::kMalloc)) Free(block, {.call = kCall});
   return moved;
