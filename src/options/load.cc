@@ -35,7 +35,7 @@ constinit char path_texts[kPathOptions][kPathCapacity] = {};
 void AppendNumber(Message& message, uint64_t number) { message << number; }
 void AppendNumber(Message& message, int64_t number) { message << number; }
 
-void AppendNumber(Message& message, double number) {
+TCMALLOC_COLD void AppendNumber(Message& message, double number) {
   const auto whole = static_cast<int64_t>(number);
   if (number == static_cast<double>(whole)) {
     message << whole;

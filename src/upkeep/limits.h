@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/attributes.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "pages/page_types.h"
@@ -140,7 +139,7 @@ class Limits {
   static constexpr Length kLeastStep = Length::FromBytesCeil(size_t{1} << 20);
   static constexpr uintptr_t kStepShare = 64;
 
-  TCMALLOC_COLD void SetSoftLimit(uint64_t bytes);
+  void SetSoftLimit(uint64_t bytes);
   uint64_t DerivedLimit(Length committed) TCMALLOC_REQUIRES(lock_);
   void PlanRefresh(int64_t now, Length committed) TCMALLOC_REQUIRES(lock_);
 

@@ -31,7 +31,7 @@ struct Draining {
 // Lists of some hundreds of objects, of some dozens, and of a few, which are counted as they leave.
 // None is of less than a cache line: those may be exchanged for a line of the thread's own.
 Draining small = {80, 2000, 40};
-Draining middle = {2000, 160, 8};
+Draining middle = {2000, 320, 16};
 Draining large = {20000, 64, 4};
 
 // Blocks in use, which are freed in the order of their allocation. Operations need no ledger for
