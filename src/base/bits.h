@@ -11,7 +11,7 @@
 
 namespace tcmalloc {
 
-// Counts no bits, for which many processors' instruction is not used.
+// Without the instruction that counts bits, which x86-64 need not have, counting is a call.
 constexpr bool IsPowerOfTwo(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // Floor of the base-2 logarithm. Requires n > 0.
