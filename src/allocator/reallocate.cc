@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
-#include "allocator/checked_block.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "allocator/usable_size.h"

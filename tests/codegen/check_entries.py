@@ -6,11 +6,7 @@ Programs free null, ask for aligned and for zeroed blocks, and let blocks grow a
 call malloc. Each figure has the calls and the loop around them, and the free of the block.
 """
 
-import argparse
-import pathlib
-import shutil
 import sys
-import tempfile
 
 import check_pair
 
@@ -25,21 +21,9 @@ LIMITS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--probe", type=pathlib.Path, required=True)
-    parser.add_argument("--library", type=pathlib.Path, required=True)
-    arguments = parser.parse_args()
-    if not shutil.which("valgrind"):
-        print("skipped: valgrind is not installed")
-        return check_pair.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="tcm_entries_") as folder:
-        probe, library = (check_pair.strip_into(folder, path)
-                          for path in (arguments.probe, arguments.library))
-        calls = {entry: check_pair.instructions_per_round(probe, entry, library)
-                 for entry in LIMITS}
-    for entry, instructions in calls.items():
-        print(f"{entry}: {instructions:.2f} instructions, allowed are {LIMITS[entry]:g}")
-    return 0 if all(instructions <= LIMITS[entry] for entry, instructions in calls.items()) else 1
+    arguments = check_pair.probe_parser(__doc__).parse_args()
+    return check_pair.check_rounds(arguments.probe, arguments.library,
+                                   {entry: (entry, limit) for entry, limit in LIMITS.items()})
 
 
 if __name__ == "__main__":

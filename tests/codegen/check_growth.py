@@ -6,7 +6,6 @@ The probe runs N and 2N rounds, so that start-up cancels out. The copies of the 
 they depend on the processor, for valgrind takes a string instruction for as many as it moves bytes.
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -79,9 +78,7 @@ def check_growths(probe, library, limit, first_limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--probe", type=pathlib.Path, required=True)
-    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser = check_pair.probe_parser(__doc__)
     parser.add_argument("--limit", type=float, default=80, help="instructions per step")
     parser.add_argument("--first-limit", type=float, default=66,
                         help="instructions of a realloc of null, a free and the loop around them")

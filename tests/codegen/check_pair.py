@@ -55,6 +55,32 @@ def instructions_per_round(probe, size, library):
     return (twice - once) / PAIRS
 
 
+def probe_parser(description):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--probe", type=pathlib.Path, required=True)
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    return parser
+
+
+def check_rounds(probe, library, limits):
+    """The exit status for a probe of which no round may take more instructions than its limit.
+
+    `limits` maps the probe's second argument to (name of the round, limit).
+    """
+    if not shutil.which("valgrind"):
+        print("skipped: valgrind is not installed")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="tcm_rounds_") as folder:
+        probe, library = (strip_into(folder, path) for path in (probe, library))
+        rounds = {argument: instructions_per_round(probe, argument, library)
+                  for argument in limits}
+    for argument, instructions in rounds.items():
+        name, limit = limits[argument]
+        print(f"{name}: {instructions:.2f} instructions, allowed are {limit:g}")
+    return 0 if all(instructions <= limits[argument][1]
+                    for argument, instructions in rounds.items()) else 1
+
+
 def check_pairs(probe, library, limit):
     """Whether no pair takes more instructions than `limit` and what its size may add."""
     loop = instructions_per_round(probe, "stub", library)
@@ -80,9 +106,7 @@ def check_against(probe, library, minimal, more):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--probe", type=pathlib.Path, required=True)
-    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser = probe_parser(__doc__)
     parser.add_argument("--limit", type=float, default=41, help="instructions per pair")
     parser.add_argument("--minimal", type=pathlib.Path,
                         help="compare with this library instead of the limit")

@@ -6,11 +6,7 @@ Programs that count their own memory ask for every block that they get and free.
 call counts as well.
 """
 
-import argparse
-import pathlib
-import shutil
 import sys
-import tempfile
 
 import check_pair
 
@@ -18,22 +14,12 @@ SIZES = (16, 100, 2000, 100_000)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--probe", type=pathlib.Path, required=True)
-    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser = check_pair.probe_parser(__doc__)
     parser.add_argument("--limit", type=float, default=52, help="instructions per call")
     arguments = parser.parse_args()
-    if not shutil.which("valgrind"):
-        print("skipped: valgrind is not installed")
-        return check_pair.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="tcm_usable_size_") as folder:
-        probe, library = (check_pair.strip_into(folder, path)
-                          for path in (arguments.probe, arguments.library))
-        calls = {size: check_pair.instructions_per_round(probe, size, library) for size in SIZES}
-    for size, instructions in calls.items():
-        print(f"malloc_usable_size of {size} bytes: {instructions:.2f} instructions, "
-              f"allowed are {arguments.limit:g}")
-    return 0 if all(instructions <= arguments.limit for instructions in calls.values()) else 1
+    return check_pair.check_rounds(
+        arguments.probe, arguments.library,
+        {size: (f"malloc_usable_size of {size} bytes", arguments.limit) for size in SIZES})
 
 
 if __name__ == "__main__":
