@@ -769,10 +769,7 @@ class Statistics:
                 state = cache["states_"][c]
                 objects = max(int(state["capacity"]) - int(cache["room"][c]), 0)
                 objects += int(state["beside"]["count"])
-                full = number(state["full"]["size_"])
-                if full:
-                    objects += full * int(heap.lists(c)["transfer"]["batch_"])
-                objects += number(state["binned"])
+                objects += number(state["kept"])
                 counts[c] += objects
         return counts
 

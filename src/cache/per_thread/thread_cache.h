@@ -69,10 +69,11 @@ struct ThreadCacheContext {
 };
 
 // A cache has one current list of each size class, from which malloc takes and to which free adds,
-// and a stack of full chains of one batch each. Invariants, for each class c with state s:
+// and a stack of full chains of a batch or more each. Invariants, for each class c with state s:
 //
 //     length of the current list == s.capacity - room[c]
-//     cached_bytes_ == sum over c of (objects in s.full and s.bins) * size of c
+//     s.kept        == objects in s.full and s.bins
+//     cached_bytes_ == sum over c of s.kept * size of c
 //     list_bytes_   == sum over c of (s.capacity + objects in s.beside) * size of c, and other
 //                      bytes where the class drains
 //
@@ -81,14 +82,15 @@ struct ThreadCacheContext {
 // theirs; if that does not help, objects come and go one by one.
 //
 // Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
-// one batch. From then on every allocation miss permits one more full chain. In place of the first,
-// free may fill a second batch; when it has, the batch that was freed first becomes a full chain. A
-// short batch lies behind the other in a list of two: that is left half full, and as many
-// allocations as frees pass before the next slow path. A long one is set aside, because it takes a
-// step for each object to find the middle of such a list. When allocations have used up the list it
-// comes back, and the list may be two batches long until the next miss. One chain too many goes
-// back to the source, whole, and repeated overflow withdraws permissions down to one. If none was
-// ever given, free makes the list at most half a batch long, and no chain is kept.
+// one batch. From then on every allocation miss permits to keep one more batch. Such batches need
+// not be full chains. A list of short batches becomes twice as long, up to kListObjects and
+// kListBytes, or two batches. When it is full, the half that was freed first becomes a full chain:
+// as many allocations as frees pass before the next slow path. Such a chain goes back to the source
+// in batches, which takes a step for each object. A long batch is set aside, because it takes as
+// many steps to find the middle of a list. When allocations have used up the list it comes back,
+// and the list may be two batches long until the next miss. What may not be kept goes back to the
+// source, and repeated overflow withdraws permissions down to one. If none was ever given, free
+// makes the list at most half a batch long, and no chain is kept.
 //
 // Scattered chains of a class of which there is not much are sorted into bins, one for each page;
 // they count as full chains do, and serve misses once there are none of those. See PageBins.
@@ -271,7 +273,7 @@ class ThreadCache : private FastLists, public ListNode {
     const ClassState& state = states_[c];
     // The fast path changes the room before it takes an object, even if there is none.
     return static_cast<size_t>(std::max(state.capacity - room[c], 0)) + state.beside.count +
-           FullObjects(c);
+           state.kept;
   }
   // Calls f(c, objects) for every class that ever had objects here. May be called by other threads.
   template <typename F>
@@ -307,6 +309,9 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint32_t kGivenUpShare = 8;  // of the full chains of a class, at least
   // Objects over which a walk costs more than the slow path that it saves.
   static constexpr uint32_t kLongBatch = 64;
+  // Bound a current list of more than two batches, which are short.
+  static constexpr uint32_t kListObjects = 64;
+  static constexpr uint32_t kListBytes = 512 << 10;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
   static constexpr int64_t kIntervalOfClass = 256 << 10;      // bytes allocated
   static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
@@ -321,7 +326,9 @@ class ThreadCache : private FastLists, public ListNode {
   struct ClassState {
     ChainStack full;
     PageBins* bins = nullptr;      // made when the class first needs them
-    Relaxed<uint32_t> binned = 0;  // objects in the bins
+    Relaxed<uint32_t> kept = 0;    // objects in full chains and bins
+    Relaxed<uint32_t> binned = 0;  // of these in the bins
+    uint32_t low_water = 0;        // fewest kept since the last collection
     uint32_t list_page = 0;        // while the class drains: the page of the list's first object
     ObjectReference head_at_collection = 0;
     // Beside the current list: the batch that was freed before its objects or, while the class
@@ -329,9 +336,8 @@ class ThreadCache : private FastLists, public ListNode {
     Chain beside;
     // At the last free while the class drains; less where the list was filled since.
     int16_t room_at_free = 0;
-    int16_t capacity = 0;     // of the current list; at most two batches
-    uint16_t max_chains = 0;  // that may be kept in full
-    uint16_t low_water = 0;   // fewest kept chains since the last collection
+    int16_t capacity = 0;     // of the current list
+    uint16_t max_chains = 0;  // batches that may be kept, those of the list beyond the first too
     // Bytes of scattered chains since the last miss, or since a short chain of neighbours.
     uint32_t sent_home = 0;
     Outgrowth outgrowth;
@@ -354,28 +360,9 @@ class ThreadCache : private FastLists, public ListNode {
   // The source of a class of which there are objects, or were.
   Source& source(uint8_t c) const { return (*context_->sources)[c]; }
   uint32_t Batch(uint8_t c) const { return source(c).batch(); }
-  // Returns the batch of any class; 0 if it never had an object.
-  uint32_t BatchIfMade(uint8_t c) const {
-    const Source* source = context_->sources->Find(c);
-    return source != nullptr ? source->batch() : 0;
-  }
-  // Returns the objects in full chains and bins.
-  size_t FullObjects(uint8_t c) const {
-    return size_t{states_[c].full.size()} * BatchIfMade(c) + states_[c].binned;
-  }
-  // Returns the number of full chains, and of those that the objects in bins would make. May be
-  // called by other threads and is then an estimate.
-  uint32_t KeptChains(uint8_t c) const {
-    const uint32_t full = states_[c].full.size();
-    const uint32_t binned = states_[c].binned;
-    return TCMALLOC_LIKELY(binned == 0) ? full : full + BinnedChains(c, binned);
-  }
-  TCMALLOC_NOINLINE uint32_t BinnedChains(uint8_t c, uint32_t binned) const {
-    return (binned + Batch(c) - 1) / Batch(c);
-  }
-  void UpdateLowWater(uint8_t c) {
-    uint16_t& low_water = states_[c].low_water;
-    low_water = std::min(low_water, static_cast<uint16_t>(KeptChains(c)));
+  // Returns the bytes in full chains of class `c`.
+  int64_t FullBytes(uint8_t c) const {
+    return int64_t{states_[c].kept - states_[c].binned} * SizeOf(c);
   }
 
   // Allocates from the lists if they are open. The table holds a class for every size, though not
@@ -453,7 +440,7 @@ class ThreadCache : private FastLists, public ListNode {
   void ResizeEmptyList(uint8_t c, int capacity);
   int AffordedObjects(uint8_t c, int wanted);
   bool GrowShare(int64_t bytes);
-  uint32_t ChainsToGiveUp(uint8_t c, int64_t bytes) const;
+  uint32_t ObjectsToGiveUp(uint8_t c, int64_t bytes) const;
   TCMALLOC_COLD void GiveUpOthers(uint8_t kept, int64_t bytes);
   void HalveList(uint8_t c);
   TCMALLOC_NOINLINE void ReturnExcess(uint8_t c);
@@ -466,12 +453,14 @@ class ThreadCache : private FastLists, public ListNode {
   ObjectReference CheckedNext(void* object, uint8_t c) const;
   void* PopUnchecked(uint8_t c);
   uint32_t LongestList(uint8_t c) const;
-  bool BeginSecondBatch(uint8_t c);
+  bool MayDouble(uint8_t c) const;
+  bool Lengthen(uint8_t c);
   void SetBeside(uint8_t c, Chain chain);
   Chain TakeBeside(uint8_t c);
   void TakeBack(uint8_t c);
   Chain TakeOlder(uint8_t c);
   bool HoldOneBatch(uint8_t c);
+  Chain CutOff(uint8_t c, uint32_t n, Chain* chain) const;
   Chain TakeOldestOfList(uint8_t c);
   // Returns true if both batches leave when the second one is full. Where the class frees in a row,
   // keeping one gains nothing.
@@ -479,7 +468,9 @@ class ThreadCache : private FastLists, public ListNode {
     return Batch(c) >= kLongBatch && states_[c].drain.overflows() > 0;
   }
   void ReturnCurrent(uint8_t c);
+  void InsertInBatches(uint8_t c, Chain chain) const;
   void KeepIfWhole(uint8_t c, Chain chain);
+  bool MayKeep(uint8_t c, uint32_t count) const;
   TCMALLOC_COLD bool MayBeginToDrain(uint8_t c);
   void MakeRoom(uint8_t c);
   // Returns what CheckedNext does, at once where that is an object in the address window.
@@ -524,8 +515,13 @@ class ThreadCache : private FastLists, public ListNode {
   void ReturnOldest(uint8_t c, uint32_t count, Past past = Past::kNothing)
       TCMALLOC_EXCLUDES(chains_lock_);
   TCMALLOC_COLD void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);
-  void NoteCached(int64_t bytes) TCMALLOC_REQUIRES(chains_lock_) {
-    cached_bytes_ = cached_bytes_ + bytes;
+  // Counts objects that come to full chains and bins, or leave them.
+  void NoteKept(uint8_t c, int64_t objects) TCMALLOC_REQUIRES(chains_lock_) {
+    states_[c].kept = static_cast<uint32_t>(states_[c].kept + objects);
+    cached_bytes_ = cached_bytes_ + objects * SizeOf(c);
+  }
+  void UpdateLowWater(uint8_t c) TCMALLOC_REQUIRES(chains_lock_) {
+    states_[c].low_water = std::min<uint32_t>(states_[c].low_water, states_[c].kept);
   }
   uint32_t LowWater(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);
   void NoteCollected(uint8_t c) TCMALLOC_EXCLUDES(chains_lock_);

@@ -28,7 +28,7 @@ struct ThreadCache<Sources>::OwnerOfBins {
 template <SourceTable Sources>
 TCMALLOC_NOINLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
   ClassState& state = states_[c];
-  if (state.sent_home > 0 || KeptChains(c) >= state.max_chains) return false;
+  if (state.sent_home > 0 || state.kept >= state.max_chains * Batch(c)) return false;
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
   if (Batch(c) < kSizeClasses[c].batch) return false;
   if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;
@@ -46,7 +46,7 @@ TCMALLOC_NOINLINE void ThreadCache<Sources>::SortIntoBins(uint8_t c, Chain chain
     const int64_t before = state.binned;
     strays = state.bins->Put(chain, *context_->codec, OwnerOfBins{*this, c});
     state.binned = state.bins->objects();
-    NoteCached((state.binned - before) * SizeOf(c));
+    NoteKept(c, state.binned - before);
     chains_moved_ += 1;
   }
   if (!strays.empty()) source(c).InsertPast(strays);

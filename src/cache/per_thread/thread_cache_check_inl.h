@@ -112,20 +112,24 @@ void ThreadCache<Sources>::CheckInvariants() const {
     list_bytes += ListBytes(c);
     TCMALLOC_CHECK_LE(LeastRoom(c), room[c]);
     TCMALLOC_CHECK_LE(room[c], state.capacity);
-    const uint32_t most = (state.drain.active() ? 1 : 2) * BatchIfMade(c);
+    const Source* source = context_->sources->Find(c);
+    const uint32_t batch = source != nullptr ? source->batch() : 0;
+    const uint32_t most = state.drain.active() ? batch : std::max(2 * batch, kListObjects);
     TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(most));
-    TCMALLOC_CHECK_LE(state.low_water, KeptChains(c));
+    TCMALLOC_CHECK_LE(state.low_water, state.kept);
     ObjectReference reference = heads[c];
     for (int length = state.capacity - room[c]; length > 0; --length) {
       reference = context_->codec->Next(ObjectAt(reference));
     }
     TCMALLOC_CHECK_EQ(reference, context_->codec->end);
     CheckBeside(c);
+    int64_t kept = CheckBins(c);
     for (uint32_t j = 0; j < state.full.size(); ++j) {
-      TCMALLOC_CHECK_EQ(state.full.at(j).count, Batch(c));
-      bytes += int64_t{state.full.at(j).count} * SizeOf(c);
+      TCMALLOC_CHECK_LE(Batch(c), state.full.at(j).count);
+      kept += state.full.at(j).count;
     }
-    bytes += CheckBins(c) * SizeOf(c);
+    TCMALLOC_CHECK_EQ(int64_t{state.kept}, kept);
+    bytes += kept * SizeOf(c);
   }
   TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
   TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);

@@ -49,7 +49,7 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
     chain = TakeOfBins(c);
   }
   if (!chain.empty()) {
-    NoteCached(-int64_t{chain.count} * SizeOf(c));
+    NoteKept(c, -int64_t{chain.count});
     chains_moved_ += 1;
     state.popped = true;
     state.popped_since_growth = true;
@@ -250,7 +250,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
   if (chain.empty()) chain = PopKept(c);
   for (; !chain.empty(); chain = PopKept(c)) {
     const uint32_t count = CountUpTo(chain.count + 1, c, chain.head);
-    if (count == Batch(c) && PushFull(c, chain)) return;
+    if (count == chain.count && PushFull(c, chain)) return;
     source(c).InsertPast({chain.head, count});
   }
 }

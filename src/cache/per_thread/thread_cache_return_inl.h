@@ -27,26 +27,26 @@ uint32_t ThreadCache<Sources>::TakeOldest(uint8_t c, int64_t* objects, Chain* ou
     out[count] = TakeOfBins(c);
     taken += out[count].count;
   }
-  NoteCached(-taken * SizeOf(c));
+  NoteKept(c, -taken);
   *objects -= taken;
   UpdateLowWater(c);
   return count;
 }
 
-// Returns `count` of the oldest chains that a class keeps to the source, or all if there are fewer.
-// Takes a few at a time, because the source may take long.
+// Returns the oldest chains that a class keeps to the source, as many as have `count` objects, or
+// all if there are fewer. Takes a few at a time, because the source may take long.
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count, Past past) {
   if (count == 0) return;
   Chain chains[kChainsAtOnce];
-  int64_t objects = int64_t{count} * Batch(c);
+  int64_t objects = count;
   for (uint32_t taken = kChainsAtOnce; objects > 0 && taken > 0;) {
     {
       BiasedLockHolder holder(chains_lock_);
       taken = TakeOldest(c, &objects, chains);
     }
     for (uint32_t i = 0; i < taken; ++i) {
-      past == Past::kCaches ? source(c).InsertPast(chains[i]) : source(c).Insert(chains[i]);
+      past == Past::kCaches ? source(c).InsertPast(chains[i]) : InsertInBatches(c, chains[i]);
     }
   }
 }
@@ -57,12 +57,12 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnOldestByOther(uint8_t c, uint32_t count) {
   if (count == 0) return;
   Chain chains[kChainsAtOnce];
-  int64_t objects = int64_t{count} * Batch(c);
+  int64_t objects = count;
   for (uint32_t taken = kChainsAtOnce; objects > 0 && taken > 0;) {
     if (!chains_lock_.TryLockByOther()) return;
     taken = TakeOldest(c, &objects, chains);
     chains_lock_.UnlockByOther();
-    for (uint32_t i = 0; i < taken; ++i) source(c).Insert(chains[i]);
+    for (uint32_t i = 0; i < taken; ++i) InsertInBatches(c, chains[i]);
   }
 }
 
@@ -71,7 +71,7 @@ void ThreadCache<Sources>::ReleaseIdle(bool by_owner) {
   const uint32_t moved = chains_moved_;
   if (std::exchange(moved_at_release_, moved) != moved) return;
   ForEachUsedClass([this, by_owner](uint8_t c) {
-    const uint32_t half = (KeptChains(c) + 1) / 2;
+    const uint32_t half = (states_[c].kept + 1) / 2;
     by_owner ? ReturnOldest(c, half) : ReturnOldestByOther(c, half);
   });
 }
@@ -85,9 +85,8 @@ void ThreadCache<Sources>::ReturnOverdraft(OverdraftLook* look) {
     const int64_t held = HeldBytes();
     const int64_t excess = std::min(held - share_.limit(), look->most);
     if (excess <= 0) break;
-    const int64_t chain = int64_t{BatchIfMade(c)} * SizeOf(c);
-    if (chain == 0) continue;
-    ReturnOldestByOther(c, static_cast<uint32_t>((excess + chain - 1) / chain));
+    if (states_[c].kept == 0) continue;
+    ReturnOldestByOther(c, static_cast<uint32_t>((excess + SizeOf(c) - 1) / SizeOf(c)));
     look->most -= held - HeldBytes();
   }
   if (full_bytes() > 0 && !HasRoomFor(0)) look->is_any_overdrawn = true;
@@ -95,7 +94,7 @@ void ThreadCache<Sources>::ReturnOverdraft(OverdraftLook* look) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::ReleaseFull() {
-  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, KeptChains(c)); });
+  ForEachUsedClass([this](uint8_t c) { ReturnOldestByOther(c, states_[c].kept); });
 }
 
 template <SourceTable Sources>
@@ -107,7 +106,7 @@ uint32_t ThreadCache<Sources>::LowWater(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::NoteCollected(uint8_t c) {
   BiasedLockHolder holder(chains_lock_);
-  states_[c].low_water = static_cast<uint16_t>(KeptChains(c));
+  states_[c].low_water = states_[c].kept;
 }
 
 template <SourceTable Sources>
@@ -158,14 +157,14 @@ void ThreadCache<Sources>::MakeWay() {
   for (uint8_t c = 1; c < kSizeClassCount; ++c) {
     ClassState& state = states_[c];
     if (std::exchange(state.popped_since_growth, false)) continue;
-    const int64_t bytes = static_cast<int64_t>(FullObjects(c)) * SizeOf(c);
-    if (bytes >= kManyIdleBytes) ReturnOldest(c, KeptChains(c), Past::kCaches);
+    const uint32_t kept = state.kept;
+    if (int64_t{kept} * SizeOf(c) >= kManyIdleBytes) ReturnOldest(c, kept, Past::kCaches);
   }
 }
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::FlushFull(uint8_t c) {
-  for (Chain chain = PopKept(c); !chain.empty(); chain = PopKept(c)) source(c).Insert(chain);
+  for (Chain chain = PopKept(c); !chain.empty(); chain = PopKept(c)) InsertInBatches(c, chain);
   BiasedLockHolder holder(chains_lock_);
   PageBins* bins = std::exchange(states_[c].bins, nullptr);
   if (bins != nullptr) PageBins::Delete(bins, *context_->arrays);
@@ -207,7 +206,7 @@ template <SourceTable Sources>
 bool ThreadCache<Sources>::SetAside() {
   if (context_->budget->SetAside(share_, HeldBytes())) return true;
   if (cached_bytes_ == 0) return false;
-  ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, KeptChains(c)); });
+  ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, states_[c].kept); });
   return context_->budget->SetAside(share_, list_bytes_);
 }
 

@@ -61,16 +61,15 @@ bool ThreadCache<Sources>::GrowShare(int64_t bytes) {
   return false;
 }
 
-// Returns how many full chains a class gives up so that `bytes` more fit: as many as that takes, if
-// it has so many, and not so few that the next request comes at once.
+// Returns how many objects a class gives up of those that it keeps so that `bytes` more fit: as
+// many as that takes, if it has so many, and not so few that the next request comes at once.
 template <SourceTable Sources>
-uint32_t ThreadCache<Sources>::ChainsToGiveUp(uint8_t c, int64_t bytes) const {
-  const uint32_t count = KeptChains(c);
-  if (count == 0) return 0;
+uint32_t ThreadCache<Sources>::ObjectsToGiveUp(uint8_t c, int64_t bytes) const {
+  const uint32_t kept = states_[c].kept;
+  if (kept == 0) return 0;
   const int64_t missing = HeldBytes() + bytes - share_.limit();
-  const int64_t chain = int64_t{Batch(c)} * SizeOf(c);
-  const auto needed = static_cast<uint32_t>((missing + chain - 1) / chain);
-  return std::min(std::max(needed, count / kGivenUpShare + 1), count);
+  const auto needed = static_cast<uint32_t>((missing + SizeOf(c) - 1) / SizeOf(c));
+  return std::min(std::max(needed, kept / kGivenUpShare + 1), kept);
 }
 
 // Takes from the other classes in turn until `bytes` more fit. A class gives up full chains, and if
@@ -82,7 +81,7 @@ void ThreadCache<Sources>::GiveUpOthers(uint8_t kept, int64_t bytes) {
     const uint8_t c = next_given_up_;
     next_given_up_ = static_cast<uint8_t>((c + 1) % kSizeClassCount);
     if (c == kept || (used_classes_[c / 64] >> (c % 64) & 1) == 0) continue;
-    ReturnOldest(c, ChainsToGiveUp(c, bytes));
+    ReturnOldest(c, ObjectsToGiveUp(c, bytes));
     if (!HasRoomFor(bytes)) HalveList(c);
   }
 }
@@ -159,7 +158,7 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   }
   const bool may_drain = states_[c].drain.IsTrialNext() && MayBeginToDrain(c);
   const bool both_leave = BothLeave(c);
-  if (!both_leave && BeginSecondBatch(c)) return;
+  if (!both_leave && Lengthen(c)) return;
   if (!PutListInBins(c)) {
     const Chain older = TakeOlder(c);
     const Chain newer = both_leave ? TakeBeside(c) : Chain();
@@ -173,19 +172,32 @@ TCMALLOC_ALWAYS_INLINE void ThreadCache<Sources>::MakeRoom(uint8_t c) {
   }
 }
 
-// Lets a class whose current list is full of one batch hold two, in place of a full chain. Returns
-// false if there may be no full chain, there are two already, or the budget does not allow it.
+// Returns true if a full current list of short batches, which holds two or more, may become twice
+// as long in place of full chains.
 template <SourceTable Sources>
-TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::BeginSecondBatch(uint8_t c) {
+bool ThreadCache<Sources>::MayDouble(uint8_t c) const {
+  const ClassState& state = states_[c];
+  const uint32_t batch = Batch(c);
+  const uint32_t longer = 2 * static_cast<uint32_t>(state.capacity);
+  if (batch >= kLongBatch || longer > kListObjects || longer * SizeOf(c) > kListBytes) return false;
+  return state.kept + longer <= (state.max_chains + 1U) * batch &&
+         !IsWorthMoreAsPages(c, FullBytes(c));
+}
+
+// Lets a class whose current list is full hold twice as much, in place of full chains. Returns
+// false if there may be none, if the list is as long as it may be, or if the budget does not allow
+// it.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::Lengthen(uint8_t c) {
   ClassState& state = states_[c];
-  const auto batch = static_cast<int>(Batch(c));
-  const bool may_begin = state.max_chains > 0 && state.capacity == batch && state.beside.empty();
-  if (!may_begin) return false;
-  const int64_t bytes = int64_t{batch} * SizeOf(c);
+  const int capacity = state.capacity;
+  if (state.max_chains == 0 || !state.beside.empty()) return false;
+  if (capacity != static_cast<int>(Batch(c)) && !MayDouble(c)) return false;
+  const int64_t bytes = int64_t{capacity} * SizeOf(c);
   if (!HasRoomFor(bytes) && !GrowShare(bytes)) return false;
   if (Batch(c) < kLongBatch) {
-    room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + batch);
-    SetCapacity(c, 2 * batch);
+    room[c] = static_cast<int16_t>(std::max<int>(room[c], 0) + capacity);
+    SetCapacity(c, 2 * capacity);
   } else {
     SetBeside(c, TakeCurrent(c));
   }
@@ -240,30 +252,39 @@ TCMALLOC_NOINLINE bool ThreadCache<Sources>::HoldOneBatch(uint8_t c) {
   return true;
 }
 
-// Takes the objects of the current list that were freed first, and leaves a batch; takes all where
-// there is no more than that. A list that ends sooner than its room says was left so by a signal
-// handler; it goes with the length that it has, because the room may say more than a batch.
+// Cuts off what follows the first n objects of a chain that says it has more, and corrects its
+// count. Returns it; nothing if the chain ends sooner.
 template <SourceTable Sources>
-Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
+TCMALLOC_NOINLINE Chain ThreadCache<Sources>::CutOff(uint8_t c, uint32_t n, Chain* chain) const {
   const ObjectReference end = context_->codec->end;
-  const int batch = static_cast<int>(Batch(c));
-  const int length = states_[c].capacity - std::max<int>(room[c], 0);
-  if (length <= batch) return TakeCurrent(c);
   void* last = nullptr;
-  ObjectReference next = heads[c];
-  int newer = 0;
-  for (; newer < batch && next != end; ++newer) {
+  ObjectReference next = chain->head;
+  uint32_t count = 0;
+  for (; count < n && next != end; ++count) {
     last = ObjectAt(next);
     next = NextOf(last, c);
   }
-  if (TCMALLOC_UNLIKELY(next == end)) {
-    room[c] = static_cast<int16_t>(states_[c].capacity - newer);
-    return TakeCurrent(c);
-  }
+  const uint32_t rest = chain->count - count;
+  chain->count = count;
+  if (TCMALLOC_UNLIKELY(next == end)) return {};
   CheckPlace(ObjectAt(next), c);
   context_->codec->Link(last, end);
-  room[c] = static_cast<int16_t>(states_[c].capacity - batch);
-  return Counted(c, {next, static_cast<uint32_t>(length - batch)});
+  return {next, rest};
+}
+
+// Takes the objects of the current list that were freed first, and leaves half of them but at least
+// a batch; takes all where there is no more than that. A list that ends sooner than its room says
+// was left so by a signal handler; it goes with the length that it has, because the room may say
+// more than a batch.
+template <SourceTable Sources>
+Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
+  const uint32_t batch = Batch(c);
+  const int length = states_[c].capacity - std::max<int>(room[c], 0);
+  if (length <= static_cast<int>(batch)) return TakeCurrent(c);
+  Chain newer{heads[c], static_cast<uint32_t>(length)};
+  const Chain older = CutOff(c, std::max(batch, newer.count / 2), &newer);
+  room[c] = static_cast<int16_t>(states_[c].capacity - static_cast<int>(newer.count));
+  return TCMALLOC_LIKELY(!older.empty()) ? Counted(c, older) : TakeCurrent(c);
 }
 
 // Returns the current list and what is beside it to the source, in chains of a batch at most.
@@ -271,14 +292,25 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::ReturnCurrent(uint8_t c) {
   Chain chain = TakeBeside(c);
   if (chain.empty()) chain = TakeOldestOfList(c);
-  for (; !chain.empty(); chain = TakeOldestOfList(c)) source(c).Insert(chain);
+  for (; !chain.empty(); chain = TakeOldestOfList(c)) InsertInBatches(c, chain);
 }
 
-// Stores a chain of a batch, or returns it. Returns any other.
+// Returns a chain to the source, in chains of a batch at most.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE void ThreadCache<Sources>::InsertInBatches(uint8_t c, Chain chain) const {
+  while (TCMALLOC_UNLIKELY(chain.count > Batch(c))) {
+    const Chain rest = CutOff(c, Batch(c), &chain);
+    source(c).Insert(chain);
+    chain = rest;
+  }
+  if (!chain.empty()) source(c).Insert(chain);
+}
+
+// Stores a chain of a batch or more, or returns it. Returns any other.
 template <SourceTable Sources>
 TCMALLOC_NOINLINE void ThreadCache<Sources>::KeepIfWhole(uint8_t c, Chain chain) {
   if (chain.empty()) return;
-  if (chain.count == Batch(c)) return KeepOrReturn(c, chain);
+  if (chain.count >= Batch(c)) return KeepOrReturn(c, chain);
   ClassState& state = states_[c];
   if (state.frees_at_random() && ScatterOf(c, chain) == Scatter::kFarApart) {
     return source(c).InsertPast(chain);
@@ -308,7 +340,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   const uint32_t bytes = chain.count * SizeOf(c);
   state.sent_home += bytes;
   if (!state.frees_at_random()) return;
-  ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes, Past::kCaches);
+  ReturnOldest(c, kScatterKeptBytes / SizeOf(c), Past::kCaches);
   ShortenList(c);
 }
 
@@ -329,6 +361,15 @@ bool ThreadCache<Sources>::GoesHome(const ClassState& state, Scatter scatter) co
   return state.outgrowth.active() || (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes);
 }
 
+// Returns true if `count` more objects may be kept. Those of the list beyond a batch count as well.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::MayKeep(uint8_t c, uint32_t count) const {
+  const ClassState& state = states_[c];
+  const auto batch = static_cast<int64_t>(Batch(c));
+  const int64_t in_list = std::max(state.capacity - batch, int64_t{0}) + state.beside.count;
+  return state.kept - state.binned + in_list + count <= state.max_chains * batch;
+}
+
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
 // and those that are worth more as pages go past all caches. So do near ones out of order where the
 // thread keeps more than a core's own caches hold, or where the class outgrew the cache. Each was
@@ -337,7 +378,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   ClassState& state = states_[c];
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
-  const int64_t kept = state.full.size() * bytes;
+  const int64_t kept = FullBytes(c);
   Scatter scatter = Scatter::kInRows;
   if (kept >= kScatterKeptBytes || state.frees_at_random()) {
     if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
@@ -351,12 +392,11 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
       return source(c).InsertPast(chain);
     }
   }
-  const bool has_two = state.capacity > static_cast<int>(chain.count) || !state.beside.empty();
-  const bool may_keep = state.full.size() + has_two < state.max_chains;
+  const bool may_keep = MayKeep(c, chain.count);
   const bool fits = may_keep && FitsBudget(bytes) && PushFull(c, chain);
   if (may_keep) state.outgrowth.NoteKept(scatter, kept, fits);
   if (fits) return;
-  source(c).Insert(chain);
+  InsertInBatches(c, chain);
   if (!may_keep) NoteOverage(state);
 }
 
@@ -365,7 +405,7 @@ template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::PushFull(uint8_t c, Chain chain) {
   BiasedLockHolder holder(chains_lock_);
   if (!states_[c].full.Push(chain, *context_->arrays)) return false;
-  NoteCached(int64_t{chain.count} * SizeOf(c));
+  NoteKept(c, chain.count);
   chains_moved_ += 1;
   return true;
 }

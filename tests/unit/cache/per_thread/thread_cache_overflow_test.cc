@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,6 +20,8 @@ class ThreadCacheOverflowTest : public ::testing::Test {
   static constexpr uint8_t kLong = SizeClassFor(64);
   static constexpr uint8_t kShort = SizeClassFor(4096);
   static constexpr size_t kBatches = 20;
+  static constexpr size_t kMostInList = 64;
+  static constexpr size_t kMostListBytes = size_t{512} << 10;
 
   size_t Batch(uint8_t c) { return sources_.source(c).batch(); }
   size_t Full(uint8_t c) { return cache_->full_bytes() / kSizeClasses[c].size; }
@@ -39,9 +42,9 @@ class ThreadCacheOverflowTest : public ::testing::Test {
     Allocate(kLong, Listed(kLong));
     return Batch(kLong);
   }
-  // Frees until a full chain is kept, which is when a list of two batches overflows.
+  // Frees until a full chain is kept, which is when the longest list overflows.
   void FreeToFirstOverflow() {
-    while (Full(kLong) + Full(kShort) == 0) Free(1);
+    while (cache_->full_bytes() == 0) Free(1);
   }
 
   TestSources sources_;
@@ -68,15 +71,88 @@ TEST_F(ThreadCacheOverflowTest, FreesInARowPutWholeListsAway) {
   EXPECT_EQ(Listed(kLong), 1u);
 }
 
-TEST_F(ThreadCacheOverflowTest, FewObjectsLeaveABatchAtEachOverflow) {
+TEST_F(ThreadCacheOverflowTest, HalfOfALongListOfShortBatchesLeavesAtEachOverflow) {
+  ASSERT_LT(2 * Batch(kShort), kMostInList);
+  Allocate(kShort, kBatches * Batch(kShort));
+  FreeToFirstOverflow();
+  for (size_t overflows = 1; overflows <= 3; ++overflows) {
+    EXPECT_EQ(Full(kShort), overflows * kMostInList / 2);
+    EXPECT_EQ(Listed(kShort), kMostInList / 2 + 1);
+    Free(kMostInList / 2);
+  }
+}
+
+TEST_F(ThreadCacheOverflowTest, AListHoldsTwoBatchesOrABoundedNumberOfBytes) {
+  for (const size_t size : {5000, 8192, 16384, 32768, 65536, 131072, 262144}) {
+    TestSources sources;
+    TestCache cache(sources);
+    const uint8_t c = SizeClassFor(size);
+    const size_t batch = sources.source(c).batch();
+    std::vector<void*> used = cache.AllocateMany(c, 100 * batch);
+    size_t longest = 0;
+    for (; cache->full_bytes() == 0; used.pop_back()) {
+      longest = cache->CountObjects(c);
+      cache.Free(used.back());
+    }
+    EXPECT_GE(longest, 2 * batch) << size;
+    EXPECT_LE(longest, std::max({2 * batch, std::min(kMostInList, kMostListBytes / size)})) << size;
+    EXPECT_GT(2 * longest, std::min(kMostInList, kMostListBytes / size)) << size;
+    cache.FreeAll(used);
+  }
+}
+
+// The batches of a long list count as those that are kept.
+TEST_F(ThreadCacheOverflowTest, AListIsNoLongerThanWhatTheThreadMissed) {
+  TestCache other(sources_);
+  const size_t batch = Batch(kShort);
+  used_ = other.AllocateMany(kShort, kBatches * batch);
+  Allocate(kShort, 2 * batch);
+  Free(used_.size());
+  const size_t misses = sources_.source(kShort).fetches().size();
+  EXPECT_LE(cache_->CountObjects(kShort), 3 * batch) << misses;
+}
+
+// Where other classes keep much, objects of this size go home when the list is full, and pages of
+// short lists serve all of them.
+TEST_F(ThreadCacheOverflowTest, ListsStayShortWhereObjectsAreWorthMoreAsPages) {
+  constexpr uint8_t kOther = SizeClassFor(2048);
+  Allocate(kShort, kBatches * Batch(kShort));
+  Allocate(kOther, kOtherClassesBytes / 1024);
+  Free(kOtherClassesBytes / 1024);
+  ASSERT_GE(cache_->full_bytes(), size_t{kOtherClassesBytes});
+  Free(kBatches * Batch(kShort));
+  const std::vector<uint32_t>& inserts = sources_.source(kShort).inserts();
+  EXPECT_GT(inserts.size(), kBatches / 4);
+  for (const uint32_t count : inserts) EXPECT_EQ(count, Batch(kShort));
+}
+
+TEST_F(ThreadCacheOverflowTest, ALongListGoesBackInBatches) {
   const size_t batch = Batch(kShort);
   Allocate(kShort, kBatches * batch);
   FreeToFirstOverflow();
-  for (size_t overflows = 1; overflows <= 3; ++overflows) {
-    EXPECT_EQ(Full(kShort), overflows * batch);
-    EXPECT_EQ(Listed(kShort), batch + 1);
-    Free(batch);
-  }
+  Free(kMostInList / 2);
+  cache_->Close();
+  cache_->Flush();
+  cache_->Open();
+  for (const uint32_t count : sources_.source(kShort).inserts()) EXPECT_LE(count, batch);
+  EXPECT_EQ(sources_.ObjectsOut(), used_.size());
+}
+
+// One that a handler made shorter than its count says.
+TEST_F(ThreadCacheOverflowTest, ALongListThatEndsSoonerIsCountedAgain) {
+  Allocate(kShort, kBatches * Batch(kShort));
+  FreeToFirstOverflow();
+  Free(kMostInList / 2 - 1);
+  ASSERT_EQ(Listed(kShort), kMostInList);
+  void* const refused = used_.back();
+  used_.pop_back();
+  ASSERT_FALSE(cache_->TryFree(refused));
+  void* const taken = cache_->TryAllocate(kShort, 4096);
+  ASSERT_NE(taken, nullptr);
+  cache_.Free(taken);
+  cache_.FreeRefused(refused);
+  cache_->CheckInvariants();
+  EXPECT_EQ(cache_->CountObjects(kShort) + used_.size(), sources_.ObjectsOut());
 }
 
 // A level that swings by less than a batch about any point costs no slow path, wherever the frees
