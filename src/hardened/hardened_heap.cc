@@ -51,14 +51,6 @@ uint8_t ClassFor(size_t bytes, size_t alignment) {
   return bytes <= kMaxSmallSize ? SizeClassFor(std::max(bytes, kPlainAlignment)) : 0;
 }
 
-// pvalloc rounds up what the program asks for.
-bool IsSizeOf(const LiveBlock& block, size_t size) {
-  if (size == block.size) return true;
-  const size_t page = KernelPageSize();
-  return (size_t{1} << block.log2_alignment) == page && block.family == BlockFamily::kMalloc &&
-         size < block.size && AlignUp(std::max<size_t>(size, 1), page) == block.size;
-}
-
 // Ends the process if the next object of the thread's list is at null: a word with only its highest
 // bit set leads there under any key, and the fast path, which took `object`, lets it pass.
 TCMALLOC_ALWAYS_INLINE void CheckNextObject(const void* object, uint8_t size_class) {
@@ -230,9 +222,11 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* ze
   return nullptr;
 }
 
-void* HardenedHeap::Allocate(const BlockRequest& request) {
+void* HardenedHeap::Allocate(BlockRequest request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
-  if (request.alignment <= kPlainAlignment) {
+  const bool is_plain = request.alignment <= kPlainAlignment;
+  if (is_plain && request.family == BlockFamily::kMalloc) request.size = Padded(request.size);
+  if (is_plain) {
     void* start = TryAllocateShort<false>(request.size, request.family);
     if (start == nullptr) start = TryAllocate(request.size, request.family);
     if (start == nullptr && IsPlain(request.size)) {
@@ -271,6 +265,7 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
+  if (family == BlockFamily::kMalloc) size = Padded(size);
   if (TCMALLOC_UNLIKELY(!IsPlain(size))) {
     return Allocate({.size = size, .family = family});
   }
@@ -356,7 +351,19 @@ void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
   if (says_more) CheckSizeAndAlignment(block, live, claim);
 }
 
-void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live, BlockClaim claim) {
+// pvalloc rounds up what the program asks for, and so does Padded where it did or did not do so
+// when the block was allocated.
+bool HardenedHeap::IsSizeOf(const LiveBlock& block, size_t size) const {
+  if (size == block.size) return true;
+  if (block.family != BlockFamily::kMalloc) return false;
+  if (block.log2_alignment == 0) return Padded(size) == Padded(block.size);
+  const size_t page = KernelPageSize();
+  return (size_t{1} << block.log2_alignment) == page && size < block.size &&
+         AlignUp(std::max<size_t>(size, 1), page) == block.size;
+}
+
+void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live,
+                                         BlockClaim claim) const {
   if (claim.size != BlockClaim::kUnknown && TCMALLOC_UNLIKELY(!IsSizeOf(live, claim.size)) &&
       !(claim.size == 0 && live.size == 1)) {
     CrashOnSize(block, live, claim);
@@ -480,6 +487,7 @@ void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block,
 // Makes the group from which the next block of `size` bytes comes, if it is empty. Returns false if
 // there is none, because the thread has no pool or there are no blocks for it.
 bool HardenedHeap::PrepareTurn(size_t size) {
+  NoteGroup();
   const uint8_t part = thread_state.quarantine_part;
   if (size >= BlockPools::kLargest || !BlockPools::IsPool(part)) return false;
   const uint8_t size_class = kPlainClasses[size];
@@ -646,8 +654,9 @@ bool HardenedHeap::TryResize(char* block, BlockMap::Byte* state, const LiveBlock
   return true;
 }
 
-void* HardenedHeap::Reallocate(void* block, size_t size) {
+void* HardenedHeap::Reallocate(void* block, size_t asked) {
   constexpr char kCall[] = "realloc";
+  const size_t size = Padded(asked);
   BlockMap::Byte* state = map_.Find(block);
   // Blocks of the emergency arena have no state.
   const bool is_emergency = !IsLive(state) && heap.emergency().Owns(block);
@@ -666,7 +675,7 @@ void* HardenedHeap::Reallocate(void* block, size_t size) {
   void* moved = TryAllocate(size, BlockFamily::kMalloc);
   if (moved == nullptr) moved = Allocate({.size = size});
   // No block fails to shrink: it stays as long as it is.
-  if (moved == nullptr) return size <= old_size ? block : nullptr;
+  if (moved == nullptr) return asked <= old_size ? block : nullptr;
   std::memcpy(moved, block, std::min(size, old_size));
   if (!TryFree(block, BlockFamily::kMalloc)) Free(block, {.call = kCall});
   return moved;
@@ -680,16 +689,32 @@ void HardenedHeap::SetFamily(void* block, BlockFamily family) {
   BlockMap::Set(state, live);
 }
 
+// Notes that the program asked for the size of a block.
+void HardenedHeap::NoteAsk() {
+  const int asks = asks_.load(std::memory_order_relaxed);
+  if (TCMALLOC_LIKELY(asks == kManyAsks)) return;
+  asks_.store(asks + 1, std::memory_order_relaxed);
+  if (asks + 1 == kManyAsks) padding_.store(BlockMap::kGranule - 1, std::memory_order_relaxed);
+}
+
+// Notes that a thread gets a group of blocks.
+void HardenedHeap::NoteGroup() {
+  const int asks = asks_.load(std::memory_order_relaxed);
+  if (asks == 0 || asks == kManyAsks) return;
+  asks_.store(std::max(asks - kFewAsks, 0), std::memory_order_relaxed);
+}
+
 size_t HardenedHeap::SizeOf(const void* block, const char* call) {
   if (block == nullptr) return 0;
+  NoteAsk();
   const BlockMap::Byte* state = map_.Find(block);
   if (!IsLive(state) && heap.emergency().Owns(block)) return EmergencyArena::SizeOf(block);
   return BlockMap::Get(block, state, CheckLive(block, state, call)).size;
 }
 
-size_t HardenedHeap::SizeFor(size_t size, size_t alignment) {
-  const size_t least = alignment > kPlainAlignment ? 1 : 0;
-  return std::max(size, alignment) < kLargestRequest ? std::max(size, least) : 0;
+size_t HardenedHeap::SizeFor(size_t size, size_t alignment) const {
+  if (std::max(size, alignment) >= kLargestRequest) return 0;
+  return alignment > kPlainAlignment ? std::max<size_t>(size, 1) : Padded(size);
 }
 
 bool HardenedHeap::Owns(const void* block) const {
@@ -826,6 +851,7 @@ TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
 
 // Serve malloc and free, which find them in the header that is their entry.
 void* MallocHardened(size_t size, FastThread) {
+  size = hardened_heap.Padded(size);
   if (size >= kMostInFour) return MallocLong(size);
   void* block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAgain<false>(size);
@@ -906,7 +932,8 @@ constexpr BlockFunctions kHardenedFunctions = {
     .set_family = [](void* block, BlockFamily family) { hardened_heap.SetFamily(block, family); },
     .usable_size = [](const void* block,
                       const char* call) { return hardened_heap.SizeOf(block, call); },
-    .size_for = HardenedHeap::SizeFor,
+    .size_for = [](size_t size,
+                   size_t alignment) { return hardened_heap.SizeFor(size, alignment); },
     .owns = [](const void* block) { return hardened_heap.Owns(block); },
     .check_at_exit =
         [] {

@@ -32,7 +32,7 @@ class HardenedHeap {
   [[nodiscard]] bool Initialize(const Options& options);
 
   // Returns null if there is no memory.
-  void* Allocate(const BlockRequest& request);
+  void* Allocate(BlockRequest request);
   // Works as Allocate without an alignment, faster.
   void* AllocatePlain(size_t size, BlockFamily family);
   // Frees a block, which is not null, after it was checked.
@@ -61,9 +61,13 @@ class HardenedHeap {
   // the block as it was. Requires block != nullptr and size > 0.
   void* Reallocate(void* block, size_t size);
   void SetFamily(void* block, BlockFamily family);
-  // Returns the bytes that the program asked for; 0 for null.
+  // Returns the bytes that the program asked for, padded; 0 for null.
   size_t SizeOf(const void* block, const char* call);
-  static size_t SizeFor(size_t size, size_t alignment);
+  size_t SizeFor(size_t size, size_t alignment) const;
+  // Returns the bytes that a program gets that asks for `size` bytes of malloc: all up to the last
+  // one of the block's last granule, once it has asked for the sizes of many blocks. Such a program
+  // fills its blocks, and otherwise reallocates them for a few bytes each time.
+  size_t Padded(size_t size) const { return size | padding_.load(std::memory_order_relaxed); }
   // Returns true if a live block begins there.
   bool Owns(const void* block) const;
 
@@ -72,6 +76,10 @@ class HardenedHeap {
 
  private:
   static constexpr size_t kMostLarge = 16;
+  // A program asks for the sizes of many blocks if it has done so kManyAsks times more often than
+  // kFewAsks times for each group of blocks that it got.
+  static constexpr int kManyAsks = 4096;
+  static constexpr int kFewAsks = 2;
 
   struct Introduced {
     char* start;
@@ -93,10 +101,13 @@ class HardenedHeap {
                                            const char* call) const;
   TCMALLOC_ALWAYS_INLINE void CheckClaim(const void* block, const LiveBlock& live,
                                          const BlockClaim& claim) const;
-  static void CheckSizeAndAlignment(const void* block, LiveBlock live, BlockClaim claim);
+  void CheckSizeAndAlignment(const void* block, LiveBlock live, BlockClaim claim) const;
   TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
                                                 const char* call) const;
   TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
+  void NoteAsk();
+  void NoteGroup();
+  bool IsSizeOf(const LiveBlock& block, size_t size) const;
   TCMALLOC_ALWAYS_INLINE bool Retire(BlockMap::Byte* state, uint8_t live) const;
   TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
 
@@ -140,6 +151,9 @@ class HardenedHeap {
   GuardBudget budget_;
   Filling filling_;                        // of small blocks
   const char* single_threaded_ = nullptr;  // not 0 if the process has a single thread
+  // Written without regard to other threads: a few asks more or less are no matter.
+  std::atomic<int> asks_{0};
+  std::atomic<size_t> padding_{0};  // bits that are set in the size of a block of malloc
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };
