@@ -18,6 +18,7 @@ void CacheBudget::SetTotal(size_t bytes) {
   const auto total = static_cast<int64_t>(bytes);
   unclaimed_ += total - total_;
   total_ = total;
+  most_long_bytes_.store(total / kLongPart, std::memory_order_relaxed);
   CutShares(SIZE_MAX);
 }
 
@@ -82,6 +83,7 @@ void CacheBudget::KeepOnly(BudgetShare* mine) {
   next_victim_ = nullptr;
   unclaimed_ = total_;
   aside_ = 0;
+  long_bytes_.store(keep ? mine->long_bytes : 0, std::memory_order_relaxed);
   if (!keep) return;
   static_cast<ListNode&>(*mine) = {};
   shares_.PushBack(mine);

@@ -19,7 +19,8 @@ namespace tcmalloc {
 // through it, so relaxed accesses suffice.
 struct BudgetShare : ListNode {
   std::atomic<int64_t> bytes{0};
-  uint32_t pause = 0;  // requests of the owner that are refused; the owner's alone
+  uint32_t pause = 0;      // requests of the owner that are refused; the owner's alone
+  int64_t long_bytes = 0;  // of long lists; likewise
 
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
@@ -66,6 +67,19 @@ class CacheBudget {
   // Called by the owner.
   bool Grow(BudgetShare& share) TCMALLOC_EXCLUDES(lock_);
 
+  // Long lists are what other threads cannot take from an idle one, which keeps them when its share
+  // is cut. All together hold at most a part of the total, but for what several threads add at
+  // once. May be called at any time.
+  bool HasRoomForLongLists(int64_t bytes) const {
+    return long_bytes_.load(std::memory_order_relaxed) + bytes <=
+           most_long_bytes_.load(std::memory_order_relaxed);
+  }
+  // Counts bytes that come to the owner's long lists. Called by the owner.
+  void NoteLongLists(BudgetShare& share, int64_t bytes) {
+    share.long_bytes += bytes;
+    long_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
   // Returns true if shares lost kManyBytesCut since ForgetCuts. Those of idle threads then hold
   // more than they may, because a cache that lost bytes returns objects when its owner uses it.
   bool HasManyCuts() const { return bytes_cut_ >= kManyBytesCut; }
@@ -77,6 +91,8 @@ class CacheBudget {
  private:
   // The part of the total that may be set aside.
   static constexpr int64_t kAsidePart = 16;
+  // The part of the total that long lists may hold.
+  static constexpr int64_t kLongPart = 4;
   // The number of requests that a cache makes in vain after it met another one.
   static constexpr uint32_t kPause = 64;
   // The number of other shares that are asked before a share stays as it is.
@@ -96,6 +112,8 @@ class CacheBudget {
   Relaxed<int64_t> unclaimed_ = 0;                // changes under the lock
   Relaxed<int64_t> bytes_cut_ = 0;                // likewise
   int64_t aside_ TCMALLOC_GUARDED_BY(lock_) = 0;  // the sum of the shares that are set aside
+  std::atomic<int64_t> long_bytes_{0};
+  std::atomic<int64_t> most_long_bytes_{0};
   int64_t first_share_ TCMALLOC_GUARDED_BY(lock_) = kFirstShare;
   IntrusiveList<BudgetShare> shares_ TCMALLOC_GUARDED_BY(lock_);
   BudgetShare* next_victim_ TCMALLOC_GUARDED_BY(lock_) = nullptr;

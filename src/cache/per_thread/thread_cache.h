@@ -84,13 +84,14 @@ struct ThreadCacheContext {
 // Slow start: the capacity of a class begins with FirstCapacity and doubles with each miss up to
 // one batch. From then on every allocation miss permits to keep one more batch. Such batches need
 // not be full chains. A list of short batches becomes twice as long, up to kListObjects and
-// kListBytes, or two batches. When it is full, the half that was freed first becomes a full chain:
-// as many allocations as frees pass before the next slow path. Such a chain goes back to the source
-// in batches, which takes a step for each object. A long batch is set aside, because it takes as
-// many steps to find the middle of a list. When allocations have used up the list it comes back,
-// and the list may be two batches long until the next miss. What may not be kept goes back to the
-// source, and repeated overflow withdraws permissions down to one. If none was ever given, free
-// makes the list at most half a batch long, and no chain is kept.
+// kListBytes, or two batches; what longer lists hold is bounded for all threads together. When it
+// is full, the half that was freed first becomes a full chain: as many allocations as frees pass
+// before the next slow path. Such a chain goes back to the source in batches, which takes a step
+// for each object. A long batch is set aside, because it takes as many steps to find the middle of
+// a list. When allocations have used up the list it comes back, and the list may be two batches
+// long until the next miss. What may not be kept goes back to the source, and repeated overflow
+// withdraws permissions down to one. If none was ever given, free makes the list at most half a
+// batch long, and no chain is kept.
 //
 // Scattered chains of a class of which there is not much are sorted into bins, one for each page;
 // they count as full chains do, and serve misses once there are none of those. See PageBins.
@@ -168,7 +169,7 @@ class ThreadCache : private FastLists, public ListNode {
   void Rejoin() { context_->budget->Join(share_); }
   // Keeps the cache, which is closed and whose thread has ended, with what it holds for another
   // thread, but for full chains where that is too much. False if the rest is, or it is parked.
-  bool SetAside();
+  TCMALLOC_COLD bool SetAside();
   // Undoes SetAside, for another thread. The cache stays closed until Open.
   void TakeUp();
 
@@ -362,7 +363,7 @@ class ThreadCache : private FastLists, public ListNode {
   uint32_t Batch(uint8_t c) const { return source(c).batch(); }
   // Returns the bytes in full chains of class `c`.
   int64_t FullBytes(uint8_t c) const {
-    return int64_t{states_[c].kept - states_[c].binned} * SizeOf(c);
+    return (int64_t{states_[c].kept} - states_[c].binned) * SizeOf(c);
   }
 
   // Allocates from the lists if they are open. The table holds a class for every size, though not
@@ -432,6 +433,10 @@ class ThreadCache : private FastLists, public ListNode {
   TCMALLOC_NOINLINE void LeaveSharedLine(uint8_t c);
   Chain NextChain(uint8_t c);
   bool GrowCapacity(uint8_t c, uint32_t most);
+  // Returns the objects by which a list is long.
+  int ObjectsBeyondTwo(uint8_t c, int capacity) const {
+    return std::max(capacity - 2 * static_cast<int>(Batch(c)), 0);
+  }
   void SetCapacity(uint8_t c, int capacity);
   // Returns true if the current list is empty and no fast path is using it.
   bool HasEmptyList(uint8_t c) const {

@@ -106,6 +106,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
   TCMALLOC_CHECK_EQ(room[0], 0);
   int64_t bytes = 0;
   int64_t list_bytes = 0;
+  int64_t long_bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     const ClassState& state = states_[c];
@@ -116,6 +117,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
     const uint32_t batch = source != nullptr ? source->batch() : 0;
     const uint32_t most = state.drain.active() ? batch : std::max(2 * batch, kListObjects);
     TCMALLOC_CHECK_LE(state.capacity, LeastRoom(c) + static_cast<int>(most));
+    if (batch > 0) long_bytes += int64_t{ObjectsBeyondTwo(c, state.capacity)} * SizeOf(c);
     TCMALLOC_CHECK_LE(state.low_water, state.kept);
     ObjectReference reference = heads[c];
     for (int length = state.capacity - room[c]; length > 0; --length) {
@@ -133,6 +135,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
   }
   TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
   TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);
+  TCMALLOC_CHECK_EQ(share_.long_bytes, long_bytes);
 }
 
 }  // namespace tcmalloc

@@ -18,6 +18,7 @@ template <SourceTable Sources>
 void ThreadCache<Sources>::StartDraining(uint8_t c) {
   ClassState& state = states_[c];
   TCMALLOC_DCHECK(state.beside.empty());
+  if (ObjectsBeyondTwo(c, state.capacity) > 0) SetCapacity(c, static_cast<int>(Batch(c)));
   const ListChange change(*this, c);
   state.drain.Begin();
   state.beside = {context_->codec->end, 0};

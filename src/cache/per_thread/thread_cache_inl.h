@@ -246,11 +246,12 @@ TCMALLOC_COLD void ThreadCache<Sources>::CorrectList(uint8_t c) {
   const uint32_t most = drains ? DrainingFetch(c) : static_cast<uint32_t>(state.capacity);
   room[c] = static_cast<int16_t>(state.capacity - static_cast<int>(CountUpTo(most, c, heads[c])));
   if (drains) return;
+  const auto pop_full = [&] { return state.full.empty() ? Chain() : PopKept(c); };
   Chain chain = TakeBeside(c);
-  if (chain.empty()) chain = PopKept(c);
-  for (; !chain.empty(); chain = PopKept(c)) {
+  if (chain.empty()) chain = pop_full();
+  for (; !chain.empty(); chain = pop_full()) {
     const uint32_t count = CountUpTo(chain.count + 1, c, chain.head);
-    if (count == chain.count && PushFull(c, chain)) return;
+    if (count == chain.count) return KeepIfWhole(c, chain);
     source(c).InsertPast({chain.head, count});
   }
 }

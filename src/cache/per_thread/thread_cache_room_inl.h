@@ -32,6 +32,10 @@ TCMALLOC_NOINLINE void ThreadCache<Sources>::SetCapacity(uint8_t c, int capacity
   ClassState& state = states_[c];
   TCMALLOC_DCHECK(!state.drain.active());
   list_bytes_ += (int64_t{capacity} - state.capacity) * SizeOf(c);
+  const int longer = ObjectsBeyondTwo(c, capacity) - ObjectsBeyondTwo(c, state.capacity);
+  if (TCMALLOC_UNLIKELY(longer != 0)) {
+    context_->budget->NoteLongLists(share_, int64_t{longer} * SizeOf(c));
+  }
   state.capacity = static_cast<int16_t>(capacity);
 }
 
@@ -181,7 +185,8 @@ bool ThreadCache<Sources>::MayDouble(uint8_t c) const {
   const uint32_t longer = 2 * static_cast<uint32_t>(state.capacity);
   if (batch >= kLongBatch || longer > kListObjects || longer * SizeOf(c) > kListBytes) return false;
   return state.kept + longer <= (state.max_chains + 1U) * batch &&
-         !IsWorthMoreAsPages(c, FullBytes(c));
+         !IsWorthMoreAsPages(c, FullBytes(c)) &&
+         context_->budget->HasRoomForLongLists(int64_t{state.capacity} * SizeOf(c));
 }
 
 // Lets a class whose current list is full hold twice as much, in place of full chains. Returns
@@ -367,7 +372,7 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::MayKeep(uint8_t c, uint32_t co
   const ClassState& state = states_[c];
   const auto batch = static_cast<int64_t>(Batch(c));
   const int64_t in_list = std::max(state.capacity - batch, int64_t{0}) + state.beside.count;
-  return state.kept - state.binned + in_list + count <= state.max_chains * batch;
+  return int64_t{state.kept} - state.binned + in_list + count <= state.max_chains * batch;
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains

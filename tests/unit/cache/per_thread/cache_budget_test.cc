@@ -241,6 +241,32 @@ TEST_F(CacheBudgetTest, OnlyAPartMayBeSetAside) {
   budget_.Leave(shares_[2]);
 }
 
+TEST_F(CacheBudgetTest, LongListsHoldAQuarterOfTheTotal) {
+  SetTotal(2, 8);
+  const auto most = static_cast<int64_t>(budget_.total() / 4);
+  budget_.NoteLongLists(shares_[0], most / 2);
+  EXPECT_TRUE(budget_.HasRoomForLongLists(most / 2));
+  EXPECT_FALSE(budget_.HasRoomForLongLists(most / 2 + 1));
+  budget_.NoteLongLists(shares_[1], most / 2);
+  EXPECT_FALSE(budget_.HasRoomForLongLists(1));
+  budget_.NoteLongLists(shares_[0], -most / 2);
+  EXPECT_TRUE(budget_.HasRoomForLongLists(most / 2));
+}
+
+TEST_F(CacheBudgetTest, TheLongListsOfThreadsThatAreGoneAreForgotten) {
+  SetTotal(2, 8);
+  const auto most = static_cast<int64_t>(budget_.total() / 4);
+  for (BudgetShare* share : {&shares_[0], &shares_[1]}) {
+    budget_.Join(*share);
+    budget_.NoteLongLists(*share, most / 2);
+  }
+  budget_.KeepOnly(&shares_[0]);
+  EXPECT_TRUE(budget_.HasRoomForLongLists(most / 2));
+  EXPECT_FALSE(budget_.HasRoomForLongLists(most / 2 + 1));
+  budget_.KeepOnly(nullptr);
+  EXPECT_TRUE(budget_.HasRoomForLongLists(most));
+}
+
 TEST_F(CacheBudgetTest, KeepOnlyMayKeepNone) {
   SetTotal(2, 0);
   budget_.Join(shares_[0]);

@@ -110,6 +110,29 @@ TEST_F(ThreadCacheBinsTest, AFullListOfShortBatchesIsSortedWhole) {
   EXPECT_LT(slow_frees, objects.size() / batch * 5 / 4) << "one for two batches, and trials";
 }
 
+// A handler took an object and freed it at the full list. What was put away before lies in the
+// bins, in no chain whose count may be wrong.
+TEST_F(ThreadCacheBinsTest, ObjectsStayInBinsWhereAListIsCountedAgain) {
+  constexpr uint8_t kShort = SizeClassFor(1100);
+  sources_.source(kShort).span_bytes = kBytes;
+  Scatter(kShort, 6 * kBytes);
+  Objects used = cache_.AllocateMany(kShort, kBytes / 3 / 1100);
+  void* refused = nullptr;
+  for (bool is_full = false; !is_full; used.pop_back()) {
+    refused = used.back();
+    is_full = !cache_->TryFree(refused);
+  }
+  const size_t kept = cache_->full_bytes();
+  ASSERT_GT(kept, 0u);
+  void* const taken = cache_->TryAllocate(kShort, 1100);
+  ASSERT_NE(taken, nullptr);
+  cache_.Free(taken);
+  cache_.FreeRefused(refused);
+  cache_->CheckInvariants();
+  EXPECT_GE(cache_->full_bytes(), kept);
+  cache_.FreeAll(used);
+}
+
 TEST_F(ThreadCacheBinsTest, AnObjectThatIsInAPageTwiceIsNoticed) {
   const Objects objects = AllocateScattered(k64);
   void* const twice = objects[objects.size() / 2];

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cache/per_thread/thread_cache.h"
@@ -124,6 +125,29 @@ TEST_F(ThreadCacheOverflowTest, ListsStayShortWhereObjectsAreWorthMoreAsPages) {
   const std::vector<uint32_t>& inserts = sources_.source(kShort).inserts();
   EXPECT_GT(inserts.size(), kBatches / 4);
   for (const uint32_t count : inserts) EXPECT_EQ(count, Batch(kShort));
+}
+
+// Nobody can take the lists of an idle thread, however its share is cut.
+TEST_F(ThreadCacheOverflowTest, LongListsOfAllThreadsAreBounded) {
+  constexpr size_t kTotal = size_t{4} << 20;
+  sources_.budget.SetTotal(kTotal);
+  std::vector<std::unique_ptr<TestCache>> idle;
+  size_t longest = 0;
+  size_t beyond_two = 0;
+  for (int i = 0; i < 20; ++i) {
+    TestCache& cache = *idle.emplace_back(std::make_unique<TestCache>(sources_));
+    cache.FreeAll(cache.AllocateMany(kShort, kBatches * Batch(kShort)));
+    cache->ReleaseFull();
+    longest = std::max(longest, cache->CountObjects(kShort));
+    beyond_two += std::max(cache->CountObjects(kShort), 2 * Batch(kShort)) - 2 * Batch(kShort);
+    cache->CheckInvariants();
+  }
+  EXPECT_GT(longest, 2 * Batch(kShort));
+  EXPECT_LE(beyond_two * kSizeClasses[kShort].size, kTotal / 4);
+  EXPECT_LE(idle.back()->operator->()->CountObjects(kShort), 2 * Batch(kShort));
+  idle.clear();
+  EXPECT_TRUE(sources_.budget.HasRoomForLongLists(kTotal / 4))
+      << "the threads that ended have none";
 }
 
 TEST_F(ThreadCacheOverflowTest, ALongListGoesBackInBatches) {
