@@ -20,7 +20,7 @@ namespace tcmalloc {
 
 // The map's record of a live block.
 struct LiveBlock {
-  size_t size = 0;      // that the program asked for
+  size_t size = 0;      // that the program may use
   size_t capacity = 0;  // of the memory, without guard pages; more than `size`
   BlockFamily family = BlockFamily::kMalloc;
   uint8_t log2_alignment = 0;  // 0 if the program asked for 16 or less

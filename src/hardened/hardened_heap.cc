@@ -224,13 +224,12 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* ze
 
 void* HardenedHeap::Allocate(BlockRequest request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
-  const bool is_plain = request.alignment <= kPlainAlignment;
-  if (is_plain && request.family == BlockFamily::kMalloc) request.size = Padded(request.size);
-  if (is_plain) {
+  if (request.alignment <= kPlainAlignment) {
+    request.size = SizeToGive(request.size, request.family);
     void* start = TryAllocateShort<false>(request.size, request.family);
     if (start == nullptr) start = TryAllocate(request.size, request.family);
     if (start == nullptr && IsPlain(request.size)) {
-      start = AllocatePlain(request.size, request.family);
+      start = AllocateGiven(request.size, request.family);
       if (start == nullptr) return nullptr;
     }
     if (start != nullptr) return request.zeroed ? std::memset(start, 0, request.size) : start;
@@ -265,10 +264,20 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
-  if (family == BlockFamily::kMalloc) size = Padded(size);
-  if (TCMALLOC_UNLIKELY(!IsPlain(size))) {
+  if (TCMALLOC_UNLIKELY(!IsPlain(SizeToGive(size, family)))) {
     return Allocate({.size = size, .family = family});
   }
+  return AllocateGiven(SizeToGive(size, family), family);
+}
+
+// Returns how many bytes a program gets that asks for `size` without an alignment. Hooks are told
+// what was asked for.
+size_t HardenedHeap::SizeToGive(size_t size, BlockFamily family) const {
+  return family == BlockFamily::kMalloc && hooks.new_block.empty() ? Padded(size) : size;
+}
+
+// Does what AllocatePlain does for a size that may be padded already, and is plain.
+void* HardenedHeap::AllocateGiven(size_t size, BlockFamily family) {
   LiveBlock block;
   block.size = size;
   block.family = family;
@@ -287,7 +296,11 @@ void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
       state = other.state;
     }
     if (TCMALLOC_LIKELY(state != nullptr)) {
-      canary_.WriteFresh(start, size, block.capacity);
+      if (block.capacity - size <= Canary::kShortSlack) {
+        canary_.WriteFreshShort(start, size, block.capacity);
+      } else {
+        canary_.WriteFresh(start, size, block.capacity);
+      }
       if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
       BlockMap::Set(state, block);
     }
@@ -487,7 +500,6 @@ void HardenedHeap::LeaveAsSample(void* block, uint8_t size_class) { Leave(block,
 // Makes the group from which the next block of `size` bytes comes, if it is empty. Returns false if
 // there is none, because the thread has no pool or there are no blocks for it.
 bool HardenedHeap::PrepareTurn(size_t size) {
-  NoteGroup();
   const uint8_t part = thread_state.quarantine_part;
   if (size >= BlockPools::kLargest || !BlockPools::IsPool(part)) return false;
   const uint8_t size_class = kPlainClasses[size];
@@ -512,6 +524,7 @@ char* HardenedHeap::TakeWaiting(uint8_t part, uint8_t size_class) {
 
 // Makes the group of the pool that goes next. Returns false if there are no blocks for it.
 bool HardenedHeap::PrepareGroup(uint8_t part, uint8_t size_class) {
+  NoteGroup();
   return TakeGroup(part, size_class) || TakeRun(part, size_class);
 }
 
@@ -647,16 +660,30 @@ bool HardenedHeap::TryResize(char* block, BlockMap::Byte* state, const LiveBlock
   const bool fits =
       size < live.capacity && size >= live.capacity / 2 && BlockMap::CanHold(size, live.capacity);
   if (!fits || live.log2_alignment != 0 || BlocksAreWatched()) return false;
-  LiveBlock resized = live;
-  resized.size = size;
-  canary_.Write(block, size, live.capacity);
-  BlockMap::Set(state, resized);
+  Resize(block, state, live, size);
   return true;
+}
+
+// Changes the size of a live block, for which the map can tell it. The program gets nothing of the
+// canary that was there.
+void HardenedHeap::Resize(char* block, BlockMap::Byte* state, LiveBlock live, size_t size) const {
+  if (size > live.size) std::memset(block + live.size, kFreshFill, size - live.size);
+  live.size = size;
+  canary_.Write(block, size, live.capacity);
+  BlockMap::Set(state, live);
+}
+
+// Makes a live block smaller that cannot move, because no block fails to shrink. One whose size the
+// map could not tell stays as long as it is.
+void HardenedHeap::ShrinkInPlace(char* block, BlockMap::Byte* state, size_t size) const {
+  const LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, nullptr));
+  if (live.log2_alignment != 0 || !BlockMap::CanHold(size, live.capacity)) return;
+  Resize(block, state, live, size);
 }
 
 void* HardenedHeap::Reallocate(void* block, size_t asked) {
   constexpr char kCall[] = "realloc";
-  const size_t size = Padded(asked);
+  const size_t size = SizeToGive(asked, BlockFamily::kMalloc);
   BlockMap::Byte* state = map_.Find(block);
   // Blocks of the emergency arena have no state.
   const bool is_emergency = !IsLive(state) && heap.emergency().Owns(block);
@@ -673,10 +700,13 @@ void* HardenedHeap::Reallocate(void* block, size_t asked) {
     old_size = live.size;
   }
   void* moved = TryAllocate(size, BlockFamily::kMalloc);
-  if (moved == nullptr) moved = Allocate({.size = size});
-  // No block fails to shrink: it stays as long as it is.
-  if (moved == nullptr) return asked <= old_size ? block : nullptr;
-  std::memcpy(moved, block, std::min(size, old_size));
+  if (moved == nullptr) moved = Allocate({.size = asked});
+  if (TCMALLOC_UNLIKELY(moved == nullptr)) {
+    if (asked > old_size) return nullptr;
+    if (!is_emergency) ShrinkInPlace(static_cast<char*>(block), state, asked);
+    return block;
+  }
+  std::memcpy(moved, block, std::min(asked, old_size));
   if (!TryFree(block, BlockFamily::kMalloc)) Free(block, {.call = kCall});
   return moved;
 }
@@ -712,9 +742,9 @@ size_t HardenedHeap::SizeOf(const void* block, const char* call) {
   return BlockMap::Get(block, state, CheckLive(block, state, call)).size;
 }
 
-size_t HardenedHeap::SizeFor(size_t size, size_t alignment) const {
+size_t HardenedHeap::SizeFor(size_t size, size_t alignment) {
   if (std::max(size, alignment) >= kLargestRequest) return 0;
-  return alignment > kPlainAlignment ? std::max<size_t>(size, 1) : Padded(size);
+  return alignment > kPlainAlignment ? std::max<size_t>(size, 1) : size;
 }
 
 bool HardenedHeap::Owns(const void* block) const {
@@ -833,16 +863,18 @@ TCMALLOC_NOINLINE void FreeAfterTry(void* block) {
 template <bool kIsLong>
 TCMALLOC_NOINLINE void* MallocAgain(size_t size) {
   void* block = nullptr;
-  if (hardened_heap.PrepareTurn(size)) {
-    block = kIsLong ? hardened_heap.TryAllocate(size, BlockFamily::kMalloc)
-                    : hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
+  const size_t padded = hardened_heap.Padded(size);
+  if (hardened_heap.PrepareTurn(padded)) {
+    block = kIsLong ? hardened_heap.TryAllocate(padded, BlockFamily::kMalloc)
+                    : hardened_heap.TryAllocateShort<false>(padded, BlockFamily::kMalloc);
   }
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAfterTry(size);
 }
 
 // The fast paths of blocks of more than kMostInFour bytes.
 TCMALLOC_NOINLINE void* MallocLong(size_t size) {
-  void* block = hardened_heap.TryAllocateShort<true>(size, BlockFamily::kMalloc);
+  const size_t padded = hardened_heap.Padded(size);
+  void* block = hardened_heap.TryAllocateShort<true>(padded, BlockFamily::kMalloc);
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAgain<true>(size);
 }
 TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
@@ -851,9 +883,9 @@ TCMALLOC_NOINLINE void FreeLong(void* block, ShortBlock known) {
 
 // Serve malloc and free, which find them in the header that is their entry.
 void* MallocHardened(size_t size, FastThread) {
-  size = hardened_heap.Padded(size);
-  if (size >= kMostInFour) return MallocLong(size);
-  void* block = hardened_heap.TryAllocateShort<false>(size, BlockFamily::kMalloc);
+  const size_t padded = hardened_heap.Padded(size);
+  if (padded >= kMostInFour) return MallocLong(size);
+  void* block = hardened_heap.TryAllocateShort<false>(padded, BlockFamily::kMalloc);
   return TCMALLOC_LIKELY(block != nullptr) ? block : MallocAgain<false>(size);
 }
 void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
@@ -932,8 +964,7 @@ constexpr BlockFunctions kHardenedFunctions = {
     .set_family = [](void* block, BlockFamily family) { hardened_heap.SetFamily(block, family); },
     .usable_size = [](const void* block,
                       const char* call) { return hardened_heap.SizeOf(block, call); },
-    .size_for = [](size_t size,
-                   size_t alignment) { return hardened_heap.SizeFor(size, alignment); },
+    .size_for = HardenedHeap::SizeFor,
     .owns = [](const void* block) { return hardened_heap.Owns(block); },
     .check_at_exit =
         [] {

@@ -61,9 +61,9 @@ class HardenedHeap {
   // the block as it was. Requires block != nullptr and size > 0.
   void* Reallocate(void* block, size_t size);
   void SetFamily(void* block, BlockFamily family);
-  // Returns the bytes that the program asked for, padded; 0 for null.
+  // Returns the bytes that the program asked for, or what Padded made of them; 0 for null.
   size_t SizeOf(const void* block, const char* call);
-  size_t SizeFor(size_t size, size_t alignment) const;
+  static size_t SizeFor(size_t size, size_t alignment);
   // Returns the bytes that a program gets that asks for `size` bytes of malloc: all up to the last
   // one of the block's last granule, once it has asked for the sizes of many blocks. Such a program
   // fills its blocks, and otherwise reallocates them for a few bytes each time.
@@ -105,6 +105,10 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
                                                 const char* call) const;
   TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
+  size_t SizeToGive(size_t size, BlockFamily family) const;
+  void* AllocateGiven(size_t size, BlockFamily family);
+  void Resize(char* block, BlockMap::Byte* state, LiveBlock live, size_t size) const;
+  TCMALLOC_COLD void ShrinkInPlace(char* block, BlockMap::Byte* state, size_t size) const;
   void NoteAsk();
   void NoteGroup();
   bool IsSizeOf(const LiveBlock& block, size_t size) const;

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "conformance/child.h"
@@ -60,7 +64,7 @@ std::vector<char*> AllocateEach() {
 void ExpectSizes(const std::vector<char*>& blocks, size_t (*expected)(size_t)) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     Expect(malloc_usable_size(blocks[i]) == expected(kSizes[i]), "another size", kSizes[i]);
-    Expect(nallocx(kSizes[i], 0) == Pad(kSizes[i]), "nallocx says another size", kSizes[i]);
+    Expect(nallocx(kSizes[i], 0) == kSizes[i], "nallocx says another size", kSizes[i]);
   }
 }
 
@@ -111,6 +115,53 @@ void NewAndDelete(size_t size) {
   operator delete(block, size);
 }
 
+// Of blocks that were filled as a whole when they were freed, the program reads the fills alone.
+void ExpectNoSecret(size_t size) {
+  if (size > 500) return;
+  auto* block = static_cast<unsigned char*>(malloc(size));
+  memset(block, 'e', size);
+  block = static_cast<unsigned char*>(realloc(block, size + 1));
+  const size_t usable = malloc_usable_size(block);
+  for (size_t i = std::max(size + 1, usable - usable % 16); i < usable; ++i) {
+    Expect(block[i] == 0xAB || block[i] == 0xCD, "a byte of the canary", size);
+  }
+  free(block);
+}
+
+// Where new finds no memory at first, its block comes another way.
+void* spare = nullptr;
+void GiveUpSpare() {
+  if (spare == nullptr) abort();
+  free(std::exchange(spare, nullptr));
+}
+void NewByHandler(size_t size, void* (*allocate)(size_t), void (*release)(void*, size_t)) {
+  const auto fill = [=] {
+    spare = malloc(1 << 20);
+    std::set_new_handler(GiveUpSpare);
+    while (spare != nullptr) {
+      void* block = allocate(size);
+      if (spare == nullptr) release(block, size);
+    }
+  };
+  const tcmalloc::testing::ChildResult child = RunInChild(fill);
+  Expect(child.errors.empty(), child.errors.c_str(), size);
+}
+
+// A block that shrinks where there is no memory to move it is as short for who frees it.
+void ShrinkAtLimit() {
+  const tcmalloc::testing::ChildResult child = RunInChild([] {
+    void* block = malloc(1'000'000);
+    for (const size_t size : {1'000'000, 100'000, 10'000, 1'000, 100}) {
+      while (malloc(size) != nullptr) {
+      }
+    }
+    block = realloc(block, 400'000);
+    if (malloc_usable_size(block) != Pad(400'000)) abort();
+    free_sized(block, 400'000);
+  });
+  Expect(child.errors.empty(), child.errors.c_str(), 400'000);
+}
+
 void ExpectAlignedAsBefore(size_t size) {
   void* block = memalign(64, size);
   Expect(malloc_usable_size(block) == (size == 0 ? 1 : size), "an aligned block is padded", size);
@@ -143,6 +194,26 @@ int main() {
     ExpectNoticed(size);
     NewAndDelete(size);
     ExpectAlignedAsBefore(size);
+    ExpectNoSecret(size);
   }
+  for (const size_t size : {20, 1'000, 5'000, 100'000}) {
+    NewByHandler(
+        size, [](size_t n) { return operator new(n); },
+        [](void* block, size_t n) { operator delete(block, n); });
+    NewByHandler(
+        size, [](size_t n) { return operator new[](n, std::align_val_t{16}); },
+        [](void* block, size_t n) { operator delete[](block, n, std::align_val_t{16}); });
+  }
+  ShrinkAtLimit();
+  // Threads beyond the first few get their blocks another way.
+  std::vector<std::thread> others;
+  for (int i = 0; i < 16; ++i) {
+    others.emplace_back([] {
+      static std::mutex mutex;
+      const std::lock_guard<std::mutex> guard(mutex);
+      for (const size_t size : kSizes) ExpectNoSecret(size);
+    });
+  }
+  for (std::thread& other : others) other.join();
   return wrong == 0 ? 0 : 1;
 }
