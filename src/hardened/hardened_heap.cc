@@ -225,7 +225,7 @@ void* HardenedHeap::Take(const BlockRequest& request, LiveBlock* block, bool* ze
 void* HardenedHeap::Allocate(BlockRequest request) {
   if (request.size >= kLargestRequest || request.alignment > kLargestRequest) return nullptr;
   if (request.alignment <= kPlainAlignment) {
-    request.size = SizeToGive(request.size, request.family);
+    request.size = SizeToGive(request.size);
     void* start = TryAllocateShort<false>(request.size, request.family);
     if (start == nullptr) start = TryAllocate(request.size, request.family);
     if (start == nullptr && IsPlain(request.size)) {
@@ -264,16 +264,16 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
-  if (TCMALLOC_UNLIKELY(!IsPlain(SizeToGive(size, family)))) {
+  if (TCMALLOC_UNLIKELY(!IsPlain(SizeToGive(size)))) {
     return Allocate({.size = size, .family = family});
   }
-  return AllocateGiven(SizeToGive(size, family), family);
+  return AllocateGiven(SizeToGive(size), family);
 }
 
 // Returns how many bytes a program gets that asks for `size` without an alignment. Hooks are told
 // what was asked for.
-size_t HardenedHeap::SizeToGive(size_t size, BlockFamily family) const {
-  return family == BlockFamily::kMalloc && hooks.new_block.empty() ? Padded(size) : size;
+size_t HardenedHeap::SizeToGive(size_t size) const {
+  return hooks.new_block.empty() ? Padded(size) : size;
 }
 
 // Does what AllocatePlain does for a size that may be padded already, and is plain.
@@ -367,12 +367,10 @@ void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
 // pvalloc rounds up what the program asks for, and so does Padded where it did or did not do so
 // when the block was allocated.
 bool HardenedHeap::IsSizeOf(const LiveBlock& block, size_t size) const {
-  if (size == block.size) return true;
-  if (block.family != BlockFamily::kMalloc) return false;
-  if (block.log2_alignment == 0) return Padded(size) == Padded(block.size);
+  if (Padded(size) == Padded(block.size)) return true;
   const size_t page = KernelPageSize();
-  return (size_t{1} << block.log2_alignment) == page && size < block.size &&
-         AlignUp(std::max<size_t>(size, 1), page) == block.size;
+  return (size_t{1} << block.log2_alignment) == page && block.family == BlockFamily::kMalloc &&
+         size < block.size && AlignUp(std::max<size_t>(size, 1), page) == block.size;
 }
 
 void HardenedHeap::CheckSizeAndAlignment(const void* block, LiveBlock live,
@@ -683,7 +681,7 @@ void HardenedHeap::ShrinkInPlace(char* block, BlockMap::Byte* state, size_t size
 
 void* HardenedHeap::Reallocate(void* block, size_t asked) {
   constexpr char kCall[] = "realloc";
-  const size_t size = SizeToGive(asked, BlockFamily::kMalloc);
+  const size_t size = SizeToGive(asked);
   BlockMap::Byte* state = map_.Find(block);
   // Blocks of the emergency arena have no state.
   const bool is_emergency = !IsLive(state) && heap.emergency().Owns(block);
@@ -742,9 +740,9 @@ size_t HardenedHeap::SizeOf(const void* block, const char* call) {
   return BlockMap::Get(block, state, CheckLive(block, state, call)).size;
 }
 
-size_t HardenedHeap::SizeFor(size_t size, size_t alignment) {
+size_t HardenedHeap::SizeFor(size_t size, size_t alignment) const {
   if (std::max(size, alignment) >= kLargestRequest) return 0;
-  return alignment > kPlainAlignment ? std::max<size_t>(size, 1) : size;
+  return alignment > kPlainAlignment ? std::max<size_t>(size, 1) : Padded(size);
 }
 
 bool HardenedHeap::Owns(const void* block) const {
@@ -898,18 +896,21 @@ void FreeHardened(void* block, FastThread, ObjectReference, size_t) {
 }
 
 TCMALLOC_NOINLINE void* NewAgain(size_t size, BlockFamily family) {
-  void* block = hardened_heap.PrepareTurn(size) ? hardened_heap.TryAllocate(size, family) : nullptr;
+  const size_t padded = hardened_heap.Padded(size);
+  void* block =
+      hardened_heap.PrepareTurn(padded) ? hardened_heap.TryAllocate(padded, family) : nullptr;
   return TCMALLOC_LIKELY(block != nullptr) ? block : hardened_heap.AllocatePlain(size, family);
 }
 TCMALLOC_NOINLINE void* NewLong(size_t size, BlockFamily family) {
-  void* block = hardened_heap.TryAllocateShort<true>(size, family);
+  void* block = hardened_heap.TryAllocateShort<true>(hardened_heap.Padded(size), family);
   return TCMALLOC_LIKELY(block != nullptr) ? block : NewAgain(size, family);
 }
 // Serves new, and malloc where there is no memory.
 void* AllocatePlain(size_t size, BlockFamily family) {
   if (family == BlockFamily::kMalloc) return hardened_heap.AllocatePlain(size, family);
-  if (size >= kMostInFour) return NewLong(size, family);
-  void* block = hardened_heap.TryAllocateShort<false>(size, family);
+  const size_t padded = hardened_heap.Padded(size);
+  if (padded >= kMostInFour) return NewLong(size, family);
+  void* block = hardened_heap.TryAllocateShort<false>(padded, family);
   return TCMALLOC_LIKELY(block != nullptr) ? block : NewAgain(size, family);
 }
 
@@ -964,7 +965,8 @@ constexpr BlockFunctions kHardenedFunctions = {
     .set_family = [](void* block, BlockFamily family) { hardened_heap.SetFamily(block, family); },
     .usable_size = [](const void* block,
                       const char* call) { return hardened_heap.SizeOf(block, call); },
-    .size_for = HardenedHeap::SizeFor,
+    .size_for = [](size_t size,
+                   size_t alignment) { return hardened_heap.SizeFor(size, alignment); },
     .owns = [](const void* block) { return hardened_heap.Owns(block); },
     .check_at_exit =
         [] {

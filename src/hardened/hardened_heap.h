@@ -63,10 +63,10 @@ class HardenedHeap {
   void SetFamily(void* block, BlockFamily family);
   // Returns the bytes that the program asked for, or what Padded made of them; 0 for null.
   size_t SizeOf(const void* block, const char* call);
-  static size_t SizeFor(size_t size, size_t alignment);
-  // Returns the bytes that a program gets that asks for `size` bytes of malloc: all up to the last
-  // one of the block's last granule, once it has asked for the sizes of many blocks. Such a program
-  // fills its blocks, and otherwise reallocates them for a few bytes each time.
+  size_t SizeFor(size_t size, size_t alignment) const;
+  // Returns the bytes that a program gets that asks for `size` bytes without an alignment: all up
+  // to the last one of the block's last granule, once it has asked for the sizes of many blocks.
+  // Such a program fills its blocks, and otherwise reallocates them for a few bytes each time.
   size_t Padded(size_t size) const { return size | padding_.load(std::memory_order_relaxed); }
   // Returns true if a live block begins there.
   bool Owns(const void* block) const;
@@ -105,7 +105,7 @@ class HardenedHeap {
   TCMALLOC_ALWAYS_INLINE void CheckSurroundings(const char* block, const LiveBlock& live,
                                                 const char* call) const;
   TCMALLOC_ALWAYS_INLINE bool HasFront(const char* block) const;
-  size_t SizeToGive(size_t size, BlockFamily family) const;
+  size_t SizeToGive(size_t size) const;
   void* AllocateGiven(size_t size, BlockFamily family);
   void Resize(char* block, BlockMap::Byte* state, LiveBlock live, size_t size) const;
   TCMALLOC_COLD void ShrinkInPlace(char* block, BlockMap::Byte* state, size_t size) const;
@@ -157,7 +157,7 @@ class HardenedHeap {
   const char* single_threaded_ = nullptr;  // not 0 if the process has a single thread
   // Written without regard to other threads: a few asks more or less are no matter.
   std::atomic<int> asks_{0};
-  std::atomic<size_t> padding_{0};  // bits that are set in the size of a block of malloc
+  std::atomic<size_t> padding_{0};  // bits that are set in the sizes of blocks
   bool zeroes_ = false;
   bool checks_claims_ = true;
 };

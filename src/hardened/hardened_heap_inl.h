@@ -72,7 +72,8 @@ bool HardenedHeap::TryFreeShort(void* block, ShortBlock known, size_t size) {
   const BlockPools::Place place = pools_.PlaceFor(part, known.size_class);
   if (TCMALLOC_UNLIKELY(!place.is_free())) return false;
   const BlockPairs& pairs = place.facts().pairs;
-  if (size != BlockClaim::kUnknown && TCMALLOC_UNLIKELY(size + known.slack != pairs.bytes)) {
+  if (size != BlockClaim::kUnknown &&
+      TCMALLOC_UNLIKELY(Padded(size) + known.slack != pairs.bytes)) {
     return false;
   }
   auto* start = static_cast<char*>(block);

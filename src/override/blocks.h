@@ -68,8 +68,8 @@ struct Blocks {
   static void* NewAligned(size_t size, size_t alignment) {
     return AllocateAlignedOr(size, alignment, AllocateAlignedAs<BlockFamily::kNew>);
   }
-  // Make a block of any of them one of malloc, or of new[].
-  static void* MakeMalloc(void* block) { return Make(block, BlockFamily::kMalloc); }
+  // Make a block of any of them one of new, or of new[].
+  static void* MakeNew(void* block) { return Make(block, BlockFamily::kNew); }
   static void* MakeNewArray(void* block) { return Make(block, BlockFamily::kNewArray); }
 
   TCMALLOC_ALWAYS_INLINE static void Free(void* block) { Deallocate(block, entry_threads.plain); }

@@ -74,10 +74,6 @@ using tcmalloc::Blocks;
 namespace tcmalloc {
 namespace {
 
-void* RetryAsMalloc(size_t size, size_t alignment) {
-  return Blocks::MakeMalloc(RetryOrNull(size, alignment));
-}
-
 constexpr size_t Bytes(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
 
 }  // namespace
@@ -90,7 +86,7 @@ extern "C" {
 // Lets malloc and its kin call the new handler too (1) or not (0). Returns the previous mode.
 TCMALLOC_EXPORT int tc_set_new_mode(int mode) noexcept {
   using tcmalloc::NewModeRetry;
-  const NewModeRetry retry = mode != 0 ? tcmalloc::RetryAsMalloc : nullptr;
+  const NewModeRetry retry = mode != 0 ? tcmalloc::RetryOrNull : nullptr;
   return tcmalloc::new_mode_retry.exchange(retry, std::memory_order_relaxed) != nullptr;
 }
 

@@ -11,20 +11,20 @@
 namespace tcmalloc {
 namespace {
 
-// Returns a block of new: a mode may give malloc another size, and deletes say theirs.
 void* AllocateAny(size_t size, size_t alignment) {
-  return alignment <= kNoAlignment ? Blocks::New(size) : Blocks::NewAligned(size, alignment);
+  return alignment <= kNoAlignment ? Blocks::Malloc(size) : Blocks::Aligned(size, alignment);
 }
 
 void* AllocateNoThrow(size_t size) {
   void* block = Blocks::New(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrNull(size, kNoAlignment);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNew(RetryOrNull(size, kNoAlignment));
 }
 
 void* AllocateAlignedNoThrow(size_t size, std::align_val_t alignment) {
   const auto bytes = static_cast<size_t>(alignment);
   void* block = Blocks::NewAligned(size, bytes);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrNull(size, bytes);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrNull(size, bytes));
 }
 
 }  // namespace
@@ -51,7 +51,8 @@ void* RetryOrNull(size_t size, size_t alignment) {
 
 void* NewSlow(size_t size) {
   void* block = Blocks::NewSlow(size);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, kNoAlignment);
+  return TCMALLOC_LIKELY(block != nullptr) ? block
+                                           : Blocks::MakeNew(RetryOrThrow(size, kNoAlignment));
 }
 
 void* NewArraySlow(size_t size) {
@@ -79,7 +80,7 @@ void* NewArrayNoThrow(size_t size) noexcept {
 void* NewAligned(size_t size, std::align_val_t alignment) {
   const auto bytes = static_cast<size_t>(alignment);
   void* block = Blocks::NewAligned(size, bytes);
-  return TCMALLOC_LIKELY(block != nullptr) ? block : RetryOrThrow(size, bytes);
+  return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrThrow(size, bytes));
 }
 
 void* NewAlignedNoThrow(size_t size, std::align_val_t alignment) noexcept {

@@ -64,7 +64,7 @@ std::vector<char*> AllocateEach() {
 void ExpectSizes(const std::vector<char*>& blocks, size_t (*expected)(size_t)) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     Expect(malloc_usable_size(blocks[i]) == expected(kSizes[i]), "another size", kSizes[i]);
-    Expect(nallocx(kSizes[i], 0) == kSizes[i], "nallocx says another size", kSizes[i]);
+    Expect(nallocx(kSizes[i], 0) == Pad(kSizes[i]), "nallocx says another size", kSizes[i]);
   }
 }
 
@@ -108,10 +108,10 @@ void ExpectNoticed(size_t size) {
   Expect(errors.find("overflow") != std::string::npos, errors.c_str(), size);
 }
 
-// Operators say how much they delete, whatever malloc's blocks have.
 void NewAndDelete(size_t size) {
   void* block = operator new(size);
-  Expect(malloc_usable_size(block) == size, "a block of new is padded", size);
+  Expect(malloc_usable_size(block) == nallocx(size, 0), "nallocx says another size", size);
+  memset(block, 'f', nallocx(size, 0));
   operator delete(block, size);
 }
 

@@ -539,7 +539,7 @@ class ThreadCache : private FastLists, public ListNode {
   bool GoesHome(const ClassState& state, Scatter scatter) const;
   Chain Counted(uint8_t c, Chain chain) const;
   uint32_t CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const;
-  TCMALLOC_NOINLINE void UndoDoubtful(const void* object, uint8_t c);
+  TCMALLOC_COLD void UndoDoubtful(const void* object, uint8_t c);
   void CorrectList(uint8_t c);
   Chain TakeCurrent(uint8_t c);
   bool ChainHolds(Chain chain, const void* object, uint8_t c) const;

@@ -28,7 +28,7 @@ struct ThreadCache<Sources>::OwnerOfBins {
 template <SourceTable Sources>
 TCMALLOC_NOINLINE bool ThreadCache<Sources>::HasRoomInBins(uint8_t c, uint32_t count) {
   ClassState& state = states_[c];
-  if (state.sent_home > 0 || state.kept >= state.max_chains * Batch(c)) return false;
+  if (state.sent_home > 0 || state.kept + Batch(c) > state.max_chains * Batch(c)) return false;
   if (full_bytes() >= kBinnedBytes || source(c).SpanBytes() > kBinnedBytes) return false;
   if (Batch(c) < kSizeClasses[c].batch) return false;
   if (!FitsBudget(int64_t{count} * SizeOf(c))) return false;

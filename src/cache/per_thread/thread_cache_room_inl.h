@@ -345,7 +345,7 @@ TCMALLOC_COLD void ThreadCache<Sources>::SendHome(uint8_t c, Chain chain) {
   const uint32_t bytes = chain.count * SizeOf(c);
   state.sent_home += bytes;
   if (!state.frees_at_random()) return;
-  ReturnOldest(c, kScatterKeptBytes / SizeOf(c), Past::kCaches);
+  ReturnOldest(c, (kScatterKeptBytes + bytes - 1) / bytes * chain.count, Past::kCaches);
   ShortenList(c);
 }
 

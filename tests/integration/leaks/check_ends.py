@@ -41,7 +41,7 @@ CASES = [
 
 
 def command(way):
-    return [PROGRAM, way, "clear"] if STATIC else [PROGRAM, way]
+    return [PROGRAM, way]
 
 
 def environment(folder):

@@ -1,7 +1,6 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// A program with a leak of 100 bytes that ends in one of many ways. With a second argument it
-// clears the stack first.
+// A program with a leak of 100 bytes that ends in one of many ways.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,8 +29,8 @@ __attribute__((noinline)) void Leak() {
   block = nullptr;
 }
 
-// Writes over what malloc has left on the stack. Libc's exit does not, and the check at exit of a
-// static program looks at its frames.
+// Writes over what malloc, and the linker that found it, have left on the stack. Libc's exit and
+// the way to a thread do not, and their frames are looked at.
 __attribute__((noinline)) void ClearStack() {
   volatile char memory[4096];
   for (volatile char& byte : memory) byte = 0;
@@ -164,7 +163,7 @@ constexpr Way kWays[] = {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   if (std::strcmp(argv[1], "during_check") != 0) Leak();
-  if (argc > 2) ClearStack();
+  ClearStack();
   for (const Way& way : kWays) {
     if (std::strcmp(argv[1], way.name) == 0) way.end();
   }
