@@ -142,6 +142,14 @@ class Canary {
     Store(block + (capacity == kTinyBytes ? 0 : 8), kFresh);
     WriteFreshEnd(block + capacity - sizeof(WordPair), size);
   }
+  // Does it, or what WriteFresh does for a longer slack.
+  TCMALLOC_ALWAYS_INLINE void WriteFreshOfAny(char* block, size_t size, size_t capacity) const {
+    if (TCMALLOC_LIKELY(capacity - size <= kShortSlack)) {
+      WriteFreshShort(block, size, capacity);
+    } else {
+      WriteFresh(block, size, capacity);
+    }
+  }
   // Writes the last byte of a block, whose address is a multiple of 16 as its capacity is.
   void WriteLast(char* block, size_t capacity) const {
     block[capacity - 1] = static_cast<char>(word_ >> 56);

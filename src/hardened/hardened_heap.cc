@@ -264,10 +264,9 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
 // Serves requests whose memory was a block before. The others need a place in the map, go through
 // the places of fresh blocks, or are no memory of the heap.
 void* HardenedHeap::AllocatePlain(size_t size, BlockFamily family) {
-  if (TCMALLOC_UNLIKELY(!IsPlain(SizeToGive(size)))) {
-    return Allocate({.size = size, .family = family});
-  }
-  return AllocateGiven(SizeToGive(size), family);
+  const size_t given = SizeToGive(size);
+  if (TCMALLOC_LIKELY(IsPlain(given))) return AllocateGiven(given, family);
+  return Allocate({.size = size, .family = family});
 }
 
 // Returns how many bytes a program gets that asks for `size` without an alignment. Hooks are told
@@ -296,11 +295,7 @@ void* HardenedHeap::AllocateGiven(size_t size, BlockFamily family) {
       state = other.state;
     }
     if (TCMALLOC_LIKELY(state != nullptr)) {
-      if (block.capacity - size <= Canary::kShortSlack) {
-        canary_.WriteFreshShort(start, size, block.capacity);
-      } else {
-        canary_.WriteFresh(start, size, block.capacity);
-      }
+      canary_.WriteFreshOfAny(start, size, block.capacity);
       if (TCMALLOC_UNLIKELY(!HasFront(start))) GuardFront(start, block.capacity);
       BlockMap::Set(state, block);
     }

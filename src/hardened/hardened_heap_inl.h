@@ -104,11 +104,7 @@ void* HardenedHeap::TryAllocate(size_t size, BlockFamily family) {
   }
   if (!current_thread->clock.TryAdvance(block.capacity)) return nullptr;
   turn.Take();
-  if (TCMALLOC_LIKELY(block.slack <= Canary::kShortSlack)) {
-    canary_.WriteFreshShort(start, size, block.capacity);
-  } else {
-    canary_.WriteFresh(start, size, block.capacity);
-  }
+  canary_.WriteFreshOfAny(start, size, block.capacity);
   BlockMap::SetPlain(map_.Known(start), family, block);
   return start;
 }

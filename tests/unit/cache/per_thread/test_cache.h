@@ -91,6 +91,20 @@ class TestCache {
     cache_->UndoTryFree(object);
     return false;
   }
+  // Has `object`, for which the list of class `c` has no room, freed while a signal handler that
+  // interrupts the free takes an object and frees it.
+  void FreeUnderHandler(void* object, uint8_t c) {
+    ASSERT_FALSE(cache_->TryFree(object));
+    GoOnUnderHandler(object, c);
+  }
+  // Does the rest of that where the cache has refused already.
+  void GoOnUnderHandler(void* refused, uint8_t c) {
+    void* const taken = cache_->TryAllocate(c, kSizeClasses[c].size);
+    ASSERT_NE(taken, nullptr);
+    Free(taken);
+    FreeRefused(refused);
+    cache_->CheckInvariants();
+  }
   // Goes on with a free that TryFree of the cache has refused.
   void FreeRefused(void* object) {
     cache_->UndoTryFree(object);

@@ -37,6 +37,13 @@ class ThreadCacheOverflowTest : public ::testing::Test {
     }
     cache_->CheckInvariants();
   }
+  // Frees another one at a full list, under a handler, and expects that none is lost.
+  void FreeUnderHandler(uint8_t c) {
+    void* const refused = used_.back();
+    used_.pop_back();
+    cache_.FreeUnderHandler(refused, c);
+    EXPECT_EQ(cache_->CountObjects(c) + used_.size(), sources_.ObjectsOut());
+  }
   // Allocates until the list of long batches is empty. Returns their length.
   size_t AllocateAllListed() {
     Allocate(kLong, kBatches * Batch(kLong));
@@ -168,15 +175,7 @@ TEST_F(ThreadCacheOverflowTest, ALongListThatEndsSoonerIsCountedAgain) {
   FreeToFirstOverflow();
   Free(kMostInList / 2 - 1);
   ASSERT_EQ(Listed(kShort), kMostInList);
-  void* const refused = used_.back();
-  used_.pop_back();
-  ASSERT_FALSE(cache_->TryFree(refused));
-  void* const taken = cache_->TryAllocate(kShort, 4096);
-  ASSERT_NE(taken, nullptr);
-  cache_.Free(taken);
-  cache_.FreeRefused(refused);
-  cache_->CheckInvariants();
-  EXPECT_EQ(cache_->CountObjects(kShort) + used_.size(), sources_.ObjectsOut());
+  FreeUnderHandler(kShort);
 }
 
 // A level that swings by less than a batch about any point costs no slow path, wherever the frees
@@ -244,15 +243,7 @@ TEST_F(ThreadCacheOverflowTest, ABatchSetAsideIsFoundByTheSearchForADoubleFree) 
 TEST_F(ThreadCacheOverflowTest, ABatchThatAHandlerSetAsideIsCountedAgain) {
   const size_t batch = AllocateAllListed();
   Free(batch);
-  void* const refused = used_.back();
-  used_.pop_back();
-  ASSERT_FALSE(cache_->TryFree(refused));
-  void* const taken = cache_->TryAllocate(kLong, 64);
-  ASSERT_NE(taken, nullptr);
-  cache_.Free(taken);
-  cache_.FreeRefused(refused);
-  cache_->CheckInvariants();
-  EXPECT_EQ(cache_->CountObjects(kLong) + used_.size(), sources_.ObjectsOut());
+  FreeUnderHandler(kLong);
 }
 
 // A cache that keeps less bytes than before would take more slow paths.

@@ -72,6 +72,14 @@ TEST_F(ThreadCacheScatterTest, NothingStaysInAnyOrderAfterALongRun) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
+// However many chains of a class have kScatterKeptBytes.
+TEST_F(ThreadCacheScatterTest, NothingStaysOfAnySizeAfterALongRun) {
+  for (const size_t size : {32, 48, 100, 200, 500, 1000}) {
+    SwingOnce(SizeClassFor(size), true, 3 * kScatterRunBytes);
+    EXPECT_EQ(cache_->full_bytes(), 0u) << size;
+  }
+}
+
 // Each of the objects that the list holds may be all that its span lacks.
 TEST_F(ThreadCacheScatterTest, TheListIsShortInALongRun) {
   Objects objects = cache_.AllocateMany(k64, 2 * kScatterRunBytes / 64);
