@@ -108,7 +108,8 @@ struct ThreadCacheContext {
 // happens at the next miss, before other memory is asked for, or when the full chains outgrow the
 // cache's share of the budget, which also tries to grow. Objects that still do not fit go back at
 // once, while they are in the processor's caches. Where the heap grows meanwhile, a class that was
-// not needed does not wait, if it holds much: see MakeWay.
+// not needed does not wait, if it holds much: see MakeWay. Of what a collection returns, scattered
+// chains go to their spans. docs/decisions/0147-what-is-scattered-and-not-needed.md.
 //
 // While a class drains (see DrainWatch), free takes the slow path. Objects go to the spans a batch
 // at a time, past all caches, and malloc gets a short list from the fullest spans. Room and
@@ -472,7 +473,11 @@ class ThreadCache : private FastLists, public ListNode {
   bool BothLeave(uint8_t c) const {
     return Batch(c) >= kLongBatch && states_[c].drain.overflows() > 0;
   }
-  void ReturnCurrent(uint8_t c);
+  // If it is kCaches, chains go to their spans; if it is kCachesIfScattered, those of objects that
+  // lie far apart.
+  enum class Past : uint8_t { kNothing, kCachesIfScattered, kCaches };
+  void ReturnChain(uint8_t c, Chain chain, Past past) const;
+  void ReturnCurrent(uint8_t c, Past past = Past::kNothing);
   void InsertInBatches(uint8_t c, Chain chain) const;
   void KeepIfWhole(uint8_t c, Chain chain);
   bool MayKeep(uint8_t c, uint32_t count) const;
@@ -515,8 +520,6 @@ class ThreadCache : private FastLists, public ListNode {
   Chain TakeOfBins(uint8_t c) TCMALLOC_REQUIRES(chains_lock_);
   TCMALLOC_COLD uint32_t TakeOldest(uint8_t c, int64_t* objects, Chain* out)
       TCMALLOC_REQUIRES(chains_lock_);
-  // If it is kCaches, chains go to their spans.
-  enum class Past : bool { kNothing, kCaches };
   void ReturnOldest(uint8_t c, uint32_t count, Past past = Past::kNothing)
       TCMALLOC_EXCLUDES(chains_lock_);
   TCMALLOC_COLD void ReturnOldestByOther(uint8_t c, uint32_t count) TCMALLOC_EXCLUDES(chains_lock_);

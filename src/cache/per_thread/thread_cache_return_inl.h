@@ -45,9 +45,7 @@ void ThreadCache<Sources>::ReturnOldest(uint8_t c, uint32_t count, Past past) {
       BiasedLockHolder holder(chains_lock_);
       taken = TakeOldest(c, &objects, chains);
     }
-    for (uint32_t i = 0; i < taken; ++i) {
-      past == Past::kCaches ? source(c).InsertPast(chains[i]) : InsertInBatches(c, chains[i]);
-    }
+    for (uint32_t i = 0; i < taken; ++i) ReturnChain(c, chains[i], past);
   }
 }
 
@@ -114,7 +112,8 @@ void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
   const uint32_t unused = LowWater(c);
   if (unused != 0) {
-    ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused);
+    ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused,
+                 Past::kCachesIfScattered);
     if (state.max_chains > 1) --state.max_chains;
   }
   state.popped = false;
@@ -137,7 +136,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
   if (!IsConsistent(c)) return;
   if (state.drain.active()) ResumeKeeping(c);
   if (heads[c] == context_->codec->end && state.beside.empty()) return;
-  ReturnCurrent(c);
+  ReturnCurrent(c, Past::kCachesIfScattered);
   if (!unused) return;
   ResizeEmptyList(c, 0);
 }

@@ -294,10 +294,19 @@ Chain ThreadCache<Sources>::TakeOldestOfList(uint8_t c) {
 
 // Returns the current list and what is beside it to the source, in chains of a batch at most.
 template <SourceTable Sources>
-void ThreadCache<Sources>::ReturnCurrent(uint8_t c) {
+void ThreadCache<Sources>::ReturnCurrent(uint8_t c, Past past) {
   Chain chain = TakeBeside(c);
   if (chain.empty()) chain = TakeOldestOfList(c);
-  for (; !chain.empty(); chain = TakeOldestOfList(c)) InsertInBatches(c, chain);
+  for (; !chain.empty(); chain = TakeOldestOfList(c)) ReturnChain(c, chain, past);
+}
+
+// Returns a chain to the source, past all caches if it shall be so.
+template <SourceTable Sources>
+TCMALLOC_NOINLINE void ThreadCache<Sources>::ReturnChain(uint8_t c, Chain chain, Past past) const {
+  const bool past_caches = past == Past::kCachesIfScattered
+                               ? ScatterOf(c, chain) == Scatter::kFarApart
+                               : past == Past::kCaches;
+  past_caches ? source(c).InsertPast(chain) : InsertInBatches(c, chain);
 }
 
 // Returns a chain to the source, in chains of a batch at most.

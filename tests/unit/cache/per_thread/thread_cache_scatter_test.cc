@@ -122,6 +122,25 @@ TEST_F(ThreadCacheScatterTest, WhatACoreReachesStays) {
   EXPECT_GT(cache_->full_bytes(), kScatterKeptBytes / 2);
 }
 
+// Full chains and the list alike. Other caches would keep their spans.
+TEST_F(ThreadCacheScatterTest, WhatIsScatteredAndNotNeededGoesHome) {
+  for (const size_t bytes : {size_t{kScatterKeptBytes}, size_t{3} * kScatterRunBytes}) {
+    SwingOnce(k48, true, bytes);
+    sources_.source(k48).ForgetCalls();
+    const size_t before = past(k48);
+    for (int i = 0; i < 3; ++i) cache_.Collect();
+    EXPECT_EQ(cache_->CountObjects(k48), 0u) << bytes;
+    EXPECT_EQ(sources_.source(k48).inserts().size(), past(k48) - before) << bytes;
+  }
+}
+
+TEST_F(ThreadCacheScatterTest, NeighboursThatAreNotNeededGoToTheCaches) {
+  SwingOnce(k48, false);
+  for (int i = 0; i < 3; ++i) cache_.Collect();
+  EXPECT_EQ(cache_->CountObjects(k48), 0u);
+  EXPECT_EQ(past(k48), 0u);
+}
+
 TEST_F(ThreadCacheScatterTest, NearObjectsThatACoreReachesStay) {
   for (uint8_t c : {k64, SizeClassFor(128), SizeClassFor(448)}) {
     SwingPages(c, kNearKeptBytes / 2);
