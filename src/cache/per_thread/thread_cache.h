@@ -39,7 +39,7 @@ namespace tcmalloc {
 inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
 // The bytes of full chains of other classes beyond which those of large objects count as many. A
 // program that swings in one class alone gains nothing from pages.
-inline constexpr int64_t kOtherClassesBytes = 256 << 10;
+inline constexpr int64_t kOtherClassesBytes = 1 << 20;
 
 // A look at all caches for what they hold beyond their shares.
 struct OverdraftLook {
@@ -313,10 +313,13 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint32_t kLongBatch = 64;
   // Bound a current list of more than two batches, which are short.
   static constexpr uint32_t kListObjects = 64;
-  static constexpr uint32_t kListBytes = 512 << 10;
+  static constexpr uint32_t kListBytes = 2 << 20;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
-  static constexpr int64_t kIntervalOfClass = 256 << 10;      // bytes allocated
+  // A turn of a class that is in use: so many bytes, and so many objects.
+  static constexpr int64_t kTurnBytes = 256 << 10;
+  static constexpr int64_t kTurnObjects = 16;
   static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
+  static constexpr uint64_t kObjectsOfTick = 16;
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
   static constexpr uint32_t kFirstBytes = 256;
@@ -411,13 +414,18 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns how many bytes the thread allocates from one collection to the next: enough that each
   // class which is in use had its turn.
   int64_t CollectionInterval() const {
-    int64_t classes = 0;
-    for (const uint64_t word : used_classes_) classes += std::popcount(word);
-    return std::max({cached_bytes_ / 2, kMinCollectionInterval, classes * kIntervalOfClass});
+    return std::max({cached_bytes_ / 2, kMinCollectionInterval, turns_of_classes_});
   }
-  void NoteUsed(uint8_t c) {
-    used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
+  // Returns the mean bytes between two ticks of the clock after an allocation of `size` bytes: so
+  // many that few of such allocations take the slow path for it.
+  static uint64_t LongestMeanInterval(size_t size) {
+    return std::max(kLongestMeanInterval, uint64_t{size} * kObjectsOfTick);
   }
+  TCMALLOC_ALWAYS_INLINE void NoteUsed(uint8_t c) {
+    if (TCMALLOC_UNLIKELY((used_classes_[c / 64] >> (c % 64) & 1) == 0)) NoteFirstUse(c);
+  }
+  TCMALLOC_NOINLINE void NoteFirstUse(uint8_t c);
+
   // Changes a room, on x86-64 by one instruction: while a class drains, a signal handler in between
   // may change it for good.
   TCMALLOC_ALWAYS_INLINE static void AddAtOnce(int16_t& room, int16_t more) {
@@ -562,6 +570,7 @@ class ThreadCache : private FastLists, public ListNode {
   BiasedLock chains_lock_{LockRank::kFullChains};
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
+  int64_t turns_of_classes_ = 0;  // bytes of one turn of each of them
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;

@@ -58,6 +58,12 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
   return chain;
 }
 
+template <SourceTable Sources>
+void ThreadCache<Sources>::NoteFirstUse(uint8_t c) {
+  used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
+  turns_of_classes_ += std::max(kTurnBytes, kTurnObjects * SizeOf(c));
+}
+
 // Returns the objects to fill the current list with. Empty if no memory can be had.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE Chain ThreadCache<Sources>::NextChain(uint8_t c) {
@@ -171,7 +177,8 @@ void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
     if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateFromLargerClass(c);
     if (!Refill(c)) return nullptr;
   }
-  if (TCMALLOC_UNLIKELY(header.CountSlow(size, *context_->sample_period, kLongestMeanInterval))) {
+  if (TCMALLOC_UNLIKELY(
+          header.CountSlow(size, *context_->sample_period, LongestMeanInterval(size)))) {
     LeaveSharedLine(c);
   }
   void* object = PopUnchecked(c);

@@ -32,7 +32,7 @@ struct Draining {
 // None is of less than a cache line: those may be exchanged for a line of the thread's own.
 Draining small = {80, 2000, 40};
 Draining middle = {2000, 320, 16};
-Draining large = {20000, 64, 4};
+Draining large = {200000, 64, 4};
 
 // Blocks in use, which are freed in the order of their allocation. Operations need no ledger for
 // them, which would be slow.

@@ -103,6 +103,23 @@ TEST_F(ThreadCacheCollectTest, CollectReturnsAllOfAnIdleClass) {
   EXPECT_LE(sources_.ObjectsOut(), before / 2 + Batch());
 }
 
+// Of large objects each class has had few by the time that others had many.
+TEST_F(ThreadCacheCollectTest, CollectionsWaitForATurnOfEachClass) {
+  Fill(20);
+  cache_.Collect();
+  std::vector<std::pair<uint8_t, Objects>> used;
+  const auto allocate_of_each = [&](size_t count) {
+    for (uint8_t c = SizeClassFor(64 << 10); c < kSizeClassCount; ++c) {
+      used.emplace_back(c, cache_.AllocateMany(c, count));
+    }
+  };
+  allocate_of_each(12);
+  EXPECT_GE(CachedChains(), 19u);
+  allocate_of_each(12);
+  EXPECT_LE(CachedChains(), 2u) << "what is in the list";
+  for (const auto& [c, objects] : used) cache_.FreeAll(objects);
+}
+
 TEST_F(ThreadCacheCollectTest, CollectLeavesWhatWasUsed) {
   Fill(20);
   cache_.Collect();
