@@ -194,10 +194,8 @@ class CpuCache {
  private:
   static constexpr uint64_t kMarkSalt = 2;  // Heap::ChooseWindow takes the ones below
   static constexpr uint32_t kSourcesPerSweep = 16;
-  // The most bytes that the section of malloc may find on the clock, and the longest mean interval
-  // of all that is counted there. docs/subsystems/per-cpu.md.
+  // The most bytes that the section of malloc may find on the clock. docs/subsystems/per-cpu.md.
   static constexpr int64_t kMostOnClock = EventClock::kLongestInterval;
-  static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
   // The most batches that go to the depot, or leave it, at once.
   static constexpr uint32_t kBatchesAtOnce = 8;
 

@@ -52,7 +52,7 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
     if (TCMALLOC_UNLIKELY(object == nullptr)) object = FetchOne(source, *context_.codec);
   }
   if (object == nullptr) return nullptr;
-  const bool expired = thread->CountSlow(size, *context_.sample_period, kLongestMeanInterval);
+  const bool expired = thread->CountSlow(size, *context_.sample_period);
   thread->ThreadHeader::clock.HoldBack(kMostOnClock);
   if (!hit || !expired) return object;
   ListSizes(thread, size);

@@ -318,8 +318,6 @@ class ThreadCache : private FastLists, public ListNode {
   // A turn of a class that is in use: so many bytes, and so many objects.
   static constexpr int64_t kTurnBytes = 256 << 10;
   static constexpr int64_t kTurnObjects = 16;
-  static constexpr uint64_t kLongestMeanInterval = 4 * EventClock::kMeanInterval;
-  static constexpr uint64_t kObjectsOfTick = 16;
   static constexpr int16_t kDraining = 16384;
   static constexpr uint32_t kDrainingFetchShare = 4;  // of a batch
   static constexpr uint32_t kFirstBytes = 256;
@@ -415,11 +413,6 @@ class ThreadCache : private FastLists, public ListNode {
   // class which is in use had its turn.
   int64_t CollectionInterval() const {
     return std::max({cached_bytes_ / 2, kMinCollectionInterval, turns_of_classes_});
-  }
-  // Returns the mean bytes between two ticks of the clock after an allocation of `size` bytes: so
-  // many that few of such allocations take the slow path for it.
-  static uint64_t LongestMeanInterval(size_t size) {
-    return std::max(kLongestMeanInterval, uint64_t{size} * kObjectsOfTick);
   }
   TCMALLOC_ALWAYS_INLINE void NoteUsed(uint8_t c) {
     if (TCMALLOC_UNLIKELY((used_classes_[c / 64] >> (c % 64) & 1) == 0)) NoteFirstUse(c);

@@ -177,10 +177,7 @@ void* ThreadCache<Sources>::AllocateSlow(uint8_t c, size_t size) {
     if (TCMALLOC_UNLIKELY(room[c] != states_[c].capacity)) return AllocateFromLargerClass(c);
     if (!Refill(c)) return nullptr;
   }
-  if (TCMALLOC_UNLIKELY(
-          header.CountSlow(size, *context_->sample_period, LongestMeanInterval(size)))) {
-    LeaveSharedLine(c);
-  }
+  if (TCMALLOC_UNLIKELY(header.CountSlow(size, *context_->sample_period))) LeaveSharedLine(c);
   void* object = PopUnchecked(c);
   if (TCMALLOC_UNLIKELY(!HasRoomFor(0)) && !GrowShare(0)) ReturnExcess(c);
   return object;
