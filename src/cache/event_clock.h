@@ -39,13 +39,8 @@ class EventClock {
   static constexpr uint64_t kGrowthShare = 64;
   static constexpr size_t kLargeBlock = 1024;
 
-  // Returns the longest mean interval, in bytes, after a block of `size` bytes for owners that need
-  // none sooner: the clock interrupts few of such allocations.
-  // docs/decisions/0148-collections-wait-for-large-objects.md.
-  static constexpr uint64_t LongestMean(size_t size) {
-    constexpr uint64_t kFewestBlocks = 16;
-    return std::max(4 * kMeanInterval, uint64_t{size} * kFewestBlocks);
-  }
+  // The longest mean interval of owners that need none sooner.
+  static constexpr uint64_t kLongestMean = 4 * kMeanInterval;
 
   constexpr EventClock() = default;
 

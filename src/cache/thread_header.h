@@ -141,7 +141,7 @@ struct alignas(64) ThreadHeader {
   // Counts an allocation of `size` bytes; see EventClock::AdvanceSlow. Returns true if the clock
   // expired.
   TCMALLOC_ALWAYS_INLINE bool CountSlow(size_t size, const SamplePeriod& period) {
-    const uint64_t passed = clock.AdvanceSlow(size, EventClock::LongestMean(size));
+    const uint64_t passed = clock.AdvanceSlow(size, EventClock::kLongestMean);
     if (passed == 0) return false;
     if (TCMALLOC_UNLIKELY(samples.IsOn(period))) CountSamples(passed, size, period);
     return true;

@@ -39,7 +39,7 @@ namespace tcmalloc {
 inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
 // The bytes of full chains of other classes beyond which those of large objects count as many. A
 // program that swings in one class alone gains nothing from pages.
-inline constexpr int64_t kOtherClassesBytes = 1 << 20;
+inline constexpr int64_t kOtherClassesBytes = 512 << 10;
 
 // A look at all caches for what they hold beyond their shares.
 struct OverdraftLook {
@@ -313,9 +313,10 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint32_t kLongBatch = 64;
   // Bound a current list of more than two batches, which are short.
   static constexpr uint32_t kListObjects = 64;
-  static constexpr uint32_t kListBytes = 2 << 20;
+  static constexpr uint32_t kListBytes = 1 << 20;
   static constexpr int64_t kMinCollectionInterval = 8 << 20;  // bytes allocated
-  // A turn of a class that is in use: so many bytes, and so many objects.
+  // A turn of a class: so many bytes, and so many objects if it was in use before the last
+  // collection.
   static constexpr int64_t kTurnBytes = 256 << 10;
   static constexpr int64_t kTurnObjects = 16;
   static constexpr int16_t kDraining = 16384;
@@ -412,7 +413,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns how many bytes the thread allocates from one collection to the next: enough that each
   // class which is in use had its turn.
   int64_t CollectionInterval() const {
-    return std::max({cached_bytes_ / 2, kMinCollectionInterval, turns_of_classes_});
+    return std::max({cached_bytes_ / 2, kMinCollectionInterval, turns_of_classes_, turns_in_use_});
   }
   TCMALLOC_ALWAYS_INLINE void NoteUsed(uint8_t c) {
     if (TCMALLOC_UNLIKELY((used_classes_[c / 64] >> (c % 64) & 1) == 0)) NoteFirstUse(c);
@@ -564,6 +565,7 @@ class ThreadCache : private FastLists, public ListNode {
   ClassState states_[kSizeClassCount] = {};
   Relaxed<uint64_t> used_classes_[(kSizeClassCount + 63) / 64];  // that ever had an object
   int64_t turns_of_classes_ = 0;  // bytes of one turn of each of them
+  int64_t turns_in_use_ = 0;      // bytes of one turn of each that was in use before a collection
   const Context* context_ = nullptr;
   Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;

@@ -61,7 +61,7 @@ Chain ThreadCache<Sources>::PopKept(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::NoteFirstUse(uint8_t c) {
   used_classes_[c / 64] = used_classes_[c / 64] | uint64_t{1} << (c % 64);
-  turns_of_classes_ += std::max(kTurnBytes, kTurnObjects * SizeOf(c));
+  turns_of_classes_ += kTurnBytes;
 }
 
 // Returns the objects to fill the current list with. Empty if no memory can be had.

@@ -110,6 +110,9 @@ void ThreadCache<Sources>::NoteCollected(uint8_t c) {
 template <SourceTable Sources>
 void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];
+  if (state.popped || heads[c] != state.head_at_collection) {
+    turns_in_use_ += kTurnObjects * SizeOf(c);
+  }
   const uint32_t unused = LowWater(c);
   if (unused != 0) {
     ReturnOldest(c, state.popped ? (unused + kKeptOfUnused) / (kKeptOfUnused + 1) : unused,
@@ -143,6 +146,7 @@ void ThreadCache<Sources>::CollectCurrent(uint8_t c) {
 
 template <SourceTable Sources>
 void ThreadCache<Sources>::Collect() {
+  turns_in_use_ = 0;
   ForEachUsedClass([this](uint8_t c) {
     CollectClass(c);
     source(c).ReturnUnused();

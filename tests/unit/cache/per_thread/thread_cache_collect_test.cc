@@ -104,20 +104,32 @@ TEST_F(ThreadCacheCollectTest, CollectReturnsAllOfAnIdleClass) {
 }
 
 // Of large objects each class has had few by the time that others had many.
-TEST_F(ThreadCacheCollectTest, CollectionsWaitForATurnOfEachClass) {
-  Fill(20);
-  cache_.Collect();
+TEST_F(ThreadCacheCollectTest, CollectionsWaitForATurnOfEachClassInUse) {
   std::vector<std::pair<uint8_t, Objects>> used;
   const auto allocate_of_each = [&](size_t count) {
     for (uint8_t c = SizeClassFor(64 << 10); c < kSizeClassCount; ++c) {
       used.emplace_back(c, cache_.AllocateMany(c, count));
     }
   };
+  allocate_of_each(1);
+  Fill(20);
+  cache_.Collect();
   allocate_of_each(12);
-  EXPECT_GE(CachedChains(), 19u);
+  EXPECT_GE(CachedChains(), 19u) << "all of them were in use";
   allocate_of_each(12);
   EXPECT_LE(CachedChains(), 2u) << "what is in the list";
   for (const auto& [c, objects] : used) cache_.FreeAll(objects);
+}
+
+TEST_F(ThreadCacheCollectTest, CollectionsDoNotWaitForClassesThatWereNotInUse) {
+  for (uint8_t c = SizeClassFor(64 << 10); c < kSizeClassCount; ++c) {
+    cache_.FreeAll(cache_.AllocateMany(c, 1));
+  }
+  Fill(20);
+  for (int i = 0; i < 2; ++i) cache_.Collect();
+  const Objects used = cache_.AllocateMany(kSizeClassCount - 1, 200);
+  EXPECT_LE(CachedChains(), 2u) << "what is in the list";
+  cache_.FreeAll(used);
 }
 
 TEST_F(ThreadCacheCollectTest, CollectLeavesWhatWasUsed) {

@@ -22,7 +22,7 @@ class ThreadCacheOverflowTest : public ::testing::Test {
   static constexpr uint8_t kShort = SizeClassFor(4096);
   static constexpr size_t kBatches = 20;
   static constexpr size_t kMostInList = 64;
-  static constexpr size_t kMostListBytes = size_t{2} << 20;
+  static constexpr size_t kMostListBytes = size_t{1} << 20;
 
   size_t Batch(uint8_t c) { return sources_.source(c).batch(); }
   size_t Full(uint8_t c) { return cache_->full_bytes() / kSizeClasses[c].size; }

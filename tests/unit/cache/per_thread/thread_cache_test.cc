@@ -652,18 +652,6 @@ TEST_F(ThreadCacheFastPathTest, TheEventClockInterruptsTheFastPath) {
   EXPECT_GE(cache_->clock().allocated_bytes(), kPairs * kSizeClasses[kClass].size);
 }
 
-// However large they are, few blocks make the clock tick.
-TEST_F(ThreadCacheFastPathTest, LargeObjectsSeldomMakeTheClockTick) {
-  const uint8_t c = kSizeClassCount - 1;
-  const auto ticks_of = [&](size_t pairs) {
-    const size_t before = cache_.hits;
-    for (size_t i = 0; i < pairs; ++i) cache_.Free(cache_.Allocate(c));
-    return 2 * pairs - (cache_.hits - before);
-  };
-  ticks_of(2 * EventClock::kGrowthShare * 16);
-  EXPECT_NEAR(static_cast<double>(ticks_of(16'000)), 1000, 100);
-}
-
 class ThreadCacheDeathTest : public ThreadCacheFastPathTest {
  protected:
   static std::string Corrupted(const void* object) {
