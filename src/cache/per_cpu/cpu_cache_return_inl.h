@@ -146,7 +146,7 @@ void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
 // leaves no room, the oldest batches of the class go, so that the order of the others stays.
 template <SourceTable Sources>
 bool CpuCache<Sources>::Keep(int id, uint8_t c, ObjectArray array, Scatter scatter) {
-  if (array.count != source(c).batch()) return false;
+  if (!HasFewBytesInSlots(c) || array.count != source(c).batch()) return false;
   CpuSlab& slab = slabs_.slab(id);
   bool kept = false;
   {

@@ -12,7 +12,6 @@
 #include "base/check.h"
 #include "base/relaxed.h"
 #include "cache/outgrowth.h"
-#include "cache/scatter.h"
 #include "size_class/size_classes.h"
 #include "transfer/chain_stack.h"
 
@@ -49,7 +48,7 @@ class alignas(64) CpuDepot {
 
   // Lets the class keep one more, because a batch was fetched from elsewhere.
   void NoteFetch(uint8_t c) {
-    if (stocks_[c].most < MostBatches(c)) ++stocks_[c].most;
+    if (stocks_[c].most < UINT16_MAX) ++stocks_[c].most;
   }
   // Returns true if the class may keep one more. Now and then it may keep one less after it might
   // not.
@@ -84,15 +83,6 @@ class alignas(64) CpuDepot {
   int64_t CountKeptBytes() const;
 
  private:
-  // The bytes that are kept of a class whose objects are memory for other classes as well, because
-  // they are pages or large parts of one.
-  static constexpr uint32_t kMostLargeBytes = 4 << 20;
-
-  static uint32_t MostBatches(uint8_t c) {
-    const SizeClassInfo& info = kSizeClasses[c];
-    return info.size > kScatterMostSize ? kMostLargeBytes / (info.size * info.batch) : UINT16_MAX;
-  }
-
   // Batches that come and go, for each that is there, before those that stayed all the time are
   // taken for unneeded.
   static constexpr uint32_t kMovesForEach = 4;

@@ -118,10 +118,8 @@ class alignas(64) SlabBudget {
   // The most batches that go at once to make room for another one.
   static constexpr uint32_t kMostLetGo = 8;
 
-  // All slots of a slab may hold this much, and of a higher limit all but a part that is for
-  // batches.
-  static constexpr int64_t kLeastInSlots = 4 << 20;
-  static constexpr int64_t kBatchesShare = 8;
+  // The most bytes that all slots of a slab hold, however high its limit is.
+  static constexpr int64_t kMostInSlots = 4 << 20;
 
   // The bytes up to which a slab takes from others, and those that they leave it, by its own limit.
   static constexpr int64_t kMostTaken = 32 << 20;
@@ -136,8 +134,7 @@ class alignas(64) SlabBudget {
 
   // Returns how many bytes may still be claimed for slots; less than 0 if too many were.
   int64_t RoomInSlots() const {
-    const int64_t for_slots = std::max(limit() - limit() / kBatchesShare, kLeastInSlots);
-    return std::min(limit() - claimed(), for_slots - (claimed() - kept_));
+    return std::min(limit() - claimed(), kMostInSlots - (claimed() - kept_));
   }
   uint32_t misses() const { return misses_.load(std::memory_order_relaxed); }
   void StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess)

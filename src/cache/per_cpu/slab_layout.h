@@ -64,21 +64,17 @@ inline constexpr uint16_t kClosedBegin = UINT16_MAX;
 namespace slab_layout_internal {
 
 // A class may hold kClassBytes, but at least two batches, so that one can be fetched or returned
-// without the next operation needing another, and at least kFewSlots objects if those have no more
-// than kMostClassBytes. The number of slots is seldom a power of two, so that the first slots of
-// different classes fall into different sets of the processor's cache.
+// without the next operation needing another. The number of slots is not a power of two, so that
+// the first slots of different classes fall into different sets of the processor's cache.
 inline constexpr size_t kClassBytes = size_t{256} << 10;
 inline constexpr size_t kMostSlots = 1000;
-inline constexpr size_t kFewSlots = 64;
-inline constexpr size_t kMostClassBytes = size_t{2} << 20;
 
 consteval auto MakeMaxSlots() {
   std::array<uint16_t, kSizeClassCount> slots{};
   for (size_t c = 1; c < kSizeClassCount; ++c) {
     const SizeClassInfo& info = kSizeClasses[c];
-    const size_t few = std::min(kFewSlots, kMostClassBytes / info.size);
-    const size_t least = std::max(size_t{2} * info.batch, few);
-    slots[c] = static_cast<uint16_t>(std::clamp(kClassBytes / info.size, least, kMostSlots));
+    slots[c] = static_cast<uint16_t>(
+        std::clamp<size_t>(kClassBytes / info.size, size_t{2} * info.batch, kMostSlots));
   }
   return slots;
 }
@@ -108,6 +104,13 @@ inline constexpr std::array<uint16_t, kSizeClassCount> kMaxSlots =
     slab_layout_internal::MakeMaxSlots();
 inline constexpr std::array<uint16_t, kSizeClassCount> kSlabBegin =
     slab_layout_internal::MakeBegins(kMaxSlots);
+
+// Returns true if a class is of objects so small that the number of its slots, not their bytes,
+// bounds what a slab holds of them.
+constexpr bool HasFewBytesInSlots(uint8_t c) {
+  return slab_layout_internal::kMostSlots * kSizeClasses[c].size <
+         slab_layout_internal::kClassBytes;
+}
 
 // Every index fits its 16 bits, with kClosedBegin above all of them, and a slab is no larger than
 // it has to be.

@@ -107,6 +107,7 @@ void ThreadCache<Sources>::NoteCollected(uint8_t c) {
   states_[c].low_water = states_[c].kept;
 }
 
+// A class is in use if its list has another head than at the last collection, or a chain was taken.
 template <SourceTable Sources>
 void ThreadCache<Sources>::CollectClass(uint8_t c) {
   ClassState& state = states_[c];

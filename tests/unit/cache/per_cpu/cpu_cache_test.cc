@@ -260,17 +260,11 @@ TEST_P(CpuCacheTest, WhatWasFetchedIsKept) {
   EXPECT_TRUE(std::equal(again.rbegin(), again.rend(), objects.begin())) << "the last comes first";
 }
 
-// Of large ones 4 MiB of batches are kept.
-TEST_P(CpuCacheTest, WhatWasFetchedIsKeptOfAnySize) {
-  Start(size_t{64} << 20);
-  for (size_t size : {272, 320, 1024, 1280, 5000, 40'000, 200'000}) {
-    const uint8_t c = SizeClassFor(size);
-    const std::vector<void*> objects = AllocateMany(c, size_t{2} * kMaxSlots[c]);
-    source(c).ForgetCalls();
-    FreeAll(objects);
-    EXPECT_TRUE(source(c).inserts().empty()) << size;
-    AllocateMany(c, objects.size());
-    EXPECT_TRUE(source(c).fetches().empty()) << size;
+// A slab holds many bytes of them in its slots.
+TEST_P(CpuCacheTest, OfLargerObjectsNoMoreIsKeptThanTheSlotsHold) {
+  for (uint8_t c : {SizeClassFor(272), SizeClassFor(320), k1024, SizeClassFor(1280)}) {
+    FillSlab(c, size_t{4} * kMaxSlots[c]);
+    EXPECT_LE(Count(c), kMaxSlots[c]) << kSizeClasses[c].size;
   }
 }
 
