@@ -39,7 +39,7 @@ class EventClock {
   static constexpr uint64_t kGrowthShare = 64;
   static constexpr size_t kLargeBlock = 1024;
 
-  // The longest mean interval of owners that need none sooner.
+  // The longest mean interval of the clocks of threads.
   static constexpr uint64_t kLongestMean = 4 * kMeanInterval;
 
   constexpr EventClock() = default;
