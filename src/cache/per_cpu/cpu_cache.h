@@ -157,10 +157,10 @@ class CpuCache {
     if (initialized()) ReleaseIdleSlabs();
   }
 
-  // Returns the batches of each class of which a slab holds many, and needed none since the last
-  // call. Called when the heap has grown.
+  // Returns the objects of classes of which a slab holds many, and needed none since the last call.
+  // Called when the heap has grown.
   TCMALLOC_ALWAYS_INLINE void MakeWay() {
-    if (initialized()) ReturnIdleBatches();
+    if (initialized()) ReturnIdle();
   }
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
@@ -199,6 +199,9 @@ class CpuCache {
   // The most batches that go to the depot, or leave it, at once.
   static constexpr uint32_t kBatchesAtOnce = 8;
 
+  // If it is kCaches, objects go to their spans, and so do those that the source keeps.
+  enum class Past : bool { kNothing, kCaches };
+
   // Why a slab misses: it has no objects, or no room for them.
   enum class Missing : uint8_t { kObjects, kRoom };
 
@@ -219,6 +222,7 @@ class CpuCache {
   ObjectArray ToArray(uint8_t c, Chain chain);
   void* Unpack(CpuThread* thread, uint8_t c, ObjectArray array);
   void ListSizes(CpuThread* thread, size_t size);
+  void CountTick(CpuThread* thread);
   void* LeaveSharedLine(CpuThread* thread, void* object, uint8_t c);
   uint32_t Grow(CpuThread* thread, uint8_t c, uint32_t least, Missing missing);
   void Prepend(uint8_t c, void* const* objects, uint32_t count, Chain* chain);
@@ -231,19 +235,21 @@ class CpuCache {
   void KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray array);
   void CheckPlaces(uint8_t c, uintptr_t addresses, const Chain& chain);
   static Scatter ScatterOf(uint8_t c, void* const* objects, uint32_t count);
-  static bool AreFarApart(uint8_t c, void* const* objects, uint32_t count);
   static size_t MostKept(uint8_t c, bool scattered);
+  static size_t MostKept(uint8_t c, void* const* objects, uint32_t count, Past past);
   bool GoesHome(int id, uint8_t c, Scatter scatter);
   static bool ArePlaced(uint8_t c, ObjectArray array);
-  void ReturnArray(uint8_t c, ObjectArray array);
-  void Return(uint8_t c, void* const* objects, uint32_t count);
-  void ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess);
-  size_t ReturnLeaving(int id, uint8_t c);
-  size_t ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*));
+  void ReturnArray(uint8_t c, ObjectArray array, Past past = Past::kNothing);
+  void Return(uint8_t c, void* const* objects, uint32_t count, Past past = Past::kNothing);
+  void ReturnExcess(CpuThread* thread, int id, const ClassSet& excess);
+  size_t ReturnLeaving(int id, uint8_t c, Past past = Past::kNothing);
+  size_t ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, ClassSet*),
+                       Past past = Past::kNothing);
   void Sweep(CpuThread* thread, int id);
   TCMALLOC_COLD size_t DrainSlab(int id);
   TCMALLOC_COLD void ReleaseIdleSlabs();
-  TCMALLOC_COLD void ReturnIdleBatches();
+  TCMALLOC_COLD void ReturnIdle();
+  TCMALLOC_COLD void ReturnIdleObjects(int id, Past past);
   // Returns false if an object, of at most *most, looks as if the program had written to it.
   bool LooksSound(CpuSlab& slab, size_t* most);
   TCMALLOC_COLD void CheckSlabs(size_t* most);

@@ -56,7 +56,22 @@ void* CpuCache<Sources>::Allocate(CpuThread* thread, uint8_t c, size_t size) {
   thread->ThreadHeader::clock.HoldBack(kMostOnClock);
   if (!hit || !expired) return object;
   ListSizes(thread, size);
+  CountTick(thread);
   return LeaveSharedLine(thread, object, c);
+}
+
+// Counts bytes for which there were no misses, so that a slab is swept that has few.
+template <SourceTable Sources>
+void CpuCache<Sources>::CountTick(CpuThread* thread) {
+  const int id = CurrentSlab(thread);
+  SlabBudget& budget = budgets_.budget(id);
+  bool sweep = false;
+  {
+    SpinLockHolder holder(slabs_.slab(id).lock());
+    budget.NoteTick();
+    sweep = budget.SweepIsDue();
+  }
+  if (sweep) Sweep(thread, id);
 }
 
 // Lets the fast path look up a size that a thread of this CPU often allocates.
@@ -180,7 +195,7 @@ uint32_t CpuCache<Sources>::Grow(CpuThread* thread, uint8_t c, uint32_t least, M
   const int id = CurrentSlab(thread);
   CpuSlab& slab = slabs_.slab(id);
   const uint32_t batch = source(c).batch();
-  SlabExcess excess;
+  ClassSet excess;
   uint32_t capacity = 1;
   bool sweep = false;
   {

@@ -110,9 +110,11 @@ size_t CpuCache<Sources>::MostKept(uint8_t c, bool scattered) {
   return scattered ? kScatterSharedBytes / kSizeClasses[c].size : SIZE_MAX;
 }
 
+// Returns the same for these objects.
 template <SourceTable Sources>
-bool CpuCache<Sources>::AreFarApart(uint8_t c, void* const* objects, uint32_t count) {
-  return ScatterOf(c, objects, count) == Scatter::kFarApart;
+size_t CpuCache<Sources>::MostKept(uint8_t c, void* const* objects, uint32_t count, Past past) {
+  if (past == Past::kCaches) return 0;
+  return MostKept(c, ScatterOf(c, objects, count) == Scatter::kFarApart);
 }
 
 // Returns true if objects in this order are worth more in their spans than beside the slab.
@@ -136,10 +138,10 @@ bool CpuCache<Sources>::ArePlaced(uint8_t c, ObjectArray array) {
 
 // Returns an array to the source, which keeps few objects of a scattered one.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array) {
+void CpuCache<Sources>::ReturnArray(uint8_t c, ObjectArray array, Past past) {
   if (!ArePlaced(c, array)) return Return(c, array.objects, array.count);
-  const bool scattered = AreFarApart(c, array.objects, array.count);
-  source(c).InsertWhileFew(PackedChain(array), MostKept(c, scattered));
+  const size_t most_kept = MostKept(c, array.objects, array.count, past);
+  source(c).InsertWhileFew(PackedChain(array), most_kept);
 }
 
 // Puts a batch into the depot of slab `id`. Returns false if it may not keep it. Where the budget
@@ -175,12 +177,12 @@ void CpuCache<Sources>::KeepOrReturn(CpuThread* thread, uint8_t c, ObjectArray a
 
 // Returns objects to the source, in chains of at most one batch.
 template <SourceTable Sources>
-void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) {
+void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count, Past past) {
   while (count > 0) {
     Chain chain{context_.codec->end, 0};
     const uint32_t taken = std::min(count, source(c).batch());
     count -= taken;
-    const size_t most_kept = MostKept(c, AreFarApart(c, objects + count, taken));
+    const size_t most_kept = MostKept(c, objects + count, taken, past);
     Prepend(c, objects + count, taken, &chain);
     source(c).InsertWhileFew(PackedChain(chain), most_kept);
   }
@@ -189,7 +191,7 @@ void CpuCache<Sources>::Return(uint8_t c, void* const* objects, uint32_t count) 
 // Returns the batches that have to go from the depot of slab `id`, a few at a time, because the
 // source may take long. Returns their bytes.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
+size_t CpuCache<Sources>::ReturnLeaving(int id, uint8_t c, Past past) {
   ObjectArray arrays[kBatchesAtOnce];
   CpuSlab& slab = slabs_.slab(id);
   size_t bytes = 0;
@@ -201,7 +203,7 @@ size_t CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
     }
     for (uint32_t i = 0; i < taken; ++i) {
       bytes += size_t{arrays[i].count} * kSizeClasses[c].size;
-      ReturnArray(c, arrays[i]);
+      ReturnArray(c, arrays[i], past);
     }
   }
   return bytes;
@@ -210,10 +212,10 @@ size_t CpuCache<Sources>::ReturnLeaving(int id, uint8_t c) {
 // Takes objects beyond their class's capacity out of slab `id`, after other classes took that
 // capacity, and batches that have to go. The slab is most likely the running thread's own.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess& excess) {
+void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const ClassSet& excess) {
   excess.ForEach([this, thread, id](uint8_t c) {
     ReturnLeaving(id, c);
-    for (uint32_t left = SlabExcess::CountExcess(slabs_.slab(id), c); left > 0;) {
+    for (uint32_t left = SlabBudget::CountExcess(slabs_.slab(id), c); left > 0;) {
       const ObjectArray array = TakeOut(thread, c, std::min(left, source(c).batch()));
       if (array.count == 0) return;
       ReturnArray(c, array);
@@ -227,7 +229,7 @@ void CpuCache<Sources>::ReturnExcess(CpuThread* thread, int id, const SlabExcess
 // slab: if its CPU was idle, drains it and takes budget from it.
 template <SourceTable Sources>
 void CpuCache<Sources>::Sweep(CpuThread* thread, int id) {
-  SlabExcess excess;
+  ClassSet excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());
     budgets_.budget(id).ShrinkUnused(slabs_.slab(id), &excess);
@@ -260,22 +262,43 @@ size_t CpuCache<Sources>::DrainSlab(int id) {
 // Lets batches of the depot go, as `let_go` does, and returns them, which needs no fence. Returns
 // their bytes.
 template <SourceTable Sources>
-size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, SlabExcess*)) {
-  SlabExcess excess;
+size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSlab&, ClassSet*),
+                                        Past past) {
+  ClassSet excess;
   {
     SpinLockHolder holder(slabs_.slab(id).lock());
     (budgets_.budget(id).*let_go)(slabs_.slab(id), &excess);
   }
   size_t bytes = 0;
-  excess.ForEach([&](uint8_t c) { bytes += ReturnLeaving(id, c); });
+  excess.ForEach([&](uint8_t c) { bytes += ReturnLeaving(id, c, past); });
   return bytes;
 }
 
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnIdleBatches() {
+void CpuCache<Sources>::ReturnIdle() {
   for (int id = 0; id < slabs_.count(); ++id) {
-    if (budgets_.budget(id).claimed() > kManyIdleBytes) ReturnBatches(id, &SlabBudget::LetGoIdle);
+    if (budgets_.budget(id).claimed() <= kManyIdleBytes) continue;
+    ReturnBatches(id, &SlabBudget::LetGoIdle, Past::kCaches);
+    ReturnIdleObjects(id, Past::kCaches);
   }
+}
+
+// Returns the objects in slots of slab `id` whose classes were idle since the last call.
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnIdleObjects(int id, Past past) {
+  CpuSlab& slab = slabs_.slab(id);
+  SlabBudget& budget = budgets_.budget(id);
+  SpinLockHolder holder(slab.lock());
+  if (slab.state() != SlabState::kOpen) return;
+  const ClassSet idle = budget.FindIdle(slab);
+  if (idle.empty() || !slab.Close()) return;
+  idle.ForEach([&](uint8_t c) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    slab.Drain(
+        c, [&](uint8_t, void* const* objects, uint32_t count) { Return(c, objects, count, past); });
+    budget.Reset(slab, c);
+  });
+  // If the fence fails, the slab stays closed and the next drain tries again.
+  static_cast<void>(slab.Open());
 }
 
 template <SourceTable Sources>
@@ -293,6 +316,7 @@ void CpuCache<Sources>::ReleaseIdleSlabs() {
       DrainSlab(id);
     } else {
       ReturnBatches(id, &SlabBudget::LetGoUnneeded);
+      ReturnIdleObjects(id, Past::kNothing);
     }
   }
 }

@@ -74,15 +74,17 @@ class alignas(64) CpuSlab {
   // any, in the order of their slots. The objects bear the mark.
   template <typename F>
   void Drain(F f) TCMALLOC_REQUIRES(lock_) {
+    for (size_t c = 1; c < kSizeClassCount; ++c) Drain(static_cast<uint8_t>(c), f);
+  }
+  // Does so with one class.
+  template <typename F>
+  void Drain(uint8_t c, F f) TCMALLOC_REQUIRES(lock_) {
     TCMALLOC_DCHECK(state() == SlabState::kClosed);
-    for (size_t i = 1; i < kSizeClassCount; ++i) {
-      const auto c = static_cast<uint8_t>(i);
-      const uint32_t count = CountObjects(c);
-      if (count == 0) continue;
-      SetEmpty(c);
-      tops_changed_ = true;
-      f(c, static_cast<void* const*>(DecodeSlots(c, count)), count);
-    }
+    const uint32_t count = CountObjects(c);
+    if (count == 0) return;
+    SetEmpty(c);
+    tops_changed_ = true;
+    f(c, static_cast<void* const*>(DecodeSlots(c, count)), count);
   }
 
   // Calls f(size_class, object) for each object, those of a class that were freed last first, as

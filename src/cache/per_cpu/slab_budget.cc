@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "base/check.h"
+#include "cache/idle_bytes.h"
 #include "cache/per_cpu/slab_layout.h"
 #include "system/memory.h"
 
@@ -16,6 +18,11 @@ namespace {
 static_assert(std::is_trivially_destructible_v<SlabBudget>);
 
 int64_t Bytes(uint8_t c, uint32_t objects) { return int64_t{objects} * kSizeClasses[c].size; }
+
+// Returns true if a class has capacity or batches.
+bool Holds(const CpuSlab& slab, uint8_t c) {
+  return slab.capacity(c) > 0 || slab.depot().CountKept(c) > 0;
+}
 
 }  // namespace
 
@@ -34,11 +41,12 @@ bool SlabBudget::Keep(CpuSlab& slab, uint8_t c, ObjectArray batch, Scatter scatt
   if (!slab.depot().Push(c, batch, arrays)) return false;
   kept_ += bytes;
   Claim(bytes);
+  holders_.Add(c);
   return true;
 }
 
 uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least,
-                          SlabExcess* excess) {
+                          ClassSet* excess) {
   NoteMiss(c);
   const uint32_t capacity = slab.capacity(c);
   const uint32_t next =
@@ -46,86 +54,188 @@ uint32_t SlabBudget::Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t lea
   const uint32_t wanted = std::min<uint32_t>(std::max(next, least), kMaxSlots[c]);
   if (wanted <= capacity) return capacity;
   const int64_t bytes = Bytes(c, wanted - capacity);
-  if (RoomInSlots() < bytes) StealFor(slab, c, bytes, excess);
+  if (RoomInSlots() < bytes) StealFor(slab, c, batch, bytes, excess);
   const int64_t room = std::max(RoomInSlots(), int64_t{0});
   const auto fitting = static_cast<uint32_t>(room / kSizeClasses[c].size);
   const uint32_t more = std::min(wanted - capacity, fitting);
   if (more < wanted - capacity) short_of_room_.store(true, std::memory_order_relaxed);
   slab.SetCapacity(c, capacity + more);
   Claim(Bytes(c, more));
+  holders_.Add(c);
   return capacity + more;
 }
 
-void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess) {
-  // The first round spares classes that missed. If the second round has to take from them, the slab
-  // is short of room.
-  for (size_t i = 0; i < 2 * kSizeClassCount && RoomInSlots() < bytes; ++i) {
-    hand_ = static_cast<uint8_t>((hand_ + 1) % kSizeClassCount);
-    const bool by_depot = limit() - claimed() < bytes;
-    const uint32_t kept = by_depot ? slab.depot().CountKept(hand_) : 0;
-    if (hand_ == c || (slab.capacity(hand_) == 0 && kept == 0)) continue;
-    if (Missed(hand_)) {
-      ClearMissed(hand_);
-      continue;
-    }
-    if (i >= kSizeClassCount) short_of_room_.store(true, std::memory_order_relaxed);
-    if (kept > 0) {
-      LetGo(slab, hand_, (kept + 1) / 2, excess);
-    } else {
-      Shrink(slab, hand_, slab.capacity(hand_) / 2, excess);
-    }
+// Calls visit(class) for at most `most` holders but `c`, each in turn, until there is room for so
+// many bytes.
+template <typename F>
+void SlabBudget::VisitUntilRoom(CpuSlab& slab, uint8_t c, int64_t bytes, uint32_t most, F visit) {
+  for (uint32_t left = std::min(most, holders_.count()); left > 0 && RoomInSlots() < bytes;
+       --left) {
+    hand_ = holders_.After(hand_);
+    if (hand_ == c) continue;
+    visit(hand_);
+    if (!Holds(slab, hand_)) holders_.Remove(hand_);
   }
 }
 
-void SlabBudget::LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, SlabExcess* excess) {
-  Unkeep(slab.depot().LetGo(c, batches));
-  if (batches > 0) excess->Note(c);
+// Takes half of the capacity that classes do not use at the moment, where that is worth while.
+// Costs them no objects.
+void SlabBudget::TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes) {
+  VisitUntilRoom(slab, c, bytes, kMostVisits, [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    const uint32_t capacity = slab.capacity(from);
+    const uint32_t unused = capacity - std::min(capacity, slab.CountObjects(from));
+    if (Bytes(from, unused) < bytes) return;
+    const uint32_t taken = (unused + 1) / 2;
+    slab.SetCapacity(from, capacity - taken);
+    Claim(-Bytes(from, taken));
+  });
 }
 
-void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess) {
+// Takes half of the batches of classes that missed nothing lately, and half of the capacity of
+// those that missed far less often than `c`.
+void SlabBudget::TakeFromIdler(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess) {
+  const auto take = [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    const uint32_t misses = RecentMisses(from);
+    if (misses == 0 && GiveBatches(slab, from, bytes, excess)) return;
+    if (misses * kMissesForSlots <= RecentMisses(c)) Halve(slab, from, excess);
+  };
+  VisitUntilRoom(slab, c, bytes, kSizeClassCount, take);
+}
+
+// Takes half of the batches of all classes, and half of the capacity of those whose slots may hold
+// `rich` bytes.
+void SlabBudget::TakeFromRicher(CpuSlab& slab, uint8_t c, int64_t bytes, int64_t rich,
+                                ClassSet* excess) {
+  const auto take = [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    if (GiveBatches(slab, from, bytes, excess)) return;
+    if (Bytes(from, slab.capacity(from)) >= rich) Halve(slab, from, excess);
+  };
+  VisitUntilRoom(slab, c, bytes, kSizeClassCount, take);
+}
+
+// Takes what other classes have and do not use at the moment. If that does not suffice, classes
+// that miss about as often take nothing from each other: what one got, another would miss again.
+// But a class without a batch takes from richer ones, and where the slab holds too much all have to
+// give. What was refused is refused until the next sweep, because another search would cost time
+// for nothing.
+void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t bytes,
+                          ClassSet* excess) {
+  TakeUnused(slab, c, bytes);
+  if (RoomInSlots() >= bytes) return;
+  short_of_room_.store(true, std::memory_order_relaxed);
+  if (bytes > std::min(limit(), most_in_slots())) return;
+  const bool too_much = claimed() > limit();
+  const uint32_t misses = RecentMisses(c);
+  if (misses > refused_ || too_much) {
+    TakeFromIdler(slab, c, bytes, excess);
+    if (RoomInSlots() >= bytes) return;
+    refused_ = misses;
+  }
+  const bool needs_batch = slab.capacity(c) < batch && !starved_;
+  if (!needs_batch && !too_much) return;
+  TakeFromRicher(slab, c, bytes, too_much ? 0 : 2 * Bytes(c, slab.capacity(c)), excess);
+  starved_ = RoomInSlots() < bytes;
+}
+
+// Lets half of the batches of a class go, if the slab has no room for so many bytes. Returns false
+// if there are none, or if it has.
+bool SlabBudget::GiveBatches(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess) {
+  const uint32_t kept = limit() - claimed() < bytes ? slab.depot().CountKept(c) : 0;
+  if (kept == 0) return false;
+  LetGo(slab, c, (kept + 1) / 2, excess);
+  return true;
+}
+
+// Takes half of its capacity from a class.
+void SlabBudget::Halve(CpuSlab& slab, uint8_t c, ClassSet* excess) {
+  if (const uint32_t capacity = slab.capacity(c); capacity > 0) {
+    Shrink(slab, c, capacity / 2, excess);
+  }
+}
+
+void SlabBudget::LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, ClassSet* excess) {
+  Unkeep(slab.depot().LetGo(c, batches));
+  if (batches > 0) excess->Add(c);
+}
+
+void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, ClassSet* excess) {
   Claim(-Bytes(c, slab.capacity(c) - capacity));
   slab.SetCapacity(c, capacity);
-  if (SlabExcess::CountExcess(slab, c) > 0) excess->Note(c);
+  if (CountExcess(slab, c) > 0) excess->Add(c);
 }
 
-void SlabBudget::LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) {
+void SlabBudget::LetGoUnneeded(CpuSlab& slab, ClassSet* excess) {
   for (size_t c = 1; c < kSizeClassCount; ++c) {
     LetGoUnneeded(slab, static_cast<uint8_t>(c), excess);
   }
 }
 
 // Beyond the limit, half of the batches go in any case.
-void SlabBudget::LetGoUnneeded(CpuSlab& slab, uint8_t c, SlabExcess* excess) {
+void SlabBudget::LetGoUnneeded(CpuSlab& slab, uint8_t c, ClassSet* excess) {
   const uint32_t unneeded = slab.depot().CountUnneeded(c);
   const uint32_t beyond = claimed() > limit() ? (slab.depot().CountKept(c) + 1) / 2 : 0;
   LetGo(slab, c, std::max(unneeded, beyond), excess);
 }
 
-void SlabBudget::ShrinkUnused(CpuSlab& slab, SlabExcess* excess) {
+void SlabBudget::ShrinkUnused(CpuSlab& slab, ClassSet* excess) {
+  const bool look = ++sweeps_ % kSweepsPerLook == 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
-    const uint32_t capacity = slab.capacity(c);
     const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
-    const bool used = Missed(c) || objects != objects_at_sweep_[c];
+    const bool used = misses_of_[c].now > 0 || objects != objects_at_sweep_[c];
     LetGoUnneeded(slab, c, excess);
-    if (capacity > 0 && !used) Shrink(slab, c, capacity / 2, excess);
-    ClearMissed(c);
+    fewest_[c] = std::min(fewest_[c], objects);
+    if (!used) {
+      Halve(slab, c, excess);
+    } else if (look) {
+      ShrinkUnneeded(slab, c, objects, excess);
+    }
+    misses_of_[c] = {.now = 0, .before = misses_of_[c].now};
     objects_at_sweep_[c] = objects;
   }
+  refused_ = 0;
+  starved_ = false;
 }
 
-void SlabBudget::LetGoIdle(CpuSlab& slab, SlabExcess* excess) {
+// Takes capacity from a class with so many objects, so that half of those go that were there at
+// each sweep since the last look.
+void SlabBudget::ShrinkUnneeded(CpuSlab& slab, uint8_t c, uint16_t objects, ClassSet* excess) {
+  const uint32_t unneeded = fewest_[c] / 2;
+  fewest_[c] = static_cast<uint16_t>(objects - unneeded);
+  const uint32_t left = std::min(slab.capacity(c), objects - unneeded);
+  if (Bytes(c, unneeded) >= kLeastUnneeded) Shrink(slab, c, left, excess);
+}
+
+void SlabBudget::LetGoIdle(CpuSlab& slab, ClassSet* excess) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     LetGo(slab, c, slab.depot().CountIdle(c), excess);
   }
 }
 
-void SlabBudget::LetGoAll(CpuSlab& slab, SlabExcess* excess) {
+void SlabBudget::LetGoAll(CpuSlab& slab, ClassSet* excess) {
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     LetGo(slab, c, slab.depot().CountKept(c), excess);
   }
+}
+
+ClassSet SlabBudget::FindIdle(CpuSlab& slab) {
+  ClassSet idle;
+  int64_t bytes = 0;
+  for (size_t i = 1; i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
+    if (std::exchange(objects_at_search_[c], objects) != objects || objects == 0) continue;
+    idle.Add(c);
+    bytes += Bytes(c, objects);
+  }
+  return bytes >= kManyIdleBytes ? idle : ClassSet{};
+}
+
+void SlabBudget::Reset(CpuSlab& slab, uint8_t c) {
+  Claim(-Bytes(c, slab.capacity(c)));
+  slab.SetCapacity(c, 0);
 }
 
 void SlabBudget::Reset(CpuSlab& slab) {
@@ -161,10 +271,14 @@ void SlabBudget::TakeFrom(SlabBudget& other, bool idle) {
 
 void SlabBudget::CheckInvariants(const CpuSlab& slab) const {
   int64_t bytes = kept_;
-  for (size_t c = 1; slab.state() != SlabState::kUnused && c < kSizeClassCount; ++c) {
-    bytes += Bytes(static_cast<uint8_t>(c), slab.capacity(static_cast<uint8_t>(c)));
+  bool listed = true;
+  for (size_t i = 1; slab.state() != SlabState::kUnused && i < kSizeClassCount; ++i) {
+    const auto c = static_cast<uint8_t>(i);
+    bytes += Bytes(c, slab.capacity(c));
+    listed = listed && (holders_.Has(c) || !Holds(slab, c));
   }
   TCMALLOC_CHECK_EQ(bytes, claimed());
+  TCMALLOC_CHECK(listed);
   if (slab.state() != SlabState::kUnused) TCMALLOC_CHECK_EQ(slab.depot().CountKeptBytes(), kept_);
 }
 

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
+#include "base/attributes.h"
+#include "cache/per_cpu/class_set.h"
 #include "cache/per_cpu/cpu_slab.h"
 #include "size_class/size_classes.h"
 #include "transfer/chain_arrays.h"
@@ -19,41 +19,17 @@
 
 namespace tcmalloc {
 
-// The classes that hold objects beyond a capacity that was taken from them, or batches that have to
-// go. The caller takes these out after it has released the slab's lock.
-class SlabExcess {
- public:
-  void Note(uint8_t c) { classes_[c / 64] |= uint64_t{1} << (c % 64); }
-  bool empty() const { return std::ranges::count(classes_, 0) == std::ssize(classes_); }
-
-  // Calls f(c) for each class.
-  template <typename F>
-  void ForEach(F f) const {
-    for (size_t word = 0; word < std::size(classes_); ++word) {
-      for (uint64_t bits = classes_[word]; bits != 0; bits &= bits - 1) {
-        f(static_cast<uint8_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
-      }
-    }
-  }
-
-  // Returns the number of objects of class `c` in `slab` beyond its capacity. An estimate; needs no
-  // lock.
-  static uint32_t CountExcess(const CpuSlab& slab, uint8_t c) {
-    const uint32_t objects = slab.CountObjects(c);
-    return objects - std::min(objects, slab.capacity(c));
-  }
-
- private:
-  uint64_t classes_[(kSizeClassCount + 63) / 64] = {};
-};
-
 // Invariant: claimed == sum of capacity * size over the classes of the slab, and of the bytes of
 // the batches that its depot keeps. It exceeds the limit only after another slab took a part of
 // that, or after the limit was lowered.
 //
 // The capacity of a class begins at 0, doubles with each miss up to one batch, and then grows by a
-// batch with each miss. Where the limit leaves no room, classes that did not miss lately give up
-// half of their batches, or of their capacity.
+// batch with each miss. Where the limit leaves no room, other classes give up half of the capacity
+// that they do not use at the moment. If that does not suffice, those that miss far less often give
+// up half of all, or those that did not miss at all half of their batches.
+//
+// The classes in `excess` hold objects beyond a capacity that was taken from them, or batches that
+// have to go. The caller takes these out after it has released the slab's lock.
 //
 // Guarded by the slab's lock, which every method with a slab requires; the others are thread safe.
 class alignas(64) SlabBudget {
@@ -62,14 +38,19 @@ class alignas(64) SlabBudget {
 
   // Raises the capacity of class `c` after a miss, to at least `least` objects if the limit leaves
   // room for them. Returns the new capacity.
-  uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, SlabExcess* excess)
+  uint32_t Grow(CpuSlab& slab, uint8_t c, uint32_t batch, uint32_t least, ClassSet* excess)
       TCMALLOC_REQUIRES(slab.lock());
 
   // Counts a miss of class `c`.
   void NoteMiss(uint8_t c) {
     misses_.store(misses() + 1, std::memory_order_relaxed);
-    SetMissed(c);
+    uint8_t& now = misses_of_[c].now;
+    if (now < UINT8_MAX) ++now;
+    objects_at_search_[c] = kMissed;
   }
+  // Counts bytes that were allocated without a miss, as much as the clock of a thread lets pass.
+  void NoteTick() { misses_.store(misses() + 1, std::memory_order_relaxed); }
+
   // Puts a batch of class `c` into the depot. If the limit leaves no room for it, lets the oldest
   // of the class go, so that the order of the others stays. Returns false if it cannot be kept.
   // Notes if the class outgrows the slab.
@@ -81,22 +62,34 @@ class alignas(64) SlabBudget {
     Claim(-bytes);
   }
 
+  // Returns the number of objects of class `c` beyond its capacity. An estimate; needs no lock.
+  static uint32_t CountExcess(const CpuSlab& slab, uint8_t c) {
+    const uint32_t objects = slab.CountObjects(c);
+    return objects - std::min(objects, slab.capacity(c));
+  }
+
   // Changes the limit given to the constructor. Parts already exchanged with other slabs stay where
   // they are, but become smaller by as much as the limit does. Called by one thread at a time,
   // which needs no lock.
   void SetLimit(int64_t limit);
 
-  // Returns true once every few misses.
+  // Returns true once every few misses and ticks.
   bool SweepIsDue() const { return misses() % kMissesPerSweep == 0; }
   // Takes half of their capacity from classes that were not used since the last call, and batches
-  // that are not needed from all classes.
-  void ShrinkUnused(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  // that are not needed from all classes; now and then also half of the objects that were in the
+  // slots at every call.
+  void ShrinkUnused(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets batches go that are not needed.
-  void LetGoUnneeded(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  void LetGoUnneeded(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets the batches of each class go that holds many and did not need them since the last call.
-  void LetGoIdle(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  void LetGoIdle(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets all batches go.
-  void LetGoAll(CpuSlab& slab, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  void LetGoAll(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Returns the classes whose slots held objects all the time since the last call, of which none
+  // was taken or missed, if all of them hold kManyIdleBytes.
+  [[nodiscard]] ClassSet FindIdle(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
+  // Takes all capacity from class `c`.
+  void Reset(CpuSlab& slab, uint8_t c) TCMALLOC_REQUIRES(slab.lock());
   // Takes all capacity from all classes.
   void Reset(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
 
@@ -115,11 +108,25 @@ class alignas(64) SlabBudget {
  private:
   static constexpr uint32_t kMissesPerSweep = 256;
   static constexpr int64_t kLeastStep = 64 << 10;
+  // The sweeps after which a class gives up objects that were there all the time, if these are
+  // kLeastUnneeded bytes.
+  static constexpr uint32_t kSweepsPerLook = 4;
+  static constexpr int64_t kLeastUnneeded = 4 << 10;
   // The most batches that go at once to make room for another one.
   static constexpr uint32_t kMostLetGo = 8;
 
-  // The most bytes that all slots of a slab hold, however high its limit is.
+  // All slots of a slab hold half of its limit at most, or this much.
   static constexpr int64_t kMostInSlots = 4 << 20;
+  int64_t most_in_slots() const { return std::max(limit() / 2, kMostInSlots); }
+
+  // More objects than any class has.
+  static constexpr uint16_t kMissed = UINT16_MAX;
+
+  // The classes that a miss asks for capacity that they do not use.
+  static constexpr uint32_t kMostVisits = 4;
+
+  // A class gives up slots for one that misses this many times as often.
+  static constexpr uint32_t kMissesForSlots = 4;
 
   // The bytes up to which a slab takes from others, and those that they leave it, by its own limit.
   static constexpr int64_t kMostTaken = 32 << 20;
@@ -134,21 +141,40 @@ class alignas(64) SlabBudget {
 
   // Returns how many bytes may still be claimed for slots; less than 0 if too many were.
   int64_t RoomInSlots() const {
-    return std::min(limit() - claimed(), kMostInSlots - (claimed() - kept_));
+    return std::min(limit() - claimed(), most_in_slots() - (claimed() - kept_));
   }
   uint32_t misses() const { return misses_.load(std::memory_order_relaxed); }
-  void StealFor(CpuSlab& slab, uint8_t c, int64_t bytes, SlabExcess* excess)
+  void StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t bytes, ClassSet* excess)
       TCMALLOC_REQUIRES(slab.lock());
-  void Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, SlabExcess* excess)
+  template <typename F>
+  void VisitUntilRoom(CpuSlab& slab, uint8_t c, int64_t bytes, uint32_t most, F visit)
       TCMALLOC_REQUIRES(slab.lock());
-  void LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, SlabExcess* excess)
+  TCMALLOC_ALWAYS_INLINE void TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes)
       TCMALLOC_REQUIRES(slab.lock());
-  void LetGoUnneeded(CpuSlab& slab, uint8_t c, SlabExcess* excess) TCMALLOC_REQUIRES(slab.lock());
+  TCMALLOC_ALWAYS_INLINE void TakeFromIdler(CpuSlab& slab, uint8_t c, int64_t bytes,
+                                            ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  TCMALLOC_ALWAYS_INLINE void TakeFromRicher(CpuSlab& slab, uint8_t c, int64_t bytes, int64_t rich,
+                                             ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  bool GiveBatches(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  void Halve(CpuSlab& slab, uint8_t c, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  void Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, ClassSet* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  TCMALLOC_ALWAYS_INLINE void ShrinkUnneeded(CpuSlab& slab, uint8_t c, uint16_t objects,
+                                             ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  void LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, ClassSet* excess)
+      TCMALLOC_REQUIRES(slab.lock());
+  void LetGoUnneeded(CpuSlab& slab, uint8_t c, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
   void Claim(int64_t bytes) { claimed_.store(claimed() + bytes, std::memory_order_relaxed); }
 
-  bool Missed(uint8_t c) const { return (missed_[c / 64] >> (c % 64) & 1) != 0; }
-  void SetMissed(uint8_t c) { missed_[c / 64] |= uint64_t{1} << (c % 64); }
-  void ClearMissed(uint8_t c) { missed_[c / 64] &= ~(uint64_t{1} << (c % 64)); }
+  // The misses of a class since the last sweep, and between that and the one before.
+  struct Misses {
+    uint8_t now = 0;
+    uint8_t before = 0;
+  };
+  uint32_t RecentMisses(uint8_t c) const {
+    return std::max(misses_of_[c].now, misses_of_[c].before);
+  }
 
   std::atomic<int64_t> limit_;
   std::atomic<int64_t> claimed_{0};
@@ -157,10 +183,16 @@ class alignas(64) SlabBudget {
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
   std::atomic<int64_t> first_limit_;
-  int64_t kept_ = 0;                                   // bytes claimed for batches in the depot
-  uint8_t hand_ = 0;                                   // the class that gave up capacity last
-  uint64_t missed_[(kSizeClassCount + 63) / 64] = {};  // classes, since they were last looked at
+  int64_t kept_ = 0;      // bytes claimed for batches in the depot
+  uint8_t hand_ = 0;      // the class that gave up capacity last
+  uint32_t refused_ = 0;  // a class of so many misses got no slots since the last sweep
+  bool starved_ = false;  // a class without a batch got none since then
+  ClassSet holders_;      // each class that has capacity or batches, and some that had
+  Misses misses_of_[kSizeClassCount] = {};
   uint16_t objects_at_sweep_[kSizeClassCount] = {};
+  uint16_t fewest_[kSizeClassCount] = {};  // objects at the sweeps since the last look
+  uint32_t sweeps_ = 0;
+  uint16_t objects_at_search_[kSizeClassCount] = {};  // of FindIdle, or kMissed if it missed since
 };
 
 // The budgets of all slabs. Constant-initialised and trivially destructible.

@@ -63,18 +63,22 @@ inline constexpr uint16_t kClosedBegin = UINT16_MAX;
 
 namespace slab_layout_internal {
 
-// A class may hold kClassBytes, but at least two batches, so that one can be fetched or returned
-// without the next operation needing another. The number of slots is not a power of two, so that
-// the first slots of different classes fall into different sets of the processor's cache.
+// A class may hold kClassBytes, or kFewSlots objects of up to kMostClassBytes, but at least two
+// batches, so that one can be fetched or returned without the next operation needing another. The
+// number of slots is not a power of two, so that the first slots of different classes fall into
+// different sets of the processor's cache.
 inline constexpr size_t kClassBytes = size_t{256} << 10;
+inline constexpr size_t kMostClassBytes = size_t{4} << 20;
+inline constexpr size_t kFewSlots = 63;
 inline constexpr size_t kMostSlots = 1000;
 
 consteval auto MakeMaxSlots() {
   std::array<uint16_t, kSizeClassCount> slots{};
   for (size_t c = 1; c < kSizeClassCount; ++c) {
     const SizeClassInfo& info = kSizeClasses[c];
-    slots[c] = static_cast<uint16_t>(
-        std::clamp<size_t>(kClassBytes / info.size, size_t{2} * info.batch, kMostSlots));
+    const size_t few = std::min(kFewSlots, kMostClassBytes / info.size);
+    slots[c] = static_cast<uint16_t>(std::clamp<size_t>(std::max(kClassBytes / info.size, few),
+                                                        size_t{2} * info.batch, kMostSlots));
   }
   return slots;
 }

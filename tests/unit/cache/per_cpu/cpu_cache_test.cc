@@ -285,7 +285,7 @@ TEST_P(CpuCacheTest, BatchesMakeRoomForSlotsOfOtherClasses) {
   FreeAll(AllocateMany(k64, 2 * kLimit / 64));
   const size_t before = Count(k64);
   FillSlab(k1024, 100);
-  EXPECT_GT(Count(k1024), 64u);
+  EXPECT_GE(Count(k1024), source(k1024).batch() - 1);
   EXPECT_LT(Count(k64), before);
   EXPECT_LE(cpus_->CachedBytes(), kLimit);
 }
@@ -612,6 +612,64 @@ TEST_P(CpuCacheTest, UnusedClassesShrink) {
   FillSlab(k1024, 200);
   EXPECT_GT(Count(k1024), 100u);
   Miss(k64, 20 * 256);
+  EXPECT_EQ(Count(k1024), 0u);
+}
+
+TEST_P(CpuCacheTest, UnusedClassesShrinkWhereNothingIsMissed) {
+  FillSlab(k1024, 200);
+  const std::vector<void*> objects = AllocateMany(k64, kBatch);
+  FreeAll(objects);
+  const size_t fetches = source(k64).fetches().size();
+  const size_t clocks = thread_->slow_paths;
+  while (Count(k1024) > 0) {
+    ASSERT_LT(thread_->slow_paths - clocks, 20u * 256);
+    FreeAll(AllocateMany(k64, kBatch));
+  }
+  EXPECT_EQ(source(k64).fetches().size(), fetches);
+}
+
+// What the source keeps of them goes as well, because the heap grows.
+TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWay) {
+  source(k1024).keeps_arrays = true;
+  FillSlab(k1024, 200);
+  FillSlab(k32K, 4);
+  cpus_->cache.MakeWay();
+  EXPECT_GT(Count(k1024), 100u) << "it missed";
+  Free(Allocate(k32K));
+  Miss(k32K, 8);
+  cpus_->cache.MakeWay();
+  EXPECT_EQ(Count(k1024), 0u);
+  EXPECT_EQ(source(k1024).objects_out(), 0u) << "none is kept in an array";
+  FillSlab(k1024, 200);
+  EXPECT_GT(Count(k1024), 100u) << "the slab is open";
+}
+
+TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWayOnEveryCpu) {
+  FillSlab(k1024, 200);
+  Migrate(1);
+  FillSlab(k64, 2 * kBatch);
+  for (int i = 0; i < 2; ++i) cpus_->cache.MakeWay();
+  EXPECT_EQ(Count(k1024), 0u);
+  EXPECT_GT(Count(k64), 0u) << "which are few bytes";
+}
+
+TEST_P(CpuCacheTest, OfBusySlabsIdleClassesAreReleased) {
+  FillSlab(k1024, 200);
+  for (int i = 0; i < 2; ++i) {
+    Miss(k64, 8);
+    cpus_->cache.ReleaseIdle();
+  }
+  EXPECT_EQ(Count(k1024), 0u);
+}
+
+TEST_P(CpuCacheTest, WithoutFencesIdleClassesStay) {
+  FillSlab(k1024, 200);
+  const size_t before = Count(k1024);
+  TestFence::refused = INT32_MAX;
+  for (int i = 0; i < 3; ++i) cpus_->cache.MakeWay();
+  EXPECT_EQ(Count(k1024), before);
+  TestFence::refused = 0;
+  cpus_->cache.MakeWay();
   EXPECT_EQ(Count(k1024), 0u);
 }
 
