@@ -91,24 +91,15 @@ void SlabBudget::TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes) {
   });
 }
 
-// Takes half of the batches of classes that missed nothing lately, and half of the capacity of
-// those that missed far less often than `c`.
-void SlabBudget::TakeFromIdler(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess) {
-  const auto take = [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    const uint32_t misses = RecentMisses(from);
-    if (misses == 0 && GiveBatches(slab, from, bytes, excess)) return;
-    if (misses * kMissesForSlots <= RecentMisses(c)) Halve(slab, from, excess);
-  };
-  VisitUntilRoom(slab, c, bytes, kSizeClassCount, take);
-}
-
-// Takes half of the batches of all classes, and half of the capacity of those whose slots may hold
-// `rich` bytes.
-void SlabBudget::TakeFromRicher(CpuSlab& slab, uint8_t c, int64_t bytes, int64_t rich,
-                                ClassSet* excess) {
-  const auto take = [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    if (GiveBatches(slab, from, bytes, excess)) return;
-    if (Bytes(from, slab.capacity(from)) >= rich) Halve(slab, from, excess);
+// Takes half of the batches of classes, or half of the capacity, where `from` says so.
+void SlabBudget::TakeHalves(CpuSlab& slab, uint8_t c, int64_t bytes, const Givers& from,
+                            ClassSet* excess) {
+  const auto take = [&](uint8_t other) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
+    const uint32_t misses = RecentMisses(other);
+    if (misses <= from.misses_for_batches && GiveBatches(slab, other, bytes, excess)) return;
+    if (misses <= from.misses || Bytes(other, slab.capacity(other)) >= from.bytes) {
+      Halve(slab, other, excess);
+    }
   };
   VisitUntilRoom(slab, c, bytes, kSizeClassCount, take);
 }
@@ -127,13 +118,14 @@ void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t byte
   const bool too_much = claimed() > limit();
   const uint32_t misses = RecentMisses(c);
   if (misses > refused_ || too_much) {
-    TakeFromIdler(slab, c, bytes, excess);
+    TakeHalves(slab, c, bytes, {.misses = misses / kMissesForSlots}, excess);
     if (RoomInSlots() >= bytes) return;
     refused_ = misses;
   }
   const bool needs_batch = slab.capacity(c) < batch && !starved_;
   if (!needs_batch && !too_much) return;
-  TakeFromRicher(slab, c, bytes, too_much ? 0 : 2 * Bytes(c, slab.capacity(c)), excess);
+  const int64_t twice = too_much ? 0 : 2 * Bytes(c, slab.capacity(c));
+  TakeHalves(slab, c, bytes, {.misses_for_batches = UINT32_MAX, .bytes = twice}, excess);
   starved_ = RoomInSlots() < bytes;
 }
 

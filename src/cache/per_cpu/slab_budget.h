@@ -151,10 +151,15 @@ class alignas(64) SlabBudget {
       TCMALLOC_REQUIRES(slab.lock());
   TCMALLOC_ALWAYS_INLINE void TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes)
       TCMALLOC_REQUIRES(slab.lock());
-  TCMALLOC_ALWAYS_INLINE void TakeFromIdler(CpuSlab& slab, uint8_t c, int64_t bytes,
-                                            ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
-  TCMALLOC_ALWAYS_INLINE void TakeFromRicher(CpuSlab& slab, uint8_t c, int64_t bytes, int64_t rich,
-                                             ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
+  // Those that give half of what they have: batches if they missed so little lately, and capacity
+  // if they did or if it is for so many bytes.
+  struct Givers {
+    uint32_t misses_for_batches = 0;
+    uint32_t misses = 0;
+    int64_t bytes = INT64_MAX;
+  };
+  void TakeHalves(CpuSlab& slab, uint8_t c, int64_t bytes, const Givers& from, ClassSet* excess)
+      TCMALLOC_REQUIRES(slab.lock());
   bool GiveBatches(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess)
       TCMALLOC_REQUIRES(slab.lock());
   void Halve(CpuSlab& slab, uint8_t c, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());

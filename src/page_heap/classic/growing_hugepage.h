@@ -40,12 +40,18 @@ class GrowingHugepage {
   constexpr GrowingHugepage() = default;
 
   // Long spans may lie in a hugepage that short ones have begun, and be touched at their beginning
-  // alone. So the heap must have grown by this much of short spans since the last long one.
+  // alone. So the heap must have grown by this much of short spans, and after each long one by
+  // kShortForLong times its length.
   static constexpr Length kLeastShort = kLength * 4;
+  static constexpr uintptr_t kShortForLong = 4;
 
   // Notes that n pages are about to become resident.
   void NoteGrowth(Length n) {
-    short_ = n <= kLongestSpan ? std::min(short_ + n, kLeastShort) : Length(0);
+    if (n <= kLongestSpan) {
+      short_ = std::min(short_ + n, kLeastShort);
+    } else {
+      short_ -= std::min(short_, n * kShortForLong);
+    }
   }
   // Returns true if a heap that has committed so much may grow by a hugepage for these pages.
   bool Suits(Length committed) const { return short_ == kLeastShort && committed >= kLeastHeap; }
@@ -107,7 +113,7 @@ class GrowingHugepage {
     return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
-  Length short_;        // growth by short spans since the last long one, kLeastShort at most
+  Length short_;        // growth by short spans that long ones did not use up; kLeastShort at most
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
   uint32_t apart_ = 0;  // hugepages that did not follow the one before

@@ -52,7 +52,7 @@ class HeapSpans {
   // Joins neighbouring free and returned spans to one free span with room for n pages, aligned as
   // above. Its returned pages count as committed from then on. Returns null if there is no such
   // place with at most `most_returned` of them. Visits every span of the heap.
-  Span* MergeRun(Length n, Length alignment, Length most_returned);
+  TCMALLOC_COLD Span* MergeRun(Length n, Length alignment, Length most_returned);
 
   // Cuts n pages at the first suitable address out of a span that Find, MergeRun or AddFresh
   // returned, and hands them out as kLarge. Returns null, with nothing lost, if no memory for a
@@ -64,6 +64,11 @@ class HeapSpans {
 
   // Keeps memory for the records of a heap of `total` pages, each of which is a span.
   void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
+
+  // Returns how much a heap shall grow that wants n more pages: if these are a hugepage or more, as
+  // far as one ends, if they come behind the newest region. A hugepage that two steps of growth
+  // share is asked for by neither.
+  Length RoundUpGrowth(Length n) const;
 
   // Adds pages that nobody has touched. Returns the kReturned span that holds them, or null if no
   // memory for a record can be had.
