@@ -151,7 +151,7 @@ class alignas(64) SlabBudget {
       TCMALLOC_REQUIRES(slab.lock());
   TCMALLOC_ALWAYS_INLINE void TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes)
       TCMALLOC_REQUIRES(slab.lock());
-  // Those that give half of what they have: batches if they missed so little lately, and capacity
+  // Classes that give half of what they have: batches if they missed so little lately, and capacity
   // if they did or if it is for so many bytes.
   struct Givers {
     uint32_t misses_for_batches = 0;
