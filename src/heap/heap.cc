@@ -242,7 +242,7 @@ bool Heap::ReturnOverdrafts(uint64_t now, ThreadHeader* own) {
   return look.most > 0;
 }
 
-void Heap::ReturnIdleOfCpus() { cpus_.ReleaseIdle(); }
+void Heap::ReturnIdleOfCpus() { cpus_.ReleaseIdle(page_heap().committed().bytes()); }
 
 void Heap::ReturnUnused(SourceTurns& turns, uint32_t count) { turns.ReturnUnused(lists_, count); }
 

@@ -173,8 +173,9 @@ class Heap final : private HousekeepingHost {
   // what they did not need since the last step of growth; called when growth_steps().IsDue() is
   // true.
   TCMALLOC_NOINLINE void MakeWay(Cache* own) {
-    if (!growth_steps_.Take(page_heap().committed())) return;
-    own != nullptr ? own->MakeWay() : cpus_.MakeWay();
+    const Length committed = page_heap().committed();
+    if (!growth_steps_.Take(committed)) return;
+    own != nullptr ? own->MakeWay() : cpus_.MakeWay(committed.bytes());
   }
   // Records the memory that the heap holds now; called when peak().IsDue() is true.
   TCMALLOC_NOINLINE void UpdatePeak() TCMALLOC_EXCLUDES(peak_.lock());

@@ -152,15 +152,15 @@ class CpuCache {
   // Returns the objects of one slab to the source. Returns their bytes; 0 if there is no such slab.
   size_t Release(int id) { return initialized() && HasSlab(id) ? DrainSlab(id) : 0; }
   // Drains the slabs that were idle since the last call, and returns of the others what they did
-  // not need.
-  TCMALLOC_ALWAYS_INLINE void ReleaseIdle() {
-    if (initialized()) ReleaseIdleSlabs();
+  // not need. The heap has so many bytes.
+  TCMALLOC_ALWAYS_INLINE void ReleaseIdle(size_t heap_bytes) {
+    if (initialized()) ReleaseIdleSlabs(heap_bytes);
   }
 
   // Returns the objects of classes of which a slab holds many, and needed none since the last call.
-  // Called when the heap has grown.
-  TCMALLOC_ALWAYS_INLINE void MakeWay() {
-    if (initialized()) ReturnIdle();
+  // Called when the heap has grown to so many bytes.
+  TCMALLOC_ALWAYS_INLINE void MakeWay(size_t heap_bytes) {
+    if (initialized()) ReturnIdle(heap_bytes);
   }
 
   // Returns true if `object`, which is not null, begins with the mark of the free objects in slabs.
@@ -247,9 +247,10 @@ class CpuCache {
                        Past past = Past::kNothing);
   void Sweep(CpuThread* thread, int id);
   TCMALLOC_COLD size_t DrainSlab(int id);
-  TCMALLOC_COLD void ReleaseIdleSlabs();
-  TCMALLOC_COLD void ReturnIdle();
-  TCMALLOC_COLD void ReturnIdleObjects(int id, Past past);
+  TCMALLOC_COLD void NoteHeap(size_t bytes);
+  TCMALLOC_COLD void ReleaseIdleSlabs(size_t heap_bytes);
+  TCMALLOC_COLD void ReturnIdle(size_t heap_bytes);
+  TCMALLOC_COLD void ReturnIdleObjects(int id, SlabBudget::Search search);
   // Returns false if an object, of at most *most, looks as if the program had written to it.
   bool LooksSound(CpuSlab& slab, size_t* most);
   TCMALLOC_COLD void CheckSlabs(size_t* most);

@@ -65,13 +65,7 @@ template <SourceTable Sources>
 void CpuCache<Sources>::CountTick(CpuThread* thread) {
   const int id = CurrentSlab(thread);
   SlabBudget& budget = budgets_.budget(id);
-  bool sweep = false;
-  {
-    SpinLockHolder holder(slabs_.slab(id).lock());
-    budget.NoteTick();
-    sweep = budget.SweepIsDue();
-  }
-  if (sweep) Sweep(thread, id);
+  if (budget.NoteTick() && budget.SweepIsDue()) Sweep(thread, id);
 }
 
 // Lets the fast path look up a size that a thread of this CPU often allocates.

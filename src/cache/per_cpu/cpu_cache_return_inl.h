@@ -274,27 +274,43 @@ size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSl
   return bytes;
 }
 
+// Tells the slabs in use how large the heap is.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnIdle() {
+void CpuCache<Sources>::NoteHeap(size_t bytes) {
+  int in_use = 0;
+  const auto for_each = [&](auto visit) {
+    for (int id = 0; id < slabs_.count(); ++id) {
+      if (budgets_.budget(id).claimed() > 0) visit(budgets_.budget(id));
+    }
+  };
+  for_each([&](SlabBudget&) { ++in_use; });
+  for_each([&](SlabBudget& budget) { budget.NoteHeap(static_cast<int64_t>(bytes), in_use); });
+}
+
+template <SourceTable Sources>
+void CpuCache<Sources>::ReturnIdle(size_t heap_bytes) {
+  NoteHeap(heap_bytes);
   for (int id = 0; id < slabs_.count(); ++id) {
     if (budgets_.budget(id).claimed() <= kManyIdleBytes) continue;
     ReturnBatches(id, &SlabBudget::LetGoIdle, Past::kCaches);
-    ReturnIdleObjects(id, Past::kCaches);
+    ReturnIdleObjects(id, SlabBudget::Search::kForGrowth);
   }
 }
 
-// Returns the objects in slots of slab `id` whose classes were idle since the last call.
+// Returns the objects in slots of slab `id` whose classes were idle since the last search, past the
+// source's own.
 template <SourceTable Sources>
-void CpuCache<Sources>::ReturnIdleObjects(int id, Past past) {
+void CpuCache<Sources>::ReturnIdleObjects(int id, SlabBudget::Search search) {
   CpuSlab& slab = slabs_.slab(id);
   SlabBudget& budget = budgets_.budget(id);
   SpinLockHolder holder(slab.lock());
   if (slab.state() != SlabState::kOpen) return;
-  const ClassSet idle = budget.FindIdle(slab);
+  const ClassSet idle = budget.FindIdle(slab, search);
   if (idle.empty() || !slab.Close()) return;
   idle.ForEach([&](uint8_t c) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
-    slab.Drain(
-        c, [&](uint8_t, void* const* objects, uint32_t count) { Return(c, objects, count, past); });
+    slab.Drain(c, [&](uint8_t, void* const* objects, uint32_t count) {
+      Return(c, objects, count, Past::kCaches);
+    });
     budget.Reset(slab, c);
   });
   // If the fence fails, the slab stays closed and the next drain tries again.
@@ -308,7 +324,8 @@ void CpuCache<Sources>::Flush() {
 }
 
 template <SourceTable Sources>
-void CpuCache<Sources>::ReleaseIdleSlabs() {
+void CpuCache<Sources>::ReleaseIdleSlabs(size_t heap_bytes) {
+  NoteHeap(heap_bytes);
   for (int id = 0; id < slabs_.count(); ++id) {
     SlabBudget& budget = budgets_.budget(id);
     if (budget.claimed() == 0) continue;
@@ -316,7 +333,7 @@ void CpuCache<Sources>::ReleaseIdleSlabs() {
       DrainSlab(id);
     } else {
       ReturnBatches(id, &SlabBudget::LetGoUnneeded);
-      ReturnIdleObjects(id, Past::kNothing);
+      ReturnIdleObjects(id, SlabBudget::Search::kByTime);
     }
   }
 }

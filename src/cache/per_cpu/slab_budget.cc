@@ -117,16 +117,16 @@ void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t byte
   if (bytes > std::min(limit(), most_in_slots())) return;
   const bool too_much = claimed() > limit();
   const uint32_t misses = RecentMisses(c);
-  if (misses > refused_ || too_much) {
+  if (misses > 2 * refused_ || too_much) {
     TakeHalves(slab, c, bytes, {.misses = misses / kMissesForSlots}, excess);
     if (RoomInSlots() >= bytes) return;
     refused_ = misses;
   }
-  const bool needs_batch = slab.capacity(c) < batch && !starved_;
+  const bool needs_batch = slab.capacity(c) < batch && bytes < starved_of_;
   if (!needs_batch && !too_much) return;
   const int64_t twice = too_much ? 0 : 2 * Bytes(c, slab.capacity(c));
   TakeHalves(slab, c, bytes, {.misses_for_batches = UINT32_MAX, .bytes = twice}, excess);
-  starved_ = RoomInSlots() < bytes;
+  if (RoomInSlots() < bytes) starved_of_ = bytes;
 }
 
 // Lets half of the batches of a class go, if the slab has no room for so many bytes. Returns false
@@ -146,8 +146,9 @@ void SlabBudget::Halve(CpuSlab& slab, uint8_t c, ClassSet* excess) {
 }
 
 void SlabBudget::LetGo(CpuSlab& slab, uint8_t c, uint32_t batches, ClassSet* excess) {
+  if (batches == 0) return;
   Unkeep(slab.depot().LetGo(c, batches));
-  if (batches > 0) excess->Add(c);
+  excess->Add(c);
 }
 
 void SlabBudget::Shrink(CpuSlab& slab, uint8_t c, uint32_t capacity, ClassSet* excess) {
@@ -171,8 +172,7 @@ void SlabBudget::LetGoUnneeded(CpuSlab& slab, uint8_t c, ClassSet* excess) {
 
 void SlabBudget::ShrinkUnused(CpuSlab& slab, ClassSet* excess) {
   const bool look = ++sweeps_ % kSweepsPerLook == 0;
-  for (size_t i = 1; i < kSizeClassCount; ++i) {
-    const auto c = static_cast<uint8_t>(i);
+  holders_.ForEach([&](uint8_t c) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
     const bool used = misses_of_[c].now > 0 || objects != objects_at_sweep_[c];
     LetGoUnneeded(slab, c, excess);
@@ -182,15 +182,15 @@ void SlabBudget::ShrinkUnused(CpuSlab& slab, ClassSet* excess) {
     } else if (look) {
       ShrinkUnneeded(slab, c, objects, excess);
     }
-    misses_of_[c] = {.now = 0, .before = misses_of_[c].now};
     objects_at_sweep_[c] = objects;
-  }
+  });
+  for (Misses& misses : misses_of_) misses = {.now = 0, .before = misses.now};
   refused_ = 0;
-  starved_ = false;
+  starved_of_ = INT64_MAX;
 }
 
 // Takes capacity from a class with so many objects, so that half of those go that were there at
-// each sweep since the last look.
+// each sweep since the last look. What it has room for beyond the others goes as well.
 void SlabBudget::ShrinkUnneeded(CpuSlab& slab, uint8_t c, uint16_t objects, ClassSet* excess) {
   const uint32_t unneeded = fewest_[c] / 2;
   fewest_[c] = static_cast<uint16_t>(objects - unneeded);
@@ -212,13 +212,14 @@ void SlabBudget::LetGoAll(CpuSlab& slab, ClassSet* excess) {
   }
 }
 
-ClassSet SlabBudget::FindIdle(CpuSlab& slab) {
+ClassSet SlabBudget::FindIdle(CpuSlab& slab, Search search) {
+  uint16_t* before = objects_at_search_[static_cast<size_t>(search)];
   ClassSet idle;
   int64_t bytes = 0;
   for (size_t i = 1; i < kSizeClassCount; ++i) {
     const auto c = static_cast<uint8_t>(i);
     const auto objects = static_cast<uint16_t>(slab.CountObjects(c));
-    if (std::exchange(objects_at_search_[c], objects) != objects || objects == 0) continue;
+    if (std::exchange(before[c], objects) != objects || objects == 0) continue;
     idle.Add(c);
     bytes += Bytes(c, objects);
   }

@@ -46,10 +46,17 @@ class alignas(64) SlabBudget {
     misses_.store(misses() + 1, std::memory_order_relaxed);
     uint8_t& now = misses_of_[c].now;
     if (now < UINT8_MAX) ++now;
-    objects_at_search_[c] = kMissed;
+    for (auto& objects : objects_at_search_) objects[c] = kMissed;
   }
   // Counts bytes that were allocated without a miss, as much as the clock of a thread lets pass.
-  void NoteTick() { misses_.store(misses() + 1, std::memory_order_relaxed); }
+  // Returns true if they count as a miss of no class. Needs no lock; a tick or a miss may get lost.
+  bool NoteTick() {
+    const uint32_t ticks = ticks_.load(std::memory_order_relaxed) + 1;
+    ticks_.store(ticks, std::memory_order_relaxed);
+    if (ticks % kTicksForMiss != 0) return false;
+    misses_.store(misses() + 1, std::memory_order_relaxed);
+    return true;
+  }
 
   // Puts a batch of class `c` into the depot. If the limit leaves no room for it, lets the oldest
   // of the class go, so that the order of the others stays. Returns false if it cannot be kept.
@@ -85,9 +92,16 @@ class alignas(64) SlabBudget {
   void LetGoIdle(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
   // Lets all batches go.
   void LetGoAll(CpuSlab& slab, ClassSet* excess) TCMALLOC_REQUIRES(slab.lock());
-  // Returns the classes whose slots held objects all the time since the last call, of which none
-  // was taken or missed, if all of them hold kManyIdleBytes.
-  [[nodiscard]] ClassSet FindIdle(CpuSlab& slab) TCMALLOC_REQUIRES(slab.lock());
+  // Who looks for idle classes, each by itself: who needs memory, and who gives it back by time.
+  enum class Search : uint8_t { kForGrowth, kByTime };
+
+  // Returns the classes that did not miss since the last such search and have as many objects in
+  // slots as then, if these are kManyIdleBytes. A class that is in use may have, too.
+  [[nodiscard]] ClassSet FindIdle(CpuSlab& slab, Search search) TCMALLOC_REQUIRES(slab.lock());
+  // Says how large the heap is, and how many slabs share it.
+  void NoteHeap(int64_t bytes, int slabs) {
+    share_of_heap_.store(bytes / kShareInSlots / slabs, std::memory_order_relaxed);
+  }
   // Takes all capacity from class `c`.
   void Reset(CpuSlab& slab, uint8_t c) TCMALLOC_REQUIRES(slab.lock());
   // Takes all capacity from all classes.
@@ -115,9 +129,18 @@ class alignas(64) SlabBudget {
   // The most batches that go at once to make room for another one.
   static constexpr uint32_t kMostLetGo = 8;
 
-  // All slots of a slab hold half of its limit at most, or this much.
+  // All slots of a slab may hold so many bytes, and more in a large heap: its share of a part of
+  // that, but at most half of its own limit.
   static constexpr int64_t kMostInSlots = 4 << 20;
-  int64_t most_in_slots() const { return std::max(limit() / 2, kMostInSlots); }
+  static constexpr int64_t kShareInSlots = 4;
+  int64_t most_in_slots() const {
+    const int64_t share = share_of_heap_.load(std::memory_order_relaxed);
+    const int64_t half = first_limit_.load(std::memory_order_relaxed) / 2;
+    return std::max(std::min(share, half), kMostInSlots);
+  }
+
+  // The ticks that count as a miss.
+  static constexpr uint32_t kTicksForMiss = 16;
 
   // More objects than any class has.
   static constexpr uint16_t kMissed = UINT16_MAX;
@@ -184,20 +207,22 @@ class alignas(64) SlabBudget {
   std::atomic<int64_t> limit_;
   std::atomic<int64_t> claimed_{0};
   std::atomic<uint32_t> misses_{0};
+  std::atomic<uint32_t> ticks_{0};
   std::atomic<uint32_t> misses_seen_{0};  // by WasIdle
   std::atomic<uint32_t> objects_seen_{0};
   std::atomic<bool> short_of_room_{false};
   std::atomic<int64_t> first_limit_;
-  int64_t kept_ = 0;      // bytes claimed for batches in the depot
-  uint8_t hand_ = 0;      // the class that gave up capacity last
-  uint32_t refused_ = 0;  // a class of so many misses got no slots since the last sweep
-  bool starved_ = false;  // a class without a batch got none since then
-  ClassSet holders_;      // each class that has capacity or batches, and some that had
+  std::atomic<int64_t> share_of_heap_{0};
+  int64_t kept_ = 0;                // bytes claimed for batches in the depot
+  uint8_t hand_ = 0;                // the class that gave up capacity last
+  uint32_t refused_ = 0;            // a class of so many misses got no slots since the last sweep
+  int64_t starved_of_ = INT64_MAX;  // a class without a batch did not get so many bytes since then
+  ClassSet holders_;                // each class that has capacity or batches, and some that had
   Misses misses_of_[kSizeClassCount] = {};
   uint16_t objects_at_sweep_[kSizeClassCount] = {};
   uint16_t fewest_[kSizeClassCount] = {};  // objects at the sweeps since the last look
   uint32_t sweeps_ = 0;
-  uint16_t objects_at_search_[kSizeClassCount] = {};  // of FindIdle, or kMissed if it missed since
+  uint16_t objects_at_search_[2][kSizeClassCount] = {};  // or kMissed
 };
 
 // The budgets of all slabs. Constant-initialised and trivially destructible.

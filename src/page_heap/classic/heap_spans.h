@@ -134,7 +134,7 @@ class HeapSpans {
   }
 
   // Adds all runs at once. Returns false, because nothing remains to be counted.
-  bool CountFreeRuns(PageId* next, FreeRunCounts* counts) const;
+  TCMALLOC_COLD bool CountFreeRuns(PageId* next, FreeRunCounts* counts) const;
 
   // Crashes if one of the invariants above is violated.
   void CheckInvariants() const;

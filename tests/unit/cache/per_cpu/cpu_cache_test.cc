@@ -29,6 +29,7 @@ constexpr uint32_t kBatch = kSizeClasses[k64].batch;
 class CpuCacheTest : public ::testing::TestWithParam<CpuIds> {
  protected:
   static constexpr int kCpus = 3;
+  static constexpr size_t kHeapBytes = size_t{16} << 20;
 
   void SetUp() override {
     if (Support().state != RseqState::kUsable) GTEST_SKIP() << RseqStateName(Support().state);
@@ -617,15 +618,14 @@ TEST_P(CpuCacheTest, UnusedClassesShrink) {
 
 TEST_P(CpuCacheTest, UnusedClassesShrinkWhereNothingIsMissed) {
   FillSlab(k1024, 200);
-  const std::vector<void*> objects = AllocateMany(k64, kBatch);
-  FreeAll(objects);
-  const size_t fetches = source(k64).fetches().size();
-  const size_t clocks = thread_->slow_paths;
+  FillSlab(k32K, 2);
+  const size_t fetches = source(k32K).fetches().size();
+  const size_t slow_paths = thread_->slow_paths;
   while (Count(k1024) > 0) {
-    ASSERT_LT(thread_->slow_paths - clocks, 20u * 256);
-    FreeAll(AllocateMany(k64, kBatch));
+    ASSERT_LT(thread_->slow_paths - slow_paths, size_t{20} * 256 * 16);
+    FreeAll(AllocateMany(k32K, 2));
   }
-  EXPECT_EQ(source(k64).fetches().size(), fetches);
+  EXPECT_EQ(source(k32K).fetches().size(), fetches);
 }
 
 // What the source keeps of them goes as well, because the heap grows.
@@ -633,11 +633,11 @@ TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWay) {
   source(k1024).keeps_arrays = true;
   FillSlab(k1024, 200);
   FillSlab(k32K, 4);
-  cpus_->cache.MakeWay();
+  cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_GT(Count(k1024), 100u) << "it missed";
   Free(Allocate(k32K));
   Miss(k32K, 8);
-  cpus_->cache.MakeWay();
+  cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_EQ(Count(k1024), 0u);
   EXPECT_EQ(source(k1024).objects_out(), 0u) << "none is kept in an array";
   FillSlab(k1024, 200);
@@ -648,7 +648,7 @@ TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWayOnEveryCpu) {
   FillSlab(k1024, 200);
   Migrate(1);
   FillSlab(k64, 2 * kBatch);
-  for (int i = 0; i < 2; ++i) cpus_->cache.MakeWay();
+  for (int i = 0; i < 2; ++i) cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_EQ(Count(k1024), 0u);
   EXPECT_GT(Count(k64), 0u) << "which are few bytes";
 }
@@ -657,7 +657,7 @@ TEST_P(CpuCacheTest, OfBusySlabsIdleClassesAreReleased) {
   FillSlab(k1024, 200);
   for (int i = 0; i < 2; ++i) {
     Miss(k64, 8);
-    cpus_->cache.ReleaseIdle();
+    cpus_->cache.ReleaseIdle(kHeapBytes);
   }
   EXPECT_EQ(Count(k1024), 0u);
 }
@@ -666,11 +666,37 @@ TEST_P(CpuCacheTest, WithoutFencesIdleClassesStay) {
   FillSlab(k1024, 200);
   const size_t before = Count(k1024);
   TestFence::refused = INT32_MAX;
-  for (int i = 0; i < 3; ++i) cpus_->cache.MakeWay();
+  for (int i = 0; i < 3; ++i) cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_EQ(Count(k1024), before);
   TestFence::refused = 0;
-  cpus_->cache.MakeWay();
+  cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_EQ(Count(k1024), 0u);
+}
+
+TEST_P(CpuCacheTest, SlotsHoldMoreInALargeHeap) {
+  const auto fill = [this] {
+    for (uint32_t kib = 8; kib <= 256; kib *= 2) FillSlab(SizeClassFor(size_t{kib} << 10), 64);
+    return cpus_->CachedBytes();
+  };
+  EXPECT_LE(fill(), size_t{4} << 20);
+  cpus_->cache.MakeWay(size_t{24} << 20);
+  EXPECT_LE(fill(), size_t{6} << 20);
+  EXPECT_GT(cpus_->CachedBytes(), size_t{4} << 20);
+  cpus_->cache.ReleaseIdle(size_t{1} << 30);
+  EXPECT_LE(fill(), TestCpus::kAmpleBytes / 2);
+  EXPECT_GT(cpus_->CachedBytes(), size_t{6} << 20);
+}
+
+TEST_P(CpuCacheTest, SlabsShareWhatTheHeapAllows) {
+  for (uint32_t cpu : {0, 1}) {
+    Migrate(cpu);
+    FillSlab(k32K, 64);
+  }
+  cpus_->cache.MakeWay(size_t{32} << 20);
+  Migrate(0);
+  for (uint32_t kib = 8; kib <= 256; kib *= 2) FillSlab(SizeClassFor(size_t{kib} << 10), 64);
+  cpus_->cache.Release(1);
+  EXPECT_LE(cpus_->CachedBytes(), size_t{4} << 20);
 }
 
 // Whichever CPU uses them: nobody else asks, as long as every CPU is busy.

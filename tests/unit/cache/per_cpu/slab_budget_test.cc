@@ -79,10 +79,10 @@ class Slab {
     excess = {};
     budget.ShrinkUnused(slab(), &excess);
   }
-  std::set<uint8_t> FindIdle() {
+  std::set<uint8_t> FindIdle(SlabBudget::Search search = SlabBudget::Search::kByTime) {
     SpinLockHolder holder(slab().lock());
     std::set<uint8_t> idle;
-    budget.FindIdle(slab()).ForEach([&idle](uint8_t c) { idle.insert(c); });
+    budget.FindIdle(slab(), search).ForEach([&idle](uint8_t c) { idle.insert(c); });
     return idle;
   }
   void LetGoAll() {
@@ -221,9 +221,9 @@ TEST(SlabBudgetTest, WhatMissesAboutAsOftenKeepsItsObjects) {
   slab.GrowTo(k1024, 32);
   slab.Fill(k64);
   slab.Fill(k1024);
-  for (int miss = 0; miss < 2; ++miss) EXPECT_EQ(slab.Grow(k1024), 32u);
+  for (int miss = 0; miss < 3; ++miss) EXPECT_EQ(slab.Grow(k1024), 32u);
   EXPECT_EQ(slab.capacity(k64), 512u);
-  EXPECT_EQ(slab.Grow(k1024), 32u + 16) << "the fourth miss: four times as many";
+  EXPECT_EQ(slab.Grow(k1024), 32u + 16) << "four times as many, and twice what was refused";
   EXPECT_EQ(slab.capacity(k64), 256u);
 }
 
@@ -267,9 +267,9 @@ TEST(SlabBudgetTest, WhatWasRefusedIsRefusedUntilTheNextSweep) {
   EXPECT_EQ(slab.capacity(k512), 48u);
   slab.Fill(k64);
   EXPECT_EQ(slab.Grow(k512, 96, 96), 64u) << "which fits beside the other one";
-  EXPECT_EQ(slab.Grow(k1024, 8), 0u);
+  EXPECT_EQ(slab.Grow(k1024, 24), 0u);
   slab.ShrinkUnused();
-  EXPECT_EQ(slab.Grow(k1024, 8), 8u);
+  EXPECT_EQ(slab.Grow(k1024, 24), 24u);
 }
 
 TEST(SlabBudgetTest, NothingIsTakenForWhatCannotFit) {
@@ -374,6 +374,35 @@ TEST(SlabBudgetTest, IdleClassesAreFound) {
   slab.FindIdle();
   slab.TakeOut(k64, 600);
   EXPECT_TRUE(slab.FindIdle().empty()) << "there are few";
+}
+
+TEST(SlabBudgetTest, WhoSearchesByTimeDoesNotSeeOtherSearches) {
+  Slab slab(1 << 20);
+  slab.GrowTo(k1024, 80);
+  slab.Fill(k1024);
+  for (int i = 0; i < 2; ++i) slab.FindIdle(SlabBudget::Search::kForGrowth);
+  EXPECT_TRUE(slab.FindIdle(SlabBudget::Search::kByTime).empty());
+  EXPECT_EQ(slab.FindIdle(SlabBudget::Search::kByTime), std::set<uint8_t>{k1024});
+}
+
+TEST(SlabBudgetTest, ManyTicksCountAsAMiss) {
+  Slab slab(1 << 20);
+  int misses = 0;
+  for (int i = 0; i < 160; ++i) misses += slab.budget.NoteTick() ? 1 : 0;
+  EXPECT_EQ(misses, 10);
+  EXPECT_FALSE(slab.budget.WasIdle(slab.slab()));
+}
+
+// A large request that is refused does not keep others from what there is.
+TEST(SlabBudgetTest, LessThanWhatWasRefusedMayBeTaken) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  slab.Fill(k64);
+  slab.Fill(k512);
+  EXPECT_EQ(slab.Grow(k1024, 48, 48), 32u) << "half of both others";
+  slab.Fill(k1024);
+  EXPECT_EQ(slab.Grow(kClassBySize[128], 32), 32u);
 }
 
 TEST(SlabBudgetTest, ResetTakesEverything) {
@@ -650,6 +679,7 @@ TEST(SlabBudgetTest, ResetSparesBatches) {
 
 TEST(SlabBudgetTest, HalfOfALargeLimitIsForBatches) {
   Slab slab(64 << 20);
+  slab.budget.NoteHeap(int64_t{1} << 30, 1);
   for (int i = 0; i < 1000; ++i) {
     for (size_t c = 1; c < kSizeClassCount; ++c) slab.Grow(static_cast<uint8_t>(c));
   }
