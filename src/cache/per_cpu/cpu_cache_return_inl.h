@@ -55,7 +55,7 @@ void CpuCache<Sources>::PutBack(CpuThread* thread, uint8_t c, ObjectArray array)
 // Finds a place for an object that found no slot. The batches that were freed first leave the slab,
 // so that the objects come back in the reverse order of the frees. One batch and what is no batch
 // stay, or only that where the depot has batches and gives them back for little. Where there are
-// few batches, or very many small ones, the objects that were freed last go with this one.
+// few batches, or very many of few objects, the objects that were freed last go with this one.
 template <SourceTable Sources>
 void CpuCache<Sources>::Overflow(CpuThread* thread, uint8_t c, void* object) {
   const uint32_t batch = source(c).batch();
