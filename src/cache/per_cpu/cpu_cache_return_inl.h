@@ -274,17 +274,15 @@ size_t CpuCache<Sources>::ReturnBatches(int id, void (SlabBudget::*let_go)(CpuSl
   return bytes;
 }
 
-// Tells the slabs in use how large the heap is.
+// Tells the slabs in use how large the heap is. Others may begin to use one meanwhile.
 template <SourceTable Sources>
 void CpuCache<Sources>::NoteHeap(size_t bytes) {
   int in_use = 0;
-  const auto for_each = [&](auto visit) {
-    for (int id = 0; id < slabs_.count(); ++id) {
-      if (budgets_.budget(id).claimed() > 0) visit(budgets_.budget(id));
-    }
-  };
-  for_each([&](SlabBudget&) { ++in_use; });
-  for_each([&](SlabBudget& budget) { budget.NoteHeap(static_cast<int64_t>(bytes), in_use); });
+  for (int id = 0; id < slabs_.count(); ++id) in_use += budgets_.budget(id).claimed() > 0 ? 1 : 0;
+  const auto share = static_cast<int64_t>(bytes) / std::max(in_use, 1);
+  for (int id = 0; id < slabs_.count(); ++id) {
+    if (budgets_.budget(id).claimed() > 0) budgets_.budget(id).NoteHeap(share);
+  }
 }
 
 template <SourceTable Sources>

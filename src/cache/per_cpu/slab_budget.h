@@ -98,9 +98,9 @@ class alignas(64) SlabBudget {
   // Returns the classes that did not miss since the last such search and have as many objects in
   // slots as then, if these are kManyIdleBytes. A class that is in use may have, too.
   [[nodiscard]] ClassSet FindIdle(CpuSlab& slab, Search search) TCMALLOC_REQUIRES(slab.lock());
-  // Says how large the heap is, and how many slabs share it.
-  void NoteHeap(int64_t bytes, int slabs) {
-    share_of_heap_.store(bytes / kShareInSlots / slabs, std::memory_order_relaxed);
+  // Says how many bytes of the heap there are for each slab in use.
+  void NoteHeap(int64_t bytes) {
+    share_of_heap_.store(bytes / kShareInSlots, std::memory_order_relaxed);
   }
   // Takes all capacity from class `c`.
   void Reset(CpuSlab& slab, uint8_t c) TCMALLOC_REQUIRES(slab.lock());

@@ -679,7 +679,7 @@ TEST(SlabBudgetTest, ResetSparesBatches) {
 
 TEST(SlabBudgetTest, HalfOfALargeLimitIsForBatches) {
   Slab slab(64 << 20);
-  slab.budget.NoteHeap(int64_t{1} << 30, 1);
+  slab.budget.NoteHeap(int64_t{1} << 30);
   for (int i = 0; i < 1000; ++i) {
     for (size_t c = 1; c < kSizeClassCount; ++c) slab.Grow(static_cast<uint8_t>(c));
   }
