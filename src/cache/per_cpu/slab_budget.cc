@@ -107,8 +107,8 @@ void SlabBudget::TakeHalves(CpuSlab& slab, uint8_t c, int64_t bytes, const Giver
 // Takes what other classes have and do not use at the moment. If that does not suffice, classes
 // that miss about as often take nothing from each other: what one got, another would miss again.
 // But a class without a batch takes from richer ones, and where the slab holds too much all have to
-// give. What was refused is refused until the next sweep, because another search would cost time
-// for nothing.
+// give. What was refused is refused until the next sweep, or until the class misses twice as often,
+// because another search would cost time for nothing.
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t bytes,
                           ClassSet* excess) {
   TakeUnused(slab, c, bytes);
