@@ -251,8 +251,7 @@ Span* PageHeapBase<System, Spans>::Grow(Length n, Length alignment, Length least
   const size_t aligned = std::max(alignment, unit_).bytes();
   const Length needed = RoundUpToUnit(n);
   const Length eighth(AlignDown(spans_.total().pages() / 8, unit_.pages()));
-  Length wanted = std::max({needed, least, std::min(eighth, most_growth_)});
-  if (wanted > needed) wanted = spans_.RoundUpGrowth(wanted);
+  const Length wanted = std::max({needed, least, std::min(eighth, most_growth_)});
   if (TCMALLOC_UNLIKELY(system_.IsLimited())) ReserveRecords(wanted);
   MemoryBlock block = system_.Allocate(wanted.bytes(), aligned);
   if (block.start == nullptr && wanted > needed) block = system_.Allocate(needed.bytes(), aligned);

@@ -40,18 +40,12 @@ class GrowingHugepage {
   constexpr GrowingHugepage() = default;
 
   // Long spans may lie in a hugepage that short ones have begun, and be touched at their beginning
-  // alone. So the heap must have grown by this much of short spans, and after each long one by
-  // kShortForLong times its length.
+  // alone. So the heap must have grown by this much of short spans since the last long one.
   static constexpr Length kLeastShort = kLength * 4;
-  static constexpr uintptr_t kShortForLong = 4;
 
   // Notes that n pages are about to become resident.
   void NoteGrowth(Length n) {
-    if (n <= kLongestSpan) {
-      short_ = std::min(short_ + n, kLeastShort);
-    } else {
-      short_ -= std::min(short_, n * kShortForLong);
-    }
+    short_ = n <= kLongestSpan ? std::min(short_ + n, kLeastShort) : Length(0);
   }
   // Returns true if a heap that has committed so much may grow by a hugepage for these pages.
   bool Suits(Length committed) const { return short_ == kLeastShort && committed >= kLeastHeap; }
@@ -113,7 +107,7 @@ class GrowingHugepage {
     return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
-  Length short_;        // growth by short spans that long ones did not use up; kLeastShort at most
+  Length short_;        // growth by short spans since the last long one, kLeastShort at most
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
   uint32_t apart_ = 0;  // hugepages that did not follow the one before

@@ -7,7 +7,6 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "page_heap/fit.h"
-#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -114,13 +113,6 @@ Span* HeapSpans::Free(Span* span) {
   span->zeroed = false;
   MergeAndList(span);
   return span;
-}
-
-Length HeapSpans::RoundUpGrowth(Length n) const {
-  constexpr Length kHugePage(kHugePageSize >> kPageShift);
-  if (n < kHugePage || regions_.first() == nullptr) return n;
-  const PageId end = regions_.first()->end();
-  return PageId(AlignUp((end + n).index(), kHugePage.pages())) - end;
 }
 
 Span* HeapSpans::AddFresh(PageId first, Length length, bool zeroed) {

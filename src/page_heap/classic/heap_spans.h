@@ -65,11 +65,6 @@ class HeapSpans {
   // Keeps memory for the records of a heap of `total` pages, each of which is a span.
   void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
 
-  // Returns how much a heap shall grow that wants n more pages: if these are a hugepage or more, as
-  // far as one ends, if they come behind the newest region. A hugepage that two steps of growth
-  // share is asked for by neither.
-  Length RoundUpGrowth(Length n) const;
-
   // Adds pages that nobody has touched. Returns the kReturned span that holds them, or null if no
   // memory for a record can be had.
   Span* AddFresh(PageId first, Length length, bool zeroed);

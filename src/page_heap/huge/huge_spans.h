@@ -119,9 +119,6 @@ class HugeSpans {
   // with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
-  // Returns how much a heap shall grow that wants n more pages, which end with a hugepage.
-  static Length RoundUpGrowth(Length n) { return n; }
-
   // Keeps memory for the records of a heap of `total` pages, each of which is a span.
   void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
 

@@ -116,45 +116,6 @@ TEST_F(GrowingHugepageTest, AfterALongSpanTheHeapGrowsByManyShortOnesFirst) {
   EXPECT_EQ(advice().size(), 1u);
 }
 
-TEST_F(GrowingHugepageTest, ALongSpanCostsFourTimesAsManyShortPages) {
-  MakeLarge();
-  New(kHuge / 8);
-  for (uintptr_t i = kHuge / 8; i <= kHuge; ++i) New(1);
-  EXPECT_EQ(advice(), (Advice{{kFirst + 1, HugeAdvice::kHugepage}}));
-}
-
-TEST_F(GrowingHugepageTest, ALongerSpanCostsOneMoreHugepage) {
-  MakeLarge();
-  New(kHuge / 4);
-  for (uintptr_t i = kHuge / 4; i <= 2 * kHuge; ++i) New(1);
-  EXPECT_EQ(advice(), (Advice{{kFirst + 2, HugeAdvice::kHugepage}}));
-}
-
-TEST_F(GrowingHugepageTest, StepsOfAHugepageEndWithOne) {
-  heap_->set_growth(Length(kHuge + 10), Length(kHuge + 10));
-  New(1);
-  EXPECT_EQ(heap_->stats().system, Length(kHuge + 10)) << "the first one begins where it may";
-  New(kHuge + 9);
-  New(1);
-  EXPECT_EQ(heap_->stats().system, Length(3 * kHuge));
-  New(2 * kHuge - 11);
-  New(1);
-  EXPECT_EQ(heap_->stats().system, Length(5 * kHuge));
-}
-
-TEST_F(GrowingHugepageTest, WhatIsNeededAtOnceEndsWhereItDoes) {
-  heap_->set_growth(Length(kHuge), Length(kHuge));
-  New(1);
-  New(3 * kHuge + 5);
-  EXPECT_EQ(heap_->stats().system, Length(4 * kHuge + 5));
-}
-
-TEST_F(GrowingHugepageTest, SmallStepsEndAnywhere) {
-  heap_->set_growth(Length(kHuge - 1), Length(kHuge - 1));
-  for (int i = 0; i < 3; ++i) New(kHuge - 2);
-  EXPECT_EQ(heap_->stats().system, Length(3 * (kHuge - 1)));
-}
-
 TEST_F(GrowingHugepageTest, AHeapWithALimitAsksForNone) {
   heap_->set_limit(Length(128 * kHuge));
   MakeLarge();
