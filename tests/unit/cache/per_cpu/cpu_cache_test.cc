@@ -632,7 +632,6 @@ TEST_P(CpuCacheTest, UnusedClassesShrinkWhereNothingIsMissed) {
 
 // What the source keeps of them goes as well, because the heap grows.
 TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWay) {
-  source(k1024).keeps_arrays = true;
   FillSlab(k1024, 200);
   FillSlab(k32K, 4);
   cpus_->cache.MakeWay(kHeapBytes);
@@ -641,7 +640,8 @@ TEST_P(CpuCacheTest, ObjectsOfIdleClassesMakeWay) {
   Miss(k32K, 8);
   cpus_->cache.MakeWay(kHeapBytes);
   EXPECT_EQ(Count(k1024), 0u);
-  EXPECT_EQ(source(k1024).objects_out(), 0u) << "none is kept in an array";
+  EXPECT_EQ(source(k1024).objects_out(), 0u);
+  EXPECT_EQ(source(k1024).most_kept, 0u) << "they pass by what the source keeps";
   FillSlab(k1024, 200);
   EXPECT_GT(Count(k1024), 100u) << "the slab is open";
 }
@@ -662,6 +662,7 @@ TEST_P(CpuCacheTest, OfBusySlabsIdleClassesAreReleased) {
     cpus_->cache.ReleaseIdle(kHeapBytes);
   }
   EXPECT_EQ(Count(k1024), 0u);
+  EXPECT_EQ(source(k1024).most_kept, 0u);
 }
 
 TEST_P(CpuCacheTest, WithoutFencesIdleClassesStay) {

@@ -26,8 +26,10 @@ class GenerousSource : public FakeBatchSource {
  public:
   uint32_t more = 0;
   std::function<void()> on_array;  // called for each array that is inserted
+  size_t most_kept = SIZE_MAX;     // objects beside which the last chain or array might be kept
 
   void InsertWhileFew(PackedChain packed, size_t few) {
+    most_kept = few;
     if (packed.is_array() && on_array) on_array();
     FakeBatchSource::InsertWhileFew(packed, few);
   }
