@@ -232,8 +232,7 @@ void SlabBudget::Reset(CpuSlab& slab, uint8_t c) {
 }
 
 void SlabBudget::Reset(CpuSlab& slab) {
-  for (size_t c = 1; c < kSizeClassCount; ++c) slab.SetCapacity(static_cast<uint8_t>(c), 0);
-  Claim(kept_ - claimed());
+  for (size_t c = 1; c < kSizeClassCount; ++c) Reset(slab, static_cast<uint8_t>(c));
 }
 
 void SlabBudget::SetLimit(int64_t limit) {

@@ -294,6 +294,26 @@ TEST(SlabBudgetTest, NoMoreIsTakenThanIsNeeded) {
   EXPECT_EQ(halves, 1);
 }
 
+TEST(SlabBudgetTest, WhereAllMissedAllGiveUp) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  EXPECT_EQ(slab.Grow(k1024, 32), 32u);
+  EXPECT_EQ(slab.capacity(k64), 256u);
+  EXPECT_EQ(slab.capacity(k512), 32u);
+}
+
+TEST(SlabBudgetTest, ObjectsBeyondTheCapacityAreReported) {
+  Slab slab(64 * kKiB);
+  slab.GrowTo(k64, 512);
+  slab.GrowTo(k512, 64);
+  slab.Fill(k64);
+  slab.Fill(k512);
+  slab.TakeOut(k512, 20);
+  EXPECT_EQ(slab.Grow(k1024, 32), 32u);
+  EXPECT_EQ(slab.Excess(), (Objects{{k64, 256}, {k512, 12}}));
+}
+
 TEST(SlabBudgetTest, ObjectsBeyondACapacityThatWasTakenTwiceAreReportedOnce) {
   Slab slab(64 * kKiB);
   slab.GrowTo(k64, 1000);
