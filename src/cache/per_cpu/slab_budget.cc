@@ -80,14 +80,12 @@ void SlabBudget::VisitUntilRoom(CpuSlab& slab, uint8_t c, int64_t bytes, uint32_
 
 // Takes half of the capacity that classes do not use at the moment, where that is worth while.
 // Costs them no objects.
-void SlabBudget::TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes) {
+void SlabBudget::TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess) {
   VisitUntilRoom(slab, c, bytes, kMostVisits, [&](uint8_t from) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     const uint32_t capacity = slab.capacity(from);
     const uint32_t unused = capacity - std::min(capacity, slab.CountObjects(from));
     if (Bytes(from, unused) < bytes) return;
-    const uint32_t taken = (unused + 1) / 2;
-    slab.SetCapacity(from, capacity - taken);
-    Claim(-Bytes(from, taken));
+    Shrink(slab, from, capacity - (unused + 1) / 2, excess);
   });
 }
 
@@ -111,7 +109,7 @@ void SlabBudget::TakeHalves(CpuSlab& slab, uint8_t c, int64_t bytes, const Giver
 // because another search would cost time for nothing.
 void SlabBudget::StealFor(CpuSlab& slab, uint8_t c, uint32_t batch, int64_t bytes,
                           ClassSet* excess) {
-  TakeUnused(slab, c, bytes);
+  TakeUnused(slab, c, bytes, excess);
   if (RoomInSlots() >= bytes) return;
   short_of_room_.store(true, std::memory_order_relaxed);
   if (bytes > std::min(limit(), most_in_slots())) return;

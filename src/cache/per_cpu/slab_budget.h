@@ -172,7 +172,7 @@ class alignas(64) SlabBudget {
   template <typename F>
   void VisitUntilRoom(CpuSlab& slab, uint8_t c, int64_t bytes, uint32_t most, F visit)
       TCMALLOC_REQUIRES(slab.lock());
-  TCMALLOC_ALWAYS_INLINE void TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes)
+  TCMALLOC_ALWAYS_INLINE void TakeUnused(CpuSlab& slab, uint8_t c, int64_t bytes, ClassSet* excess)
       TCMALLOC_REQUIRES(slab.lock());
   // Classes that give half of what they have: batches if they missed so little lately, and capacity
   // if they did or if it is for so many bytes.
