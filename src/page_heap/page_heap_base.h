@@ -124,6 +124,15 @@ class PageHeapBase : public PageHeap {
   Span* Grow(Length n, Length alignment, Length least) TCMALLOC_REQUIRES(lock_);
   Length least_growth() const TCMALLOC_REQUIRES(lock_) { return least_growth_; }
 
+  // Adds at least n pages behind the end of the heap. Returns the span that `Spans` made of them,
+  // or null if the system refused, or put them elsewhere: then it is not asked there again.
+  Span* GrowBehind(PageId end, Length n) TCMALLOC_REQUIRES(lock_) {
+    if (end == closed_end_) return nullptr;
+    Span* fresh = Grow(n, Length(1), least_growth_);
+    if (fresh == nullptr || fresh->Contains(end)) return fresh;
+    closed_end_ = end;
+    return nullptr;
+  }
   // Returns the number of pages that the system would have to add behind the heap for a span in use
   // to have n pages; 0 if that is not all that keeps it from them.
   Length MissingAtEnd(const Span* span, Length n) const TCMALLOC_REQUIRES(lock_) {
@@ -138,11 +147,8 @@ class PageHeapBase : public PageHeap {
     const Length missing = MissingAtEnd(span, n);
     if (missing == Length(0)) return false;
     if (IsLongStep(span->length.pages(), n.pages()) && spans_.HasFree(n)) return false;
-    const PageId end = span->first + n - missing;
-    const Span* fresh = Grow(missing, Length(1), least_growth_);
-    if (fresh == nullptr) return false;
-    if (!fresh->Contains(end)) closed_end_ = end;
-    return spans_.Extend(span, n, Headroom());
+    return GrowBehind(span->first + n - missing, missing) != nullptr &&
+           spans_.Extend(span, n, Headroom());
   }
 
   // Returns true if a failed request is worth another attempt, because another thread was releasing

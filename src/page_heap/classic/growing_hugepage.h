@@ -40,27 +40,57 @@ class GrowingHugepage {
   constexpr GrowingHugepage() = default;
 
   // Long spans may lie in a hugepage that short ones have begun, and be touched at their beginning
-  // alone. So the heap must have grown by this much of short spans since the last long one.
-  static constexpr Length kLeastShort = kLength * 4;
+  // alone. So the heap must have grown by kLeastShort of short spans, of which each long one uses
+  // up kShortForLong times its length. More than kMostShort does not count.
+  static constexpr Length kLeastShort = kLength * 3;
+  static constexpr Length kMostShort = kLength * 4;
+  static constexpr uintptr_t kShortForLong = 8;
 
-  // Notes that n pages are about to become resident.
-  void NoteGrowth(Length n) {
-    short_ = n <= kLongestSpan ? std::min(short_ + n, kLeastShort) : Length(0);
+  // Returns true if a heap that has committed so much may grow by a hugepage for a span of n pages.
+  bool Suits(Length n, Length committed) const {
+    return n <= kLongestSpan && short_ >= kLeastShort && committed >= kLeastHeap;
   }
-  // Returns true if a heap that has committed so much may grow by a hugepage for these pages.
-  bool Suits(Length committed) const { return short_ == kLeastShort && committed >= kLeastHeap; }
+
+  // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
+  // gets them there is nothing to ask for.
+  bool IsWanted(System& system) {
+    if (!setting_known_) {
+      const int saved_errno = errno;
+      const TransparentHugepages setting = system.ReadHugepageSetting();
+      wanted_ = setting.mode == HugepageMode::kMadvise && setting.hugepage_bytes == kLength.bytes();
+      setting_known_ = true;
+      errno = saved_errno;
+    }
+    return wanted_;
+  }
+  // Returns true if a hugepage would begin where `taken` ends, but for the end of `unused`, from
+  // which `taken` is about to be cut.
+  static bool IsCutShort(PageRange taken, PageRange unused) {
+    const PageId first = HugepageOf(taken);
+    return unused.first <= first && unused.end() < first + kLength;
+  }
 
   // Asks for the hugepage in which `taken` ends if all of it lies in `unused`, which `taken` was
   // cut from and of which nothing is resident. Keeps errno.
   TCMALLOC_COLD void NoteTaken(System& system, PageRange taken, PageRange unused) {
-    const PageId first(AlignDown(taken.end().index() - 1, kLength.pages()));
+    const PageId first = HugepageOf(taken);
     const bool is_unused = unused.first <= first && first + kLength <= unused.end();
     if (is_unused && first == begun_) {
       used_to_ = first;
-    } else if (is_unused && IsWanted(system) && MayDivideMappings(first)) {
+    } else if (is_unused && MayDivideMappings(first)) {
       Begin(system, first);
     }
-    if (first == begun_) used_to_ = std::max(used_to_, taken.end());
+  }
+
+  // Notes that a span got these pages, of which `grown` were not resident.
+  void NoteGrown(PageRange taken, Length grown) {
+    if (taken.length <= kLongestSpan) {
+      short_ = std::min(short_ + grown, kMostShort);
+    } else {
+      short_ -= std::min(short_, grown * kShortForLong);
+    }
+    const PageId end = std::min(taken.end(), begun_ + kLength);
+    if (taken.first < end) used_to_ = std::max(used_to_, end);
   }
 
   // Returns true if there is a hugepage that was asked for last.
@@ -75,6 +105,9 @@ class GrowingHugepage {
   }
 
  private:
+  static PageId HugepageOf(PageRange taken) {
+    return PageId(AlignDown(taken.end().index() - 1, kLength.pages()));
+  }
   // Begins another hugepage; none if `first` is 0 or the kernel refuses.
   void Begin(System& system, PageId first) {
     const int saved_errno = errno;
@@ -91,23 +124,11 @@ class GrowingHugepage {
     if (is_apart) ++apart_;
     return true;
   }
-  // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
-  // gets them there is nothing to ask for.
-  bool IsWanted(System& system) {
-    if (!setting_known_) {
-      const int saved_errno = errno;
-      const TransparentHugepages setting = system.ReadHugepageSetting();
-      wanted_ = setting.mode == HugepageMode::kMadvise && setting.hugepage_bytes == kLength.bytes();
-      setting_known_ = true;
-      errno = saved_errno;
-    }
-    return wanted_;
-  }
   static bool Advise(System& system, PageId first, HugeAdvice advice) {
     return system.AdviseHuge(first.start(), kLength.bytes(), advice);
   }
 
-  Length short_;        // growth by short spans since the last long one, kLeastShort at most
+  Length short_;        // growth by short spans that long ones did not use up
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
   uint32_t apart_ = 0;  // hugepages that did not follow the one before

@@ -62,6 +62,9 @@ class HeapSpans {
   // Takes back a span in use. Returns the span that it merged into.
   Span* Free(Span* span);
 
+  // Returns true if the newest memory of the system ends with `span`.
+  bool IsLast(const Span* span) const { return regions_.first()->end() == span->end(); }
+
   // Keeps memory for the records of a heap of `total` pages, each of which is a span.
   void ReserveRecords(Length total) { pool_.Reserve(total.pages()); }
 

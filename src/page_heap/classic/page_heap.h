@@ -130,8 +130,16 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   bool MayHaveHugepage() const TCMALLOC_REQUIRES(lock_) {
     return !this->HasLimit() && !aggressive_decommit_ && decay_.half_life_ns() != 0;
   }
+  // Returns true if addresses that nobody uses yet are missing nowhere. Keeps errno.
+  TCMALLOC_COLD bool AddressesAbound() const TCMALLOC_REQUIRES(lock_);
   // Takes n pages out of a span that FindAnywhere returned.
   Span* TakeFrom(Span* found, Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Takes them out of a returned one, by the hugepage that they begin if it can be had.
+  TCMALLOC_COLD Span* TakeByHugepage(Span* found, Length n, const Placement& placement)
+      TCMALLOC_REQUIRES(lock_);
+  // Returns the span from which n pages are about to be taken with all of the hugepage that they
+  // would begin but for the end of the heap, as far as the system adds it.
+  TCMALLOC_ALWAYS_INLINE Span* CompleteHugepage(Span* unused, Length n) TCMALLOC_REQUIRES(lock_);
   // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
   TCMALLOC_COLD Length EndHugepage() TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
@@ -161,16 +169,35 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
 
 template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
-  const bool grows = found->state == Span::State::kReturned;
-  if (grows) growing_hugepage_.NoteGrowth(n);
-  const bool by_hugepage = grows && spans_.RoomIn(found) == Length(0) && MayHaveHugepage() &&
-                           growing_hugepage_.Suits(spans_.committed());
+  if (found->state != Span::State::kReturned) return spans_.Take(found, n, placement);
+  const bool by_hugepage = spans_.RoomIn(found) == Length(0) && MayHaveHugepage() &&
+                           growing_hugepage_.Suits(n, spans_.committed());
+  Span* span = TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
+                                              : spans_.Take(found, n, placement);
+  if (TCMALLOC_LIKELY(span != nullptr)) growing_hugepage_.NoteGrown({span->first, n}, n);
+  return span;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Placement& placement) {
+  const bool wanted = growing_hugepage_.IsWanted(this->system_);
+  if (wanted) found = CompleteHugepage(found, n);
   const PageRange unused{found->first, found->length};
   Span* span = spans_.Take(found, n, placement);
-  if (TCMALLOC_UNLIKELY(by_hugepage && span != nullptr)) {
+  if (wanted && span != nullptr) {
     growing_hugepage_.NoteTaken(this->system_, {span->first, n}, unused);
   }
   return span;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::CompleteHugepage(Span* unused, Length n) {
+  using Hugepage = GrowingHugepage<System>;
+  const PageRange pages{unused->first, unused->length};
+  const bool lacks_end = Hugepage::IsCutShort({pages.first, n}, pages) && spans_.IsLast(unused);
+  if (!lacks_end || !AddressesAbound()) return unused;
+  Span* longer = this->GrowBehind(pages.end(), Hugepage::kLength);
+  return longer != nullptr ? longer : unused;
 }
 
 template <typename System>
@@ -195,10 +222,15 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, const Placement& placement
 template <typename System>
 bool ClassicPageHeap<System>::DeservesRoom(Length n) const {
   if (n > Base::kMaxRequest || n.pages() * kRoomyShare < spans_.committed().pages()) return false;
+  return AddressesAbound();
+}
+
+template <typename System>
+bool ClassicPageHeap<System>::AddressesAbound() const {
   const int saved_errno = errno;
-  const bool limited = this->system_.IsFinite() || this->system_.IsLimited();
+  const bool abound = !this->system_.IsFinite() && !this->system_.IsLimited();
   errno = saved_errno;
-  return !limited;
+  return abound;
 }
 
 template <typename System>
@@ -233,7 +265,11 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (n <= span->length) return true;
   const Length before = spans_.committed();
   if (n > Base::kMaxRequest || !this->ExtendLocked(span, n)) return false;
-  if (spans_.committed() > before) OffsetGrowth(spans_.committed() - before);
+  if (spans_.committed() > before) {
+    const Length grown = spans_.committed() - before;
+    growing_hugepage_.NoteGrown({span->first, n}, grown);
+    OffsetGrowth(grown);
+  }
   this->NoteFreeTaken();
   this->PublishCommitted();
   return true;

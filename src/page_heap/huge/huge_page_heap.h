@@ -60,10 +60,7 @@ class HugePageHeap final : public PageHeapBase<System, HugeSpans> {
 
   PageHeapKind kind() const final { return PageHeapKind::kHuge; }
 
-  Span* New(Length n) final TCMALLOC_EXCLUDES(lock_) {
-    SpinLockHolder holder(lock_);
-    return Allocate(n, Length(1));
-  }
+  Span* New(Length n) final TCMALLOC_EXCLUDES(lock_) { return NewAligned(n, Length(1)); }
 
   // Places spans by hugepages only.
   Span* NewNear(Length n, PageId) final TCMALLOC_EXCLUDES(lock_) { return New(n); }

@@ -116,6 +116,112 @@ TEST_F(GrowingHugepageTest, AfterALongSpanTheHeapGrowsByManyShortOnesFirst) {
   EXPECT_EQ(advice().size(), 1u);
 }
 
+TEST_F(GrowingHugepageTest, ALongSpanUsesUpEightTimesItsLengthOfShortOnes) {
+  const auto suits = [](const Growing& growing) {
+    return growing.Suits(Length(1), Growing::kLeastHeap);
+  };
+  const PageId first = PageId::Containing(heap_.system.begin());
+  Growing growing;
+  const auto grow = [&](Length length, Length grown) { growing.NoteGrown({first, length}, grown); };
+  grow(Length(1), Growing::kMostShort - Length(1));
+  EXPECT_TRUE(suits(growing));
+  grow(Length(kHuge / 8), Length(kHuge / 8));
+  EXPECT_FALSE(suits(growing));
+  grow(Length(1), Length(1));
+  EXPECT_TRUE(suits(growing));
+  grow(Length(kHuge), Length(1));
+  EXPECT_FALSE(suits(growing)) << "a part of a long span";
+  grow(Length(1), Growing::kLength * 100);
+  grow(Length(kHuge / 8 + 1), Length(kHuge / 8 + 1));
+  EXPECT_FALSE(suits(growing)) << "what was longer ago does not count";
+}
+
+TEST_F(GrowingHugepageTest, ALongBlockThatGrowsWhereItIsUsesUpShortOnesToo) {
+  MakeLarge();
+  Span* growing = New(kHuge / 16);
+  ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 8)));
+  for (uintptr_t i = kHuge / 8; i <= kHuge; ++i) New(1);
+  EXPECT_TRUE(advice().empty());
+}
+
+// The heap, which is large, ends with `rest` pages of a hugepage that nobody has touched, and will
+// grow by `step`.
+class HugepageCutShortTest : public GrowingHugepageTest {
+ protected:
+  void MakeLargeWithRest(uintptr_t rest, uintptr_t step) {
+    heap_->set_growth(Growing::kLeastHeap + Length(rest), Growing::kLeastHeap + Length(rest));
+    MakeLarge();
+    EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(rest));
+    heap_->set_growth(Length(step), Length(step));
+  }
+};
+
+TEST_F(HugepageCutShortTest, TheHeapGrowsBeforeItsLastHugepageBegins) {
+  MakeLargeWithRest(kHuge / 2, 1);
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2 + kHuge));
+  EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage}}));
+}
+
+TEST_F(HugepageCutShortTest, ItGrowsByAsMuchAsAlways) {
+  MakeLargeWithRest(kHuge / 2, 3 * kHuge);
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2 + 3 * kHuge));
+}
+
+TEST_F(HugepageCutShortTest, AWholeOneNeedsNoGrowth) {
+  MakeLargeWithRest(kHuge, 1);
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge));
+  EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage}}));
+}
+
+TEST_F(HugepageCutShortTest, OneThatWasBegunBeforeNeedsNoGrowth) {
+  MakeLargeWithRest(kHuge + kHuge / 2, 1);
+  New(1);
+  New(kHuge);
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge + kHuge / 2));
+}
+
+TEST_F(HugepageCutShortTest, WhereAddressesAreFewTheHeapGrowsWhenItMust) {
+  for (bool FakeSystemMemory::* few : {&FakeSystemMemory::limited, &FakeSystemMemory::finite}) {
+    heap_.system.*few = true;
+    if (large_ == nullptr) MakeLargeWithRest(kHuge / 2, 1);
+    New(1);
+    EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2));
+    heap_.system.*few = false;
+  }
+  EXPECT_TRUE(advice().empty());
+}
+
+TEST_F(HugepageCutShortTest, WhereHugepagesAreNotWantedTheHeapGrowsWhenItMust) {
+  heap_.system.hugepages.mode = HugepageMode::kAlways;
+  MakeLargeWithRest(kHuge / 2, 1);
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2));
+}
+
+TEST_F(HugepageCutShortTest, MemoryElsewhereIsAskedForOnce) {
+  heap_.system.gap = kHugePageSize;
+  MakeLargeWithRest(kHuge / 2, 1);
+  Span* span = New(1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2 + kHuge));
+    heap_->Delete(span);
+    heap_->ReleaseAtLeast(Length(1));
+    span = New(1);
+  }
+}
+
+TEST_F(HugepageCutShortTest, ARefusalLeavesEverythingAsItWas) {
+  MakeLargeWithRest(kHuge / 2, 1);
+  RefuseGrowth();
+  New(1);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2));
+  EXPECT_TRUE(advice().empty());
+}
+
 TEST_F(GrowingHugepageTest, AHeapWithALimitAsksForNone) {
   heap_->set_limit(Length(128 * kHuge));
   MakeLarge();
@@ -189,6 +295,22 @@ TEST_F(GrowingHugepageTest, PagesThatOthersTookOfItsRestStay) {
   Fill(large, 'x');
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0));
   EXPECT_TRUE(heap_.system.released().empty());
+}
+
+TEST_F(GrowingHugepageTest, WhatIsBehindALongSpanInItsRestGoesWithARelease) {
+  MakeLarge();
+  New(1);
+  New(kHuge / 4);
+  New(1);
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - kHuge / 4 - 2));
+}
+
+TEST_F(GrowingHugepageTest, WhatIsBehindALongerSpanInItsRestGoesWithARelease) {
+  MakeLarge();
+  New(1);
+  Span* growing = New(kHuge / 8);
+  ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 4)));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - kHuge / 4 - 1));
 }
 
 TEST_F(GrowingHugepageTest, AReleaseByTimeEndsItToo) {
