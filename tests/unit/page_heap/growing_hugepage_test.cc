@@ -184,6 +184,19 @@ TEST_F(HugepageCutShortTest, OneThatWasBegunBeforeNeedsNoGrowth) {
   EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge + kHuge / 2));
 }
 
+TEST_F(HugepageCutShortTest, WhatASpanCutsShortNeedsNoGrowth) {
+  MakeLarge();
+  Span* hole = New(kHuge / 2);
+  New(kHuge / 2);
+  for (uintptr_t i = 0; i < Growing::kMostShort.pages(); ++i) New(1);
+  const PageId first = hole->first;
+  heap_->Delete(hole);
+  heap_->ReleaseAtLeast(Length(1));
+  const Length system = heap_->stats().system;
+  EXPECT_EQ(New(1)->first, first);
+  EXPECT_EQ(heap_->stats().system, system);
+}
+
 TEST_F(HugepageCutShortTest, WhereAddressesAreFewTheHeapGrowsWhenItMust) {
   for (bool FakeSystemMemory::* few : {&FakeSystemMemory::limited, &FakeSystemMemory::finite}) {
     heap_.system.*few = true;
