@@ -46,9 +46,11 @@ class GrowingHugepage {
   static constexpr Length kMostShort = kLength * 4;
   static constexpr uintptr_t kShortForLong = 8;
 
+  // Returns true if a span of n pages shall not lie in a hugepage.
+  static bool IsLong(Length n) { return n > kLongestSpan; }
   // Returns true if a heap that has committed so much may grow by a hugepage for a span of n pages.
   bool Suits(Length n, Length committed) const {
-    return n <= kLongestSpan && short_ >= kLeastShort && committed >= kLeastHeap;
+    return !IsLong(n) && short_ >= kLeastShort && committed >= kLeastHeap;
   }
 
   // Returns true if the kernel gives hugepages to those who ask and to nobody else. Where everybody
@@ -70,21 +72,22 @@ class GrowingHugepage {
     return unused.first <= first && unused.end() < first + kLength;
   }
 
-  // Asks for the hugepage in which `taken` ends if all of it lies in `unused`, which `taken` was
-  // cut from and of which nothing is resident. Keeps errno.
-  TCMALLOC_COLD void NoteTaken(System& system, PageRange taken, PageRange unused) {
+  // Returns true if a hugepage may begin where `taken` ends: all of it must lie in `unused`, which
+  // `taken` was cut from and of which nothing is resident. Counts those that are apart.
+  bool Begins(PageRange taken, PageRange unused) {
     const PageId first = HugepageOf(taken);
     const bool is_unused = unused.first <= first && first + kLength <= unused.end();
-    if (is_unused && first == begun_) {
-      used_to_ = first;
-    } else if (is_unused && MayDivideMappings(first)) {
-      Begin(system, first);
-    }
+    return is_unused && MayDivideMappings(first);
+  }
+  // Asks for that hugepage. None must be begun. Keeps errno.
+  void Begin(System& system, PageRange taken) {
+    const PageId first = HugepageOf(taken);
+    if (Advise(system, first, HugeAdvice::kHugepage)) begun_ = used_to_ = last_ = first;
   }
 
   // Notes that a span got these pages, of which `grown` were not resident.
   void NoteGrown(PageRange taken, Length grown) {
-    if (taken.length <= kLongestSpan) {
+    if (!IsLong(taken.length)) {
       short_ = std::min(short_ + grown, kMostShort);
     } else {
       short_ -= std::min(short_, grown * kShortForLong);
@@ -99,8 +102,9 @@ class GrowingHugepage {
   // Forgets the hugepage, which must be begun. Returns those of its pages behind all that were
   // taken, which are resident though no span may have them. Keeps errno.
   PageRange End(System& system) {
+    Advise(system, begun_, HugeAdvice::kNoHugepage);
     const PageRange rest{used_to_, begun_ + kLength - used_to_};
-    Begin(system, PageId());
+    begun_ = used_to_ = PageId();
     return rest;
   }
 
@@ -108,29 +112,24 @@ class GrowingHugepage {
   static PageId HugepageOf(PageRange taken) {
     return PageId(AlignDown(taken.end().index() - 1, kLength.pages()));
   }
-  // Begins another hugepage; none if `first` is 0 or the kernel refuses.
-  void Begin(System& system, PageId first) {
-    const int saved_errno = errno;
-    if (begun_ != PageId()) Advise(system, begun_, HugeAdvice::kNoHugepage);
-    const bool begins = first != PageId() && Advise(system, first, HugeAdvice::kHugepage);
-    begun_ = begins ? first : PageId();
-    used_to_ = begun_;
-    errno = saved_errno;
-  }
   // Returns false if the hugepage would cost mappings and there were too many such.
   bool MayDivideMappings(PageId first) {
-    const bool is_apart = begun_ == PageId() || first != begun_ + kLength;
+    const bool is_apart = first != last_ && first != last_ + kLength;
     if (is_apart && apart_ >= kMostApart) return false;
     if (is_apart) ++apart_;
     return true;
   }
   static bool Advise(System& system, PageId first, HugeAdvice advice) {
-    return system.AdviseHuge(first.start(), kLength.bytes(), advice);
+    const int saved_errno = errno;
+    const bool taken = system.AdviseHuge(first.start(), kLength.bytes(), advice);
+    errno = saved_errno;
+    return taken;
   }
 
   Length short_;        // growth by short spans that long ones did not use up
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
+  PageId last_;         // the first page of the last one that was asked for
   uint32_t apart_ = 0;  // hugepages that did not follow the one before
   bool setting_known_ = false;
   bool wanted_ = false;

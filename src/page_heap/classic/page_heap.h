@@ -137,9 +137,9 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   // Takes them out of a returned one, by the hugepage that they begin if it can be had.
   TCMALLOC_COLD Span* TakeByHugepage(Span* found, Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
-  // Returns the span from which n pages are about to be taken with all of the hugepage that they
-  // would begin but for the end of the heap, as far as the system adds it.
-  TCMALLOC_ALWAYS_INLINE Span* CompleteHugepage(Span* unused, Length n) TCMALLOC_REQUIRES(lock_);
+  // Returns true if n pages from `unused` would begin a hugepage but for the end of the heap,
+  // behind which the system may add more.
+  bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
   // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
   TCMALLOC_COLD Length EndHugepage() TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
@@ -156,8 +156,10 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement) {
   if (n > Base::kMaxRequest || placement.alignment > Base::kMaxRequest) return nullptr;
-  // A limit that was set since the hugepage began counts all of it.
-  if (this->HasLimit() && growing_hugepage_.is_begun()) EndHugepage();
+  // A limit that was set since the hugepage began counts all of it. A long span, of which the
+  // program may touch little, leaves its rest to short ones.
+  const bool ends = this->HasLimit() || GrowingHugepage<System>::IsLong(n);
+  if (ends && growing_hugepage_.is_begun()) EndHugepage();
   OffsetGrowth(n);
   int retries = 0;
   do {
@@ -180,24 +182,28 @@ Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& 
 
 template <typename System>
 Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Placement& placement) {
-  const bool wanted = growing_hugepage_.IsWanted(this->system_);
-  if (wanted) found = CompleteHugepage(found, n);
+  if (!growing_hugepage_.IsWanted(this->system_)) return spans_.Take(found, n, placement);
+  if (LacksEnd(found, n)) {
+    this->GrowBehind(found->end(), GrowingHugepage<System>::kLength);
+    // Whatever was added may have merged with it.
+    found = spans_.Find(Span::State::kReturned, n, placement);
+  }
   const PageRange unused{found->first, found->length};
   Span* span = spans_.Take(found, n, placement);
-  if (wanted && span != nullptr) {
-    growing_hugepage_.NoteTaken(this->system_, {span->first, n}, unused);
+  if (span == nullptr) return nullptr;
+  const PageRange taken{span->first, n};
+  if (growing_hugepage_.Begins(taken, unused)) {
+    if (growing_hugepage_.is_begun()) EndHugepage();
+    growing_hugepage_.Begin(this->system_, taken);
   }
   return span;
 }
 
 template <typename System>
-Span* ClassicPageHeap<System>::CompleteHugepage(Span* unused, Length n) {
-  using Hugepage = GrowingHugepage<System>;
+bool ClassicPageHeap<System>::LacksEnd(const Span* unused, Length n) const {
   const PageRange pages{unused->first, unused->length};
-  const bool lacks_end = Hugepage::IsCutShort({pages.first, n}, pages) && spans_.IsLast(unused);
-  if (!lacks_end || !AddressesAbound()) return unused;
-  Span* longer = this->GrowBehind(pages.end(), Hugepage::kLength);
-  return longer != nullptr ? longer : unused;
+  return GrowingHugepage<System>::IsCutShort({pages.first, n}, pages) && spans_.IsLast(unused) &&
+         AddressesAbound();
 }
 
 template <typename System>

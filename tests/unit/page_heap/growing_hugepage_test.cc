@@ -54,6 +54,13 @@ class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
     return advice;
   }
 
+  // As a heap does.
+  void Take(Growing* growing, PageRange taken, PageRange unused) {
+    if (!growing->Begins(taken, unused)) return;
+    if (growing->is_begun()) growing->End(heap_.system);
+    growing->Begin(heap_.system, taken);
+  }
+
   static constexpr uintptr_t kFirst = Growing::kLeastHeap.pages() / kHuge;
   Span* large_ = nullptr;
 };
@@ -99,11 +106,11 @@ TEST_F(GrowingHugepageTest, OneOfWhichAPartIsInUseIsNotAskedFor) {
   Growing growing;
   const PageId first = PageId::Containing(heap_.system.begin());
   const Length one(1);
-  growing.NoteTaken(heap_.system, {first + one, one}, {first + one, Growing::kLength});
+  Take(&growing, {first + one, one}, {first + one, Growing::kLength});
   EXPECT_TRUE(advice().empty());
-  growing.NoteTaken(heap_.system, {first + one, one}, {first, Growing::kLength - one});
+  Take(&growing, {first + one, one}, {first, Growing::kLength - one});
   EXPECT_TRUE(advice().empty());
-  growing.NoteTaken(heap_.system, {first + one, one}, {first, Growing::kLength});
+  Take(&growing, {first + one, one}, {first, Growing::kLength});
   EXPECT_EQ(advice(), (Advice{{0, HugeAdvice::kHugepage}}));
 }
 
@@ -176,12 +183,13 @@ TEST_F(HugepageCutShortTest, AWholeOneNeedsNoGrowth) {
   EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage}}));
 }
 
-TEST_F(HugepageCutShortTest, OneThatWasBegunBeforeNeedsNoGrowth) {
-  MakeLargeWithRest(kHuge + kHuge / 2, 1);
+TEST_F(HugepageCutShortTest, OneThatOthersBeganNeedsNoGrowth) {
+  MakeLargeWithRest(kHuge / 2, 1);
+  heap_->set_release_half_life(0);
   New(1);
-  New(kHuge);
+  heap_->set_release_half_life(kHalfLife);
   New(1);
-  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge + kHuge / 2));
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2));
 }
 
 TEST_F(HugepageCutShortTest, WhatASpanCutsShortNeedsNoGrowth) {
@@ -225,6 +233,18 @@ TEST_F(HugepageCutShortTest, MemoryElsewhereIsAskedForOnce) {
     heap_->ReleaseAtLeast(Length(1));
     span = New(1);
   }
+}
+
+// The span that lacks the end has another record then.
+TEST_F(HugepageCutShortTest, MemoryThatTheSystemPutsBeforeASpanMergesWithIt) {
+  MakeLargeWithRest(0, kHuge);
+  heap_.system.downwards = true;
+  heap_.system.Allocate(kPageSize, kPageSize);
+  Span* span = New(2);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(2 * kHuge));
+  Fill(span, 'x');
+  heap_->CheckInvariants();
+  heap_->Delete(span);
 }
 
 TEST_F(HugepageCutShortTest, ARefusalLeavesEverythingAsItWas) {
@@ -301,11 +321,32 @@ TEST_F(GrowingHugepageTest, ItsRestIsFreeAndGoesWithARelease) {
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0)) << "once";
 }
 
+TEST_F(GrowingHugepageTest, ALongSpanLeavesItsRestToShortOnes) {
+  MakeLarge();
+  const Span* first = New(1);
+  const Span* large = New(kHuge);
+  EXPECT_EQ(large->first, first->first + Growing::kLength);
+  EXPECT_EQ(heap_->stats().free, Length(kHuge - 1));
+  EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
+  EXPECT_EQ(New(1)->first, first->end());
+}
+
+TEST_F(GrowingHugepageTest, ItsRestIsFreeOnceAnotherBegins) {
+  MakeLarge();
+  Span* hole = New(kHuge);
+  for (uintptr_t i = 0; i < 4 * kHuge + 1; ++i) New(1);
+  EXPECT_EQ(advice().back(), std::pair(kFirst + 5, HugeAdvice::kHugepage));
+  heap_->set_aggressive_decommit(true);
+  heap_->Delete(hole);
+  heap_->set_aggressive_decommit(false);
+  New(1);
+  EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kHugepage));
+  EXPECT_EQ(heap_->stats().free, Length(kHuge - 1));
+}
+
 TEST_F(GrowingHugepageTest, PagesThatOthersTookOfItsRestStay) {
   MakeLarge();
-  New(1);
-  Span* large = New(2 * kHuge);
-  Fill(large, 'x');
+  for (uintptr_t i = 0; i < kHuge; ++i) Fill(New(1), 'x');
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(0));
   EXPECT_TRUE(heap_.system.released().empty());
 }
@@ -347,7 +388,7 @@ TEST_F(GrowingHugepageTest, ThoseThatDivideMappingsAreFew) {
   const PageId begin = PageId::Containing(heap_.system.begin());
   const auto take = [&](uintptr_t hugepage) {
     const PageId first = begin + Growing::kLength * hugepage;
-    growing.NoteTaken(heap_.system, {first, Length(1)}, {first, Growing::kLength});
+    Take(&growing, {first, Length(1)}, {first, Growing::kLength});
   };
   for (uintptr_t i = 0; i < 2 * Growing::kMostApart; ++i) take(2 * i);
   EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart - 1);
