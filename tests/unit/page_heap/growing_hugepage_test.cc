@@ -395,6 +395,9 @@ TEST_F(GrowingHugepageTest, ThoseThatDivideMappingsAreFew) {
   // Whatever follows the last one does not divide any.
   take(2 * Growing::kMostApart - 1);
   EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart + 1);
+  growing.End(heap_.system);
+  take(2 * Growing::kMostApart);
+  EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart + 3);
 }
 
 TEST_F(GrowingHugepageTest, ARefusalChangesNothingAndErrnoStays) {
