@@ -44,7 +44,7 @@ class GrowingHugepage {
   // up kShortForLong times its length. More than kMostShort does not count.
   static constexpr Length kLeastShort = kLength * 3;
   static constexpr Length kMostShort = kLength * 4;
-  static constexpr uintptr_t kShortForLong = 8;
+  static constexpr uintptr_t kShortForLong = 16;
 
   // Returns true if a span of n pages shall not lie in a hugepage.
   static bool IsLong(Length n) { return n > kLongestSpan; }
