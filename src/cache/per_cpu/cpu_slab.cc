@@ -29,7 +29,7 @@ void CpuSlab::FillTable() { std::memcpy(classes(), kClassBySize.data(), kClassBy
 
 void CpuSlab::ClearTable() {
   std::memset(classes(), 0, kClassBySize.size());
-  const uint16_t rows = rows_.exchange(0, std::memory_order_relaxed);
+  const uint32_t rows = rows_.exchange(0, std::memory_order_relaxed);
   for (size_t row = 0; row < kListedSizes / kRowSizes; ++row) {
     if ((rows >> row & 1) != 0) std::memset(classes() + row * kRowSizes, 0, kRowSizes);
   }
@@ -46,8 +46,7 @@ void CpuSlab::ListSizes(size_t size) {
     std::memset(classes() + first, c, next - first);
     first = next;
   }
-  rows_.store(static_cast<uint16_t>(rows_.load(std::memory_order_relaxed) | 1U << row),
-              std::memory_order_relaxed);
+  rows_.store(rows_.load(std::memory_order_relaxed) | 1U << row, std::memory_order_relaxed);
 }
 
 void CpuSlab::SetEmpty(uint8_t c) {

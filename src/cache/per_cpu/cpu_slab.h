@@ -105,9 +105,9 @@ class alignas(64) CpuSlab {
   // use.
   void AbandonObjects();
 
-  // The sizes in a row of the table, and those that may be listed.
+  // The sizes in a row of the table, and those that may be listed: 64 KiB is the last power of two.
   static constexpr size_t kRowSizes = 4096;
-  static constexpr size_t kListedSizes = 16 * kRowSizes;
+  static constexpr size_t kListedSizes = 17 * kRowSizes;
 
   // Lets malloc's section look up the sizes near `size`, which is below kListedSizes, until the
   // slab is closed. That touches a page.
@@ -161,7 +161,7 @@ class alignas(64) CpuSlab {
 
   SpinLock lock_{LockRank::kCpuSlab};
   std::atomic<SlabState> state_{SlabState::kUnused};
-  std::atomic<uint16_t> rows_{0};  // bit r: the sizes from r * kRowSizes on are in the table
+  std::atomic<uint32_t> rows_{0};  // bit r: the sizes from r * kRowSizes on are in the table
   bool tops_changed_ TCMALLOC_GUARDED_BY(lock_) = false;  // since the slab was closed
   char* const memory_;
   CpuDepot* const depot_;

@@ -192,6 +192,18 @@ TEST_F(CpuSlabTest, EveryListedSizeIsServedByItsClass) {
   }
 }
 
+TEST_F(CpuSlabTest, BuffersOf64KiBAreListed) {
+  Open(10);
+  SpinLockHolder holder(slab().lock());
+  constexpr size_t kSize = size_t{64} << 10;
+  slab().ListSizes(kSize);
+  EXPECT_TRUE(slab().Lists(kSize));
+  EXPECT_TRUE(Serves(kSize));
+  ASSERT_TRUE(slab().Close());
+  ASSERT_TRUE(slab().Open());
+  EXPECT_FALSE(Serves(kSize));
+}
+
 TEST_F(CpuSlabTest, RefusedFenceLeavesTheSlabOpen) {
   Open(5);
   ASSERT_TRUE(thread_->Push(kClass, pool_.Take()));
