@@ -123,7 +123,7 @@ TEST_F(GrowingHugepageTest, AfterALongSpanTheHeapGrowsByManyShortOnesFirst) {
   EXPECT_EQ(advice().size(), 1u);
 }
 
-TEST_F(GrowingHugepageTest, ALongSpanUsesUpEightTimesItsLengthOfShortOnes) {
+TEST_F(GrowingHugepageTest, ALongSpanUsesUpManyTimesItsLengthOfShortOnes) {
   const auto suits = [](const Growing& growing) {
     return growing.Suits(Length(1), Growing::kLeastHeap);
   };
@@ -132,22 +132,23 @@ TEST_F(GrowingHugepageTest, ALongSpanUsesUpEightTimesItsLengthOfShortOnes) {
   const auto grow = [&](Length length, Length grown) { growing.NoteGrown({first, length}, grown); };
   grow(Length(1), Growing::kMostShort - Length(1));
   EXPECT_TRUE(suits(growing));
-  grow(Length(kHuge / 8), Length(kHuge / 8));
+  const Length used_up(kHuge / Growing::kShortForLong);
+  grow(used_up, used_up);
   EXPECT_FALSE(suits(growing));
   grow(Length(1), Length(1));
   EXPECT_TRUE(suits(growing));
   grow(Length(kHuge), Length(1));
   EXPECT_FALSE(suits(growing)) << "a part of a long span";
   grow(Length(1), Growing::kLength * 100);
-  grow(Length(kHuge / 8 + 1), Length(kHuge / 8 + 1));
+  grow(used_up + Length(1), used_up + Length(1));
   EXPECT_FALSE(suits(growing)) << "what was longer ago does not count";
 }
 
 TEST_F(GrowingHugepageTest, ALongBlockThatGrowsWhereItIsUsesUpShortOnesToo) {
   MakeLarge();
-  Span* growing = New(kHuge / 16);
-  ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 8)));
-  for (uintptr_t i = kHuge / 8; i <= kHuge; ++i) New(1);
+  Span* growing = New(kHuge / 32);
+  ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 16)));
+  for (uintptr_t i = kHuge / 16; i <= kHuge; ++i) New(1);
   EXPECT_TRUE(advice().empty());
 }
 
