@@ -178,14 +178,20 @@ Length HeapSpans::MissingAtEnd(const Span* span, Length n, Length most_returned)
 
 Length HeapSpans::MakeFree(PageId first, Length most) {
   Span* span = map_.Get(first);
-  const bool begins =
-      span != nullptr && span->first == first && span->state == Span::State::kReturned;
-  if (!begins || most == Length(0)) return Length(0);
+  const bool is_returned =
+      span != nullptr && span->state == Span::State::kReturned && span->Contains(first);
+  if (!is_returned || most == Length(0)) return Length(0);
   returned_.Remove(span);
+  if (span->first < first) {
+    Span* head = span;
+    span = SplitTail(head, first - head->first);
+    returned_.Insert(head);
+    if (span == nullptr) return Length(0);
+  }
   if (span->length > most) {
     Span* tail = SplitTail(span, most);
     if (tail == nullptr) {
-      returned_.Insert(span);
+      MergeAndList(span);
       return Length(0);
     }
     returned_.Insert(tail);
@@ -242,6 +248,7 @@ void HeapSpans::AbsorbRight(Span* span, Span* right) {
   list(right->state).Remove(right);
   span->length += right->length;
   span->zeroed &= right->zeroed;
+  map_.Set(right->first, span);
   map_.Set(span->end() - kOnePage, span);
   Retire(right);
 }

@@ -86,7 +86,7 @@ class HeapSpans {
   Length MissingAtEnd(const Span* span, Length n, Length most_returned) const;
 
   // Makes returned pages from `first` on, `most` at most, free ones, which are resident. Returns
-  // their number, 0 unless a returned span begins there.
+  // their number, 0 unless `first` is returned. May miss a span that begins before it.
   TCMALLOC_COLD Length MakeFree(PageId first, Length most);
 
   // Cuts the pages behind the first n off a span. Returns them as a span of the same state, or

@@ -157,8 +157,10 @@ template <typename System>
 Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement) {
   if (n > Base::kMaxRequest || placement.alignment > Base::kMaxRequest) return nullptr;
   // A limit that was set since the hugepage began counts all of it. A long span, of which the
-  // program may touch little, leaves its rest to short ones.
-  const bool ends = this->HasLimit() || GrowingHugepage<System>::IsLong(n);
+  // program may touch little, leaves its rest to short ones, and so does an aligned one, which
+  // leaves pages out.
+  const bool ends =
+      this->HasLimit() || GrowingHugepage<System>::IsLong(n) || placement.alignment > kOnePage;
   if (ends && growing_hugepage_.is_begun()) EndHugepage();
   OffsetGrowth(n);
   int retries = 0;
@@ -172,8 +174,8 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
 template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
   if (found->state != Span::State::kReturned) return spans_.Take(found, n, placement);
-  const bool by_hugepage = spans_.RoomIn(found) == Length(0) && MayHaveHugepage() &&
-                           growing_hugepage_.Suits(n, spans_.committed());
+  const bool by_hugepage = placement.alignment == kOnePage && spans_.RoomIn(found) == Length(0) &&
+                           MayHaveHugepage() && growing_hugepage_.Suits(n, spans_.committed());
   Span* span = TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
                                               : spans_.Take(found, n, placement);
   if (TCMALLOC_LIKELY(span != nullptr)) growing_hugepage_.NoteGrown({span->first, n}, n);

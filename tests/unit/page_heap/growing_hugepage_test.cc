@@ -236,6 +236,14 @@ TEST_F(HugepageCutShortTest, MemoryElsewhereIsAskedForOnce) {
   }
 }
 
+// Where the end of the heap is longer after growth, another span is the shortest one, which has no
+// room for what is aligned.
+TEST_F(HugepageCutShortTest, AnAlignedSpanMakesNoHeapGrow) {
+  MakeLargeWithRest(kHuge / 2, 1);
+  ASSERT_NE(heap_->NewAligned(Length(1), Length(kHuge)), nullptr);
+  EXPECT_EQ(heap_->stats().system, Growing::kLeastHeap + Length(kHuge / 2));
+}
+
 // The span that lacks the end has another record then.
 TEST_F(HugepageCutShortTest, MemoryThatTheSystemPutsBeforeASpanMergesWithIt) {
   MakeLargeWithRest(0, kHuge);
@@ -366,6 +374,26 @@ TEST_F(GrowingHugepageTest, WhatIsBehindALongerSpanInItsRestGoesWithARelease) {
   Span* growing = New(kHuge / 8);
   ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 4)));
   EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - kHuge / 4 - 1));
+}
+
+TEST_F(GrowingHugepageTest, ItsRestGoesWithAReleaseWhereASpanBeforeItWentAtOnce) {
+  MakeLarge();
+  New(1);
+  Span* last = New(1);
+  heap_->set_aggressive_decommit(true);
+  heap_->Delete(last);
+  heap_->set_aggressive_decommit(false);
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - 2));
+  EXPECT_EQ(heap_->stats().free, Length(0));
+}
+
+TEST_F(GrowingHugepageTest, AnAlignedSpanEndsItAndBeginsNone) {
+  MakeLarge();
+  New(1);
+  Span* aligned = heap_->NewAligned(Length(1), Length(kHuge));
+  ASSERT_NE(aligned, nullptr);
+  EXPECT_EQ(heap_->stats().free, Length(kHuge - 1));
+  EXPECT_EQ(advice(), (Advice{{kFirst, HugeAdvice::kHugepage}, {kFirst, HugeAdvice::kNoHugepage}}));
 }
 
 TEST_F(GrowingHugepageTest, AReleaseByTimeEndsItToo) {
