@@ -2,8 +2,10 @@
 //
 // What the heap holds for a program that fills as much memory in each of its phases, with blocks of
 // one size, and frees it before the next: a share more than lives at a time, not the sum of the
-// phases. The arguments are the order of frees, forward or random, and the most that may be held,
-// in percent of what lives.
+// phases. The arguments are the order of frees, forward or random, the most that may be held, in
+// percent of what lives, and "one-cpu" if the program shall not move: paranoid builds divide the
+// lists of each class among CPUs at once, and what a thread left on one it does not find on
+// another.
 
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "conformance/malloc_api.h"
+#include "fakes/one_cpu.h"
 #include "figures.h"
 
 namespace tcmalloc::testing {
@@ -54,7 +57,10 @@ int Run(bool at_random, size_t most_percent) {
 }  // namespace tcmalloc::testing
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  if (argc == 4 && std::string_view(argv[3]) == "one-cpu" && !tcmalloc::testing::StayOnThisCpu()) {
+    return 2;
+  }
   return tcmalloc::testing::Run(std::string_view(argv[1]) == "random",
                                 strtoul(argv[2], nullptr, 10));
 }
