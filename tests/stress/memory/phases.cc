@@ -57,10 +57,9 @@ int Run(bool at_random, size_t most_percent) {
 }  // namespace tcmalloc::testing
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
-  if (argc == 4 && std::string_view(argv[3]) == "one-cpu" && !tcmalloc::testing::StayOnThisCpu()) {
-    return 2;
-  }
+  const bool stays = argc == 4 && std::string_view(argv[3]) == "one-cpu";
+  if (argc != (stays ? 4 : 3)) return 2;
+  if (stays && !tcmalloc::testing::StayOnThisCpu()) return 2;
   return tcmalloc::testing::Run(std::string_view(argv[1]) == "random",
                                 strtoul(argv[2], nullptr, 10));
 }
