@@ -444,21 +444,23 @@ void* DebugHeap::AllocateSlow(const Request& request, size_t bytes, uint8_t size
     placed = IsSmall(bytes) ? PlaceSmall(request, stack, bytes, &user, &fault)
                             : PlaceLarge(request, stack, bytes, &user);
     if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return user;
-  } while (placed == Placed::kNowhere && GiveBackSpares(&fault));
+  } while (placed == Placed::kNowhere && GiveBackWaiting(bytes, &fault));
   ReleaseStack(stack);
   if (fault) ReportFault(fault, "the free queue");
   return placed == Placed::kInEmergency ? AllocateInEmergency(request) : nullptr;
 }
 
-// Gives the memory of the thread's spares back, where there is no other. Returns true if there were
-// any; stops at a fault and tells about it.
-bool DebugHeap::GiveBackSpares(Fault* fault) {
+// Gives the memory of the thread's blocks that wait back, where there is no other for `bytes`.
+// Returns true if there were any; stops at a fault and tells about it. A request for more than all
+// that is there has needs other memory.
+bool DebugHeap::GiveBackWaiting(size_t bytes, Fault* fault) {
+  if (bytes > heap.page_heap().total().bytes() + queue_.bytes()) return false;
   SlowPath slow_path;
   if (slow_path.reentrant()) return false;
   const uint32_t place = PlaceOfThread();
   bool gave_some = false;
-  while (BlockRecord* spare = queue_.TakeAnySpare(place)) {
-    if (!Evict(slow_path, place, spare, fault)) return false;
+  while (BlockRecord* waiting = queue_.TakeAny(queue_storage, place)) {
+    if (!Evict(slow_path, place, waiting, fault)) return false;
     gave_some = true;
   }
   return gave_some;

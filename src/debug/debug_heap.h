@@ -128,7 +128,7 @@ class DebugHeap {
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
   void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
   TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
-  bool GiveBackSpares(Fault* fault);
+  bool GiveBackWaiting(size_t bytes, Fault* fault);
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);

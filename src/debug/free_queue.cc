@@ -14,11 +14,16 @@ void Add(std::atomic<size_t>& counter, size_t bytes) {
 
 }  // namespace
 
-TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBlock* entries,
-                                                   size_t share, MetadataArena& arena) {
+TCMALLOC_ALWAYS_INLINE WaitingBlock FreeQueue::TakeFirst(Part& part, const WaitingBlock* entries) {
   const WaitingBlock first = entries[part.first];
   DropFirst(part, entries);
   Add(part.bytes, 0 - first.bytes);
+  return first;
+}
+
+TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBlock* entries,
+                                                   size_t share, MetadataArena& arena) {
+  const WaitingBlock first = TakeFirst(part, entries);
   if (TCMALLOC_UNLIKELY(!part.spares.Put(first, share, arena))) return first.block;
   part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
   return nullptr;
@@ -79,12 +84,14 @@ BlockRecord* FreeQueue::TakeSpare(uint32_t place, uint8_t size_class) {
   return block;
 }
 
-BlockRecord* FreeQueue::TakeAnySpare(uint32_t place) {
+BlockRecord* FreeQueue::TakeAny(const Storage& storage, uint32_t place) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  BlockRecord* block = part.spares.TakeAny();
-  part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
-  return block;
+  if (BlockRecord* spare = part.spares.TakeAny()) {
+    part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
+    return spare;
+  }
+  return part.count > 0 ? TakeFirst(part, storage.entries[place]).block : nullptr;
 }
 
 size_t FreeQueue::bytes() const {

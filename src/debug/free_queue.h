@@ -92,8 +92,8 @@ class FreeQueue {
   BlockRecord* PopFirst(const Storage& storage, uint32_t place, size_t limit, MetadataArena& arena);
   // Takes a spare of that size class out of the part; null if there is none.
   BlockRecord* TakeSpare(uint32_t place, uint8_t size_class);
-  // Takes any spare out of the part; null if there is none.
-  BlockRecord* TakeAnySpare(uint32_t place);
+  // Takes a spare out of the part or, if there is none, the first block; null if it is empty.
+  BlockRecord* TakeAny(const Storage& storage, uint32_t place);
 
   // Returns the bytes in all parts, with those of spares.
   size_t bytes() const;
@@ -139,6 +139,9 @@ class FreeQueue {
   // it cannot become a spare. The part's share of the bytes is `share`.
   static BlockRecord* Pop(Part& part, const WaitingBlock* entries, size_t share,
                           MetadataArena& arena) TCMALLOC_REQUIRES(part.lock);
+  // Takes the first of `entries`, which are those of the part.
+  static WaitingBlock TakeFirst(Part& part, const WaitingBlock* entries)
+      TCMALLOC_REQUIRES(part.lock);
   // Takes the first of `entries` out, and brings what the next calls, and the blocks that get the
   // memory, will look at into the cache. A block that has waited long is in none.
   TCMALLOC_ALWAYS_INLINE static void DropFirst(Part& part, const WaitingBlock* entries)

@@ -96,9 +96,18 @@ TEST_F(FreeQueueTest, ABlockThatLeavesBecomesASpareOfItsClass) {
   EXPECT_EQ(queue_.TakeSpare(kPlace, 4), nullptr);
   EXPECT_EQ(queue_.TakeSpare(1, 3), nullptr) << "another part";
   EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[1].get());
-  EXPECT_EQ(queue_.TakeAnySpare(kPlace), blocks_[0].get());
-  EXPECT_EQ(queue_.TakeAnySpare(kPlace), nullptr);
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[0].get());
   EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks * 64);
+}
+
+TEST_F(FreeQueueTest, WithoutMemoryAllBlocksLeave) {
+  for (size_t i = 0; i <= FreeQueue::kBlocks; ++i) Push(64, kNoLimit, 3);
+  queue_.Push(*storage_, 1, Block(64), kNoLimit, arena_);
+  for (size_t i = 0; i <= FreeQueue::kBlocks; ++i) {
+    EXPECT_EQ(queue_.TakeAny(*storage_, kPlace), blocks_[i].get()) << "the spare, and the queue";
+  }
+  EXPECT_EQ(queue_.TakeAny(*storage_, kPlace), nullptr);
+  EXPECT_EQ(queue_.bytes(), 64u) << "of another part";
 }
 
 TEST_F(FreeQueueTest, SparesHaveAsManyBytesAsTheQueue) {

@@ -1,0 +1,76 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Fills a limited address space with small blocks and frees them all, twice. A block of another
+// size must fit in afterwards, whatever freed blocks the mode lets wait. The environment sets the
+// mode.
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+#include "integration/limits/address_limit.h"
+#include "integration/limits/require.h"
+
+namespace tcmalloc::testing {
+namespace {
+
+constexpr Size kRoom = 4 * kMiB;  // for all blocks
+constexpr Size kSmall = 4104;
+constexpr Size kOther = 64 * kKiB;
+
+struct Block {
+  Block* next;
+};
+
+// Returns the bytes of the address space that the process has in use.
+Size AddressSpaceInUse() {
+  constexpr Size kPage = 4 * kKiB;
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  Require(file != nullptr, "statm");
+  Size pages = 0;
+  Require(std::fscanf(file, "%zu", &pages) == 1, "the first number of statm");
+  std::fclose(file);
+  return pages * kPage;
+}
+
+// Allocates small blocks until there is no memory, frees them, and returns how many they were.
+Size FillAndFree() {
+  Block* blocks = nullptr;
+  Size count = 0;
+  while (auto* block = static_cast<Block*>(std::malloc(kSmall))) {
+    *block = {blocks};
+    blocks = block;
+    ++count;
+  }
+  while (blocks != nullptr) {
+    Block* const block = blocks;
+    blocks = block->next;
+    std::free(block);
+  }
+  return count;
+}
+
+void RequireOther(const char* when) {
+  void* const other = std::malloc(kOther);
+  Require(other != nullptr, when, kOther);
+  std::free(other);
+}
+
+void Run() {
+  RequireOther("a block before all others");
+  LimitAddressSpace(AddressSpaceInUse() + kRoom);
+  const Size first = FillAndFree();
+  Require(first * kSmall >= kRoom / 4, "blocks in the address space", first);
+  RequireOther("a block after all others");
+  const Size second = FillAndFree();
+  Require(second >= first * 3 / 4, "blocks of the second time", second, first);
+  RequireOther("a block after all others, twice");
+}
+
+}  // namespace
+}  // namespace tcmalloc::testing
+
+int main() {
+  tcmalloc::testing::Run();
+  return 0;
+}
