@@ -73,16 +73,18 @@ class GrowingHugepage {
   }
 
   // Returns true if a hugepage may begin where `taken` ends: all of it must lie in `unused`, which
-  // `taken` was cut from and of which nothing is resident. Counts those that are apart.
-  bool Begins(PageRange taken, PageRange unused) {
+  // `taken` was cut from and of which nothing is resident.
+  bool Begins(PageRange taken, PageRange unused) const {
     const PageId first = HugepageOf(taken);
     const bool is_unused = unused.first <= first && first + kLength <= unused.end();
-    return is_unused && MayDivideMappings(first);
+    return is_unused && (apart_ < kMostApart || !IsApart(first));
   }
   // Asks for that hugepage. None must be begun. Keeps errno.
   void Begin(System& system, PageRange taken) {
     const PageId first = HugepageOf(taken);
-    if (Advise(system, first, HugeAdvice::kHugepage)) begun_ = used_to_ = last_ = first;
+    if (!Advise(system, first, HugeAdvice::kHugepage)) return;
+    if (IsApart(first)) ++apart_;
+    begun_ = used_to_ = last_ = first;
   }
 
   // Notes that a span got these pages, of which `grown` were not resident.
@@ -112,13 +114,8 @@ class GrowingHugepage {
   static PageId HugepageOf(PageRange taken) {
     return PageId(AlignDown(taken.end().index() - 1, kLength.pages()));
   }
-  // Returns false if the hugepage would cost mappings and there were too many such.
-  bool MayDivideMappings(PageId first) {
-    const bool is_apart = first != last_ && first != last_ + kLength;
-    if (is_apart && apart_ >= kMostApart) return false;
-    if (is_apart) ++apart_;
-    return true;
-  }
+  // Returns true if a hugepage there would cost mappings.
+  bool IsApart(PageId first) const { return first != last_ && first != last_ + kLength; }
   static bool Advise(System& system, PageId first, HugeAdvice advice) {
     const int saved_errno = errno;
     const bool taken = system.AdviseHuge(first.start(), kLength.bytes(), advice);

@@ -174,8 +174,9 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
 template <typename System>
 Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& placement) {
   if (found->state != Span::State::kReturned) return spans_.Take(found, n, placement);
-  const bool by_hugepage = placement.alignment == kOnePage && spans_.RoomIn(found) == Length(0) &&
-                           MayHaveHugepage() && growing_hugepage_.Suits(n, spans_.committed());
+  const bool by_hugepage = growing_hugepage_.Suits(n, spans_.committed()) &&
+                           placement.alignment == kOnePage && MayHaveHugepage() &&
+                           spans_.RoomIn(found) == Length(0);
   Span* span = TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
                                               : spans_.Take(found, n, placement);
   if (TCMALLOC_LIKELY(span != nullptr)) growing_hugepage_.NoteGrown({span->first, n}, n);
