@@ -23,6 +23,7 @@
 #include "system/own_operators.h"
 #include "system/random.h"
 #include "system/single_threaded.h"
+#include "thread/thread_parts.h"
 #include "thread/thread_state.h"
 
 namespace tcmalloc {
@@ -762,8 +763,8 @@ bool HardenedHeap::WasFreed(const void* block) const {
   return map_.Known(block)->load(std::memory_order_relaxed) == BlockMap::kQuarantined;
 }
 
-// Gives all blocks that this thread may take out of the quarantine to the allocator below. Returns
-// false if there are none.
+// Gives all blocks that this thread may take out of the quarantine to the allocator below: its own,
+// those that ended threads left, and those that are shared. Returns false if there are none.
 bool HardenedHeap::EmptyQuarantine() {
   bool is_any = false;
   const auto give_back = [&](void* block) {
@@ -773,6 +774,12 @@ bool HardenedHeap::EmptyQuarantine() {
   };
   quarantine_.TakeEach(thread_state.quarantine_part, give_back);
   while (void* block = TakeFromPool()) give_back(block);
+  for (uint8_t part = 1; part <= thread_parts.highest(); ++part) {
+    if (!thread_parts.TryTake(part)) continue;
+    quarantine_.TakeEach(part, give_back);
+    while (void* block = pools_.TakeAny(part)) give_back(block);
+    thread_parts.Return(part);
+  }
   for (std::atomic<void*>& place : large_) {
     if (place.load(std::memory_order_relaxed) == nullptr) continue;
     // Acquire-release pairs with the exchange in FreeLarge.

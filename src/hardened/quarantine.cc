@@ -4,31 +4,30 @@
 
 #include <algorithm>
 
+#include "allocator/slow_path.h"
 #include "base/attributes.h"
 #include "base/random.h"
+#include "thread/thread_state.h"
 
 namespace tcmalloc {
 namespace {
 
-// Threads that have a part of their own.
-constinit std::atomic<uint32_t> owners{0};
-// Threads that share one.
+// Threads that have shared a part.
 constinit std::atomic<uint32_t> sharers{0};
 
 }  // namespace
 
 uint8_t Quarantine::ChoosePart() {
-  uint32_t part = owners.load(std::memory_order_relaxed);
-  while (part < kOwnParts &&
-         !owners.compare_exchange_weak(part, part + 1, std::memory_order_relaxed)) {
-  }
-  if (part >= kOwnParts) {
-    part = kOwnParts + sharers.fetch_add(1, std::memory_order_relaxed) % kSharedParts;
-  }
-  return static_cast<uint8_t>(part + 1);
+  // Without a front end, the end of the thread would not be noticed. To get one may allocate.
+  if (thread_state.phase == Phase::kNew) const SlowPath slow_path;
+  if (thread_state.quarantine_part != 0) return thread_state.quarantine_part;
+  const uint8_t own = thread_state.phase != Phase::kEnded ? thread_parts.Take() : 0;
+  if (own != 0) return own;
+  const uint32_t others = sharers.fetch_add(1, std::memory_order_relaxed);
+  return static_cast<uint8_t>(kOwnParts + 1 + others % kSharedParts);
 }
 
-size_t Quarantine::OwnParts() { return owners.load(std::memory_order_relaxed); }
+size_t Quarantine::OwnParts() { return thread_parts.highest(); }
 
 bool Quarantine::HasSharers() { return sharers.load(std::memory_order_relaxed) != 0; }
 

@@ -13,12 +13,14 @@
 #include "base/attributes.h"
 #include "pages/metadata_arena.h"
 #include "size_class/size_classes.h"
+#include "thread/thread_parts.h"
 
 namespace tcmalloc {
 
 // For each size class a number of places, each empty or with a block. A block that comes takes a
-// place at random, and the one that was there goes. There are kParts sets of places. Each of the
-// first threads has one to itself, and needs no atomic exchange; the others share the rest.
+// place at random, and the one that was there goes. There are kParts sets of places. Up to
+// kOwnParts threads at a time have one to themselves, and need no atomic exchange; the others share
+// the rest.
 //
 // The place for the next block is drawn ahead of it, and what waits there is fetched into the cache
 // meanwhile, because whoever takes it out looks at all of it.
@@ -26,7 +28,7 @@ namespace tcmalloc {
 // Lock-free. A signal handler must not come in the middle of Exchange and call it; a fork may.
 class Quarantine {
  public:
-  static constexpr size_t kOwnParts = 8;
+  static constexpr size_t kOwnParts = ThreadParts::kCount;
   static constexpr size_t kSharedParts = 4;
   static constexpr size_t kParts = kOwnParts + kSharedParts;
   static constexpr size_t kMostPlaces = 128;  // of a class in a part
@@ -41,10 +43,10 @@ class Quarantine {
   [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                                 uint64_t seed);
 
-  // Returns the number of a part for a thread that has none: 1 to kOwnParts as long as there is
-  // one, then up to kParts.
+  // Returns the number of a part for the running thread, which has none: 1 to kOwnParts, for itself
+  // until it ends, as long as there is one, then up to kParts. A thread that has ended shares one.
   static uint8_t ChoosePart();
-  // Return how many threads have had a part to themselves, and if any shared one. The memory of
+  // Return how many parts threads have had to themselves, and if any shared one. The memory of
   // other parts was never touched.
   static size_t OwnParts();
   static bool HasSharers();

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "hook/hooks.h"
+#include "thread/thread_parts.h"
 
 namespace tcmalloc {
 
@@ -81,6 +82,9 @@ template <SourceTable Sources>
 void Threads<Sources>::NoteEnd(void* value) {
   if (++thread_state.destructor_rounds < kLastRound && end_.Watch(value)) return;
   GiveUpFrontEnd(Phase::kEnded);
+  // Pairs with ChoosePart in a signal handler, which finds the phase once the part is returned.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  thread_parts.ReturnOwn();
 }
 
 template <SourceTable Sources>

@@ -139,7 +139,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
       TCMALLOC_REQUIRES(lock_);
   // Returns true if n pages from `unused` would begin a hugepage but for the end of the heap,
   // behind which the system may add more.
-  bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_ALWAYS_INLINE bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
   // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
   TCMALLOC_COLD Length EndHugepage() TCMALLOC_REQUIRES(lock_);
   // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
@@ -147,7 +147,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
   // Releases a longest span, or a part of it that takes a short time.
-  Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_ALWAYS_INLINE Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
 
   GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
   GrowingHugepage<System> growing_hugepage_ TCMALLOC_GUARDED_BY(lock_);

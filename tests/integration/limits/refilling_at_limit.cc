@@ -5,10 +5,10 @@
 // mode.
 
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 
 #include "integration/limits/address_limit.h"
+#include "integration/limits/address_space_in_use.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
@@ -21,17 +21,6 @@ constexpr Size kOther = 64 * kKiB;
 struct Block {
   Block* next;
 };
-
-// Returns the bytes of the address space that the process has in use.
-Size AddressSpaceInUse() {
-  constexpr Size kPage = 4 * kKiB;
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  Require(file != nullptr, "statm");
-  Size pages = 0;
-  Require(std::fscanf(file, "%zu", &pages) == 1, "the first number of statm");
-  std::fclose(file);
-  return pages * kPage;
-}
 
 // Allocates small blocks until there is no memory, frees them, and returns how many they were.
 Size FillAndFree() {

@@ -1,0 +1,57 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "thread/thread_parts.h"
+
+#include <bit>
+
+#include "thread/thread_state.h"
+
+namespace tcmalloc {
+namespace {
+
+uint32_t BitOf(uint8_t number) { return uint32_t{1} << (number - 1); }
+
+}  // namespace
+
+constinit ThreadParts thread_parts;
+
+uint8_t ThreadParts::Take() {
+  for (;;) {
+    const int taken = std::countr_one(taken_.load(std::memory_order_relaxed));
+    if (taken >= kCount) return 0;
+    const auto number = static_cast<uint8_t>(taken + 1);
+    if (TryTake(number)) return number;
+  }
+}
+
+bool ThreadParts::TryTake(uint8_t number) {
+  // Acquire pairs with the release in Return: the part is as it was left.
+  const uint32_t before = taken_.fetch_or(BitOf(number), std::memory_order_acquire);
+  if ((before & BitOf(number)) != 0) return false;
+  NoteTaken(number);
+  return true;
+}
+
+void ThreadParts::Return(uint8_t number) {
+  // Release pairs with the acquire in TryTake.
+  taken_.fetch_and(~BitOf(number), std::memory_order_release);
+}
+
+void ThreadParts::ReturnOwn() {
+  const uint8_t number = thread_state.quarantine_part;
+  if (number == 0 || number > kCount) return;
+  thread_state.quarantine_part = 0;
+  // Pairs with ChoosePart in a signal handler, which finds no part before another thread may take
+  // this one.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  Return(number);
+}
+
+void ThreadParts::NoteTaken(uint8_t number) {
+  uint8_t highest = highest_.load(std::memory_order_relaxed);
+  while (highest < number &&
+         !highest_.compare_exchange_weak(highest, number, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace tcmalloc
