@@ -690,6 +690,7 @@ void* HardenedHeap::Reallocate(void* block, size_t asked) {
     claim.call = kCall;
     if (checks_claims_ && IsWrongFamily(live, claim.family)) CrashOnFamily(block, live, claim);
     CheckSurroundings(static_cast<const char*>(block), live, kCall);
+    if (asked == live.size && !BlocksAreWatched()) return block;
     if (TryResize(static_cast<char*>(block), state, live, size)) return block;
     old_size = live.size;
   }

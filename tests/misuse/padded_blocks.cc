@@ -4,11 +4,13 @@
 // which it may use, and says what it likes of that when it frees. Other programs do not.
 
 #include <malloc.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
+#include <barrier>
 #include <mutex>
 #include <new>
 #include <string>
@@ -78,6 +80,17 @@ void FreeAsAsked(const std::vector<char*>& blocks) {
 
 void FreeAsEstimated(const std::vector<char*>& blocks) {
   for (size_t i = 0; i < blocks.size(); ++i) sdallocx(blocks[i], nallocx(kSizes[i], 0), 0);
+}
+
+void ExpectNoMove(size_t size) {
+  for (void* block : {malloc(size), aligned_alloc(64, size)}) {
+    const auto before = reinterpret_cast<uintptr_t>(block);
+    block = realloc(block, std::max<size_t>(malloc_usable_size(block), 1));
+    if (size != 0) {
+      Expect(reinterpret_cast<uintptr_t>(block) == before, "moved to the size that it had", size);
+    }
+    free(block);
+  }
 }
 
 void GrowAndShrink(size_t size) {
@@ -189,6 +202,7 @@ int main() {
   FreeAsAsked(padded[0]);
   FreeAsEstimated(padded[1]);
   for (const size_t size : kSizes) {
+    ExpectNoMove(size);
     GrowAndShrink(size);
     ExpectZeroes(size);
     ExpectNoticed(size);
@@ -205,11 +219,15 @@ int main() {
         [](void* block, size_t n) { operator delete[](block, n, std::align_val_t{16}); });
   }
   ShrinkAtLimit();
-  // Threads beyond the first few get their blocks another way.
+  // Threads beyond the first few get their blocks another way, as long as the first ones live.
+  constexpr int kOthers = 16;
+  std::barrier all(kOthers);
   std::vector<std::thread> others;
-  for (int i = 0; i < 16; ++i) {
-    others.emplace_back([] {
+  for (int i = 0; i < kOthers; ++i) {
+    others.emplace_back([&all] {
       static std::mutex mutex;
+      free(malloc(1));
+      all.arrive_and_wait();
       const std::lock_guard<std::mutex> guard(mutex);
       for (const size_t size : kSizes) ExpectNoSecret(size);
     });
