@@ -824,6 +824,9 @@ void HardenedHeap::CheckAll() {
   CheckQuarantine();
   // Another thread may free a live block while it is looked at.
   if (heap.front_end().threads() > 1) return;
+  // A handler that comes meanwhile does not wait for the lock of the walk.
+  const SlowPath slow_path;
+  if (slow_path.reentrant()) return;
   size_t left = kMostChecked;
   heap.page_heap().ForEachSpan([&](const Span& span) {
     const bool small = span.state == Span::State::kSmall || span.state == Span::State::kSampled;

@@ -7,6 +7,7 @@
 #include "allocator/slow_path.h"
 #include "base/attributes.h"
 #include "base/random.h"
+#include "thread/current_thread.h"
 #include "thread/thread_state.h"
 
 namespace tcmalloc {
@@ -18,10 +19,11 @@ constinit std::atomic<uint32_t> sharers{0};
 }  // namespace
 
 uint8_t Quarantine::ChoosePart() {
-  // Without a front end, the end of the thread would not be noticed. To get one may allocate.
+  // Gets a front end, for which libc may allocate.
   if (thread_state.phase == Phase::kNew) const SlowPath slow_path;
   if (thread_state.quarantine_part != 0) return thread_state.quarantine_part;
-  const uint8_t own = thread_state.phase != Phase::kEnded ? thread_parts.Take() : 0;
+  const bool end_is_noticed = current_thread->seat != nullptr;
+  const uint8_t own = end_is_noticed ? thread_parts.Take() : 0;
   if (own != 0) return own;
   const uint32_t others = sharers.fetch_add(1, std::memory_order_relaxed);
   return static_cast<uint8_t>(kOwnParts + 1 + others % kSharedParts);

@@ -44,7 +44,8 @@ class Quarantine {
                                 uint64_t seed);
 
   // Returns the number of a part for the running thread, which has none: 1 to kOwnParts, for itself
-  // until it ends, as long as there is one, then up to kParts. A thread that has ended shares one.
+  // until it ends, as long as there is one, then up to kParts. A thread without a front end, whose
+  // end nobody would notice or which has ended, shares one.
   static uint8_t ChoosePart();
   // Return how many parts threads have had to themselves, and if any shared one. The memory of
   // other parts was never touched.
