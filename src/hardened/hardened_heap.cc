@@ -776,7 +776,7 @@ bool HardenedHeap::EmptyQuarantine() {
   quarantine_.TakeEach(thread_state.quarantine_part, give_back);
   while (void* block = TakeFromPool()) give_back(block);
   for (uint8_t part = 1; part <= thread_parts.highest(); ++part) {
-    if (!thread_parts.TryTake(part)) continue;
+    if (!thread_parts.TryTakeLeft(part)) continue;
     quarantine_.TakeEach(part, give_back);
     while (void* block = pools_.TakeAny(part)) give_back(block);
     thread_parts.Return(part);

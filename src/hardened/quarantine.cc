@@ -4,11 +4,9 @@
 
 #include <algorithm>
 
-#include "allocator/slow_path.h"
 #include "base/attributes.h"
 #include "base/random.h"
 #include "thread/current_thread.h"
-#include "thread/thread_state.h"
 
 namespace tcmalloc {
 namespace {
@@ -18,13 +16,11 @@ constinit std::atomic<uint32_t> sharers{0};
 
 }  // namespace
 
-uint8_t Quarantine::ChoosePart() {
-  // Gets a front end, for which libc may allocate.
-  if (thread_state.phase == Phase::kNew) const SlowPath slow_path;
-  if (thread_state.quarantine_part != 0) return thread_state.quarantine_part;
+uint8_t Quarantine::ChoosePart(uint8_t shared) {
   const bool end_is_noticed = current_thread->seat != nullptr;
   const uint8_t own = end_is_noticed ? thread_parts.Take() : 0;
   if (own != 0) return own;
+  if (shared != 0) return shared;
   const uint32_t others = sharers.fetch_add(1, std::memory_order_relaxed);
   return static_cast<uint8_t>(kOwnParts + 1 + others % kSharedParts);
 }

@@ -43,10 +43,10 @@ class Quarantine {
   [[nodiscard]] bool Initialize(MetadataArena& arena, size_t bytes_per_class, size_t largest,
                                 uint64_t seed);
 
-  // Returns the number of a part for the running thread, which has none: 1 to kOwnParts, for itself
-  // until it ends, as long as there is one, then up to kParts. A thread without a front end, whose
-  // end nobody would notice or which has ended, shares one.
-  static uint8_t ChoosePart();
+  // Returns the number of a part for the running thread, which so far has that of a `shared` one,
+  // or 0: 1 to kOwnParts, for itself until it ends, as long as there is one, then up to kParts. A
+  // thread without a front end, whose end nobody would notice or which has ended, shares one.
+  static uint8_t ChoosePart(uint8_t shared);
   // Return how many parts threads have had to themselves, and if any shared one. The memory of
   // other parts was never touched.
   static size_t OwnParts();

@@ -28,8 +28,9 @@ class ThreadParts {
   // Returns the number of a part that nobody has, the lowest of 1 to kCount, and takes it. Returns
   // 0 if there is none.
   uint8_t Take();
-  // Takes the part of that number. Returns false if somebody has it.
-  bool TryTake(uint8_t number);
+  // Takes the part of that number, for a call that empties it. Returns false if somebody has it, or
+  // if no thread has had it since it was last taken so.
+  bool TryTakeLeft(uint8_t number);
   void Return(uint8_t number);
   // Returns the part of the running thread, which has ended, if it has one.
   void ReturnOwn();
@@ -38,9 +39,11 @@ class ThreadParts {
   uint8_t highest() const { return highest_.load(std::memory_order_relaxed); }
 
  private:
-  void NoteTaken(uint8_t number);
+  bool TryTake(uint8_t number);
 
-  std::atomic<uint32_t> taken_{0};  // a bit for each part, that of part 1 first
+  // A bit for each part, that of part 1 first.
+  std::atomic<uint32_t> taken_{0};
+  std::atomic<uint32_t> used_{0};  // by threads, since a call emptied it
   std::atomic<uint8_t> highest_{0};
 };
 

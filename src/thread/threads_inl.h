@@ -82,7 +82,7 @@ template <SourceTable Sources>
 void Threads<Sources>::NoteEnd(void* value) {
   if (++thread_state.destructor_rounds < kLastRound && end_.Watch(value)) return;
   GiveUpFrontEnd(Phase::kEnded);
-  // Pairs with ChoosePart in a signal handler, which finds the phase once the part is returned.
+  // Pairs with BelowChecks in a signal handler, which finds no seat once the part is returned.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   thread_parts.ReturnOwn();
 }

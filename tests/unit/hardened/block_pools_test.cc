@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "allocator/slow_path.h"
 #include "heap/heap.h"
 
 namespace tcmalloc {
@@ -24,8 +25,11 @@ void* Numbered(uintptr_t number) { return reinterpret_cast<void*>(number * 16); 
 class BlockPoolsTest : public ::testing::Test {
  protected:
   void Initialize(size_t places, uint64_t seed = 1) {
-    // Others see the pools that threads have.
-    while (Quarantine::OwnParts() < kPart) Quarantine::ChoosePart();
+    // Others see the pools that threads with front ends have.
+    {
+      const SlowPath gets_a_front_end;
+    }
+    while (Quarantine::OwnParts() < kPart) Quarantine::ChoosePart(0);
     ASSERT_TRUE(pools_->Initialize(heap.arena(), places * 64, Filling(), seed));
   }
   // Adds blocks from `first` on until there is no room. Returns the number after the last one.

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/slow_path.h"
 #include "heap/heap.h"
 
 namespace tcmalloc {
@@ -54,7 +55,10 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
   std::vector<std::thread> threads;
   for (uintptr_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const uint8_t part = Quarantine::ChoosePart();
+      {
+        const SlowPath gets_a_front_end;
+      }
+      const uint8_t part = Quarantine::ChoosePart(0);
       for (uintptr_t i = 0; i < kEach; ++i) {
         void* block = quarantine_->Exchange(part, Block(1 + t * kEach + i), 3);
         if (block != nullptr) left[t].push_back(block);
@@ -62,6 +66,8 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Quarantine::OwnParts(), Quarantine::kOwnParts);
+  EXPECT_TRUE(Quarantine::HasSharers());
   std::set<void*> all;
   size_t count = 0;
   const auto add = [&](void* block) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -33,13 +35,18 @@ TEST_F(ThreadPartsTest, TheLowestIsTakenUntilThereIsNone) {
   EXPECT_EQ(parts_.Take(), 0);
 }
 
-TEST_F(ThreadPartsTest, APartThatSomebodyHasIsNotTaken) {
+TEST_F(ThreadPartsTest, WhatAThreadLeftIsTakenOnce) {
   EXPECT_EQ(parts_.Take(), 1);
-  EXPECT_FALSE(parts_.TryTake(1));
-  EXPECT_TRUE(parts_.TryTake(2));
+  EXPECT_FALSE(parts_.TryTakeLeft(1)) << "the thread has it";
+  EXPECT_FALSE(parts_.TryTakeLeft(2)) << "no thread had it";
   parts_.Return(1);
-  EXPECT_TRUE(parts_.TryTake(1));
-  EXPECT_EQ(parts_.Take(), 3);
+  EXPECT_TRUE(parts_.TryTakeLeft(1));
+  EXPECT_EQ(parts_.Take(), 2) << "it is being emptied";
+  parts_.Return(1);
+  EXPECT_FALSE(parts_.TryTakeLeft(1)) << "it is empty";
+  EXPECT_EQ(parts_.Take(), 1);
+  parts_.Return(1);
+  EXPECT_TRUE(parts_.TryTakeLeft(1));
 }
 
 TEST_F(ThreadPartsTest, AThreadThatEndedReturnsItsOwn) {
@@ -56,26 +63,26 @@ TEST_F(ThreadPartsTest, APartInTheMiddleOfAChangeStaysTaken) {
     thread_state.quarantine_part = part;
     parts_.ReturnOwn();
     EXPECT_EQ(thread_state.quarantine_part, part);
-    EXPECT_FALSE(parts_.TryTake(1));
+    EXPECT_FALSE(parts_.TryTakeLeft(1));
   }
 }
 
 TEST_F(ThreadPartsTest, OneThreadAtATimeHasAPart) {
   constexpr int kThreads = 4;
   constexpr int kTurns = 20'000;
-  long turns = 0;  // guarded by part 1
+  long turns[kThreads + 1] = {};  // each guarded by the part of that number
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kTurns; ++i) {
-        while (!parts_.TryTake(1)) std::this_thread::yield();
-        ++turns;
-        parts_.Return(1);
+        const uint8_t part = parts_.Take();
+        ++turns[part];
+        parts_.Return(part);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(turns, long{kThreads} * kTurns);
+  EXPECT_EQ(std::accumulate(std::begin(turns), std::end(turns), 0L), long{kThreads} * kTurns);
 }
 
 }  // namespace
