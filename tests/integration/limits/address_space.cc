@@ -16,6 +16,8 @@
 #include "conformance/child.h"
 #include "conformance/suite.h"
 #include "integration/limits/address_limit.h"
+#include "integration/limits/address_space_in_use.h"
+#include "integration/limits/kept_blocks.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
@@ -23,55 +25,24 @@ namespace {
 
 constexpr Size kLeastCases = 5;
 
-// Blocks linked through their first word, so that keeping them takes no memory of its own.
-class Blocks {
- public:
-  bool Grow(Size size) {
-    auto* const block = static_cast<Block*>(std::malloc(size));
-    if (block == nullptr) return false;
-    block->next = first_;
-    first_ = block;
-    ++count_;
-    return true;
-  }
-  void FreeAll() {
-    while (first_ != nullptr) {
-      Block* const block = first_;
-      first_ = block->next;
-      std::free(block);
-    }
-  }
-  Size count() const { return count_; }
-
- private:
-  struct Block {
-    Block* next;
-  };
-  Block* first_ = nullptr;
-  Size count_ = 0;
-};
-
 // Returns the bytes that a process maps which allocates little.
 Size MappedBytes(Size) {
-  Blocks blocks;
+  KeptBlocks blocks;
   for (Size i = 0; i < 100; ++i) Require(blocks.Grow(16 + i), "small block");
-  Size pages = 0;
-  FILE* const file = std::fopen("/proc/self/statm", "re");
-  Require(file != nullptr && std::fscanf(file, "%zu", &pages) == 1, "/proc/self/statm");
-  std::fclose(file);
+  const Size bytes = AddressSpaceInUse();
   blocks.FreeAll();
-  return pages * static_cast<Size>(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 // How many blocks of 100 kB a process has when it limits itself.
 Size BlocksUnderLimit(Size limit) {
-  Blocks blocks;
+  KeptBlocks blocks;
   Require(blocks.Grow(100), "first block");
   LimitAddressSpace(limit);
   while (blocks.Grow(100'000)) continue;
   const Size count = blocks.count();
   blocks.FreeAll();
-  Blocks large;
+  KeptBlocks large;
   Require(large.Grow(8 * kMiB), "a block of 8 MiB after everything was freed");
   large.FreeAll();
   return count;
@@ -80,7 +51,7 @@ Size BlocksUnderLimit(Size limit) {
 // How many bytes a process that starts under the limit has in blocks a little larger than 1 MiB.
 Size BytesInLargeBlocks(Size) {
   constexpr Size kBlock = kMiB + 57;
-  Blocks blocks;
+  KeptBlocks blocks;
   while (blocks.Grow(kBlock)) continue;
   const Size count = blocks.count();
   blocks.FreeAll();
@@ -100,7 +71,7 @@ void* AllocateAndStay(void*) {
 // How many threads with stacks of 8 MiB can be started, each of which allocates.
 Size Threads(Size limit) {
   constexpr Size kMost = 1000;
-  Blocks blocks;
+  KeptBlocks blocks;
   Require(blocks.Grow(100), "first block");
   pthread_barrier_init(&allocated, nullptr, 2);
   pthread_attr_t attributes;

@@ -11,6 +11,7 @@
 
 #include "integration/limits/address_limit.h"
 #include "integration/limits/address_space_in_use.h"
+#include "integration/limits/kept_blocks.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
@@ -20,45 +21,15 @@ constexpr int kThreads = 4;
 constexpr Size kRoom = 16 * kMiB;  // for all blocks
 constexpr Size kOther = 64 * kKiB;
 
-struct Block {
-  Block* next;
-};
-
-// Blocks of one thread, or of one size.
-class Blocks {
- public:
-  // Returns false if there is no memory.
-  bool Add(Size size) {
-    auto* block = static_cast<Block*>(std::malloc(size));
-    if (block == nullptr) return false;
-    *block = {first_};
-    first_ = block;
-    bytes_ += size;
-    return true;
-  }
-  void FreeAll() {
-    while (first_ != nullptr) {
-      Block* const block = first_;
-      first_ = block->next;
-      std::free(block);
-    }
-  }
-  Size bytes() const { return bytes_; }
-
- private:
-  Block* first_ = nullptr;
-  Size bytes_ = 0;
-};
-
 // Returns the bytes that all threads had together.
 Size FillInThreads() {
   std::barrier all(kThreads + 1);
-  std::vector<Blocks> blocks(kThreads);
+  std::vector<KeptBlocks> blocks(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       all.arrive_and_wait();
-      for (Size i = 0; blocks[t].Add(16 + (i * 7919) % 3000); ++i) {
+      for (Size i = 0; blocks[t].Grow(16 + (i * 7919) % 3000); ++i) {
       }
       all.arrive_and_wait();
       blocks[t].FreeAll();
@@ -78,8 +49,8 @@ Size FillInThreads() {
 void Run() {
   const Size filled = FillInThreads();
   Require(filled >= kRoom / 2, "bytes of the threads", filled, kRoom / 2);
-  Blocks others;
-  while (others.Add(kOther)) {
+  KeptBlocks others;
+  while (others.Grow(kOther)) {
   }
   Require(others.bytes() >= filled / 5 * 3, "bytes after the threads", others.bytes(), filled);
   others.FreeAll();

@@ -9,6 +9,7 @@
 
 #include "integration/limits/address_limit.h"
 #include "integration/limits/address_space_in_use.h"
+#include "integration/limits/kept_blocks.h"
 #include "integration/limits/require.h"
 
 namespace tcmalloc::testing {
@@ -18,25 +19,13 @@ constexpr Size kRoom = 4 * kMiB;  // for all blocks
 constexpr Size kSmall = 4104;
 constexpr Size kOther = 64 * kKiB;
 
-struct Block {
-  Block* next;
-};
-
 // Allocates small blocks until there is no memory, frees them, and returns how many they were.
 Size FillAndFree() {
-  Block* blocks = nullptr;
-  Size count = 0;
-  while (auto* block = static_cast<Block*>(std::malloc(kSmall))) {
-    *block = {blocks};
-    blocks = block;
-    ++count;
+  KeptBlocks blocks;
+  while (blocks.Grow(kSmall)) {
   }
-  while (blocks != nullptr) {
-    Block* const block = blocks;
-    blocks = block->next;
-    std::free(block);
-  }
-  return count;
+  blocks.FreeAll();
+  return blocks.count();
 }
 
 void RequireOther(const char* when) {
