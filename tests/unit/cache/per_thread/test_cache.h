@@ -99,7 +99,11 @@ class TestCache {
   }
   // Does the rest of that where the cache has refused already.
   void GoOnUnderHandler(void* refused, uint8_t c) {
-    void* const taken = cache_->TryAllocate(c, kSizeClasses[c].size);
+    const size_t size = kSizeClasses[c].size;
+    // A clock that expires just then would refuse the handler's object.
+    EventClock& clock = cache_->thread()->clock;
+    if (clock.WouldExpire(size)) clock.Initialize(/*seed=*/1);
+    void* const taken = cache_->TryAllocate(c, size);
     ASSERT_NE(taken, nullptr);
     Free(taken);
     FreeRefused(refused);
